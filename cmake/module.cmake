@@ -1,0 +1,39 @@
+# add_module(name SOURCES a.c... DEPENDS lower... LIBRARIES PkgConfig::x... TESTS a_test... FUZZ b_fuzz...)
+#
+# One folder of src/ = one static library. DEPENDS is the layer rule; tools/check_style.py
+# compares it with the #include lines. Each test is a program beside the code it tests; each
+# fuzz target is one LLVMFuzzerTestOneInput, replayed over its corpus in tests/fuzz/NAME.
+function(add_module name)
+    cmake_parse_arguments(M "" "" "SOURCES;DEPENDS;LIBRARIES;TESTS;FUZZ" ${ARGN})
+    add_library(${name} STATIC ${M_SOURCES})
+    target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${name} PUBLIC ${M_DEPENDS} ${M_LIBRARIES} PRIVATE strict)
+    if(BUILD_TESTING)
+        foreach(test ${M_TESTS})
+            add_executable(${test} ${test}.c)
+            target_link_libraries(${test} PRIVATE ${name} strict cmocka)
+            add_test(NAME ${name}/${test} COMMAND ${test})
+            set_tests_properties(${name}/${test} PROPERTIES LABELS unit TIMEOUT 60)
+        endforeach()
+        foreach(target ${M_FUZZ})
+            add_fuzz_target(${name} ${target})
+        endforeach()
+    endif()
+endfunction()
+
+# With -DSOUK_FUZZ=ON (clang) the target is a libFuzzer program; otherwise a program that replays
+# the files it is given, so that every compiler and sanitizer runs the corpus.
+option(SOUK_FUZZ "build libFuzzer programs" OFF)
+function(add_fuzz_target module target)
+    if(SOUK_FUZZ)
+        add_executable(${target} ${target}.c)
+        target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
+        target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    else()
+        add_executable(${target} ${target}.c ${PROJECT_SOURCE_DIR}/src/testing/fuzz_replay.c)
+        add_test(NAME ${module}/${target}
+                 COMMAND ${target} ${PROJECT_SOURCE_DIR}/tests/fuzz/${target})
+        set_tests_properties(${module}/${target} PROPERTIES LABELS fuzz-replay TIMEOUT 60)
+    endif()
+    target_link_libraries(${target} PRIVATE ${module} strict)
+endfunction()

@@ -1,0 +1,241 @@
+#include "base/json.h"
+
+#include "base/assert.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+void json_writer_init(struct json_writer *writer, struct buffer *buffer)
+{
+    *writer = (struct json_writer){.buffer = buffer};
+}
+
+static void begin_value(struct json_writer *writer)
+{
+    if (writer->needs_comma)
+        buffer_append_byte(writer->buffer, ',');
+    writer->needs_comma = true;
+}
+
+static void open_container(struct json_writer *writer, char bracket)
+{
+    begin_value(writer);
+    buffer_append_byte(writer->buffer, (uint8_t)bracket);
+    writer->depth++;
+    writer->needs_comma = false;
+}
+
+static void close_container(struct json_writer *writer, char bracket)
+{
+    ASSERT(writer->depth > 0);
+    buffer_append_byte(writer->buffer, (uint8_t)bracket);
+    writer->depth--;
+    writer->needs_comma = true;
+}
+
+void json_object_begin(struct json_writer *writer)
+{
+    open_container(writer, '{');
+}
+
+void json_object_end(struct json_writer *writer)
+{
+    close_container(writer, '}');
+}
+
+void json_array_begin(struct json_writer *writer)
+{
+    open_container(writer, '[');
+}
+
+void json_array_end(struct json_writer *writer)
+{
+    close_container(writer, ']');
+}
+
+/* The length of the UTF-8 sequence at `bytes`, or 0 if it is not one (RFC 3629). */
+static size_t utf8_length(const unsigned char *bytes, size_t size)
+{
+    const unsigned char first = bytes[0];
+    size_t length;
+    uint32_t point;
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first <= 0xdf) {
+        length = 2;
+        point = first & 0x1f;
+    } else if (first >= 0xe0 && first <= 0xef) {
+        length = 3;
+        point = first & 0x0f;
+    } else if (first >= 0xf0 && first <= 0xf4) {
+        length = 4;
+        point = first & 0x07;
+    } else {
+        return 0;
+    }
+    if (length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+        point = point << 6 | (bytes[i] & 0x3f);
+    }
+    const bool is_overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+    const bool is_surrogate = point >= 0xd800 && point <= 0xdfff;
+    return is_overlong || is_surrogate || point > 0x10ffff ? 0 : length;
+}
+
+static void append_escaped(struct buffer *buffer, unsigned char byte)
+{
+    switch (byte) {
+    case '"':
+        buffer_append_string(buffer, "\\\"");
+        return;
+    case '\\':
+        buffer_append_string(buffer, "\\\\");
+        return;
+    case '\n':
+        buffer_append_string(buffer, "\\n");
+        return;
+    case '\r':
+        buffer_append_string(buffer, "\\r");
+        return;
+    case '\t':
+        buffer_append_string(buffer, "\\t");
+        return;
+    default:
+        buffer_append_format(buffer, "\\u%04x", byte);
+    }
+}
+
+static bool needs_escape(unsigned char byte)
+{
+    return byte < 0x20 || byte == '"' || byte == '\\' || byte == 0x7f;
+}
+
+static void append_quoted(struct buffer *buffer, struct text value)
+{
+    buffer_append_byte(buffer, '"');
+    const unsigned char *bytes = (const unsigned char *)value.data;
+    size_t plain = 0; /* start of the run not yet written */
+    size_t at = 0;
+    while (at < value.size) {
+        const size_t length = utf8_length(bytes + at, value.size - at);
+        if (length > 0 && !needs_escape(bytes[at])) {
+            at += length;
+            continue;
+        }
+        buffer_append(buffer, bytes + plain, at - plain);
+        if (length == 0)
+            buffer_append_string(buffer, "\\ufffd");
+        else
+            append_escaped(buffer, bytes[at]);
+        plain = ++at;
+    }
+    buffer_append(buffer, bytes + plain, at - plain);
+    buffer_append_byte(buffer, '"');
+}
+
+void json_key(struct json_writer *writer, const char *key)
+{
+    begin_value(writer);
+    append_quoted(writer->buffer, text_of(key));
+    buffer_append_byte(writer->buffer, ':');
+    writer->needs_comma = false;
+}
+
+void json_text(struct json_writer *writer, struct text value)
+{
+    begin_value(writer);
+    append_quoted(writer->buffer, value);
+}
+
+void json_string(struct json_writer *writer, const char *value)
+{
+    if (value)
+        json_text(writer, text_of(value));
+    else
+        json_null(writer);
+}
+
+void json_i64(struct json_writer *writer, int64_t value)
+{
+    begin_value(writer);
+    buffer_append_format(writer->buffer, "%" PRId64, value);
+}
+
+void json_u64(struct json_writer *writer, uint64_t value)
+{
+    begin_value(writer);
+    buffer_append_format(writer->buffer, "%" PRIu64, value);
+}
+
+void json_double(struct json_writer *writer, double value)
+{
+    if (!isfinite(value)) {
+        json_null(writer);
+        return;
+    }
+    begin_value(writer);
+    /* The shortest of the three that reads back as the same number. */
+    char digits[40];
+    for (int precision = 9; precision <= 17; precision += 4) {
+        snprintf(digits, sizeof(digits), "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    buffer_append_string(writer->buffer, digits);
+}
+
+void json_boolean(struct json_writer *writer, bool value)
+{
+    json_raw(writer, value ? TEXT("true") : TEXT("false"));
+}
+
+void json_null(struct json_writer *writer)
+{
+    json_raw(writer, TEXT("null"));
+}
+
+void json_raw(struct json_writer *writer, struct text value)
+{
+    begin_value(writer);
+    buffer_append_text(writer->buffer, value);
+}
+
+void json_field_text(struct json_writer *writer, const char *key, struct text value)
+{
+    json_key(writer, key);
+    json_text(writer, value);
+}
+
+void json_field_string(struct json_writer *writer, const char *key, const char *value)
+{
+    json_key(writer, key);
+    json_string(writer, value);
+}
+
+void json_field_i64(struct json_writer *writer, const char *key, int64_t value)
+{
+    json_key(writer, key);
+    json_i64(writer, value);
+}
+
+void json_field_u64(struct json_writer *writer, const char *key, uint64_t value)
+{
+    json_key(writer, key);
+    json_u64(writer, value);
+}
+
+void json_field_double(struct json_writer *writer, const char *key, double value)
+{
+    json_key(writer, key);
+    json_double(writer, value);
+}
+
+void json_field_bool(struct json_writer *writer, const char *key, bool value)
+{
+    json_key(writer, key);
+    json_boolean(writer, value);
+}

@@ -1,0 +1,46 @@
+/*
+ * JSON: a streaming writer onto a buffer.
+ *
+ * The writer places commas and quotes and escapes text; the caller opens and closes in order.
+ * Text that is not valid UTF-8 is written with U+FFFD in place of each wrong byte. What the buffer
+ * cannot hold is found by buffer_check. Reading is in json_schema.h.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct json_writer {
+    struct buffer *buffer;
+    uint32_t depth;
+    bool needs_comma;
+};
+
+void json_writer_init(struct json_writer *writer, struct buffer *buffer);
+
+void json_object_begin(struct json_writer *writer);
+void json_object_end(struct json_writer *writer);
+void json_array_begin(struct json_writer *writer);
+void json_array_end(struct json_writer *writer);
+void json_key(struct json_writer *writer, const char *key);
+
+void json_text(struct json_writer *writer, struct text value);
+void json_string(struct json_writer *writer, const char *value); /* NULL becomes null */
+void json_i64(struct json_writer *writer, int64_t value);
+void json_u64(struct json_writer *writer, uint64_t value);
+void json_double(struct json_writer *writer, double value); /* not finite becomes null */
+void json_boolean(struct json_writer *writer, bool value);
+void json_null(struct json_writer *writer);
+/* Text that is JSON already. */
+void json_raw(struct json_writer *writer, struct text value);
+
+/* A key with its value. */
+void json_field_text(struct json_writer *writer, const char *key, struct text value);
+void json_field_string(struct json_writer *writer, const char *key, const char *value);
+void json_field_i64(struct json_writer *writer, const char *key, int64_t value);
+void json_field_u64(struct json_writer *writer, const char *key, uint64_t value);
+void json_field_double(struct json_writer *writer, const char *key, double value);
+void json_field_bool(struct json_writer *writer, const char *key, bool value);

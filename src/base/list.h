@@ -1,0 +1,68 @@
+/*
+ * List: intrusive and doubly linked. A zeroed node is in no list.
+ */
+#pragma once
+
+#include "base/assert.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct list_node {
+    struct list_node *next;
+    struct list_node *previous;
+};
+
+struct list {
+    struct list_node head;
+};
+
+#define LIST_ITEM(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
+
+#define LIST_EACH(list, node)                                                                      \
+    for (struct list_node *node = (list)->head.next, *node##_next = node->next;                    \
+         node != &(list)->head; node = node##_next, node##_next = node->next)
+
+static inline void list_init(struct list *list)
+{
+    list->head.next = list->head.previous = &list->head;
+}
+
+static inline bool list_is_empty(const struct list *list)
+{
+    return list->head.next == &list->head;
+}
+
+static inline bool list_contains(const struct list_node *node)
+{
+    return node->next != NULL;
+}
+
+static inline void list_append(struct list *list, struct list_node *node)
+{
+    ASSERT(!list_contains(node));
+    node->previous = list->head.previous;
+    node->next = &list->head;
+    list->head.previous->next = node;
+    list->head.previous = node;
+}
+
+/* Removing a node that is in no list does nothing. */
+static inline void list_remove(struct list_node *node)
+{
+    if (!list_contains(node))
+        return;
+    node->previous->next = node->next;
+    node->next->previous = node->previous;
+    node->next = node->previous = NULL;
+}
+
+/* NULL when empty. */
+static inline struct list_node *list_take_first(struct list *list)
+{
+    if (list_is_empty(list))
+        return NULL;
+    struct list_node *node = list->head.next;
+    list_remove(node);
+    return node;
+}
