@@ -244,7 +244,7 @@ static int parse(struct text json, json_object **out_root, struct error *error)
         failure = json_tokener_get_error(tokener);
     }
     json_tokener_free(tokener);
-    if (failure == json_tokener_continue)
+    if (failure == json_tokener_continue || failure == json_tokener_error_parse_eof)
         return error_set(error, ERROR_INVALID, "JSON ends too early, at byte %zu", end);
     if (failure != json_tokener_success) {
         json_object_put(*out_root);

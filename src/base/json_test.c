@@ -1,0 +1,132 @@
+/* covers json.c, json_schema.c */
+#include "base/json_schema.h"
+#include "testing/testing.h"
+
+struct part {
+    char name[8];
+    int64_t weight;
+};
+
+struct thing {
+    uint64_t id;
+    struct text title;
+    bool is_new;
+    double ratio;
+    uint8_t hash[4];
+    int colour;
+    struct part main;
+    struct json_array parts;
+    struct text extra;
+};
+
+static const struct json_field part_fields[] = {
+    {"name", JSON_CHARS, offsetof(struct part, name), .is_required = true, .size_max = 8},
+    {"weight", JSON_I64, offsetof(struct part, weight), .minimum = -5, .maximum = 5},
+};
+static const struct json_schema part_schema = JSON_SCHEMA("part", part_fields, struct part);
+
+static const char *const colours[] = {"red", "green", NULL};
+static const struct json_field thing_fields[] = {
+    {"id", JSON_U64, offsetof(struct thing, id), .is_required = true},
+    {"title", JSON_TEXT, offsetof(struct thing, title), .size_max = 10},
+    {"is_new", JSON_BOOL, offsetof(struct thing, is_new)},
+    {"ratio", JSON_DOUBLE, offsetof(struct thing, ratio)},
+    {"hash", JSON_HEX, offsetof(struct thing, hash), .size_max = 4},
+    {"colour", JSON_CHOICE, offsetof(struct thing, colour), .choices = colours},
+    {"main", JSON_OBJECT, offsetof(struct thing, main), .schema = &part_schema},
+    {"parts", JSON_ARRAY, offsetof(struct thing, parts), .size_max = 2, .schema = &part_schema},
+    {"extra", JSON_ANY, offsetof(struct thing, extra), .size_max = 16},
+};
+static const struct json_schema thing_schema = JSON_SCHEMA("thing", thing_fields, struct thing);
+
+static void expect_refusal(const char *json, const char *message)
+{
+    struct error error = {0};
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct thing thing = {0};
+    ASSERT_FAILS(json_read(arena, text_of(json), &thing_schema, &thing, &error), ERROR_INVALID);
+    if (!strstr(error.message, message))
+        fail_msg("\"%s\" should say \"%s\" for %s", error.message, message, json);
+}
+
+TEST(a_struct_written_is_read_back_the_same)
+{
+    struct error error = {0};
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct part parts[2] = {{"a", 1}, {"b", -2}};
+    const struct thing thing = {.id = 1ULL << 63,
+                                .title = TEXT("t\"\n\x01é"),
+                                .is_new = true,
+                                .ratio = 0.1,
+                                .hash = {1, 2, 3, 255},
+                                .colour = 1,
+                                .main = {"main", 5},
+                                .parts = {parts, 2},
+                                .extra = TEXT("[1,{}]")};
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init(&buffer, 4096);
+    struct json_writer writer;
+    json_writer_init(&writer, &buffer);
+    json_write(&writer, &thing_schema, &thing);
+
+    struct thing back = {0};
+    ASSERT_OK(json_read(arena, buffer_text(&buffer), &thing_schema, &back, &error));
+    assert_true(back.id == thing.id && back.is_new && back.ratio == 0.1 && back.colour == 1);
+    assert_true(text_equal(back.title, thing.title));
+    assert_memory_equal(back.hash, thing.hash, 4);
+    assert_string_equal(back.main.name, "main");
+    assert_int_equal(back.parts.count, 2);
+    assert_int_equal(((struct part *)back.parts.items)[1].weight, -2);
+    assert_true(text_equal(back.extra, TEXT("[1,{}]")));
+
+    struct buffer again AUTO_BUFFER;
+    buffer_init(&again, 4096);
+    json_writer_init(&writer, &again);
+    json_write(&writer, &thing_schema, &back);
+    assert_string_equal(buffer_string(&again), buffer_string(&buffer));
+}
+
+TEST(what_does_not_fit_is_refused_by_name)
+{
+    expect_refusal("{}", "thing.id: missing");
+    expect_refusal("{\"id\":1,\"color\":1}", "thing.color: unknown field");
+    expect_refusal("{\"id\":-1}", "thing.id: out of range");
+    expect_refusal("{\"id\":1.5}", "thing.id: whole number expected");
+    expect_refusal("{\"id\":99999999999999999999999}", "thing.id: too large");
+    expect_refusal("{\"id\":1,\"title\":\"longer than ten\"}", "thing.title: longer than 10");
+    expect_refusal("{\"id\":1,\"colour\":\"blue\"}", "not one of red, green");
+    expect_refusal("{\"id\":1,\"hash\":\"0102\"}", "thing.hash: 8 lower-case hex");
+    expect_refusal("{\"id\":1,\"main\":{\"name\":\"x\",\"weight\":6}}", "thing.main.weight");
+    expect_refusal("{\"id\":1,\"parts\":[{\"name\":\"x\"},{}]}", "thing.parts[1].name: missing");
+    expect_refusal("{\"id\":1,\"parts\":[{},{},{}]}", "thing.parts: more than 2 items");
+    expect_refusal("{\"id\":1", "ends too early");
+    expect_refusal("{\"id\":1}}", "wrong at byte");
+    expect_refusal("[[[[[[[[[[[[[[[[[[[[[[", "nesting too deep");
+    expect_refusal("7", "object expected");
+}
+
+TEST(the_writer_mends_text_that_is_not_utf8)
+{
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init(&buffer, 256);
+    struct json_writer writer;
+    json_writer_init(&writer, &buffer);
+    json_array_begin(&writer);
+    json_text(&writer, (struct text){"a\xff"
+                                     "b\xc3",
+                                     4});
+    json_double(&writer, 1.0 / 0.0);
+    json_null(&writer);
+    json_array_end(&writer);
+    assert_string_equal(buffer_string(&buffer), "[\"a\\ufffdb\\ufffd\",null,null]");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_struct_written_is_read_back_the_same),
+        cmocka_unit_test(what_does_not_fit_is_refused_by_name),
+        cmocka_unit_test(the_writer_mends_text_that_is_not_utf8),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

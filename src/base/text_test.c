@@ -1,0 +1,89 @@
+#include "base/text.h"
+#include "testing/testing.h"
+
+TEST(numbers_must_fill_the_whole_text_and_fit)
+{
+    struct error error = {0};
+    uint64_t natural;
+    int64_t integer;
+    ASSERT_OK(text_parse_u64(TEXT("18446744073709551615"), &natural, &error));
+    assert_true(natural == UINT64_MAX);
+    ASSERT_FAILS(text_parse_u64(TEXT("18446744073709551616"), &natural, &error), ERROR_INVALID);
+    ASSERT_FAILS(text_parse_u64(TEXT(""), &natural, &error), ERROR_INVALID);
+    ASSERT_FAILS(text_parse_u64(TEXT("12 "), &natural, &error), ERROR_INVALID);
+    ASSERT_OK(text_parse_i64(TEXT("-9223372036854775808"), &integer, &error));
+    assert_true(integer == INT64_MIN);
+    ASSERT_FAILS(text_parse_i64(TEXT("9223372036854775808"), &integer, &error), ERROR_INVALID);
+    ASSERT_FAILS(text_parse_i64(TEXT("-"), &integer, &error), ERROR_INVALID);
+}
+
+TEST(a_real_number_is_finite)
+{
+    struct error error = {0};
+    double value;
+    ASSERT_OK(text_parse_double(TEXT("2.5e-3"), &value, &error));
+    assert_true(value == 2.5e-3);
+    ASSERT_FAILS(text_parse_double(TEXT("nan"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(text_parse_double(TEXT("1e999"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(text_parse_double(TEXT("1x"), &value, &error), ERROR_INVALID);
+}
+
+TEST(cut_gives_head_and_tail_or_all)
+{
+    struct text head, tail;
+    assert_true(text_cut(TEXT("host:7600"), ':', &head, &tail));
+    assert_true(text_equal(head, TEXT("host")));
+    assert_true(text_equal(tail, TEXT("7600")));
+    assert_false(text_cut(TEXT("host"), ':', &head, &tail));
+    assert_true(text_equal(head, TEXT("host")));
+    assert_int_equal(tail.size, 0);
+}
+
+TEST(hex_goes_there_and_back_and_refuses_the_rest)
+{
+    struct error error = {0};
+    const uint8_t bytes[4] = {0x00, 0x7f, 0xa5, 0xff};
+    char hex[9];
+    text_hex_encode(bytes, sizeof(bytes), hex);
+    assert_string_equal(hex, "007fa5ff");
+    uint8_t back[4];
+    ASSERT_OK(text_hex_decode(text_of(hex), back, sizeof(back), &error));
+    assert_memory_equal(back, bytes, sizeof(bytes));
+    ASSERT_FAILS(text_hex_decode(TEXT("007FA5FF"), back, sizeof(back), &error), ERROR_INVALID);
+    ASSERT_FAILS(text_hex_decode(TEXT("007fa5"), back, sizeof(back), &error), ERROR_INVALID);
+}
+
+TEST(copy_refuses_what_does_not_fit_or_hides_a_zero)
+{
+    struct error error = {0};
+    char field[5];
+    ASSERT_OK(text_copy(TEXT("four"), field, sizeof(field), &error));
+    assert_string_equal(field, "four");
+    ASSERT_FAILS(text_copy(TEXT("fives"), field, sizeof(field), &error), ERROR_INVALID);
+    ASSERT_FAILS(text_copy((struct text){"a\0b", 3}, field, sizeof(field), &error), ERROR_INVALID);
+}
+
+TEST(comparison_orders_prefixes_first)
+{
+    assert_true(text_compare(TEXT("ab"), TEXT("abc")) < 0);
+    assert_true(text_compare(TEXT("b"), TEXT("abc")) > 0);
+    assert_int_equal(text_compare(TEXT(""), TEXT("")), 0);
+    assert_true(text_equal_secret(TEXT("token"), TEXT("token")));
+    assert_false(text_equal_secret(TEXT("token"), TEXT("tokem")));
+    assert_true(text_starts_with(TEXT("souk_x"), TEXT("souk_")));
+    assert_true(text_ends_with(TEXT("a.gz"), TEXT(".gz")));
+    assert_true(text_equal(text_trim(TEXT(" \ta b\n")), TEXT("a b")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_must_fill_the_whole_text_and_fit),
+        cmocka_unit_test(a_real_number_is_finite),
+        cmocka_unit_test(cut_gives_head_and_tail_or_all),
+        cmocka_unit_test(hex_goes_there_and_back_and_refuses_the_rest),
+        cmocka_unit_test(copy_refuses_what_does_not_fit_or_hides_a_zero),
+        cmocka_unit_test(comparison_orders_prefixes_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

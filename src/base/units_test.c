@@ -1,0 +1,107 @@
+#include "base/units.h"
+#include "testing/testing.h"
+
+static int64_t share(const char *text)
+{
+    struct error error = {0};
+    int64_t value = -1;
+    ASSERT_OK(units_parse_share(text_of(text), &value, &error));
+    return value;
+}
+
+static int64_t bytes(const char *text)
+{
+    struct error error = {0};
+    int64_t value = -1;
+    ASSERT_OK(units_parse_bytes(text_of(text), &value, &error));
+    return value;
+}
+
+static int64_t duration(const char *text)
+{
+    struct error error = {0};
+    int64_t value = -1;
+    ASSERT_OK(units_parse_duration(text_of(text), &value, &error));
+    return value;
+}
+
+static int64_t credits(const char *text)
+{
+    struct error error = {0};
+    int64_t value = -1;
+    ASSERT_OK(units_parse_credits(text_of(text), &value, &error));
+    return value;
+}
+
+TEST(shares_are_read_as_percent_or_fraction)
+{
+    assert_int_equal(share("50%"), 500);
+    assert_int_equal(share("0.5"), 500);
+    assert_int_equal(share("12.5 %"), 125);
+    assert_int_equal(share("1"), 1000);
+}
+
+TEST(sizes_know_both_families_of_units)
+{
+    assert_int_equal(bytes("2GiB"), 2147483648);
+    assert_int_equal(bytes("1.5 MiB"), 1572864);
+    assert_int_equal(bytes("4kB"), 4000);
+    assert_int_equal(bytes("4096"), 4096);
+}
+
+TEST(spans_of_time_may_have_several_parts)
+{
+    assert_int_equal(duration("30s"), 30000);
+    assert_int_equal(duration("250ms"), 250);
+    assert_int_equal(duration("1h30m"), 5400000);
+    assert_int_equal(duration("1.5"), 1500);
+    assert_int_equal(duration("2d"), 172800000);
+}
+
+TEST(credits_are_exact_to_the_sixth_digit)
+{
+    assert_int_equal(credits("1.5 credits"), 1500000);
+    assert_int_equal(credits("0.000001"), 1);
+    assert_int_equal(credits("-2"), -2000000);
+    assert_int_equal(credits("0.1234560"), 123456);
+}
+
+TEST(what_is_not_an_amount_is_refused_with_an_example)
+{
+    struct error error = {0};
+    int64_t value = 7;
+    ASSERT_FAILS(units_parse_share(TEXT("150%"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_bytes(TEXT("2 gigs"), &value, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "write it like"));
+    ASSERT_FAILS(units_parse_bytes(TEXT("-1"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_bytes(TEXT("9999999999TiB"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_duration(TEXT("5 fortnights"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_duration(TEXT(""), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_credits(TEXT("0.0000001"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_cores(TEXT("0"), &value, &error), ERROR_INVALID);
+    assert_int_equal(value, 7);
+}
+
+TEST(amounts_are_shown_short)
+{
+    char out[UNITS_TEXT_SIZE];
+    assert_string_equal(units_format_bytes(1536, out), "1.5 KiB");
+    assert_string_equal(units_format_bytes(17, out), "17 B");
+    assert_string_equal(units_format_duration(950, out), "950 ms");
+    assert_string_equal(units_format_duration(61000, out), "1m 1s");
+    assert_string_equal(units_format_credits(-583, out), "-0.000583 credits");
+    assert_string_equal(units_format_credits(INT64_MIN, out), "-9223372036854.775808 credits");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_are_read_as_percent_or_fraction),
+        cmocka_unit_test(sizes_know_both_families_of_units),
+        cmocka_unit_test(spans_of_time_may_have_several_parts),
+        cmocka_unit_test(credits_are_exact_to_the_sixth_digit),
+        cmocka_unit_test(what_is_not_an_amount_is_refused_with_an_example),
+        cmocka_unit_test(amounts_are_shown_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
