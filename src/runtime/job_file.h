@@ -1,0 +1,18 @@
+/*
+ * Job file: a job spec as people write it, in YAML (JSON is YAML too).
+ *
+ * Every refusal is one sentence that starts with the place: "job.yaml:7:12: train.batch: must be
+ * from 1 to 65536". Anchors, aliases, tags, a second document, a key given twice, nesting deeper
+ * than 16 and files over JOB_SPEC_SIZE_MAX are refused.
+ */
+#pragma once
+
+#include "runtime/job_spec.h"
+
+/* `file_name` is for messages only. */
+MUST_CHECK int job_file_parse(struct arena *arena, struct text yaml, const char *file_name,
+                              struct job_spec *out_spec, struct error *error);
+
+/* Reads the file; "-" is standard input. */
+MUST_CHECK int job_file_read(struct arena *arena, const char *path, struct job_spec *out_spec,
+                             struct error *error);

@@ -1,0 +1,126 @@
+/*
+ * Job spec: what a borrower asks for. One field table (job_spec.c) reads it from YAML (job_file.h)
+ * and JSON, writes it as canonical JSON, and prints its JSON Schema.
+ *
+ * A value of 0 or an empty text means "not given" wherever the comment says optional; all else has
+ * a default. Text and lists live in the arena the spec was read into. docs/job-file.md describes
+ * the fields for users; names here, there, in JSON and in messages are the same.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    JOB_SPEC_SIZE_MAX = 64 << 10, /* as YAML or JSON */
+    JOB_NODES_MAX = 1000,
+    JOB_INPUTS_MAX = 16,
+    JOB_HASH_SIZE = 32,
+};
+
+/* "0.5" is exactly that much of a machine; "0.5+" is that much or whatever more it offers. */
+struct job_amount {
+    int64_t value;
+    bool is_at_least;
+};
+
+struct job_resources {
+    struct job_amount cpus_milli;   /* default "1+" */
+    struct job_amount memory_bytes; /* default "0.25+" GiB */
+    int64_t disk_size_bytes;        /* default 1 GiB */
+};
+
+struct job_optimizer {
+    struct text name; /* "sgd" */
+    double lr;
+    double momentum;
+    double weight_decay;
+};
+
+struct job_target {
+    double accuracy;     /* on the test set, 0 to 1; optional: then all epochs run */
+    int64_t min_time_ms; /* train at least this long */
+};
+
+struct job_train {
+    struct text model; /* "lenet5", "mlp", "logistic" */
+    struct text data;  /* a name of the data set catalogue */
+    struct text loss;  /* "cross_entropy" */
+    struct job_optimizer optimizer;
+    uint64_t batch;
+    uint64_t epochs;
+    struct job_target target;
+    uint64_t seed;
+};
+
+struct job_market {
+    int64_t max_hourly_cost_micro; /* of all leases together; optional */
+    int64_t max_total_cost_micro;  /* optional */
+    int64_t max_run_time_ms;       /* the hold covers this long; then the job is stopped */
+    int64_t expected_run_time_ms;  /* optional */
+    struct text start;             /* "now" */
+};
+
+struct job_sync {
+    struct text policy;             /* "bsp", "tap" or "adsp" */
+    int64_t gamma_ms;               /* adsp's check period; optional: job_spec_gamma_ms */
+    int64_t commit_interval_min_ms; /* optional: twice the measured commit time */
+    int64_t tick_ms;                /* of meter and bill; optional: job_spec_tick_ms */
+    bool search;                    /* adsp's online search for the commit rate */
+};
+
+enum job_split { JOB_SPLIT_TRAIN, JOB_SPLIT_TEST, JOB_SPLIT_COUNT };
+
+/* A data file in the market's blob store. `souk job submit` fills these in from train.data. */
+struct job_input {
+    struct text name; /* "train-images": also the file's name in the lease's /data */
+    enum job_split split;
+    uint8_t manifest[JOB_HASH_SIZE]; /* blob/manifest.h */
+    uint64_t records;
+};
+
+struct job_spec {
+    struct text name;
+    uint64_t num_nodes; /* workers */
+    struct job_resources resources;
+    struct text runtime; /* "native" */
+    struct job_train train;
+    struct job_sync sync;
+    struct job_market market;
+    const struct job_input *inputs;
+    size_t input_count;
+};
+
+/*
+ * Reads a spec from JSON. INVALID with one sentence that names the field ("train.batch: must be
+ * from 1 to 65536"): an unknown or missing field, a wrong type, a value out of range, or a field of
+ * the format that runtime `native` does not support yet.
+ */
+MUST_CHECK int job_spec_read(struct arena *arena, struct text json, struct job_spec *out_spec,
+                             struct error *error);
+
+/* Canonical: every field in table order, optional ones only when given. Equal specs give equal
+ * bytes, and job_spec_read gives the same spec back. */
+void job_spec_write(const struct job_spec *spec, struct buffer *json);
+
+/* The JSON Schema (2020-12) of what job_spec_read takes, pretty enough to read. */
+void job_spec_write_schema(struct buffer *json);
+
+/* The `train` and `sync` parts only, for a lease: {"train":{...},"sync":{...}}; written with gamma
+ * and tick filled in, so that daemon and worker derive nothing. */
+void job_spec_write_work(const struct job_spec *spec, struct buffer *json);
+/* Fills out_spec->train and out_spec->sync; the rest keeps its defaults. */
+MUST_CHECK int job_spec_read_work(struct arena *arena, struct text json, struct job_spec *out_spec,
+                                  struct error *error);
+
+/* market.expected_run_time, or else market.max_run_time. */
+int64_t job_spec_expected_run_ms(const struct job_spec *spec);
+/* sync.gamma, or else a twentieth of the expected run, within 1 to 60 s. */
+int64_t job_spec_gamma_ms(const struct job_spec *spec);
+/* sync.tick, or else the smaller of 10 s and gamma. */
+int64_t job_spec_tick_ms(const struct job_spec *spec);

@@ -1,0 +1,219 @@
+/*
+ * Lease messages: what the market and a lender's daemon say to each other on the control link.
+ *
+ * Each is the payload of one frame (wire/frame.h) whose type is enum lease_message_type. The bytes
+ * of every message are described in lease_message.c. Decoded text and bytes point into the
+ * payload; decoded lists live in the arena given. Everything from outside has a maximum below, and
+ * a payload with bytes left over is refused.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/text.h"
+
+#include <stdint.h>
+
+enum {
+    LEASE_MESSAGE_VERSION = 1,
+    LEASE_KEY_SIZE = 32,    /* of a lease's link key */
+    LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
+    LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
+    LEASE_HASH_SIZE = 32,      /* BLAKE2b-256 */
+
+    LEASE_MESSAGE_SIZE_MAX = 512 << 10, /* any payload; the frame maximum of control links */
+    LEASE_DOCUMENT_SIZE_MAX = 64 << 10,
+    LEASE_REPORT_SIZE_MAX = 256 << 10,
+    LEASE_LOG_SIZE_MAX = 64 << 10,
+    LEASE_PEERS_MAX = 1024,
+    LEASE_RUNNING_MAX = 1024,
+    LEASE_TOKEN_SIZE_MAX = 128,
+    LEASE_NAME_SIZE_MAX = 128,
+    LEASE_REASON_SIZE_MAX = 240,
+};
+
+enum lease_message_type {
+    /* daemon to market */
+    LEASE_MESSAGE_HELLO = 1,
+    LEASE_MESSAGE_HEARTBEAT = 2,
+    LEASE_MESSAGE_STATE = 3,
+    LEASE_MESSAGE_METER = 4,
+    LEASE_MESSAGE_REPORT = 5,
+    LEASE_MESSAGE_LOG = 6,
+    LEASE_MESSAGE_ARTIFACT = 7,
+    LEASE_MESSAGE_STREAM_READY = 8,
+    /* market to daemon */
+    LEASE_MESSAGE_WELCOME = 64,
+    LEASE_MESSAGE_START = 65,
+    LEASE_MESSAGE_PEER = 66,
+    LEASE_MESSAGE_STOP = 67,
+    LEASE_MESSAGE_STREAM_OPEN = 68,
+};
+
+/* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
+struct lease_fence {
+    uint64_t lease;
+    uint64_t fence;
+};
+
+/* The first message of the daemon. The market stops every running lease it no longer knows. */
+struct hello_message {
+    uint32_t version; /* LEASE_MESSAGE_VERSION */
+    uint64_t machine;
+    const struct lease_fence *running;
+    uint32_t running_count;
+};
+
+/* Once a second. */
+struct heartbeat_message {
+    uint32_t load_milli; /* the machine's load in thousandths of a core, other work included */
+    uint32_t running_count;
+    uint64_t free_ram_bytes;
+};
+
+enum lease_run_state {
+    LEASE_RUN_STARTING,
+    LEASE_RUN_RUNNING,
+    LEASE_RUN_SUCCEEDED,
+    LEASE_RUN_FAILED,
+    LEASE_RUN_STOPPED,
+    LEASE_RUN_STATE_COUNT,
+};
+const char *lease_run_state_name(enum lease_run_state state);
+
+struct state_message {
+    uint64_t lease;
+    uint64_t fence;
+    enum lease_run_state state;
+    int32_t exit_code;  /* of the process, once it ended; 128 + signal when killed */
+    struct text reason; /* for people; at most LEASE_REASON_SIZE_MAX */
+};
+
+/* What a lease used in one tick; the counters are of this tick, not since the start. */
+struct meter_message {
+    uint64_t lease;
+    uint64_t fence;
+    uint64_t tick_index; /* from 0 */
+    uint64_t wall_ms;
+    uint64_t cpu_ms;
+    uint64_t memory_peak_bytes;
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    uint8_t signature[LEASE_SIGNATURE_SIZE]; /* by the machine's key over meter_message_signed */
+};
+
+/* What the process in the sandbox reported (child_message.h says what), as JSON. */
+struct report_message {
+    uint64_t lease;
+    uint64_t fence;
+    struct text json; /* at most LEASE_REPORT_SIZE_MAX */
+};
+
+enum lease_log_stream { LEASE_LOG_STDOUT, LEASE_LOG_STDERR, LEASE_LOG_STREAM_COUNT };
+
+struct log_message {
+    uint64_t lease;
+    uint64_t fence;
+    enum lease_log_stream stream;
+    struct text bytes; /* at most LEASE_LOG_SIZE_MAX */
+};
+
+/* A file the lease produced; its chunks are in the market's blob store already. */
+struct artifact_message {
+    uint64_t lease;
+    uint64_t fence;
+    struct text name;
+    uint8_t manifest[LEASE_HASH_SIZE];
+    uint64_t size_bytes;
+};
+
+/* The daemon has dialled the stream to `peer_lease` and handed it into the sandbox. */
+struct stream_ready_message {
+    uint64_t lease;
+    uint64_t fence;
+    uint64_t peer_lease;
+};
+
+struct welcome_message {
+    uint32_t version;
+    uint64_t machine;
+    int64_t now_ms; /* the market's clock, UTC */
+};
+
+/*
+ * The other end of a stream. For a parameter server: a worker, with the worker's lease key. For a
+ * worker: the parameter server, with a key of zeroes, since the worker uses its own lease key.
+ */
+struct lease_peer {
+    uint64_t lease;
+    uint64_t fence;
+    uint32_t rank;
+    uint8_t key[LEASE_KEY_SIZE];
+    uint8_t ticket[LEASE_TICKET_SIZE]; /* dial the link port with it */
+};
+
+struct start_message {
+    struct text document;                    /* the lease as canonical JSON: native.h reads it */
+    uint8_t signature[LEASE_SIGNATURE_SIZE]; /* by the market's key over `document` */
+    uint8_t key[LEASE_KEY_SIZE];             /* the lease's own */
+    struct text fetch_token;                 /* bearer token for /v1/chunks */
+    const struct lease_peer *peers;
+    uint32_t peer_count;
+};
+
+/* A worker that came later, told to the parameter server. */
+struct peer_message {
+    uint64_t lease;
+    uint64_t fence;
+    struct lease_peer peer;
+};
+
+struct stop_message {
+    uint64_t lease;
+    uint64_t fence;
+    uint32_t grace_ms; /* between asking the process to end and killing it */
+    struct text reason;
+};
+
+/* Dial the stream again, with a new ticket: the old one broke. */
+struct stream_open_message {
+    uint64_t lease;
+    uint64_t fence;
+    uint64_t peer_lease;
+    uint8_t ticket[LEASE_TICKET_SIZE];
+};
+
+struct lease_message {
+    enum lease_message_type type;
+    union {
+        struct hello_message hello;
+        struct heartbeat_message heartbeat;
+        struct state_message state;
+        struct meter_message meter;
+        struct report_message report;
+        struct log_message log;
+        struct artifact_message artifact;
+        struct stream_ready_message stream_ready;
+        struct welcome_message welcome;
+        struct start_message start;
+        struct peer_message peer;
+        struct stop_message stop;
+        struct stream_open_message stream_open;
+    };
+};
+
+/* The name in logs: "HELLO"; "unknown" for a type that is none. */
+const char *lease_message_type_name(enum lease_message_type type);
+
+/* Appends the payload of a frame of type message->type. Lists and text keep to the maxima above:
+ * longer ones are the caller's mistake (asserted). */
+void lease_message_encode(const struct lease_message *message, struct buffer *payload);
+
+/* CORRUPT for an unknown type or bytes that are not such a message. */
+MUST_CHECK int lease_message_decode(struct arena *arena, uint16_t type, struct text payload,
+                                    struct lease_message *out_message, struct error *error);
+
+/* The bytes a meter message's signature covers. */
+enum { METER_SIGNED_SIZE = 16 + 8 * 8 };
+void meter_message_signed(const struct meter_message *meter, uint8_t out[METER_SIGNED_SIZE]);

@@ -1,0 +1,68 @@
+/*
+ * Native runtime: turns a job spec and its leases into the document each lease is started with.
+ *
+ * The market writes the document as canonical JSON and signs those bytes; daemon and worker check
+ * the signature over the bytes as they came (never over what they would write themselves) and read
+ * them back here. Nothing in it is secret: keys, tokens and tickets travel beside it.
+ */
+#pragma once
+
+#include "runtime/job_spec.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum lease_role { LEASE_ROLE_WORKER, LEASE_ROLE_SERVER, LEASE_ROLE_COUNT };
+const char *lease_role_name(enum lease_role role); /* "worker", "server" */
+
+/* One input of the lease: records [first_record, first_record + record_count) of a manifest. */
+struct lease_data {
+    char name[64];
+    uint8_t manifest[JOB_HASH_SIZE];
+    uint64_t first_record;
+    uint64_t record_count;
+};
+
+struct lease_document {
+    uint64_t lease;
+    uint64_t fence;
+    uint64_t job;
+    uint64_t machine;
+    int role;       /* enum lease_role */
+    uint64_t rank;  /* of a worker, from 0; of the parameter server 0 */
+    uint64_t world; /* number of workers */
+    int64_t cores_milli;
+    int64_t ram_bytes;
+    int64_t disk_bytes;
+    int64_t tick_ms;
+    int64_t expires_ms; /* UTC */
+    struct text runtime;
+    struct job_train train;
+    struct job_sync sync; /* gamma_ms and tick_ms are always set */
+    const struct lease_data *data;
+    size_t data_count;
+};
+
+/* What the market decided about one lease. */
+struct native_lease {
+    uint64_t lease;
+    uint64_t fence;
+    uint64_t job;
+    uint64_t machine;
+    enum lease_role role;
+    uint32_t rank;
+    uint32_t world;
+    int64_t cores_milli;
+    int64_t ram_bytes;
+    int64_t disk_bytes;
+    int64_t expires_ms;
+};
+
+/* A worker of rank r of n gets records [r*N/n, (r+1)*N/n) of each train input; the parameter server
+ * gets each test input whole. Writes canonical JSON of at most LEASE_DOCUMENT_SIZE_MAX bytes;
+ * INVALID when a worker would get no record, EXHAUSTED when the buffer is too small. */
+MUST_CHECK int native_lease_write(const struct job_spec *spec, const struct native_lease *lease,
+                                  struct buffer *json, struct error *error);
+
+MUST_CHECK int lease_document_read(struct arena *arena, struct text json,
+                                   struct lease_document *out_document, struct error *error);
