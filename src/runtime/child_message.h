@@ -1,0 +1,158 @@
+/*
+ * Child messages: what a daemon and the process in a lease's sandbox say to each other over fd 3,
+ * an AF_UNIX SOCK_SEQPACKET socket; one packet is one message. The encoding is in child_message.c.
+ *
+ * parent -> child: CONFIG first, once; then STREAM (with a descriptor), PEER and STOP.
+ * child -> parent: READY once the data and model are there; REPORT each second and after the first
+ * steps; ARTIFACT for each finished file in /lease/out; DONE last.
+ *
+ * Everything the child sends is foreign to the daemon: decoding checks all of it, and descriptors
+ * that come with a message that must not carry one are closed.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json_schema.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    CHILD_FD = 3,
+    CHILD_KEY_SIZE = 32,
+    CHILD_PEER_MAX = 256,
+    CHILD_LEASE_JSON_MAX = 96 * 1024,
+    CHILD_REPORT_MAX = 96 * 1024,
+    CHILD_TEXT_MAX = 1024, /* a reason or message */
+    CHILD_NAME_MAX =
+        128, /* an artifact's file name: letters, digits, '-', '_', '.', no dot first */
+    CHILD_PACKET_MAX = 128 * 1024,
+};
+
+enum child_message_kind {
+    CHILD_CONFIG = 1,
+    CHILD_STREAM = 2,
+    CHILD_PEER = 3,
+    CHILD_STOP = 4,
+    CHILD_READY = 16,
+    CHILD_REPORT = 17,
+    CHILD_ARTIFACT = 18,
+    CHILD_DONE = 19,
+};
+
+/* A worker that a parameter server will accept: the identity "lease:LEASE:FENCE" and its key. */
+struct child_peer {
+    uint64_t lease;
+    uint64_t fence;
+    uint8_t key[CHILD_KEY_SIZE];
+};
+
+struct child_config {
+    struct text lease_json;      /* the signed lease's canonical JSON, already verified */
+    uint8_t key[CHILD_KEY_SIZE]; /* this lease's own key */
+    const struct child_peer *peers;
+    uint32_t peer_count; /* 0 for a worker */
+};
+
+struct child_message {
+    enum child_message_kind kind;
+    union {
+        struct child_config config;
+        struct {
+            uint64_t peer_lease; /* whose stream it is; for a worker: the server's lease */
+            int fd;              /* receive gives it to the caller, send only borrows it */
+        } stream;
+        struct child_peer peer;
+        struct {
+            uint32_t grace_ms; /* until the daemon kills */
+            struct text reason;
+        } stop;
+        struct {
+            struct text
+                json; /* worker_report_schema or server_report_schema, by the lease's role */
+        } report;
+        struct {
+            struct text name;
+        } artifact;
+        struct {
+            bool is_ok;
+            struct text message; /* one sentence: why it ended */
+        } done;
+    };
+};
+
+/* out_sockets[0] is the parent's (non-blocking), [1] the child's (blocking); both CLOEXEC. */
+MUST_CHECK int child_socket_pair(int out_sockets[2], struct error *error);
+
+/* Appends the packet's bytes; a stream's descriptor is not part of them. */
+void child_message_encode(struct buffer *packet, const struct child_message *message);
+/* Texts point into `packet`, peers live in the arena; stream.fd is -1. */
+MUST_CHECK int child_message_decode(struct arena *arena, struct text packet,
+                                    struct child_message *out_message, struct error *error);
+
+/*
+ * Sends one packet, waiting for room for at most timeout_ms (0: not at all; -1: for ever).
+ * UNAVAILABLE when there was no room or the other side is gone.
+ */
+MUST_CHECK int child_message_send(int socket, const struct child_message *message, int timeout_ms,
+                                  struct error *error);
+/*
+ * Takes one packet that is there: *out_message, with all of it in the arena. UNAVAILABLE when
+ * there is none yet on a non-blocking socket (has_ended false) or the other side closed it.
+ */
+MUST_CHECK int child_message_receive(int socket, struct arena *arena,
+                                     struct child_message *out_message, bool *out_has_ended,
+                                     struct error *error);
+
+/* Role worker: cumulative figures since the process started. */
+struct worker_report {
+    uint64_t steps;
+    uint64_t samples;
+    uint64_t commits; /* answered */
+    double loss;      /* mean over the steps since the last report; 0 with no step */
+    double steps_per_second;
+    double commit_ms;      /* O of the last commit */
+    int64_t period_us;     /* between commits, as set by the server; 0: by steps */
+    uint64_t local_steps;  /* per commit under bsp and tap; 0: by period */
+    double waiting_ms;     /* spent waiting for an answer, in all */
+    int64_t first_step_ms; /* UTC instant of the first finished step; 0: none yet */
+};
+
+struct server_report_worker {
+    uint64_t lease;
+    uint64_t fence;
+    bool is_member;
+    uint64_t steps;
+    uint64_t samples;
+    uint64_t commits;         /* pushes applied since the start */
+    uint64_t accepted_pushes; /* pushes applied since the last report */
+    double steps_per_second;
+    double share; /* of all samples so far, 0..1 */
+};
+
+/* Role server. loss and test_accuracy are 0 while their evaluation counts are 0. */
+struct server_report {
+    int64_t elapsed_ms; /* since the first worker joined */
+    uint64_t version;   /* of the model: updates applied */
+    uint64_t steps;
+    uint64_t samples;
+    double epochs; /* samples over the data set's size */
+    uint64_t loss_evaluations;
+    double loss; /* on the fixed test sample */
+    uint64_t accuracy_evaluations;
+    double test_accuracy;
+    double test_loss;
+    char policy[16];
+    int64_t gamma_ms;
+    double commit_target; /* cumulative, per worker */
+    double commit_rate;   /* per worker and gamma */
+    double implicit_momentum;
+    bool is_searching;
+    bool is_final;             /* the last report: the model is final */
+    struct json_array workers; /* struct server_report_worker */
+};
+
+extern const struct json_schema worker_report_schema;
+extern const struct json_schema server_report_schema;
