@@ -1,0 +1,41 @@
+/*
+ * Dataset catalogue: the data sets known by name: where Debian keeps them and how to scale them.
+ *
+ * To add one: a row in dataset_catalogue.c. The scaling belongs to the name, so that workers that
+ * see only a shard scale as everybody else does.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <stdint.h>
+
+struct dataset_entry {
+    const char *name;    /* "fashion-mnist" */
+    const char *folder;  /* where its package puts it */
+    const char *package; /* for the message when it is not there */
+    const char *train_images, *train_labels, *test_images, *test_labels; /* file names */
+    uint32_t channels, height, width, classes;
+    double mean, deviation;
+};
+
+/* NOT_FOUND, naming those there are. */
+MUST_CHECK int dataset_entry_find(struct text name, const struct dataset_entry **out_entry,
+                                  struct error *error);
+
+enum dataset_part {
+    DATASET_TRAIN_IMAGES,
+    DATASET_TRAIN_LABELS,
+    DATASET_TEST_IMAGES,
+    DATASET_TEST_LABELS,
+    DATASET_PART_COUNT,
+};
+
+const char *dataset_part_name(enum dataset_part part); /* "train-images" ... */
+
+/* The file of one part under `folder` (NULL: the package's), as it is or without ".gz", whichever
+ * exists. NOT_FOUND says which package brings it. */
+MUST_CHECK int dataset_entry_path(const struct dataset_entry *entry, const char *folder,
+                                  enum dataset_part part, char *out_path, size_t out_size,
+                                  struct error *error);

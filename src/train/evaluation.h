@@ -1,0 +1,47 @@
+/*
+ * Evaluation: loss and accuracy of a model over a dataset, in slices, so that whoever runs it can
+ * answer others in between.
+ *
+ *     evaluation_init(&evaluation, model, dataset, 0, 0, &error);
+ *     while (!evaluation_advance(&evaluation))
+ *         serve_others();
+ *
+ * Parameters that change between slices are seen by the later ones: copy them into a model of the
+ * evaluation's own when that matters.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "train/dataset.h"
+#include "train/model.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct evaluation {
+    struct model *model;
+    const struct dataset *dataset;
+    uint32_t first, count, next;
+    double loss_sum;
+    uint64_t correct;
+};
+
+struct evaluation_result {
+    double loss;
+    double accuracy; /* 0 to 1 */
+    uint32_t count;
+};
+
+/* Over records [first, first + count); count 0 means all from `first` on. Borrows both. INVALID
+ * when the range or the images do not fit. */
+MUST_CHECK int evaluation_init(struct evaluation *evaluation, struct model *model,
+                               const struct dataset *dataset, uint32_t first, uint32_t count,
+                               struct error *error);
+/* One batch of the model's size. True when all is done. */
+bool evaluation_advance(struct evaluation *evaluation);
+/* Of what was seen so far. */
+struct evaluation_result evaluation_result(const struct evaluation *evaluation);
+
+/* All slices at once. */
+MUST_CHECK int evaluation_run(struct model *model, const struct dataset *dataset,
+                              struct evaluation_result *out_result, struct error *error);

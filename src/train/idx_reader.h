@@ -1,0 +1,61 @@
+/*
+ * Idx reader: the file format of MNIST and its kin, raw or gzip-compressed.
+ *
+ *     offset  size      what
+ *     0       2         zero
+ *     2       1         element type; 0x08 (unsigned byte) is the only one taken
+ *     3       1         rank r, 1 to IDX_RANK_MAX
+ *     4       4 r       sizes, big-endian; the first counts records
+ *     4+4r    product   elements
+ *
+ * Files come from outside: every size is checked against a maximum before memory is taken.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/scope.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { IDX_RANK_MAX = 4, IDX_HEADER_SIZE_MAX = 4 + 4 * IDX_RANK_MAX };
+
+struct idx_header {
+    uint32_t rank;
+    uint32_t sizes[IDX_RANK_MAX]; /* [0] counts records */
+    size_t header_size;
+    size_t record_size; /* bytes; 1 for labels */
+};
+
+struct idx {
+    struct idx_header header;
+    uint8_t *bytes; /* the whole file, decompressed, header first */
+    size_t size;
+};
+
+/* Reads the header at the start of `size` bytes; more may follow. CORRUPT with what is wrong. */
+MUST_CHECK int idx_parse_header(const uint8_t *bytes, size_t size, struct idx_header *out_header,
+                                struct error *error);
+
+/* The header's bytes again, with another record count: how a shard becomes a file of its own. */
+void idx_append_header(struct buffer *buffer, const struct idx_header *header,
+                       uint32_t record_count);
+
+/*
+ * Reads a whole file, decompressing it when it starts with gzip's magic. NOT_FOUND, CORRUPT
+ * (magic, type, sizes, truncated, trailing bytes, bad gzip), EXHAUSTED past `size_max` bytes
+ * decompressed.
+ */
+MUST_CHECK int idx_open(const char *path, size_t size_max, struct idx **out_idx,
+                        struct error *error);
+/* The same from memory, raw bytes only; copies them. */
+MUST_CHECK int idx_open_bytes(const uint8_t *bytes, size_t size, struct idx **out_idx,
+                              struct error *error);
+void idx_free(struct idx *idx); /* NULL is fine */
+DEFINE_AUTO(idx);
+
+static inline const uint8_t *idx_record(const struct idx *idx, uint32_t index)
+{
+    return idx->bytes + idx->header.header_size + (size_t)index * idx->header.record_size;
+}

@@ -1,0 +1,35 @@
+/*
+ * Model card: what a trained model is and how it came to be, as JSON beside the model's file.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/json.h"
+#include "train/model_spec.h"
+
+#include <stdint.h>
+
+struct model_card {
+    struct model_spec spec;
+    const char *job_name;
+    uint64_t job; /* 0: trained without a market */
+    const char *data;
+    const char *policy;
+    double test_accuracy, test_loss;
+    uint64_t samples, steps; /* of all workers together */
+    double train_seconds;
+    uint32_t workers;
+    uint32_t batch;
+    double lr, momentum;
+    uint64_t seed;
+    int64_t finished_utc_ms;
+};
+
+void model_card_append(struct json_writer *writer, const struct model_card *card);
+
+/*
+ * Writes FOLDER/model.safetensors (its metadata holds the card's main fields) and
+ * FOLDER/card.json. `parameters` is the vector of the card's spec.
+ */
+MUST_CHECK int model_card_export(const char *folder, const struct model_card *card,
+                                 const float *parameters, struct error *error);
