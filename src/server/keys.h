@@ -1,0 +1,73 @@
+/*
+ * Keys: the market's secrets, what is derived from them, and fresh tokens and codes.
+ *
+ * Kept in DATA/keys, mode 0600, made on first start:
+ *     root.key         32 random bytes; every link key, lease key and fetch token derives from it
+ *     sign.key         Ed25519 seed, 32 bytes; signs leases
+ *     tls.key, tls.crt ECDSA P-256 key and self-signed certificate, PEM
+ * The fingerprint that others pin is SHA-256 over the certificate's public key (SPKI, DER), hex.
+ *
+ * Derived keys are BLAKE2b-256 keyed with the root secret over the purpose and two numbers, so
+ * none is ever stored: the same lease and fence give the same key after a restart.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/scope.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    KEYS_SECRET_SIZE = 32,
+    KEYS_PUBLIC_SIZE = 32,
+    KEYS_SIGNATURE_SIZE = 64,
+    KEYS_HASH_SIZE = 32,
+    KEYS_FINGERPRINT_SIZE = 65, /* hex and a zero byte */
+    KEYS_TOKEN_SIZE = 128,      /* room for any token or code and a zero byte */
+};
+
+struct keys;
+
+/* Reads the folder, making what is absent. CORRUPT when a file has the wrong size or is not a key;
+ * REFUSED when a secret can be read by others. */
+MUST_CHECK int keys_open(const char *dir, struct keys **out_keys, struct error *error);
+void keys_free(struct keys *keys); /* wipes the secrets; NULL is fine */
+DEFINE_AUTO(keys);
+
+/* Takes a certificate from elsewhere in place of our own; the fingerprint follows it. */
+MUST_CHECK int keys_use_certificate(struct keys *keys, const char *certificate_file,
+                                    const char *key_file, struct error *error);
+
+const char *keys_certificate_pem(const struct keys *keys);
+const char *keys_certificate_key_pem(const struct keys *keys);
+const char *keys_fingerprint(const struct keys *keys);
+const uint8_t *keys_public(const struct keys *keys); /* KEYS_PUBLIC_SIZE bytes */
+
+void keys_sign(const struct keys *keys, struct text bytes, uint8_t out[KEYS_SIGNATURE_SIZE]);
+bool keys_verify(const uint8_t public_key[KEYS_PUBLIC_SIZE], struct text bytes,
+                 const uint8_t signature[KEYS_SIGNATURE_SIZE]);
+
+/* The pre-shared key of a machine's control link. */
+void keys_machine(const struct keys *keys, uint64_t machine, uint64_t generation,
+                  uint8_t out[KEYS_SECRET_SIZE]);
+/* The pre-shared key of the stream between a worker's lease and its parameter server. */
+void keys_lease(const struct keys *keys, uint64_t lease, uint64_t fence,
+                uint8_t out[KEYS_SECRET_SIZE]);
+/* Names the relayed stream of a worker's lease; `attempt` counts how often it was dialled anew. */
+void keys_ticket(const struct keys *keys, uint64_t lease, uint64_t attempt,
+                 uint8_t out[KEYS_SECRET_SIZE]);
+
+/* "souk_lease_LEASE_FENCE_HEX": lets the holder of a lease fetch and store chunks. */
+void keys_fetch_token(const struct keys *keys, uint64_t lease, uint64_t fence,
+                      char out[KEYS_TOKEN_SIZE]);
+/* False when the token is not of that form or its secret part is wrong. */
+bool keys_read_fetch_token(const struct keys *keys, struct text token, uint64_t *out_lease,
+                           uint64_t *out_fence);
+
+/* Fresh, from the system's randomness: "souk_" PREFIX "_" and 32 bytes as hex. */
+void token_new(const char *prefix, char out[KEYS_TOKEN_SIZE]);
+/* What is stored of a token or code: BLAKE2b-256. */
+void token_hash(struct text token, uint8_t out[KEYS_HASH_SIZE]);
