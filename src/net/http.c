@@ -1,0 +1,100 @@
+#include "net/http.h"
+
+#include "base/json.h"
+
+const char *http_status_title(int status)
+{
+    static const struct {
+        int status;
+        const char *title;
+    } titles[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {206, "Partial Content"},
+        {301, "Moved Permanently"},
+        {302, "Found"},
+        {303, "See Other"},
+        {304, "Not Modified"},
+        {307, "Temporary Redirect"},
+        {308, "Permanent Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {402, "Payment Required"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {410, "Gone"},
+        {411, "Length Required"},
+        {412, "Precondition Failed"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {416, "Range Not Satisfiable"},
+        {422, "Unprocessable Content"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {507, "Insufficient Storage"},
+    };
+    for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++)
+        if (titles[i].status == status)
+            return titles[i].title;
+    return "Unknown";
+}
+
+void http_problem_write(struct buffer *buffer, int status, const char *code, const char *detail)
+{
+    struct json_writer writer;
+    json_writer_init(&writer, buffer);
+    json_object_begin(&writer);
+    json_field_string(&writer, "type", "about:blank");
+    json_field_string(&writer, "title", http_status_title(status));
+    json_field_i64(&writer, "status", status);
+    json_field_string(&writer, "detail", detail);
+    json_field_string(&writer, "code", code);
+    json_object_end(&writer);
+}
+
+static int hex_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F')
+        return digit - 'A' + 10;
+    return -1;
+}
+
+int http_percent_decode(struct text text, char *out, size_t *out_size, struct error *error)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        char byte = text.data[i];
+        if (byte == '%') {
+            const int high = i + 2 < text.size ? hex_value(text.data[i + 1]) : -1;
+            const int low = i + 2 < text.size ? hex_value(text.data[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return error_set(error, ERROR_INVALID,
+                                 "a percent sign is not followed by two hex "
+                                 "digits");
+            byte = (char)(high << 4 | low);
+            i += 2;
+        }
+        if (byte == '\0')
+            return error_set(error, ERROR_INVALID, "a zero byte is not allowed here");
+        out[size++] = byte;
+    }
+    out[size] = '\0';
+    *out_size = size;
+    return 0;
+}

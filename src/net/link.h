@@ -1,0 +1,86 @@
+/*
+ * Link: frames over a stream descriptor (TCP or a Unix socketpair), encrypted by TLS 1.3 with a
+ * key that both ends hold, without certificates.
+ *
+ * The client names the key by an identity, the server looks it up. One suite,
+ * TLS_AES_128_GCM_SHA256, and one group, X25519 (forward secrecy), are spoken; a peer without the
+ * key is refused by both ends.
+ *
+ * Order of callbacks: on_open once, on_frame and on_drained any number of times, on_close once.
+ * After on_close the link is dead and waits for link_free. link_free gives no callback and may be
+ * called in any callback of this link.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/scope.h"
+#include "base/text.h"
+#include "net/loop.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LINK_KEY_SIZE = 32, LINK_IDENTITY_SIZE_MAX = 128 };
+
+struct link;
+
+struct link_callbacks {
+    /* The handshake is done; `identity` is the client's, on both ends. */
+    void (*on_open)(struct link *link, struct text identity, void *context);
+    /* `payload` is valid during the call. */
+    void (*on_frame)(struct link *link, uint16_t type, struct text payload, void *context);
+    /* `reason` is NULL when the peer, or link_finish, ended it in good order between two frames. */
+    void (*on_close)(struct link *link, const struct error *reason, void *context);
+    /* The send queue fell to queue_low_bytes after it had been above. May be NULL. */
+    void (*on_drained)(struct link *link, void *context);
+};
+
+struct link_options {
+    struct loop *loop;
+    bool is_server;
+    /* Client: who we are. */
+    const char *identity;
+    const uint8_t *key; /* LINK_KEY_SIZE bytes, copied */
+    /* Server: fills the key and returns 0, or returns -1 for an identity that is unknown. */
+    int (*find_key)(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE]);
+
+    uint32_t payload_max;         /* of frames received and sent; 0: 1 MiB */
+    size_t queue_max_bytes;       /* waiting to be sent; 0: payload_max + 1 MiB */
+    size_t queue_low_bytes;       /* for on_drained; 0: a quarter of queue_max_bytes */
+    int64_t handshake_timeout_ms; /* 0: 10 s */
+
+    struct link_callbacks callbacks; /* copied */
+    void *context;                   /* for all callbacks, find_key too */
+};
+
+/* Takes `fd` on success only: it is made non-blocking and closed with the link. */
+MUST_CHECK int link_open_take(const struct link_options *options, int fd, struct link **out_link,
+                              struct error *error);
+/* Drops the connection at once, unsent frames too. NULL is fine. */
+void link_free(struct link *link);
+DEFINE_AUTO(link);
+
+/*
+ * Queues one frame whose payload is the parts in order; they are copied. Before on_open it waits
+ * for the handshake. EXHAUSTED, queueing nothing, when the queue is full (wait for on_drained);
+ * INVALID over payload_max; UNAVAILABLE when the link is closed or finishing.
+ */
+MUST_CHECK int link_send(struct link *link, uint16_t type, const struct text *parts,
+                         size_t part_count, struct error *error);
+/* The same for one part. */
+MUST_CHECK int link_send_text(struct link *link, uint16_t type, struct text payload,
+                              struct error *error);
+
+/* Sends what is queued, then closes: on_close(NULL) follows. */
+void link_finish(struct link *link);
+
+/* Stops and resumes on_frame, so that a slow receiver slows its sender. */
+void link_set_paused(struct link *link, bool is_paused);
+
+bool link_is_open(const struct link *link); /* between on_open and on_close */
+size_t link_queued_bytes(const struct link *link);
+/* Payload and headers, before encryption. */
+uint64_t link_received_bytes(const struct link *link);
+uint64_t link_sent_bytes(const struct link *link);
+void link_set_context(struct link *link, void *context);
