@@ -1,0 +1,126 @@
+// The part of the REST API (docs/openapi/openapi.json) that the page uses.
+
+export interface Account {
+  id: number;
+  name: string;
+  available_microcredits: number;
+  held_microcredits: number;
+  earned_microcredits: number;
+  spent_microcredits: number;
+}
+
+export interface Machine {
+  id: number;
+  name: string;
+  account_name: string;
+  is_mine: boolean;
+  state: "online" | "unreachable" | "offline";
+  probe: { cores_milli: number; speed_weight: number; ram_bytes: number; cpu_model?: string };
+  offer: { cores_milli: number; ram_bytes: number; roles: string[]; paused: boolean };
+  leased_cores_milli: number;
+  lease_count: number;
+  earned_microcredits: number;
+}
+
+export type JobState = "pending" | "starting" | "running" | "succeeded" | "failed" | "cancelled";
+
+export interface Job {
+  id: number;
+  name: string;
+  state: JobState;
+  reason: string;
+  num_nodes: number;
+  policy: string;
+  model: string;
+  created_ms: number;
+  started_ms: number;
+  ended_ms: number;
+  held_microcredits: number;
+  spent_microcredits: number;
+  quoted_microcredits: number;
+  loss: number | null;
+  test_accuracy: number | null;
+  samples: number;
+}
+
+export interface Worker {
+  lease: number;
+  role: "worker" | "server";
+  rank: number;
+  machine_name: string;
+  steps: number;
+  commits: number;
+  loss: number | null;
+  steps_per_second: number | null;
+  share: number | null;
+}
+
+export interface CurvePoint {
+  elapsed_ms: number;
+  loss: number | null;
+  test_accuracy: number | null;
+}
+
+export interface Metrics {
+  job: number;
+  loss: number | null;
+  test_accuracy: number | null;
+  workers: Worker[];
+  curve: CurvePoint[];
+}
+
+export interface Entry {
+  id: number;
+  at_ms: number;
+  kind: "grant" | "hold" | "post" | "fee" | "void";
+  amount_microcredits: number;
+  direction: "in" | "out" | "inside";
+  job: number;
+}
+
+interface List<Item> {
+  items: Item[];
+  next_cursor: string | null;
+}
+
+// What the server refused, in its own words (RFC 9457).
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    detail: string,
+  ) {
+    super(detail);
+  }
+}
+
+async function call<Result>(method: string, path: string, body?: unknown): Promise<Result> {
+  const response = await fetch(path, {
+    method,
+    credentials: "same-origin",
+    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  const text = await response.text();
+  if (!response.ok) {
+    let detail = `${response.status} ${response.statusText}`;
+    try {
+      detail = (JSON.parse(text) as { detail?: string }).detail ?? detail;
+    } catch {
+      // Not a problem document: the status line says what there is to say.
+    }
+    throw new Problem(response.status, detail);
+  }
+  return (text ? JSON.parse(text) : undefined) as Result;
+}
+
+export const api = {
+  signIn: (code: string) => call<unknown>("POST", "/v1/sessions", { code }),
+  signOut: () => call<void>("DELETE", "/v1/sessions"),
+  account: () => call<Account>("GET", "/v1/account"),
+  machines: () => call<List<Machine>>("GET", "/v1/machines?limit=200"),
+  jobs: () => call<List<Job>>("GET", "/v1/jobs?limit=50"),
+  metrics: (job: number) => call<Metrics>("GET", `/v1/jobs/${job}/metrics`),
+  entries: (cursor?: string) =>
+    call<List<Entry>>("GET", `/v1/account/entries?limit=25${cursor ? `&cursor=${cursor}` : ""}`),
+  cancel: (job: number) => call<unknown>("POST", `/v1/jobs/${job}/cancel`),
+};

@@ -1,0 +1,66 @@
+// The live curve of a job: loss on the left axis, test accuracy on the right.
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import type { CurvePoint } from "./api";
+
+function colour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function options(width: number): uPlot.Options {
+  const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 } };
+  return {
+    width,
+    height: 260,
+    legend: { show: true, live: true },
+    cursor: { drag: { x: false, y: false } },
+    scales: { x: { time: false }, loss: {}, accuracy: { range: (_plot, low, high) => [Math.max(0, low - 0.02), Math.min(1, high + 0.02)] } },
+    series: [
+      { label: "seconds" },
+      { label: "loss", scale: "loss", stroke: colour("--accent"), width: 2, spanGaps: true,
+        value: (_plot, value) => (value === null ? "–" : value.toFixed(4)) },
+      { label: "test accuracy", scale: "accuracy", stroke: colour("--good"), width: 2, spanGaps: true,
+        value: (_plot, value) => (value === null ? "–" : `${(value * 100).toFixed(2)} %`) },
+    ],
+    axes: [
+      { ...axis, values: (_plot, ticks) => ticks.map((tick) => `${tick} s`) },
+      { ...axis, scale: "loss", size: 52 },
+      { ...axis, scale: "accuracy", side: 1, grid: { show: false }, size: 56,
+        values: (_plot, ticks) => ticks.map((tick) => `${Math.round(tick * 100)} %`) },
+    ],
+  };
+}
+
+function columns(curve: CurvePoint[]): uPlot.AlignedData {
+  return [
+    curve.map((point) => point.elapsed_ms / 1000),
+    curve.map((point) => point.loss),
+    curve.map((point) => point.test_accuracy),
+  ];
+}
+
+export function Curve({ curve }: { curve: CurvePoint[] }) {
+  const holder = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+
+  useEffect(() => {
+    const element = holder.current!;
+    plot.current = new uPlot(options(element.clientWidth || 320), columns(curve), element);
+    const resize = new ResizeObserver(() => {
+      plot.current?.setSize({ width: element.clientWidth, height: 260 });
+    });
+    resize.observe(element);
+    return () => {
+      resize.disconnect();
+      plot.current?.destroy();
+    };
+  }, []);
+  useEffect(() => plot.current?.setData(columns(curve)), [curve]);
+
+  const last = curve[curve.length - 1];
+  const words = last
+    ? `loss ${last.loss?.toFixed(3) ?? "unknown"} after ${Math.round(last.elapsed_ms / 1000)} seconds`
+    : "no points yet";
+  return <div ref={holder} class="curve" role="img" aria-label={`Loss curve: ${words}`} />;
+}

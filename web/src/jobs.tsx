@@ -1,0 +1,146 @@
+import { useState } from "preact/hooks";
+import { api, type Job, type Metrics, type Worker } from "./api";
+import { Curve } from "./curve";
+import { credits, duration, number, percent, time } from "./format";
+
+const ended = new Set(["succeeded", "failed", "cancelled"]);
+
+function State({ state }: { state: string }) {
+  return <span class={`state ${state}`}>{state}</span>;
+}
+
+function Lane({ worker }: { worker: Worker }) {
+  const share = worker.share ?? 0;
+  return (
+    <tr>
+      <th scope="row">{worker.machine_name}</th>
+      <td class="wide">
+        {worker.role === "server" ? (
+          <span class="faint">parameter server</span>
+        ) : (
+          <div class="lane" role="img" aria-label={`${percent(worker.share)} of the work`}>
+            <span class="done" style={{ width: `${Math.min(100, share * 100)}%` }} />
+          </div>
+        )}
+      </td>
+      <td class="right">{worker.role === "server" ? "" : percent(worker.share)}</td>
+      <td class="right">{worker.role === "server" ? "" : `${number(worker.steps_per_second, 0)} steps/s`}</td>
+      <td class="right">{worker.commits} commits</td>
+    </tr>
+  );
+}
+
+function Figure({ label, value }: { label: string; value: string }) {
+  return (
+    <div class="figure">
+      <span class="faint">{label}</span>
+      <strong>{value}</strong>
+    </div>
+  );
+}
+
+function Detail({ job, metrics, refresh }: { job: Job; metrics: Metrics | null; refresh: () => void }) {
+  const [problem, setProblem] = useState("");
+  const cancel = async () => {
+    if (!confirm(`Cancel "${job.name}"? What was used is paid, the rest is given back.`)) return;
+    try {
+      await api.cancel(job.id);
+      refresh();
+    } catch (failure) {
+      setProblem((failure as Error).message);
+    }
+  };
+  const span = job.started_ms ? (job.ended_ms || Date.now()) - job.started_ms : 0;
+  return (
+    <article class="card" aria-label={`Job ${job.name}`}>
+      <header class="row">
+        <h3>
+          {job.name} <State state={job.state} />
+        </h3>
+        <span class="faint">
+          {job.model} · {job.policy} · {job.num_nodes} workers
+        </span>
+        <span class="grow" />
+        {ended.has(job.state) ? (
+          <a class="button" href={`/v1/jobs/${job.id}/artifacts/model.safetensors`} download>
+            Download model
+          </a>
+        ) : (
+          <button onClick={cancel}>Cancel</button>
+        )}
+      </header>
+      {job.reason && <p class="note">{job.reason}</p>}
+      {problem && <p class="problem">{problem}</p>}
+      <div class="figures">
+        <Figure label="loss" value={number(job.loss, 3)} />
+        <Figure label="test accuracy" value={percent(job.test_accuracy)} />
+        <Figure label="time" value={duration(span)} />
+        <Figure label="spent" value={`${credits(job.spent_microcredits)} credits`} />
+        <Figure label="held" value={`${credits(job.held_microcredits)} credits`} />
+      </div>
+      <Curve key={job.id} curve={metrics?.curve ?? []} />
+      <table class="lanes">
+        <tbody>
+          {metrics?.workers.map((worker) => (
+            <Lane key={worker.lease} worker={worker} />
+          ))}
+        </tbody>
+      </table>
+    </article>
+  );
+}
+
+interface JobsProps {
+  jobs: Job[];
+  selected: number | null;
+  select: (job: number) => void;
+  metrics: Metrics | null;
+  refresh: () => void;
+}
+
+export function Jobs({ jobs, selected, select, metrics, refresh }: JobsProps) {
+  const job = jobs.find((candidate) => candidate.id === selected) ?? jobs[0];
+  return (
+    <section aria-labelledby="jobs">
+      <h2 id="jobs">Your jobs</h2>
+      {!job && (
+        <p class="card faint">
+          Nothing yet. Write a job file and run <code>souk job submit job.yaml</code>.
+        </p>
+      )}
+      {job && <Detail job={job} metrics={metrics?.job === job.id ? metrics : null} refresh={refresh} />}
+      {jobs.length > 1 && (
+        <div class="card scroll">
+          <table>
+            <thead>
+              <tr>
+                <th>job</th>
+                <th>state</th>
+                <th>submitted</th>
+                <th class="right">accuracy</th>
+                <th class="right">spent</th>
+              </tr>
+            </thead>
+            <tbody>
+              {jobs.map((row) => (
+                <tr key={row.id} class={row.id === job?.id ? "selected" : ""}>
+                  <td>
+                    <button class="link" onClick={() => select(row.id)}>
+                      {row.name}
+                    </button>
+                  </td>
+                  <td>
+                    <State state={row.state} />
+                  </td>
+                  <td>{time(row.created_ms)}</td>
+                  <td class="right">{percent(row.test_accuracy)}</td>
+                  <td class="right">{credits(row.spent_microcredits)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}

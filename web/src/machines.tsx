@@ -1,0 +1,54 @@
+import type { Machine } from "./api";
+import { bytes, cores, credits } from "./format";
+
+function state(machine: Machine): string {
+  if (machine.state !== "online") return machine.state;
+  if (machine.offer.paused) return "paused";
+  return machine.lease_count > 0 ? "busy" : "free";
+}
+
+export function Machines({ machines }: { machines: Machine[] }) {
+  return (
+    <section aria-labelledby="machines">
+      <h2 id="machines">Machines</h2>
+      <div class="card scroll">
+        <table>
+          <thead>
+            <tr>
+              <th>machine</th>
+              <th>state</th>
+              <th>lent</th>
+              <th>memory</th>
+              <th class="right">speed</th>
+              <th>lender</th>
+              <th class="right">earned</th>
+            </tr>
+          </thead>
+          <tbody>
+            {machines.map((machine) => (
+              <tr key={machine.id}>
+                <th scope="row" title={machine.probe.cpu_model}>
+                  {machine.name}
+                  {machine.offer.roles.length === 1 && machine.offer.roles[0] === "server" && (
+                    <span class="faint"> · server</span>
+                  )}
+                </th>
+                <td>
+                  <span class={`state ${state(machine)}`}>{state(machine)}</span>
+                </td>
+                <td>
+                  {cores(machine.offer.cores_milli)} <span class="faint">of {machine.probe.cores_milli / 1000}</span>
+                </td>
+                <td>{bytes(machine.offer.ram_bytes)}</td>
+                <td class="right">× {(machine.probe.speed_weight / 1000).toFixed(2)}</td>
+                <td>{machine.is_mine ? "you" : machine.account_name}</td>
+                <td class="right">{credits(machine.earned_microcredits)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {machines.length === 0 && <p class="faint">No machine is lent yet: `souk machines add` starts one.</p>}
+      </div>
+    </section>
+  );
+}
