@@ -1,0 +1,125 @@
+/*
+ * Command: what the shell asks of the core. Borrowed for the call; texts are copied into events.
+ *
+ * Who may ask is the shell's matter (tokens and scopes); that the named things exist, belong
+ * together and allow it is the core's.
+ */
+#pragma once
+
+#include "market/job.h"
+
+struct core_settings {
+    int64_t grant_micro;      /* a new account's first credits, from mint */
+    int64_t fee_basis_points; /* the operator's part of each post */
+    int64_t silence_ms;       /* without a heartbeat: the shell sends machine_silent */
+    int64_t lost_ms;          /* unreachable for so long: its leases are lost */
+    int64_t start_ms;         /* a lease that does not run so long after its offer is lost */
+    int64_t grace_ms;         /* from lease_stop_wanted until an open lease counts as lost */
+};
+
+enum command_kind {
+    COMMAND_CHANGE_SETTINGS,
+    COMMAND_OPEN_ACCOUNT,
+    COMMAND_ADD_TOKEN,
+    COMMAND_REVOKE_TOKEN,
+    COMMAND_ADD_CODE,
+    COMMAND_USE_CODE, /* of kind page; an enrolment code is used by enrol_machine */
+    COMMAND_ENROL_MACHINE,
+    COMMAND_SET_OFFER,
+    COMMAND_WITHDRAW_OFFER,
+    COMMAND_REPORT_PROBE,
+    COMMAND_MACHINE_CONNECTED,
+    COMMAND_MACHINE_SILENT,
+    COMMAND_MACHINE_GONE, /* said good-bye: offline, its leases are lost */
+    COMMAND_SUBMIT_JOB,
+    COMMAND_LEASE_RUNNING,
+    COMMAND_TICK_LEASE,
+    COMMAND_END_LEASE,
+    COMMAND_CANCEL_JOB,
+    COMMAND_TIME_PASSED, /* at core_next_wake_ms, or any time */
+    COMMAND_KIND_COUNT,
+};
+
+const char *command_kind_name(enum command_kind kind);
+
+struct command {
+    enum command_kind kind;
+    union {
+        struct core_settings change_settings;
+        struct {
+            struct text name;
+        } open_account; /* subject: the account */
+        struct {
+            uint64_t account;
+            uint8_t hash[MARKET_HASH_SIZE];
+            uint64_t scopes;
+            int64_t expires_ms; /* 0: never */
+            struct text label;
+        } add_token; /* subject: the token */
+        struct {
+            uint64_t account; /* whose it must be */
+            uint64_t token;
+        } revoke_token;
+        struct {
+            enum code_kind kind;
+            uint64_t account;
+            uint8_t hash[MARKET_HASH_SIZE];
+            int64_t expires_ms;
+        } add_code; /* subject: the code */
+        struct {
+            enum code_kind kind;
+            uint8_t hash[MARKET_HASH_SIZE];
+        } use_code; /* subject: the account the code was made for */
+        struct {
+            uint8_t code_hash[MARKET_HASH_SIZE];
+            uint8_t public_key[MACHINE_KEY_SIZE];
+            struct text name; /* empty: the name it has, for a key that is known */
+            struct probe probe;
+            struct offer offer;
+        } enrol_machine; /* subject: the machine */
+        struct {
+            uint64_t account; /* the owner; the same below */
+            uint64_t machine;
+            struct offer offer;
+        } set_offer;
+        struct {
+            uint64_t account;
+            uint64_t machine;
+        } withdraw_offer;
+        struct {
+            uint64_t machine;
+            struct probe probe;
+        } report_probe;
+        struct {
+            uint64_t machine;
+            uint64_t generation; /* an older one is refused */
+        } machine_connected;
+        struct {
+            uint64_t machine;
+        } machine_silent;
+        struct {
+            uint64_t machine;
+        } machine_gone;
+        struct job_request submit_job; /* subject: the job, or the one the key made before */
+        struct {
+            uint64_t lease;
+            uint64_t fence;
+        } lease_running;
+        struct {
+            uint64_t lease;
+            uint64_t fence;
+            uint64_t tick_index; /* from 1; may leave some out, never goes back */
+            int64_t wall_ms;     /* verified since the lease started, all ticks together */
+        } tick_lease;
+        struct {
+            uint64_t lease;
+            uint64_t fence;
+            enum lease_outcome outcome;
+            struct text reason;
+        } end_lease;
+        struct {
+            uint64_t account;
+            uint64_t job;
+        } cancel_job;
+    };
+};

@@ -1,0 +1,110 @@
+/*
+ * Core: the market as one state machine. A command and the time go in, events come out.
+ *
+ * Pure: no clock, file, socket, thread or random number; integers only; every loop runs in an order
+ * that depends on the events alone. core_apply is the only thing that changes the state, so the
+ * same events give the same state, and the same snapshot byte for byte.
+ *
+ * Money. A job is held for when it is submitted, at its wish (the least cores, reference speed,
+ * the longest run), or it is refused: a pending job is always funded. When it is matched the hold
+ * becomes the sum of its leases' quotes, raised from the balance or lowered; it is matched only if
+ * that keeps to max_total_micro and to what the account has. A lease's bill cannot pass its quote,
+ * so a job cannot pass its hold. The rest is voided when the job ends. The grace after max_run_ms
+ * is not billed.
+ *
+ * Ids of accounts, tokens, codes, machines, jobs and leases come from one counter. Pointers given
+ * out are the core's own: valid until the next call that changes it.
+ *
+ * One core belongs to one thread.
+ */
+#pragma once
+
+#include "core/command.h"
+#include "core/event.h"
+#include "market/match.h"
+
+struct core;
+
+/* An empty market: the accounts mint and operator, default settings, cold-start prices. */
+struct core *core_new(void);
+void core_free(struct core *core); /* NULL is fine */
+DEFINE_AUTO(core);
+
+struct core_settings core_default_settings(void);
+
+/*
+ * Validates, then appends the events to *out and applies them; out->subject is what the command
+ * made. On failure nothing changes: INVALID, NOT_FOUND, CONFLICT (a repeat, an old fence, a name
+ * that is taken), REFUSED (not yours), EXHAUSTED (credits). A repeat of a submit with the same
+ * idempotency key succeeds without events. When the clock went back, events carry the time of the
+ * last one before.
+ */
+MUST_CHECK int core_decide(struct core *core, const struct command *command, int64_t now_ms,
+                           struct event_list *out, struct error *error);
+
+/* For replay. CORRUPT, changing nothing, when the event does not follow from the state. */
+MUST_CHECK int core_apply(struct core *core, const struct event *event, struct error *error);
+
+/* When time_passed has something to do; INT64_MAX: never. */
+int64_t core_next_wake_ms(const struct core *core);
+
+/*
+ * The whole state as JSON lines, the first naming the version and the last event's sequence. Equal
+ * states give equal bytes. Size grows with the market, so the buffer's maximum is the caller's.
+ */
+void core_snapshot_write(const struct core *core, struct buffer *out);
+/* CORRUPT when it does not hang together. */
+MUST_CHECK int core_snapshot_read(struct text snapshot, struct core **out_core,
+                                  struct error *error);
+
+/* Checks every invariant by walking the whole state: CORRUPT names the first that is broken. */
+MUST_CHECK int core_check(const struct core *core, struct error *error);
+
+/* What a request would cost: at its wish, and where it would be placed if submitted now. */
+struct core_quote {
+    struct match_quote wish;
+    enum match_result result;
+    struct match_quote placed; /* when the result is MATCH_PLACED */
+};
+MUST_CHECK int core_quote(const struct core *core, const struct job_request *request,
+                          struct core_quote *out_quote, struct error *error);
+
+/* Why a job is where it is, for people; of a pending one what it waits for. */
+void core_explain(const struct core *core, const struct job *job, struct buffer *out);
+
+/* Lookups: NULL when there is none. */
+const struct account *core_account(const struct core *core, uint64_t account);
+const struct account *core_account_by_name(const struct core *core, struct text name);
+const struct ledger_account *core_balance(const struct core *core, uint64_t account);
+const struct token *core_token(const struct core *core, uint64_t token);
+const struct token *core_token_by_hash(const struct core *core,
+                                       const uint8_t hash[MARKET_HASH_SIZE]);
+const struct code *core_code_by_hash(const struct core *core, const uint8_t hash[MARKET_HASH_SIZE]);
+const struct machine *core_machine(const struct core *core, uint64_t machine);
+const struct machine *core_machine_by_name(const struct core *core, struct text name);
+const struct machine *core_machine_by_key(const struct core *core,
+                                          const uint8_t public_key[MACHINE_KEY_SIZE]);
+const struct job *core_job(const struct core *core, uint64_t job);
+const struct lease *core_lease(const struct core *core, uint64_t lease);
+/* What is still held for a job. */
+int64_t core_held_micro(const struct core *core, uint64_t job);
+/* The lease has not ended, but its machine is silent. */
+bool core_lease_is_unreachable(const struct core *core, const struct lease *lease);
+
+/* Iteration, in the order of ids: 0 .. count - 1. */
+size_t core_account_count(const struct core *core);
+const struct account *core_account_at(const struct core *core, size_t index);
+size_t core_token_count(const struct core *core);
+const struct token *core_token_at(const struct core *core, size_t index);
+size_t core_machine_count(const struct core *core);
+const struct machine *core_machine_at(const struct core *core, size_t index);
+size_t core_job_count(const struct core *core);
+const struct job *core_job_at(const struct core *core, size_t index);
+size_t core_lease_count(const struct core *core);
+const struct lease *core_lease_at(const struct core *core, size_t index);
+
+const struct core_settings *core_settings(const struct core *core);
+struct price_vector core_price(const struct core *core);
+uint64_t core_sequence(const struct core *core); /* of the last event; 0: none */
+/* Over all accounts: zero. */
+int64_t core_ledger_sum_micro(const struct core *core);

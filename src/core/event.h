@@ -1,0 +1,187 @@
+/*
+ * Event: one thing that happened. The log of events is the truth; state is what they add up to.
+ *
+ * One table (event.c) gives each kind its name, its JSON fields and how it changes the state. The
+ * encoding is canonical: one JSON object, "kind" first, then "sequence", "time_ms" and the kind's
+ * fields in table order, so equal events give equal bytes and a hash chain over them is stable.
+ *
+ * What each kind asks of the server:
+ *
+ *     lease_offered      send the machine the signed lease (now, or when its link is up again)
+ *     lease_stop_wanted  send LEASE_STOP with its fence, grace and reason
+ *     lease_ended        forget its tickets and streams; if the machine still reports that fence
+ *                        as running, send LEASE_STOP again
+ *     lease_ticked       live bill; the money itself is in entry_posted
+ *     job_state_changed  live events, the job's row; a final state also ends followers' streams
+ *     entry_posted       one row of the statement
+ *     machine_enrolled   a higher generation: older links of that machine are closed
+ *     token_revoked      sessions of that token end
+ *     the others         rows of the query tables
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "core/command.h"
+#include "ledger/ledger.h"
+
+enum event_kind {
+    EVENT_SETTINGS_CHANGED,
+    EVENT_ACCOUNT_OPENED,
+    EVENT_TOKEN_ADDED,
+    EVENT_TOKEN_REVOKED,
+    EVENT_CODE_ADDED,
+    EVENT_CODE_REMOVED, /* used or expired */
+    EVENT_MACHINE_ENROLLED,
+    EVENT_MACHINE_PROBED,
+    EVENT_MACHINE_STATE_CHANGED,
+    EVENT_OFFER_SET,
+    EVENT_OFFER_WITHDRAWN,
+    EVENT_JOB_SUBMITTED,
+    EVENT_JOB_STATE_CHANGED,
+    EVENT_LEASE_OFFERED,
+    EVENT_LEASE_STARTED,
+    EVENT_LEASE_TICKED,
+    EVENT_LEASE_STOP_WANTED,
+    EVENT_LEASE_ENDED,
+    EVENT_ENTRY_POSTED,
+    EVENT_KIND_COUNT,
+};
+
+struct event {
+    enum event_kind kind;
+    uint64_t sequence; /* 1, 2, 3 ... without a gap */
+    int64_t time_ms;   /* UTC; never goes back */
+    union {
+        struct core_settings settings_changed;
+        struct {
+            uint64_t account;
+            char name[MARKET_NAME_SIZE];
+        } account_opened;
+        struct {
+            uint64_t token;
+            uint64_t account;
+            uint8_t hash[MARKET_HASH_SIZE];
+            uint64_t scopes;
+            int64_t expires_ms;
+            char label[MARKET_LABEL_SIZE];
+        } token_added;
+        struct {
+            uint64_t token;
+        } token_revoked;
+        struct {
+            uint64_t code;
+            enum code_kind code_kind;
+            uint64_t account;
+            uint8_t hash[MARKET_HASH_SIZE];
+            int64_t expires_ms;
+        } code_added;
+        struct {
+            uint64_t code;
+            bool is_used; /* false: expired */
+        } code_removed;
+        struct {
+            uint64_t machine;
+            uint64_t owner;
+            char name[MARKET_NAME_SIZE];
+            uint8_t public_key[MACHINE_KEY_SIZE];
+            uint64_t generation; /* more than 1: a machine that was known */
+            struct probe probe;
+            struct offer offer;
+        } machine_enrolled;
+        struct {
+            uint64_t machine;
+            struct probe probe;
+        } machine_probed;
+        struct {
+            uint64_t machine;
+            enum machine_state state;
+        } machine_state_changed;
+        struct {
+            uint64_t machine;
+            struct offer offer;
+        } offer_set;
+        struct {
+            uint64_t machine;
+        } offer_withdrawn;
+        struct {
+            uint64_t job;
+            struct job_request request;
+            int64_t quote_micro; /* at its wish: what is held */
+        } job_submitted;
+        struct {
+            uint64_t job;
+            enum job_state state;
+            enum job_state outcome; /* while stopping: where it goes; else the state again */
+            char reason[JOB_REASON_SIZE];
+        } job_state_changed;
+        struct {
+            uint64_t lease;
+            uint64_t job;
+            uint64_t machine;
+            uint64_t payee;
+            uint64_t fence;
+            enum lease_role role;
+            uint64_t rank;
+            struct resources resources;
+            struct price_units units;
+            struct price_vector price;
+            int64_t quote_micro;
+        } lease_offered;
+        struct {
+            uint64_t lease;
+            uint64_t fence;
+        } lease_started;
+        struct {
+            uint64_t lease;
+            uint64_t job;
+            uint64_t fence;
+            uint64_t tick_index;
+            int64_t wall_ms;      /* billed so far */
+            int64_t bill_micro;   /* so far, this tick included */
+            int64_t amount_micro; /* this tick's part; 0 makes no entry */
+            int64_t fee_micro;    /* of the amount */
+        } lease_ticked;
+        struct {
+            uint64_t lease;
+            uint64_t job;
+            uint64_t machine;
+            uint64_t fence;
+            int64_t grace_ms;
+            char reason[LEASE_REASON_SIZE];
+        } lease_stop_wanted;
+        struct {
+            uint64_t lease;
+            uint64_t job;
+            uint64_t machine;
+            uint64_t fence;
+            enum lease_outcome outcome;
+            char reason[LEASE_REASON_SIZE];
+        } lease_ended;
+        struct ledger_entry entry_posted;
+    };
+};
+
+const char *event_kind_name(enum event_kind kind);
+
+/* Appends the event's canonical JSON, no line end. */
+void event_encode(const struct event *event, struct buffer *out);
+
+/* Texts longer than the struct (a job's spec) live in the arena. INVALID for anything else. */
+MUST_CHECK int event_decode(struct arena *arena, struct text json, struct event *out_event,
+                            struct error *error);
+
+/* Events with the texts they point to. */
+struct event_list {
+    struct arena *arena;
+    struct event *items;
+    size_t count;
+    size_t capacity;
+    uint64_t subject; /* of the last decision: the id it made or found; 0: none */
+};
+
+void event_list_init(struct event_list *list);
+void event_list_done(struct event_list *list);
+void event_list_clear(struct event_list *list); /* keeps the memory */
+/* Copies the event and its texts. */
+void event_list_append(struct event_list *list, const struct event *event);

@@ -1,0 +1,150 @@
+/*
+ * Ledger: who has how many credits; every entry moves an amount from one place to another, so all
+ * accounts sum to zero at every commit.
+ *
+ * Amounts are int64 microcredits. An account's credits lie in four parts:
+ *
+ *     granted    came from mint; can pay for jobs, and is spent first
+ *     earned     was posted to the account and is not spent or held, withheld included
+ *     withheld   the part of earned that cannot be spent yet
+ *     held       reserved by holds; each hold remembers how much of it was granted and how much
+ *                earned, and gives back to where it took from
+ *
+ * balance = granted + earned + held; available = granted + earned - withheld. Only mint is
+ * negative.
+ *
+ * An operation is planned (validated and computed into entries, nothing changes) and then each of
+ * its entries is committed. Committing checks the entry against the accounts again, because a
+ * replayed log is data from outside: what does not fit is CORRUPT and changes nothing.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/scope.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LEDGER_MEMO_SIZE = 64 };
+
+enum ledger_entry_kind {
+    LEDGER_ENTRY_GRANT,   /* mint -> an account's granted part */
+    LEDGER_ENTRY_HOLD,    /* an account's available part -> its hold for a job */
+    LEDGER_ENTRY_POST,    /* a job's hold -> the payee's earned part */
+    LEDGER_ENTRY_FEE,     /* a job's hold -> the operator's earned part */
+    LEDGER_ENTRY_VOID,    /* a job's hold -> back to the parts it came from */
+    LEDGER_ENTRY_RELEASE, /* an account's withheld part -> spendable */
+    LEDGER_ENTRY_KIND_COUNT,
+};
+
+const char *ledger_entry_kind_name(enum ledger_entry_kind kind);
+
+struct ledger_entry {
+    uint64_t sequence; /* 1, 2, 3 ... over the whole ledger */
+    enum ledger_entry_kind kind;
+    uint64_t from_account;
+    uint64_t to_account;
+    int64_t amount_micro;   /* > 0 */
+    int64_t granted_micro;  /* the part of the amount that is granted credit, on the paying side */
+    int64_t withheld_micro; /* post: the part the payee cannot spend yet */
+    uint64_t job;           /* whose hold it is; 0: none */
+    uint64_t lease;         /* what is paid for; 0: none */
+    char memo[LEDGER_MEMO_SIZE];
+};
+
+struct ledger_account {
+    uint64_t id;
+    int64_t granted_micro;
+    int64_t earned_micro; /* withheld included */
+    int64_t withheld_micro;
+    int64_t held_micro;
+    int64_t earned_total_micro; /* ever posted to it: what a lender's page calls earned */
+    int64_t spent_total_micro;  /* ever posted from its holds, fees included */
+};
+
+/* One per job. A hold with nothing left does not exist. */
+struct ledger_hold {
+    uint64_t job;
+    uint64_t account;
+    int64_t granted_micro; /* what is left of each part */
+    int64_t earned_micro;
+};
+
+/* What one operation comes to. */
+struct ledger_plan {
+    struct ledger_entry entries[2];
+    size_t entry_count;
+};
+
+struct ledger;
+
+/* `mint_account` may be negative, and may not hold or earn. Both accounts are opened. */
+struct ledger *ledger_new(uint64_t mint_account, uint64_t operator_account);
+void ledger_free(struct ledger *ledger); /* NULL is fine */
+DEFINE_AUTO(ledger);
+
+/* CONFLICT when the account is open already. */
+MUST_CHECK int ledger_open_account(struct ledger *ledger, uint64_t account, struct error *error);
+
+/* mint -> account, granted. */
+MUST_CHECK int ledger_plan_grant(const struct ledger *ledger, uint64_t account,
+                                 int64_t amount_micro, struct ledger_plan *out_plan,
+                                 struct error *error);
+
+/* Reserves for a job, more if it has a hold already. EXHAUSTED when less is available. */
+MUST_CHECK int ledger_plan_hold(const struct ledger *ledger, uint64_t account, uint64_t job,
+                                int64_t amount_micro, struct ledger_plan *out_plan,
+                                struct error *error);
+
+struct ledger_post {
+    uint64_t job; /* whose hold pays */
+    uint64_t lease;
+    uint64_t payee;
+    int64_t amount_micro;          /* the payer's cost; the fee is taken out of it */
+    int64_t fee_basis_points;      /* 0..10000, floor of amount x points / 10000 */
+    int64_t withheld_basis_points; /* of what the payee gets */
+};
+
+/* A post to the payee, then the operator's fee if there is one. EXHAUSTED past the hold. */
+MUST_CHECK int ledger_plan_post(const struct ledger *ledger, const struct ledger_post *post,
+                                struct ledger_plan *out_plan, struct error *error);
+
+/* Gives back part of a hold, earned credits first: the reverse of how they were taken. */
+MUST_CHECK int ledger_plan_void(const struct ledger *ledger, uint64_t job, int64_t amount_micro,
+                                struct ledger_plan *out_plan, struct error *error);
+
+MUST_CHECK int ledger_plan_release(const struct ledger *ledger, uint64_t account,
+                                   int64_t amount_micro, struct ledger_plan *out_plan,
+                                   struct error *error);
+
+/* The only thing that changes balances. CORRUPT, changing nothing, when the entry does not fit. */
+MUST_CHECK int ledger_commit(struct ledger *ledger, const struct ledger_entry *entry,
+                             struct error *error);
+
+/* NULL when there is none. */
+const struct ledger_account *ledger_account(const struct ledger *ledger, uint64_t account);
+const struct ledger_hold *ledger_hold(const struct ledger *ledger, uint64_t job);
+
+int64_t ledger_balance_micro(const struct ledger_account *account);
+int64_t ledger_available_micro(const struct ledger_account *account);
+int64_t ledger_hold_micro(const struct ledger_hold *hold); /* what is left; NULL: 0 */
+
+size_t ledger_account_count(const struct ledger *ledger);
+const struct ledger_account *ledger_account_at(const struct ledger *ledger, size_t index);
+size_t ledger_hold_count(const struct ledger *ledger);
+const struct ledger_hold *ledger_hold_at(const struct ledger *ledger, size_t index);
+uint64_t ledger_entry_count(const struct ledger *ledger);
+
+/* Over all accounts: zero, always. Walks them all; each commit checks the accounts it touches. */
+int64_t ledger_sum_micro(const struct ledger *ledger);
+
+/* Puts back what a snapshot stored; ledger_check then says whether it hangs together. */
+MUST_CHECK int ledger_restore_account(struct ledger *ledger, const struct ledger_account *account,
+                                      struct error *error);
+MUST_CHECK int ledger_restore_hold(struct ledger *ledger, const struct ledger_hold *hold,
+                                   struct error *error);
+void ledger_restore_entry_count(struct ledger *ledger, uint64_t entry_count);
+
+/* CORRUPT unless all sums to zero, holds add up to the accounts' held parts, and only mint is
+ * negative. */
+MUST_CHECK int ledger_check(const struct ledger *ledger, struct error *error);

@@ -1,0 +1,81 @@
+/*
+ * Job: what a borrower asked for, and how far it has come.
+ *
+ *     pending -> starting -> running -> stopping -> succeeded | failed | cancelled
+ *
+ * pending: its credits are held, no leases. starting: every lease is offered. running: the server
+ * lease (if it has one) and a worker run. stopping: the outcome is decided and the leases have been
+ * asked to stop; those that answer within the grace are billed to their end. A pending job is
+ * cancelled at once; any state may pass to stopping.
+ */
+#pragma once
+
+#include "market/lease.h"
+
+enum { JOB_NAME_SIZE = 65, JOB_REASON_SIZE = 200, JOB_SPEC_MAX = 64 * 1024, JOB_NODES_MAX = 1000 };
+
+enum job_state {
+    JOB_STATE_PENDING,
+    JOB_STATE_STARTING,
+    JOB_STATE_RUNNING,
+    JOB_STATE_STOPPING,
+    JOB_STATE_SUCCEEDED,
+    JOB_STATE_FAILED,
+    JOB_STATE_CANCELLED,
+    JOB_STATE_COUNT,
+};
+
+const char *job_state_name(enum job_state state);
+bool job_state_is_final(enum job_state state);
+bool job_state_has_leases(enum job_state state); /* starting, running, stopping */
+
+struct job_request {
+    uint64_t account; /* who pays */
+    char name[JOB_NAME_SIZE];
+    struct text spec;  /* JSON, opaque here; at most JOB_SPEC_MAX bytes of UTF-8 */
+    int64_t num_nodes; /* workers, each on a machine of its own */
+    struct resources worker;
+    bool takes_more_cores;   /* "0.25+": as many cores as the machine has free, within the budget */
+    struct resources server; /* no cores: the job has no server lease */
+    int64_t max_total_micro; /* 0: what the account has */
+    int64_t max_hourly_micro; /* 0: no limit */
+    int64_t max_run_ms;       /* from the first lease that runs */
+    int64_t expected_run_ms;
+    int64_t tick_ms;
+    uint8_t idempotency_hash[MARKET_HASH_SIZE]; /* all zero: none */
+};
+
+struct job {
+    uint64_t id;
+    struct job_request request; /* the spec is the job's own copy */
+    enum job_state state;
+    enum job_state outcome; /* while stopping: the final state it goes to */
+    char reason[JOB_REASON_SIZE];
+    int64_t
+        quote_micro; /* pending: at its wish; then the sum over its leases; what is held at most */
+    int64_t submitted_ms;
+    int64_t matched_ms;  /* 0: not yet; the same for the next three */
+    int64_t started_ms;  /* the first lease ran */
+    int64_t stopping_ms; /* when the stop was asked for */
+    int64_t ended_ms;
+    struct lease **leases; /* the server first if there is one, then the workers by rank */
+    size_t lease_count;
+    int64_t posted_micro; /* spent so far, fees included */
+    int64_t fee_micro;
+};
+
+/* INVALID with the first thing wrong: names, sizes, limits, times. Not the account. */
+MUST_CHECK int job_request_check(const struct job_request *request, struct error *error);
+bool job_has_server(const struct job *job);
+
+/* What the open and ended leases say about the job. */
+enum job_verdict {
+    JOB_VERDICT_GOES_ON,
+    JOB_VERDICT_SUCCEEDED, /* the server lease succeeded; without one: every worker did */
+    JOB_VERDICT_FAILED,    /* the server lease failed or was lost, or no worker is left */
+};
+enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE]);
+
+/* Whether the server lease (if any) and at least one worker run. */
+bool job_is_under_way(const struct job *job);
+bool job_all_leases_ended(const struct job *job);

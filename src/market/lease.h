@@ -1,0 +1,74 @@
+/*
+ * Lease: one machine's part, lent to one job, under one fence.
+ *
+ *     offered -> running -> ended
+ *     offered ------------> ended
+ *
+ * A fence number is never used twice in a market, so a report under an old fence is known as such.
+ * An unreachable machine's leases are not ended by silence itself (lease_is_unreachable).
+ */
+#pragma once
+
+#include "market/machine.h"
+#include "market/price.h"
+
+enum lease_state {
+    LEASE_STATE_OFFERED, /* the machine has been asked to start it */
+    LEASE_STATE_RUNNING,
+    LEASE_STATE_ENDED,
+    LEASE_STATE_COUNT,
+};
+
+enum lease_outcome {
+    LEASE_OUTCOME_NONE, /* not ended */
+    LEASE_OUTCOME_SUCCEEDED,
+    LEASE_OUTCOME_FAILED,
+    LEASE_OUTCOME_STOPPED, /* because the market asked */
+    LEASE_OUTCOME_LOST,    /* the machine was gone too long, or never started it */
+    LEASE_OUTCOME_COUNT,
+};
+
+enum lease_role { LEASE_ROLE_WORKER, LEASE_ROLE_SERVER, LEASE_ROLE_COUNT };
+
+const char *lease_state_name(enum lease_state state);
+const char *lease_outcome_name(enum lease_outcome outcome);
+const char *lease_role_name(enum lease_role role);
+
+enum { LEASE_REASON_SIZE = 160 };
+
+struct lease {
+    uint64_t id;
+    uint64_t job;
+    uint64_t machine;
+    uint64_t payee; /* the machine's owner when it was matched */
+    uint64_t fence;
+    enum lease_role role;
+    uint64_t rank; /* of a worker, from 0; a server's is 0 */
+    enum lease_state state;
+    enum lease_outcome outcome;
+    char reason[LEASE_REASON_SIZE]; /* why it ended; empty before */
+    bool is_stop_wanted;
+    struct resources resources;
+    struct price_units units;  /* what is billed, speed weighed in */
+    struct price_vector price; /* locked */
+    int64_t quote_micro;       /* over the job's longest run: never passed by the bill */
+    int64_t offered_ms;
+    int64_t started_ms;   /* 0: not yet */
+    int64_t ended_ms;     /* 0: not yet */
+    uint64_t tick_index;  /* the last one billed; 0: none, the first is 1 */
+    int64_t wall_ms;      /* billed so far */
+    int64_t posted_micro; /* billed so far, fee included */
+    int64_t fee_micro;    /* the operator's part of it */
+};
+
+bool lease_is_open(const struct lease *lease);
+
+/* CONFLICT for an old fence, or for a lease that has ended. */
+MUST_CHECK int lease_check_fence(const struct lease *lease, uint64_t fence, struct error *error);
+
+/*
+ * The billable part of a reported wall time: no more than has passed since the lease started, nor
+ * than the longest run, nor less than was billed before.
+ */
+int64_t lease_billable_ms(const struct lease *lease, int64_t wall_ms, int64_t now_ms,
+                          int64_t max_run_ms);
