@@ -1,0 +1,54 @@
+/*
+ * Verify: which metered ticks of a lease may be billed. Pure: no clocks, no sockets.
+ *
+ * A worker's tick is verified once its meter report came and the parameter server accepted a push
+ * of that worker in the tick or after it; a push confirms all metered ticks before it. A parameter
+ * server's own tick is verified by its meter report alone, if it used CPU. Reports must come in the
+ * order of their ticks, and a lease cannot claim more time than passed since it started: what a
+ * report claims beyond that is cut off.
+ */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { VERIFY_PENDING_MAX = 128, VERIFY_SLACK_MS = 1000 };
+
+struct verified_tick {
+    uint64_t index;
+    int64_t wall_ms;
+};
+
+struct verify_lease {
+    bool is_server;        /* the parameter server's lease */
+    int64_t started_ms;    /* by the market's clock */
+    uint64_t next_index;   /* the smallest index not seen yet */
+    int64_t metered_ms;    /* of all ticks seen */
+    bool has_push;         /* accepted since the last meter report */
+    uint32_t pending_count;
+    struct verified_tick pending[VERIFY_PENDING_MAX]; /* metered, no push since */
+};
+
+/* `next_index` is what was billed before a restart: ticks below it are not taken again. */
+void verify_lease_init(struct verify_lease *lease, bool is_server, int64_t started_ms,
+                       uint64_t next_index, int64_t metered_ms);
+
+struct verify_meter {
+    uint64_t index;
+    int64_t wall_ms;
+    int64_t cpu_ms;
+};
+
+/*
+ * A meter report whose signature was checked, at `now_ms`. Writes what became verified, at most
+ * VERIFY_PENDING_MAX + 1, into `out`. CONFLICT for a tick seen before, which is normal after a
+ * reconnect; INVALID for one that makes no sense.
+ */
+MUST_CHECK int verify_meter(struct verify_lease *lease, const struct verify_meter *meter,
+                            int64_t now_ms, struct verified_tick out[VERIFY_PENDING_MAX + 1],
+                            uint32_t *out_count, struct error *error);
+
+/* The parameter server accepted pushes of this lease. Returns how many ticks became verified. */
+uint32_t verify_push(struct verify_lease *lease, struct verified_tick out[VERIFY_PENDING_MAX + 1]);
