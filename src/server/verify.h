@@ -22,11 +22,11 @@ struct verified_tick {
 };
 
 struct verify_lease {
-    bool is_server;        /* the parameter server's lease */
-    int64_t started_ms;    /* by the market's clock */
-    uint64_t next_index;   /* the smallest index not seen yet */
-    int64_t metered_ms;    /* of all ticks seen */
-    bool has_push;         /* accepted since the last meter report */
+    bool is_server;      /* the parameter server's lease */
+    int64_t started_ms;  /* by the market's clock */
+    uint64_t next_index; /* the smallest index not seen yet */
+    int64_t metered_ms;  /* of all ticks seen */
+    bool has_push;       /* accepted since the last meter report */
     uint32_t pending_count;
     struct verified_tick pending[VERIFY_PENDING_MAX]; /* metered, no push since */
 };

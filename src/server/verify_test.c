@@ -1,5 +1,4 @@
 #include "server/verify.h"
-
 #include "testing/testing.h"
 
 static struct verified_tick out[VERIFY_PENDING_MAX + 1];

@@ -1,0 +1,34 @@
+/*
+ * Page: the files that are part of the program: the web page and openapi.json.
+ *
+ * The table is written by tools/embed.py when the program is built, from web/dist, or from
+ * placeholder/ when the page was not built.
+ */
+#pragma once
+
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct page_file {
+    const char *path; /* "/index.html" */
+    const char *content_type;
+    const char *etag; /* with its quotes */
+    struct text data;
+};
+
+extern const struct page_file page_files[];
+extern const size_t page_file_count;
+
+/*
+ * The file for a request's path; "/" is "/index.html", and so is a path below no folder and without
+ * a dot, which the page resolves itself. NULL: there is none.
+ */
+const struct page_file *page_find(struct text path);
+
+/* Built files carry a hash in their names (/assets/x-HASH.js): browsers may keep them for ever. */
+bool page_is_immutable(const struct page_file *file);
+
+/* Whether an If-None-Match header names this file's ETag. */
+bool page_matches(const struct page_file *file, struct text if_none_match);

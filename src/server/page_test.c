@@ -1,0 +1,47 @@
+#include "server/page.h"
+#include "testing/testing.h"
+
+#include <string.h>
+
+TEST(the_page_and_the_api_description_are_part_of_the_program)
+{
+    const struct page_file *index = page_find(TEXT("/"));
+    assert_non_null(index);
+    assert_string_equal(index->content_type, "text/html; charset=utf-8");
+    assert_non_null(memmem(index->data.data, index->data.size, "Souk", 4));
+    const struct page_file *openapi = page_find(TEXT("/openapi.json"));
+    assert_non_null(openapi);
+    assert_int_equal(openapi->data.data[0], '{');
+}
+
+TEST(a_path_the_page_resolves_itself_gives_the_index)
+{
+    assert_ptr_equal(page_find(TEXT("/jobs")), page_find(TEXT("/index.html")));
+    assert_null(page_find(TEXT("/jobs/7")));
+    assert_null(page_find(TEXT("/missing.js")));
+    assert_null(page_find(TEXT("/../etc/passwd")));
+    assert_null(page_find(TEXT("")));
+}
+
+TEST(an_etag_matches_itself_weak_or_in_a_list)
+{
+    const struct page_file file = {.path = "/assets/a-1.js", .etag = "\"abc\""};
+    assert_true(page_matches(&file, TEXT("\"abc\"")));
+    assert_true(page_matches(&file, TEXT("W/\"abc\"")));
+    assert_true(page_matches(&file, TEXT("\"x\", \"abc\"")));
+    assert_true(page_matches(&file, TEXT("*")));
+    assert_false(page_matches(&file, TEXT("\"abcd\"")));
+    assert_false(page_matches(&file, TEXT("")));
+    assert_true(page_is_immutable(&file));
+    assert_false(page_is_immutable(page_find(TEXT("/"))));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_page_and_the_api_description_are_part_of_the_program),
+        cmocka_unit_test(a_path_the_page_resolves_itself_gives_the_index),
+        cmocka_unit_test(an_etag_matches_itself_weak_or_in_a_list),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
