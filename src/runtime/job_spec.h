@@ -18,7 +18,7 @@
 
 enum {
     JOB_SPEC_SIZE_MAX = 64 << 10, /* as YAML or JSON */
-    JOB_NODES_MAX = 1000,
+    JOB_SPEC_NODES_MAX = 1000,
     JOB_INPUTS_MAX = 16,
     JOB_HASH_SIZE = 32,
 };

@@ -7,13 +7,11 @@
  */
 #pragma once
 
+#include "market/lease.h" /* enum lease_role and its names */
 #include "runtime/job_spec.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-enum lease_role { LEASE_ROLE_WORKER, LEASE_ROLE_SERVER, LEASE_ROLE_COUNT };
-const char *lease_role_name(enum lease_role role); /* "worker", "server" */
 
 /* One input of the lease: records [first_record, first_record + record_count) of a manifest. */
 struct lease_data {
