@@ -26,7 +26,7 @@ struct lease_document {
     uint64_t fence;
     uint64_t job;
     uint64_t machine;
-    int role;       /* enum lease_role */
+    enum lease_role role;
     uint64_t rank;  /* of a worker, from 0; of the parameter server 0 */
     uint64_t world; /* number of workers */
     int64_t cores_milli;

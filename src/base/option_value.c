@@ -1,0 +1,214 @@
+#include "base/assert.h"
+#include "base/options_internal.h"
+#include "base/units.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LIST_ITEMS_MAX = 256, VALUE_SIZE_MAX = 4096 };
+
+bool option_takes_value(const struct option *option)
+{
+    return option->kind != OPTION_FLAG;
+}
+
+const char *option_environment_get(char *const *environment, const char *name)
+{
+    const size_t size = strlen(name);
+    for (; environment && *environment; environment++)
+        if (!strncmp(*environment, name, size) && (*environment)[size] == '=')
+            return *environment + size + 1;
+    return NULL;
+}
+
+static const char *home_directory(struct arena *arena, char *const *environment)
+{
+    const char *home = option_environment_get(environment, "HOME");
+    if (home && home[0] == '/')
+        return home;
+    struct passwd entry, *found = NULL;
+    char *memory = arena_alloc(arena, VALUE_SIZE_MAX);
+    if (getpwuid_r(getuid(), &entry, memory, VALUE_SIZE_MAX, &found) || !found)
+        return NULL;
+    return entry.pw_dir;
+}
+
+int options_directory(struct arena *arena, enum option_directory directory,
+                      char *const *environment, const char **out_path, struct error *error)
+{
+    static const struct {
+        const char *variable;
+        const char *below_home;
+    } places[] = {
+        [OPTION_DIRECTORY_CONFIG] = {"XDG_CONFIG_HOME", ".config"},
+        [OPTION_DIRECTORY_DATA] = {"XDG_DATA_HOME", ".local/share"},
+        [OPTION_DIRECTORY_STATE] = {"XDG_STATE_HOME", ".local/state"},
+    };
+    if (!environment)
+        environment = environ;
+    const char *base = option_environment_get(environment, places[directory].variable);
+    /* The XDG specification: a relative path is to be ignored. */
+    if (base && base[0] == '/') {
+        *out_path = arena_format(arena, "%s/souk", base);
+        return 0;
+    }
+    const char *home = home_directory(arena, environment);
+    if (!home)
+        return error_set(error, ERROR_INVALID, "no home folder is known; set HOME or %s",
+                         places[directory].variable);
+    *out_path = arena_format(arena, "%s/%s/souk", home, places[directory].below_home);
+    return 0;
+}
+
+static int set_path(struct arena *arena, struct text text, char *const *environment,
+                    const char **target, struct error *error)
+{
+    static const char *const prefixes[] = {"{config}", "{data}", "{state}"};
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+        const struct text prefix = text_of(prefixes[i]);
+        const char *base;
+        if (!text_starts_with(text, prefix))
+            continue;
+        if (options_directory(arena, (enum option_directory)i, environment, &base, error) < 0)
+            return -1;
+        *target = arena_format(arena, "%s%.*s", base, (int)(text.size - prefix.size),
+                               text.data + prefix.size);
+        return 0;
+    }
+    if (text.size == 0)
+        return error_set(error, ERROR_INVALID, "a path may not be empty");
+    *target = arena_copy_string(arena, text);
+    return 0;
+}
+
+static int set_choice(const struct option *option, struct text text, int *target,
+                      struct error *error)
+{
+    char allowed[128] = "";
+    size_t used = 0;
+    for (int i = 0; option->choices[i]; i++) {
+        if (text_equal(text, text_of(option->choices[i]))) {
+            *target = i;
+            return 0;
+        }
+        const int added = snprintf(allowed + used, sizeof(allowed) - used, "%s%s", i ? ", " : "",
+                                   option->choices[i]);
+        if (added > 0 && used + (size_t)added < sizeof(allowed))
+            used += (size_t)added;
+    }
+    return error_set(error, ERROR_INVALID, "\"%.*s\" is not one of %s",
+                     (int)(text.size < 40 ? text.size : 40), text.data, allowed);
+}
+
+static int append_item(struct arena *arena, struct text item, struct option_list *list,
+                       struct error *error)
+{
+    if (list->count >= LIST_ITEMS_MAX)
+        return error_set(error, ERROR_INVALID, "more than %d values", LIST_ITEMS_MAX);
+    const char **items = arena_alloc(arena, (list->count + 1) * sizeof(*items));
+    if (list->count)
+        memcpy(items, list->items, list->count * sizeof(*items));
+    items[list->count] = arena_copy_string(arena, item);
+    *list = (struct option_list){items, list->count + 1};
+    return 0;
+}
+
+static int set_list(struct arena *arena, const struct option *option, struct text text,
+                    struct option_list *list, struct error *error)
+{
+    if (option->is_positional)
+        return append_item(arena, text, list, error);
+    bool has_more = true;
+    while (has_more) {
+        struct text item, rest = {0};
+        has_more = text_cut(text, ',', &item, &rest);
+        item = text_trim(item);
+        if (item.size && append_item(arena, item, list, error) < 0)
+            return -1;
+        text = rest;
+    }
+    return 0;
+}
+
+static int set_flag(struct text text, bool *target, struct error *error)
+{
+    static const char *const yes[] = {"true", "yes", "on", "1"};
+    static const char *const no[] = {"false", "no", "off", "0"};
+    for (size_t i = 0; i < 4; i++) {
+        if (text_equal(text, text_of(yes[i])) || text_equal(text, text_of(no[i]))) {
+            *target = text_equal(text, text_of(yes[i]));
+            return 0;
+        }
+    }
+    return error_set(error, ERROR_INVALID, "write true or false");
+}
+
+static int set_integer(const struct option *option, struct text text, void *target,
+                       struct error *error)
+{
+    const bool has_range = option->minimum != option->maximum;
+    int64_t value = 0;
+    bool is_bad;
+    if (option->kind == OPTION_U64) {
+        uint64_t natural;
+        is_bad = text_parse_u64(text, &natural, error) < 0;
+        if (!is_bad && !has_range) {
+            *(uint64_t *)target = natural;
+            return 0;
+        }
+        is_bad = is_bad || natural > INT64_MAX;
+        value = is_bad ? 0 : (int64_t)natural;
+    } else {
+        is_bad = text_parse_i64(text, &value, error) < 0;
+    }
+    if (has_range && (is_bad || value < option->minimum || value > option->maximum))
+        return error_set(
+            error, ERROR_INVALID, "\"%.*s\" is not a whole number from %" PRId64 " to %" PRId64,
+            (int)(text.size < 40 ? text.size : 40), text.data, option->minimum, option->maximum);
+    if (is_bad)
+        return error_set(error, ERROR_INVALID, "\"%.*s\" is not a whole number",
+                         (int)(text.size < 40 ? text.size : 40), text.data);
+    if (option->kind == OPTION_U64)
+        *(uint64_t *)target = (uint64_t)value;
+    else
+        *(int64_t *)target = value;
+    return 0;
+}
+
+int option_set_value(struct arena *arena, const struct option *option, struct text text,
+                     char *const *environment, void *target, struct error *error)
+{
+    if (text.size > VALUE_SIZE_MAX)
+        return error_set(error, ERROR_INVALID, "longer than %d bytes", VALUE_SIZE_MAX);
+    switch (option->kind) {
+    case OPTION_FLAG:
+        return set_flag(text, target, error);
+    case OPTION_TEXT:
+        *(const char **)target = arena_copy_string(arena, text);
+        return 0;
+    case OPTION_PATH:
+        return set_path(arena, text, environment, target, error);
+    case OPTION_U64:
+    case OPTION_I64:
+        return set_integer(option, text, target, error);
+    case OPTION_DURATION:
+        return units_parse_duration(text, target, error);
+    case OPTION_BYTES:
+        return units_parse_bytes(text, target, error);
+    case OPTION_SHARE:
+        return units_parse_share(text, target, error);
+    case OPTION_CORES:
+        return units_parse_cores(text, target, error);
+    case OPTION_CREDITS:
+        return units_parse_credits(text, target, error);
+    case OPTION_CHOICE:
+        return set_choice(option, text, target, error);
+    case OPTION_LIST:
+        return set_list(arena, option, text, target, error);
+    }
+    ASSERT(!"a kind of option without a reader");
+    return -1;
+}
