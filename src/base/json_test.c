@@ -45,7 +45,6 @@ static void expect_refusal(const char *json, const char *message)
 {
     struct error error = {0};
     AUTO(arena) struct arena *arena = arena_new(0);
-    struct text tags[] = {TEXT("new"), TEXT("old")};
     struct thing thing = {0};
     ASSERT_FAILS(json_read(arena, text_of(json), &thing_schema, &thing, &error), ERROR_INVALID);
     if (!strstr(error.message, message))
@@ -56,6 +55,7 @@ TEST(a_struct_written_is_read_back_the_same)
 {
     struct error error = {0};
     AUTO(arena) struct arena *arena = arena_new(0);
+    struct text tags[] = {TEXT("new"), TEXT("old")};
     struct part parts[2] = {{"a", 1}, {"b", -2}};
     const struct thing thing = {.id = 1ULL << 63,
                                 .title = TEXT("t\"\n\x01é"),
