@@ -12,7 +12,7 @@
  *     U_i  the update pushed by i    c_i  pushes of i so far
  *     v_i  steps per second of i     O_i  duration of one push and its answer at i
  *
- * To add one: a file with its ops, a line in the table of policy.c, a line in README's table.
+ * To add one: a file with its ops, a line in the table of policy.c, a line in README.md.
  */
 #pragma once
 
@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 enum {
-    SYNC_WORKER_MAX = 256,
+    SYNC_WORKER_MAX = 1024,
     SYNC_ACTION_MAX = 3 * SYNC_WORKER_MAX + 8, /* no call appends more */
 };
 
@@ -42,6 +42,7 @@ struct sync_settings {
     int64_t commit_interval_min_ms; /* 0: twice the measured commit time */
     uint32_t local_steps;           /* per push, of bsp and tap; 0: 1 */
     enum sync_search search;        /* of adsp */
+    double target_loss; /* rewards are speeds towards it; 0: nine tenths of the loss at hand */
 };
 
 enum sync_action_kind {
