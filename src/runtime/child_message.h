@@ -22,13 +22,12 @@
 enum {
     CHILD_FD = 3,
     CHILD_KEY_SIZE = 32,
-    CHILD_PEER_MAX = 256,
-    CHILD_LEASE_JSON_MAX = 96 * 1024,
-    CHILD_REPORT_MAX = 96 * 1024,
+    CHILD_PEER_MAX = 1024,
+    CHILD_LEASE_JSON_MAX = 64 * 1024,
+    CHILD_REPORT_MAX = 240 * 1024,
     CHILD_TEXT_MAX = 1024, /* a reason or message */
-    CHILD_NAME_MAX =
-        128, /* an artifact's file name: letters, digits, '-', '_', '.', no dot first */
-    CHILD_PACKET_MAX = 128 * 1024,
+    CHILD_NAME_MAX = 128,  /* an artifact's name: letters, digits, '-', '_', '.', no dot first */
+    CHILD_PACKET_MAX = 256 * 1024,
 };
 
 enum child_message_kind {
@@ -70,8 +69,7 @@ struct child_message {
             struct text reason;
         } stop;
         struct {
-            struct text
-                json; /* worker_report_schema or server_report_schema, by the lease's role */
+            struct text json; /* by worker_report_schema or server_report_schema */
         } report;
         struct {
             struct text name;
