@@ -56,6 +56,11 @@ struct activation_shape {
     size_t count; /* of elements, batch included */
 };
 
+/* Convolution, then max pooling of 2 x 2, then ReLU, in one pass; a set may offer it. */
+struct conv_block_shape {
+    struct conv_shape conv;
+};
+
 /* What a layer needs beyond its shape. */
 struct operation_options {
     bool is_training;          /* backward will be called */
@@ -124,6 +129,15 @@ MUST_CHECK int operation_open_pool(struct kernel_set *set, const struct pool_sha
                                    struct operation **out_operation, struct error *error);
 MUST_CHECK int operation_open_activation(struct kernel_set *set,
                                          const struct activation_shape *shape,
+                                         const struct operation_options *options,
+                                         struct operation **out_operation, struct error *error);
+
+/* Whether the set computes convolution, pooling and ReLU faster as one operation. */
+bool kernel_set_has_conv_block(const struct kernel_set *set);
+/* Asserts that it does. Weights and bias are the convolution's, the output is the pooled one.
+ * INVALID also when the convolution's output has an odd side. */
+MUST_CHECK int operation_open_conv_block(struct kernel_set *set,
+                                         const struct conv_block_shape *shape,
                                          const struct operation_options *options,
                                          struct operation **out_operation, struct error *error);
 

@@ -1,0 +1,274 @@
+#include "tensor/kernel.h"
+
+#include "base/assert.h"
+#include "tensor/kernel_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct kernel_set {
+    const struct kernel_ops *ops;
+    void *state;
+    char note[256];
+};
+
+static const struct kernel_ops *const all_sets[] = {&kernel_onednn, &kernel_plain};
+enum { SET_COUNT = sizeof(all_sets) / sizeof(*all_sets) };
+
+const char *const kernel_set_names[] = {"onednn", "plain", NULL};
+
+void *kernel_alloc(size_t size)
+{
+    enum { LINE = 64 };
+    const size_t rounded = (size + LINE - 1) / LINE * LINE;
+    void *memory = aligned_alloc(LINE, rounded ? rounded : LINE);
+    ASSERT(memory != NULL);
+    memset(memory, 0, rounded);
+    return memory;
+}
+
+static int set_try(const struct kernel_ops *ops, struct kernel_set **out_set, struct error *error)
+{
+    void *state = NULL;
+    if (ops->open && ops->open(&state, error) < 0)
+        return error_wrap(error, "kernel set \"%s\"", ops->name);
+    struct kernel_set *set = kernel_alloc(sizeof(*set));
+    set->ops = ops;
+    set->state = state;
+    *out_set = set;
+    return 0;
+}
+
+static int set_open_best(struct kernel_set **out_set, struct error *error)
+{
+    struct error passed = {0};
+    for (size_t i = 0; i < SET_COUNT; i++) {
+        struct error reason = {0};
+        if (set_try(all_sets[i], out_set, &reason) == 0) {
+            memcpy((*out_set)->note, passed.message, sizeof(passed.message));
+            return 0;
+        }
+        if (!passed.code)
+            passed = reason;
+    }
+    *error = passed;
+    return -1;
+}
+
+int kernel_set_open(const char *name, struct kernel_set **out_set, struct error *error)
+{
+    if (!name || strcmp(name, "auto") == 0)
+        return set_open_best(out_set, error);
+    for (size_t i = 0; i < SET_COUNT; i++)
+        if (strcmp(name, all_sets[i]->name) == 0)
+            return set_try(all_sets[i], out_set, error);
+    return error_set(error, ERROR_NOT_FOUND,
+                     "kernel set \"%s\" does not exist: take auto, simd, onednn or plain", name);
+}
+
+void kernel_set_free(struct kernel_set *set)
+{
+    if (!set)
+        return;
+    if (set->ops->close)
+        set->ops->close(set->state);
+    free(set);
+}
+
+const char *kernel_set_name(const struct kernel_set *set)
+{
+    return set->ops->name;
+}
+
+const char *kernel_set_note(const struct kernel_set *set)
+{
+    return set->note;
+}
+
+void operation_forward(struct operation *operation, const struct operation_tensors *tensors)
+{
+    operation->forward(operation, tensors);
+}
+
+void operation_backward(struct operation *operation, const struct operation_tensors *tensors)
+{
+    ASSERT(operation->backward != NULL); /* opened for training */
+    operation->backward(operation, tensors);
+}
+
+const char *operation_describe(const struct operation *operation)
+{
+    return operation->description;
+}
+
+void operation_free(struct operation *operation)
+{
+    if (operation)
+        operation->free(operation);
+}
+
+/* Multiplies sizes that came from outside; 0 when one is 0 or the product is too large. */
+static size_t element_count(const uint32_t *sizes, size_t size_count)
+{
+    size_t product = 1;
+    for (size_t i = 0; i < size_count; i++) {
+        if (sizes[i] == 0 || sizes[i] > TENSOR_ELEMENTS_MAX)
+            return 0;
+        product *= sizes[i];
+        if (product > TENSOR_ELEMENTS_MAX)
+            return 0;
+    }
+    return product;
+}
+
+#define ELEMENTS(...)                                                                              \
+    element_count((const uint32_t[]){__VA_ARGS__},                                                 \
+                  sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+int operation_open_dense(struct kernel_set *set, const struct dense_shape *shape,
+                         const struct operation_options *options, struct operation **out_operation,
+                         struct error *error)
+{
+    if (!ELEMENTS(shape->batch, shape->inputs) || !ELEMENTS(shape->batch, shape->outputs) ||
+        !ELEMENTS(shape->inputs, shape->outputs))
+        return error_set(error, ERROR_INVALID, "dense layer %u x %u to %u: empty or too large",
+                         shape->batch, shape->inputs, shape->outputs);
+    return set->ops->open_dense(set->state, shape, options, out_operation, error);
+}
+
+uint32_t conv_output_size(const struct conv_shape *shape, uint32_t input_size)
+{
+    return input_size + 2 * shape->pad - shape->kernel + 1;
+}
+
+static int conv_check(const struct conv_shape *shape, struct error *error)
+{
+    enum { KERNEL_MAX = 64 };
+    if (shape->kernel == 0 || shape->kernel > KERNEL_MAX || shape->pad >= shape->kernel)
+        return error_set(error, ERROR_INVALID, "convolution: kernel %u with padding %u",
+                         shape->kernel, shape->pad);
+    if (!ELEMENTS(shape->batch, shape->channels_in, shape->height, shape->width) ||
+        !ELEMENTS(shape->channels_out, shape->channels_in, shape->kernel, shape->kernel))
+        return error_set(error, ERROR_INVALID,
+                         "convolution of %u x %u x %u x %u: empty or too large", shape->batch,
+                         shape->channels_in, shape->height, shape->width);
+    if (shape->height + 2 * shape->pad < shape->kernel ||
+        shape->width + 2 * shape->pad < shape->kernel)
+        return error_set(error, ERROR_INVALID, "convolution: kernel %u does not fit into %u x %u",
+                         shape->kernel, shape->height, shape->width);
+    if (!ELEMENTS(shape->batch, shape->channels_out, conv_output_size(shape, shape->height),
+                  conv_output_size(shape, shape->width)))
+        return error_set(error, ERROR_INVALID, "convolution: its output is too large");
+    return 0;
+}
+
+int operation_open_conv(struct kernel_set *set, const struct conv_shape *shape,
+                        const struct operation_options *options, struct operation **out_operation,
+                        struct error *error)
+{
+    if (conv_check(shape, error) < 0)
+        return -1;
+    return set->ops->open_conv(set->state, shape, options, out_operation, error);
+}
+
+int operation_open_pool(struct kernel_set *set, const struct pool_shape *shape,
+                        const struct operation_options *options, struct operation **out_operation,
+                        struct error *error)
+{
+    if (!ELEMENTS(shape->batch, shape->channels, shape->height, shape->width))
+        return error_set(error, ERROR_INVALID, "pooling of %u x %u x %u x %u: empty or too large",
+                         shape->batch, shape->channels, shape->height, shape->width);
+    if (shape->size == 0 || shape->size > shape->height || shape->size > shape->width)
+        return error_set(error, ERROR_INVALID, "pooling: window %u does not fit into %u x %u",
+                         shape->size, shape->height, shape->width);
+    return set->ops->open_pool(set->state, shape, options, out_operation, error);
+}
+
+int operation_open_activation(struct kernel_set *set, const struct activation_shape *shape,
+                              const struct operation_options *options,
+                              struct operation **out_operation, struct error *error)
+{
+    if (shape->count == 0 || shape->count > TENSOR_ELEMENTS_MAX)
+        return error_set(error, ERROR_INVALID, "activation of %zu elements: empty or too large",
+                         shape->count);
+    return set->ops->open_activation(set->state, shape, options, out_operation, error);
+}
+
+bool kernel_set_has_conv_block(const struct kernel_set *set)
+{
+    return set->ops->open_conv_block != NULL;
+}
+
+int operation_open_conv_block(struct kernel_set *set, const struct conv_block_shape *shape,
+                              const struct operation_options *options,
+                              struct operation **out_operation, struct error *error)
+{
+    ASSERT(kernel_set_has_conv_block(set));
+    if (conv_check(&shape->conv, error) < 0)
+        return -1;
+    const uint32_t height = conv_output_size(&shape->conv, shape->conv.height);
+    const uint32_t width = conv_output_size(&shape->conv, shape->conv.width);
+    if (height % 2 != 0 || width % 2 != 0)
+        return error_set(error, ERROR_INVALID, "pooling of %u x %u by 2: a side is odd", height,
+                         width);
+    return set->ops->open_conv_block(set->state, shape, options, out_operation, error);
+}
+
+/* Of one row; the largest logit is subtracted first so that exp cannot overflow. */
+static double row_loss(const float *logits, uint32_t classes, uint32_t label, float *gradient,
+                       float gradient_scale)
+{
+    float largest = logits[0];
+    for (uint32_t c = 1; c < classes; c++)
+        largest = fmaxf(largest, logits[c]);
+    double sum = 0;
+    for (uint32_t c = 0; c < classes; c++)
+        sum += (double)expf(logits[c] - largest);
+    for (uint32_t c = 0; gradient && c < classes; c++) {
+        const float share = expf(logits[c] - largest) / (float)sum;
+        gradient[c] = (share - (c == label ? 1.0F : 0.0F)) * gradient_scale;
+    }
+    return log(sum) - (double)(logits[label] - largest);
+}
+
+double kernel_cross_entropy(struct kernel_set *set, const struct cross_entropy *arguments)
+{
+    (void)set; /* small beside the layers: all sets share this one */
+    double sum = 0;
+    uint32_t correct = 0;
+    for (uint32_t n = 0; n < arguments->batch; n++) {
+        const float *logits = arguments->logits + (size_t)n * arguments->classes;
+        float *gradient = arguments->logits_gradient
+                              ? arguments->logits_gradient + (size_t)n * arguments->classes
+                              : NULL;
+        DEBUG_ASSERT((uint32_t)arguments->labels[n] < arguments->classes);
+        const uint32_t label = (uint32_t)arguments->labels[n];
+        sum +=
+            row_loss(logits, arguments->classes, label, gradient, 1.0F / (float)arguments->batch);
+        uint32_t best = 0;
+        for (uint32_t c = 1; c < arguments->classes; c++)
+            if (logits[c] > logits[best])
+                best = c;
+        correct += best == label;
+    }
+    if (arguments->out_correct)
+        *arguments->out_correct = correct;
+    return sum / (double)arguments->batch;
+}
+
+void kernel_sgd(struct kernel_set *set, const struct sgd_rule *rule, float *weights,
+                float *velocity, const float *gradient, size_t count)
+{
+    set->ops->sgd(set->state, rule, weights, velocity, gradient, count);
+}
+
+void kernel_axpy(struct kernel_set *set, float a, const float *x, float *y, size_t count)
+{
+    set->ops->axpy(set->state, a, x, y, count);
+}
+
+void kernel_scale(struct kernel_set *set, float a, float *x, size_t count)
+{
+    set->ops->scale(set->state, a, x, count);
+}

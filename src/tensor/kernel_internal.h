@@ -1,0 +1,53 @@
+/*
+ * Kernel internals: what a kernel set implements.
+ *
+ * To add a set: a struct kernel_ops in a file of its own and a row in kernel.c.
+ */
+#pragma once
+
+#include "tensor/kernel.h"
+
+/* The first member of each set's own struct; `free` releases that struct. */
+struct operation {
+    void (*forward)(struct operation *operation, const struct operation_tensors *tensors);
+    void (*backward)(struct operation *operation, const struct operation_tensors *tensors);
+    void (*free)(struct operation *operation);
+    char description[96];
+};
+
+struct kernel_ops {
+    const char *name;
+    /* NULL when the set needs no state. UNAVAILABLE when it cannot work here. */
+    int (*open)(void **out_state, struct error *error);
+    void (*close)(void *state);
+
+    int (*open_dense)(void *state, const struct dense_shape *shape,
+                      const struct operation_options *options, struct operation **out_operation,
+                      struct error *error);
+    int (*open_conv)(void *state, const struct conv_shape *shape,
+                     const struct operation_options *options, struct operation **out_operation,
+                     struct error *error);
+    int (*open_pool)(void *state, const struct pool_shape *shape,
+                     const struct operation_options *options, struct operation **out_operation,
+                     struct error *error);
+    int (*open_activation)(void *state, const struct activation_shape *shape,
+                           const struct operation_options *options,
+                           struct operation **out_operation, struct error *error);
+    /* NULL when the set has no fused form; the layers are then opened one by one. */
+    int (*open_conv_block)(void *state, const struct conv_block_shape *shape,
+                           const struct operation_options *options,
+                           struct operation **out_operation, struct error *error);
+
+    void (*sgd)(void *state, const struct sgd_rule *rule, float *weights, float *velocity,
+                const float *gradient, size_t count);
+    void (*axpy)(void *state, float a, const float *x, float *y, size_t count);
+    void (*scale)(void *state, float a, float *x, size_t count);
+};
+
+extern const struct kernel_ops kernel_plain;
+extern const struct kernel_ops kernel_onednn;
+extern const struct kernel_ops kernel_simd;
+
+/* For memory whose size follows from a checked shape: aborts when it is out. Zeroed, aligned to a
+ * cache line; released by free(). */
+void *kernel_alloc(size_t size);

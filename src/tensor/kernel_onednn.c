@@ -1,0 +1,397 @@
+/*
+ * Kernel oneDNN: convolution and pooling by oneDNN's primitives, dense layers by matrix products.
+ *
+ * Layouts are oneDNN's choice (tag any); onednn_step.c reorders where they differ from ours. A
+ * shape for which oneDNN has only its slow reference is left to kernel_plain.c.
+ */
+#include "base/assert.h"
+#include "tensor/kernel_internal.h"
+#include "tensor/onednn_library.h"
+#include "tensor/onednn_step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AS(type, operation) ((struct type *)(void *)(operation))
+
+struct onednn_dense {
+    struct operation operation;
+    const struct onednn_library *library;
+    struct dense_shape shape;
+    bool needs_input_gradient;
+};
+
+static void dense_forward(struct operation *operation, const struct operation_tensors *t)
+{
+    const struct onednn_dense *dense = AS(onednn_dense, operation);
+    const struct dense_shape s = dense->shape;
+    const struct gemm gemm = {.m = s.batch,
+                              .n = s.outputs,
+                              .k = s.inputs,
+                              .is_b_transposed = true,
+                              .a = t->input,
+                              .b = t->weights,
+                              .c = t->output};
+    onednn_library_gemm(dense->library, &gemm);
+    for (uint32_t n = 0; n < s.batch; n++)
+        for (uint32_t o = 0; o < s.outputs; o++)
+            t->output[(size_t)n * s.outputs + o] += t->bias[o];
+}
+
+static void dense_backward(struct operation *operation, const struct operation_tensors *t)
+{
+    const struct onednn_dense *dense = AS(onednn_dense, operation);
+    const struct dense_shape s = dense->shape;
+    const struct gemm weights = {.m = s.outputs,
+                                 .n = s.inputs,
+                                 .k = s.batch,
+                                 .is_a_transposed = true,
+                                 .a = t->output_gradient,
+                                 .b = t->input,
+                                 .c = t->weights_gradient};
+    onednn_library_gemm(dense->library, &weights);
+    memset(t->bias_gradient, 0, sizeof(float) * s.outputs);
+    for (uint32_t n = 0; n < s.batch; n++)
+        for (uint32_t o = 0; o < s.outputs; o++)
+            t->bias_gradient[o] += t->output_gradient[(size_t)n * s.outputs + o];
+    if (!dense->needs_input_gradient)
+        return;
+    const struct gemm input = {.m = s.batch,
+                               .n = s.inputs,
+                               .k = s.outputs,
+                               .a = t->output_gradient,
+                               .b = t->weights,
+                               .c = t->input_gradient};
+    onednn_library_gemm(dense->library, &input);
+}
+
+static void dense_free(struct operation *operation)
+{
+    free(operation);
+}
+
+static int onednn_open_dense(void *state, const struct dense_shape *shape,
+                             const struct operation_options *options,
+                             struct operation **out_operation, struct error *error)
+{
+    (void)error;
+    struct onednn_dense *dense = kernel_alloc(sizeof(*dense));
+    dense->operation = (struct operation){
+        .forward = dense_forward,
+        .backward = options->is_training ? dense_backward : NULL,
+        .free = dense_free,
+        .description = "onednn:gemm",
+    };
+    dense->library = state;
+    dense->shape = *shape;
+    dense->needs_input_gradient = options->needs_input_gradient;
+    *out_operation = &dense->operation;
+    return 0;
+}
+
+struct onednn_conv {
+    struct operation operation;
+    struct step forward, weights, data;
+    bool needs_input_gradient;
+};
+
+/* The plain layouts of a convolution's tensors and what oneDNN may make of them. */
+struct conv_descriptors {
+    dnnl_memory_desc_t input, weights, bias, output;
+    dnnl_memory_desc_t input_any, weights_any, output_any;
+    dnnl_dims_t strides, pad;
+};
+
+static struct conv_descriptors conv_describe(const struct onednn_library *library,
+                                             const struct conv_shape *s)
+{
+    const dnnl_dim_t input[] = {s->batch, s->channels_in, s->height, s->width};
+    const dnnl_dim_t weights[] = {s->channels_out, s->channels_in, s->kernel, s->kernel};
+    const dnnl_dim_t bias[] = {s->channels_out};
+    const dnnl_dim_t output[] = {s->batch, s->channels_out, conv_output_size(s, s->height),
+                                 conv_output_size(s, s->width)};
+    return (struct conv_descriptors){
+        .input = onednn_descriptor(library, 4, input, dnnl_nchw),
+        .weights = onednn_descriptor(library, 4, weights, dnnl_oihw),
+        .bias = onednn_descriptor(library, 1, bias, dnnl_x),
+        .output = onednn_descriptor(library, 4, output, dnnl_nchw),
+        .input_any = onednn_descriptor(library, 4, input, dnnl_format_tag_any),
+        .weights_any = onednn_descriptor(library, 4, weights, dnnl_format_tag_any),
+        .output_any = onednn_descriptor(library, 4, output, dnnl_format_tag_any),
+        .strides = {1, 1},
+        .pad = {s->pad, s->pad},
+    };
+}
+
+static int conv_open_forward(struct onednn_conv *conv, const struct onednn_library *library,
+                             const struct conv_descriptors *d, bool is_training,
+                             struct error *error)
+{
+    dnnl_convolution_desc_t operation;
+    const dnnl_status_t status = library->dnnl_convolution_forward_desc_init(
+        &operation, is_training ? dnnl_forward_training : dnnl_forward_inference,
+        dnnl_convolution_direct, &d->input_any, &d->weights_any, &d->bias, &d->output_any,
+        d->strides, d->pad, d->pad);
+    ASSERT(status == dnnl_success);
+    struct step *step = &conv->forward;
+    if (step_init(step, library, &operation, NULL, error) < 0 ||
+        step_add_port(step, DNNL_ARG_SRC, dnnl_query_src_md, &d->input, error) < 0 ||
+        step_add_port(step, DNNL_ARG_WEIGHTS, dnnl_query_weights_md, &d->weights, error) < 0 ||
+        step_add_port(step, DNNL_ARG_DST, dnnl_query_dst_md, &d->output, error) < 0)
+        return -1;
+    return step_add_bias(step, DNNL_ARG_BIAS, &d->bias, error);
+}
+
+static int conv_open_weights(struct onednn_conv *conv, const struct onednn_library *library,
+                             const struct conv_descriptors *d, struct error *error)
+{
+    dnnl_convolution_desc_t operation;
+    const dnnl_status_t status = library->dnnl_convolution_backward_weights_desc_init(
+        &operation, dnnl_convolution_direct, &d->input_any, &d->weights_any, &d->bias,
+        &d->output_any, d->strides, d->pad, d->pad);
+    ASSERT(status == dnnl_success);
+    struct step *step = &conv->weights;
+    if (step_init(step, library, &operation, &conv->forward, error) < 0 ||
+        step_add_port(step, DNNL_ARG_SRC, dnnl_query_src_md, &d->input, error) < 0 ||
+        step_add_port(step, DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, &d->output, error) < 0 ||
+        step_add_port(step, DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, &d->weights, error) <
+            0)
+        return -1;
+    return step_add_bias(step, DNNL_ARG_DIFF_BIAS, &d->bias, error);
+}
+
+static int conv_open_data(struct onednn_conv *conv, const struct onednn_library *library,
+                          const struct conv_descriptors *d, struct error *error)
+{
+    dnnl_convolution_desc_t operation;
+    const dnnl_status_t status = library->dnnl_convolution_backward_data_desc_init(
+        &operation, dnnl_convolution_direct, &d->input_any, &d->weights_any, &d->output_any,
+        d->strides, d->pad, d->pad);
+    ASSERT(status == dnnl_success);
+    struct step *step = &conv->data;
+    if (step_init(step, library, &operation, &conv->forward, error) < 0 ||
+        step_add_port(step, DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, &d->output, error) < 0 ||
+        step_add_port(step, DNNL_ARG_WEIGHTS, dnnl_query_weights_md, &d->weights, error) < 0 ||
+        step_add_port(step, DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, &d->input, error) < 0)
+        return -1;
+    return 0;
+}
+
+static void conv_forward(struct operation *operation, const struct operation_tensors *t)
+{
+    const void *const data[] = {t->input, t->weights, t->output, t->bias};
+    step_run(&AS(onednn_conv, operation)->forward, data, NULL);
+}
+
+static void conv_backward(struct operation *operation, const struct operation_tensors *t)
+{
+    const struct onednn_conv *conv = AS(onednn_conv, operation);
+    const void *const weights[] = {t->input, t->output_gradient, t->weights_gradient,
+                                   t->bias_gradient};
+    step_run(&conv->weights, weights, NULL);
+    if (!conv->needs_input_gradient)
+        return;
+    const void *const data[] = {t->output_gradient, t->weights, t->input_gradient};
+    step_run(&conv->data, data, NULL);
+}
+
+static void conv_free(struct operation *operation)
+{
+    struct onednn_conv *conv = AS(onednn_conv, operation);
+    step_done(&conv->forward);
+    step_done(&conv->weights);
+    step_done(&conv->data);
+    free(conv);
+}
+
+static int conv_open(void *state, const struct conv_shape *shape,
+                     const struct operation_options *options, struct operation **out_operation,
+                     struct error *error)
+{
+    const struct onednn_library *library = state;
+    struct onednn_conv *conv = kernel_alloc(sizeof(*conv));
+    AUTO(operation) struct operation *operation = &conv->operation;
+    operation->forward = conv_forward;
+    operation->backward = options->is_training ? conv_backward : NULL;
+    operation->free = conv_free;
+    conv->needs_input_gradient = options->needs_input_gradient;
+
+    const struct conv_descriptors descriptors = conv_describe(library, shape);
+    if (conv_open_forward(conv, library, &descriptors, options->is_training, error) < 0)
+        return -1;
+    if (options->is_training && conv_open_weights(conv, library, &descriptors, error) < 0)
+        return -1;
+    if (options->is_training && options->needs_input_gradient &&
+        conv_open_data(conv, library, &descriptors, error) < 0)
+        return -1;
+    snprintf(operation->description, sizeof(operation->description), "onednn:%s",
+             step_implementation(&conv->forward));
+    *out_operation = TAKE(operation);
+    return 0;
+}
+
+static int onednn_open_conv(void *state, const struct conv_shape *shape,
+                            const struct operation_options *options,
+                            struct operation **out_operation, struct error *error)
+{
+    struct error reason = {0};
+    if (conv_open(state, shape, options, out_operation, &reason) == 0)
+        return 0;
+    return kernel_plain.open_conv(NULL, shape, options, out_operation, error);
+}
+
+struct onednn_pool {
+    struct operation operation;
+    struct step forward, backward;
+    dnnl_memory_t workspace; /* where each maximum was found */
+    void *workspace_data;
+};
+
+static void pool_forward(struct operation *operation, const struct operation_tensors *t)
+{
+    const struct onednn_pool *pool = AS(onednn_pool, operation);
+    const void *const data[] = {t->input, t->output};
+    step_run(&pool->forward, data, pool->workspace);
+}
+
+static void pool_backward(struct operation *operation, const struct operation_tensors *t)
+{
+    const struct onednn_pool *pool = AS(onednn_pool, operation);
+    const void *const data[] = {t->output_gradient, t->input_gradient};
+    step_run(&pool->backward, data, pool->workspace);
+}
+
+static void pool_free(struct operation *operation)
+{
+    struct onednn_pool *pool = AS(onednn_pool, operation);
+    if (pool->workspace)
+        pool->forward.library->dnnl_memory_destroy(pool->workspace);
+    free(pool->workspace_data);
+    step_done(&pool->forward);
+    step_done(&pool->backward);
+    free(pool);
+}
+
+static int pool_open_workspace(struct onednn_pool *pool, struct error *error)
+{
+    const struct onednn_library *library = pool->forward.library;
+    const dnnl_memory_desc_t *descriptor =
+        library->dnnl_primitive_desc_query_md(pool->forward.descriptor, dnnl_query_workspace_md, 0);
+    if (!descriptor || descriptor->ndims == 0)
+        return 0; /* averages need none */
+    pool->workspace_data = kernel_alloc(library->dnnl_memory_desc_get_size(descriptor));
+    if (library->dnnl_memory_create(&pool->workspace, descriptor, library->engine,
+                                    pool->workspace_data) != dnnl_success)
+        return error_set(error, ERROR_UNAVAILABLE, "oneDNN refuses a workspace");
+    return 0;
+}
+
+static int pool_open(void *state, const struct pool_shape *s,
+                     const struct operation_options *options, struct operation **out_operation,
+                     struct error *error)
+{
+    const struct onednn_library *library = state;
+    struct onednn_pool *pool = kernel_alloc(sizeof(*pool));
+    AUTO(operation) struct operation *operation = &pool->operation;
+    operation->forward = pool_forward;
+    operation->backward = options->is_training ? pool_backward : NULL;
+    operation->free = pool_free;
+
+    const dnnl_dim_t input_sizes[] = {s->batch, s->channels, s->height, s->width};
+    const dnnl_dim_t output_sizes[] = {s->batch, s->channels, s->height / s->size,
+                                       s->width / s->size};
+    const dnnl_memory_desc_t input = onednn_descriptor(library, 4, input_sizes, dnnl_nchw);
+    const dnnl_memory_desc_t output = onednn_descriptor(library, 4, output_sizes, dnnl_nchw);
+    const dnnl_dims_t window = {s->size, s->size}, none = {0, 0};
+    const dnnl_alg_kind_t algorithm =
+        s->kind == POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
+    dnnl_pooling_desc_t forward, backward;
+    dnnl_status_t status = library->dnnl_pooling_forward_desc_init(
+        &forward, options->is_training ? dnnl_forward_training : dnnl_forward_inference, algorithm,
+        &input, &output, window, window, none, none);
+    ASSERT(status == dnnl_success);
+    if (step_init(&pool->forward, library, &forward, NULL, error) < 0 ||
+        step_add_port(&pool->forward, DNNL_ARG_SRC, dnnl_query_src_md, &input, error) < 0 ||
+        step_add_port(&pool->forward, DNNL_ARG_DST, dnnl_query_dst_md, &output, error) < 0 ||
+        pool_open_workspace(pool, error) < 0)
+        return -1;
+    status = library->dnnl_pooling_backward_desc_init(&backward, algorithm, &input, &output, window,
+                                                      window, none, none);
+    ASSERT(status == dnnl_success);
+    if (options->is_training &&
+        (step_init(&pool->backward, library, &backward, &pool->forward, error) < 0 ||
+         step_add_port(&pool->backward, DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, &output, error) <
+             0 ||
+         step_add_port(&pool->backward, DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, &input, error) <
+             0))
+        return -1;
+    snprintf(operation->description, sizeof(operation->description), "onednn:%s",
+             step_implementation(&pool->forward));
+    *out_operation = TAKE(operation);
+    return 0;
+}
+
+static int onednn_open_pool(void *state, const struct pool_shape *shape,
+                            const struct operation_options *options,
+                            struct operation **out_operation, struct error *error)
+{
+    struct error reason = {0};
+    if (pool_open(state, shape, options, out_operation, &reason) == 0)
+        return 0;
+    return kernel_plain.open_pool(NULL, shape, options, out_operation, error);
+}
+
+/* Elementwise work is bound by memory, not arithmetic: the plain loops do as well. */
+static int onednn_open_activation(void *state, const struct activation_shape *shape,
+                                  const struct operation_options *options,
+                                  struct operation **out_operation, struct error *error)
+{
+    (void)state;
+    return kernel_plain.open_activation(NULL, shape, options, out_operation, error);
+}
+
+static void onednn_sgd(void *state, const struct sgd_rule *rule, float *weights, float *velocity,
+                       const float *gradient, size_t count)
+{
+    (void)state;
+    kernel_plain.sgd(NULL, rule, weights, velocity, gradient, count);
+}
+
+static void onednn_axpy(void *state, float a, const float *x, float *y, size_t count)
+{
+    (void)state;
+    kernel_plain.axpy(NULL, a, x, y, count);
+}
+
+static void onednn_scale(void *state, float a, float *x, size_t count)
+{
+    (void)state;
+    kernel_plain.scale(NULL, a, x, count);
+}
+
+static int onednn_open(void **out_state, struct error *error)
+{
+    struct onednn_library *library = NULL;
+    if (onednn_library_open(&library, error) < 0)
+        return -1;
+    *out_state = library;
+    return 0;
+}
+
+static void onednn_close(void *state)
+{
+    onednn_library_free(state);
+}
+
+const struct kernel_ops kernel_onednn = {
+    .name = "onednn",
+    .open = onednn_open,
+    .close = onednn_close,
+    .open_dense = onednn_open_dense,
+    .open_conv = onednn_open_conv,
+    .open_pool = onednn_open_pool,
+    .open_activation = onednn_open_activation,
+    .sgd = onednn_sgd,
+    .axpy = onednn_axpy,
+    .scale = onednn_scale,
+};
