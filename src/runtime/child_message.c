@@ -1,0 +1,357 @@
+/*
+ * Child messages: the packets, all integers little-endian (wire/wire.h):
+ *
+ *     u8 version (1), u8 kind, then by kind
+ *     CONFIG    text lease JSON, 32 bytes key, u32 count, count times PEER's fields
+ *     STREAM    u64 peer lease; one descriptor travels with the packet (SCM_RIGHTS)
+ *     PEER      u64 lease, u64 fence, 32 bytes key
+ *     STOP      u32 grace_ms, text reason
+ *     READY     nothing
+ *     REPORT    text JSON
+ *     ARTIFACT  text name
+ *     DONE      bool is_ok, text message
+ */
+#include "runtime/child_message.h"
+
+#include "base/assert.h"
+#include "base/buffer.h"
+#include "base/scope.h"
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { CHILD_VERSION = 1, FDS_MAX = 4 };
+
+static const struct json_field worker_report_fields[] = {
+    {"steps", JSON_U64, offsetof(struct worker_report, steps), .is_required = true},
+    {"samples", JSON_U64, offsetof(struct worker_report, samples), .is_required = true},
+    {"commits", JSON_U64, offsetof(struct worker_report, commits), .is_required = true},
+    {"loss", JSON_DOUBLE, offsetof(struct worker_report, loss)},
+    {"steps_per_second", JSON_DOUBLE, offsetof(struct worker_report, steps_per_second)},
+    {"commit_ms", JSON_DOUBLE, offsetof(struct worker_report, commit_ms)},
+    {"period_us", JSON_I64, offsetof(struct worker_report, period_us)},
+    {"local_steps", JSON_U64, offsetof(struct worker_report, local_steps)},
+    {"waiting_ms", JSON_DOUBLE, offsetof(struct worker_report, waiting_ms)},
+    {"first_step_ms", JSON_I64, offsetof(struct worker_report, first_step_ms)},
+};
+const struct json_schema worker_report_schema =
+    JSON_SCHEMA("worker report", worker_report_fields, struct worker_report);
+
+static const struct json_field server_report_worker_fields[] = {
+    {"lease", JSON_U64, offsetof(struct server_report_worker, lease), .is_required = true},
+    {"fence", JSON_U64, offsetof(struct server_report_worker, fence), .is_required = true},
+    {"is_member", JSON_BOOL, offsetof(struct server_report_worker, is_member)},
+    {"steps", JSON_U64, offsetof(struct server_report_worker, steps)},
+    {"samples", JSON_U64, offsetof(struct server_report_worker, samples)},
+    {"commits", JSON_U64, offsetof(struct server_report_worker, commits)},
+    {"accepted_pushes", JSON_U64, offsetof(struct server_report_worker, accepted_pushes)},
+    {"steps_per_second", JSON_DOUBLE, offsetof(struct server_report_worker, steps_per_second)},
+    {"share", JSON_DOUBLE, offsetof(struct server_report_worker, share)},
+};
+static const struct json_schema server_report_worker_schema =
+    JSON_SCHEMA("worker", server_report_worker_fields, struct server_report_worker);
+
+static const struct json_field server_report_fields[] = {
+    {"elapsed_ms", JSON_I64, offsetof(struct server_report, elapsed_ms), .is_required = true},
+    {"version", JSON_U64, offsetof(struct server_report, version), .is_required = true},
+    {"steps", JSON_U64, offsetof(struct server_report, steps)},
+    {"samples", JSON_U64, offsetof(struct server_report, samples)},
+    {"epochs", JSON_DOUBLE, offsetof(struct server_report, epochs)},
+    {"loss_evaluations", JSON_U64, offsetof(struct server_report, loss_evaluations)},
+    {"loss", JSON_DOUBLE, offsetof(struct server_report, loss)},
+    {"accuracy_evaluations", JSON_U64, offsetof(struct server_report, accuracy_evaluations)},
+    {"test_accuracy", JSON_DOUBLE, offsetof(struct server_report, test_accuracy)},
+    {"test_loss", JSON_DOUBLE, offsetof(struct server_report, test_loss)},
+    {"policy", JSON_CHARS, offsetof(struct server_report, policy), .size_max = 16},
+    {"gamma_ms", JSON_I64, offsetof(struct server_report, gamma_ms)},
+    {"commit_target", JSON_DOUBLE, offsetof(struct server_report, commit_target)},
+    {"commit_rate", JSON_DOUBLE, offsetof(struct server_report, commit_rate)},
+    {"implicit_momentum", JSON_DOUBLE, offsetof(struct server_report, implicit_momentum)},
+    {"is_searching", JSON_BOOL, offsetof(struct server_report, is_searching)},
+    {"is_final", JSON_BOOL, offsetof(struct server_report, is_final)},
+    {"workers", JSON_ARRAY, offsetof(struct server_report, workers), .is_required = true,
+     .size_max = CHILD_PEER_MAX, .schema = &server_report_worker_schema},
+};
+const struct json_schema server_report_schema =
+    JSON_SCHEMA("server report", server_report_fields, struct server_report);
+
+int child_socket_pair(int out_sockets[2], struct error *error)
+{
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return error_set_errno(error, errno, "open a socket pair");
+    AUTO_FD int parent = sockets[0];
+    AUTO_FD int child = sockets[1];
+    /* A packet must fit the send buffer whole; the kernel doubles the figure for its own needs. */
+    const int size = CHILD_PACKET_MAX;
+    if (setsockopt(parent, SOL_SOCKET, SO_SNDBUF, &size, sizeof size) < 0 ||
+        setsockopt(child, SOL_SOCKET, SO_SNDBUF, &size, sizeof size) < 0)
+        return error_set_errno(error, errno, "set a socket's buffer");
+    const int flags = fcntl(parent, F_GETFL);
+    if (flags < 0 || fcntl(parent, F_SETFL, flags | O_NONBLOCK) < 0)
+        return error_set_errno(error, errno, "make a socket non-blocking");
+    out_sockets[0] = TAKE_FD(parent);
+    out_sockets[1] = TAKE_FD(child);
+    return 0;
+}
+
+static void peer_encode(struct buffer *packet, const struct child_peer *peer)
+{
+    wire_put_u64(packet, peer->lease);
+    wire_put_u64(packet, peer->fence);
+    wire_put_raw(packet, peer->key, sizeof peer->key);
+}
+
+static void peer_decode(struct wire_reader *reader, struct child_peer *peer)
+{
+    peer->lease = wire_get_u64(reader);
+    peer->fence = wire_get_u64(reader);
+    wire_get_raw(reader, peer->key, sizeof peer->key);
+}
+
+static bool is_artifact_name(struct text name)
+{
+    if (name.size == 0 || name.data[0] == '.')
+        return false;
+    for (size_t i = 0; i < name.size; i++) {
+        const char c = name.data[i];
+        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!is_letter && !(c >= '0' && c <= '9') && c != '-' && c != '_' && c != '.')
+            return false;
+    }
+    return true;
+}
+
+void child_message_encode(struct buffer *packet, const struct child_message *message)
+{
+    wire_put_u8(packet, CHILD_VERSION);
+    wire_put_u8(packet, (uint8_t)message->kind);
+    switch (message->kind) {
+    case CHILD_CONFIG:
+        ASSERT(message->config.lease_json.size <= CHILD_LEASE_JSON_MAX);
+        ASSERT(message->config.peer_count <= CHILD_PEER_MAX);
+        wire_put_text(packet, message->config.lease_json);
+        wire_put_raw(packet, message->config.key, CHILD_KEY_SIZE);
+        wire_put_u32(packet, message->config.peer_count);
+        for (uint32_t i = 0; i < message->config.peer_count; i++)
+            peer_encode(packet, &message->config.peers[i]);
+        break;
+    case CHILD_STREAM:
+        wire_put_u64(packet, message->stream.peer_lease);
+        break;
+    case CHILD_PEER:
+        peer_encode(packet, &message->peer);
+        break;
+    case CHILD_STOP:
+        ASSERT(message->stop.reason.size <= CHILD_TEXT_MAX);
+        wire_put_u32(packet, message->stop.grace_ms);
+        wire_put_text(packet, message->stop.reason);
+        break;
+    case CHILD_READY:
+        break;
+    case CHILD_REPORT:
+        ASSERT(message->report.json.size <= CHILD_REPORT_MAX);
+        wire_put_text(packet, message->report.json);
+        break;
+    case CHILD_ARTIFACT:
+        ASSERT(message->artifact.name.size <= CHILD_NAME_MAX);
+        ASSERT(is_artifact_name(message->artifact.name));
+        wire_put_text(packet, message->artifact.name);
+        break;
+    case CHILD_DONE:
+        ASSERT(message->done.message.size <= CHILD_TEXT_MAX);
+        wire_put_bool(packet, message->done.is_ok);
+        wire_put_text(packet, message->done.message);
+        break;
+    }
+}
+
+static void config_decode(struct arena *arena, struct wire_reader *reader,
+                          struct child_config *config)
+{
+    config->lease_json = wire_get_text(reader, CHILD_LEASE_JSON_MAX);
+    wire_get_raw(reader, config->key, sizeof config->key);
+    config->peer_count = wire_get_count(reader, CHILD_PEER_MAX, 16 + CHILD_KEY_SIZE);
+    struct child_peer *peers = arena_alloc(arena, (config->peer_count + 1) * sizeof *peers);
+    for (uint32_t i = 0; i < config->peer_count; i++)
+        peer_decode(reader, &peers[i]);
+    config->peers = peers;
+}
+
+static void body_decode(struct arena *arena, struct wire_reader *reader,
+                        struct child_message *message)
+{
+    switch (message->kind) {
+    case CHILD_CONFIG:
+        config_decode(arena, reader, &message->config);
+        return;
+    case CHILD_STREAM:
+        message->stream.peer_lease = wire_get_u64(reader);
+        message->stream.fd = -1;
+        return;
+    case CHILD_PEER:
+        peer_decode(reader, &message->peer);
+        return;
+    case CHILD_STOP:
+        message->stop.grace_ms = wire_get_u32(reader);
+        message->stop.reason = wire_get_text(reader, CHILD_TEXT_MAX);
+        return;
+    case CHILD_READY:
+        return;
+    case CHILD_REPORT:
+        message->report.json = wire_get_text(reader, CHILD_REPORT_MAX);
+        return;
+    case CHILD_ARTIFACT:
+        message->artifact.name = wire_get_text(reader, CHILD_NAME_MAX);
+        if (!wire_reader_is_failed(reader) && !is_artifact_name(message->artifact.name))
+            wire_reader_fail(reader, "an artifact's name has a character that may not be in it");
+        return;
+    case CHILD_DONE:
+        message->done.is_ok = wire_get_bool(reader);
+        message->done.message = wire_get_text(reader, CHILD_TEXT_MAX);
+        return;
+    }
+    wire_reader_fail(reader, "unknown kind");
+}
+
+int child_message_decode(struct arena *arena, struct text packet, struct child_message *out_message,
+                         struct error *error)
+{
+    struct wire_reader reader;
+    wire_reader_init(&reader, packet);
+    if (wire_get_u8(&reader) != CHILD_VERSION)
+        wire_reader_fail(&reader, "unknown version");
+    struct child_message message = {.kind = wire_get_u8(&reader)};
+    if (!wire_reader_is_failed(&reader))
+        body_decode(arena, &reader, &message);
+    if (wire_reader_finish(&reader, "child message", error) < 0)
+        return -1;
+    *out_message = message;
+    return 0;
+}
+
+static int wait_writable(int socket, int timeout_ms, struct error *error)
+{
+    struct pollfd poll_fd = {.fd = socket, .events = POLLOUT};
+    int ready;
+    do
+        ready = poll(&poll_fd, 1, timeout_ms);
+    while (ready < 0 && errno == EINTR);
+    if (ready < 0)
+        return error_set_errno(error, errno, "wait for the control socket");
+    if (ready == 0)
+        return error_set(error, ERROR_UNAVAILABLE, "the control socket takes no more");
+    return 0;
+}
+
+static int packet_send(int socket, const struct buffer *packet, int fd, int timeout_ms,
+                       struct error *error)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {packet->data, packet->size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control.bytes;
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    }
+    for (;;) {
+        const ssize_t sent = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent >= 0) {
+            ASSERT((size_t)sent == packet->size);
+            return 0;
+        }
+        if (errno == EPIPE || errno == ECONNRESET)
+            return error_set(error, ERROR_UNAVAILABLE, "the control socket is closed");
+        if (errno != EAGAIN && errno != EINTR)
+            return error_set_errno(error, errno, "send on the control socket");
+        if (errno == EAGAIN && wait_writable(socket, timeout_ms, error) < 0)
+            return -1;
+    }
+}
+
+int child_message_send(int socket, const struct child_message *message, int timeout_ms,
+                       struct error *error)
+{
+    struct buffer packet AUTO_BUFFER;
+    buffer_init(&packet, CHILD_PACKET_MAX);
+    child_message_encode(&packet, message);
+    if (buffer_check(&packet, error) < 0)
+        return -1;
+    const bool is_stream = message->kind == CHILD_STREAM;
+    ASSERT(!is_stream || message->stream.fd >= 0);
+    return packet_send(socket, &packet, is_stream ? message->stream.fd : -1, timeout_ms, error);
+}
+
+/* Keeps the first descriptor, closes any others. */
+static int fd_take(struct msghdr *message)
+{
+    int kept = -1;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
+         header = CMSG_NXTHDR(message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            continue;
+        const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+            if (kept < 0)
+                kept = fd;
+            else
+                close(fd);
+        }
+    }
+    return kept;
+}
+
+int child_message_receive(int socket, struct arena *arena, struct child_message *out_message,
+                          bool *out_has_ended, struct error *error)
+{
+    *out_has_ended = false;
+    char *bytes = arena_alloc(arena, CHILD_PACKET_MAX);
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+    } control = {0};
+    struct iovec part = {bytes, CHILD_PACKET_MAX};
+    struct msghdr packet = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control.bytes};
+    ssize_t size;
+    do
+        size = recvmsg(socket, &packet, MSG_CMSG_CLOEXEC);
+    while (size < 0 && errno == EINTR);
+    if (size < 0 && errno == EAGAIN)
+        return error_set(error, ERROR_UNAVAILABLE, "no message yet");
+    *out_has_ended = size == 0 || (size < 0 && errno == ECONNRESET);
+    if (*out_has_ended)
+        return error_set(error, ERROR_UNAVAILABLE, "the control socket is closed");
+    if (size < 0)
+        return error_set_errno(error, errno, "receive on the control socket");
+
+    AUTO_FD int fd = fd_take(&packet);
+    struct child_message message;
+    if (packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+        return error_set(error, ERROR_CORRUPT, "child message: too large");
+    if (child_message_decode(arena, (struct text){bytes, (size_t)size}, &message, error) < 0)
+        return -1;
+    if ((message.kind == CHILD_STREAM) != (fd >= 0))
+        return error_set(error, ERROR_CORRUPT, "child message: %s",
+                         fd >= 0 ? "a descriptor that belongs to nothing" : "no descriptor");
+    if (message.kind == CHILD_STREAM)
+        message.stream.fd = TAKE_FD(fd);
+    *out_message = message;
+    return 0;
+}
