@@ -22,7 +22,8 @@ struct cgroup_host {
     enum cgroup_version version;
     size_t folder_count;
     char folders[CGROUP_FOLDER_MAX][CGROUP_PATH_SIZE]; /* parents, by enum cgroup_folder on v1 */
-    char reason[256];                                  /* why the version is CGROUP_NONE */
+    bool has_moved_self; /* v2: this process went into a leaf, FOLDER/souk-daemon */
+    char reason[256];    /* why the version is CGROUP_NONE */
 };
 
 /* Finds and tries the cgroups of this process. Always succeeds; CGROUP_NONE has a reason. */
@@ -30,6 +31,9 @@ void cgroup_host_probe(struct cgroup_host *host);
 /* For tests: the same with other files than /proc/self/cgroup and /proc/self/mountinfo. */
 void cgroup_host_probe_files(struct cgroup_host *host, const char *cgroup_file,
                              const char *mountinfo_file);
+
+/* Undoes what the probe changed: the process goes back where it was. */
+void cgroup_host_done(struct cgroup_host *host);
 
 struct cgroup_limits {
     int64_t cpu_milli;

@@ -1,0 +1,74 @@
+#include "sandbox/process_tree.h"
+#include "testing/testing.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TEST(own_process_is_read_with_its_parent_and_threads)
+{
+    struct error error = {0};
+    struct process_info info;
+    ASSERT_OK(process_read(getpid(), &info, &error));
+    assert_int_equal(info.parent, getppid());
+    assert_true(info.thread_count >= 1);
+    assert_true(info.resident_bytes > 0);
+    assert_true(info.start_ticks > 0);
+}
+
+TEST(absent_process_is_not_found)
+{
+    struct error error = {0};
+    struct process_info info;
+    ASSERT_FAILS(process_read(0x3fffffff, &info, &error), ERROR_NOT_FOUND);
+}
+
+TEST(tree_holds_children_and_grandchildren_and_no_others)
+{
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const pid_t grandchild = fork();
+        if (grandchild == 0)
+            for (;;)
+                pause();
+        if (write(ready[1], &grandchild, sizeof(grandchild)) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    pid_t grandchild = 0;
+    assert_int_equal(read(ready[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
+
+    struct process_info tree[16];
+    const size_t count = process_tree_list(getpid(), tree, 16);
+    assert_int_equal(count, 2);
+    assert_int_equal(tree[0].pid, child);
+    assert_int_equal(tree[1].pid, grandchild);
+    assert_int_equal(process_tree_list(child, tree, 16), 1);
+    assert_int_equal(process_tree_list(getpid(), tree, 1), 1);
+    assert_true(process_count_of_user(getuid()) >= 3);
+
+    kill(grandchild, SIGKILL);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+TEST(ticks_become_milliseconds)
+{
+    assert_int_equal(process_ticks_to_ms(sysconf(_SC_CLK_TCK)), 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(own_process_is_read_with_its_parent_and_threads),
+        cmocka_unit_test(absent_process_is_not_found),
+        cmocka_unit_test(tree_holds_children_and_grandchildren_and_no_others),
+        cmocka_unit_test(ticks_become_milliseconds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

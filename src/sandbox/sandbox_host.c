@@ -1,0 +1,308 @@
+/* The host's side of a sandbox: what this machine can enforce, and notes of what runs. */
+#include "base/assert.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "sandbox/process_tree.h"
+#include "sandbox/sandbox_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOTE_SUFFIX ".sandbox"
+
+enum { NOTE_SIZE_MAX = 8192, SWEEP_WAIT_MS = 3000, PROBE_WAIT_MS = 5000 };
+
+static int host_find_bwrap(struct sandbox_host *host, struct error *error)
+{
+    /* The only thing taken from the environment: where programs are. */
+    const char *path = getenv("PATH"); // NOLINT(concurrency-mt-unsafe): before any thread
+    struct text rest = text_of(path && *path ? path : "/usr/local/bin:/usr/bin:/bin");
+    while (rest.size > 0) {
+        struct text folder;
+        if (!text_cut(rest, ':', &folder, &rest))
+            rest.size = 0;
+        const int size =
+            snprintf(host->bwrap, sizeof(host->bwrap), TEXT_FORMAT "/bwrap", TEXT_ARGS(folder));
+        if (folder.size > 0 && folder.data[0] == '/' && size < (int)sizeof(host->bwrap) &&
+            access(host->bwrap, X_OK) == 0)
+            return 0;
+    }
+    return error_set(error, ERROR_UNAVAILABLE,
+                     "bwrap is not on PATH; install the package bubblewrap");
+}
+
+static int host_find_program(struct sandbox_host *host, const char *program, struct error *error)
+{
+    if (program) {
+        if (!realpath(program, host->program))
+            return error_set_errno(error, errno, "find \"%s\"", program);
+        return 0;
+    }
+    const ssize_t size = readlink("/proc/self/exe", host->program, sizeof(host->program) - 1);
+    if (size < 0)
+        return error_set_errno(error, errno, "read \"/proc/self/exe\"");
+    host->program[size] = '\0';
+    return 0;
+}
+
+/* Starts /usr/bin/true in a sandbox; what bwrap says on failure goes into *error. */
+static int host_try(const struct sandbox_host *host, struct error *error)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return error_set_errno(error, errno, "make a pipe");
+    AUTO_FD int read_fd = fds[0];
+    AUTO_FD int write_fd = fds[1];
+    const char *const argv[] = {"/usr/bin/true", NULL};
+    const struct sandbox_options options = {.name = "probe",
+                                            .argv = argv,
+                                            .cpu_milli = 1000,
+                                            .memory_bytes = 64 << 20,
+                                            .pids_max = 64,
+                                            .control_fd = -1,
+                                            .stdout_fd = write_fd,
+                                            .stderr_fd = write_fd};
+    const struct cgroup none = {.version = CGROUP_NONE};
+    struct launched launched;
+    if (sandbox_launch(host, &options, &none, &launched, error) < 0)
+        return -1;
+    close(TAKE_FD(write_fd));
+    struct pollfd wait = {.fd = launched.pidfd, .events = POLLIN};
+    if (poll(&wait, 1, PROBE_WAIT_MS) <= 0)
+        pidfd_send_signal(launched.pidfd, SIGKILL, NULL, 0);
+    siginfo_t info = {0};
+    while (waitid(P_PIDFD, (id_t)launched.pidfd, &info, WEXITED) < 0 && errno == EINTR)
+        ;
+    close(launched.pidfd);
+    if (launched.inner_pidfd >= 0)
+        close(launched.inner_pidfd);
+    if (info.si_code == CLD_EXITED && info.si_status == 0)
+        return 0;
+    char words[160];
+    const ssize_t size = read(read_fd, words, sizeof(words) - 1);
+    words[size > 0 ? size : 0] = '\0';
+    words[strcspn(words, "\n")] = '\0';
+    return error_set(error, ERROR_UNAVAILABLE, "bwrap cannot start a sandbox here: %s", words);
+}
+
+/* The strictest way that works. */
+static int host_probe(struct sandbox_host *host, struct error *error)
+{
+    for (int variant = 0; variant < 4; variant++) {
+        host->drops_user = variant < 2;
+        host->disables_userns = variant % 2 == 0;
+        if (host->drops_user && !host->is_root)
+            continue;
+        if (host_try(host, error) == 0)
+            return 0;
+    }
+    return -1;
+}
+
+static void host_describe(struct sandbox_host *host)
+{
+    const char *limits = "CPU share kept by pausing the job, memory and processes by rlimits";
+    if (host->cgroups.version != CGROUP_NONE)
+        limits = host->cgroups.version == CGROUP_V1
+                     ? "CPU, memory and processes limited by cgroup v1"
+                     : "CPU, memory and processes limited by cgroup v2";
+    const char *user = "as the user who started it";
+    if (host->is_root)
+        user = host->drops_user ? "as an unprivileged user" : "as root without capabilities";
+    snprintf(host->description, sizeof(host->description), "%s; bubblewrap %s; no network; seccomp",
+             limits, user);
+}
+
+int sandbox_host_open(const char *state_dir, const char *program, struct sandbox_host **out_host,
+                      struct error *error)
+{
+    struct sandbox_host *new_host = calloc(1, sizeof(*new_host));
+    ASSERT(new_host);
+    AUTO(sandbox_host) struct sandbox_host *host = new_host;
+    host->is_root = geteuid() == 0;
+    if (text_copy(text_of(state_dir), host->state_dir, sizeof(host->state_dir), error) < 0)
+        return error_wrap(error, "the state folder's name");
+    if (host_find_bwrap(host, error) < 0 || host_find_program(host, program, error) < 0 ||
+        host_probe(host, error) < 0)
+        return -1;
+    cgroup_host_probe(&host->cgroups);
+    host_describe(host);
+    *out_host = TAKE(host);
+    return 0;
+}
+
+void sandbox_host_free(struct sandbox_host *host)
+{
+    if (!host)
+        return;
+    cgroup_host_done(&host->cgroups);
+    free(host);
+}
+
+const char *sandbox_describe(const struct sandbox_host *host)
+{
+    return host->description;
+}
+
+bool sandbox_is_hard(const struct sandbox_host *host)
+{
+    return host->cgroups.version != CGROUP_NONE;
+}
+
+void sandbox_doctor(const struct sandbox_host *host, struct buffer *out)
+{
+    buffer_append_format(out, "sandbox: ok, %s\n", host->bwrap);
+    if (sandbox_is_hard(host))
+        buffer_append_format(out, "limits: ok, cgroup v%d in %s\n", (int)host->cgroups.version,
+                             host->cgroups.folders[0]);
+    else
+        buffer_append_format(out,
+                             "limits: softer: %s; the CPU share is kept by pausing the job, memory "
+                             "and processes by rlimits\n",
+                             host->cgroups.reason);
+    if (host->is_root && !host->drops_user)
+        buffer_append_string(out, "user: weaker: jobs run as root without capabilities, because "
+                                  "an unprivileged user may not make namespaces here\n");
+    else
+        buffer_append_string(out, "user: ok, jobs are an unprivileged user\n");
+    if (host->disables_userns)
+        buffer_append_string(out, "namespaces: ok, jobs cannot make any\n");
+    else
+        buffer_append_string(out, "namespaces: ok, refused by seccomp; bwrap does not take "
+                                  "--disable-userns here\n");
+    buffer_append_string(out, "network: ok, jobs have none\nsystem calls: ok, filtered\n");
+}
+
+static void host_read_boot_id(char out[64])
+{
+    AUTO_FD int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t size = fd < 0 ? -1 : read(fd, out, 63);
+    out[size > 0 ? size : 0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+static void note_add_process(struct buffer *note, pid_t pid)
+{
+    struct process_info info;
+    struct error gone;
+    if (pid > 0 && process_read(pid, &info, &gone) == 0)
+        buffer_append_format(note, "process %d %" PRIu64 "\n", (int)pid, info.start_ticks);
+}
+
+int note_write(const struct sandbox_host *host, const char *name, const struct cgroup *cgroup,
+               const struct launched *launched, struct error *error)
+{
+    struct buffer note AUTO_BUFFER;
+    buffer_init(&note, NOTE_SIZE_MAX);
+    char boot_id[64];
+    host_read_boot_id(boot_id);
+    buffer_append_format(&note, "boot %s\nversion %d\n", boot_id, (int)cgroup->version);
+    for (size_t i = 0; i < cgroup->folder_count; i++)
+        buffer_append_format(&note, "cgroup %s\n", cgroup->folders[i]);
+    if (launched) {
+        note_add_process(&note, launched->pid);
+        note_add_process(&note, launched->inner_pid);
+    }
+    if (buffer_check(&note, error) < 0)
+        return -1;
+
+    char path[PATH_MAX], fresh[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s" NOTE_SUFFIX, host->state_dir, name);
+    snprintf(fresh, sizeof(fresh), "%s/%s.new", host->state_dir, name);
+    AUTO_FD int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, note.data, note.size) != (ssize_t)note.size)
+        return error_set_errno(error, errno, "write \"%s\"", fresh);
+    if (rename(fresh, path) < 0)
+        return error_set_errno(error, errno, "rename to \"%s\"", path);
+    return 0;
+}
+
+void note_remove(const struct sandbox_host *host, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s" NOTE_SUFFIX, host->state_dir, name);
+    unlink(path);
+}
+
+/* Only if it is still the very process the note speaks of. */
+static void sweep_process(pid_t pid, uint64_t start_ticks)
+{
+    struct process_info info;
+    struct error gone;
+    AUTO_FD int pidfd = pidfd_open(pid, 0);
+    if (pidfd < 0 || process_read(pid, &info, &gone) < 0 || info.start_ticks != start_ticks)
+        return;
+    pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+    struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+    poll(&wait, 1, SWEEP_WAIT_MS);
+}
+
+static void sweep_add_cgroup(struct cgroup *cgroup, const char *folder)
+{
+    const char *last = strrchr(folder, '/');
+    const bool is_ours = last && strncmp(last, "/souk-", strlen("/souk-")) == 0;
+    if (!is_ours || cgroup->folder_count == CGROUP_FOLDER_MAX || strstr(folder, "/../"))
+        return;
+    snprintf(cgroup->folders[cgroup->folder_count++], CGROUP_PATH_SIZE, "%s", folder);
+}
+
+static int sweep_note(const char *path, struct error *error)
+{
+    AUTO_FILE FILE *file = fopen(path, "re");
+    if (!file)
+        return error_set_errno(error, errno, "open \"%s\"", path);
+    char boot_id[64], line[CGROUP_PATH_SIZE + 32], folder[CGROUP_PATH_SIZE], noted_boot[64];
+    host_read_boot_id(boot_id);
+    struct cgroup cgroup = {.version = CGROUP_NONE};
+    for (size_t i = 0; i < CGROUP_FOLDER_MAX; i++)
+        cgroup.join_fds[i] = -1;
+    bool is_this_boot = false;
+    while (fgets(line, sizeof(line), file)) {
+        int pid, version;
+        uint64_t start_ticks;
+        if (sscanf(line, "boot %63s", noted_boot) == 1)
+            is_this_boot = strcmp(noted_boot, boot_id) == 0;
+        else if (sscanf(line, "version %d", &version) == 1)
+            cgroup.version = version == 1 ? CGROUP_V1 : version == 2 ? CGROUP_V2 : CGROUP_NONE;
+        else if (sscanf(line, "cgroup %511s", folder) == 1)
+            sweep_add_cgroup(&cgroup, folder);
+        else if (is_this_boot && sscanf(line, "process %d %" SCNu64, &pid, &start_ticks) == 2)
+            sweep_process(pid, start_ticks);
+    }
+    if (is_this_boot && cgroup_remove(&cgroup, SWEEP_WAIT_MS, error) < 0)
+        return -1;
+    if (unlink(path) < 0)
+        return error_set_errno(error, errno, "remove \"%s\"", path);
+    return 0;
+}
+
+int sandbox_sweep(struct sandbox_host *host, size_t *out_count, struct error *error)
+{
+    DIR *folder = opendir(host->state_dir);
+    if (!folder)
+        return error_set_errno(error, errno, "open \"%s\"", host->state_dir);
+    size_t count = 0;
+    int result = 0;
+    struct dirent *entry;
+    while ((entry = readdir(folder))) { // NOLINT(concurrency-mt-unsafe): the stream is not shared
+        if (!text_ends_with(text_of(entry->d_name), TEXT(NOTE_SUFFIX)))
+            continue;
+        char path[PATH_MAX];
+        snprintf(path, sizeof(path), "%s/%s", host->state_dir, entry->d_name);
+        count++;
+        if (sweep_note(path, error) < 0)
+            result = -1;
+    }
+    closedir(folder);
+    if (result == 0)
+        *out_count = count;
+    return result;
+}

@@ -1,0 +1,45 @@
+/* Sandbox, inside: the host's findings, how a sandbox is launched, and its note on disk. */
+#pragma once
+
+#include "sandbox/cgroup.h"
+#include "sandbox/sandbox.h"
+
+#include <limits.h>
+#include <sys/types.h>
+
+struct sandbox_host {
+    char bwrap[PATH_MAX];
+    char program[PATH_MAX];
+    char state_dir[PATH_MAX - 256]; /* leaves room for a note's name */
+    struct cgroup_host cgroups;
+    bool is_root;
+    bool drops_user;      /* root becomes SANDBOX_UID before bwrap is started */
+    bool disables_userns; /* bwrap takes --disable-userns */
+    char description[512];
+};
+
+/* What sandbox_launch started: bwrap itself, and the first process of its PID namespace. */
+struct launched {
+    pid_t pid;
+    int pidfd;
+    pid_t inner_pid; /* 0 when bwrap ended before it had one */
+    int inner_pidfd; /* readable when all inside are gone; -1 when inner_pid is 0 */
+};
+
+/* Starts bwrap for `options` in `cgroup`; a cgroup of version NONE means rlimits. */
+MUST_CHECK int sandbox_launch(const struct sandbox_host *host,
+                              const struct sandbox_options *options, const struct cgroup *cgroup,
+                              struct launched *out_launched, struct error *error);
+
+/*
+ * The note of a running sandbox, STATE_DIR/NAME.sandbox, for sandbox_sweep:
+ *
+ *     boot 5e1f...            the kernel's boot id; after a reboot nothing is left
+ *     version 1               of the cgroups
+ *     cgroup /sys/fs/...      one line per folder
+ *     process 1234 567890     number and start time in ticks, one line each
+ */
+MUST_CHECK int note_write(const struct sandbox_host *host, const char *name,
+                          const struct cgroup *cgroup, const struct launched *launched,
+                          struct error *error);
+void note_remove(const struct sandbox_host *host, const char *name);
