@@ -1,0 +1,67 @@
+/*
+ * Peer: the lender's daemon, `souk lend`. Enlists the machine, keeps one link to its market, and
+ * runs the leases it is given, each in a sandbox.
+ *
+ * One loop, one child per lease. The state folder holds
+ *
+ *     machine.key      the machine's Ed25519 seed, mode 0600
+ *     enrolment.json   what the market gave it, mode 0600
+ *     blobs/           chunks fetched, by hash, within the quota
+ *     leases/ID-FENCE/ one running lease: data/, out/ and what its process writes
+ *     sandboxes/       notes of running sandboxes
+ *     lock             held by the one daemon that uses the folder
+ *
+ * A lease runs until it ends, is stopped, or expires, whether or not the market can be reached.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Bits of peer_options.roles. */
+enum peer_role { PEER_ROLE_WORKER = 1, PEER_ROLE_SERVER = 2, PEER_ROLE_ALL = 3 };
+
+struct peer_options {
+    const char *state_dir; /* made when absent, mode 0700 */
+    /* The market's address, "https://market.example:7600"; NULL: the one enlisted with. */
+    const char *server;
+    /* 64 hex digits, SHA-256 of the market's public key; NULL: the one enlisted with. Without any,
+     * the system's authorities decide, and plain HTTP is taken on loopback only. */
+    const char *fingerprint;
+    /* One-time enrolment code; NULL when the machine is enlisted already. */
+    const char *code;
+    const char *name; /* shown in the market; NULL: the host's name */
+
+    int64_t cores_milli; /* thousandths of a core; 0: all of them */
+    int64_t ram_bytes;   /* 0: half of the machine's */
+    int64_t disk_bytes;  /* for data and results; 0: half of what is free, at most 20 GiB */
+    uint32_t roles;      /* of enum peer_role; 0: all */
+
+    const char *program; /* what runs inside sandboxes as /souk; NULL: this program */
+
+    /*
+     * Once the market has welcomed the machine one line of JSON is written here and the descriptor
+     * is closed: {"ready":true,"machine":7,"name":"kitchen","sandbox":"CPU, memory ..."}; -1: none.
+     */
+    int ready_fd;
+    int stop_fd; /* readable or at its end: stop, as by SIGTERM; -1: none */
+};
+
+/* Everything unset: descriptors -1, the rest zero. */
+void peer_options_init(struct peer_options *options);
+
+/*
+ * Runs until SIGTERM, SIGINT or stop_fd; then stops the leases with grace, tells the market and
+ * returns 0. The caller starts no threads before it and has no signal handlers of its own.
+ * CONFLICT: another daemon uses the state folder. REFUSED: the market did not take the code, or its
+ * key is not the pinned one. UNAVAILABLE: the market cannot be reached for enlisting, or this
+ * machine cannot start sandboxes. A market that is away later is waited for.
+ */
+MUST_CHECK int peer_run(const struct peer_options *options, struct error *error);
+
+/* What this machine is and can enforce, one finding a line, for `souk lend --doctor`. */
+MUST_CHECK int peer_doctor(const struct peer_options *options, struct buffer *out,
+                           struct error *error);
