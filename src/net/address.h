@@ -11,6 +11,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -35,6 +36,11 @@ struct address {
  */
 MUST_CHECK int address_resolve(const struct host_port *host_port, struct address *out,
                                struct error *error);
+/* All of them, up to `out_max`, in the order to be tried. */
+MUST_CHECK int address_resolve_all(const struct host_port *host_port, struct address *out,
+                                   size_t out_max, size_t *out_count, struct error *error);
+/* Whether resolving it needs no name service. */
+bool address_is_numeric(const struct host_port *host_port);
 bool address_is_loopback(const struct address *address);
 uint16_t address_port(const struct address *address);
 /* "127.0.0.1:7600", "[::1]:7600"; returns `out`. */

@@ -46,7 +46,7 @@ void loop_post(struct loop *loop, void (*function)(void *context), void *context
 enum loop_events {
     LOOP_READ = 1,
     LOOP_WRITE = 2,
-    LOOP_HANGUP = 4, /* reported always, never asked for: error, or both directions closed */
+    LOOP_HANGUP = 4, /* error, or closed both ways: comes unasked while anything is asked for */
 };
 
 typedef void loop_watch_function(void *context, uint32_t events);
