@@ -31,6 +31,6 @@ MUST_CHECK int tls_certificate_make(const char *const *names, size_t name_count,
 MUST_CHECK int tls_certificate_read(const char *certificate_path, const char *key_path,
                                     struct tls_certificate *certificate, struct error *error);
 /* Writes two new files, the key with mode 0600; CONFLICT when one exists. */
-MUST_CHECK int tls_certificate_write(struct tls_certificate *certificate,
+MUST_CHECK int tls_certificate_write(const struct tls_certificate *certificate,
                                      const char *certificate_path, const char *key_path,
                                      struct error *error);
