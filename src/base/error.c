@@ -38,7 +38,7 @@ static enum error_code error_code_of_errno(int errno_value)
     }
 }
 
-int error_set(struct error *error, enum error_code code, const char *format, ...)
+void error_fill(struct error *error, enum error_code code, const char *format, ...)
 {
     ASSERT(code > ERROR_NONE && code < ERROR_CODE_COUNT);
 
@@ -47,10 +47,9 @@ int error_set(struct error *error, enum error_code code, const char *format, ...
     error->code = code;
     vsnprintf(error->message, sizeof(error->message), format, args);
     va_end(args);
-    return -1;
 }
 
-int error_set_errno(struct error *error, int errno_value, const char *format, ...)
+void error_fill_errno(struct error *error, int errno_value, const char *format, ...)
 {
     char context[sizeof(error->message)];
     va_list args;
@@ -59,11 +58,11 @@ int error_set_errno(struct error *error, int errno_value, const char *format, ..
     va_end(args);
 
     char reason[128];
-    return error_set(error, error_code_of_errno(errno_value), "%s: %s", context,
-                     strerror_r(errno_value, reason, sizeof(reason)));
+    error_fill(error, error_code_of_errno(errno_value), "%s: %s", context,
+               strerror_r(errno_value, reason, sizeof(reason)));
 }
 
-int error_wrap(struct error *error, const char *format, ...)
+void error_prefix(struct error *error, const char *format, ...)
 {
     const struct error cause = *error;
     ASSERT(cause.code != ERROR_NONE);
@@ -77,7 +76,6 @@ int error_wrap(struct error *error, const char *format, ...)
     /* A long chain is cut at the end: the outer context is worth more than the tail. */
     if (snprintf(error->message, sizeof(error->message), "%s: %s", context, cause.message) < 0)
         error->message[0] = '\0';
-    return -1;
 }
 
 /* Exit code 2 is kept for wrong usage, which the options parser reports. */

@@ -26,16 +26,36 @@ struct error {
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-/* Fills *error and returns -1, so that failing is one line: return error_set(...). */
-int error_set(struct error *error, enum error_code code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/*
+ * Fills *error and is -1, so that failing is one line: return error_set(error, CODE, "...", ...).
+ * These are macros so that compilers and analyzers see the -1.
+ */
+#define error_set(...)                                                                             \
+    ({                                                                                             \
+        error_fill(__VA_ARGS__);                                                                   \
+        -1;                                                                                        \
+    })
 
 /* As error_set, with the code and the words that belong to an errno value: "open \"x\": reason". */
-int error_set_errno(struct error *error, int errno_value, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+#define error_set_errno(...)                                                                       \
+    ({                                                                                             \
+        error_fill_errno(__VA_ARGS__);                                                             \
+        -1;                                                                                        \
+    })
 
-/* Puts the caller's context before the message, keeps the code, returns -1. */
-int error_wrap(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Puts the caller's context before the message, keeps the code, is -1. */
+#define error_wrap(...)                                                                            \
+    ({                                                                                             \
+        error_prefix(__VA_ARGS__);                                                                 \
+        -1;                                                                                        \
+    })
+
+void error_fill(struct error *error, enum error_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void error_fill_errno(struct error *error, int errno_value, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void error_prefix(struct error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 const char *error_code_name(enum error_code code);
 

@@ -191,8 +191,7 @@ static int read_value(struct reader *reader, json_object *value, const struct js
     case JSON_ANY:
         return read_any(reader, value, field, place, target);
     }
-    ASSERT(!"a kind of field without a reader");
-    return -1;
+    UNREACHABLE("a kind of field without a reader");
 }
 
 static const struct json_field *find_field(const struct json_schema *schema, const char *name)

@@ -19,9 +19,11 @@ struct list {
 
 #define LIST_ITEM(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): `node` is a name, not an expression */
 #define LIST_EACH(list, node)                                                                      \
     for (struct list_node *node = (list)->head.next, *node##_next = node->next;                    \
          node != &(list)->head; node = node##_next, node##_next = node->next)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static inline void list_init(struct list *list)
 {

@@ -10,10 +10,20 @@ void map_init(struct map *map)
     *map = (struct map){0};
 }
 
+/* The key of a text map is ours, though `struct text` only borrows. */
+static void free_name(const struct map_entry *entry)
+{
+    union {
+        const char *borrowed;
+        char *owned;
+    } name = {entry->name.data};
+    free(name.owned);
+}
+
 void map_done(struct map *map)
 {
     for (size_t i = 0; i < map->count; i++)
-        free((void *)(uintptr_t)map->entries[i].name.data);
+        free_name(&map->entries[i]);
     free(map->entries);
     free(map->slots);
     *map = (struct map){0};
@@ -125,8 +135,7 @@ static void *take(struct map *map, uint64_t key, const struct text *name)
     if (!map->slots[slot])
         return NULL;
     const uint32_t index = map->slots[slot] - 1;
-    void *value = map->entries[index].value;
-    char *owned_name = (char *)(uintptr_t)map->entries[index].name.data;
+    const struct map_entry removed = map->entries[index];
     close_gap(map, slot);
 
     const uint32_t last = (uint32_t)map->count - 1;
@@ -138,8 +147,8 @@ static void *take(struct map *map, uint64_t key, const struct text *name)
         map->entries[index] = *moved;
     }
     map->count--;
-    free(owned_name);
-    return value;
+    free_name(&removed);
+    return removed.value;
 }
 
 void *map_get(const struct map *map, uint64_t key)

@@ -209,6 +209,6 @@ int option_set_value(struct arena *arena, const struct option *option, struct te
     case OPTION_LIST:
         return set_list(arena, option, text, target, error);
     }
-    ASSERT(!"a kind of option without a reader");
+    UNREACHABLE("a kind of option without a reader");
     return -1;
 }

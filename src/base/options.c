@@ -189,7 +189,7 @@ static int parse_positional(struct parse *parse, const char *argument)
 static int parse_arguments(struct parse *parse, const struct option_sources *sources,
                            bool *out_wants_help)
 {
-    for (int i = 0; i < sources->argc && strcmp(sources->argv[i], "--"); i++) {
+    for (int i = 0; i < sources->argc && strcmp(sources->argv[i], "--") != 0; i++) {
         if (!strcmp(sources->argv[i], "--help") || !strcmp(sources->argv[i], "-h")) {
             *out_wants_help = true;
             return 0;

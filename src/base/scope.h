@@ -16,7 +16,7 @@
     }                                                                                              \
     struct name
 
-#define AUTO(name) __attribute__((cleanup(auto_release_##name)))
+#define AUTO(name) __attribute__((cleanup(auto_release_##name), unused))
 
 /* Gives the pointer away: yields its value and leaves NULL behind, so AUTO frees nothing. */
 #define TAKE(pointer)                                                                              \
@@ -26,6 +26,7 @@
         taken_;                                                                                    \
     })
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the cleanup attribute asks for this type */
 static inline void auto_close_fd(int *fd)
 {
     if (*fd >= 0)

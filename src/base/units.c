@@ -56,14 +56,12 @@ static bool parse_decimal(struct text text, int places, struct decimal *out)
 int units_parse_share(struct text text, int64_t *out_milli, struct error *error)
 {
     struct decimal decimal;
-    int64_t milli = -1;
-    if (parse_decimal(text, 1, &decimal) && text_equal(decimal.rest, TEXT("%")))
-        milli = decimal.scaled;
-    else if (parse_decimal(text, 3, &decimal) && decimal.rest.size == 0)
-        milli = decimal.scaled;
-    if (milli < 0 || milli > 1000)
+    const bool is_read =
+        (parse_decimal(text, 1, &decimal) && text_equal(decimal.rest, TEXT("%"))) ||
+        (parse_decimal(text, 3, &decimal) && decimal.rest.size == 0);
+    if (!is_read || decimal.scaled < 0 || decimal.scaled > 1000)
         return refuse(text, "a share from 0 to 100 %", "50% or 0.5", error);
-    *out_milli = milli;
+    *out_milli = decimal.scaled;
     return 0;
 }
 
