@@ -47,7 +47,7 @@ struct lease {
     enum lease_state state;
     enum lease_outcome outcome;
     char reason[LEASE_REASON_SIZE]; /* why it ended; empty before */
-    bool is_stop_wanted;
+    int64_t stop_wanted_ms;         /* when it was asked to stop; 0: it was not */
     struct resources resources;
     struct price_units units;  /* what is billed, speed weighed in */
     struct price_vector price; /* locked */

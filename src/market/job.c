@@ -1,0 +1,130 @@
+#include "market/job.h"
+
+#include "base/assert.h"
+
+#include <inttypes.h>
+
+enum { TICK_MS_MIN = 100 };
+
+static const char *const state_names[JOB_STATE_COUNT] = {
+    [JOB_STATE_PENDING] = "pending",     [JOB_STATE_STARTING] = "starting",
+    [JOB_STATE_RUNNING] = "running",     [JOB_STATE_STOPPING] = "stopping",
+    [JOB_STATE_SUCCEEDED] = "succeeded", [JOB_STATE_FAILED] = "failed",
+    [JOB_STATE_CANCELLED] = "cancelled",
+};
+
+const char *job_state_name(enum job_state state)
+{
+    ASSERT(state < JOB_STATE_COUNT);
+    return state_names[state];
+}
+
+bool job_state_is_final(enum job_state state)
+{
+    return state == JOB_STATE_SUCCEEDED || state == JOB_STATE_FAILED ||
+           state == JOB_STATE_CANCELLED;
+}
+
+bool job_state_has_leases(enum job_state state)
+{
+    return state == JOB_STATE_STARTING || state == JOB_STATE_RUNNING || state == JOB_STATE_STOPPING;
+}
+
+static int check_range(const char *field, int64_t value, int64_t minimum, int64_t maximum,
+                       struct error *error)
+{
+    if (value < minimum || value > maximum)
+        return error_set(error, ERROR_INVALID, "%s must be from %" PRId64 " to %" PRId64, field,
+                         minimum, maximum);
+    return 0;
+}
+
+int job_request_check(const struct job_request *request, struct error *error)
+{
+    if (strnlen(request->name, JOB_NAME_SIZE) == JOB_NAME_SIZE || !request->name[0])
+        return error_set(error, ERROR_INVALID, "a job's name has 1 to %d bytes", JOB_NAME_SIZE - 1);
+    if (name_check_text(text_of(request->name), "the job's name", JOB_NAME_SIZE - 1, error) < 0 ||
+        name_check_text(request->spec, "the job's spec", JOB_SPEC_MAX, error) < 0 ||
+        check_range("num_nodes", request->num_nodes, 1, JOB_NODES_MAX, error) < 0)
+        return -1;
+    if (!resources_are_valid(request->worker) || request->worker.cores_milli == 0)
+        return error_set(error, ERROR_INVALID, "a worker's resources are out of range");
+    if (!resources_are_valid(request->server) ||
+        (request->server.cores_milli == 0 &&
+         !resources_equal(request->server, (struct resources){0})))
+        return error_set(error, ERROR_INVALID, "the server's resources are out of range");
+    if (check_range("max_total_micro", request->max_total_micro, 0, PRICE_MICRO_MAX, error) < 0 ||
+        check_range("max_hourly_micro", request->max_hourly_micro, 0, PRICE_MICRO_MAX, error) < 0 ||
+        check_range("max_run_ms", request->max_run_ms, 1000, PRICE_RUN_MS_MAX, error) < 0 ||
+        check_range("expected_run_ms", request->expected_run_ms, 0, PRICE_RUN_MS_MAX, error) < 0)
+        return -1;
+    return check_range("tick_ms", request->tick_ms, TICK_MS_MIN, PRICE_RUN_MS_MAX, error);
+}
+
+bool job_has_server(const struct job *job)
+{
+    return job->request.server.cores_milli > 0;
+}
+
+static const struct lease *server_lease(const struct job *job)
+{
+    return job_has_server(job) && job->lease_count > 0 ? job->leases[0] : NULL;
+}
+
+static void say(char out_reason[JOB_REASON_SIZE], const char *what, const struct lease *lease)
+{
+    const char *reason = lease->reason[0] ? lease->reason : lease_outcome_name(lease->outcome);
+    snprintf(out_reason, JOB_REASON_SIZE, "%s: %.*s", what, LEASE_REASON_SIZE - 1, reason);
+}
+
+enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE])
+{
+    const struct lease *server = server_lease(job);
+    out_reason[0] = '\0';
+    if (server && !lease_is_open(server)) {
+        if (server->outcome == LEASE_OUTCOME_SUCCEEDED)
+            return JOB_VERDICT_SUCCEEDED;
+        say(out_reason,
+            server->outcome == LEASE_OUTCOME_LOST ? "the parameter server was lost"
+                                                  : "the parameter server failed",
+            server);
+        return JOB_VERDICT_FAILED;
+    }
+    size_t open = 0, succeeded = 0, workers = 0;
+    const struct lease *last_bad = NULL;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        if (lease->role != LEASE_ROLE_WORKER)
+            continue;
+        workers++;
+        open += lease_is_open(lease);
+        succeeded += lease->outcome == LEASE_OUTCOME_SUCCEEDED;
+        const bool is_bad = !lease_is_open(lease) && lease->outcome != LEASE_OUTCOME_SUCCEEDED;
+        if (is_bad && (!last_bad || lease->ended_ms >= last_bad->ended_ms))
+            last_bad = lease;
+    }
+    if (open > 0 || workers == 0 || (server && succeeded > 0))
+        return JOB_VERDICT_GOES_ON;
+    if (!last_bad)
+        return JOB_VERDICT_SUCCEEDED;
+    say(out_reason, server ? "no worker is left" : "a worker did not finish", last_bad);
+    return JOB_VERDICT_FAILED;
+}
+
+bool job_is_under_way(const struct job *job)
+{
+    bool has_worker = false;
+    for (size_t i = 0; i < job->lease_count; i++)
+        has_worker |= job->leases[i]->role == LEASE_ROLE_WORKER &&
+                      job->leases[i]->state == LEASE_STATE_RUNNING;
+    const struct lease *server = server_lease(job);
+    return has_worker && (!server || server->state == LEASE_STATE_RUNNING);
+}
+
+bool job_all_leases_ended(const struct job *job)
+{
+    for (size_t i = 0; i < job->lease_count; i++)
+        if (lease_is_open(job->leases[i]))
+            return false;
+    return true;
+}

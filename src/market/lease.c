@@ -1,0 +1,68 @@
+#include "market/lease.h"
+
+#include "base/assert.h"
+
+#include <inttypes.h>
+
+static const char *const state_names[LEASE_STATE_COUNT] = {
+    [LEASE_STATE_OFFERED] = "offered",
+    [LEASE_STATE_RUNNING] = "running",
+    [LEASE_STATE_ENDED] = "ended",
+};
+
+static const char *const outcome_names[LEASE_OUTCOME_COUNT] = {
+    [LEASE_OUTCOME_NONE] = "none",     [LEASE_OUTCOME_SUCCEEDED] = "succeeded",
+    [LEASE_OUTCOME_FAILED] = "failed", [LEASE_OUTCOME_STOPPED] = "stopped",
+    [LEASE_OUTCOME_LOST] = "lost",
+};
+
+static const char *const role_names[LEASE_ROLE_COUNT] = {
+    [LEASE_ROLE_WORKER] = "worker",
+    [LEASE_ROLE_SERVER] = "server",
+};
+
+const char *lease_state_name(enum lease_state state)
+{
+    ASSERT(state < LEASE_STATE_COUNT);
+    return state_names[state];
+}
+
+const char *lease_outcome_name(enum lease_outcome outcome)
+{
+    ASSERT(outcome < LEASE_OUTCOME_COUNT);
+    return outcome_names[outcome];
+}
+
+const char *lease_role_name(enum lease_role role)
+{
+    ASSERT(role < LEASE_ROLE_COUNT);
+    return role_names[role];
+}
+
+bool lease_is_open(const struct lease *lease)
+{
+    return lease->state != LEASE_STATE_ENDED;
+}
+
+int lease_check_fence(const struct lease *lease, uint64_t fence, struct error *error)
+{
+    if (lease->fence != fence)
+        return error_set(error, ERROR_CONFLICT,
+                         "lease %" PRIu64 " is under fence %" PRIu64 ", not %" PRIu64, lease->id,
+                         lease->fence, fence);
+    if (!lease_is_open(lease))
+        return error_set(error, ERROR_CONFLICT, "lease %" PRIu64 " has ended: %s", lease->id,
+                         lease_outcome_name(lease->outcome));
+    return 0;
+}
+
+int64_t lease_billable_ms(const struct lease *lease, int64_t wall_ms, int64_t now_ms,
+                          int64_t max_run_ms)
+{
+    int64_t billable_ms = wall_ms;
+    if (billable_ms > now_ms - lease->started_ms)
+        billable_ms = now_ms - lease->started_ms;
+    if (billable_ms > max_run_ms)
+        billable_ms = max_run_ms;
+    return billable_ms < lease->wall_ms ? lease->wall_ms : billable_ms;
+}

@@ -1,0 +1,153 @@
+/* Match, in words: why a job waits. */
+#include "base/assert.h"
+#include "base/units.h"
+#include "market/match.h"
+
+#include <inttypes.h>
+
+enum { NAMES_MAX = 8 };
+
+/* "0.25": thousandths without the zeros at the end. */
+static void append_milli(struct buffer *out, int64_t milli)
+{
+    buffer_append_format(out, "%" PRId64, milli / 1000);
+    int64_t rest = milli % 1000;
+    if (rest == 0)
+        return;
+    int digits = 3;
+    for (; rest % 10 == 0; rest /= 10)
+        digits--;
+    buffer_append_format(out, ".%0*" PRId64, digits, rest);
+}
+
+static void append_resources(struct buffer *out, struct resources resources)
+{
+    char bytes[UNITS_TEXT_SIZE];
+    append_milli(out, resources.cores_milli);
+    buffer_append_string(out, resources.cores_milli == 1000 ? " core" : " cores");
+    if (resources.ram_bytes)
+        buffer_append_format(out, "%s%s",
+                             resources.gpus_milli || resources.disk_bytes ? ", " : " and ",
+                             units_format_bytes(resources.ram_bytes, bytes));
+    if (resources.gpus_milli) {
+        buffer_append_string(out, resources.disk_bytes ? ", " : " and ");
+        append_milli(out, resources.gpus_milli);
+        buffer_append_string(out, resources.gpus_milli == 1000 ? " GPU" : " GPUs");
+    }
+    if (resources.disk_bytes)
+        buffer_append_format(out, " and %s of disk",
+                             units_format_bytes(resources.disk_bytes, bytes));
+}
+
+/* Whether the offer is large enough and willing, whatever is leased of it now. */
+static bool offers_enough(const struct machine *machine, const struct match_wish *wish,
+                          enum machine_role role)
+{
+    const struct resources *needed =
+        role == MACHINE_ROLE_SERVER ? &wish->request->server : &wish->request->worker;
+    return machine_takes_leases(machine, role) &&
+           resources_fit(*needed, machine->offer.resources) &&
+           offer_accepts_price(&machine->offer,
+                               price_units(*needed, machine->probe.speed_weight_milli),
+                               wish->price);
+}
+
+static bool has_room(const struct machine *machine, const struct match_wish *wish,
+                     enum machine_role role)
+{
+    return resources_fit(role == MACHINE_ROLE_SERVER ? wish->request->server
+                                                     : wish->request->worker,
+                         machine_free(machine));
+}
+
+struct names {
+    struct buffer *out;
+    size_t count;
+};
+
+static void append_name(struct names *names, const char *name)
+{
+    if (names->count < NAMES_MAX)
+        buffer_append_format(names->out, "%s%s", names->count ? ", " : "", name);
+    names->count++;
+}
+
+static void append_more(const struct names *names)
+{
+    if (names->count > NAMES_MAX)
+        buffer_append_format(names->out, " and %zu more", names->count - NAMES_MAX);
+}
+
+static void append_machines(struct machine *const *machines, size_t machine_count,
+                            const struct match_wish *wish, enum machine_role role,
+                            struct buffer *out)
+{
+    size_t online = 0, busy = 0;
+    for (size_t i = 0; i < machine_count; i++)
+        if (offers_enough(machines[i], wish, role)) {
+            online++;
+            busy += !has_room(machines[i], wish, role);
+        }
+    if (online == 0) {
+        buffer_append_string(out, "; none is online");
+        return;
+    }
+    buffer_append_format(out, "; %zu %s online: ", online, online == 1 ? "is" : "are");
+    struct names names = {out, 0};
+    for (size_t i = 0; i < machine_count; i++)
+        if (offers_enough(machines[i], wish, role))
+            append_name(&names, machines[i]->name);
+    append_more(&names);
+    if (busy == 0)
+        return;
+    buffer_append_string(out, "; busy: ");
+    names.count = 0;
+    for (size_t i = 0; i < machine_count; i++)
+        if (offers_enough(machines[i], wish, role) && !has_room(machines[i], wish, role))
+            append_name(&names, machines[i]->name);
+    append_more(&names);
+}
+
+static void explain_few(struct machine *const *machines, size_t machine_count,
+                        const struct match_wish *wish, enum machine_role role, struct buffer *out)
+{
+    if (role == MACHINE_ROLE_SERVER)
+        buffer_append_string(out, "needs a machine with the role server offering at least ");
+    else
+        buffer_append_format(out, "needs %" PRId64 " %s offering at least ",
+                             wish->request->num_nodes,
+                             wish->request->num_nodes == 1 ? "machine" : "machines");
+    append_resources(out,
+                     role == MACHINE_ROLE_SERVER ? wish->request->server : wish->request->worker);
+    append_machines(machines, machine_count, wish, role, out);
+}
+
+void match_explain(struct machine *const *machines, size_t machine_count,
+                   const struct match_wish *wish, enum match_result result, struct buffer *out)
+{
+    char credits[UNITS_TEXT_SIZE];
+    switch (result) {
+    case MATCH_PLACED:
+        buffer_append_string(out, "machines are there and it fits its budget");
+        return;
+    case MATCH_FEW_MACHINES:
+        explain_few(machines, machine_count, wish, MACHINE_ROLE_WORKER, out);
+        return;
+    case MATCH_NO_SERVER:
+        explain_few(machines, machine_count, wish, MACHINE_ROLE_SERVER, out);
+        return;
+    case MATCH_OVER_BUDGET:
+        buffer_append_format(out,
+                             "the machines that fit cost more over its longest run than the %s it "
+                             "may spend",
+                             units_format_credits(wish->budget_micro, credits));
+        return;
+    case MATCH_OVER_HOURLY:
+        buffer_append_format(out, "the machines that fit cost more than its maximum of %s an hour",
+                             units_format_credits(wish->request->max_hourly_micro, credits));
+        return;
+    case MATCH_RESULT_COUNT:
+        break;
+    }
+    ASSERT(!"a result of matching without words");
+}

@@ -1,0 +1,41 @@
+#include "market/resources.h"
+
+static bool is_within(int64_t value, int64_t maximum)
+{
+    return value >= 0 && value <= maximum;
+}
+
+bool resources_are_valid(struct resources resources)
+{
+    return is_within(resources.cores_milli, RESOURCES_CORES_MILLI_MAX) &&
+           is_within(resources.ram_bytes, RESOURCES_BYTES_MAX) &&
+           is_within(resources.gpus_milli, RESOURCES_GPUS_MILLI_MAX) &&
+           is_within(resources.disk_bytes, RESOURCES_BYTES_MAX);
+}
+
+struct resources resources_add(struct resources left, struct resources right)
+{
+    return (struct resources){.cores_milli = left.cores_milli + right.cores_milli,
+                              .ram_bytes = left.ram_bytes + right.ram_bytes,
+                              .gpus_milli = left.gpus_milli + right.gpus_milli,
+                              .disk_bytes = left.disk_bytes + right.disk_bytes};
+}
+
+struct resources resources_subtract(struct resources left, struct resources right)
+{
+    return (struct resources){.cores_milli = left.cores_milli - right.cores_milli,
+                              .ram_bytes = left.ram_bytes - right.ram_bytes,
+                              .gpus_milli = left.gpus_milli - right.gpus_milli,
+                              .disk_bytes = left.disk_bytes - right.disk_bytes};
+}
+
+bool resources_fit(struct resources wanted, struct resources free)
+{
+    return wanted.cores_milli <= free.cores_milli && wanted.ram_bytes <= free.ram_bytes &&
+           wanted.gpus_milli <= free.gpus_milli && wanted.disk_bytes <= free.disk_bytes;
+}
+
+bool resources_equal(struct resources left, struct resources right)
+{
+    return resources_fit(left, right) && resources_fit(right, left);
+}
