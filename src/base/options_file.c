@@ -1,7 +1,7 @@
+#include "base/file.h"
 #include "base/options_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,11 +19,13 @@ static int format_path(const char *config_dir, bool is_secret, char out[PATH_SIZ
     return 0;
 }
 
-static int check_private(int fd, const char *path, struct error *error)
+static int check_private(const char *path, struct error *error)
 {
     struct stat info;
-    if (fstat(fd, &info) < 0)
-        return error_set_errno(error, errno, "look at \"%s\"", path);
+    if (stat(path, &info) < 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? 0
+                   : error_set_errno(error, errno, "look at \"%s\"", path);
     if (info.st_mode & 077)
         return error_set(error, ERROR_REFUSED,
                          "\"%s\" holds secrets but others may read it; run: chmod 600 %s", path,
@@ -37,27 +39,10 @@ static int check_private(int fd, const char *path, struct error *error)
 /* An absent file reads as empty. */
 static int read_file(const char *path, bool is_secret, struct buffer *out, struct error *error)
 {
-    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return 0;
-    if (fd < 0)
-        return error_set_errno(error, errno, "open \"%s\"", path);
-    if (is_secret && check_private(fd, path, error) < 0)
+    if (is_secret && check_private(path, error) < 0)
         return -1;
-    for (;;) {
-        uint8_t block[4096];
-        const ssize_t count = read(fd, block, sizeof(block));
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return error_set_errno(error, errno, "read \"%s\"", path);
-        if (count == 0)
-            break;
-        buffer_append(out, block, (size_t)count);
-    }
-    if (buffer_check(out, error) < 0)
-        return error_set(error, ERROR_INVALID, "\"%s\" is larger than %d bytes", path,
-                         FILE_SIZE_MAX);
+    if (file_read(path, out, error) < 0 && error->code != ERROR_NOT_FOUND)
+        return -1;
     return 0;
 }
 
@@ -160,34 +145,12 @@ static int make_directories(const char *path, struct error *error)
     }
 }
 
-static int write_new_file(const char *path, struct text content, mode_t mode, struct error *error)
-{
-    AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
-    if (fd < 0)
-        return error_set_errno(error, errno, "write \"%s\"", path);
-    if (fchmod(fd, mode) < 0)
-        return error_set_errno(error, errno, "set the mode of \"%s\"", path);
-    while (content.size) {
-        const ssize_t count = write(fd, content.data, content.size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return error_set_errno(error, errno, "write \"%s\"", path);
-        content.data += count;
-        content.size -= (size_t)count;
-    }
-    if (fsync(fd) < 0)
-        return error_set_errno(error, errno, "write \"%s\"", path);
-    return 0;
-}
-
 int options_file_store(const char *config_dir, bool is_secret,
                        const struct option_setting *settings, size_t count, struct error *error)
 {
-    char path[PATH_SIZE], new_path[PATH_SIZE + 8];
+    char path[PATH_SIZE];
     if (format_path(config_dir, is_secret, path, error) < 0)
         return -1;
-    snprintf(new_path, sizeof(new_path), "%s.new", path);
     struct buffer old AUTO_BUFFER, content AUTO_BUFFER;
     buffer_init(&old, FILE_SIZE_MAX);
     buffer_init(&content, FILE_SIZE_MAX);
@@ -196,9 +159,6 @@ int options_file_store(const char *config_dir, bool is_secret,
     merge(buffer_text(&old), settings, count, &content);
     if (buffer_check(&content, error) < 0)
         return error_wrap(error, "write \"%s\"", path);
-    if (write_new_file(new_path, buffer_text(&content), is_secret ? 0600 : 0644, error) < 0)
-        return -1;
-    if (rename(new_path, path) < 0)
-        return error_set_errno(error, errno, "replace \"%s\"", path);
-    return 0;
+    const struct text parts[] = {buffer_text(&content)};
+    return file_replace(path, parts, 1, is_secret ? 0600 : 0644, error);
 }

@@ -71,7 +71,8 @@ struct job_sync {
     int64_t gamma_ms;               /* adsp's check period; optional: job_spec_gamma_ms */
     int64_t commit_interval_min_ms; /* optional: twice the measured commit time */
     int64_t tick_ms;                /* of meter and bill; optional: job_spec_tick_ms */
-    bool search;                    /* adsp's online search for the commit rate */
+    struct text search;             /* adsp's search for the commit rate: "auto", "paper", "off" */
+    uint64_t local_steps;           /* per push, of bsp and tap; at least 1 */
 };
 
 enum job_split { JOB_SPLIT_TRAIN, JOB_SPLIT_TEST, JOB_SPLIT_COUNT };

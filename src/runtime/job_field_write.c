@@ -1,0 +1,286 @@
+/* Writing by the field table: canonical JSON, and the JSON Schema. */
+#include "base/assert.h"
+#include "runtime/job_field_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void write_bytes(struct json_writer *writer, int64_t bytes, const char *suffix)
+{
+    char text[48];
+    const bool is_mib = bytes % (1 << 20) == 0;
+    snprintf(text, sizeof(text), "%" PRId64 "%s%s", is_mib ? bytes >> 20 : bytes,
+             is_mib ? "MiB" : "B", suffix);
+    json_string(writer, text);
+}
+
+/* Millionths as a decimal without trailing zeroes: 1500000 is "1.5". */
+static void format_decimal(int64_t micro, const char *suffix, char *out, size_t size)
+{
+    char digits[48];
+    int length = snprintf(digits, sizeof(digits), "%" PRId64 ".%06" PRId64, micro / 1000000,
+                          micro % 1000000);
+    while (digits[length - 1] == '0')
+        length--;
+    if (digits[length - 1] == '.')
+        length--;
+    snprintf(out, size, "%.*s%s", length, digits, suffix);
+}
+
+static void write_duration(struct json_writer *writer, int64_t ms)
+{
+    char text[32];
+    if (ms % 1000 == 0)
+        snprintf(text, sizeof(text), "%" PRId64 "s", ms / 1000);
+    else
+        snprintf(text, sizeof(text), "%" PRId64 "ms", ms);
+    json_string(writer, text);
+}
+
+static bool is_given(const struct job_field *field, const char *base)
+{
+    const char *value = base + field->offset;
+    switch (field->kind) {
+    case JOB_FIELD_NAME:
+    case JOB_FIELD_WORD:
+        return ((const struct text *)(const void *)value)->size > 0;
+    case JOB_FIELD_DURATION:
+    case JOB_FIELD_CREDITS:
+    case JOB_FIELD_SIZE:
+        return field->default_text || *(const int64_t *)(const void *)value != 0;
+    case JOB_FIELD_DOUBLE:
+        return field->default_text || *(const double *)(const void *)value != 0.0;
+    case JOB_FIELD_LIST:
+        return *(const size_t *)(const void *)(base + field->count_offset) > 0;
+    case JOB_FIELD_LATER:
+        return false;
+    case JOB_FIELD_INDEX:
+    case JOB_FIELD_U64:
+    case JOB_FIELD_CPUS:
+    case JOB_FIELD_MEMORY:
+    case JOB_FIELD_HASH:
+    case JOB_FIELD_OBJECT:
+        return true;
+    }
+    return false;
+}
+
+static void write_list(struct json_writer *writer, const struct job_field *field, const char *base)
+{
+    const char *items = *(const char *const *)(const void *)(base + field->offset);
+    const size_t count = *(const size_t *)(const void *)(base + field->count_offset);
+    json_array_begin(writer);
+    for (size_t i = 0; i < count; i++)
+        job_table_write(writer, field->table, items + i * field->table->struct_size);
+    json_array_end(writer);
+}
+
+static void write_field(struct json_writer *writer, const struct job_field *field, const char *base)
+{
+    const void *value = base + field->offset;
+    char text[64];
+    switch (field->kind) {
+    case JOB_FIELD_NAME:
+    case JOB_FIELD_WORD:
+        json_text(writer, *(const struct text *)value);
+        return;
+    case JOB_FIELD_INDEX:
+        json_string(writer, field->choices[*(const int *)value]);
+        return;
+    case JOB_FIELD_U64:
+        json_u64(writer, *(const uint64_t *)value);
+        return;
+    case JOB_FIELD_DOUBLE:
+        json_double(writer, *(const double *)value);
+        return;
+    case JOB_FIELD_DURATION:
+        write_duration(writer, *(const int64_t *)value);
+        return;
+    case JOB_FIELD_CREDITS:
+        format_decimal(*(const int64_t *)value, "", text, sizeof(text));
+        json_string(writer, text);
+        return;
+    case JOB_FIELD_CPUS: {
+        const struct job_amount *amount = value;
+        format_decimal(amount->value * 1000, amount->is_at_least ? "+" : "", text, sizeof(text));
+        json_string(writer, text);
+        return;
+    }
+    case JOB_FIELD_MEMORY: {
+        const struct job_amount *amount = value;
+        write_bytes(writer, amount->value, amount->is_at_least ? "+" : "");
+        return;
+    }
+    case JOB_FIELD_SIZE:
+        write_bytes(writer, *(const int64_t *)value, "");
+        return;
+    case JOB_FIELD_HASH: {
+        char hex[2 * JOB_HASH_SIZE + 1];
+        text_hex_encode(value, JOB_HASH_SIZE, hex);
+        json_string(writer, hex);
+        return;
+    }
+    case JOB_FIELD_OBJECT:
+        job_table_write(writer, field->table, value);
+        return;
+    case JOB_FIELD_LIST:
+        write_list(writer, field, base);
+        return;
+    case JOB_FIELD_LATER:
+        break;
+    }
+    UNREACHABLE("a field that is never written");
+}
+
+void job_table_write(struct json_writer *writer, const struct job_table *table, const void *value)
+{
+    json_object_begin(writer);
+    for (size_t i = 0; i < table->field_count; i++) {
+        const struct job_field *field = &table->fields[i];
+        if (!is_given(field, value))
+            continue;
+        json_key(writer, field->name);
+        write_field(writer, field, value);
+    }
+    json_object_end(writer);
+}
+
+/* ---- JSON Schema ------------------------------------------------------------------------------
+ */
+
+static void write_types(struct json_writer *writer, bool takes_number, const char *pattern)
+{
+    json_key(writer, "type");
+    if (takes_number) {
+        json_array_begin(writer);
+        json_string(writer, "string");
+        json_string(writer, "number");
+        json_array_end(writer);
+    } else {
+        json_string(writer, "string");
+    }
+    if (pattern)
+        json_field_string(writer, "pattern", pattern);
+}
+
+static void write_choices(struct json_writer *writer, const struct job_field *field)
+{
+    json_key(writer, "enum");
+    json_array_begin(writer);
+    for (size_t i = 0; field->choices[i]; i++)
+        json_string(writer, field->choices[i]);
+    json_array_end(writer);
+}
+
+static void write_range(struct json_writer *writer, const struct job_field *field)
+{
+    json_field_i64(writer, "minimum", field->minimum);
+    json_field_i64(writer, "maximum", field->maximum);
+}
+
+static void write_table_schema(struct json_writer *writer, const struct job_table *table);
+
+static void write_default(struct json_writer *writer, const struct job_field *field)
+{
+    if (!field->default_text)
+        return;
+    json_key(writer, "default");
+    if (field->kind == JOB_FIELD_U64 || field->kind == JOB_FIELD_DOUBLE)
+        json_raw(writer, text_of(field->default_text));
+    else
+        json_string(writer, field->default_text);
+}
+
+static void write_kind(struct json_writer *writer, const struct job_field *field)
+{
+    switch (field->kind) {
+    case JOB_FIELD_NAME:
+        write_types(writer, false, "^[A-Za-z0-9][A-Za-z0-9._-]*$");
+        json_field_i64(writer, "maxLength", field->maximum);
+        return;
+    case JOB_FIELD_WORD:
+    case JOB_FIELD_INDEX:
+        write_choices(writer, field);
+        return;
+    case JOB_FIELD_U64:
+        json_field_string(writer, "type", "integer");
+        write_range(writer, field);
+        return;
+    case JOB_FIELD_DOUBLE:
+        json_field_string(writer, "type", "number");
+        write_range(writer, field);
+        return;
+    case JOB_FIELD_DURATION:
+        write_types(writer, true, "^[0-9.]+ *(ms|s|m|h|d)?([0-9.]+ *(ms|s|m|h|d))*$");
+        return;
+    case JOB_FIELD_CREDITS:
+        write_types(writer, true, "^[0-9]*\\.?[0-9]+ *(credits?)?$");
+        return;
+    case JOB_FIELD_CPUS:
+        write_types(writer, true, "^[0-9]*\\.?[0-9]+ *%?\\+?$");
+        return;
+    case JOB_FIELD_MEMORY:
+        write_types(writer, true, "^[0-9]*\\.?[0-9]+ *([KMGT]iB|[kMGT]?B)?\\+?$");
+        return;
+    case JOB_FIELD_SIZE:
+        write_types(writer, true, "^[0-9]*\\.?[0-9]+ *([KMGT]iB|[kMGT]?B)?$");
+        return;
+    case JOB_FIELD_HASH:
+        write_types(writer, false, "^[0-9a-f]{64}$");
+        return;
+    case JOB_FIELD_OBJECT:
+        write_table_schema(writer, field->table);
+        return;
+    case JOB_FIELD_LIST:
+        json_field_string(writer, "type", "array");
+        json_field_i64(writer, "maxItems", field->maximum);
+        json_key(writer, "items");
+        json_object_begin(writer);
+        write_table_schema(writer, field->table);
+        json_object_end(writer);
+        return;
+    case JOB_FIELD_LATER:
+        json_key(writer, "not");
+        json_object_begin(writer);
+        json_object_end(writer);
+        return;
+    }
+}
+
+/* The members of an object schema, without its braces. */
+static void write_table_schema(struct json_writer *writer, const struct job_table *table)
+{
+    json_field_string(writer, "type", "object");
+    json_field_bool(writer, "additionalProperties", false);
+    json_key(writer, "required");
+    json_array_begin(writer);
+    for (size_t i = 0; i < table->field_count; i++)
+        if (table->fields[i].is_required)
+            json_string(writer, table->fields[i].name);
+    json_array_end(writer);
+    json_key(writer, "properties");
+    json_object_begin(writer);
+    for (size_t i = 0; i < table->field_count; i++) {
+        const struct job_field *field = &table->fields[i];
+        json_key(writer, field->name);
+        json_object_begin(writer);
+        if (field->kind == JOB_FIELD_LATER)
+            json_field_string(writer, "description",
+                              field->help ? field->help : "Not supported yet.");
+        else if (field->help)
+            json_field_string(writer, "description", field->help);
+        write_kind(writer, field);
+        write_default(writer, field);
+        json_object_end(writer);
+    }
+    json_object_end(writer);
+}
+
+void job_table_write_schema(struct json_writer *writer, const struct job_table *table)
+{
+    json_object_begin(writer);
+    json_field_string(writer, "$schema", "https://json-schema.org/draft/2020-12/schema");
+    json_field_string(writer, "title", "Souk job");
+    write_table_schema(writer, table);
+    json_object_end(writer);
+}

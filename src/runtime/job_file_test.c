@@ -1,0 +1,207 @@
+/* covers job_field.c, job_node.c */
+#include "runtime/job_file.h"
+#include "testing/testing.h"
+
+#include <string.h>
+
+static const char good[] =
+    "# The demo's job.\n"
+    "name: fashion-mnist\n"
+    "num_nodes: 3\n"
+    "resources: {cpus: 0.25+, memory: 0.25+}\n"
+    "runtime: native\n"
+    "train:\n"
+    "  model: lenet5\n"
+    "  data: fashion-mnist\n"
+    "  batch: 64\n"
+    "  optimizer: {name: sgd, lr: 0.02, momentum: 0.9}\n"
+    "  epochs: 100\n"
+    "  target: {accuracy: 0.885, min_time: 30s}\n"
+    "  seed: 7\n"
+    "sync: {policy: adsp}\n"
+    "market: {max_total_cost: 1, max_run_time: 3m, expected_run_time: 60s}\n";
+
+TEST(a_whole_job_file_is_read)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    ASSERT_OK(job_file_parse(arena, text_of(good), "job.yaml", &spec, &error));
+    assert_true(text_equal(spec.name, TEXT("fashion-mnist")));
+    assert_int_equal(spec.num_nodes, 3);
+    assert_int_equal(spec.resources.cpus_milli.value, 250);
+    assert_true(spec.resources.cpus_milli.is_at_least);
+    assert_int_equal(spec.resources.memory_bytes.value, 256 << 20);
+    assert_true(spec.resources.memory_bytes.is_at_least);
+    assert_int_equal(spec.resources.disk_size_bytes, 1 << 30);
+    assert_true(text_equal(spec.train.model, TEXT("lenet5")));
+    assert_int_equal(spec.train.batch, 64);
+    assert_true(spec.train.optimizer.lr == 0.02);
+    assert_true(spec.train.target.accuracy == 0.885);
+    assert_int_equal(spec.train.target.min_time_ms, 30000);
+    assert_int_equal(spec.market.max_total_cost_micro, 1000000);
+    assert_int_equal(spec.market.max_run_time_ms, 180000);
+    assert_true(text_equal(spec.sync.search, TEXT("auto")));
+    assert_int_equal(job_spec_gamma_ms(&spec), 3000);
+    assert_int_equal(job_spec_tick_ms(&spec), 3000);
+}
+
+TEST(json_is_yaml_too)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    ASSERT_OK(job_file_parse(
+        arena, TEXT("{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"mnist\"}}"), "j.json",
+        &spec, &error));
+    assert_int_equal(spec.num_nodes, 1);
+    assert_int_equal(spec.train.batch, 32);
+}
+
+#define MINIMAL "name: j\ntrain: {model: mlp, data: mnist}\n"
+
+static const struct {
+    const char *yaml;
+    const char *message;
+} wrong[] = {
+    /* the file */
+    {"", "job.yaml:1:1: the file is empty"},
+    {"# nothing\n", "job.yaml:2:1: the file is empty"},
+    {"just text\n", "job.yaml:1:1: must be a mapping of fields to values"},
+    {"- a\n- b\n", "job.yaml:1:1: must be a mapping of fields to values"},
+    {"name: j\n\ttrain: 1\n", "job.yaml:2:1: a tab may not indent; use spaces"},
+    {"name: [a\n", "job.yaml:2:1: did not find expected ',' or ']'"},
+    {"name: \"a\n", "job.yaml:2:1: found unexpected end of stream"},
+    {"name: a\xff\n", "job.yaml:1:8: is not valid UTF-8 text"},
+    {MINIMAL "---\nname: k\n", "job.yaml:3:1: a second document is not allowed"},
+    {"name: &a j\n", "job.yaml:1:7: anchors and aliases are not allowed; write the value out"},
+    {"name: *a\n", "job.yaml:1:7: anchors and aliases are not allowed; write the value out"},
+    {"name: !!str j\n", "job.yaml:1:7: tags (!...) are not allowed"},
+    {"? [a]\n: b\n", "job.yaml:1:3: a field's name must be plain text"},
+    {MINIMAL "name: k\n", "job.yaml:3:1: field \"name\" is there twice; first in line 1"},
+    {"name: j\ntrain:\n  model: mlp\n  data: mnist\n  batch: 1\n  batch: 2\n",
+     "job.yaml:6:3: field \"batch\" is there twice; first in line 5"},
+    {"a: [[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]\n", "job.yaml:1:18: is nested too deeply"},
+    /* fields */
+    {MINIMAL "num_node: 3\n",
+     "job.yaml:3:1: unknown field \"num_node\"; did you mean \"num_nodes\"?"},
+    {"name: j\ntrain:\n  model: mlp\n  data: mnist\n  optimiser: {lr: 1}\n",
+     "job.yaml:5:3: train: unknown field \"optimiser\"; did you mean \"optimizer\"?"},
+    {MINIMAL "zebra: 3\n", "job.yaml:3:1: unknown field \"zebra\""},
+    {"train: {model: mlp, data: mnist}\n", "job.yaml:1:1: name: is missing"},
+    {"name: j\n", "job.yaml:1:1: train: is missing"},
+    {"name: j\ntrain: {model: mlp}\n", "job.yaml:2:8: train.data: is missing"},
+    {"name: j\ntrain:\n", "job.yaml:2:7: train: must be a mapping of fields to values"},
+    {"name: j\ntrain: {model: mlp, data: mnist, batch: }\n",
+     "job.yaml:2:41: train.batch: has no value"},
+    {"name: [j]\n", "job.yaml:1:7: name: must be a single value"},
+    {"name: ../etc\n",
+     "job.yaml:1:7: name: must be 1 to 64 letters, digits, '-', '_' or '.', beginning with a "
+     "letter or digit"},
+    /* values */
+    {"name: j\ntrain:\n  model: mlp\n  data: mnist\n  epochs: 3\n\n  batch:  0\n",
+     "job.yaml:7:11: train.batch: must be from 1 to 65536"},
+    {"name: j\ntrain: {model: mlp, data: mnist, batch: many}\n",
+     "job.yaml:2:41: train.batch: must be a whole number from 1 to 65536"},
+    {"name: j\ntrain: {model: mlp, data: mnist, batch: '32'}\n",
+     "job.yaml:2:41: train.batch: must be a whole number from 1 to 65536"},
+    {"name: j\ntrain: {model: mlp, data: mnist, batch: 32.5}\n",
+     "job.yaml:2:41: train.batch: must be a whole number from 1 to 65536"},
+    {"name: j\ntrain: {model: mlp, data: mnist, optimizer: {lr: fast}}\n",
+     "job.yaml:2:50: train.optimizer.lr: must be a number from 0 to 100"},
+    {"name: j\ntrain: {model: mlp, data: mnist, optimizer: {lr: nan}}\n",
+     "job.yaml:2:50: train.optimizer.lr: must be a number from 0 to 100"},
+    {"name: j\ntrain: {model: mlp, data: mnist, target: {accuracy: 88}}\n",
+     "job.yaml:2:53: train.target.accuracy: must be from 0 to 1"},
+    {"name: j\ntrain: {model: lenet, data: mnist}\n",
+     "job.yaml:2:16: train.model: \"lenet\" is unknown; did you mean \"lenet5\"?"},
+    {"name: j\ntrain: {model: gpt, data: mnist}\n",
+     "job.yaml:2:16: train.model: must be one of lenet5, mlp, logistic"},
+    {MINIMAL "sync: {policy: pace}\n",
+     "job.yaml:3:16: sync.policy: \"pace\" is not supported yet; use adsp, bsp, tap"},
+    {MINIMAL "sync: {gamma: 5 parsecs}\n",
+     "job.yaml:3:15: sync.gamma: \"5 parsecs\" is not a span of time; write it like 30s, 250ms or "
+     "1h30m"},
+    {MINIMAL "sync: {tick: 1ms}\n", "job.yaml:3:14: sync.tick: must be from 200 ms to 1m 0s"},
+    {MINIMAL "market: {max_total_cost: -1}\n",
+     "job.yaml:3:26: market.max_total_cost: must be from 0.000001 credits to 1000000000.000000 "
+     "credits"},
+    {MINIMAL "market: {max_run_time: 10s, expected_run_time: 1m}\n",
+     "job.yaml: market.expected_run_time: must not be longer than max_run_time"},
+    {MINIMAL "resources: {cpus: some}\n",
+     "job.yaml:3:19: resources.cpus: must be a number of cores like 0.5, 2 or 2+"},
+    {MINIMAL "resources: {cpus: 5000}\n", "job.yaml:3:19: resources.cpus: is out of range"},
+    {MINIMAL "resources: {memory: 1 ton}\n",
+     "job.yaml:3:21: resources.memory: must be a size in GiB like 0.5 or 2, or with a unit like "
+     "512MiB"},
+    {MINIMAL "num_nodes: 1001\n", "job.yaml:3:12: num_nodes: must be from 1 to 1000"},
+    /* of the format, but not yet */
+    {MINIMAL "setup: pip install torch\n",
+     "job.yaml:3:1: setup: is not supported by runtime native yet; leave it out"},
+    {MINIMAL "run: |\n  echo hi\n", "job.yaml:3:1: run: is not supported by runtime native yet; "
+                                    "describe the training under train"},
+    {MINIMAL "file_mounts: {/a: b}\n",
+     "job.yaml:3:1: file_mounts: is not supported yet; leave it out"},
+    {MINIMAL "resources: {accelerators: A100}\n",
+     "job.yaml:3:13: resources.accelerators: is not supported yet; leave it out"},
+    {MINIMAL "resources: {max_hourly_cost: 2}\n",
+     "job.yaml:3:13: resources.max_hourly_cost: belongs into market: write market.max_hourly_cost"},
+    {MINIMAL "runtime: torch\n",
+     "job.yaml:3:10: runtime: \"torch\" is not supported yet; use native"},
+    /* inputs */
+    {MINIMAL "inputs: {}\n", "job.yaml:3:9: inputs: must be a list"},
+    {MINIMAL "inputs: [{name: a}]\n", "job.yaml:3:10: inputs[0].split: is missing"},
+    {MINIMAL "inputs:\n- {name: a, split: test, manifest: xyz, records: 1}\n",
+     "job.yaml:4:36: inputs[0].manifest: must be 64 lower-case hex digits"},
+};
+
+TEST(every_mistake_is_told_with_its_place)
+{
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        AUTO(arena) struct arena *arena = arena_new(0);
+        struct error error;
+        struct job_spec spec;
+        ASSERT_FAILS(job_file_parse(arena, text_of(wrong[i].yaml), "job.yaml", &spec, &error),
+                     ERROR_INVALID);
+        assert_string_equal(error.message, wrong[i].message);
+    }
+}
+
+TEST(a_file_that_is_too_large_or_absent_is_refused)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    char *large = arena_alloc(arena, JOB_SPEC_SIZE_MAX + 1);
+    memset(large, '#', JOB_SPEC_SIZE_MAX + 1);
+    ASSERT_FAILS(job_file_parse(arena, (struct text){large, JOB_SPEC_SIZE_MAX + 1}, "job.yaml",
+                                &spec, &error),
+                 ERROR_INVALID);
+    ASSERT_FAILS(job_file_read(arena, "/nonexistent/job.yaml", &spec, &error), ERROR_NOT_FOUND);
+}
+
+TEST(sizes_may_name_their_unit)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    ASSERT_OK(job_file_parse(
+        arena, TEXT(MINIMAL "resources: {cpus: 50%, memory: 512MiB, disk_size: 2.5}\n"), "job.yaml",
+        &spec, &error));
+    assert_int_equal(spec.resources.cpus_milli.value, 500);
+    assert_false(spec.resources.cpus_milli.is_at_least);
+    assert_int_equal(spec.resources.memory_bytes.value, 512 << 20);
+    assert_int_equal(spec.resources.disk_size_bytes, (5LL << 30) / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_whole_job_file_is_read),
+        cmocka_unit_test(json_is_yaml_too),
+        cmocka_unit_test(every_mistake_is_told_with_its_place),
+        cmocka_unit_test(a_file_that_is_too_large_or_absent_is_refused),
+        cmocka_unit_test(sizes_may_name_their_unit),
+    };
+    return cmocka_run_group_tests_name("job_file", tests, NULL, NULL);
+}

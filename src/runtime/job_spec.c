@@ -1,0 +1,291 @@
+/*
+ * The job file's fields. To add one: a row here, a member of the struct, a line in
+ * docs/job-file.md; reading, writing, schema and messages follow from the row.
+ */
+#include "runtime/job_spec.h"
+
+#include "market/job.h" /* JOB_NODES_MAX */
+#include "runtime/job_field_internal.h"
+
+#include <stddef.h>
+
+#define MINUTE_MS INT64_C(60000)
+#define DAY_MS    (INT64_C(1440) * MINUTE_MS)
+#define GIB       (INT64_C(1) << 30)
+
+static const char *const runtimes[] = {"native", NULL};
+static const char *const runtimes_later[] = {"torch", "tensorflow", "spark",
+                                             "mpi",   "command",    NULL};
+static const char *const models[] = {"lenet5", "mlp", "logistic", NULL};
+static const char *const losses[] = {"cross_entropy", NULL};
+static const char *const optimizers[] = {"sgd", NULL};
+static const char *const optimizers_later[] = {"adam", "adamw", NULL};
+static const char *const policies[] = {"adsp", "bsp", "tap", NULL};
+static const char *const policies_later[] = {
+    "ssp", "fixed-adacomm", "adacomm", "hsp", "batchtune", "diloco", "async-local", "pace", NULL};
+static const char *const searches[] = {"auto", "paper", "off", NULL};
+static const char *const starts[] = {"now", NULL};
+static const char *const splits[] = {"train", "test", NULL};
+
+#define LATER(name_)                                                                               \
+    {                                                                                              \
+        .name = (name_), .kind = JOB_FIELD_LATER                                                   \
+    }
+#define LATER_SAYING(name_, help_)                                                                 \
+    {                                                                                              \
+        .name = (name_), .kind = JOB_FIELD_LATER, .help = (help_)                                  \
+    }
+
+static const struct job_field resources_fields[] = {
+    {"cpus", JOB_FIELD_CPUS, offsetof(struct job_resources, cpus_milli), "1+",
+     "Cores of each worker: 2 is exactly two, 2+ at least two.", .minimum = 1, .maximum = 1024000},
+    {"memory", JOB_FIELD_MEMORY, offsetof(struct job_resources, memory_bytes), "0.25+",
+     "Memory of each worker in GiB, or with a unit; + means at least.", .minimum = 16 << 20,
+     .maximum = 4096 * GIB},
+    {"disk_size", JOB_FIELD_SIZE, offsetof(struct job_resources, disk_size_bytes), "1",
+     "Disk of each worker in GiB, or with a unit.", .minimum = 1 << 20, .maximum = 16384 * GIB},
+    LATER("infra"),
+    LATER("accelerators"),
+    LATER("instance_type"),
+    LATER("use_spot"),
+    LATER("image_id"),
+    LATER("ports"),
+    LATER("labels"),
+    LATER("any_of"),
+    LATER("ordered"),
+    LATER("autostop"),
+    LATER("job_recovery"),
+    LATER_SAYING("max_hourly_cost", "belongs into market: write market.max_hourly_cost"),
+};
+static const struct job_table resources_table = JOB_TABLE(resources_fields, struct job_resources);
+
+static const struct job_field optimizer_fields[] = {
+    {"name", JOB_FIELD_WORD, offsetof(struct job_optimizer, name), "sgd", "How steps are taken.",
+     .choices = optimizers, .later = optimizers_later},
+    {"lr", JOB_FIELD_DOUBLE, offsetof(struct job_optimizer, lr), "0.01", "Learning rate.",
+     .minimum = 0, .maximum = 100},
+    {"momentum", JOB_FIELD_DOUBLE, offsetof(struct job_optimizer, momentum), "0", "Momentum.",
+     .minimum = 0, .maximum = 1},
+    {"weight_decay", JOB_FIELD_DOUBLE, offsetof(struct job_optimizer, weight_decay), "0",
+     "L2 penalty.", .minimum = 0, .maximum = 1},
+};
+static const struct job_table optimizer_table = JOB_TABLE(optimizer_fields, struct job_optimizer);
+
+static const struct job_field target_fields[] = {
+    {"accuracy", JOB_FIELD_DOUBLE, offsetof(struct job_target, accuracy),
+     .help = "Stop once the test set's accuracy reaches this.", .minimum = 0, .maximum = 1},
+    {"min_time", JOB_FIELD_DURATION, offsetof(struct job_target, min_time_ms),
+     .help = "But train at least this long.", .minimum = 0, .maximum = 30 * DAY_MS},
+};
+static const struct job_table target_table = JOB_TABLE(target_fields, struct job_target);
+
+static const struct job_field train_fields[] = {
+    {"model", JOB_FIELD_WORD, offsetof(struct job_train, model), .help = "A built-in model.",
+     .is_required = true, .choices = models},
+    LATER_SAYING("layers", "is not supported yet; name a built-in model with train.model"),
+    {"data", JOB_FIELD_NAME, offsetof(struct job_train, data),
+     .help = "A data set of the catalogue.", .is_required = true, .maximum = 64},
+    {"loss", JOB_FIELD_WORD, offsetof(struct job_train, loss), "cross_entropy",
+     "What is minimised.", .choices = losses},
+    {"optimizer", JOB_FIELD_OBJECT, offsetof(struct job_train, optimizer),
+     .help = "How each worker steps.", .table = &optimizer_table},
+    {"batch", JOB_FIELD_U64, offsetof(struct job_train, batch), "32", "Samples per step.",
+     .minimum = 1, .maximum = 65536},
+    {"epochs", JOB_FIELD_U64, offsetof(struct job_train, epochs), "1",
+     "Passes over the data at most.", .minimum = 1, .maximum = 1000000},
+    {"target", JOB_FIELD_OBJECT, offsetof(struct job_train, target), .help = "When to stop early.",
+     .table = &target_table},
+    {"seed", JOB_FIELD_U64, offsetof(struct job_train, seed), "1",
+     "Of the first weights and the order of samples.", .minimum = 0,
+     .maximum = INT64_C(9007199254740991)},
+};
+static const struct job_table train_table = JOB_TABLE(train_fields, struct job_train);
+
+static const struct job_field sync_fields[] = {
+    {"policy", JOB_FIELD_WORD, offsetof(struct job_sync, policy), "adsp",
+     "How the workers keep in step.", .choices = policies, .later = policies_later},
+    {"gamma", JOB_FIELD_DURATION, offsetof(struct job_sync, gamma_ms),
+     .help = "adsp's check period; by default a twentieth of the expected run, 1 s to 60 s.",
+     .minimum = 100, .maximum = 3600000},
+    {"commit_interval_min", JOB_FIELD_DURATION, offsetof(struct job_sync, commit_interval_min_ms),
+     .help = "Commits of a worker come no closer; by default twice the measured commit time.",
+     .minimum = 1, .maximum = 3600000},
+    {"tick", JOB_FIELD_DURATION, offsetof(struct job_sync, tick_ms),
+     .help = "Metered and billed this often; by default the smaller of 10 s and gamma.",
+     .minimum = 200, .maximum = 60000},
+    {"search", JOB_FIELD_WORD, offsetof(struct job_sync, search), "auto",
+     "How adsp finds the commit rate.", .choices = searches},
+    {"local_steps", JOB_FIELD_U64, offsetof(struct job_sync, local_steps), "1",
+     "Steps between pushes under bsp and tap.", .minimum = 1, .maximum = 100000},
+};
+static const struct job_table sync_table = JOB_TABLE(sync_fields, struct job_sync);
+
+static const struct job_field market_fields[] = {
+    {"max_hourly_cost", JOB_FIELD_CREDITS, offsetof(struct job_market, max_hourly_cost_micro),
+     .help = "Credits per hour for all machines together.", .minimum = 1,
+     .maximum = INT64_C(1000000000000000)},
+    {"max_total_cost", JOB_FIELD_CREDITS, offsetof(struct job_market, max_total_cost_micro),
+     .help = "Credits the whole job may cost.", .minimum = 1, .maximum = INT64_C(1000000000000000)},
+    {"max_run_time", JOB_FIELD_DURATION, offsetof(struct job_market, max_run_time_ms), "1h",
+     "The job is stopped after this; credits for it are held at the start.", .minimum = 1000,
+     .maximum = 30 * DAY_MS},
+    {"expected_run_time", JOB_FIELD_DURATION, offsetof(struct job_market, expected_run_time_ms),
+     .help = "How long it will likely run.", .minimum = 1000, .maximum = 30 * DAY_MS},
+    {"start", JOB_FIELD_WORD, offsetof(struct job_market, start), "now", "When to start.",
+     .choices = starts},
+};
+static const struct job_table market_table = JOB_TABLE(market_fields, struct job_market);
+
+static const struct job_field input_fields[] = {
+    {"name", JOB_FIELD_NAME, offsetof(struct job_input, name), .help = "The file's name.",
+     .is_required = true, .maximum = 63},
+    {"split", JOB_FIELD_INDEX, offsetof(struct job_input, split), .help = "What it is used for.",
+     .is_required = true, .choices = splits},
+    {"manifest", JOB_FIELD_HASH, offsetof(struct job_input, manifest),
+     .help = "BLAKE2b-256 of its manifest.", .is_required = true},
+    {"records", JOB_FIELD_U64, offsetof(struct job_input, records), .help = "How many it has.",
+     .is_required = true, .minimum = 1, .maximum = INT64_C(1000000000000)},
+};
+static const struct job_table input_table = JOB_TABLE(input_fields, struct job_input);
+
+static const struct job_field spec_fields[] = {
+    {"name", JOB_FIELD_NAME, offsetof(struct job_spec, name), .help = "What to call the job.",
+     .is_required = true, .maximum = 64},
+    LATER("workdir"),
+    {"num_nodes", JOB_FIELD_U64, offsetof(struct job_spec, num_nodes), "1",
+     "Workers, each on a machine of its own.", .minimum = 1, .maximum = JOB_NODES_MAX},
+    {"resources", JOB_FIELD_OBJECT, offsetof(struct job_spec, resources),
+     .help = "What each worker needs.", .table = &resources_table},
+    LATER("envs"),
+    LATER("secrets"),
+    LATER("file_mounts"),
+    LATER_SAYING("setup", "is not supported by runtime native yet; leave it out"),
+    LATER_SAYING("run",
+                 "is not supported by runtime native yet; describe the training under train"),
+    {"runtime", JOB_FIELD_WORD, offsetof(struct job_spec, runtime), "native",
+     "What runs on the machines.", .choices = runtimes, .later = runtimes_later},
+    {"train", JOB_FIELD_OBJECT, offsetof(struct job_spec, train), .help = "What to train.",
+     .is_required = true, .table = &train_table},
+    {"sync", JOB_FIELD_OBJECT, offsetof(struct job_spec, sync),
+     .help = "How the workers keep in step.", .table = &sync_table},
+    {"market", JOB_FIELD_OBJECT, offsetof(struct job_spec, market),
+     .help = "What it may cost and how long it may take.", .table = &market_table},
+    {"inputs", JOB_FIELD_LIST, offsetof(struct job_spec, inputs),
+     .help = "Data files in the market's store; `souk job submit` fills them in.",
+     .maximum = JOB_INPUTS_MAX, .table = &input_table,
+     .count_offset = offsetof(struct job_spec, input_count)},
+};
+static const struct job_table spec_table = JOB_TABLE(spec_fields, struct job_spec);
+
+_Static_assert(sizeof(enum job_split) == sizeof(int), "JOB_FIELD_INDEX fills an int");
+
+int job_spec_read_tree(struct arena *arena, const struct job_node *root, const char *file_name,
+                       struct job_spec *out_spec, struct error *error)
+{
+    struct job_spec spec = {0};
+    job_table_set_defaults(arena, &spec_table, &spec);
+    if (job_table_read(arena, &spec_table, root, file_name, &spec, error) < 0)
+        return -1;
+    if (spec.market.expected_run_time_ms > spec.market.max_run_time_ms)
+        return error_set(error, ERROR_INVALID,
+                         "%s%smarket.expected_run_time: must not be longer than max_run_time",
+                         file_name ? file_name : "", file_name ? ": " : "");
+    for (size_t i = 0; i < spec.input_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (text_equal(spec.inputs[i].name, spec.inputs[k].name))
+                return error_set(error, ERROR_INVALID, "inputs[%zu].name: \"%.*s\" is there twice",
+                                 i, TEXT_ARGS(spec.inputs[i].name));
+    *out_spec = spec;
+    return 0;
+}
+
+int job_spec_read(struct arena *arena, struct text json, struct job_spec *out_spec,
+                  struct error *error)
+{
+    struct job_node *root;
+    if (job_node_read_json(arena, json, &root, error) < 0)
+        return error_wrap(error, "job spec");
+    return job_spec_read_tree(arena, root, NULL, out_spec, error);
+}
+
+void job_spec_write(const struct job_spec *spec, struct buffer *json)
+{
+    struct json_writer writer;
+    json_writer_init(&writer, json);
+    job_table_write(&writer, &spec_table, spec);
+}
+
+void job_spec_write_schema(struct buffer *json)
+{
+    struct json_writer writer;
+    json_writer_init(&writer, json);
+    job_table_write_schema(&writer, &spec_table);
+}
+
+/* What a lease carries of the spec. */
+struct work {
+    struct job_train train;
+    struct job_sync sync;
+};
+
+static const struct job_field work_fields[] = {
+    {"train", JOB_FIELD_OBJECT, offsetof(struct work, train), .is_required = true,
+     .table = &train_table},
+    {"sync", JOB_FIELD_OBJECT, offsetof(struct work, sync), .is_required = true,
+     .table = &sync_table},
+};
+static const struct job_table work_table = JOB_TABLE(work_fields, struct work);
+
+void job_spec_write_work(const struct job_spec *spec, struct buffer *json)
+{
+    struct work work = {spec->train, spec->sync};
+    work.sync.gamma_ms = job_spec_gamma_ms(spec);
+    work.sync.tick_ms = job_spec_tick_ms(spec);
+    struct json_writer writer;
+    json_writer_init(&writer, json);
+    job_table_write(&writer, &work_table, &work);
+}
+
+int job_spec_read_work(struct arena *arena, struct text json, struct job_spec *out_spec,
+                       struct error *error)
+{
+    struct job_node *root;
+    if (job_node_read_json(arena, json, &root, error) < 0)
+        return error_wrap(error, "lease spec");
+    struct work work = {0};
+    job_table_set_defaults(arena, &work_table, &work);
+    if (job_table_read(arena, &work_table, root, NULL, &work, error) < 0)
+        return -1;
+    struct job_spec spec = {0};
+    job_table_set_defaults(arena, &spec_table, &spec);
+    spec.train = work.train;
+    spec.sync = work.sync;
+    *out_spec = spec;
+    return 0;
+}
+
+int64_t job_spec_expected_run_ms(const struct job_spec *spec)
+{
+    return spec->market.expected_run_time_ms ? spec->market.expected_run_time_ms
+                                             : spec->market.max_run_time_ms;
+}
+
+int64_t job_spec_gamma_ms(const struct job_spec *spec)
+{
+    if (spec->sync.gamma_ms)
+        return spec->sync.gamma_ms;
+    const int64_t gamma_ms = job_spec_expected_run_ms(spec) / 20;
+    if (gamma_ms < 1000)
+        return 1000;
+    return gamma_ms > MINUTE_MS ? MINUTE_MS : gamma_ms;
+}
+
+int64_t job_spec_tick_ms(const struct job_spec *spec)
+{
+    if (spec->sync.tick_ms)
+        return spec->sync.tick_ms;
+    const int64_t gamma_ms = job_spec_gamma_ms(spec);
+    if (gamma_ms < 200)
+        return 200;
+    return gamma_ms < 10000 ? gamma_ms : 10000;
+}

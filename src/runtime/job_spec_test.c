@@ -1,0 +1,139 @@
+/* covers job_field_write.c */
+#include "runtime/job_spec.h"
+#include "testing/testing.h"
+
+#include <string.h>
+
+#define HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+static const char whole[] =
+    "{\"name\":\"j\",\"num_nodes\":3,\"resources\":{\"cpus\":\"0.25+\",\"memory\":\"256MiB+\","
+    "\"disk_size\":\"1024MiB\"},\"runtime\":\"native\",\"train\":{\"model\":\"lenet5\",\"data\":"
+    "\"mnist\",\"loss\":\"cross_entropy\",\"optimizer\":{\"name\":\"sgd\",\"lr\":0.02,\"momentum\":"
+    "0.9,\"weight_decay\":0},\"batch\":32,\"epochs\":5,\"target\":{\"accuracy\":0.885,\"min_time\":"
+    "\"30s\"},\"seed\":1},\"sync\":{\"policy\":\"adsp\",\"tick\":\"2500ms\",\"search\":\"auto\","
+    "\"local_steps\":1},\"market\":{\"max_total_cost\":\"1.5\",\"max_run_time\":\"180s\",\"start\":"
+    "\"now\"},\"inputs\":[{\"name\":\"train-images\",\"split\":\"train\",\"manifest\":\"" HASH
+    "\",\"records\":60000}]}";
+
+TEST(canonical_json_reads_back_to_equal_bytes)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    ASSERT_OK(job_spec_read(arena, text_of(whole), &spec, &error));
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, JOB_SPEC_SIZE_MAX);
+    job_spec_write(&spec, &out);
+    assert_string_equal(buffer_string(&out), whole);
+    assert_int_equal(spec.inputs[0].split, JOB_SPLIT_TRAIN);
+    assert_int_equal(spec.inputs[0].manifest[1], 0x11);
+}
+
+TEST(order_and_spelling_of_the_source_do_not_matter)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec left, right;
+    ASSERT_OK(job_spec_read(arena,
+                            TEXT("{\"train\":{\"data\":\"mnist\",\"model\":\"mlp\"},"
+                                 "\"market\":{\"max_run_time\":\"1m30s\"},\"name\":\"j\"}"),
+                            &left, &error));
+    ASSERT_OK(job_spec_read(arena,
+                            TEXT("{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"mnist\","
+                                 "\"batch\":32},\"market\":{\"max_run_time\":90}}"),
+                            &right, &error));
+    struct buffer first AUTO_BUFFER, second AUTO_BUFFER;
+    buffer_init(&first, JOB_SPEC_SIZE_MAX);
+    buffer_init(&second, JOB_SPEC_SIZE_MAX);
+    job_spec_write(&left, &first);
+    job_spec_write(&right, &second);
+    assert_string_equal(buffer_string(&first), buffer_string(&second));
+}
+
+static void assert_refused(const char *json, const char *message)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    ASSERT_FAILS(job_spec_read(arena, text_of(json), &spec, &error), ERROR_INVALID);
+    assert_string_equal(error.message, message);
+}
+
+TEST(wrong_json_is_refused_by_field)
+{
+    assert_refused("", "job spec: JSON ends too early, at byte 0");
+    assert_refused("{\"name\":", "job spec: JSON ends too early, at byte 8");
+    assert_refused("{\"name\":\"j\"} x", "job spec: JSON is wrong at byte 13: unexpected "
+                                         "character");
+    assert_refused("[]", "must be a mapping of fields to values");
+    assert_refused("{\"name\":null}", "name: has no value");
+    assert_refused("{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"mnist\",\"batch\":-1}}",
+                   "train.batch: must be a whole number from 1 to 65536");
+    assert_refused(
+        "{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"mnist\"},\"runn\":\"x\"}",
+        "unknown field \"runn\"; did you mean \"run\"?");
+    assert_refused("{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"mnist\"},\"inputs\":["
+                   "{\"name\":\"a\",\"split\":\"test\",\"manifest\":\"" HASH
+                   "\",\"records\":1},{\"name\":\"a\",\"split\":\"test\",\"manifest\":\"" HASH
+                   "\",\"records\":1}]}",
+                   "inputs[1].name: \"a\" is there twice");
+}
+
+TEST(gamma_and_tick_follow_the_expected_run)
+{
+    struct job_spec spec = {.market = {.max_run_time_ms = 3600000}};
+    assert_int_equal(job_spec_gamma_ms(&spec), 60000);
+    assert_int_equal(job_spec_tick_ms(&spec), 10000);
+    spec.market.expected_run_time_ms = 60000;
+    assert_int_equal(job_spec_gamma_ms(&spec), 3000);
+    assert_int_equal(job_spec_tick_ms(&spec), 3000);
+    spec.market.expected_run_time_ms = 5000;
+    assert_int_equal(job_spec_gamma_ms(&spec), 1000);
+    spec.sync = (struct job_sync){.gamma_ms = 4000, .tick_ms = 500};
+    assert_int_equal(job_spec_gamma_ms(&spec), 4000);
+    assert_int_equal(job_spec_tick_ms(&spec), 500);
+}
+
+TEST(the_work_part_carries_gamma_and_tick)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec, back;
+    ASSERT_OK(job_spec_read(arena, text_of(whole), &spec, &error));
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, JOB_SPEC_SIZE_MAX);
+    job_spec_write_work(&spec, &out);
+    ASSERT_OK(job_spec_read_work(arena, buffer_text(&out), &back, &error));
+    assert_int_equal(back.sync.gamma_ms, 9000);
+    assert_int_equal(back.sync.tick_ms, 2500);
+    assert_int_equal(back.train.epochs, 5);
+    assert_true(back.train.target.accuracy == 0.885);
+}
+
+TEST(the_schema_names_every_field_and_its_limits)
+{
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, 1 << 16);
+    job_spec_write_schema(&out);
+    const char *schema = buffer_string(&out);
+    assert_non_null(strstr(schema, "\"https://json-schema.org/draft/2020-12/schema\""));
+    assert_non_null(strstr(schema, "\"required\":[\"name\",\"train\"]"));
+    assert_non_null(strstr(schema, "\"batch\":{\"description\":\"Samples per step.\",\"type\":"
+                                   "\"integer\",\"minimum\":1,\"maximum\":65536,\"default\":32}"));
+    assert_non_null(strstr(schema, "\"enum\":[\"adsp\",\"bsp\",\"tap\"]"));
+    assert_non_null(strstr(schema, "\"not\":{}"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(canonical_json_reads_back_to_equal_bytes),
+        cmocka_unit_test(order_and_spelling_of_the_source_do_not_matter),
+        cmocka_unit_test(wrong_json_is_refused_by_field),
+        cmocka_unit_test(gamma_and_tick_follow_the_expected_run),
+        cmocka_unit_test(the_work_part_carries_gamma_and_tick),
+        cmocka_unit_test(the_schema_names_every_field_and_its_limits),
+    };
+    return cmocka_run_group_tests_name("job_spec", tests, NULL, NULL);
+}

@@ -1,0 +1,403 @@
+/*
+ * Encodings, in the order of the bytes; integers little-endian, `text` and `bytes` are a u32
+ * length and the bytes, [n] is n bytes without a length (wire/wire.h).
+ *
+ *     HELLO         u32 version, u64 machine, u32 count, count x (u64 lease, u64 fence)
+ *     HEARTBEAT     u32 load_milli, u32 running_count, u64 free_ram_bytes
+ *     STATE         u64 lease, u64 fence, u8 state, u32 exit_code (two's complement), text reason
+ *     METER         u64 lease, u64 fence, u64 tick_index, u64 wall_ms, u64 cpu_ms,
+ *                   u64 memory_peak_bytes, u64 bytes_in, u64 bytes_out, [64] signature
+ *     REPORT        u64 lease, u64 fence, text json
+ *     LOG           u64 lease, u64 fence, u8 stream, bytes
+ *     ARTIFACT      u64 lease, u64 fence, text name, [32] manifest, u64 size_bytes
+ *     STREAM_READY  u64 lease, u64 fence, u64 peer_lease
+ *     WELCOME       u32 version, u64 machine, i64 now_ms
+ *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
+ *                   count x peer
+ *     PEER          u64 lease, u64 fence, peer
+ *     STOP          u64 lease, u64 fence, u32 grace_ms, text reason
+ *     STREAM_OPEN   u64 lease, u64 fence, u64 peer_lease, [32] ticket
+ *     peer          u64 lease, u64 fence, u32 rank, [32] key, [32] ticket
+ *
+ * The signature of METER is Ed25519 over the 16 bytes "souk-meter-v1\0\0\0" and the eight integers
+ * as encoded.
+ */
+#include "runtime/lease_message.h"
+
+#include "base/assert.h"
+#include "wire/wire.h"
+
+#include <string.h>
+
+enum {
+    FENCE_SIZE = 16,
+    PEER_SIZE = 8 + 8 + 4 + LEASE_KEY_SIZE + LEASE_TICKET_SIZE,
+};
+
+const char *lease_run_state_name(enum lease_run_state state)
+{
+    static const char *const names[LEASE_RUN_STATE_COUNT] = {
+        [LEASE_RUN_STARTING] = "starting",   [LEASE_RUN_RUNNING] = "running",
+        [LEASE_RUN_SUCCEEDED] = "succeeded", [LEASE_RUN_FAILED] = "failed",
+        [LEASE_RUN_STOPPED] = "stopped",
+    };
+    return state < LEASE_RUN_STATE_COUNT ? names[state] : "unknown";
+}
+
+const char *lease_message_type_name(enum lease_message_type type)
+{
+    switch (type) {
+    case LEASE_MESSAGE_HELLO:
+        return "HELLO";
+    case LEASE_MESSAGE_HEARTBEAT:
+        return "HEARTBEAT";
+    case LEASE_MESSAGE_STATE:
+        return "STATE";
+    case LEASE_MESSAGE_METER:
+        return "METER";
+    case LEASE_MESSAGE_REPORT:
+        return "REPORT";
+    case LEASE_MESSAGE_LOG:
+        return "LOG";
+    case LEASE_MESSAGE_ARTIFACT:
+        return "ARTIFACT";
+    case LEASE_MESSAGE_STREAM_READY:
+        return "STREAM_READY";
+    case LEASE_MESSAGE_WELCOME:
+        return "WELCOME";
+    case LEASE_MESSAGE_START:
+        return "START";
+    case LEASE_MESSAGE_PEER:
+        return "PEER";
+    case LEASE_MESSAGE_STOP:
+        return "STOP";
+    case LEASE_MESSAGE_STREAM_OPEN:
+        return "STREAM_OPEN";
+    }
+    return "unknown";
+}
+
+/* ---- Encoding ---------------------------------------------------------------------------------
+ */
+
+static void put_fence(struct buffer *buffer, uint64_t lease, uint64_t fence)
+{
+    wire_put_u64(buffer, lease);
+    wire_put_u64(buffer, fence);
+}
+
+static void put_text(struct buffer *buffer, struct text text, size_t size_max)
+{
+    ASSERT(text.size <= size_max);
+    wire_put_text(buffer, text);
+}
+
+static void put_peer(struct buffer *buffer, const struct lease_peer *peer)
+{
+    put_fence(buffer, peer->lease, peer->fence);
+    wire_put_u32(buffer, peer->rank);
+    wire_put_raw(buffer, peer->key, sizeof(peer->key));
+    wire_put_raw(buffer, peer->ticket, sizeof(peer->ticket));
+}
+
+static void put_hello(struct buffer *buffer, const struct hello_message *hello)
+{
+    ASSERT(hello->running_count <= LEASE_RUNNING_MAX);
+    wire_put_u32(buffer, hello->version);
+    wire_put_u64(buffer, hello->machine);
+    wire_put_u32(buffer, hello->running_count);
+    for (uint32_t i = 0; i < hello->running_count; i++)
+        put_fence(buffer, hello->running[i].lease, hello->running[i].fence);
+}
+
+static void put_meter_counters(struct buffer *buffer, const struct meter_message *meter)
+{
+    put_fence(buffer, meter->lease, meter->fence);
+    wire_put_u64(buffer, meter->tick_index);
+    wire_put_u64(buffer, meter->wall_ms);
+    wire_put_u64(buffer, meter->cpu_ms);
+    wire_put_u64(buffer, meter->memory_peak_bytes);
+    wire_put_u64(buffer, meter->bytes_in);
+    wire_put_u64(buffer, meter->bytes_out);
+}
+
+static void put_start(struct buffer *buffer, const struct start_message *start)
+{
+    ASSERT(start->peer_count <= LEASE_PEERS_MAX);
+    put_text(buffer, start->document, LEASE_DOCUMENT_SIZE_MAX);
+    wire_put_raw(buffer, start->signature, sizeof(start->signature));
+    wire_put_raw(buffer, start->key, sizeof(start->key));
+    put_text(buffer, start->fetch_token, LEASE_TOKEN_SIZE_MAX);
+    wire_put_u32(buffer, start->peer_count);
+    for (uint32_t i = 0; i < start->peer_count; i++)
+        put_peer(buffer, &start->peers[i]);
+}
+
+static void encode_from_daemon(const struct lease_message *message, struct buffer *buffer)
+{
+    switch ((int)message->type) {
+    case LEASE_MESSAGE_HELLO:
+        put_hello(buffer, &message->hello);
+        return;
+    case LEASE_MESSAGE_HEARTBEAT:
+        wire_put_u32(buffer, message->heartbeat.load_milli);
+        wire_put_u32(buffer, message->heartbeat.running_count);
+        wire_put_u64(buffer, message->heartbeat.free_ram_bytes);
+        return;
+    case LEASE_MESSAGE_STATE:
+        put_fence(buffer, message->state.lease, message->state.fence);
+        wire_put_u8(buffer, (uint8_t)message->state.state);
+        wire_put_u32(buffer, (uint32_t)message->state.exit_code);
+        put_text(buffer, message->state.reason, LEASE_REASON_SIZE_MAX);
+        return;
+    case LEASE_MESSAGE_METER:
+        put_meter_counters(buffer, &message->meter);
+        wire_put_raw(buffer, message->meter.signature, sizeof(message->meter.signature));
+        return;
+    case LEASE_MESSAGE_REPORT:
+        put_fence(buffer, message->report.lease, message->report.fence);
+        put_text(buffer, message->report.json, LEASE_REPORT_SIZE_MAX);
+        return;
+    case LEASE_MESSAGE_LOG:
+        put_fence(buffer, message->log.lease, message->log.fence);
+        wire_put_u8(buffer, (uint8_t)message->log.stream);
+        put_text(buffer, message->log.bytes, LEASE_LOG_SIZE_MAX);
+        return;
+    case LEASE_MESSAGE_ARTIFACT:
+        put_fence(buffer, message->artifact.lease, message->artifact.fence);
+        put_text(buffer, message->artifact.name, LEASE_NAME_SIZE_MAX);
+        wire_put_raw(buffer, message->artifact.manifest, sizeof(message->artifact.manifest));
+        wire_put_u64(buffer, message->artifact.size_bytes);
+        return;
+    case LEASE_MESSAGE_STREAM_READY:
+        put_fence(buffer, message->stream_ready.lease, message->stream_ready.fence);
+        wire_put_u64(buffer, message->stream_ready.peer_lease);
+        return;
+    }
+    UNREACHABLE("a message without an encoder");
+}
+
+void lease_message_encode(const struct lease_message *message, struct buffer *payload)
+{
+    switch ((int)message->type) {
+    case LEASE_MESSAGE_WELCOME:
+        wire_put_u32(payload, message->welcome.version);
+        wire_put_u64(payload, message->welcome.machine);
+        wire_put_i64(payload, message->welcome.now_ms);
+        return;
+    case LEASE_MESSAGE_START:
+        put_start(payload, &message->start);
+        return;
+    case LEASE_MESSAGE_PEER:
+        put_fence(payload, message->peer.lease, message->peer.fence);
+        put_peer(payload, &message->peer.peer);
+        return;
+    case LEASE_MESSAGE_STOP:
+        put_fence(payload, message->stop.lease, message->stop.fence);
+        wire_put_u32(payload, message->stop.grace_ms);
+        put_text(payload, message->stop.reason, LEASE_REASON_SIZE_MAX);
+        return;
+    case LEASE_MESSAGE_STREAM_OPEN:
+        put_fence(payload, message->stream_open.lease, message->stream_open.fence);
+        wire_put_u64(payload, message->stream_open.peer_lease);
+        wire_put_raw(payload, message->stream_open.ticket, sizeof(message->stream_open.ticket));
+        return;
+    default:
+        encode_from_daemon(message, payload);
+    }
+}
+
+void meter_message_signed(const struct meter_message *meter, uint8_t out[METER_SIGNED_SIZE])
+{
+    static const char domain[16] = "souk-meter-v1";
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, METER_SIGNED_SIZE);
+    buffer_append(&bytes, domain, sizeof(domain));
+    put_meter_counters(&bytes, meter);
+    ASSERT(!bytes.is_overflowed && bytes.size == METER_SIGNED_SIZE);
+    memcpy(out, bytes.data, METER_SIGNED_SIZE);
+}
+
+/* ---- Decoding ---------------------------------------------------------------------------------
+ */
+
+static void get_peer(struct wire_reader *reader, struct lease_peer *peer)
+{
+    peer->lease = wire_get_u64(reader);
+    peer->fence = wire_get_u64(reader);
+    peer->rank = wire_get_u32(reader);
+    wire_get_raw(reader, peer->key, sizeof(peer->key));
+    wire_get_raw(reader, peer->ticket, sizeof(peer->ticket));
+}
+
+static void get_hello(struct arena *arena, struct wire_reader *reader, struct hello_message *hello)
+{
+    hello->version = wire_get_u32(reader);
+    hello->machine = wire_get_u64(reader);
+    hello->running_count = wire_get_count(reader, LEASE_RUNNING_MAX, FENCE_SIZE);
+    struct lease_fence *running = arena_alloc(arena, hello->running_count * sizeof(*running) + 1);
+    for (uint32_t i = 0; i < hello->running_count; i++) {
+        running[i].lease = wire_get_u64(reader);
+        running[i].fence = wire_get_u64(reader);
+    }
+    hello->running = running;
+}
+
+static void get_state(struct wire_reader *reader, struct state_message *state)
+{
+    state->lease = wire_get_u64(reader);
+    state->fence = wire_get_u64(reader);
+    const uint8_t number = wire_get_u8(reader);
+    if (number >= LEASE_RUN_STATE_COUNT)
+        wire_reader_fail(reader, "unknown lease state");
+    else
+        state->state = number;
+    state->exit_code = (int32_t)wire_get_u32(reader);
+    state->reason = wire_get_text(reader, LEASE_REASON_SIZE_MAX);
+}
+
+static void get_meter(struct wire_reader *reader, struct meter_message *meter)
+{
+    meter->lease = wire_get_u64(reader);
+    meter->fence = wire_get_u64(reader);
+    meter->tick_index = wire_get_u64(reader);
+    meter->wall_ms = wire_get_u64(reader);
+    meter->cpu_ms = wire_get_u64(reader);
+    meter->memory_peak_bytes = wire_get_u64(reader);
+    meter->bytes_in = wire_get_u64(reader);
+    meter->bytes_out = wire_get_u64(reader);
+    wire_get_raw(reader, meter->signature, sizeof(meter->signature));
+}
+
+static void get_log(struct wire_reader *reader, struct log_message *log)
+{
+    log->lease = wire_get_u64(reader);
+    log->fence = wire_get_u64(reader);
+    const uint8_t stream = wire_get_u8(reader);
+    if (stream >= LEASE_LOG_STREAM_COUNT)
+        wire_reader_fail(reader, "unknown log stream");
+    else
+        log->stream = stream;
+    log->bytes = wire_get_bytes(reader, LEASE_LOG_SIZE_MAX);
+}
+
+static void get_artifact(struct wire_reader *reader, struct artifact_message *artifact)
+{
+    artifact->lease = wire_get_u64(reader);
+    artifact->fence = wire_get_u64(reader);
+    artifact->name = wire_get_text(reader, LEASE_NAME_SIZE_MAX);
+    wire_get_raw(reader, artifact->manifest, sizeof(artifact->manifest));
+    artifact->size_bytes = wire_get_u64(reader);
+}
+
+static void get_start(struct arena *arena, struct wire_reader *reader, struct start_message *start)
+{
+    start->document = wire_get_text(reader, LEASE_DOCUMENT_SIZE_MAX);
+    wire_get_raw(reader, start->signature, sizeof(start->signature));
+    wire_get_raw(reader, start->key, sizeof(start->key));
+    start->fetch_token = wire_get_text(reader, LEASE_TOKEN_SIZE_MAX);
+    start->peer_count = wire_get_count(reader, LEASE_PEERS_MAX, PEER_SIZE);
+    struct lease_peer *peers = arena_alloc(arena, start->peer_count * sizeof(*peers) + 1);
+    for (uint32_t i = 0; i < start->peer_count; i++)
+        get_peer(reader, &peers[i]);
+    start->peers = peers;
+}
+
+static void get_stop(struct wire_reader *reader, struct stop_message *stop)
+{
+    stop->lease = wire_get_u64(reader);
+    stop->fence = wire_get_u64(reader);
+    stop->grace_ms = wire_get_u32(reader);
+    stop->reason = wire_get_text(reader, LEASE_REASON_SIZE_MAX);
+}
+
+/* False: no such type. */
+static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
+                               struct lease_message *message)
+{
+    switch ((int)message->type) {
+    case LEASE_MESSAGE_WELCOME:
+        message->welcome.version = wire_get_u32(reader);
+        message->welcome.machine = wire_get_u64(reader);
+        message->welcome.now_ms = wire_get_i64(reader);
+        return true;
+    case LEASE_MESSAGE_START:
+        get_start(arena, reader, &message->start);
+        return true;
+    case LEASE_MESSAGE_PEER:
+        message->peer.lease = wire_get_u64(reader);
+        message->peer.fence = wire_get_u64(reader);
+        get_peer(reader, &message->peer.peer);
+        return true;
+    case LEASE_MESSAGE_STOP:
+        get_stop(reader, &message->stop);
+        return true;
+    case LEASE_MESSAGE_STREAM_OPEN:
+        message->stream_open.lease = wire_get_u64(reader);
+        message->stream_open.fence = wire_get_u64(reader);
+        message->stream_open.peer_lease = wire_get_u64(reader);
+        wire_get_raw(reader, message->stream_open.ticket, sizeof(message->stream_open.ticket));
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool decode_from_daemon(struct arena *arena, struct wire_reader *reader,
+                               struct lease_message *message)
+{
+    switch ((int)message->type) {
+    case LEASE_MESSAGE_HELLO:
+        get_hello(arena, reader, &message->hello);
+        return true;
+    case LEASE_MESSAGE_HEARTBEAT:
+        message->heartbeat.load_milli = wire_get_u32(reader);
+        message->heartbeat.running_count = wire_get_u32(reader);
+        message->heartbeat.free_ram_bytes = wire_get_u64(reader);
+        return true;
+    case LEASE_MESSAGE_STATE:
+        get_state(reader, &message->state);
+        return true;
+    case LEASE_MESSAGE_METER:
+        get_meter(reader, &message->meter);
+        return true;
+    case LEASE_MESSAGE_REPORT:
+        message->report.lease = wire_get_u64(reader);
+        message->report.fence = wire_get_u64(reader);
+        message->report.json = wire_get_text(reader, LEASE_REPORT_SIZE_MAX);
+        return true;
+    case LEASE_MESSAGE_LOG:
+        get_log(reader, &message->log);
+        return true;
+    case LEASE_MESSAGE_ARTIFACT:
+        get_artifact(reader, &message->artifact);
+        return true;
+    case LEASE_MESSAGE_STREAM_READY:
+        message->stream_ready.lease = wire_get_u64(reader);
+        message->stream_ready.fence = wire_get_u64(reader);
+        message->stream_ready.peer_lease = wire_get_u64(reader);
+        return true;
+    default:
+        return false;
+    }
+}
+
+int lease_message_decode(struct arena *arena, uint16_t type, struct text payload,
+                         struct lease_message *out_message, struct error *error)
+{
+    if (payload.size > LEASE_MESSAGE_SIZE_MAX)
+        return error_set(error, ERROR_CORRUPT, "lease message of %zu bytes is too long",
+                         payload.size);
+    struct lease_message message;
+    memset(&message, 0, sizeof(message));
+    message.type = (enum lease_message_type)type;
+    struct wire_reader reader;
+    wire_reader_init(&reader, payload);
+    if (!decode_from_daemon(arena, &reader, &message) &&
+        !decode_from_market(arena, &reader, &message))
+        return error_set(error, ERROR_CORRUPT, "unknown lease message type %u", type);
+    if (wire_reader_finish(&reader, lease_message_type_name(message.type), error) < 0)
+        return -1;
+    *out_message = message;
+    return 0;
+}

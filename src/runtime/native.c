@@ -1,0 +1,181 @@
+#include "runtime/native.h"
+
+#include "base/assert.h"
+#include "base/json_schema.h"
+#include "runtime/lease_message.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The document as JSON has it: the work part is a value of its own. */
+struct raw_document {
+    struct lease_document document;
+    int role;
+    struct text spec;
+    struct json_array data;
+};
+
+static const struct json_field data_fields[] = {
+    {"name", JSON_CHARS, offsetof(struct lease_data, name), .is_required = true,
+     .size_max = sizeof(((struct lease_data *)0)->name)},
+    {"manifest", JSON_HEX, offsetof(struct lease_data, manifest), .is_required = true,
+     .size_max = JOB_HASH_SIZE},
+    {"first_record", JSON_U64, offsetof(struct lease_data, first_record), .is_required = true},
+    {"record_count", JSON_U64, offsetof(struct lease_data, record_count), .is_required = true},
+};
+static const struct json_schema data_schema = JSON_SCHEMA("data", data_fields, struct lease_data);
+
+static const char *const roles[] = {"worker", "server", NULL};
+
+#define DOCUMENT(member) offsetof(struct raw_document, document.member)
+static const struct json_field document_fields[] = {
+    {"lease", JSON_U64, DOCUMENT(lease), .is_required = true},
+    {"fence", JSON_U64, DOCUMENT(fence), .is_required = true},
+    {"job", JSON_U64, DOCUMENT(job), .is_required = true},
+    {"machine", JSON_U64, DOCUMENT(machine), .is_required = true},
+    {"role", JSON_CHOICE, offsetof(struct raw_document, role), .is_required = true,
+     .choices = roles},
+    {"rank", JSON_U64, DOCUMENT(rank), .is_required = true},
+    {"world", JSON_U64, DOCUMENT(world), .is_required = true, .minimum = 1, .maximum = 100000},
+    {"cores_milli", JSON_I64, DOCUMENT(cores_milli), .is_required = true, .minimum = 1,
+     .maximum = INT64_C(1000000000)},
+    {"ram_bytes", JSON_I64, DOCUMENT(ram_bytes), .is_required = true, .minimum = 0,
+     .maximum = INT64_C(1) << 52},
+    {"disk_bytes", JSON_I64, DOCUMENT(disk_bytes), .is_required = true, .minimum = 0,
+     .maximum = INT64_C(1) << 52},
+    {"tick_ms", JSON_I64, DOCUMENT(tick_ms), .is_required = true, .minimum = 1, .maximum = 3600000},
+    {"expires_ms", JSON_I64, DOCUMENT(expires_ms), .is_required = true, .minimum = 0,
+     .maximum = INT64_C(1) << 52},
+    {"runtime", JSON_TEXT, DOCUMENT(runtime), .is_required = true, .size_max = 32},
+    {"spec", JSON_ANY, offsetof(struct raw_document, spec), .is_required = true},
+    {"data", JSON_ARRAY, offsetof(struct raw_document, data), .is_required = true,
+     .size_max = JOB_INPUTS_MAX, .schema = &data_schema},
+};
+static const struct json_schema document_schema =
+    JSON_SCHEMA("lease", document_fields, struct raw_document);
+
+/* floor(records * part / parts) without overflow for any record count. */
+static uint64_t share(uint64_t records, uint64_t part, uint64_t parts)
+{
+    return (uint64_t)((unsigned __int128)records * part / parts);
+}
+
+static int choose_data(const struct job_spec *spec, const struct native_lease *lease,
+                       struct lease_data *data, size_t *out_count, struct error *error)
+{
+    const enum job_split wanted =
+        lease->role == LEASE_ROLE_WORKER ? JOB_SPLIT_TRAIN : JOB_SPLIT_TEST;
+    size_t count = 0;
+    for (size_t i = 0; i < spec->input_count; i++) {
+        const struct job_input *input = &spec->inputs[i];
+        if (input->split != wanted)
+            continue;
+        struct lease_data *item = &data[count++];
+        if (text_copy(input->name, item->name, sizeof(item->name), error) < 0)
+            return error_wrap(error, "input name");
+        memcpy(item->manifest, input->manifest, sizeof(item->manifest));
+        item->record_count = input->records;
+        if (lease->role != LEASE_ROLE_WORKER)
+            continue;
+        item->first_record = share(input->records, lease->rank, lease->world);
+        item->record_count =
+            share(input->records, (uint64_t)lease->rank + 1, lease->world) - item->first_record;
+        if (item->record_count == 0)
+            return error_set(error, ERROR_INVALID,
+                             "input \"%s\" has %" PRIu64 " records, too few for %u workers",
+                             item->name, input->records, lease->world);
+    }
+    *out_count = count;
+    return 0;
+}
+
+int native_lease_write(const struct job_spec *spec, const struct native_lease *lease,
+                       struct buffer *json, struct error *error)
+{
+    ASSERT(lease->world > 0 && (lease->role != LEASE_ROLE_WORKER || lease->rank < lease->world));
+    ASSERT(spec->input_count <= JOB_INPUTS_MAX);
+    struct lease_data data[JOB_INPUTS_MAX];
+    memset(data, 0, sizeof(data));
+    size_t data_count = 0;
+    if (choose_data(spec, lease, data, &data_count, error) < 0)
+        return -1;
+    struct buffer work AUTO_BUFFER;
+    buffer_init(&work, JOB_SPEC_SIZE_MAX);
+    job_spec_write_work(spec, &work);
+    if (buffer_check(&work, error) < 0)
+        return -1;
+    const struct raw_document raw = {
+        .document =
+            {
+                .lease = lease->lease,
+                .fence = lease->fence,
+                .job = lease->job,
+                .machine = lease->machine,
+                .rank = lease->rank,
+                .world = lease->world,
+                .cores_milli = lease->cores_milli,
+                .ram_bytes = lease->ram_bytes,
+                .disk_bytes = lease->disk_bytes,
+                .tick_ms = job_spec_tick_ms(spec),
+                .expires_ms = lease->expires_ms,
+                .runtime = spec->runtime,
+            },
+        .role = (int)lease->role,
+        .spec = buffer_text(&work),
+        .data = {data, data_count},
+    };
+    const size_t before = json->size;
+    struct json_writer writer;
+    json_writer_init(&writer, json);
+    json_write(&writer, &document_schema, &raw);
+    if (buffer_check(json, error) < 0)
+        return error_wrap(error, "lease %" PRIu64, lease->lease);
+    if (json->size - before > LEASE_DOCUMENT_SIZE_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "lease %" PRIu64 ": document too long",
+                         lease->lease);
+    return 0;
+}
+
+static int check_document(const struct lease_document *document, struct error *error)
+{
+    if (document->role == LEASE_ROLE_WORKER && document->rank >= document->world)
+        return error_set(error, ERROR_INVALID, "lease.rank: must be less than world");
+    if (document->sync.gamma_ms == 0)
+        return error_set(error, ERROR_INVALID, "lease.spec.sync.gamma: missing");
+    for (size_t i = 0; i < document->data_count; i++) {
+        const struct lease_data *data = &document->data[i];
+        uint64_t end;
+        if (data->record_count == 0 ||
+            __builtin_add_overflow(data->first_record, data->record_count, &end))
+            return error_set(error, ERROR_INVALID, "lease.data[%zu]: no such records", i);
+        /* The name becomes a file's: nothing that could leave the folder. */
+        if (data->name[0] == '\0' || data->name[0] == '.' || strchr(data->name, '/'))
+            return error_set(error, ERROR_INVALID, "lease.data[%zu].name: not a file name", i);
+    }
+    return 0;
+}
+
+int lease_document_read(struct arena *arena, struct text json, struct lease_document *out_document,
+                        struct error *error)
+{
+    if (json.size > LEASE_DOCUMENT_SIZE_MAX)
+        return error_set(error, ERROR_INVALID, "lease document of %zu bytes is too long",
+                         json.size);
+    struct raw_document raw;
+    memset(&raw, 0, sizeof(raw));
+    if (json_read(arena, json, &document_schema, &raw, error) < 0)
+        return -1;
+    struct job_spec spec;
+    if (job_spec_read_work(arena, raw.spec, &spec, error) < 0)
+        return error_wrap(error, "lease.spec");
+    struct lease_document document = raw.document;
+    document.role = (enum lease_role)raw.role;
+    document.train = spec.train;
+    document.sync = spec.sync;
+    document.data = raw.data.items;
+    document.data_count = raw.data.count;
+    if (check_document(&document, error) < 0)
+        return -1;
+    *out_document = document;
+    return 0;
+}
