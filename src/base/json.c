@@ -54,38 +54,6 @@ void json_array_end(struct json_writer *writer)
     close_container(writer, ']');
 }
 
-/* The length of the UTF-8 sequence at `bytes`, or 0 if it is not one (RFC 3629). */
-static size_t utf8_length(const unsigned char *bytes, size_t size)
-{
-    const unsigned char first = bytes[0];
-    size_t length;
-    uint32_t point;
-    if (first < 0x80)
-        return 1;
-    if (first >= 0xc2 && first <= 0xdf) {
-        length = 2;
-        point = first & 0x1f;
-    } else if (first >= 0xe0 && first <= 0xef) {
-        length = 3;
-        point = first & 0x0f;
-    } else if (first >= 0xf0 && first <= 0xf4) {
-        length = 4;
-        point = first & 0x07;
-    } else {
-        return 0;
-    }
-    if (length > size)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-        point = point << 6 | (bytes[i] & 0x3f);
-    }
-    const bool is_overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
-    const bool is_surrogate = point >= 0xd800 && point <= 0xdfff;
-    return is_overlong || is_surrogate || point > 0x10ffff ? 0 : length;
-}
-
 static void append_escaped(struct buffer *buffer, unsigned char byte)
 {
     switch (byte) {
@@ -121,7 +89,7 @@ static void append_quoted(struct buffer *buffer, struct text value)
     size_t plain = 0; /* start of the run not yet written */
     size_t at = 0;
     while (at < value.size) {
-        const size_t length = utf8_length(bytes + at, value.size - at);
+        const size_t length = text_utf8_length((struct text){value.data + at, value.size - at});
         if (length > 0 && !needs_escape(bytes[at])) {
             at += length;
             continue;

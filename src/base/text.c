@@ -170,3 +170,50 @@ int text_copy(struct text text, char *out, size_t out_size, struct error *error)
     out[text.size] = '\0';
     return 0;
 }
+
+size_t text_utf8_length(struct text text)
+{
+    if (text.size == 0)
+        return 0;
+    const unsigned char *bytes = (const unsigned char *)text.data;
+    const size_t size = text.size;
+    const unsigned char first = bytes[0];
+    size_t length;
+    uint32_t point;
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first <= 0xdf) {
+        length = 2;
+        point = first & 0x1f;
+    } else if (first >= 0xe0 && first <= 0xef) {
+        length = 3;
+        point = first & 0x0f;
+    } else if (first >= 0xf0 && first <= 0xf4) {
+        length = 4;
+        point = first & 0x07;
+    } else {
+        return 0;
+    }
+    if (length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+        point = point << 6 | (bytes[i] & 0x3f);
+    }
+    const bool is_overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+    const bool is_surrogate = point >= 0xd800 && point <= 0xdfff;
+    return is_overlong || is_surrogate || point > 0x10ffff ? 0 : length;
+}
+
+bool text_is_utf8(struct text text)
+{
+    size_t at = 0;
+    while (at < text.size) {
+        const size_t length = text_utf8_length((struct text){text.data + at, text.size - at});
+        if (length == 0)
+            return false;
+        at += length;
+    }
+    return true;
+}

@@ -47,3 +47,7 @@ MUST_CHECK int text_hex_decode(struct text text, void *out, size_t size, struct 
 
 /* Copies into a fixed field, ended by a zero byte; fails when it does not fit. */
 MUST_CHECK int text_copy(struct text text, char *out, size_t out_size, struct error *error);
+
+/* The length of the UTF-8 sequence the text begins with, or 0 if it is not one (RFC 3629). */
+size_t text_utf8_length(struct text text);
+bool text_is_utf8(struct text text);

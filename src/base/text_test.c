@@ -75,6 +75,16 @@ TEST(comparison_orders_prefixes_first)
     assert_true(text_equal(text_trim(TEXT(" \ta b\n")), TEXT("a b")));
 }
 
+TEST(utf8_is_told_from_what_only_looks_like_it)
+{
+    assert_true(text_is_utf8(TEXT("")));
+    assert_true(text_is_utf8(TEXT("souk \xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xaa")));
+    assert_false(text_is_utf8(TEXT("cut \xe2\x82")));
+    assert_false(text_is_utf8(TEXT("overlong \xc0\xaf")));
+    assert_false(text_is_utf8(TEXT("surrogate \xed\xa0\x80")));
+    assert_int_equal(text_utf8_length(TEXT("\xe2\x82\xac!")), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +94,7 @@ int main(void)
         cmocka_unit_test(hex_goes_there_and_back_and_refuses_the_rest),
         cmocka_unit_test(copy_refuses_what_does_not_fit_or_hides_a_zero),
         cmocka_unit_test(comparison_orders_prefixes_first),
+        cmocka_unit_test(utf8_is_told_from_what_only_looks_like_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,9 @@
 
 enum { LEDGER_MEMO_SIZE = 64 };
 
+/* Most that mint gives out; it bounds what all others have, so no sum of parts can overflow. */
+#define LEDGER_SUPPLY_MAX (INT64_MAX / 4)
+
 enum ledger_entry_kind {
     LEDGER_ENTRY_GRANT,   /* mint -> an account's granted part */
     LEDGER_ENTRY_HOLD,    /* an account's available part -> its hold for a job */
