@@ -149,6 +149,25 @@ static int read_array(struct reader *reader, json_object *value, const struct js
     return 0;
 }
 
+static int read_texts(struct reader *reader, json_object *value, const struct json_field *field,
+                      const struct place *place, struct json_array *target)
+{
+    if (!json_object_is_type(value, json_type_array))
+        return refuse(reader->error, place, "list expected");
+    const size_t count = json_object_array_length(value);
+    if (count > limit(field, ARRAY_MAX_DEFAULT))
+        return refuse(reader->error, place, "more than %zu items", limit(field, ARRAY_MAX_DEFAULT));
+    struct text *items = arena_alloc(reader->arena, count * sizeof(*items));
+    const struct json_field item = {.kind = JSON_TEXT};
+    for (size_t i = 0; i < count; i++) {
+        const struct place inner = {place, NULL, i};
+        if (read_text(reader, json_object_array_get_idx(value, i), &item, &inner, &items[i]) < 0)
+            return -1;
+    }
+    *target = (struct json_array){items, count};
+    return 0;
+}
+
 static int read_any(struct reader *reader, json_object *value, const struct json_field *field,
                     const struct place *place, struct text *target)
 {
@@ -188,6 +207,8 @@ static int read_value(struct reader *reader, json_object *value, const struct js
         return read_object(reader, value, field->schema, place, target);
     case JSON_ARRAY:
         return read_array(reader, value, field, place, target);
+    case JSON_TEXTS:
+        return read_texts(reader, value, field, place, target);
     case JSON_ANY:
         return read_any(reader, value, field, place, target);
     }
@@ -307,6 +328,14 @@ static void write_value(struct json_writer *writer, const struct json_field *fie
         for (size_t i = 0; i < array->count; i++)
             json_write(writer, field->schema,
                        (const char *)array->items + i * field->schema->struct_size);
+        json_array_end(writer);
+        return;
+    }
+    case JSON_TEXTS: {
+        const struct json_array *array = source;
+        json_array_begin(writer);
+        for (size_t i = 0; i < array->count; i++)
+            json_text(writer, ((const struct text *)array->items)[i]);
         json_array_end(writer);
         return;
     }

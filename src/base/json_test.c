@@ -16,6 +16,7 @@ struct thing {
     int colour;
     struct part main;
     struct json_array parts;
+    struct json_array tags;
     struct text extra;
 };
 
@@ -35,6 +36,7 @@ static const struct json_field thing_fields[] = {
     {"colour", JSON_CHOICE, offsetof(struct thing, colour), .choices = colours},
     {"main", JSON_OBJECT, offsetof(struct thing, main), .schema = &part_schema},
     {"parts", JSON_ARRAY, offsetof(struct thing, parts), .size_max = 2, .schema = &part_schema},
+    {"tags", JSON_TEXTS, offsetof(struct thing, tags), .size_max = 2},
     {"extra", JSON_ANY, offsetof(struct thing, extra), .size_max = 16},
 };
 static const struct json_schema thing_schema = JSON_SCHEMA("thing", thing_fields, struct thing);
@@ -53,6 +55,7 @@ TEST(a_struct_written_is_read_back_the_same)
 {
     struct error error = {0};
     AUTO(arena) struct arena *arena = arena_new(0);
+    struct text tags[] = {TEXT("new"), TEXT("old")};
     struct part parts[2] = {{"a", 1}, {"b", -2}};
     const struct thing thing = {.id = 1ULL << 63,
                                 .title = TEXT("t\"\n\x01é"),
@@ -62,6 +65,7 @@ TEST(a_struct_written_is_read_back_the_same)
                                 .colour = 1,
                                 .main = {"main", 5},
                                 .parts = {parts, 2},
+                                .tags = {tags, 2},
                                 .extra = TEXT("[1,{}]")};
     struct buffer buffer AUTO_BUFFER;
     buffer_init(&buffer, 4096);
@@ -77,6 +81,8 @@ TEST(a_struct_written_is_read_back_the_same)
     assert_string_equal(back.main.name, "main");
     assert_int_equal(back.parts.count, 2);
     assert_int_equal(((struct part *)back.parts.items)[1].weight, -2);
+    assert_int_equal(back.tags.count, 2);
+    assert_true(text_equal(((struct text *)back.tags.items)[1], TEXT("old")));
     assert_true(text_equal(back.extra, TEXT("[1,{}]")));
 
     struct buffer again AUTO_BUFFER;
@@ -99,6 +105,8 @@ TEST(what_does_not_fit_is_refused_by_name)
     expect_refusal("{\"id\":1,\"main\":{\"name\":\"x\",\"weight\":6}}", "thing.main.weight");
     expect_refusal("{\"id\":1,\"parts\":[{\"name\":\"x\"},{}]}", "thing.parts[1].name: missing");
     expect_refusal("{\"id\":1,\"parts\":[{},{},{}]}", "thing.parts: more than 2 items");
+    expect_refusal("{\"id\":1,\"tags\":[\"a\",7]}", "thing.tags[1]: text expected");
+    expect_refusal("{\"id\":1,\"tags\":[\"a\",\"b\",\"c\"]}", "thing.tags: more than 2 items");
     expect_refusal("{\"id\":1", "ends too early");
     expect_refusal("{\"id\":1}}", "wrong at byte");
     expect_refusal("[[[[[[[[[[[[[[[[[[[[[[", "nesting too deep");

@@ -38,7 +38,7 @@ struct server_options {
     const char *program;      /* the souk binary for the local lender; NULL: /proc/self/exe */
 
     int64_t grant_microcredits;    /* to a new account, from mint; < 0: the default, 10 credits */
-    int64_t fee_milli;             /* the market's share of each post, thousandths; < 0: default */
+    int64_t fee_basis_points;      /* the market's part of each post; < 0: the default */
     int64_t blob_quota_bytes;      /* all chunks together; <= 0: the default, 64 GiB */
     int64_t account_quota_bytes;   /* chunks one account may upload; <= 0: the default, 16 GiB */
     uint32_t snapshot_event_count; /* events between snapshots; 0: the default, 10000 */
