@@ -232,6 +232,8 @@ static int read_object(struct reader *reader, json_object *object, const struct 
     {
         const struct json_field *field = find_field(schema, key);
         const struct place inner = {place, field ? field->name : key, 0};
+        if (schema->is_lenient && (!field || !value))
+            continue;
         if (!field)
             return refuse(reader->error, &inner, "unknown field");
         if (read_value(reader, value, field, &inner, out + field->offset) < 0)

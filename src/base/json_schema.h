@@ -51,12 +51,20 @@ struct json_schema {
     const struct json_field *fields;
     size_t field_count;
     size_t struct_size;
+    /* For answers of a newer server: unknown keys are skipped, and null leaves the default. */
+    bool is_lenient;
 };
 
 #define JSON_SCHEMA(name_, fields_, struct_)                                                       \
     {                                                                                              \
         .name = (name_), .fields = (fields_), .field_count = sizeof(fields_) / sizeof(*(fields_)), \
         .struct_size = sizeof(struct_)                                                             \
+    }
+
+#define JSON_SCHEMA_LENIENT(name_, fields_, struct_)                                               \
+    {                                                                                              \
+        .name = (name_), .fields = (fields_), .field_count = sizeof(fields_) / sizeof(*(fields_)), \
+        .struct_size = sizeof(struct_), .is_lenient = true                                         \
     }
 
 struct json_array {

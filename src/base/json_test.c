@@ -113,6 +113,20 @@ TEST(what_does_not_fit_is_refused_by_name)
     expect_refusal("7", "object expected");
 }
 
+TEST(a_lenient_schema_skips_what_it_does_not_know)
+{
+    static const struct json_schema lenient =
+        JSON_SCHEMA_LENIENT("thing", thing_fields, struct thing);
+    struct error error = {0};
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct thing thing = {.ratio = 0.5};
+    ASSERT_OK(json_read(arena, TEXT("{\"id\":3,\"later\":[1,{}],\"ratio\":null}"), &lenient, &thing,
+                        &error));
+    assert_int_equal(thing.id, 3);
+    assert_true(thing.ratio == 0.5);
+    ASSERT_FAILS(json_read(arena, TEXT("{\"later\":1}"), &lenient, &thing, &error), ERROR_INVALID);
+}
+
 TEST(the_writer_mends_text_that_is_not_utf8)
 {
     struct buffer buffer AUTO_BUFFER;
@@ -134,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_struct_written_is_read_back_the_same),
         cmocka_unit_test(what_does_not_fit_is_refused_by_name),
+        cmocka_unit_test(a_lenient_schema_skips_what_it_does_not_know),
         cmocka_unit_test(the_writer_mends_text_that_is_not_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
