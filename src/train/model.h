@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/scope.h"
 #include "tensor/kernel.h"
@@ -33,7 +34,7 @@ void model_free(struct model *model); /* NULL is fine */
 DEFINE_AUTO(model);
 
 /* He's normal for layers before a ReLU, Glorot's uniform for the last; biases 0. The same seed
- * gives the same parameters everywhere. */
+ * gives the same parameters wherever the mathematics library is the same. */
 void model_init_parameters(struct model *model, uint64_t seed);
 
 const struct model_spec *model_spec(const struct model *model);
@@ -51,6 +52,8 @@ size_t model_input_size(const struct model *model); /* floats of one image */
 
 /* Logits [batch, classes] of what lies in model_input; valid until the next call. */
 const float *model_forward(struct model *model);
+/* The same again, without computing. */
+const float *model_logits(const struct model *model);
 
 /* Where the loss writes the gradient of the logits, [batch, classes]; NULL unless training. */
 float *model_logits_gradient(struct model *model);

@@ -11,6 +11,7 @@
 #include "base/json_schema.h"
 #include "base/text.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +54,8 @@ extern const char *const model_kind_names[];
 
 /* 28x28x1 in, 10 classes; an mlp gets hidden sizes 256 and 128. */
 void model_spec_default(enum model_kind kind, struct model_spec *out_spec);
+
+bool model_spec_equal(const struct model_spec *left, const struct model_spec *right);
 
 /* INVALID with the reason when a model of these sizes cannot be built or is too large. */
 MUST_CHECK int model_spec_check(const struct model_spec *spec, struct error *error);

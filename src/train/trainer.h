@@ -40,6 +40,9 @@ MUST_CHECK int trainer_open(struct kernel_set *kernels, const struct dataset *da
 void trainer_free(struct trainer *trainer); /* NULL is fine */
 DEFINE_AUTO(trainer);
 
+/* The seed of the order a trainer draws its shard in: differs for every stream. */
+uint64_t trainer_sampler_seed(const struct trainer_options *options);
+
 /* Draws a batch, goes forward and backward, updates. *out_loss is that batch's loss before the
  * update. INVALID, parameters unchanged, when the loss is not finite: the lr is too high. */
 MUST_CHECK int trainer_step(struct trainer *trainer, double *out_loss, struct error *error);

@@ -1,0 +1,98 @@
+#include "base/file.h"
+#include "testing/testing.h"
+#include "train/checkpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 7850 };
+
+struct scratch {
+    char folder[64];
+    char path[80];
+    float parameters[COUNT], velocity[COUNT];
+    struct checkpoint checkpoint;
+};
+
+static void scratch_init(struct scratch *scratch)
+{
+    snprintf(scratch->folder, sizeof(scratch->folder), "/tmp/checkpoint_test.XXXXXX");
+    assert_non_null(mkdtemp(scratch->folder));
+    snprintf(scratch->path, sizeof(scratch->path), "%s/file", scratch->folder);
+    for (int i = 0; i < COUNT; i++) {
+        scratch->parameters[i] = (float)i / 3;
+        scratch->velocity[i] = (float)-i;
+    }
+    scratch->checkpoint = (struct checkpoint){.step = 12,
+                                              .samples = 384,
+                                              .epoch = 1,
+                                              .position = 7,
+                                              .seed = 5,
+                                              .stream = 2,
+                                              .parameter_count = COUNT,
+                                              .parameters = scratch->parameters,
+                                              .velocity = scratch->velocity};
+    model_spec_default(MODEL_LOGISTIC, &scratch->checkpoint.spec);
+    struct error error;
+    ASSERT_OK(checkpoint_write(scratch->path, &scratch->checkpoint, &error));
+}
+
+static void scratch_done(struct scratch *scratch)
+{
+    unlink(scratch->path);
+    rmdir(scratch->folder);
+}
+
+TEST(what_was_written_is_read_back)
+{
+    struct error error;
+    static struct scratch scratch;
+    scratch_init(&scratch);
+    AUTO(checkpoint) struct checkpoint *back = NULL;
+    ASSERT_OK(checkpoint_read(scratch.path, &back, &error));
+    assert_true(model_spec_equal(&back->spec, &scratch.checkpoint.spec));
+    assert_int_equal(back->step, 12);
+    assert_int_equal(back->samples, 384);
+    assert_int_equal(back->epoch, 1);
+    assert_int_equal(back->position, 7);
+    assert_int_equal(back->seed, 5);
+    assert_int_equal(back->stream, 2);
+    assert_int_equal(back->parameter_count, COUNT);
+    assert_memory_equal(back->parameters, scratch.parameters, sizeof(scratch.parameters));
+    assert_memory_equal(back->velocity, scratch.velocity, sizeof(scratch.velocity));
+    scratch_done(&scratch);
+}
+
+TEST(a_checkpoint_cut_or_changed_anywhere_is_corrupt)
+{
+    struct error error;
+    static struct scratch scratch;
+    scratch_init(&scratch);
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init(&buffer, 1 << 20);
+    ASSERT_OK(file_read(scratch.path, &buffer, &error));
+    struct checkpoint *none = NULL;
+    const size_t places[] = {0, 9, 13, 20, 100, 5000, buffer.size - 40, buffer.size - 1};
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        buffer.data[places[i]] ^= 1;
+        ASSERT_FAILS(checkpoint_parse(buffer.data, buffer.size, &none, &error), ERROR_CORRUPT);
+        buffer.data[places[i]] ^= 1;
+        ASSERT_FAILS(checkpoint_parse(buffer.data, places[i], &none, &error), ERROR_CORRUPT);
+    }
+    assert_null(none);
+    struct text cut = {(const char *)buffer.data, buffer.size / 2};
+    ASSERT_OK(file_replace(scratch.path, &cut, 1, 0600, &error));
+    ASSERT_FAILS(checkpoint_read(scratch.path, &none, &error), ERROR_CORRUPT);
+    assert_non_null(strstr(error.message, scratch.path));
+    scratch_done(&scratch);
+    ASSERT_FAILS(checkpoint_read(scratch.path, &none, &error), ERROR_NOT_FOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_written_is_read_back),
+        cmocka_unit_test(a_checkpoint_cut_or_changed_anywhere_is_corrupt),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+#include "train/dataset_catalogue.h"
+
+#include "base/assert.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Mean and deviation are those of all training pixels. */
+static const struct dataset_entry entries[] = {
+    {
+        .name = "fashion-mnist",
+        .folder = "/usr/share/datasets/fashion-mnist",
+        .package = "dataset-fashion-mnist",
+        .train_images = "train-images-idx3-ubyte.gz",
+        .train_labels = "train-labels-idx1-ubyte.gz",
+        .test_images = "t10k-images-idx3-ubyte.gz",
+        .test_labels = "t10k-labels-idx1-ubyte.gz",
+        .channels = 1,
+        .height = 28,
+        .width = 28,
+        .classes = 10,
+        .mean = 0.2860,
+        .deviation = 0.3530,
+    },
+    {
+        .name = "mnist",
+        .folder = NULL, /* Debian has no package: name the folder */
+        .train_images = "train-images-idx3-ubyte.gz",
+        .train_labels = "train-labels-idx1-ubyte.gz",
+        .test_images = "t10k-images-idx3-ubyte.gz",
+        .test_labels = "t10k-labels-idx1-ubyte.gz",
+        .channels = 1,
+        .height = 28,
+        .width = 28,
+        .classes = 10,
+        .mean = 0.1307,
+        .deviation = 0.3081,
+    },
+};
+enum { ENTRY_COUNT = sizeof(entries) / sizeof(*entries) };
+
+int dataset_entry_find(struct text name, const struct dataset_entry **out_entry,
+                       struct error *error)
+{
+    for (size_t i = 0; i < ENTRY_COUNT; i++)
+        if (text_equal(name, text_of(entries[i].name))) {
+            *out_entry = &entries[i];
+            return 0;
+        }
+    return error_set(error, ERROR_NOT_FOUND,
+                     "data set \"" TEXT_FORMAT "\" is not known: there are fashion-mnist and mnist",
+                     TEXT_ARGS(name));
+}
+
+const char *dataset_part_name(enum dataset_part part)
+{
+    static const char *const names[DATASET_PART_COUNT] = {
+        [DATASET_TRAIN_IMAGES] = "train-images",
+        [DATASET_TRAIN_LABELS] = "train-labels",
+        [DATASET_TEST_IMAGES] = "test-images",
+        [DATASET_TEST_LABELS] = "test-labels",
+    };
+    ASSERT(part < DATASET_PART_COUNT);
+    return names[part];
+}
+
+static const char *part_file(const struct dataset_entry *entry, enum dataset_part part)
+{
+    switch (part) {
+    case DATASET_TRAIN_IMAGES:
+        return entry->train_images;
+    case DATASET_TRAIN_LABELS:
+        return entry->train_labels;
+    case DATASET_TEST_IMAGES:
+        return entry->test_images;
+    case DATASET_TEST_LABELS:
+        return entry->test_labels;
+    case DATASET_PART_COUNT:
+        break;
+    }
+    ASSERT(false);
+    return NULL;
+}
+
+int dataset_entry_path(const struct dataset_entry *entry, const char *folder,
+                       enum dataset_part part, char *out_path, size_t out_size, struct error *error)
+{
+    const char *file = part_file(entry, part);
+    if (!folder)
+        folder = entry->folder;
+    if (!folder)
+        return error_set(error, ERROR_NOT_FOUND,
+                         "data set \"%s\" comes with no package: name the folder that holds it",
+                         entry->name);
+    const int length = snprintf(out_path, out_size, "%s/%s", folder, file);
+    if (length < 0 || (size_t)length >= out_size)
+        return error_set(error, ERROR_INVALID, "folder \"%.100s\": the path is too long", folder);
+    if (access(out_path, R_OK) == 0)
+        return 0;
+    const size_t suffix = strlen(".gz");
+    if ((size_t)length > suffix && strcmp(out_path + length - suffix, ".gz") == 0) {
+        out_path[(size_t)length - suffix] = '\0';
+        if (access(out_path, R_OK) == 0)
+            return 0;
+    }
+    if (entry->package)
+        return error_set(error, ERROR_NOT_FOUND, "\"%s/%s\" is not there: install %s", folder, file,
+                         entry->package);
+    return error_set(error, ERROR_NOT_FOUND, "\"%s/%s\" is not there", folder, file);
+}

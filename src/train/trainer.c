@@ -1,0 +1,179 @@
+#include "train/trainer.h"
+
+#include "base/assert.h"
+#include "train/loss.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct trainer {
+    struct trainer_options options;
+    const struct dataset *dataset;
+    struct model *model;
+    struct optimizer *optimizer;
+    struct sampler sampler;
+    uint32_t *indices; /* [batch] */
+    int32_t *labels;   /* [batch] */
+    uint64_t step_count, sample_count;
+};
+
+static int check_data(const struct dataset_shape *shape, const struct trainer_options *options,
+                      struct error *error)
+{
+    const struct model_spec *spec = &options->spec;
+    if (shape->channels != spec->channels || shape->height != spec->height ||
+        shape->width != spec->width)
+        return error_set(error, ERROR_INVALID,
+                         "images are %u x %u x %u, but the model takes %" PRIu64 " x %" PRIu64
+                         " x %" PRIu64,
+                         shape->channels, shape->height, shape->width, spec->channels, spec->height,
+                         spec->width);
+    if (shape->classes > spec->classes)
+        return error_set(error, ERROR_INVALID, "%u classes, but the model tells %" PRIu64 " apart",
+                         shape->classes, spec->classes);
+    if (options->record_first >= shape->count)
+        return error_set(error, ERROR_INVALID, "the shard starts at record %u of %u",
+                         options->record_first, shape->count);
+    return 0;
+}
+
+/* The odd factor spreads small ranks over all bits. */
+uint64_t trainer_sampler_seed(const struct trainer_options *options)
+{
+    return options->seed ^ (options->stream + 1) * 0x9e3779b97f4a7c15ULL;
+}
+
+int trainer_open(struct kernel_set *kernels, const struct dataset *dataset,
+                 const struct trainer_options *options, struct trainer **out_trainer,
+                 struct error *error)
+{
+    const struct dataset_shape *shape = dataset_shape(dataset);
+    if (check_data(shape, options, error) < 0)
+        return error_wrap(error, "trainer");
+    AUTO(trainer) struct trainer *trainer = calloc(1, sizeof(*trainer));
+    ASSERT(trainer != NULL);
+    trainer->options = *options;
+    trainer->dataset = dataset;
+    const struct model_options model = {options->spec, options->batch, .is_training = true};
+    if (model_open(kernels, &model, &trainer->model, error) < 0 ||
+        optimizer_open(&options->optimizer, model_parameter_count(trainer->model),
+                       &trainer->optimizer, error) < 0)
+        return -1;
+    const uint64_t seed = trainer_sampler_seed(options);
+    const uint32_t count =
+        options->record_count ? options->record_count : shape->count - options->record_first;
+    if (sampler_init(&trainer->sampler, dataset, options->record_first, count, seed, error) < 0)
+        return -1;
+    trainer->indices = calloc(options->batch, sizeof(*trainer->indices));
+    trainer->labels = calloc(options->batch, sizeof(*trainer->labels));
+    ASSERT(trainer->indices != NULL && trainer->labels != NULL);
+    model_init_parameters(trainer->model, options->seed);
+    *out_trainer = TAKE(trainer);
+    return 0;
+}
+
+void trainer_free(struct trainer *trainer)
+{
+    if (!trainer)
+        return;
+    model_free(trainer->model);
+    optimizer_free(trainer->optimizer);
+    sampler_done(&trainer->sampler);
+    free(trainer->indices);
+    free(trainer->labels);
+    free(trainer);
+}
+
+int trainer_gradient(struct trainer *trainer, double *out_loss, struct error *error)
+{
+    const uint32_t batch = trainer->options.batch;
+    sampler_next(&trainer->sampler, trainer->indices, batch);
+    dataset_gather(trainer->dataset, trainer->indices, batch, model_input(trainer->model),
+                   trainer->labels);
+    model_forward(trainer->model);
+    const struct loss loss = loss_with_gradient(trainer->model, trainer->labels);
+    if (!isfinite(loss.mean))
+        return error_set(error, ERROR_INVALID,
+                         "the loss is not finite at step %" PRIu64 ": take a lower lr than %g",
+                         trainer->step_count + 1, optimizer_options(trainer->optimizer)->lr);
+    model_backward(trainer->model);
+    trainer->step_count++;
+    trainer->sample_count += batch;
+    *out_loss = loss.mean;
+    return 0;
+}
+
+int trainer_step(struct trainer *trainer, double *out_loss, struct error *error)
+{
+    if (trainer_gradient(trainer, out_loss, error) < 0)
+        return -1;
+    optimizer_step(trainer->optimizer, model_kernels(trainer->model),
+                   model_parameters(trainer->model), model_gradients(trainer->model));
+    return 0;
+}
+
+struct model *trainer_model(struct trainer *trainer)
+{
+    return trainer->model;
+}
+
+struct optimizer *trainer_optimizer(struct trainer *trainer)
+{
+    return trainer->optimizer;
+}
+
+uint64_t trainer_step_count(const struct trainer *trainer)
+{
+    return trainer->step_count;
+}
+
+uint64_t trainer_sample_count(const struct trainer *trainer)
+{
+    return trainer->sample_count;
+}
+
+double trainer_epochs(const struct trainer *trainer)
+{
+    const struct sampler *sampler = &trainer->sampler;
+    return (double)sampler->epoch + (double)sampler->position / sampler->count;
+}
+
+void trainer_save(struct trainer *trainer, struct checkpoint *out_checkpoint)
+{
+    *out_checkpoint = (struct checkpoint){
+        .spec = trainer->options.spec,
+        .step = trainer->step_count,
+        .samples = trainer->sample_count,
+        .epoch = trainer->sampler.epoch,
+        .position = trainer->sampler.position,
+        .seed = trainer->options.seed,
+        .stream = trainer->options.stream,
+        .parameter_count = model_parameter_count(trainer->model),
+        .parameters = model_parameters(trainer->model),
+        .velocity = optimizer_velocity(trainer->optimizer),
+    };
+}
+
+int trainer_restore(struct trainer *trainer, const struct checkpoint *checkpoint,
+                    struct error *error)
+{
+    const struct trainer_options *options = &trainer->options;
+    if (!model_spec_equal(&checkpoint->spec, &options->spec))
+        return error_set(error, ERROR_INVALID, "the checkpoint is of another model");
+    if (checkpoint->seed != options->seed || checkpoint->stream != options->stream)
+        return error_set(error, ERROR_INVALID, "the checkpoint has another seed or stream");
+    if (checkpoint->position > trainer->sampler.count)
+        return error_set(error, ERROR_INVALID, "the checkpoint is of a larger shard");
+    ASSERT(checkpoint->parameter_count == model_parameter_count(trainer->model));
+    if (sampler_seek(&trainer->sampler, checkpoint->epoch, (uint32_t)checkpoint->position, error) <
+        0)
+        return -1;
+    const size_t size = sizeof(float) * checkpoint->parameter_count;
+    memcpy(model_parameters(trainer->model), checkpoint->parameters, size);
+    memcpy(optimizer_velocity(trainer->optimizer), checkpoint->velocity, size);
+    trainer->step_count = checkpoint->step;
+    trainer->sample_count = checkpoint->samples;
+    return 0;
+}

@@ -1,0 +1,214 @@
+/*
+ * covers trainer.c, evaluation.c
+ *
+ * Whole training on Debian's Fashion-MNIST: it must learn, and repeat itself from a seed.
+ */
+#include "testing/testing.h"
+#include "train/dataset_catalogue.h"
+#include "train/evaluation.h"
+#include "train/trainer.h"
+
+#include <limits.h>
+#include <string.h>
+
+struct data {
+    struct dataset *train, *test;
+};
+
+static struct dataset *open_part(const struct dataset_entry *entry, enum dataset_part images,
+                                 enum dataset_part labels)
+{
+    struct error error;
+    char images_path[PATH_MAX], labels_path[PATH_MAX];
+    ASSERT_OK(dataset_entry_path(entry, NULL, images, images_path, sizeof(images_path), &error));
+    ASSERT_OK(dataset_entry_path(entry, NULL, labels, labels_path, sizeof(labels_path), &error));
+    const struct dataset_options options = {.images_path = images_path,
+                                            .labels_path = labels_path,
+                                            .classes = entry->classes,
+                                            .mean = entry->mean,
+                                            .deviation = entry->deviation};
+    struct dataset *dataset = NULL;
+    ASSERT_OK(dataset_open(&options, &dataset, &error));
+    return dataset;
+}
+
+static int open_data(void **state)
+{
+    struct error error;
+    static struct data data;
+    const struct dataset_entry *entry = NULL;
+    ASSERT_OK(dataset_entry_find(TEXT("fashion-mnist"), &entry, &error));
+    data.train = open_part(entry, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS);
+    data.test = open_part(entry, DATASET_TEST_IMAGES, DATASET_TEST_LABELS);
+    *state = &data;
+    return 0;
+}
+
+static int close_data(void **state)
+{
+    struct data *data = *state;
+    dataset_free(data->train);
+    dataset_free(data->test);
+    return 0;
+}
+
+static struct trainer_options lenet_options(void)
+{
+    struct trainer_options options = {.batch = 32, .seed = 7};
+    model_spec_default(MODEL_LENET5, &options.spec);
+    options.optimizer = (struct optimizer_options){.lr = 0.02, .momentum = 0.9};
+    return options;
+}
+
+static double run_steps(struct trainer *trainer, int count)
+{
+    struct error error;
+    double sum = 0;
+    for (int i = 0; i < count; i++) {
+        double loss;
+        ASSERT_OK(trainer_step(trainer, &loss, &error));
+        sum += loss;
+    }
+    return sum / count;
+}
+
+static void lenet_learns_fashion_in_few_steps(void **state)
+{
+    struct error error;
+    const struct data *data = *state;
+    AUTO(kernel_set) struct kernel_set *set = NULL;
+    ASSERT_OK(kernel_set_open("auto", &set, &error));
+    AUTO(trainer) struct trainer *trainer = NULL;
+    const struct trainer_options options = lenet_options();
+    ASSERT_OK(trainer_open(set, data->train, &options, &trainer, &error));
+    const double first = run_steps(trainer, 20);
+    run_steps(trainer, 360);
+    const double last = run_steps(trainer, 20);
+    print_message("loss %.3f, after 400 steps %.3f, by %s\n", first, last, kernel_set_name(set));
+    assert_true(first > 1.0);
+    assert_true(last < 0.75);
+    assert_int_equal(trainer_step_count(trainer), 400);
+    assert_int_equal(trainer_sample_count(trainer), 12800);
+    assert_true(trainer_epochs(trainer) > 0.21 && trainer_epochs(trainer) < 0.22);
+
+    struct evaluation evaluation;
+    ASSERT_OK(evaluation_init(&evaluation, trainer_model(trainer), data->test, 100, 2010, &error));
+    int slices = 1;
+    while (!evaluation_advance(&evaluation))
+        slices++;
+    assert_int_equal(slices, 63); /* 62 batches of 32 and a short one */
+    const struct evaluation_result result = evaluation_result(&evaluation);
+    assert_int_equal(result.count, 2010);
+    print_message("accuracy %.3f\n", result.accuracy);
+    assert_true(result.accuracy > 0.72 && result.loss < 0.8);
+    struct evaluation_result whole;
+    ASSERT_OK(evaluation_run(trainer_model(trainer), data->test, &whole, &error));
+    assert_int_equal(whole.count, 10000);
+    assert_true(whole.accuracy > 0.72);
+}
+
+static void the_same_seed_gives_the_same_model(void **state)
+{
+    struct error error;
+    const struct data *data = *state;
+    AUTO(kernel_set) struct kernel_set *set = NULL;
+    ASSERT_OK(kernel_set_open("auto", &set, &error));
+    struct trainer_options options = lenet_options();
+    AUTO(trainer) struct trainer *left = NULL;
+    AUTO(trainer) struct trainer *right = NULL;
+    AUTO(trainer) struct trainer *other = NULL;
+    ASSERT_OK(trainer_open(set, data->train, &options, &left, &error));
+    ASSERT_OK(trainer_open(set, data->train, &options, &right, &error));
+    options.stream = 1;
+    ASSERT_OK(trainer_open(set, data->train, &options, &other, &error));
+    const size_t size = sizeof(float) * model_parameter_count(trainer_model(left));
+    assert_memory_equal(model_parameters(trainer_model(left)),
+                        model_parameters(trainer_model(other)), size);
+    run_steps(left, 20);
+    run_steps(right, 20);
+    run_steps(other, 20);
+    assert_memory_equal(model_parameters(trainer_model(left)),
+                        model_parameters(trainer_model(right)), size);
+    assert_memory_not_equal(model_parameters(trainer_model(left)),
+                            model_parameters(trainer_model(other)), size);
+}
+
+static void a_restored_trainer_goes_on_exactly(void **state)
+{
+    struct error error;
+    const struct data *data = *state;
+    AUTO(kernel_set) struct kernel_set *set = NULL;
+    ASSERT_OK(kernel_set_open("auto", &set, &error));
+    struct trainer_options options = lenet_options();
+    options.record_first = 100;
+    options.record_count = 500; /* so that an epoch ends on the way */
+    AUTO(trainer) struct trainer *left = NULL;
+    AUTO(trainer) struct trainer *right = NULL;
+    ASSERT_OK(trainer_open(set, data->train, &options, &left, &error));
+    ASSERT_OK(trainer_open(set, data->train, &options, &right, &error));
+    run_steps(left, 17);
+    struct checkpoint checkpoint;
+    trainer_save(left, &checkpoint);
+    ASSERT_OK(trainer_restore(right, &checkpoint, &error));
+    run_steps(left, 17);
+    run_steps(right, 17);
+    assert_int_equal(trainer_step_count(right), 34);
+    assert_memory_equal(model_parameters(trainer_model(left)),
+                        model_parameters(trainer_model(right)),
+                        sizeof(float) * checkpoint.parameter_count);
+    checkpoint.seed++;
+    ASSERT_FAILS(trainer_restore(right, &checkpoint, &error), ERROR_INVALID);
+}
+
+static void a_loss_that_explodes_is_an_error(void **state)
+{
+    struct error error;
+    const struct data *data = *state;
+    AUTO(kernel_set) struct kernel_set *set = NULL;
+    ASSERT_OK(kernel_set_open("auto", &set, &error));
+    struct trainer_options options = lenet_options();
+    options.optimizer.lr = 100;
+    AUTO(trainer) struct trainer *trainer = NULL;
+    ASSERT_OK(trainer_open(set, data->train, &options, &trainer, &error));
+    int result = 0;
+    double loss;
+    for (int i = 0; i < 200 && result == 0; i++)
+        result = trainer_step(trainer, &loss, &error);
+    assert_int_equal(result, -1);
+    assert_int_equal(error.code, ERROR_INVALID);
+    assert_non_null(strstr(error.message, "lower lr"));
+}
+
+static void data_that_does_not_fit_the_model_is_refused(void **state)
+{
+    struct error error;
+    const struct data *data = *state;
+    AUTO(kernel_set) struct kernel_set *set = NULL;
+    ASSERT_OK(kernel_set_open("plain", &set, &error));
+    struct trainer *none = NULL;
+    struct trainer_options options = lenet_options();
+    options.spec.width = 32;
+    ASSERT_FAILS(trainer_open(set, data->train, &options, &none, &error), ERROR_INVALID);
+    options = lenet_options();
+    options.spec.classes = 9;
+    ASSERT_FAILS(trainer_open(set, data->train, &options, &none, &error), ERROR_INVALID);
+    options = lenet_options();
+    options.record_first = 60000;
+    ASSERT_FAILS(trainer_open(set, data->train, &options, &none, &error), ERROR_INVALID);
+    options = lenet_options();
+    options.record_first = 59999;
+    options.record_count = 2;
+    ASSERT_FAILS(trainer_open(set, data->train, &options, &none, &error), ERROR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lenet_learns_fashion_in_few_steps),
+        cmocka_unit_test(the_same_seed_gives_the_same_model),
+        cmocka_unit_test(a_restored_trainer_goes_on_exactly),
+        cmocka_unit_test(a_loss_that_explodes_is_an_error),
+        cmocka_unit_test(data_that_does_not_fit_the_model_is_refused),
+    };
+    return cmocka_run_group_tests(tests, open_data, close_data);
+}
