@@ -1,0 +1,101 @@
+/*
+ * Exchange client: a worker's side: sends what it learnt, takes over the global model, and keeps
+ * the worker computing meanwhile.
+ *
+ * Two threads use it. The training thread calls the functions of its group between its steps. The
+ * link's thread runs the loop and calls attach and the rest. The rule for the worker's parameters L
+ * with base B (the model they started from):
+ *
+ *     push    U = L - B is sent; B = L              nothing waits, steps go on changing L
+ *     answer  L += W - B; B = W                     what was learnt meanwhile stays on top of W
+ *     rejoin  as an answer; a push that was under way is given up, so that it cannot count twice
+ *
+ * Under a policy that works by steps (bsp, tap) the worker waits for the answer after each push.
+ * By period, the next push is due `period` after the last answer, less what the last one was late
+ * because a step was running: so pushes keep their number per check period.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/scope.h"
+#include "exchange/message.h"
+#include "net/link.h"
+#include "net/loop.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct exchange_client_options {
+    struct loop *loop; /* run by the link's thread; its clock is used */
+    uint64_t lease, fence;
+    uint8_t key[LINK_KEY_SIZE];
+    uint32_t rank;
+    uint64_t shard_samples;
+    size_t parameter_count;
+    uint32_t local_steps; /* before the server's first settings: 1 for bsp and tap, 0 for adsp */
+    /* On the link's thread, after an answer, a stop or a loss of the link; may be NULL. */
+    void (*on_change)(void *context);
+    void *context;
+};
+
+enum exchange_client_state {
+    EXCHANGE_CLIENT_CONNECTING, /* no stream yet, or it broke: steps may go on */
+    EXCHANGE_CLIENT_TRAINING,
+    EXCHANGE_CLIENT_STOPPED, /* by the server, or exchange_client_stop */
+};
+
+struct exchange_client_status {
+    enum exchange_client_state state;
+    uint64_t steps, samples;
+    uint64_t commits; /* answered */
+    double loss;      /* mean over the steps since the last call of status */
+    double steps_per_second;
+    int64_t commit_ns;     /* O of the last push */
+    int64_t waiting_ns;    /* of the training thread, in all */
+    int64_t lost_since_ns; /* monotonic; 0 while the link is up */
+    struct exchange_settings settings;
+    char reason[256]; /* why it stopped, or what broke the link last */
+};
+
+struct exchange_client;
+
+MUST_CHECK int exchange_client_open(const struct exchange_client_options *options,
+                                    struct exchange_client **out_client, struct error *error);
+/* After the training thread has ended, on the link's thread or once the loop no longer runs. */
+void exchange_client_free(struct exchange_client *client); /* NULL is fine */
+DEFINE_AUTO(exchange_client);
+
+/* --- the training thread --- */
+
+struct exchange_step {
+    uint32_t samples;
+    double loss;
+    int64_t started_ns, ended_ns; /* monotonic */
+};
+
+/* The parameters before the first step, the same on every machine. Once, before all else. */
+void exchange_client_begin(struct exchange_client *client, const float *parameters);
+/*
+ * After each step: takes over an answer that has come, pushes when it is time, waits where the
+ * policy says so. `parameters` are read and changed. Returns false when training is to end.
+ */
+bool exchange_client_step(struct exchange_client *client, const struct exchange_step *step,
+                          float *parameters);
+/* Sends what is not pushed yet, waits for its acceptance and says goodbye; for at most timeout_ms.
+ * Nothing may be called by this thread afterwards. */
+void exchange_client_finish(struct exchange_client *client, const float *parameters,
+                            int64_t timeout_ms);
+
+/* --- the link's thread --- */
+
+/* A new stream to the server, in place of the one before. Takes `fd` on success only. */
+MUST_CHECK int exchange_client_attach_take(struct exchange_client *client, int fd,
+                                           struct error *error);
+
+/* --- any thread --- */
+
+/* Asks the training thread to end, also while it waits. */
+void exchange_client_stop(struct exchange_client *client, const char *reason);
+void exchange_client_status(struct exchange_client *client, struct exchange_client_status *out);

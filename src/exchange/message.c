@@ -1,0 +1,232 @@
+/*
+ * Exchange messages: the payloads of frames (wire/frame.h), all integers little-endian:
+ *
+ *     JOIN      u16 version (1), u32 rank, u64 shard_samples, u64 parameter_count
+ *     PUSH      u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns, i64 commit_ns
+ *     PROGRESS  u64 steps, u64 samples, f64 steps_per_second
+ *     LEAVE     nothing
+ *     DATA      u64 index of the first float, then f32 little-endian to the end: 1 to
+ *               EXCHANGE_DATA_FLOATS of them; frames come in order and without gaps
+ *     MODEL     u64 version, u64 push
+ *     SETTINGS  u32 local_steps, i64 period_ns
+ *     ACCEPTED  u64 push
+ *     STOP      text reason
+ *
+ * A vector has parameter_count floats; the DATA frames of one end when it is full.
+ */
+#include "exchange/message.h"
+
+#include "base/assert.h"
+#include "wire/wire.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+static const int64_t span_ns_max = INT64_C(24) * 3600 * 1000000000;
+
+void exchange_message_encode(struct buffer *payload, const struct exchange_message *message)
+{
+    switch (message->type) {
+    case EXCHANGE_JOIN:
+        wire_put_u16(payload, EXCHANGE_VERSION);
+        wire_put_u32(payload, message->join.rank);
+        wire_put_u64(payload, message->join.shard_samples);
+        wire_put_u64(payload, message->join.parameter_count);
+        return;
+    case EXCHANGE_PUSH:
+        wire_put_u64(payload, message->push.number);
+        wire_put_u32(payload, message->push.steps);
+        wire_put_u64(payload, message->push.samples);
+        wire_put_f64(payload, message->push.loss);
+        wire_put_i64(payload, message->push.compute_ns);
+        wire_put_i64(payload, message->push.commit_ns);
+        return;
+    case EXCHANGE_PROGRESS:
+        wire_put_u64(payload, message->progress.steps);
+        wire_put_u64(payload, message->progress.samples);
+        wire_put_f64(payload, message->progress.steps_per_second);
+        return;
+    case EXCHANGE_LEAVE:
+        return;
+    case EXCHANGE_MODEL:
+        wire_put_u64(payload, message->model.version);
+        wire_put_u64(payload, message->model.push);
+        return;
+    case EXCHANGE_SETTINGS:
+        wire_put_u32(payload, message->settings.local_steps);
+        wire_put_i64(payload, message->settings.period_ns);
+        return;
+    case EXCHANGE_ACCEPTED:
+        wire_put_u64(payload, message->accepted_push);
+        return;
+    case EXCHANGE_STOP:
+        ASSERT(message->stop_reason.size <= EXCHANGE_REASON_MAX);
+        wire_put_text(payload, message->stop_reason);
+        return;
+    case EXCHANGE_DATA:
+        break;
+    }
+    ASSERT(message->type != EXCHANGE_DATA);
+}
+
+static int64_t span_get(struct wire_reader *reader)
+{
+    const int64_t span_ns = wire_get_i64(reader);
+    if (span_ns < 0 || span_ns > span_ns_max)
+        wire_reader_fail(reader, "a span is out of range");
+    return span_ns;
+}
+
+static double finite_get(struct wire_reader *reader)
+{
+    const double value = wire_get_f64(reader);
+    if (!isfinite(value))
+        wire_reader_fail(reader, "a number is not finite");
+    return value;
+}
+
+static void push_decode(struct wire_reader *reader, struct exchange_push *push)
+{
+    push->number = wire_get_u64(reader);
+    push->steps = wire_get_u32(reader);
+    push->samples = wire_get_u64(reader);
+    push->loss = finite_get(reader);
+    push->compute_ns = span_get(reader);
+    push->commit_ns = span_get(reader);
+    /* A bill rests on it: a worker may not claim more than any machine can do. */
+    if (push->samples > (uint64_t)push->steps << 20)
+        wire_reader_fail(reader, "more samples than its steps can have");
+}
+
+static void settings_decode(struct wire_reader *reader, struct exchange_settings *settings)
+{
+    settings->local_steps = wire_get_u32(reader);
+    settings->period_ns = span_get(reader);
+    if ((settings->local_steps == 0) == (settings->period_ns == 0))
+        wire_reader_fail(reader, "one of steps and period must be given");
+}
+
+static void join_decode(struct wire_reader *reader, struct exchange_join *join)
+{
+    if (wire_get_u16(reader) != EXCHANGE_VERSION)
+        wire_reader_fail(reader, "unknown version");
+    join->rank = wire_get_u32(reader);
+    join->shard_samples = wire_get_u64(reader);
+    join->parameter_count = wire_get_u64(reader);
+}
+
+static void message_decode(struct wire_reader *reader, struct exchange_message *message)
+{
+    switch (message->type) {
+    case EXCHANGE_JOIN:
+        join_decode(reader, &message->join);
+        return;
+    case EXCHANGE_PUSH:
+        push_decode(reader, &message->push);
+        return;
+    case EXCHANGE_PROGRESS:
+        message->progress.steps = wire_get_u64(reader);
+        message->progress.samples = wire_get_u64(reader);
+        message->progress.steps_per_second = finite_get(reader);
+        return;
+    case EXCHANGE_LEAVE:
+        return;
+    case EXCHANGE_MODEL:
+        message->model.version = wire_get_u64(reader);
+        message->model.push = wire_get_u64(reader);
+        return;
+    case EXCHANGE_SETTINGS:
+        settings_decode(reader, &message->settings);
+        return;
+    case EXCHANGE_ACCEPTED:
+        message->accepted_push = wire_get_u64(reader);
+        return;
+    case EXCHANGE_STOP:
+        message->stop_reason = wire_get_text(reader, EXCHANGE_REASON_MAX);
+        return;
+    case EXCHANGE_DATA:
+        break;
+    }
+    wire_reader_fail(reader, "unknown type");
+}
+
+int exchange_message_decode(uint16_t type, struct text payload,
+                            struct exchange_message *out_message, struct error *error)
+{
+    struct wire_reader reader;
+    wire_reader_init(&reader, payload);
+    struct exchange_message message = {.type = type};
+    message_decode(&reader, &message);
+    if (wire_reader_finish(&reader, "exchange message", error) < 0)
+        return -1;
+    *out_message = message;
+    return 0;
+}
+
+void exchange_vector_next(const struct exchange_vector *vector, struct exchange_chunk *out_chunk)
+{
+    ASSERT(vector->done < vector->count);
+    const size_t left = vector->count - vector->done;
+    const size_t count = left < EXCHANGE_DATA_FLOATS ? left : EXCHANGE_DATA_FLOATS;
+    uint64_t index = vector->done;
+    for (size_t i = 0; i < sizeof out_chunk->head; i++, index >>= 8)
+        out_chunk->head[i] = (uint8_t)index;
+    /* x86-64 and arm64 are little-endian: the floats lie in memory as they travel. */
+    out_chunk->floats = (struct text){(const char *)(vector->values + vector->done), 4 * count};
+    out_chunk->float_count = count;
+}
+
+/* Without branches, so that it is done at the speed of memory. */
+static bool is_all_finite(const float *values, size_t count)
+{
+    uint32_t is_special = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        is_special |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return !is_special;
+}
+
+int exchange_vector_take(struct exchange_vector *vector, struct text payload, struct error *error)
+{
+    struct wire_reader reader;
+    wire_reader_init(&reader, payload);
+    const uint64_t index = wire_get_u64(&reader);
+    const size_t size = wire_reader_left(&reader), count = size / 4;
+    if (wire_reader_is_failed(&reader) || size % 4 != 0 || count == 0 ||
+        count > EXCHANGE_DATA_FLOATS)
+        return error_set(error, ERROR_CORRUPT, "data: %zu bytes are no run of floats", size);
+    if (index != vector->done || count > vector->count - vector->done)
+        return error_set(error, ERROR_CORRUPT,
+                         "data: %zu floats at %" PRIu64 " where %zu of %zu have come", count, index,
+                         vector->done, vector->count);
+    float *values = vector->values + vector->done;
+    wire_get_f32s(&reader, values, count);
+    if (wire_reader_finish(&reader, "data", error) < 0)
+        return -1;
+    if (!is_all_finite(values, count))
+        return error_set(error, ERROR_INVALID, "data: a value is not finite");
+    vector->done += count;
+    return 0;
+}
+
+void exchange_identity_format(uint64_t lease, uint64_t fence, char out[EXCHANGE_IDENTITY_SIZE])
+{
+    const int size =
+        snprintf(out, EXCHANGE_IDENTITY_SIZE, "lease:%" PRIu64 ":%" PRIu64, lease, fence);
+    ASSERT(size > 0 && size < EXCHANGE_IDENTITY_SIZE);
+}
+
+int exchange_identity_parse(struct text identity, uint64_t *out_lease, uint64_t *out_fence,
+                            struct error *error)
+{
+    struct text kind, rest, lease, fence;
+    if (!text_cut(identity, ':', &kind, &rest) || !text_equal(kind, TEXT("lease")) ||
+        !text_cut(rest, ':', &lease, &fence))
+        return error_set(error, ERROR_INVALID, "not the identity of a lease");
+    if (text_parse_u64(lease, out_lease, error) < 0 || text_parse_u64(fence, out_fence, error) < 0)
+        return error_wrap(error, "identity of a lease");
+    return 0;
+}

@@ -1,0 +1,119 @@
+/*
+ * Exchange messages: what a worker and the parameter server say to each other on their link.
+ *
+ * worker -> server: JOIN, then PUSH followed by its DATA frames, one push at a time, PROGRESS each
+ * second, LEAVE last. server -> worker: SETTINGS, MODEL followed by its DATA frames (the answer to
+ * JOIN and to each PUSH), ACCEPTED (the answer to a push once training has ended), STOP.
+ * The bytes of each are described in message.c. All of it is foreign to the other end.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    EXCHANGE_VERSION = 1,
+    EXCHANGE_PARAMETERS_MAX = 64 << 20, /* floats: 256 MiB */
+    EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
+    EXCHANGE_PAYLOAD_MAX = 8 + 4 * EXCHANGE_DATA_FLOATS,
+    EXCHANGE_QUEUE_MAX = 8 * EXCHANGE_PAYLOAD_MAX,
+    EXCHANGE_REASON_MAX = 512,
+    EXCHANGE_IDENTITY_SIZE = 64,
+};
+
+enum exchange_message_type {
+    EXCHANGE_JOIN = 1,
+    EXCHANGE_PUSH = 2,
+    EXCHANGE_PROGRESS = 3,
+    EXCHANGE_LEAVE = 4,
+    EXCHANGE_DATA = 32, /* both ways */
+    EXCHANGE_MODEL = 64,
+    EXCHANGE_SETTINGS = 65,
+    EXCHANGE_ACCEPTED = 66,
+    EXCHANGE_STOP = 67,
+};
+
+struct exchange_join {
+    uint32_t rank;
+    uint64_t shard_samples;   /* records the worker trains on */
+    uint64_t parameter_count; /* must be the server's */
+};
+
+struct exchange_push {
+    uint64_t number; /* 1, 2, ... of this worker */
+    uint32_t steps;
+    uint64_t samples;
+    double loss;        /* mean over the steps */
+    int64_t compute_ns; /* that the steps took */
+    int64_t commit_ns;  /* of the push before, until its answer came; 0: none yet */
+};
+
+/* Since the worker started; what is not pushed yet is in it. */
+struct exchange_progress {
+    uint64_t steps;
+    uint64_t samples;
+    double steps_per_second;
+};
+
+struct exchange_model {
+    uint64_t version;
+    uint64_t push; /* the push it answers; 0: a join */
+};
+
+/* Exactly one of the two is not 0. */
+struct exchange_settings {
+    uint32_t local_steps; /* push after so many and wait for the answer */
+    int64_t period_ns;    /* push so long after the last answer, never wait */
+};
+
+struct exchange_message {
+    enum exchange_message_type type;
+    union {
+        struct exchange_join join;
+        struct exchange_push push;
+        struct exchange_progress progress;
+        struct exchange_model model;
+        struct exchange_settings settings;
+        uint64_t accepted_push;
+        struct text stop_reason;
+    };
+};
+
+/* Appends the payload of any message but DATA. */
+void exchange_message_encode(struct buffer *payload, const struct exchange_message *message);
+/* Of any message but DATA: CORRUPT for that, an unknown type and bytes that are no such message.
+ * Text points into the payload. */
+MUST_CHECK int exchange_message_decode(uint16_t type, struct text payload,
+                                       struct exchange_message *out_message, struct error *error);
+
+/* A vector on its way in or out, `done` floats of it have come or gone. */
+struct exchange_vector {
+    float *values;
+    size_t count;
+    size_t done;
+};
+
+/* The next DATA payload, in two parts: a head that is filled and floats that are borrowed. */
+struct exchange_chunk {
+    uint8_t head[8];
+    struct text floats;
+    size_t float_count; /* add it to vector->done once sent */
+};
+void exchange_vector_next(const struct exchange_vector *vector, struct exchange_chunk *out_chunk);
+
+/*
+ * Takes a DATA payload: CORRUPT unless it continues exactly where the vector stands; INVALID when a
+ * value is not finite. On failure the vector is not to be used.
+ */
+MUST_CHECK int exchange_vector_take(struct exchange_vector *vector, struct text payload,
+                                    struct error *error);
+
+/* "lease:LEASE:FENCE", the identity on the link. */
+void exchange_identity_format(uint64_t lease, uint64_t fence, char out[EXCHANGE_IDENTITY_SIZE]);
+MUST_CHECK int exchange_identity_parse(struct text identity, uint64_t *out_lease,
+                                       uint64_t *out_fence, struct error *error);

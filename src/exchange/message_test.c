@@ -1,0 +1,163 @@
+/* Messages and vectors there and back, and what is refused. */
+#include "exchange/message.h"
+#include "testing/testing.h"
+
+#include <math.h>
+
+static void assert_same(const struct exchange_message *message)
+{
+    struct error error;
+    struct buffer first AUTO_BUFFER;
+    struct buffer second AUTO_BUFFER;
+    buffer_init(&first, 4096);
+    buffer_init(&second, 4096);
+    exchange_message_encode(&first, message);
+    struct exchange_message got;
+    ASSERT_OK(exchange_message_decode((uint16_t)message->type, buffer_text(&first), &got, &error));
+    assert_int_equal(got.type, message->type);
+    exchange_message_encode(&second, &got);
+    assert_true(text_equal(buffer_text(&first), buffer_text(&second)));
+}
+
+TEST(every_message_comes_back_as_it_went)
+{
+    assert_same(&(struct exchange_message){.type = EXCHANGE_JOIN, .join = {2, 20000, 61706}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_PUSH,
+                                           .push = {.number = 3,
+                                                    .steps = 40,
+                                                    .samples = 1280,
+                                                    .loss = 0.5,
+                                                    .compute_ns = 1,
+                                                    .commit_ns = 2}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_PROGRESS, .progress = {10, 320, 99.5}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_LEAVE});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_MODEL, .model = {7, 3}});
+    assert_same(
+        &(struct exchange_message){.type = EXCHANGE_SETTINGS, .settings = {.local_steps = 1}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_ACCEPTED, .accepted_push = 9});
+    assert_same(
+        &(struct exchange_message){.type = EXCHANGE_STOP, .stop_reason = TEXT("target reached")});
+}
+
+static void assert_refused(uint16_t type, const void *bytes, size_t size)
+{
+    struct error error;
+    struct exchange_message got;
+    ASSERT_FAILS(exchange_message_decode(type, (struct text){bytes, size}, &got, &error),
+                 ERROR_CORRUPT);
+}
+
+TEST(broken_messages_are_refused)
+{
+    assert_refused(EXCHANGE_DATA, "", 0);
+    assert_refused(999, "", 0);
+    assert_refused(EXCHANGE_LEAVE, "x", 1);
+    assert_refused(EXCHANGE_MODEL, "12345678", 8);
+    assert_refused(EXCHANGE_SETTINGS, "\0\0\0\0\0\0\0\0\0\0\0\0", 12); /* neither */
+    assert_refused(EXCHANGE_SETTINGS, "\1\0\0\0\1\0\0\0\0\0\0\0", 12); /* both */
+    assert_refused(EXCHANGE_JOIN, "\x09\0", 2);
+}
+
+TEST(a_push_may_not_claim_what_no_machine_can_do)
+{
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, 4096);
+    struct exchange_message message = {.type = EXCHANGE_PUSH,
+                                       .push = {.number = 1, .steps = 1, .samples = 2 << 20}};
+    exchange_message_encode(&payload, &message);
+    assert_refused(EXCHANGE_PUSH, payload.data, payload.size);
+    buffer_clear(&payload);
+    message.push.samples = 32;
+    message.push.loss = (double)NAN;
+    exchange_message_encode(&payload, &message);
+    assert_refused(EXCHANGE_PUSH, payload.data, payload.size);
+}
+
+enum { COUNT = EXCHANGE_DATA_FLOATS + 10 };
+
+static struct text chunk_payload(struct buffer *buffer, const struct exchange_chunk *chunk)
+{
+    buffer_clear(buffer);
+    buffer_append(buffer, chunk->head, sizeof chunk->head);
+    buffer_append_text(buffer, chunk->floats);
+    return buffer_text(buffer);
+}
+
+TEST(a_vector_travels_in_chunks)
+{
+    struct error error;
+    static float sent[COUNT], got[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        sent[i] = (float)i;
+    struct exchange_vector out = {sent, COUNT, 0}, in = {got, COUNT, 0};
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init(&buffer, EXCHANGE_PAYLOAD_MAX);
+    int chunks = 0;
+    while (out.done < out.count) {
+        struct exchange_chunk chunk;
+        exchange_vector_next(&out, &chunk);
+        ASSERT_OK(exchange_vector_take(&in, chunk_payload(&buffer, &chunk), &error));
+        out.done += chunk.float_count;
+        chunks++;
+    }
+    assert_int_equal(chunks, 2);
+    assert_int_equal(in.done, COUNT);
+    assert_memory_equal(sent, got, sizeof sent);
+}
+
+TEST(data_out_of_place_or_not_finite_is_refused)
+{
+    struct error error;
+    float values[4] = {1, 2, 3, 4}, got[4];
+    struct exchange_vector out = {values, 4, 0}, in = {got, 4, 0};
+    struct exchange_chunk chunk;
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init(&buffer, EXCHANGE_PAYLOAD_MAX);
+
+    exchange_vector_next(&out, &chunk);
+    struct text payload = chunk_payload(&buffer, &chunk);
+    ASSERT_FAILS(exchange_vector_take(&in, (struct text){payload.data, 7}, &error), ERROR_CORRUPT);
+    ASSERT_FAILS(exchange_vector_take(&in, (struct text){payload.data, 8}, &error), ERROR_CORRUPT);
+    ASSERT_FAILS(exchange_vector_take(&in, (struct text){payload.data, 11}, &error), ERROR_CORRUPT);
+    struct exchange_vector small = {got, 3, 0};
+    ASSERT_FAILS(exchange_vector_take(&small, payload, &error), ERROR_CORRUPT);
+    struct exchange_vector begun = {got, 4, 1};
+    ASSERT_FAILS(exchange_vector_take(&begun, payload, &error), ERROR_CORRUPT);
+
+    const float specials[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        values[3] = specials[i];
+        exchange_vector_next(&out, &chunk);
+        in.done = 0;
+        ASSERT_FAILS(exchange_vector_take(&in, chunk_payload(&buffer, &chunk), &error),
+                     ERROR_INVALID);
+    }
+}
+
+TEST(an_identity_names_lease_and_fence)
+{
+    struct error error;
+    char identity[EXCHANGE_IDENTITY_SIZE];
+    uint64_t lease, fence;
+    exchange_identity_format(UINT64_MAX, 3, identity);
+    ASSERT_OK(exchange_identity_parse(text_of(identity), &lease, &fence, &error));
+    assert_true(lease == UINT64_MAX);
+    assert_int_equal(fence, 3);
+    ASSERT_FAILS(exchange_identity_parse(TEXT("machine:1:2"), &lease, &fence, &error),
+                 ERROR_INVALID);
+    ASSERT_FAILS(exchange_identity_parse(TEXT("lease:1"), &lease, &fence, &error), ERROR_INVALID);
+    ASSERT_FAILS(exchange_identity_parse(TEXT("lease:x:2"), &lease, &fence, &error), ERROR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_message_comes_back_as_it_went),
+        cmocka_unit_test(broken_messages_are_refused),
+        cmocka_unit_test(a_push_may_not_claim_what_no_machine_can_do),
+        cmocka_unit_test(a_vector_travels_in_chunks),
+        cmocka_unit_test(data_out_of_place_or_not_finite_is_refused),
+        cmocka_unit_test(an_identity_names_lease_and_fence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

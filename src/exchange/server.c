@@ -1,0 +1,563 @@
+/*
+ * Exchange server: training: joins, pushes, the policy's actions, measurements and the end.
+ */
+#include "exchange/server.h"
+
+#include "base/assert.h"
+#include "exchange/server_internal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CHANGES_SHOWN = 3, HOUSE_MS_MAX = 1000, HOUSE_MS_MIN = 20 };
+
+const char *exchange_end_name(enum exchange_end end)
+{
+    static const char *const names[EXCHANGE_END_COUNT] = {
+        [EXCHANGE_END_TARGET] = "target",   [EXCHANGE_END_EPOCHS] = "epochs",
+        [EXCHANGE_END_STOPPED] = "stopped", [EXCHANGE_END_LOST] = "lost",
+        [EXCHANGE_END_FAILED] = "failed",
+    };
+    ASSERT(end < EXCHANGE_END_COUNT);
+    return names[end];
+}
+
+int64_t server_now_ns(const struct exchange_server *server)
+{
+    return clock_monotonic_ns(loop_clock(server->options.loop));
+}
+
+static void add_scaled(float *y, float a, const float *x, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] += a * x[i];
+}
+
+static void changed(struct exchange_server *server)
+{
+    if (server->options.on_change)
+        server->options.on_change(server->options.context);
+}
+
+/* --- the end --- */
+
+static void end_if_complete(void *context)
+{
+    struct exchange_server *server = context;
+    if (server->state != SERVER_ENDING)
+        return;
+    const bool is_waited_for =
+        !list_is_empty(&server->connections) && loop_timer_is_running(server->end_timer);
+    if (is_waited_for || evaluator_is_busy(server->evaluator))
+        return;
+    server->state = SERVER_ENDED;
+    loop_timer_stop(server->house_timer);
+    server->options.on_end(server->options.context, &server->outcome);
+}
+
+static void end_timer_due(void *context)
+{
+    struct exchange_server *server = context;
+    end_if_complete(server);
+}
+
+__attribute__((format(printf, 3, 4))) static void
+training_end(struct exchange_server *server, enum exchange_end end, const char *format, ...)
+{
+    if (server->state != SERVER_RUNNING)
+        return;
+    server->state = SERVER_ENDING;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vsnprintf(server->reason, sizeof server->reason, format, arguments) < 0)
+        server->reason[0] = '\0';
+    va_end(arguments);
+    server->outcome.end = end;
+    server->outcome.reason = server->reason;
+    server->outcome.parameters = server->final;
+    loop_timer_stop(server->policy_timer);
+    loop_timer_stop(server->evaluate_timer);
+    loop_timer_stop(server->moment_timer);
+    if (!server->outcome.has_accuracy) {
+        memcpy(server->final, server->model, server->options.parameter_count * sizeof(float));
+        server->outcome.version = server->version;
+        if (end != EXCHANGE_END_FAILED)
+            evaluator_ask(server->evaluator, EVALUATION_FULL);
+    }
+    LIST_EACH(&server->connections, node)
+    {
+        struct connection *connection = LIST_ITEM(node, struct connection, node);
+        connection_send(connection,
+                        &(struct exchange_message){.type = EXCHANGE_STOP,
+                                                   .stop_reason = text_of(server->reason)});
+        /* Who is held will get no model: what it pushed is accepted all the same. */
+        if (connection->is_waiting)
+            connection_send(connection,
+                            &(struct exchange_message){.type = EXCHANGE_ACCEPTED,
+                                                       .accepted_push = connection->push.number});
+        connection->is_waiting = false;
+    }
+    loop_timer_start(server->end_timer, server->options.stop_grace_ms);
+    /* Not from inside: the caller may stand on a connection. */
+    loop_timer_start(server->moment_timer, 0);
+}
+
+void exchange_server_stop(struct exchange_server *server, const char *reason)
+{
+    training_end(server, EXCHANGE_END_STOPPED, "%s", reason);
+}
+
+void server_connection_gone(struct exchange_server *server)
+{
+    if (server->state == SERVER_ENDING)
+        loop_timer_start(server->moment_timer, 0);
+}
+
+/* --- the policy --- */
+
+static void policy_timer_start(struct exchange_server *server)
+{
+    const int64_t wake_ns = sync_policy_wake_ns(server->policy);
+    if (wake_ns == INT64_MAX || server->state != SERVER_RUNNING) {
+        loop_timer_stop(server->policy_timer);
+        return;
+    }
+    const int64_t wait_ns = wake_ns - server_now_ns(server);
+    loop_timer_start(server->policy_timer, wait_ns > 0 ? (wait_ns + 999999) / 1000000 : 0);
+}
+
+static void settings_send(struct exchange_server *server, const struct sync_action *action)
+{
+    struct exchange_message message = {.type = EXCHANGE_SETTINGS};
+    if (action->kind == SYNC_SET_STEPS)
+        message.settings.local_steps = action->steps;
+    else
+        message.settings.period_ns = action->period_ns;
+    connection_send(server->connection_of[action->worker], &message);
+}
+
+static void action_do(struct exchange_server *server, const struct sync_action *action)
+{
+    const size_t count = server->options.parameter_count;
+    struct connection *connection = server->connection_of[action->worker];
+    switch (action->kind) {
+    case SYNC_APPLY:
+        add_scaled(server->model, (float)action->weight, connection->update.values, count);
+        server->version++;
+        return;
+    case SYNC_GATHER:
+        add_scaled(server->gathered, 1, connection->update.values, count);
+        server->gathered_count++;
+        return;
+    case SYNC_FOLD:
+        ASSERT(server->gathered_count > 0);
+        add_scaled(server->model, 1.0F / (float)server->gathered_count, server->gathered, count);
+        memset(server->gathered, 0, count * sizeof(float));
+        server->gathered_count = 0;
+        server->version++;
+        return;
+    case SYNC_REPLY:
+    case SYNC_RELEASE:
+        if (connection->is_waiting)
+            connection_send_model(connection, connection->push.number);
+        return;
+    case SYNC_HOLD:
+        return;
+    case SYNC_SET_STEPS:
+    case SYNC_SET_PERIOD:
+        settings_send(server, action);
+        return;
+    case SYNC_EVALUATE:
+        server->loss_asked_ns = server_now_ns(server);
+        evaluator_ask(server->evaluator, EVALUATION_SAMPLE);
+        return;
+    case SYNC_STOP:
+        training_end(server, EXCHANGE_END_STOPPED, "the policy sees no further gain");
+        return;
+    case SYNC_ACTION_KIND_COUNT:
+        break;
+    }
+    ASSERT(action->kind < SYNC_ACTION_KIND_COUNT);
+}
+
+static void actions_do(struct exchange_server *server)
+{
+    for (uint32_t i = 0; i < server->actions.count; i++)
+        action_do(server, &server->actions.items[i]);
+    server->actions.count = 0;
+    policy_timer_start(server);
+}
+
+static void policy_tick(struct exchange_server *server, const struct sync_loss *loss)
+{
+    if (server->state != SERVER_RUNNING)
+        return;
+    sync_policy_tick(server->policy, server_now_ns(server), loss, &server->actions);
+    actions_do(server);
+    connections_sweep(server);
+}
+
+static void policy_timer_due(void *context)
+{
+    policy_tick(context, NULL);
+}
+
+/* --- joining, pushing, leaving --- */
+
+/* The number of a worker seen before, or a new one; EXHAUSTED when there are too many. */
+static int worker_find(struct exchange_server *server, const struct connection *connection,
+                       uint32_t *out_worker, struct error *error)
+{
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        if (server->workers[i].lease == connection->lease &&
+            server->workers[i].fence == connection->fence) {
+            *out_worker = i;
+            return 0;
+        }
+    if (server->worker_count == EXCHANGE_WORKERS_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "more than %d workers", EXCHANGE_WORKERS_MAX);
+    *out_worker = server->worker_count++;
+    server->workers[*out_worker].lease = connection->lease;
+    server->workers[*out_worker].fence = connection->fence;
+    return 0;
+}
+
+int server_join(struct exchange_server *server, struct connection *connection,
+                const struct exchange_join *join, struct error *error)
+{
+    if (connection->is_member)
+        return error_set(error, ERROR_CORRUPT, "a second join");
+    if (join->parameter_count != server->options.parameter_count)
+        return error_set(error, ERROR_INVALID,
+                         "a model of %" PRIu64 " parameters where the job's has %zu",
+                         join->parameter_count, server->options.parameter_count);
+    if (join->rank >= EXCHANGE_WORKERS_MAX)
+        return error_set(error, ERROR_INVALID, "rank %" PRIu32 " is out of range", join->rank);
+    if (server->state != SERVER_RUNNING) {
+        connection_send(connection,
+                        &(struct exchange_message){.type = EXCHANGE_STOP,
+                                                   .stop_reason = text_of(server->reason)});
+        return 0;
+    }
+    uint32_t worker;
+    if (worker_find(server, connection, &worker, error) < 0)
+        return -1;
+    struct connection *old = server->connection_of[worker];
+    if (old) {
+        /* It came back before its old link was seen to be dead. */
+        error_set(&old->drop_reason, ERROR_CONFLICT, "the worker came back on a new link");
+        connection_mark(old, &old->drop_reason);
+        server_leave(server, old);
+    }
+    const int64_t now_ns = server_now_ns(server);
+    if (server->joined_ns == 0) {
+        server->joined_ns = now_ns;
+        loop_timer_start(server->evaluate_timer, server->options.evaluate_ms);
+        if (server->options.min_time_ms > 0)
+            loop_timer_start(server->moment_timer, server->options.min_time_ms);
+    }
+    connection->is_member = true;
+    connection->worker = worker;
+    server->connection_of[worker] = connection;
+    server->member_count++;
+    server->workers[worker].is_member = true;
+    server->workers[worker].rank = join->rank;
+    server->shard_samples[join->rank] = join->shard_samples;
+    sync_policy_join(server->policy, now_ns, worker, &server->actions);
+    actions_do(server);
+    connection_send_model(connection, 0);
+    changed(server);
+    return 0;
+}
+
+/* The whole data set's size: shards not seen yet are taken to be of the mean size. */
+static double dataset_samples(const struct exchange_server *server)
+{
+    double sum = 0;
+    uint32_t known = 0;
+    for (uint32_t rank = 0; rank < server->options.world; rank++) {
+        sum += (double)server->shard_samples[rank];
+        known += server->shard_samples[rank] > 0;
+    }
+    return known > 0 ? sum / known * server->options.world : 0;
+}
+
+static double epochs_done(const struct exchange_server *server)
+{
+    const double size = dataset_samples(server);
+    return size > 0 ? (double)server->status.samples / size : 0;
+}
+
+static void push_count(struct exchange_server *server, const struct connection *connection)
+{
+    const struct exchange_push *push = &connection->push;
+    struct exchange_worker_status *worker = &server->workers[connection->worker];
+    worker->commits++;
+    worker->steps += push->steps;
+    worker->samples += push->samples;
+    worker->loss = push->loss;
+    if (push->commit_ns > 0)
+        worker->commit_ms = 1e-6 * (double)push->commit_ns;
+    if (worker->steps_per_second <= 0 && push->compute_ns > 0)
+        worker->steps_per_second = push->steps / (1e-9 * (double)push->compute_ns);
+    server->status.commits++;
+    server->status.steps += push->steps;
+    server->status.samples += push->samples;
+}
+
+void server_push(struct exchange_server *server, struct connection *connection)
+{
+    push_count(server, connection);
+    if (server->state != SERVER_RUNNING) {
+        connection->is_waiting = false;
+        connection_send(connection,
+                        &(struct exchange_message){.type = EXCHANGE_ACCEPTED,
+                                                   .accepted_push = connection->push.number});
+        return;
+    }
+    const struct sync_push push = {
+        .worker = connection->worker,
+        .steps = connection->push.steps,
+        .compute_ns = connection->push.compute_ns,
+        .commit_ns = connection->push.commit_ns,
+    };
+    sync_policy_push(server->policy, server_now_ns(server), &push, &server->actions);
+    actions_do(server);
+    if (server->workers[connection->worker].commits <= CHANGES_SHOWN)
+        changed(server);
+    if (server->options.epochs > 0 && epochs_done(server) >= (double)server->options.epochs)
+        training_end(server, EXCHANGE_END_EPOCHS, "%" PRIu64 " epochs are done",
+                     server->options.epochs);
+}
+
+void server_leave(struct exchange_server *server, struct connection *connection)
+{
+    ASSERT(connection->is_member);
+    const uint32_t worker = connection->worker;
+    connection->is_member = false;
+    server->connection_of[worker] = NULL;
+    server->member_count--;
+    server->workers[worker].is_member = false;
+    server->workers[worker].steps_per_second = 0;
+    if (server->member_count == 0)
+        server->lonely_since_ns = server_now_ns(server);
+    if (server->state != SERVER_RUNNING)
+        return;
+    sync_policy_leave(server->policy, server_now_ns(server), worker, &server->actions);
+    actions_do(server);
+    changed(server);
+}
+
+/* --- measurements --- */
+
+static uint64_t on_snapshot(void *context, float *out_parameters)
+{
+    const struct exchange_server *server = context;
+    const bool is_final = server->state != SERVER_RUNNING;
+    memcpy(out_parameters, is_final ? server->final : server->model,
+           server->options.parameter_count * sizeof(float));
+    return is_final ? server->outcome.version : server->version;
+}
+
+static void full_report(struct exchange_server *server, const struct evaluation_report *report)
+{
+    server->status.accuracy_evaluations++;
+    server->status.test_accuracy = report->accuracy;
+    server->status.test_loss = report->loss;
+    const double target = server->options.target_accuracy;
+    const int64_t elapsed_ms = (server_now_ns(server) - server->joined_ns) / 1000000;
+    const bool is_reached = server->state == SERVER_RUNNING && target > 0 &&
+                            report->accuracy >= target && elapsed_ms >= server->options.min_time_ms;
+    const bool is_final =
+        server->state == SERVER_ENDING && report->version == server->outcome.version;
+    if (!is_reached && !is_final)
+        return;
+    server->outcome.has_accuracy = true;
+    server->outcome.test_accuracy = report->accuracy;
+    server->outcome.test_loss = report->loss;
+    if (is_reached) {
+        /* The model that was measured, not what became of it meanwhile. */
+        memcpy(server->final, report->parameters, server->options.parameter_count * sizeof(float));
+        server->outcome.version = report->version;
+        training_end(server, EXCHANGE_END_TARGET, "the test accuracy reached %.4f",
+                     report->accuracy);
+    }
+}
+
+static void on_report(void *context, const struct evaluation_report *report,
+                      const struct error *error)
+{
+    struct exchange_server *server = context;
+    if (error) {
+        training_end(server, EXCHANGE_END_FAILED, "measure the model: %s", error->message);
+    } else if (report->kind == EVALUATION_FULL) {
+        full_report(server, report);
+    } else {
+        server->status.loss_evaluations++;
+        server->status.loss = report->loss;
+    }
+    changed(server);
+    if (!error && report->kind == EVALUATION_SAMPLE && server->loss_asked_ns > 0 &&
+        report->at_ns >= server->loss_asked_ns) {
+        server->loss_asked_ns = 0;
+        policy_tick(server, &(struct sync_loss){report->at_ns, report->loss});
+    }
+    connections_sweep(server);
+    if (server->state == SERVER_ENDING)
+        loop_timer_start(server->moment_timer, 0);
+}
+
+static void evaluate_timer_due(void *context)
+{
+    struct exchange_server *server = context;
+    evaluator_ask(server->evaluator, EVALUATION_SAMPLE);
+    evaluator_ask(server->evaluator, EVALUATION_FULL);
+    loop_timer_start(server->evaluate_timer, server->options.evaluate_ms);
+}
+
+/* While training: min_time has passed. While ending: something to wait for may be done. */
+static void moment_timer_due(void *context)
+{
+    struct exchange_server *server = context;
+    if (server->state == SERVER_RUNNING)
+        evaluator_ask(server->evaluator, EVALUATION_FULL);
+    else
+        end_if_complete(server);
+}
+
+/* --- silence --- */
+
+static void house_timer_start(struct exchange_server *server)
+{
+    int64_t wait_ms = server->options.silent_ms / 6;
+    wait_ms = wait_ms > HOUSE_MS_MAX   ? HOUSE_MS_MAX
+              : wait_ms < HOUSE_MS_MIN ? HOUSE_MS_MIN
+                                       : wait_ms;
+    server->house_ns = server_now_ns(server) + wait_ms * 1000000;
+    loop_timer_start(server->house_timer, wait_ms);
+}
+
+static void house_timer_due(void *context)
+{
+    struct exchange_server *server = context;
+    const int64_t now_ns = server_now_ns(server);
+    const int64_t silent_ns = server->options.silent_ms * 1000000;
+    /* When this process itself stood still, nobody else was silent. */
+    const bool was_asleep = now_ns - server->house_ns > silent_ns / 2;
+    LIST_EACH(&server->connections, node)
+    {
+        struct connection *connection = LIST_ITEM(node, struct connection, node);
+        if (was_asleep)
+            connection->last_frame_ns = now_ns;
+        struct error error;
+        if (now_ns - connection->last_frame_ns > silent_ns) {
+            error_set(&error, ERROR_UNAVAILABLE, "silent for %" PRId64 " ms",
+                      (now_ns - connection->last_frame_ns) / 1000000);
+            connection_mark(connection, &error);
+        }
+    }
+    connections_sweep(server);
+    if (server->joined_ns == 0 && now_ns - server->opened_ns > server->options.join_ms * 1000000)
+        training_end(server, EXCHANGE_END_LOST, "no worker came");
+    if (server->joined_ns > 0 && server->member_count == 0 &&
+        now_ns - server->lonely_since_ns > server->options.lonely_ms * 1000000)
+        training_end(server, EXCHANGE_END_LOST, "all workers are gone");
+    house_timer_start(server);
+}
+
+/* --- life --- */
+
+static int64_t or_else(int64_t value, int64_t otherwise)
+{
+    return value > 0 ? value : otherwise;
+}
+
+static int server_allocate(struct exchange_server *server, struct error *error)
+{
+    const size_t count = server->options.parameter_count;
+    server->model = malloc(count * sizeof(float));
+    server->gathered = calloc(count, sizeof(float));
+    server->final = calloc(count, sizeof(float));
+    if (!server->model || !server->gathered || !server->final)
+        return error_set(error, ERROR_EXHAUSTED, "no memory for a model of %zu parameters", count);
+    memcpy(server->model, server->options.parameters, count * sizeof(float));
+    server->options.parameters = NULL;
+    return 0;
+}
+
+int exchange_server_open(const struct exchange_server_options *options,
+                         struct exchange_server **out_server, struct error *error)
+{
+    if (options->parameter_count == 0 || options->parameter_count > EXCHANGE_PARAMETERS_MAX)
+        return error_set(error, ERROR_INVALID, "a model must have 1 to %d parameters",
+                         EXCHANGE_PARAMETERS_MAX);
+    if (options->world == 0 || options->world > EXCHANGE_WORKERS_MAX)
+        return error_set(error, ERROR_INVALID, "1 to %d workers", EXCHANGE_WORKERS_MAX);
+    AUTO(exchange_server) struct exchange_server *server = calloc(1, sizeof *server);
+    ASSERT(server);
+    list_init(&server->connections);
+    server->options = *options;
+    server->options.evaluate_ms = or_else(options->evaluate_ms, options->sync.gamma_ms);
+    server->options.silent_ms = or_else(options->silent_ms, 6000);
+    server->options.lonely_ms = or_else(options->lonely_ms, 20000);
+    server->options.join_ms = or_else(options->join_ms, 60000);
+    server->options.stop_grace_ms = or_else(options->stop_grace_ms, 1000);
+    if (sync_policy_new(options->policy, &options->sync, &server->policy, error) < 0)
+        return -1;
+    if (server_allocate(server, error) < 0)
+        return -1;
+    const struct evaluator_options evaluator = {
+        .loop = options->loop,
+        .parameter_count = options->parameter_count,
+        .measure = options->measure,
+        .measure_context = options->measure_context,
+        .snapshot = on_snapshot,
+        .on_report = on_report,
+        .context = server,
+    };
+    if (evaluator_open(&evaluator, &server->evaluator, error) < 0)
+        return -1;
+    server->policy_timer = loop_timer_new(options->loop, policy_timer_due, server);
+    server->evaluate_timer = loop_timer_new(options->loop, evaluate_timer_due, server);
+    server->moment_timer = loop_timer_new(options->loop, moment_timer_due, server);
+    server->house_timer = loop_timer_new(options->loop, house_timer_due, server);
+    server->end_timer = loop_timer_new(options->loop, end_timer_due, server);
+    server->opened_ns = server_now_ns(server);
+    house_timer_start(server);
+    *out_server = TAKE(server);
+    return 0;
+}
+
+void exchange_server_free(struct exchange_server *server)
+{
+    if (!server)
+        return;
+    evaluator_free(server->evaluator);
+    connections_free(server);
+    loop_timer_free(server->policy_timer);
+    loop_timer_free(server->evaluate_timer);
+    loop_timer_free(server->moment_timer);
+    loop_timer_free(server->house_timer);
+    loop_timer_free(server->end_timer);
+    sync_policy_free(server->policy);
+    free(server->model);
+    free(server->gathered);
+    free(server->final);
+    free(server);
+}
+
+const struct exchange_status *exchange_server_status(struct exchange_server *server)
+{
+    struct exchange_status *status = &server->status;
+    if (server->joined_ns > 0)
+        status->elapsed_ms = (server_now_ns(server) - server->joined_ns) / 1000000;
+    status->version = server->version;
+    status->epochs = epochs_done(server);
+    status->sync = sync_policy_status(server->policy);
+    status->member_count = server->member_count;
+    status->workers = server->workers;
+    status->worker_count = server->worker_count;
+    return status;
+}

@@ -1,0 +1,119 @@
+/*
+ * Exchange server: the parameter server: holds the model W, applies what workers push, answers with
+ * W, and does all of it as a sync policy says.
+ *
+ * It lives on the owner's loop and is used from that loop's thread only. A worker that breaks the
+ * protocol, pushes a value that is not finite, or is silent, is dropped; the others go on. It may
+ * come back under the same lease and fence with a new stream.
+ *
+ * Training ends when the test accuracy reaches the target (not before min_time_ms), when the
+ * workers have seen `epochs` times the data set, when nobody is left, when a measurement fails, or
+ * by exchange_server_stop. The outcome names the model: the one that was measured to reach the
+ * target, else the last one.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/scope.h"
+#include "exchange/evaluator.h"
+#include "net/link.h"
+#include "net/loop.h"
+#include "sync/policy.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { EXCHANGE_WORKERS_MAX = SYNC_WORKER_MAX };
+
+enum exchange_end {
+    EXCHANGE_END_TARGET,  /* the accuracy aimed at was measured */
+    EXCHANGE_END_EPOCHS,  /* all epochs are done */
+    EXCHANGE_END_STOPPED, /* exchange_server_stop, or the policy */
+    EXCHANGE_END_LOST,    /* no worker was left */
+    EXCHANGE_END_FAILED,  /* a measurement failed */
+    EXCHANGE_END_COUNT,
+};
+const char *exchange_end_name(enum exchange_end end);
+
+struct exchange_outcome {
+    enum exchange_end end;
+    const char *reason;      /* one sentence */
+    const float *parameters; /* valid as long as the server */
+    uint64_t version;
+    bool has_accuracy; /* of exactly this model */
+    double test_accuracy, test_loss;
+};
+
+/* One worker ever seen; in the order of their first joining. */
+struct exchange_worker_status {
+    uint64_t lease, fence;
+    uint32_t rank;
+    bool is_member;
+    uint64_t steps, samples; /* in accepted pushes */
+    uint64_t commits;        /* accepted pushes */
+    double steps_per_second; /* v_i */
+    double commit_ms;        /* O_i, as the worker measured it */
+    double loss;             /* of its last push */
+};
+
+struct exchange_status {
+    int64_t elapsed_ms; /* since the first join; 0 before */
+    uint64_t version;
+    uint64_t steps, samples, commits;
+    double epochs;
+    uint64_t loss_evaluations;
+    double loss; /* EVALUATION_SAMPLE */
+    uint64_t accuracy_evaluations;
+    double test_accuracy, test_loss; /* EVALUATION_FULL */
+    struct sync_status sync;
+    uint32_t member_count;
+    const struct exchange_worker_status *workers;
+    uint32_t worker_count;
+};
+
+struct exchange_server_options {
+    struct loop *loop;
+    struct text policy;
+    struct sync_settings sync;
+    size_t parameter_count;
+    const float *parameters; /* the first model; copied */
+    uint32_t world;          /* workers expected, 1 to EXCHANGE_WORKERS_MAX */
+    double target_accuracy;  /* 0: none */
+    int64_t min_time_ms;
+    uint64_t epochs;       /* 0: no end */
+    int64_t evaluate_ms;   /* between measurements on all test data; 0: gamma */
+    int64_t silent_ms;     /* drops a worker; 0: 6 s */
+    int64_t lonely_ms;     /* without any worker: ends; 0: 20 s */
+    int64_t join_ms;       /* until the first worker: ends; 0: 60 s */
+    int64_t stop_grace_ms; /* for the workers to leave at the end; 0: 1 s */
+
+    /* Fills the key of a worker's lease; -1 for one that does not belong to the job. */
+    int (*find_key)(void *context, uint64_t lease, uint64_t fence, uint8_t out_key[LINK_KEY_SIZE]);
+    /* As in evaluator.h; runs on another thread with measure_context. */
+    int (*measure)(void *context, struct evaluation_report *report, struct error *error);
+    void *measure_context;
+    /* Somebody joined, left, made one of its first pushes, or a measurement came. */
+    void (*on_change)(void *context);
+    /* A worker was dropped for this reason; for the log. */
+    void (*on_drop)(void *context, uint64_t lease, const struct error *reason);
+    /* Once; in it or after it the owner frees the server. */
+    void (*on_end)(void *context, const struct exchange_outcome *outcome);
+    void *context;
+};
+
+struct exchange_server;
+
+MUST_CHECK int exchange_server_open(const struct exchange_server_options *options,
+                                    struct exchange_server **out_server, struct error *error);
+void exchange_server_free(struct exchange_server *server); /* NULL is fine; no callbacks */
+DEFINE_AUTO(exchange_server);
+
+/* A stream on which a worker will speak. Takes `fd` on success only. */
+MUST_CHECK int exchange_server_attach_take(struct exchange_server *server, int fd,
+                                           struct error *error);
+/* Ends training; on_end follows. */
+void exchange_server_stop(struct exchange_server *server, const char *reason);
+
+/* Valid until the next call. */
+const struct exchange_status *exchange_server_status(struct exchange_server *server);

@@ -1,0 +1,83 @@
+/*
+ * Inside of the exchange server: its state, and what server.c (training) and server_link.c (the
+ * links to workers) call of each other.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "exchange/message.h"
+#include "exchange/server.h"
+
+/* One stream with a worker, or with somebody who has yet to prove to be one. */
+struct connection {
+    struct list_node node;
+    struct exchange_server *server;
+    struct link *link;
+    uint64_t lease, fence; /* 0 until the handshake is done */
+    int64_t opened_ns, last_frame_ns;
+    bool is_member; /* has joined; `worker` is its number */
+    uint32_t worker;
+    bool must_drop;  /* after the actions at hand are carried out */
+    bool is_leaving; /* said goodbye: only the close is left */
+    struct error drop_reason;
+
+    bool is_pushing; /* PUSH came, its DATA not all */
+    bool is_waiting; /* pushed and not answered */
+    struct exchange_push push;
+    struct exchange_vector update;
+    struct exchange_vector answer; /* a copy of W on its way out */
+};
+
+enum server_state { SERVER_RUNNING, SERVER_ENDING, SERVER_ENDED };
+
+struct exchange_server {
+    struct exchange_server_options options;
+    struct sync_policy *policy;
+    struct sync_actions actions;
+    enum server_state state;
+    struct list connections;
+    uint32_t member_count;
+
+    struct exchange_worker_status workers[EXCHANGE_WORKERS_MAX];
+    struct connection *connection_of[EXCHANGE_WORKERS_MAX]; /* NULL: not a member */
+    uint64_t shard_samples[EXCHANGE_WORKERS_MAX];           /* by rank; 0: unknown */
+    uint32_t worker_count;
+
+    float *model;
+    uint64_t version;
+    float *gathered; /* the round's sum */
+    uint32_t gathered_count;
+
+    struct evaluator *evaluator;
+    int64_t loss_asked_ns; /* the policy waits for a loss of a model not older; 0: no */
+    struct loop_timer *policy_timer, *evaluate_timer, *moment_timer, *house_timer, *end_timer;
+    int64_t opened_ns, joined_ns, lonely_since_ns, house_ns;
+
+    float *final;
+    struct exchange_outcome outcome;
+    char reason[EXCHANGE_REASON_MAX];
+    struct exchange_status status;
+};
+
+int64_t server_now_ns(const struct exchange_server *server);
+
+/* --- server.c: called by the links --- */
+
+/* May fail and change nothing: the connection is then dropped. */
+MUST_CHECK int server_join(struct exchange_server *server, struct connection *connection,
+                           const struct exchange_join *join, struct error *error);
+void server_push(struct exchange_server *server, struct connection *connection);
+/* The connection is no longer a member. */
+void server_leave(struct exchange_server *server, struct connection *connection);
+/* A connection is gone; it may have been the last one waited for. */
+void server_connection_gone(struct exchange_server *server);
+
+/* --- server_link.c: called by training --- */
+
+void connection_send(struct connection *connection, const struct exchange_message *message);
+/* Sends W as it is now, as the answer to `push` (0: to the join). */
+void connection_send_model(struct connection *connection, uint64_t push);
+/* Marks it; connections_sweep drops it and tells the policy. */
+void connection_mark(struct connection *connection, const struct error *reason);
+void connections_sweep(struct exchange_server *server);
+void connections_free(struct exchange_server *server);

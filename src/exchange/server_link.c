@@ -1,0 +1,256 @@
+/*
+ * Exchange server, the links: frames in, frames out, and who is dropped.
+ *
+ * A connection is never freed while something above it on the stack may use it: mistakes mark it,
+ * and connections_sweep, at the end of each callback, drops what is marked.
+ */
+#include "base/assert.h"
+#include "exchange/server_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void connection_free(struct connection *connection)
+{
+    list_remove(&connection->node);
+    link_free(connection->link);
+    free(connection->update.values);
+    free(connection->answer.values);
+    free(connection);
+}
+
+void connections_free(struct exchange_server *server)
+{
+    LIST_EACH(&server->connections, node)
+    connection_free(LIST_ITEM(node, struct connection, node));
+}
+
+void connection_mark(struct connection *connection, const struct error *reason)
+{
+    if (connection->must_drop)
+        return;
+    connection->must_drop = true;
+    connection->drop_reason = *reason;
+}
+
+static struct connection *marked_connection(struct exchange_server *server)
+{
+    LIST_EACH(&server->connections, node)
+    {
+        struct connection *connection = LIST_ITEM(node, struct connection, node);
+        if (connection->must_drop)
+            return connection;
+    }
+    return NULL;
+}
+
+void connections_sweep(struct exchange_server *server)
+{
+    /* A leave may release others, whose links may turn out broken: until none is marked. */
+    for (struct connection *connection; (connection = marked_connection(server));) {
+        const uint64_t lease = connection->lease;
+        const struct error reason = connection->drop_reason;
+        const bool is_drop = !connection->is_leaving;
+        if (connection->is_member)
+            server_leave(server, connection);
+        connection_free(connection);
+        if (is_drop && server->options.on_drop)
+            server->options.on_drop(server->options.context, lease, &reason);
+        server_connection_gone(server);
+    }
+}
+
+void connection_send(struct connection *connection, const struct exchange_message *message)
+{
+    struct error error;
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, EXCHANGE_PAYLOAD_MAX);
+    exchange_message_encode(&payload, message);
+    if (connection->must_drop || connection->is_leaving)
+        return;
+    if (buffer_check(&payload, &error) < 0 ||
+        link_send_text(connection->link, (uint16_t)message->type, buffer_text(&payload), &error) <
+            0)
+        connection_mark(connection, &error);
+}
+
+/* Queues DATA frames until the queue is full; on_drained goes on. */
+static void answer_pump(struct connection *connection)
+{
+    while (connection->answer.done < connection->answer.count && !connection->must_drop) {
+        if (link_queued_bytes(connection->link) + 2 * EXCHANGE_PAYLOAD_MAX > EXCHANGE_QUEUE_MAX)
+            return;
+        struct exchange_chunk chunk;
+        struct error error;
+        exchange_vector_next(&connection->answer, &chunk);
+        const struct text parts[2] = {{(const char *)chunk.head, sizeof chunk.head}, chunk.floats};
+        if (link_send(connection->link, EXCHANGE_DATA, parts, 2, &error) < 0) {
+            connection_mark(connection, &error);
+            return;
+        }
+        connection->answer.done += chunk.float_count;
+    }
+}
+
+void connection_send_model(struct connection *connection, uint64_t push)
+{
+    const struct exchange_server *server = connection->server;
+    ASSERT(connection->answer.done == connection->answer.count);
+    memcpy(connection->answer.values, server->model,
+           server->options.parameter_count * sizeof(float));
+    connection->answer.count = server->options.parameter_count;
+    connection->answer.done = 0;
+    connection->is_waiting = false;
+    connection_send(connection, &(struct exchange_message){
+                                    .type = EXCHANGE_MODEL,
+                                    .model = {.version = server->version, .push = push}});
+    answer_pump(connection);
+}
+
+static int take_push(struct connection *connection, const struct exchange_push *push,
+                     struct error *error)
+{
+    if (!connection->is_member || connection->is_pushing || connection->is_waiting ||
+        connection->answer.done < connection->answer.count)
+        return error_set(error, ERROR_CORRUPT, "a push out of turn");
+    connection->push = *push;
+    connection->is_pushing = true;
+    connection->update.count = connection->server->options.parameter_count;
+    connection->update.done = 0;
+    return 0;
+}
+
+static int take_data(struct connection *connection, struct text payload, struct error *error)
+{
+    if (!connection->is_pushing)
+        return error_set(error, ERROR_CORRUPT, "data without a push");
+    if (exchange_vector_take(&connection->update, payload, error) < 0)
+        return -1;
+    if (connection->update.done == connection->update.count) {
+        connection->is_pushing = false;
+        connection->is_waiting = true;
+        server_push(connection->server, connection);
+    }
+    return 0;
+}
+
+static void take_progress(struct connection *connection, const struct exchange_progress *progress)
+{
+    if (connection->is_member && progress->steps_per_second >= 0)
+        connection->server->workers[connection->worker].steps_per_second =
+            progress->steps_per_second;
+}
+
+static int take_frame(struct connection *connection, uint16_t type, struct text payload,
+                      struct error *error)
+{
+    if (type == EXCHANGE_DATA)
+        return take_data(connection, payload, error);
+    struct exchange_message message;
+    if (exchange_message_decode(type, payload, &message, error) < 0)
+        return -1;
+    switch (message.type) {
+    case EXCHANGE_JOIN:
+        return server_join(connection->server, connection, &message.join, error);
+    case EXCHANGE_PUSH:
+        return take_push(connection, &message.push, error);
+    case EXCHANGE_PROGRESS:
+        take_progress(connection, &message.progress);
+        return 0;
+    case EXCHANGE_LEAVE:
+        connection->is_leaving = true;
+        error_set(error, ERROR_UNAVAILABLE, "left");
+        connection_mark(connection, error);
+        return 0;
+    case EXCHANGE_DATA:
+    case EXCHANGE_MODEL:
+    case EXCHANGE_SETTINGS:
+    case EXCHANGE_ACCEPTED:
+    case EXCHANGE_STOP:
+        break;
+    }
+    return error_set(error, ERROR_CORRUPT, "a message that only a server sends");
+}
+
+static void on_frame(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    (void)link;
+    struct connection *connection = context;
+    struct exchange_server *server = connection->server;
+    struct error error;
+    connection->last_frame_ns = server_now_ns(server);
+    if (!connection->must_drop && take_frame(connection, type, payload, &error) < 0)
+        connection_mark(connection, &error);
+    connections_sweep(server);
+}
+
+static void on_open(struct link *link, struct text identity, void *context)
+{
+    (void)link;
+    struct connection *connection = context;
+    struct error error;
+    connection->last_frame_ns = server_now_ns(connection->server);
+    if (exchange_identity_parse(identity, &connection->lease, &connection->fence, &error) < 0)
+        connection_mark(connection, &error);
+    connections_sweep(connection->server);
+}
+
+static void on_close(struct link *link, const struct error *reason, void *context)
+{
+    (void)link;
+    struct connection *connection = context;
+    struct error gone;
+    error_set(&gone, ERROR_UNAVAILABLE, "the worker closed its link");
+    connection_mark(connection, reason ? reason : &gone);
+    connections_sweep(connection->server);
+}
+
+static void on_drained(struct link *link, void *context)
+{
+    (void)link;
+    struct connection *connection = context;
+    answer_pump(connection);
+    connections_sweep(connection->server);
+}
+
+static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
+{
+    const struct connection *connection = context;
+    const struct exchange_server_options *options = &connection->server->options;
+    struct error error;
+    uint64_t lease, fence;
+    if (exchange_identity_parse(identity, &lease, &fence, &error) < 0)
+        return -1;
+    return options->find_key(options->context, lease, fence, out_key);
+}
+
+int exchange_server_attach_take(struct exchange_server *server, int fd, struct error *error)
+{
+    const size_t size = server->options.parameter_count * sizeof(float);
+    struct connection *connection = calloc(1, sizeof *connection);
+    ASSERT(connection);
+    connection->server = server;
+    connection->opened_ns = connection->last_frame_ns = server_now_ns(server);
+    connection->update.values = malloc(size);
+    connection->answer.values = malloc(size);
+    const struct link_options options = {
+        .loop = server->options.loop,
+        .is_server = true,
+        .find_key = find_key,
+        .payload_max = EXCHANGE_PAYLOAD_MAX,
+        .queue_max_bytes = EXCHANGE_QUEUE_MAX,
+        .callbacks = {on_open, on_frame, on_close, on_drained},
+        .context = connection,
+    };
+    int result = -1;
+    if (!connection->update.values || !connection->answer.values)
+        error_set(error, ERROR_EXHAUSTED, "no memory for one more worker");
+    else
+        result = link_open_take(&options, fd, &connection->link, error);
+    if (result < 0) {
+        connection_free(connection);
+        return -1;
+    }
+    list_append(&server->connections, &connection->node);
+    return 0;
+}
