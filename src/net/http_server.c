@@ -308,11 +308,11 @@ int http_server_open(const struct http_server_options *options, struct http_serv
     if (tcp_listen(&options->listen, server->options.listen_option, &listen_fd, &server->port,
                    error) < 0)
         return -1;
-    server->daemon = start_daemon(server, listen_fd);
+    /* The daemon closes it, also when it does not start. */
+    server->daemon = start_daemon(server, TAKE_FD(listen_fd));
     if (!server->daemon)
         return error_set(error, ERROR_INVALID, "the HTTP server could not be started%s",
                          options->certificate_pem ? ": are certificate and key good?" : "");
-    (void)TAKE_FD(listen_fd); /* the daemon's now */
     const union MHD_DaemonInfo *info =
         mhd->MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     if (!info)
