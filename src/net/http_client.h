@@ -1,8 +1,8 @@
 /*
  * HTTP client: libcurl, blocking for commands and in the loop for daemons.
  *
- * libcurl is set up at the first request, not before. No redirects are followed; proxies from the
- * environment are used by blocking calls only for addresses that are not loopback.
+ * libcurl is loaded at the first request, not before. No redirects are followed. Proxies from the
+ * environment are used, but never for loopback. SIGPIPE is kept away from the program.
  */
 #pragma once
 

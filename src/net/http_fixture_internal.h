@@ -38,6 +38,7 @@ struct fixture {
     atomic_int last_status;
     atomic_bool is_waiting;
     bool is_finished; /* guarded by mutex */
+    uint32_t connection_count;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
 };
@@ -231,6 +232,17 @@ static inline void on_server(struct fixture *fixture, void (*function)(struct fi
     while (!fixture->is_finished)
         pthread_cond_wait(&fixture->changed, &fixture->mutex);
     pthread_mutex_unlock(&fixture->mutex);
+}
+
+static inline void note_connections(struct fixture *fixture)
+{
+    fixture->connection_count = http_server_connection_count(fixture->server);
+}
+
+static inline uint32_t connection_count(struct fixture *fixture)
+{
+    on_server(fixture, note_connections);
+    return fixture->connection_count;
 }
 
 /* --- a client that is told what to send, byte by byte --- */

@@ -283,7 +283,9 @@ void loop_watch_free(struct loop_watch *watch)
 {
     if (!watch)
         return;
-    loop_watch_set(watch, 0);
+    /* Fails only when a library closed its descriptor before it told us: then it is out already. */
+    if (watch->interest != 0)
+        (void)epoll_ctl(watch->loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
     watch->is_freed = true;
     if (watch->loop->is_dispatching)
         list_append(&watch->loop->freed_watches, &watch->node);

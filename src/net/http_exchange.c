@@ -1,0 +1,294 @@
+#include "base/assert.h"
+#include "net/address.h"
+#include "net/http_exchange_internal.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    RESPONSE_MAX_DEFAULT = 8 * 1024 * 1024,
+    TIMEOUT_MS_DEFAULT = 30000,
+    CONNECT_TIMEOUT_MS_DEFAULT = 10000,
+    FINGERPRINT_BYTES = 32,
+};
+
+void http_response_init(struct http_response *response)
+{
+    *response = (struct http_response){.retry_after_s = -1};
+    buffer_init(&response->body, RESPONSE_MAX_DEFAULT);
+}
+
+void http_response_done(struct http_response *response)
+{
+    buffer_done(&response->body);
+}
+
+/* --- what comes --- */
+
+static bool take_header(struct text line, const char *name, struct text *out_value)
+{
+    const size_t length = strlen(name);
+    if (line.size <= length || line.data[length] != ':' ||
+        strncasecmp(line.data, name, length) != 0)
+        return false;
+    *out_value = text_trim((struct text){line.data + length + 1, line.size - length - 1});
+    return true;
+}
+
+/* A header too long to be kept is left out, as if it were not there. */
+static void keep(struct text value, char *out, size_t out_size)
+{
+    struct error error;
+    if (text_copy(value, out, out_size, &error) < 0)
+        out[0] = '\0';
+}
+
+static size_t on_header(char *data, size_t item_size, size_t count, void *context)
+{
+    struct http_exchange *exchange = context;
+    struct http_response *response = exchange->response;
+    const struct text line = {data, item_size * count};
+    struct text value;
+    struct error error;
+    uint64_t seconds;
+    if (text_starts_with(line, TEXT("HTTP/"))) {
+        /* Forget an interim response such as 100 Continue. */
+        response->content_type[0] = response->location[0] = response->etag[0] = '\0';
+        response->retry_after_s = -1;
+    } else if (take_header(line, "Content-Type", &value)) {
+        keep(value, response->content_type, sizeof(response->content_type));
+    } else if (take_header(line, "Location", &value)) {
+        keep(value, response->location, sizeof(response->location));
+    } else if (take_header(line, "ETag", &value)) {
+        keep(value, response->etag, sizeof(response->etag));
+    } else if (take_header(line, "Retry-After", &value)) {
+        if (text_parse_u64(value, &seconds, &error) == 0 && seconds < INT32_MAX)
+            response->retry_after_s = (int64_t)seconds;
+    }
+    return line.size;
+}
+
+static size_t on_body(char *data, size_t item_size, size_t count, void *context)
+{
+    struct http_exchange *exchange = context;
+    const struct text chunk = {data, item_size * count};
+    long status = 0;
+    exchange->curl->curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (exchange->is_cancelled)
+        return CURL_WRITEFUNC_ERROR;
+    if (exchange->on_chunk && status >= 200 && status < 300) {
+        if (exchange->on_chunk(exchange->context, chunk) == 0 && !exchange->is_cancelled)
+            return chunk.size;
+        error_set(&exchange->reason, ERROR_CONFLICT, "stopped");
+        return CURL_WRITEFUNC_ERROR;
+    }
+    struct buffer *body = &exchange->response->body;
+    buffer_append_text(body, chunk);
+    if (body->is_overflowed) {
+        error_set(&exchange->reason, ERROR_EXHAUSTED, "response is larger than %zu bytes",
+                  body->size_max);
+        return CURL_WRITEFUNC_ERROR;
+    }
+    return chunk.size;
+}
+
+/* --- what is asked --- */
+
+#define SET(option, value) curl->curl_easy_setopt(easy, (option), (value))
+
+static bool is_secure_url(const char *url)
+{
+    return strncasecmp(url, "https://", 8) == 0;
+}
+
+static bool is_loopback_url(const char *url)
+{
+    struct text scheme;
+    struct text rest = text_of(url);
+    if (!text_cut(rest, '/', &scheme, &rest) || rest.size == 0 || rest.data[0] != '/')
+        return false;
+    rest = (struct text){rest.data + 1, rest.size - 1};
+    struct text authority;
+    struct text path;
+    (void)text_cut(rest, '/', &authority, &path);
+    char target[ADDRESS_HOST_SIZE + 16];
+    struct host_port host_port;
+    struct address address;
+    struct error error;
+    const int length = snprintf(target, sizeof(target), TEXT_FORMAT, TEXT_ARGS(authority));
+    if (length < 0 || length >= (int)sizeof(target))
+        return false;
+    if (host_port_parse(text_of(target), &host_port, &error) < 0) {
+        /* Without a port. */
+        host_port.port = 0;
+        if (text_copy(authority, host_port.host, sizeof(host_port.host), &error) < 0)
+            return false;
+    }
+    return host_port.host[0] != '\0' && address_is_numeric(&host_port) &&
+           address_resolve(&host_port, &address, &error) == 0 && address_is_loopback(&address);
+}
+
+static int set_pin(CURL *easy, const struct curl_library *curl, const char *fingerprint,
+                   struct error *error)
+{
+    uint8_t digest[FINGERPRINT_BYTES];
+    if (text_hex_decode(text_of(fingerprint), digest, sizeof(digest), error) < 0)
+        return error_wrap(error, "fingerprint");
+    char pin[8 + 4 * ((FINGERPRINT_BYTES + 2) / 3) + 1] = "sha256//";
+    EVP_EncodeBlock((unsigned char *)pin + 8, digest, sizeof(digest));
+    if (SET(CURLOPT_PINNEDPUBLICKEY, pin) != CURLE_OK)
+        return error_set(error, ERROR_UNAVAILABLE, "libcurl cannot pin a key");
+    /* The key is known: its certificate need not be vouched for. */
+    SET(CURLOPT_SSL_VERIFYPEER, 0L);
+    SET(CURLOPT_SSL_VERIFYHOST, 0L);
+    return 0;
+}
+
+static int add_header(struct http_exchange *exchange, const char *name, const char *value,
+                      struct error *error)
+{
+    if (strpbrk(name, "\r\n:") || strpbrk(value, "\r\n"))
+        return error_set(error, ERROR_INVALID, "header \"%s\" has a line break", name);
+    char line[4096];
+    const int length = snprintf(line, sizeof(line), "%s: %s", name, value);
+    if (length < 0 || length >= (int)sizeof(line))
+        return error_set(error, ERROR_INVALID, "header \"%s\" is too long", name);
+    struct curl_slist *list = exchange->curl->curl_slist_append(exchange->headers, line);
+    ASSERT(list);
+    exchange->headers = list;
+    return 0;
+}
+
+static int set_headers(struct http_exchange *exchange, const struct http_call_options *options,
+                       struct error *error)
+{
+    bool has_type = false;
+    for (size_t i = 0; i < options->header_count; i++) {
+        has_type = has_type || strcasecmp(options->headers[i].name, "Content-Type") == 0;
+        if (add_header(exchange, options->headers[i].name, options->headers[i].value, error) < 0)
+            return -1;
+    }
+    if (!has_type) {
+        /* Instead of the form type that libcurl would claim. */
+        struct curl_slist *list =
+            exchange->curl->curl_slist_append(exchange->headers, "Content-Type:");
+        ASSERT(list);
+        exchange->headers = list;
+    }
+    exchange->curl->curl_easy_setopt(exchange->easy, CURLOPT_HTTPHEADER, exchange->headers);
+    return 0;
+}
+
+static void set_method(CURL *easy, const struct curl_library *curl,
+                       const struct http_call_options *options)
+{
+    const bool has_body = options->body.data != NULL;
+    const char *method = options->method ? options->method : has_body ? "POST" : "GET";
+    if (strcmp(method, "HEAD") == 0) {
+        SET(CURLOPT_NOBODY, 1L);
+        return;
+    }
+    if (has_body || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0) {
+        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)options->body.size);
+        SET(CURLOPT_COPYPOSTFIELDS, has_body ? options->body.data : "");
+    }
+    SET(CURLOPT_CUSTOMREQUEST, method);
+}
+
+static void set_times(CURL *easy, const struct curl_library *curl,
+                      const struct http_call_options *options)
+{
+    const int64_t timeout_ms = options->timeout_ms == 0  ? TIMEOUT_MS_DEFAULT
+                               : options->timeout_ms < 0 ? 0
+                                                         : options->timeout_ms;
+    SET(CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    SET(CURLOPT_CONNECTTIMEOUT_MS,
+        (long)(options->connect_timeout_ms ? options->connect_timeout_ms
+                                           : CONNECT_TIMEOUT_MS_DEFAULT));
+    if (options->idle_timeout_ms > 0) {
+        SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
+        SET(CURLOPT_LOW_SPEED_TIME, (long)((options->idle_timeout_ms + 999) / 1000));
+    }
+}
+
+int http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
+                          const struct curl_library *curl, const struct http_call_options *options,
+                          struct http_response *response, struct error *error)
+{
+    *exchange = (struct http_exchange){.curl = curl,
+                                       .easy = easy,
+                                       .response = response,
+                                       .on_chunk = options->on_chunk,
+                                       .context = options->context};
+    http_response_done(response);
+    http_response_init(response);
+    response->body.size_max = options->response_max ? options->response_max : RESPONSE_MAX_DEFAULT;
+
+    if (SET(CURLOPT_URL, options->url) != CURLE_OK)
+        return error_set(error, ERROR_INVALID, "URL \"%s\" is not accepted", options->url);
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    /* No signals for timeouts; SIGPIPE is seen to by the guard. */
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_ERRORBUFFER, exchange->message);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, exchange);
+    SET(CURLOPT_WRITEFUNCTION, on_body);
+    SET(CURLOPT_WRITEDATA, exchange);
+    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (is_loopback_url(options->url))
+        SET(CURLOPT_PROXY, "");
+    set_method(easy, curl, options);
+    set_times(easy, curl, options);
+    if (options->pinned_fingerprint) {
+        if (!is_secure_url(options->url))
+            return error_set(error, ERROR_INVALID, "a pinned key needs an https:// URL");
+        if (set_pin(easy, curl, options->pinned_fingerprint, error) < 0)
+            return -1;
+    }
+    return set_headers(exchange, options, error);
+}
+
+int http_exchange_finish(struct http_exchange *exchange, CURLcode result, struct error *error)
+{
+    const struct curl_library *curl = exchange->curl;
+    if (exchange->reason.code != ERROR_NONE) {
+        *error = exchange->reason;
+        return -1;
+    }
+    if (result == CURLE_OK) {
+        long status = 0;
+        curl->curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
+        exchange->response->status = (int)status;
+        return 0;
+    }
+    const char *message =
+        exchange->message[0] ? exchange->message : curl->curl_easy_strerror(result);
+    switch (result) {
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+        return error_set(error, ERROR_REFUSED, "the server's key is not the pinned one");
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_ISSUER_ERROR:
+        return error_set(error, ERROR_REFUSED, "the server's certificate is not trusted: %s",
+                         message);
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return error_set(error, ERROR_INVALID, "%s", message);
+    default:
+        return error_set(error, ERROR_UNAVAILABLE, "%s", message);
+    }
+}
+
+void http_exchange_done(struct http_exchange *exchange)
+{
+    if (!exchange->curl)
+        return;
+    /* The handle must not keep pointers to what goes away now. */
+    exchange->curl->curl_easy_reset(exchange->easy);
+    exchange->curl->curl_slist_free_all(exchange->headers);
+    *exchange = (struct http_exchange){0};
+}
