@@ -138,6 +138,10 @@ int store_cursor_decode(struct arena *arena, struct text cursor, struct store_pl
     static const char wrong[] = "the cursor is not one that this list gave out";
     if (cursor.size > CURSOR_TEXT_MAX)
         return error_set(error, ERROR_INVALID, wrong);
+    /* libsodium 1.0.18 takes some bytes beyond ASCII for digits where char is signed. */
+    for (size_t i = 0; i < cursor.size; i++)
+        if ((uint8_t)cursor.data[i] >= 0x80)
+            return error_set(error, ERROR_INVALID, wrong);
     uint8_t *raw = arena_alloc(arena, cursor.size + 1);
     size_t raw_size;
     const char *end;
