@@ -67,7 +67,8 @@ MUST_CHECK int blob_store_size(struct blob_store *store, const struct blob_hash 
                                uint64_t *out_bytes, struct error *error);
 
 /* Stores the bytes. `expected` (NULL: any) is what they must hash to, else INVALID. Already there:
- * a use, and no write. EXHAUSTED: the quota or the disk is full. On failure nothing is kept. */
+ * a use, and no write. EXHAUSTED: the quota or the disk is full. CONFLICT: the blob that was there
+ * was deleted meanwhile, put it again. On failure nothing is kept. */
 MUST_CHECK int blob_store_put(struct blob_store *store, const struct blob_hash *expected,
                               struct text bytes, struct blob_hash *out_hash, struct error *error);
 
@@ -95,7 +96,8 @@ struct blob_evict {
     void *context;
 };
 
-/* EXHAUSTED when the room could not be made; what could go has gone then. */
+/* EXHAUSTED when the room could not be made; what could go has gone then, and *out_freed_bytes
+ * (NULL: not wanted) says how much in any case. */
 MUST_CHECK int blob_store_evict(struct blob_store *store, const struct blob_evict *evict,
                                 uint64_t *out_freed_bytes, struct error *error);
 

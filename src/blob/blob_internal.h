@@ -1,0 +1,48 @@
+/* Blob store, inside: the index that blob_store.c keeps and blob_writer.c adds to. */
+#pragma once
+
+#include "base/list.h"
+#include "base/map.h"
+#include "blob/blob_store.h"
+
+#include <pthread.h>
+
+struct blob_entry {
+    struct list_node node; /* in blob_store.by_use */
+    struct blob_hash hash;
+    uint64_t size_bytes;
+    int64_t used_ms;
+    int64_t touched_ms; /* the use that the file's own time tells */
+};
+
+struct blob_store {
+    char *folder;
+    int folder_fd;
+    int temp_fd;
+    int lock_fd;
+    uint64_t bytes_max;
+    const struct clock *clock;
+
+    pthread_mutex_t mutex; /* guards everything below */
+    struct map entries;    /* by the hash's bytes */
+    struct list by_use;    /* least recently used first */
+    uint64_t stored_bytes;
+    uint64_t pending_bytes; /* promised to writers */
+    uint64_t writer_count;  /* ever opened: names temporary files */
+};
+
+enum { BLOB_PATH_SIZE = BLOB_HASH_TEXT_SIZE + 1 };
+
+/* "ab/cdef...". Returns `out`. */
+const char *blob_path_format(const struct blob_hash *hash, char out[BLOB_PATH_SIZE]);
+
+/* An errno value in words, with a full disk named as such. Returns -1. */
+int blob_fail(const struct blob_store *store, int errno_value, const char *doing,
+              struct error *error);
+
+/* With the mutex held: */
+struct blob_entry *blob_entry_find(const struct blob_store *store, const struct blob_hash *hash);
+void blob_entry_add(struct blob_store *store, const struct blob_hash *hash, uint64_t size_bytes,
+                    int64_t used_ms);
+/* A use now. */
+void blob_entry_touch(struct blob_store *store, struct blob_entry *entry);

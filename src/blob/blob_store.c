@@ -1,0 +1,409 @@
+#include "blob/blob_store.h"
+
+#include "base/assert.h"
+#include "blob/blob_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+/* ---- Names and errors ------------------------------------------------------------------------ */
+
+const char *blob_path_format(const struct blob_hash *hash, char out[BLOB_PATH_SIZE])
+{
+    text_hex_encode(hash->bytes, 1, out);
+    out[2] = '/';
+    text_hex_encode(hash->bytes + 1, BLOB_HASH_SIZE - 1, out + 3);
+    return out;
+}
+
+int blob_fail(const struct blob_store *store, int errno_value, const char *doing,
+              struct error *error)
+{
+    if (errno_value == ENOSPC || errno_value == EDQUOT || errno_value == EFBIG)
+        return error_set(error, ERROR_EXHAUSTED, "the disk holding \"%.150s\" is full",
+                         store->folder);
+    return error_set_errno(error, errno_value, "%s in \"%.150s\"", doing, store->folder);
+}
+
+static int fail_absent(const struct blob_hash *hash, struct error *error)
+{
+    char text[BLOB_HASH_TEXT_SIZE];
+    return error_set(error, ERROR_NOT_FOUND, "no blob is named \"%s\"",
+                     blob_hash_format(hash, text));
+}
+
+/* ---- The index, with the mutex held ---------------------------------------------------------- */
+
+static struct text hash_key(const struct blob_hash *hash)
+{
+    return (struct text){(const char *)hash->bytes, BLOB_HASH_SIZE};
+}
+
+struct blob_entry *blob_entry_find(const struct blob_store *store, const struct blob_hash *hash)
+{
+    return map_get_text(&store->entries, hash_key(hash));
+}
+
+void blob_entry_add(struct blob_store *store, const struct blob_hash *hash, uint64_t size_bytes,
+                    int64_t used_ms)
+{
+    struct blob_entry *entry = calloc(1, sizeof(*entry));
+    ASSERT(entry);
+    *entry = (struct blob_entry){
+        .hash = *hash, .size_bytes = size_bytes, .used_ms = used_ms, .touched_ms = used_ms};
+    map_put_text(&store->entries, hash_key(hash), entry);
+    list_append(&store->by_use, &entry->node);
+    store->stored_bytes += size_bytes;
+}
+
+static void entry_drop(struct blob_store *store, struct blob_entry *entry)
+{
+    ASSERT(store->stored_bytes >= entry->size_bytes);
+    store->stored_bytes -= entry->size_bytes;
+    list_remove(&entry->node);
+    map_remove_text(&store->entries, hash_key(&entry->hash));
+    free(entry);
+}
+
+void blob_entry_touch(struct blob_store *store, struct blob_entry *entry)
+{
+    const int64_t now_ms = clock_utc_ms(store->clock);
+    entry->used_ms = now_ms;
+    list_remove(&entry->node);
+    list_append(&store->by_use, &entry->node);
+    if (now_ms - entry->touched_ms < BLOB_TOUCH_PERIOD_MS)
+        return;
+    char path[BLOB_PATH_SIZE];
+    const struct timespec now = {now_ms / 1000, now_ms % 1000 * 1000000};
+    const struct timespec times[] = {now, now};
+    /* A time that cannot be written costs one place in the order after a restart, no more. */
+    if (utimensat(store->folder_fd, blob_path_format(&entry->hash, path), times, 0) == 0)
+        entry->touched_ms = now_ms;
+}
+
+static int entry_delete(struct blob_store *store, struct blob_entry *entry, struct error *error)
+{
+    char path[BLOB_PATH_SIZE];
+    if (unlinkat(store->folder_fd, blob_path_format(&entry->hash, path), 0) < 0 && errno != ENOENT)
+        return blob_fail(store, errno, "delete a blob", error);
+    entry_drop(store, entry);
+    return 0;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int compare_use(const void *left, const void *right)
+{
+    const struct blob_entry *const *a = left;
+    const struct blob_entry *const *b = right;
+    return ((*a)->used_ms > (*b)->used_ms) - ((*a)->used_ms < (*b)->used_ms);
+}
+
+static void sort_by_use(struct blob_store *store)
+{
+    const size_t count = store->entries.count;
+    struct blob_entry **sorted = calloc(count + 1, sizeof(struct blob_entry *));
+    ASSERT(sorted);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = store->entries.entries[i].value;
+    qsort(sorted, count, sizeof(struct blob_entry *), compare_use);
+    list_init(&store->by_use);
+    for (size_t i = 0; i < count; i++) {
+        sorted[i]->node = (struct list_node){0};
+        list_append(&store->by_use, &sorted[i]->node);
+    }
+    free(sorted);
+}
+
+static void free_names(struct dirent **names, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* Files that are no blobs of ours are left alone. */
+static int scan_file(struct blob_store *store, int prefix, const char *name, struct error *error)
+{
+    char text[BLOB_HASH_TEXT_SIZE + 1];
+    const int length = snprintf(text, sizeof(text), "%02x%s", (unsigned)prefix, name);
+    struct blob_hash hash;
+    struct error unused;
+    if (length != BLOB_HASH_TEXT_SIZE - 1 || blob_hash_parse(text_of(text), &hash, &unused) < 0)
+        return 0;
+    struct stat info;
+    char path[BLOB_PATH_SIZE];
+    if (fstatat(store->folder_fd, blob_path_format(&hash, path), &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return blob_fail(store, errno, "look at a blob", error);
+    if (S_ISREG(info.st_mode))
+        blob_entry_add(store, &hash, (uint64_t)info.st_size,
+                       (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000);
+    return 0;
+}
+
+static int scan(struct blob_store *store, struct error *error)
+{
+    for (int prefix = 0; prefix < 256; prefix++) {
+        char folder[3];
+        snprintf(folder, sizeof(folder), "%02x", (unsigned)prefix & 0xff);
+        struct dirent **names = NULL;
+        const int count = scandirat(store->folder_fd, folder, &names, NULL, NULL);
+        if (count < 0 && errno == ENOENT)
+            continue;
+        if (count < 0)
+            return blob_fail(store, errno, "list blobs", error);
+        int result = 0;
+        for (int i = 0; i < count && result == 0; i++)
+            result = scan_file(store, prefix, names[i]->d_name, error);
+        free_names(names, count);
+        if (result < 0)
+            return -1;
+    }
+    sort_by_use(store);
+    return 0;
+}
+
+static int empty_temp(struct blob_store *store, struct error *error)
+{
+    struct dirent **names = NULL;
+    const int count = scandirat(store->temp_fd, ".", &names, NULL, NULL);
+    if (count < 0)
+        return blob_fail(store, errno, "list temporary files", error);
+    int result = 0;
+    for (int i = 0; i < count && result == 0; i++)
+        if (names[i]->d_name[0] != '.' && unlinkat(store->temp_fd, names[i]->d_name, 0) < 0)
+            result = blob_fail(store, errno, "delete a temporary file", error);
+    free_names(names, count);
+    return result;
+}
+
+static int open_folder(struct blob_store *store, struct error *error)
+{
+    if (mkdir(store->folder, 0700) < 0 && errno != EEXIST)
+        return blob_fail(store, errno, "create the folder", error);
+    store->folder_fd = open(store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (store->folder_fd < 0)
+        return blob_fail(store, errno, "open the folder", error);
+    store->lock_fd = openat(store->folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->lock_fd < 0)
+        return blob_fail(store, errno, "open the lock", error);
+    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK)
+            return blob_fail(store, errno, "take the lock", error);
+        return error_set(error, ERROR_CONFLICT,
+                         "\"%.150s\" is in use by another process: stop it first", store->folder);
+    }
+    if (mkdirat(store->folder_fd, "temp", 0700) < 0 && errno != EEXIST)
+        return blob_fail(store, errno, "create the folder \"temp\"", error);
+    store->temp_fd = openat(store->folder_fd, "temp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (store->temp_fd < 0)
+        return blob_fail(store, errno, "open the folder \"temp\"", error);
+    return 0;
+}
+
+int blob_store_open(const struct blob_store_options *options, struct blob_store **out_store,
+                    struct error *error)
+{
+    if (sodium_init() < 0)
+        return error_set(error, ERROR_UNAVAILABLE, "libsodium cannot start");
+    struct blob_store *store = calloc(1, sizeof(*store));
+    ASSERT(store);
+    store->folder_fd = store->temp_fd = store->lock_fd = -1;
+    store->bytes_max = options->bytes_max;
+    store->clock = options->clock ? options->clock : &clock_system;
+    store->folder = strdup(options->folder);
+    ASSERT(store->folder);
+    pthread_mutex_init(&store->mutex, NULL);
+    map_init(&store->entries);
+    list_init(&store->by_use);
+    if (open_folder(store, error) < 0 || empty_temp(store, error) < 0 || scan(store, error) < 0) {
+        blob_store_free(store);
+        return -1;
+    }
+    *out_store = store;
+    return 0;
+}
+
+void blob_store_free(struct blob_store *store)
+{
+    if (!store)
+        return;
+    ASSERT(store->pending_bytes == 0); /* the store outlives its writers */
+    for (size_t i = 0; i < store->entries.count; i++)
+        free(store->entries.entries[i].value);
+    map_done(&store->entries);
+    pthread_mutex_destroy(&store->mutex);
+    auto_close_fd(&store->temp_fd);
+    auto_close_fd(&store->folder_fd);
+    auto_close_fd(&store->lock_fd);
+    free(store->folder);
+    free(store);
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+uint64_t blob_store_bytes(struct blob_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    const uint64_t bytes = store->stored_bytes + store->pending_bytes;
+    pthread_mutex_unlock(&store->mutex);
+    return bytes;
+}
+
+size_t blob_store_count(struct blob_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    const size_t count = store->entries.count;
+    pthread_mutex_unlock(&store->mutex);
+    return count;
+}
+
+bool blob_store_has(struct blob_store *store, const struct blob_hash *hash)
+{
+    pthread_mutex_lock(&store->mutex);
+    const bool is_there = blob_entry_find(store, hash) != NULL;
+    pthread_mutex_unlock(&store->mutex);
+    return is_there;
+}
+
+int blob_store_size(struct blob_store *store, const struct blob_hash *hash, uint64_t *out_bytes,
+                    struct error *error)
+{
+    pthread_mutex_lock(&store->mutex);
+    const struct blob_entry *entry = blob_entry_find(store, hash);
+    if (entry)
+        *out_bytes = entry->size_bytes;
+    pthread_mutex_unlock(&store->mutex);
+    return entry ? 0 : fail_absent(hash, error);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+int blob_store_open_blob(struct blob_store *store, const struct blob_hash *hash, int *out_fd,
+                         uint64_t *out_bytes, struct error *error)
+{
+    char path[BLOB_PATH_SIZE];
+    blob_path_format(hash, path);
+    int result = -1;
+    pthread_mutex_lock(&store->mutex);
+    struct blob_entry *entry = blob_entry_find(store, hash);
+    const int fd = entry ? openat(store->folder_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (fd >= 0) {
+        blob_entry_touch(store, entry);
+        *out_fd = fd;
+        *out_bytes = entry->size_bytes;
+        result = 0;
+    } else if (!entry) {
+        (void)fail_absent(hash, error);
+    } else if (errno == ENOENT) {
+        entry_drop(store, entry); /* someone emptied the folder under us */
+        (void)fail_absent(hash, error);
+    } else {
+        (void)blob_fail(store, errno, "open a blob", error);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return result;
+}
+
+/* -1 with errno, or how much there was, up to `size`. */
+static ssize_t read_all(int fd, uint8_t *data, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t got = read(fd, data + done, size - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+int blob_store_read(struct blob_store *store, const struct blob_hash *hash, struct buffer *out,
+                    struct error *error)
+{
+    AUTO_FD int fd = -1;
+    uint64_t size;
+    if (blob_store_open_blob(store, hash, &fd, &size, error) < 0)
+        return -1;
+    char text[BLOB_HASH_TEXT_SIZE];
+    uint8_t *room = buffer_reserve(out, size ? size : 1);
+    if (!room)
+        return error_set(error, ERROR_EXHAUSTED, "blob \"%s\" is longer than its reader takes",
+                         blob_hash_format(hash, text));
+    const ssize_t got = read_all(fd, room, size);
+    if (got < 0)
+        return blob_fail(store, errno, "read a blob", error);
+    struct blob_hash found;
+    blob_hash_of(room, (size_t)got, &found);
+    if (!blob_hash_equal(&found, hash)) {
+        struct error second;
+        /* The answer is CORRUPT whether or not the bad copy could be taken away. */
+        (void)!blob_store_delete(store, hash, &second);
+        return error_set(error, ERROR_CORRUPT,
+                         "blob \"%s\" is damaged on disk and was deleted: put it again",
+                         blob_hash_format(hash, text));
+    }
+    buffer_advance(out, size);
+    return 0;
+}
+
+/* ---- Deleting -------------------------------------------------------------------------------- */
+
+int blob_store_delete(struct blob_store *store, const struct blob_hash *hash, struct error *error)
+{
+    pthread_mutex_lock(&store->mutex);
+    struct blob_entry *entry = blob_entry_find(store, hash);
+    const int result = entry ? entry_delete(store, entry, error) : fail_absent(hash, error);
+    pthread_mutex_unlock(&store->mutex);
+    return result;
+}
+
+static bool needs_room(const struct blob_store *store, uint64_t bytes_wanted)
+{
+    const uint64_t used = store->stored_bytes + store->pending_bytes;
+    return store->bytes_max &&
+           (bytes_wanted > store->bytes_max || used > store->bytes_max - bytes_wanted);
+}
+
+static int evict_locked(struct blob_store *store, const struct blob_evict *evict,
+                        uint64_t *freed_bytes, struct error *error)
+{
+    LIST_EACH(&store->by_use, node)
+    {
+        struct blob_entry *entry = LIST_ITEM(node, struct blob_entry, node);
+        if (entry->used_ms >= evict->used_before_ms && !needs_room(store, evict->bytes_wanted))
+            break; /* what follows was used later still */
+        if (evict->keep && evict->keep(&entry->hash, evict->context))
+            continue;
+        const uint64_t size_bytes = entry->size_bytes;
+        if (entry_delete(store, entry, error) < 0)
+            return -1;
+        *freed_bytes += size_bytes;
+    }
+    if (needs_room(store, evict->bytes_wanted))
+        return error_set(error, ERROR_EXHAUSTED,
+                         "\"%.120s\" holds at most %" PRIu64 " bytes, and what is there must stay",
+                         store->folder, store->bytes_max);
+    return 0;
+}
+
+int blob_store_evict(struct blob_store *store, const struct blob_evict *evict,
+                     uint64_t *out_freed_bytes, struct error *error)
+{
+    uint64_t freed_bytes = 0;
+    pthread_mutex_lock(&store->mutex);
+    const int result = evict_locked(store, evict, &freed_bytes, error);
+    pthread_mutex_unlock(&store->mutex);
+    if (out_freed_bytes)
+        *out_freed_bytes = freed_bytes;
+    return result;
+}
