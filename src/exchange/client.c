@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 enum { PROGRESS_MS = 1000 };
+#define LOSS_SMOOTHING 0.05 /* weight of the newest step */
 
 struct exchange_client {
     struct exchange_client_options options;
@@ -44,8 +45,7 @@ struct exchange_client {
     int64_t due_ns;    /* of the push in flight, by period */
     int64_t commit_ns, waiting_ns, lost_since_ns;
     uint64_t steps, samples, commits;
-    double loss_sum;
-    uint64_t loss_count;
+    double loss; /* moving mean */
     double steps_per_second;
     char reason[256];
 
@@ -169,8 +169,7 @@ static void count_step(struct exchange_client *client, const struct exchange_ste
 {
     client->steps++;
     client->samples += step->samples;
-    client->loss_sum += step->loss;
-    client->loss_count++;
+    client->loss += (step->loss - client->loss) * (client->steps == 1 ? 1 : LOSS_SMOOTHING);
     client->steps_unsent++;
     client->samples_unsent += step->samples;
     client->loss_unsent += step->loss;
@@ -538,7 +537,7 @@ void exchange_client_status(struct exchange_client *client, struct exchange_clie
         .steps = client->steps,
         .samples = client->samples,
         .commits = client->commits,
-        .loss = client->loss_count > 0 ? client->loss_sum / (double)client->loss_count : 0,
+        .loss = client->loss,
         .steps_per_second = client->steps_per_second,
         .commit_ns = client->commit_ns,
         .waiting_ns = client->waiting_ns,
@@ -546,8 +545,6 @@ void exchange_client_status(struct exchange_client *client, struct exchange_clie
         .settings = client->settings,
     };
     memcpy(out->reason, client->reason, sizeof out->reason);
-    client->loss_sum = 0;
-    client->loss_count = 0;
     unlock(client);
 }
 

@@ -50,7 +50,7 @@ struct exchange_client_status {
     enum exchange_client_state state;
     uint64_t steps, samples;
     uint64_t commits; /* answered */
-    double loss;      /* mean over the steps since the last call of status */
+    double loss;      /* moving mean over the last steps */
     double steps_per_second;
     int64_t commit_ns;     /* O of the last push */
     int64_t waiting_ns;    /* of the training thread, in all */

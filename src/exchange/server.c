@@ -503,7 +503,7 @@ int exchange_server_open(const struct exchange_server_options *options,
     server->options.silent_ms = or_else(options->silent_ms, 6000);
     server->options.lonely_ms = or_else(options->lonely_ms, 20000);
     server->options.join_ms = or_else(options->join_ms, 60000);
-    server->options.stop_grace_ms = or_else(options->stop_grace_ms, 1000);
+    server->options.stop_grace_ms = or_else(options->stop_grace_ms, 2000);
     if (sync_policy_new(options->policy, &options->sync, &server->policy, error) < 0)
         return -1;
     if (server_allocate(server, error) < 0)

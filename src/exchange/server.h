@@ -86,7 +86,7 @@ struct exchange_server_options {
     int64_t silent_ms;     /* drops a worker; 0: 6 s */
     int64_t lonely_ms;     /* without any worker: ends; 0: 20 s */
     int64_t join_ms;       /* until the first worker: ends; 0: 60 s */
-    int64_t stop_grace_ms; /* for the workers to leave at the end; 0: 1 s */
+    int64_t stop_grace_ms; /* for the workers to leave at the end; 0: 2 s */
 
     /* Fills the key of a worker's lease; -1 for one that does not belong to the job. */
     int (*find_key)(void *context, uint64_t lease, uint64_t fence, uint8_t out_key[LINK_KEY_SIZE]);

@@ -109,7 +109,7 @@ struct worker_report {
     uint64_t steps;
     uint64_t samples;
     uint64_t commits; /* answered */
-    double loss;      /* mean over the steps since the last report; 0 with no step */
+    double loss;      /* moving mean over the last steps; 0 with no step */
     double steps_per_second;
     double commit_ms;      /* O of the last commit */
     int64_t period_us;     /* between commits, as set by the server; 0: by steps */

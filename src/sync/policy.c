@@ -37,6 +37,19 @@ const char *sync_search_name(enum sync_search search)
     return "";
 }
 
+int sync_search_parse(struct text name, enum sync_search *out_search, struct error *error)
+{
+    for (enum sync_search search = 0; search < SYNC_SEARCH_COUNT; search++) {
+        if (!text_equal(name, text_of(sync_search_name(search))))
+            continue;
+        *out_search = search;
+        return 0;
+    }
+    return error_set(error, ERROR_INVALID,
+                     "no search \"" TEXT_FORMAT "\"; there are auto, paper and off",
+                     TEXT_ARGS(name));
+}
+
 void *sync_allocate(size_t size)
 {
     void *memory = calloc(1, size);

@@ -36,6 +36,8 @@ enum sync_search {
 };
 
 const char *sync_search_name(enum sync_search search);
+MUST_CHECK int sync_search_parse(struct text name, enum sync_search *out_search,
+                                 struct error *error);
 
 struct sync_settings {
     int64_t gamma_ms;               /* check period; > 0 */

@@ -59,6 +59,15 @@ TEST(every_policy_of_the_table_can_be_made)
     assert_int_equal(count, 3);
 }
 
+TEST(a_search_is_known_by_its_name)
+{
+    struct error error;
+    enum sync_search search;
+    ASSERT_OK(sync_search_parse(TEXT("paper"), &search, &error));
+    assert_int_equal(search, SYNC_SEARCH_PAPER);
+    ASSERT_FAILS(sync_search_parse(TEXT("grid"), &search, &error), ERROR_INVALID);
+}
+
 TEST(tap_applies_and_answers_at_once)
 {
     AUTO(sync_policy) struct sync_policy *policy = policy_of("tap");
@@ -165,6 +174,7 @@ int main(void)
         cmocka_unit_test(an_unknown_policy_is_refused_by_name),
         cmocka_unit_test(settings_out_of_range_are_refused),
         cmocka_unit_test(every_policy_of_the_table_can_be_made),
+        cmocka_unit_test(a_search_is_known_by_its_name),
         cmocka_unit_test(tap_applies_and_answers_at_once),
         cmocka_unit_test(bsp_releases_everybody_exactly_when_the_last_has_pushed),
         cmocka_unit_test(bsp_releases_the_rest_when_the_missing_worker_leaves),

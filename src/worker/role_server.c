@@ -1,0 +1,458 @@
+/*
+ * Role server: the parameter server on one loop, measurements on the exchange's second thread.
+ *
+ * The second thread alone uses `measurer` after the start: kernels and models belong to one thread.
+ */
+#include "base/assert.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "exchange/server.h"
+#include "tensor/kernel.h"
+#include "train/checkpoint.h"
+#include "train/evaluation.h"
+#include "train/model.h"
+#include "train/model_card.h"
+#include "worker/worker_internal.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    REPORT_MS = 1000,
+    LAST_REPORT_MS = 2000,
+    REPORT_MS_MIN = 100, /* between reports that events bring */
+    SAMPLE_RECORDS = 1000,
+    MEASURE_BATCH = 200,
+    CHECKPOINT_MS = 30000,
+};
+
+static const char checkpoint_name[] = "checkpoint";
+
+struct measurer {
+    const struct work *work;
+    struct dataset *dataset;
+    struct kernel_set *kernels; /* opened by the thread that measures */
+    struct model *model;
+    float *velocity; /* zeroes: the server's model has none */
+    int64_t checkpoint_ns;
+    _Atomic uint64_t steps, samples; /* as the server last told */
+};
+
+struct role {
+    struct work *work;
+    struct loop *loop;
+    struct control *control;
+    struct exchange_server *server;
+    struct loop_timer *report_timer;
+    struct measurer measurer;
+    int64_t reported_ns;
+    uint64_t reported_commits[EXCHANGE_WORKERS_MAX];
+    struct child_peer *peers; /* [peer_count], those of CONFIG first */
+    uint32_t peer_count;
+    struct work_result *result;
+    struct error failure; /* code ERROR_NONE: none */
+};
+
+/* --- the second thread --- */
+
+static int path_of(const struct work *work, const char *name, char out[PATH_MAX],
+                   struct error *error)
+{
+    if (snprintf(out, PATH_MAX, "%s/%s", work->out_folder, name) >= PATH_MAX)
+        return error_set(error, ERROR_INVALID, "the folder's path is too long");
+    return 0;
+}
+
+static int artifact_announce(const struct work *work, const char *name, struct error *error)
+{
+    const struct child_message message = {.kind = CHILD_ARTIFACT,
+                                          .artifact = {.name = text_of(name)}};
+    return control_send(work->control_fd, &message, error);
+}
+
+static int checkpoint_save(struct measurer *measurer, const float *parameters, struct error *error)
+{
+    const struct work *work = measurer->work;
+    char path[PATH_MAX];
+    const struct checkpoint checkpoint = {
+        .spec = work->model,
+        .step = measurer->steps,
+        .samples = measurer->samples,
+        .seed = work->lease.train.seed,
+        .parameter_count = work->parameter_count,
+        .parameters = model_parameters(measurer->model),
+        .velocity = measurer->velocity,
+    };
+    memcpy(checkpoint.parameters, parameters, work->parameter_count * sizeof(float));
+    if (path_of(work, checkpoint_name, path, error) < 0 ||
+        checkpoint_write(path, &checkpoint, error) < 0)
+        return error_wrap(error, "checkpoint");
+    return artifact_announce(work, checkpoint_name, error);
+}
+
+static int measurer_prepare(struct measurer *measurer, struct error *error)
+{
+    if (measurer->model)
+        return 0;
+    measurer->checkpoint_ns = clock_monotonic_ns(&clock_system);
+    if (!measurer->kernels && kernel_set_open(NULL, &measurer->kernels, error) < 0)
+        return -1;
+    const uint32_t count = dataset_shape(measurer->dataset)->count;
+    const struct model_options options = {
+        .spec = measurer->work->model,
+        .batch = count < MEASURE_BATCH ? count : MEASURE_BATCH,
+    };
+    return model_open(measurer->kernels, &options, &measurer->model, error);
+}
+
+static int measure(void *context, struct evaluation_report *report, struct error *error)
+{
+    struct measurer *measurer = context;
+    if (measurer_prepare(measurer, error) < 0)
+        return -1;
+    const uint32_t records = dataset_shape(measurer->dataset)->count;
+    uint32_t count = 0; /* all */
+    if (report->kind == EVALUATION_SAMPLE && records > SAMPLE_RECORDS)
+        count = SAMPLE_RECORDS;
+    memcpy(model_parameters(measurer->model), report->parameters,
+           measurer->work->parameter_count * sizeof(float));
+    struct evaluation evaluation;
+    if (evaluation_init(&evaluation, measurer->model, measurer->dataset, 0, count, error) < 0)
+        return -1;
+    while (!evaluation_advance(&evaluation))
+        continue;
+    const struct evaluation_result result = evaluation_result(&evaluation);
+    report->loss = result.loss;
+    report->accuracy = result.accuracy;
+    const int64_t now_ns = clock_monotonic_ns(&clock_system);
+    if (report->kind == EVALUATION_FULL &&
+        now_ns - measurer->checkpoint_ns > CHECKPOINT_MS * INT64_C(1000000)) {
+        measurer->checkpoint_ns = now_ns;
+        /* A full disk costs the checkpoint, not the training. */
+        struct error lost;
+        if (checkpoint_save(measurer, report->parameters, &lost) < 0)
+            log_event(LOG_WARN, "checkpoint_failed", "error=\"%s\"", lost.message);
+    }
+    return 0;
+}
+
+/* --- reports --- */
+
+static void worker_reports_fill(const struct role *role, const struct exchange_status *status,
+                                struct server_report_worker *out)
+{
+    for (uint32_t i = 0; i < status->worker_count; i++) {
+        const struct exchange_worker_status *worker = &status->workers[i];
+        out[i] = (struct server_report_worker){
+            .lease = worker->lease,
+            .fence = worker->fence,
+            .is_member = worker->is_member,
+            .steps = worker->steps,
+            .samples = worker->samples,
+            .commits = worker->commits,
+            .accepted_pushes = worker->commits - role->reported_commits[i],
+            .steps_per_second = worker->steps_per_second,
+            .share = status->samples > 0 ? (double)worker->samples / (double)status->samples : 0,
+        };
+    }
+}
+
+static void report_send(struct role *role, const struct exchange_outcome *outcome)
+{
+    const struct exchange_status *status = exchange_server_status(role->server);
+    struct server_report_worker *workers = calloc(status->worker_count + 1, sizeof *workers);
+    ASSERT(workers);
+    worker_reports_fill(role, status, workers);
+    struct server_report report = {
+        .elapsed_ms = status->elapsed_ms,
+        .version = status->version,
+        .steps = status->steps,
+        .samples = status->samples,
+        .epochs = status->epochs,
+        .loss_evaluations = status->loss_evaluations,
+        .loss = status->loss,
+        .accuracy_evaluations = status->accuracy_evaluations,
+        .test_accuracy = status->test_accuracy,
+        .test_loss = status->test_loss,
+        .gamma_ms = role->work->sync.gamma_ms,
+        .commit_target = status->sync.commit_target,
+        .commit_rate = status->sync.commit_rate,
+        .implicit_momentum = status->sync.implicit_momentum,
+        .is_searching = status->sync.is_searching,
+        .is_final = outcome != NULL,
+        .workers = {workers, status->worker_count},
+    };
+    snprintf(report.policy, sizeof report.policy, TEXT_FORMAT,
+             TEXT_ARGS(role->work->lease.sync.policy));
+    if (outcome && outcome->has_accuracy) {
+        report.test_accuracy = outcome->test_accuracy;
+        report.test_loss = outcome->test_loss;
+    }
+    struct error error;
+    role->reported_ns = clock_monotonic_ns(loop_clock(role->loop));
+    /* Pushes count as reported only once they are: they are what workers are paid for. */
+    if (control_report(role->work->control_fd, &server_report_schema, &report,
+                       outcome ? LAST_REPORT_MS : 0, &error) < 0)
+        log_event(LOG_WARN, "report_lost", "error=\"%s\"", error.message);
+    else
+        for (uint32_t i = 0; i < status->worker_count; i++)
+            role->reported_commits[i] = status->workers[i].commits;
+    role->measurer.steps = status->steps;
+    role->measurer.samples = status->samples;
+    free(workers);
+}
+
+static void report_due(void *context)
+{
+    struct role *role = context;
+    report_send(role, NULL);
+    loop_timer_start(role->report_timer, REPORT_MS);
+}
+
+/* At once, unless one went out just now: then soon. */
+static void on_change(void *context)
+{
+    struct role *role = context;
+    const int64_t since_ms =
+        (clock_monotonic_ns(loop_clock(role->loop)) - role->reported_ns) / 1000000;
+    loop_timer_start(role->report_timer, since_ms >= REPORT_MS_MIN ? 0 : REPORT_MS_MIN - since_ms);
+}
+
+static void on_drop(void *context, uint64_t lease, const struct error *reason)
+{
+    (void)context;
+    log_event(LOG_WARN, "worker_dropped", "lease=%" PRIu64 " reason=\"%s\"", lease,
+              reason->message);
+}
+
+/* --- keys, streams, the end --- */
+
+static int find_key(void *context, uint64_t lease, uint64_t fence, uint8_t out_key[LINK_KEY_SIZE])
+{
+    const struct role *role = context;
+    for (uint32_t i = 0; i < role->peer_count; i++) {
+        const struct child_peer *peer = &role->peers[i];
+        if (peer->lease != lease || peer->fence != fence)
+            continue;
+        memcpy(out_key, peer->key, LINK_KEY_SIZE);
+        return 0;
+    }
+    return -1;
+}
+
+static void on_peer(void *context, const struct child_peer *peer)
+{
+    struct role *role = context;
+    uint32_t index = role->peer_count;
+    for (uint32_t i = 0; i < role->peer_count; i++)
+        if (role->peers[i].lease == peer->lease)
+            index = i; /* a new fence takes the old one's place */
+    if (index == CHILD_PEER_MAX) {
+        log_event(LOG_ERROR, "peer_refused", "lease=%" PRIu64 " reason=\"too many\"", peer->lease);
+        return;
+    }
+    role->peers[index] = *peer;
+    if (index == role->peer_count)
+        role->peer_count++;
+}
+
+static void on_stream(void *context, uint64_t peer_lease, int fd)
+{
+    struct role *role = context;
+    struct error error;
+    AUTO_FD int stream = fd;
+    if (exchange_server_attach_take(role->server, stream, &error) < 0)
+        log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", peer_lease,
+                  error.message);
+    else
+        stream = -1; /* the link's now */
+}
+
+static void on_stop(void *context, const char *reason, int64_t grace_ms)
+{
+    (void)grace_ms;
+    struct role *role = context;
+    exchange_server_stop(role->server, reason);
+}
+
+static int model_export(struct role *role, const struct exchange_outcome *outcome,
+                        struct error *error)
+{
+    const struct work *work = role->work;
+    const struct job_train *train = &work->lease.train;
+    const struct exchange_status *status = exchange_server_status(role->server);
+    const struct model_card card = {
+        .spec = work->model,
+        .job = work->lease.job,
+        .data = work->data->name,
+        .policy = arena_copy_string(work->arena, work->lease.sync.policy),
+        .test_accuracy = outcome->test_accuracy,
+        .test_loss = outcome->test_loss,
+        .samples = status->samples,
+        .steps = status->steps,
+        .train_seconds = 1e-3 * (double)status->elapsed_ms,
+        .workers = status->worker_count,
+        .batch = (uint32_t)train->batch,
+        .lr = train->optimizer.lr,
+        .momentum = train->optimizer.momentum,
+        .seed = train->seed,
+        .finished_utc_ms = clock_utc_ms(loop_clock(role->loop)),
+    };
+    if (model_card_export(work->out_folder, &card, outcome->parameters, error) < 0)
+        return error_wrap(error, "save the model");
+    if (artifact_announce(work, "model.safetensors", error) < 0 ||
+        artifact_announce(work, "card.json", error) < 0)
+        return -1;
+    return 0;
+}
+
+static void on_end(void *context, const struct exchange_outcome *outcome)
+{
+    struct role *role = context;
+    log_event(LOG_INFO, "training_ended", "end=%s accuracy=%.4f reason=\"%s\"",
+              exchange_end_name(outcome->end), outcome->test_accuracy, outcome->reason);
+    report_send(role, outcome);
+    /* Nothing measures any more: the measurer is this thread's again. */
+    if (model_export(role, outcome, &role->failure) == 0) {
+        role->measurer.steps = exchange_server_status(role->server)->steps;
+        if (role->measurer.model &&
+            checkpoint_save(&role->measurer, outcome->parameters, &role->failure) < 0)
+            log_event(LOG_WARN, "checkpoint_failed", "error=\"%s\"", role->failure.message);
+        role->failure.code = ERROR_NONE;
+    }
+    role->result->is_ok = outcome->end != EXCHANGE_END_LOST && outcome->end != EXCHANGE_END_FAILED;
+    snprintf(role->result->message, sizeof role->result->message, "%s", outcome->reason);
+    loop_stop(role->loop);
+}
+
+/* --- the start --- */
+
+/* The checkpoint of a run that was cut off, if there is one that fits. */
+static bool parameters_restore(const struct work *work, float *out_parameters)
+{
+    char path[PATH_MAX];
+    struct error error;
+    AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
+    if (path_of(work, checkpoint_name, path, &error) < 0 || access(path, R_OK) < 0)
+        return false;
+    if (checkpoint_read(path, &checkpoint, &error) < 0 ||
+        checkpoint->parameter_count != work->parameter_count) {
+        log_event(LOG_WARN, "checkpoint_ignored", "path=%s", path);
+        return false;
+    }
+    memcpy(out_parameters, checkpoint->parameters, work->parameter_count * sizeof(float));
+    log_event(LOG_INFO, "checkpoint_restored", "steps=%" PRIu64, checkpoint->step);
+    return true;
+}
+
+/* The plain kernels are there at once, and the parameters do not depend on them. */
+static int parameters_make(const struct work *work, float *out_parameters, struct error *error)
+{
+    if (parameters_restore(work, out_parameters))
+        return 0;
+    AUTO(kernel_set) struct kernel_set *kernels = NULL;
+    AUTO(model) struct model *model = NULL;
+    const struct model_options options = {.spec = work->model, .batch = 1};
+    if (kernel_set_open("plain", &kernels, error) < 0 ||
+        model_open(kernels, &options, &model, error) < 0)
+        return -1;
+    model_init_parameters(model, work->lease.train.seed);
+    memcpy(out_parameters, model_parameters(model), work->parameter_count * sizeof(float));
+    return 0;
+}
+
+static int server_open(struct role *role, struct error *error)
+{
+    const struct work *work = role->work;
+    float *parameters = calloc(work->parameter_count, sizeof *parameters);
+    if (!parameters)
+        return error_set(error, ERROR_EXHAUSTED, "no memory for the model");
+    const struct exchange_server_options options = {
+        .loop = role->loop,
+        .policy = work->lease.sync.policy,
+        .sync = work->sync,
+        .parameter_count = work->parameter_count,
+        .parameters = parameters,
+        .world = (uint32_t)work->lease.world,
+        .target_accuracy = work->lease.train.target.accuracy,
+        .min_time_ms = work->lease.train.target.min_time_ms,
+        .epochs = work->lease.train.epochs,
+        .find_key = find_key,
+        .measure = measure,
+        .measure_context = &role->measurer,
+        .on_change = on_change,
+        .on_drop = on_drop,
+        .on_end = on_end,
+        .context = role,
+    };
+    int result = parameters_make(work, parameters, error);
+    if (result == 0)
+        result = exchange_server_open(&options, &role->server, error);
+    free(parameters);
+    return result;
+}
+
+static int role_open(struct role *role, struct error *error)
+{
+    struct work *work = role->work;
+    if (mkdir(work->out_folder, 0700) < 0 && access(work->out_folder, W_OK) < 0)
+        return error_set(error, ERROR_UNAVAILABLE, "cannot write to \"%s\"", work->out_folder);
+    role->peers = calloc(CHILD_PEER_MAX, sizeof *role->peers);
+    role->measurer.velocity = calloc(work->parameter_count, sizeof(float));
+    ASSERT(role->peers && role->measurer.velocity);
+    role->peer_count = work->config.peer_count;
+    if (role->peer_count > 0)
+        memcpy(role->peers, work->config.peers, role->peer_count * sizeof *role->peers);
+    const struct control_callbacks callbacks = {on_stream, on_peer, on_stop};
+    if (loop_open(&clock_system, &role->loop, error) < 0)
+        return -1;
+    role->report_timer = loop_timer_new(role->loop, report_due, role);
+    /* SIGTERM must be blocked before the second thread starts: control comes first. */
+    if (control_open(role->loop, work->control_fd, &callbacks, role, &role->control, error) < 0 ||
+        work_open_dataset(work, DATASET_TEST_IMAGES, DATASET_TEST_LABELS, &role->measurer.dataset,
+                          error) < 0 ||
+        server_open(role, error) < 0)
+        return -1;
+    loop_timer_start(role->report_timer, REPORT_MS);
+    return 0;
+}
+
+static void role_close(struct role *role)
+{
+    exchange_server_free(role->server); /* ends the thread that measures */
+    model_free(role->measurer.model);
+    kernel_set_free(role->measurer.kernels);
+    dataset_free(role->measurer.dataset);
+    free(role->measurer.velocity);
+    loop_timer_free(role->report_timer);
+    control_free(role->control);
+    loop_free(role->loop);
+    free(role->peers);
+}
+
+int run_server(struct work *work, struct work_result *out_result, struct error *error)
+{
+    struct role *role = calloc(1, sizeof *role);
+    ASSERT(role);
+    role->work = work;
+    role->measurer.work = work;
+    role->result = out_result;
+    const struct child_message ready = {.kind = CHILD_READY};
+    int result = role_open(role, error);
+    if (result == 0)
+        result = control_send(work->control_fd, &ready, error);
+    if (result == 0)
+        result = loop_run(role->loop, error);
+    if (result == 0 && role->failure.code != ERROR_NONE) {
+        *error = role->failure;
+        result = -1;
+    }
+    role_close(role);
+    free(role);
+    return result;
+}

@@ -1,0 +1,243 @@
+/*
+ * Role worker: the main thread steps without end; a second one carries the link, the control
+ * socket and the reports.
+ *
+ * Every machine begins from the same parameters (they come from the job's seed), so the first step
+ * waits for nobody: data and model are opened while the link comes up, and what was learnt before
+ * the server's first model came stays on top of it.
+ */
+#include "base/assert.h"
+#include "base/log.h"
+#include "exchange/client.h"
+#include "tensor/kernel.h"
+#include "train/trainer.h"
+#include "worker/worker_internal.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    REPORT_MS = 1000,
+    COMMITS_SHOWN = 3, /* the first ones are reported at once */
+    LOST_MS_MAX = 30000,
+    FINISH_MS = 2000, /* to push the rest when the server ends training */
+    LAST_REPORT_MS = 2000,
+};
+
+struct role {
+    struct work *work;
+    struct loop *loop;
+    struct control *control;
+    struct exchange_client *client;
+    struct loop_timer *report_timer;
+    pthread_t link_thread;
+    _Atomic int64_t first_step_ms; /* UTC */
+    _Atomic int64_t grace_ms;      /* for the last push */
+    _Atomic bool is_lost;          /* the server is gone for good */
+};
+
+/* --- the link's thread --- */
+
+static void report_send(struct role *role, int timeout_ms)
+{
+    struct exchange_client_status status;
+    struct error error;
+    exchange_client_status(role->client, &status);
+    const struct worker_report report = {
+        .steps = status.steps,
+        .samples = status.samples,
+        .commits = status.commits,
+        .loss = status.loss,
+        .steps_per_second = status.steps_per_second,
+        .commit_ms = 1e-6 * (double)status.commit_ns,
+        .period_us = status.settings.period_ns / 1000,
+        .local_steps = status.settings.local_steps,
+        .waiting_ms = 1e-6 * (double)status.waiting_ns,
+        .first_step_ms = role->first_step_ms,
+    };
+    /* A report that finds no room is lost; the next one says it all again. */
+    if (control_report(role->work->control_fd, &worker_report_schema, &report, timeout_ms, &error) <
+        0)
+        log_event(LOG_DEBUG, "report_lost", "error=\"%s\"", error.message);
+}
+
+static void report_posted(void *context)
+{
+    report_send(context, 0);
+}
+
+static void report_due(void *context)
+{
+    struct role *role = context;
+    struct exchange_client_status status;
+    report_send(role, 0);
+    exchange_client_status(role->client, &status);
+    const int64_t now_ns = clock_monotonic_ns(loop_clock(role->loop));
+    if (status.state == EXCHANGE_CLIENT_CONNECTING && status.lost_since_ns > 0 &&
+        now_ns - status.lost_since_ns > LOST_MS_MAX * INT64_C(1000000)) {
+        role->is_lost = true;
+        exchange_client_stop(role->client, "the parameter server cannot be reached");
+    }
+    loop_timer_start(role->report_timer, REPORT_MS);
+}
+
+static void on_change(void *context)
+{
+    struct role *role = context;
+    struct exchange_client_status status;
+    exchange_client_status(role->client, &status);
+    if (status.commits > 0 && status.commits <= COMMITS_SHOWN)
+        report_send(role, 0);
+}
+
+static void on_stream(void *context, uint64_t peer_lease, int fd)
+{
+    struct role *role = context;
+    struct error error;
+    AUTO_FD int stream = fd;
+    if (exchange_client_attach_take(role->client, stream, &error) < 0)
+        log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", peer_lease,
+                  error.message);
+    else
+        stream = -1; /* the link's now */
+}
+
+static void on_stop(void *context, const char *reason, int64_t grace_ms)
+{
+    struct role *role = context;
+    /* Half is for the push; the rest is for reports, clean-up and a slow disk. */
+    role->grace_ms = grace_ms / 2;
+    exchange_client_stop(role->client, reason);
+}
+
+static void *link_run(void *context)
+{
+    struct role *role = context;
+    struct error error;
+    if (loop_run(role->loop, &error) < 0) {
+        log_event(LOG_ERROR, "loop_failed", "error=\"%s\"", error.message);
+        role->is_lost = true;
+        exchange_client_stop(role->client, error.message);
+    }
+    return NULL;
+}
+
+/* --- the training thread --- */
+
+static int train(struct role *role, struct trainer *trainer, struct error *error)
+{
+    const struct clock *clock = loop_clock(role->loop);
+    float *parameters = model_parameters(trainer_model(trainer));
+    struct exchange_step step = {.samples = (uint32_t)role->work->lease.train.batch};
+    exchange_client_begin(role->client, parameters);
+    do {
+        step.started_ns = clock_monotonic_ns(clock);
+        if (trainer_step(trainer, &step.loss, error) < 0)
+            return -1;
+        step.ended_ns = clock_monotonic_ns(clock);
+        if (trainer_step_count(trainer) == 1) {
+            role->first_step_ms = clock_utc_ms(clock);
+            loop_post(role->loop, report_posted, role);
+        }
+    } while (exchange_client_step(role->client, &step, parameters));
+    exchange_client_finish(role->client, parameters, role->grace_ms);
+    return 0;
+}
+
+static int load_and_train(struct role *role, struct error *error)
+{
+    const struct work *work = role->work;
+    const struct job_train *job = &work->lease.train;
+    AUTO(kernel_set) struct kernel_set *kernels = NULL;
+    AUTO(dataset) struct dataset *dataset = NULL;
+    AUTO(trainer) struct trainer *trainer = NULL;
+    if (work_open_dataset(work, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS, &dataset, error) < 0 ||
+        kernel_set_open(NULL, &kernels, error) < 0)
+        return -1;
+    const struct trainer_options options = {
+        .spec = work->model,
+        .optimizer = {.lr = job->optimizer.lr,
+                      .momentum = job->optimizer.momentum,
+                      .weight_decay = job->optimizer.weight_decay},
+        .batch = (uint32_t)job->batch,
+        .seed = job->seed,
+        .stream = work->lease.rank,
+    };
+    if (trainer_open(kernels, dataset, &options, &trainer, error) < 0)
+        return -1;
+    log_event(LOG_INFO, "worker_ready", "rank=%" PRIu64 " records=%" PRIu32 " kernels=%s",
+              work->lease.rank, dataset_shape(dataset)->count, kernel_set_name(kernels));
+    const struct child_message ready = {.kind = CHILD_READY};
+    if (control_send(work->control_fd, &ready, error) < 0)
+        return -1;
+    return train(role, trainer, error);
+}
+
+static uint64_t shard_samples(const struct lease_document *lease)
+{
+    const struct text images = text_of(dataset_part_name(DATASET_TRAIN_IMAGES));
+    for (size_t i = 0; i < lease->data_count; i++)
+        if (text_equal(text_of(lease->data[i].name), images))
+            return lease->data[i].record_count;
+    return 0;
+}
+
+static int role_open(struct role *role, struct error *error)
+{
+    const struct work *work = role->work;
+    if (loop_open(&clock_system, &role->loop, error) < 0)
+        return -1;
+    struct exchange_client_options options = {
+        .loop = role->loop,
+        .lease = work->lease.lease,
+        .fence = work->lease.fence,
+        .rank = (uint32_t)work->lease.rank,
+        .shard_samples = shard_samples(&work->lease),
+        .parameter_count = work->parameter_count,
+        .local_steps =
+            text_equal(work->lease.sync.policy, TEXT("adsp")) ? 0 : work->sync.local_steps,
+        .on_change = on_change,
+        .context = role,
+    };
+    memcpy(options.key, work->config.key, sizeof options.key);
+    if (exchange_client_open(&options, &role->client, error) < 0)
+        return -1;
+    const struct control_callbacks callbacks = {.on_stream = on_stream, .on_stop = on_stop};
+    if (control_open(role->loop, work->control_fd, &callbacks, role, &role->control, error) < 0)
+        return -1;
+    role->report_timer = loop_timer_new(role->loop, report_due, role);
+    loop_timer_start(role->report_timer, REPORT_MS);
+    const int result = pthread_create(&role->link_thread, NULL, link_run, role);
+    if (result != 0)
+        return error_set_errno(error, result, "start a thread");
+    return 0;
+}
+
+static void role_close(struct role *role)
+{
+    loop_timer_free(role->report_timer);
+    control_free(role->control);
+    exchange_client_free(role->client);
+    loop_free(role->loop);
+}
+
+int run_worker(struct work *work, struct work_result *out_result, struct error *error)
+{
+    __attribute__((cleanup(role_close))) struct role role = {.work = work, .grace_ms = FINISH_MS};
+    if (role_open(&role, error) < 0)
+        return -1;
+    const int result = load_and_train(&role, error);
+    loop_stop(role.loop);
+    pthread_join(role.link_thread, NULL);
+    report_send(&role, LAST_REPORT_MS);
+    struct exchange_client_status status;
+    exchange_client_status(role.client, &status);
+    if (result < 0)
+        return -1;
+    out_result->is_ok = !role.is_lost;
+    snprintf(out_result->message, sizeof out_result->message, "%s", status.reason);
+    return 0;
+}

@@ -1,0 +1,17 @@
+/*
+ * Worker: the program inside a lease's sandbox: `souk worker`, hidden, started by the daemon.
+ *
+ * It speaks to the daemon over a control socket (runtime/child_message.h, fd 3), takes its lease
+ * from CONFIG, and is a worker or a parameter server by the lease's role:
+ *
+ *     worker   steps on /data/train-images and -labels; pushes to the server over its stream
+ *     server   holds the model; measures it on /data/test-images and -labels; writes
+ *              model.safetensors, card.json and checkpoint to /lease/out
+ *
+ * SIGTERM and STOP end it in good order: a worker pushes what it has, a server saves the model.
+ */
+#pragma once
+
+/* argv[0] is the command's name. Options: --control-fd N, --data FOLDER, --out FOLDER; unset, 3,
+ * /data and /lease/out. Returns the process's exit status. */
+int worker_main(int argc, char **argv);

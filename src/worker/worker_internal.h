@@ -1,0 +1,40 @@
+/*
+ * Inside of worker: what both roles start from.
+ */
+#pragma once
+
+#include "runtime/child_message.h"
+#include "runtime/native.h"
+#include "sync/policy.h"
+#include "train/dataset.h"
+#include "train/dataset_catalogue.h"
+#include "train/model_spec.h"
+#include "train/optimizer.h"
+#include "worker/control.h"
+
+struct work {
+    struct arena *arena; /* holds the lease and the peers */
+    int control_fd;
+    const char *data_folder, *out_folder;
+    struct child_config config;
+    struct lease_document lease;
+    const struct dataset_entry *data;
+    struct model_spec model;
+    size_t parameter_count;
+    struct sync_settings sync;
+};
+
+/* What a role ends with; DONE says it to the daemon. */
+struct work_result {
+    bool is_ok;
+    char message[256];
+};
+
+/* Opens FOLDER/NAME-images and FOLDER/NAME-labels of the job's data set. */
+MUST_CHECK int work_open_dataset(const struct work *work, enum dataset_part images,
+                                 enum dataset_part labels, struct dataset **out_dataset,
+                                 struct error *error);
+
+/* Each runs its role to the end. An error is a failure to start. */
+MUST_CHECK int run_worker(struct work *work, struct work_result *out_result, struct error *error);
+MUST_CHECK int run_server(struct work *work, struct work_result *out_result, struct error *error);

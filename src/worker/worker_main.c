@@ -1,0 +1,132 @@
+/*
+ * Worker: takes the lease from the daemon, checks it against what is built in, runs its role.
+ */
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "worker/worker.h"
+#include "worker/worker_internal.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+
+static int arguments_read(struct work *work, int argc, char **argv, struct error *error)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const struct text name = text_of(argv[i]);
+        if (i + 1 == argc)
+            return error_set(error, ERROR_INVALID, "%s needs a value", argv[i]);
+        uint64_t number = 0;
+        if (text_equal(name, TEXT("--data"))) {
+            work->data_folder = argv[i + 1];
+        } else if (text_equal(name, TEXT("--out"))) {
+            work->out_folder = argv[i + 1];
+        } else if (text_equal(name, TEXT("--control-fd"))) {
+            if (text_parse_u64(text_of(argv[i + 1]), &number, error) < 0 || number > INT_MAX)
+                return error_set(error, ERROR_INVALID, "--control-fd: not a descriptor");
+            work->control_fd = (int)number;
+        } else {
+            return error_set(error, ERROR_INVALID, "unknown option \"%s\"", argv[i]);
+        }
+    }
+    return 0;
+}
+
+static int config_receive(struct work *work, struct error *error)
+{
+    struct child_message message;
+    bool has_ended;
+    if (child_message_receive(work->control_fd, work->arena, &message, &has_ended, error) < 0)
+        return error_wrap(error, "wait for the lease (this command is started by souk lend)");
+    if (message.kind != CHILD_CONFIG)
+        return error_set(error, ERROR_INVALID, "the first message is not the lease");
+    work->config = message.config;
+    return lease_document_read(work->arena, message.config.lease_json, &work->lease, error);
+}
+
+/* Everything the lease names is known here, before anything is loaded. */
+static int lease_check(struct work *work, struct error *error)
+{
+    const struct job_train *train = &work->lease.train;
+    const struct job_sync *sync = &work->lease.sync;
+    struct parameter_table table;
+    enum model_kind kind;
+    if (dataset_entry_find(train->data, &work->data, error) < 0 ||
+        model_kind_parse(train->model, &kind, error) < 0)
+        return -1;
+    model_spec_default(kind, &work->model);
+    work->model.channels = work->data->channels;
+    work->model.height = work->data->height;
+    work->model.width = work->data->width;
+    work->model.classes = work->data->classes;
+    if (model_spec_layout(&work->model, &table, error) < 0)
+        return -1;
+    work->parameter_count = table.float_count;
+    work->sync.gamma_ms = sync->gamma_ms;
+    work->sync.commit_interval_min_ms = sync->commit_interval_min_ms;
+    work->sync.local_steps = (uint32_t)sync->local_steps;
+    return sync_search_parse(sync->search, &work->sync.search, error);
+}
+
+int work_open_dataset(const struct work *work, enum dataset_part images, enum dataset_part labels,
+                      struct dataset **out_dataset, struct error *error)
+{
+    char images_path[PATH_MAX], labels_path[PATH_MAX];
+    const int images_size = snprintf(images_path, sizeof images_path, "%s/%s", work->data_folder,
+                                     dataset_part_name(images));
+    const int labels_size = snprintf(labels_path, sizeof labels_path, "%s/%s", work->data_folder,
+                                     dataset_part_name(labels));
+    if (images_size >= PATH_MAX || labels_size >= PATH_MAX)
+        return error_set(error, ERROR_INVALID, "the data folder's path is too long");
+    const struct dataset_options options = {
+        .images_path = images_path,
+        .labels_path = labels_path,
+        .classes = work->data->classes,
+        .mean = work->data->mean,
+        .deviation = work->data->deviation,
+    };
+    return dataset_open(&options, out_dataset, error);
+}
+
+static int role_run(struct work *work, struct work_result *result, struct error *error)
+{
+    switch (work->lease.role) {
+    case LEASE_ROLE_WORKER:
+        return run_worker(work, result, error);
+    case LEASE_ROLE_SERVER:
+        return run_server(work, result, error);
+    case LEASE_ROLE_COUNT:
+        break;
+    }
+    ASSERT(work->lease.role < LEASE_ROLE_COUNT);
+    return -1;
+}
+
+int worker_main(int argc, char **argv)
+{
+    struct error error;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct work work = {
+        .arena = arena, .control_fd = CHILD_FD, .data_folder = "/data", .out_folder = "/lease/out"};
+    struct work_result result = {0};
+    signal(SIGPIPE, SIG_IGN);
+
+    if (arguments_read(&work, argc, argv, &error) < 0 || config_receive(&work, &error) < 0) {
+        log_event(LOG_ERROR, "worker_failed", "error=\"%s\"", error.message);
+        return error_exit_code(error.code);
+    }
+    if (lease_check(&work, &error) < 0 || role_run(&work, &result, &error) < 0) {
+        result.is_ok = false;
+        snprintf(result.message, sizeof result.message, "%s", error.message);
+    }
+    log_event(result.is_ok ? LOG_INFO : LOG_ERROR, "worker_done",
+              "lease=%" PRIu64 " ok=%d message=\"%s\"", work.lease.lease, result.is_ok,
+              result.message);
+    const struct child_message done = {
+        .kind = CHILD_DONE, .done = {.is_ok = result.is_ok, .message = text_of(result.message)}};
+    if (control_send(work.control_fd, &done, &error) < 0)
+        log_event(LOG_WARN, "done_unsent", "error=\"%s\"", error.message);
+    return result.is_ok ? 0 : 1;
+}

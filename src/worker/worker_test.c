@@ -1,0 +1,514 @@
+/*
+ * The program as its daemon runs it: forked processes with a control socket, streams between them,
+ * data in a folder, without the sandbox around it.
+ *
+ * covers control.c, role_server.c, role_worker.c, worker_main.c
+ */
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/scope.h"
+#include "runtime/child_message.h"
+#include "runtime/native.h"
+#include "testing/testing.h"
+#include "train/safetensors.h"
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    WORKERS = 3,
+    SIDE = 28,
+    CLASSES = 10,
+    TRAIN = 900,
+    TEST_RECORDS = 300,
+    FENCE = 2,
+    SERVER = WORKERS, /* index of the parameter server */
+    PROCESSES = WORKERS + 1,
+    PATIENCE_MS = 40000,
+};
+
+struct process {
+    pid_t pid;
+    int control;
+    char data[80], out[80];
+    bool is_ready, is_done, is_ok;
+    char message[256];
+    int status; /* exit status */
+    uint32_t reports, artifacts;
+    struct worker_report worker;
+    struct server_report server;
+    struct server_report_worker workers[WORKERS]; /* by rank */
+    uint64_t accepted[WORKERS];                   /* summed over all reports, by rank */
+    int64_t first_step_ms;
+};
+
+struct job {
+    char folder[64];
+    struct arena *arena;
+    struct job_spec spec;
+    struct process processes[PROCESSES];
+    int64_t started_ms;
+};
+
+/* --- data: one bright block per class, under noise --- */
+
+static void put_u32_big(struct buffer *buffer, uint32_t value)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        buffer_append_byte(buffer, (uint8_t)(value >> shift));
+}
+
+static void file_write(const char *folder, const char *name, const struct buffer *bytes)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    AUTO_FILE FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes->data, 1, bytes->size, file), bytes->size);
+}
+
+static void data_write(const char *folder, const char *split, uint32_t count, uint64_t seed)
+{
+    struct random random;
+    random_init(&random, seed);
+    struct buffer images AUTO_BUFFER;
+    struct buffer labels AUTO_BUFFER;
+    buffer_init(&images, 16 + (size_t)count * SIDE * SIDE);
+    buffer_init(&labels, 8 + count);
+    put_u32_big(&images, 0x803);
+    put_u32_big(&images, count);
+    put_u32_big(&images, SIDE);
+    put_u32_big(&images, SIDE);
+    put_u32_big(&labels, 0x801);
+    put_u32_big(&labels, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t label = (uint32_t)random_below(&random, CLASSES);
+        buffer_append_byte(&labels, (uint8_t)label);
+        for (uint32_t pixel = 0; pixel < SIDE * SIDE; pixel++) {
+            const bool is_bright =
+                pixel / SIDE / 6 == label / 5 + 1 && pixel % SIDE / 5 == label % 5;
+            buffer_append_byte(&images,
+                               (uint8_t)((is_bright ? 70 : 0) + random_below(&random, 150)));
+        }
+    }
+    char name[40];
+    snprintf(name, sizeof name, "%s-images", split);
+    file_write(folder, name, &images);
+    snprintf(name, sizeof name, "%s-labels", split);
+    file_write(folder, name, &labels);
+}
+
+/* --- the daemon's part --- */
+
+static uint64_t lease_of(uint32_t index)
+{
+    return 10 + index;
+}
+
+static struct child_peer peer_of(uint32_t index)
+{
+    struct child_peer peer = {.lease = lease_of(index), .fence = FENCE};
+    memset(peer.key, (int)(index + 1), sizeof peer.key);
+    return peer;
+}
+
+static pid_t process_fork(struct process *process, int child_fd)
+{
+    fflush(NULL);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0)
+        return pid;
+    char fd[16];
+    snprintf(fd, sizeof fd, "%d", child_fd);
+    char name[] = "worker", a[] = "--control-fd", b[] = "--data", c[] = "--out";
+    char *argv[] = {name, a, fd, b, process->data, c, process->out, NULL};
+    alarm(60);
+    _exit(worker_main(7, argv));
+}
+
+static void send_config(struct job *job, uint32_t index, const struct job_spec *spec)
+{
+    struct error error;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, CHILD_LEASE_JSON_MAX);
+    const bool is_server = index == SERVER;
+    const struct native_lease lease = {
+        .lease = lease_of(index),
+        .fence = FENCE,
+        .job = 1,
+        .machine = index + 1,
+        .role = is_server ? LEASE_ROLE_SERVER : LEASE_ROLE_WORKER,
+        .rank = is_server ? 0 : index,
+        .world = WORKERS,
+        .cores_milli = 250,
+        .ram_bytes = 256 << 20,
+        .disk_bytes = 1 << 30,
+        .expires_ms = 1900000000000,
+    };
+    ASSERT_OK(native_lease_write(spec, &lease, &json, &error));
+    struct child_peer peers[WORKERS];
+    for (uint32_t i = 0; i < WORKERS; i++)
+        peers[i] = peer_of(i);
+    struct child_message config = {.kind = CHILD_CONFIG};
+    config.config.lease_json = buffer_text(&json);
+    memcpy(config.config.key, peer_of(index).key, CHILD_KEY_SIZE);
+    config.config.peers = peers;
+    /* The last one is told later, by PEER. */
+    config.config.peer_count = is_server ? WORKERS - 1 : 0;
+    ASSERT_OK(child_message_send(job->processes[index].control, &config, 1000, &error));
+    if (is_server) {
+        const struct child_message late = {.kind = CHILD_PEER, .peer = peers[WORKERS - 1]};
+        ASSERT_OK(child_message_send(job->processes[index].control, &late, 1000, &error));
+    }
+}
+
+static void process_start(struct job *job, uint32_t index, const struct job_spec *spec)
+{
+    struct error error;
+    struct process *process = &job->processes[index];
+    int sockets[2];
+    ASSERT_OK(child_socket_pair(sockets, &error));
+    process->control = sockets[0];
+    snprintf(process->data, sizeof process->data, "%s/data%u", job->folder, index);
+    snprintf(process->out, sizeof process->out, "%s/out%u", job->folder, index);
+    assert_int_equal(mkdir(process->data, 0700), 0);
+    if (index == SERVER)
+        data_write(process->data, "test", TEST_RECORDS, 99);
+    else
+        data_write(process->data, "train", TRAIN / WORKERS, index);
+    process->pid = process_fork(process, sockets[1]);
+    close(sockets[1]);
+    send_config(job, index, spec);
+}
+
+static void stream_hand_over(struct job *job, uint32_t rank)
+{
+    struct error error;
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    AUTO_FD int workers = ends[0];
+    AUTO_FD int servers = ends[1];
+    struct child_message message = {.kind = CHILD_STREAM,
+                                    .stream = {.peer_lease = lease_of(SERVER), .fd = workers}};
+    ASSERT_OK(child_message_send(job->processes[rank].control, &message, 1000, &error));
+    message.stream.peer_lease = lease_of(rank);
+    message.stream.fd = servers;
+    ASSERT_OK(child_message_send(job->processes[SERVER].control, &message, 1000, &error));
+}
+
+static void report_take(struct job *job, struct process *process, struct text json)
+{
+    struct error error;
+    process->reports++;
+    if (process != &job->processes[SERVER]) {
+        ASSERT_OK(json_read(job->arena, json, &worker_report_schema, &process->worker, &error));
+        return;
+    }
+    ASSERT_OK(json_read(job->arena, json, &server_report_schema, &process->server, &error));
+    assert_in_range(process->server.workers.count, 0, WORKERS);
+    const struct server_report_worker *items = process->server.workers.items;
+    for (size_t i = 0; i < process->server.workers.count; i++) {
+        assert_in_range(items[i].lease, lease_of(0), lease_of(WORKERS - 1));
+        const uint64_t rank = items[i].lease - lease_of(0);
+        process->workers[rank] = items[i];
+        process->accepted[rank] += items[i].accepted_pushes;
+    }
+}
+
+static void message_take(struct job *job, struct process *process,
+                         const struct child_message *message)
+{
+    struct error error;
+    switch (message->kind) {
+    case CHILD_READY:
+        process->is_ready = true;
+        return;
+    case CHILD_REPORT:
+        report_take(job, process, message->report.json);
+        return;
+    case CHILD_ARTIFACT:
+        process->artifacts++;
+        return;
+    case CHILD_DONE:
+        process->is_done = true;
+        process->is_ok = message->done.is_ok;
+        ASSERT_OK(
+            text_copy(message->done.message, process->message, sizeof process->message, &error));
+        return;
+    case CHILD_CONFIG:
+    case CHILD_STREAM:
+    case CHILD_PEER:
+    case CHILD_STOP:
+        break;
+    }
+    fail_msg("a message that only a daemon sends: %d", (int)message->kind);
+}
+
+/* One message of any process; a closed socket is waited for. */
+static void job_turn(struct job *job)
+{
+    struct pollfd polls[PROCESSES];
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        polls[i] = (struct pollfd){.fd = job->processes[i].control, .events = POLLIN};
+    const int ready = poll(polls, PROCESSES, PATIENCE_MS);
+    if (ready <= 0)
+        fail_msg("nothing happened for %d ms", PATIENCE_MS);
+    for (uint32_t i = 0; i < PROCESSES; i++) {
+        struct process *process = &job->processes[i];
+        if (polls[i].revents == 0)
+            continue;
+        struct child_message message;
+        struct error error;
+        bool has_ended;
+        if (child_message_receive(process->control, job->arena, &message, &has_ended, &error) ==
+            0) {
+            message_take(job, process, &message);
+        } else if (has_ended) {
+            int status;
+            assert_int_equal(waitpid(process->pid, &status, 0), process->pid);
+            process->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+            process->pid = 0;
+            close(process->control);
+            process->control = -1;
+        }
+    }
+}
+
+static bool is_all_over(const struct job *job)
+{
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        if (job->processes[i].pid > 0)
+            return false;
+    return true;
+}
+
+static struct job *job_start(const char *train, const char *sync)
+{
+    struct error error;
+    struct job *job = calloc(1, sizeof *job);
+    assert_non_null(job);
+    job->arena = arena_new(0);
+    snprintf(job->folder, sizeof job->folder, "/tmp/souk_worker_test_XXXXXX");
+    assert_non_null(mkdtemp(job->folder));
+    static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    const char *json = arena_format(
+        job->arena,
+        "{\"name\":\"t\",\"num_nodes\":3,\"train\":{\"data\":\"fashion-mnist\",%s},\"sync\":{%s},"
+        "\"market\":{\"max_run_time\":\"60s\"},\"inputs\":["
+        "{\"name\":\"train-images\",\"split\":\"train\",\"manifest\":\"%s\",\"records\":%d},"
+        "{\"name\":\"test-images\",\"split\":\"test\",\"manifest\":\"%s\",\"records\":%d}]}",
+        train, sync, hash, TRAIN, hash, TEST_RECORDS);
+    ASSERT_OK(job_spec_read(job->arena, text_of(json), &job->spec, &error));
+    job->started_ms = clock_utc_ms(&clock_system);
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        job->processes[i].control = -1;
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        process_start(job, i, &job->spec);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        stream_hand_over(job, i);
+    return job;
+}
+
+static void job_free(struct job *job)
+{
+    if (!job)
+        return;
+    for (uint32_t i = 0; i < PROCESSES; i++) {
+        struct process *process = &job->processes[i];
+        if (process->pid > 0) {
+            kill(process->pid, SIGKILL);
+            waitpid(process->pid, NULL, 0);
+        }
+        if (process->control >= 0)
+            close(process->control);
+        static const char *const names[] = {"train-images", "train-labels", "test-images",
+                                            "test-labels", ""};
+        static const char *const outs[] = {"model.safetensors", "card.json", "checkpoint", ""};
+        char path[160];
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            snprintf(path, sizeof path, "%s/%s", process->data, names[k]);
+            remove(path);
+        }
+        for (size_t k = 0; k < sizeof outs / sizeof *outs; k++) {
+            snprintf(path, sizeof path, "%s/%s", process->out, outs[k]);
+            remove(path);
+        }
+    }
+    assert_int_equal(rmdir(job->folder), 0);
+    arena_free(job->arena);
+    free(job);
+}
+DEFINE_AUTO(job);
+
+static void job_finish(struct job *job)
+{
+    while (!is_all_over(job))
+        job_turn(job);
+}
+
+static void job_stop_all(struct job *job)
+{
+    struct error error;
+    const struct child_message stop = {.kind = CHILD_STOP,
+                                       .stop = {.grace_ms = 4000, .reason = TEXT("cancelled")}};
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        if (job->processes[i].pid > 0)
+            ASSERT_OK(child_message_send(job->processes[i].control, &stop, 1000, &error));
+    job_finish(job);
+}
+
+static void assert_model_saved(const struct job *job)
+{
+    const struct process *server = &job->processes[SERVER];
+    struct error error;
+    char path[160];
+    assert_true(server->artifacts >= 2);
+    AUTO(safetensors) struct safetensors *file = NULL;
+    snprintf(path, sizeof path, "%s/model.safetensors", server->out);
+    ASSERT_OK(safetensors_read(path, &file, &error));
+    assert_true(file->float_count > 0);
+    snprintf(path, sizeof path, "%s/card.json", server->out);
+    assert_int_equal(access(path, R_OK), 0);
+}
+
+static void a_job_reaches_its_target(const char *policy)
+{
+    char sync[80];
+    snprintf(sync, sizeof sync, "\"policy\":\"%s\",\"gamma\":\"300ms\"", policy);
+    AUTO(job)
+    struct job *job =
+        job_start("\"model\":\"logistic\",\"batch\":16,\"epochs\":100000,"
+                  "\"optimizer\":{\"lr\":0.02},\"target\":{\"accuracy\":0.9,\"min_time\":\"1s\"}",
+                  sync);
+    job_finish(job);
+    const struct process *server = &job->processes[SERVER];
+    assert_string_equal(server->message, arena_format(job->arena, "the test accuracy reached %.4f",
+                                                      server->server.test_accuracy));
+    assert_true(server->is_ready && server->is_done && server->is_ok);
+    assert_int_equal(server->status, 0);
+    assert_true(server->server.is_final && server->server.test_accuracy >= 0.9);
+    assert_string_equal(server->server.policy, policy);
+    assert_model_saved(job);
+    double share = 0;
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        const struct process *worker = &job->processes[i];
+        assert_true(worker->is_ready && worker->is_done && worker->is_ok);
+        assert_int_equal(worker->status, 0);
+        assert_true(worker->worker.commits >= 3);
+        assert_int_equal(worker->worker.commits, server->accepted[i]);
+        assert_in_range(worker->worker.first_step_ms, job->started_ms, job->started_ms + 10000);
+        share += server->workers[i].share;
+    }
+    assert_true(share > 0.999 && share < 1.001);
+}
+
+TEST(a_job_reaches_its_target_under_every_policy)
+{
+    a_job_reaches_its_target("adsp");
+    a_job_reaches_its_target("bsp");
+    a_job_reaches_its_target("tap");
+}
+
+static const char endless[] = "\"model\":\"mlp\",\"batch\":16,\"epochs\":100000,"
+                              "\"optimizer\":{\"lr\":0.02,\"momentum\":0.5}";
+
+TEST(a_killed_worker_stops_nobody_and_sigterm_ends_the_rest_in_good_order)
+{
+    AUTO(job) struct job *job = job_start(endless, "\"policy\":\"bsp\",\"gamma\":\"300ms\"");
+    struct process *server = &job->processes[SERVER];
+    while (server->accepted[0] < 5 || server->accepted[1] < 5 || server->accepted[2] < 5)
+        job_turn(job);
+    assert_int_equal(kill(job->processes[1].pid, SIGKILL), 0);
+    while (job->processes[1].pid > 0)
+        job_turn(job);
+    assert_int_equal(job->processes[1].status, 128 + SIGKILL);
+    const uint64_t before = server->accepted[0];
+    while (server->accepted[0] < before + 20)
+        job_turn(job);
+
+    /* One worker is told to go: it pushes what it has, the other goes on. */
+    assert_int_equal(kill(job->processes[0].pid, SIGTERM), 0);
+    while (job->processes[0].pid > 0)
+        job_turn(job);
+    assert_true(job->processes[0].is_ok);
+    assert_string_equal(job->processes[0].message, "terminated");
+
+    struct error error;
+    const struct child_message stop = {.kind = CHILD_STOP,
+                                       .stop = {.grace_ms = 4000, .reason = TEXT("cancelled")}};
+    ASSERT_OK(child_message_send(server->control, &stop, 1000, &error));
+    job_finish(job);
+    assert_true(server->is_ok);
+    assert_string_equal(server->message, "cancelled");
+    assert_model_saved(job);
+    assert_true(job->processes[2].is_ok);
+    assert_int_equal(job->processes[2].worker.steps, server->workers[2].steps);
+}
+
+TEST(missing_data_fails_with_a_sentence_that_names_the_file)
+{
+    struct error error;
+    AUTO(job) struct job *job = job_start(endless, "\"policy\":\"adsp\"");
+    job_stop_all(job);
+    struct process *worker = &job->processes[0];
+    char path[160];
+    snprintf(path, sizeof path, "%s/train-labels", worker->data);
+    assert_int_equal(remove(path), 0);
+    int sockets[2];
+    ASSERT_OK(child_socket_pair(sockets, &error));
+    worker->control = sockets[0];
+    worker->is_done = false;
+    worker->pid = process_fork(worker, sockets[1]);
+    close(sockets[1]);
+    send_config(job, 0, &job->spec);
+    job_finish(job);
+    assert_true(worker->is_done && !worker->is_ok);
+    assert_non_null(strstr(worker->message, "train-labels"));
+    assert_int_not_equal(worker->status, 0);
+}
+
+TEST(a_first_message_that_is_not_the_lease_is_refused)
+{
+    struct error error;
+    int sockets[2];
+    ASSERT_OK(child_socket_pair(sockets, &error));
+    AUTO_FD int parent = sockets[0];
+    AUTO_FD int child = sockets[1];
+    struct process process = {.data = "/nowhere", .out = "/nowhere"};
+    const struct child_message stop = {.kind = CHILD_STOP, .stop = {.reason = TEXT("x")}};
+    ASSERT_OK(child_message_send(parent, &stop, 1000, &error));
+    const pid_t pid = process_fork(&process, child);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+}
+
+TEST(a_wrong_option_is_refused)
+{
+    char name[] = "worker", option[] = "--colour", value[] = "red";
+    char *argv[] = {name, option, value, NULL};
+    assert_int_not_equal(worker_main(3, argv), 0);
+    assert_int_not_equal(worker_main(2, argv), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_reaches_its_target_under_every_policy),
+        cmocka_unit_test(a_killed_worker_stops_nobody_and_sigterm_ends_the_rest_in_good_order),
+        cmocka_unit_test(missing_data_fails_with_a_sentence_that_names_the_file),
+        cmocka_unit_test(a_first_message_that_is_not_the_lease_is_refused),
+        cmocka_unit_test(a_wrong_option_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
