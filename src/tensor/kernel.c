@@ -13,10 +13,10 @@ struct kernel_set {
     char note[256];
 };
 
-static const struct kernel_ops *const all_sets[] = {&kernel_onednn, &kernel_plain};
+static const struct kernel_ops *const all_sets[] = {&kernel_simd, &kernel_onednn, &kernel_plain};
 enum { SET_COUNT = sizeof(all_sets) / sizeof(*all_sets) };
 
-const char *const kernel_set_names[] = {"onednn", "plain", NULL};
+const char *const kernel_set_names[] = {"simd", "onednn", "plain", NULL};
 
 void *kernel_alloc(size_t size)
 {
@@ -209,6 +209,9 @@ int operation_open_conv_block(struct kernel_set *set, const struct conv_block_sh
         return -1;
     const uint32_t height = conv_output_size(&shape->conv, shape->conv.height);
     const uint32_t width = conv_output_size(&shape->conv, shape->conv.width);
+    if (shape->conv.kernel % 2 == 0)
+        return error_set(error, ERROR_INVALID, "convolution with pooling: kernel %u is even",
+                         shape->conv.kernel);
     if (height % 2 != 0 || width % 2 != 0)
         return error_set(error, ERROR_INVALID, "pooling of %u x %u by 2: a side is odd", height,
                          width);

@@ -135,7 +135,7 @@ MUST_CHECK int operation_open_activation(struct kernel_set *set,
 /* Whether the set computes convolution, pooling and ReLU faster as one operation. */
 bool kernel_set_has_conv_block(const struct kernel_set *set);
 /* Asserts that it does. Weights and bias are the convolution's, the output is the pooled one.
- * INVALID also when the convolution's output has an odd side. */
+ * INVALID also when the kernel is even or the convolution's output has an odd side. */
 MUST_CHECK int operation_open_conv_block(struct kernel_set *set,
                                          const struct conv_block_shape *shape,
                                          const struct operation_options *options,

@@ -44,8 +44,8 @@ static uint32_t join_blocks(const struct kernel_set *kernels, struct layer_plan 
         if (kernel_set_has_conv_block(kernels) && i + 2 < count && plan.kind == &layer_conv &&
             plans[i + 1].kind == &layer_pool && plans[i + 1].pool == POOL_MAX &&
             plans[i + 1].pool_size == 2 && plans[i + 2].kind == &layer_activation &&
-            plans[i + 2].activation == ACTIVATION_RELU && output.height % 2 == 0 &&
-            output.width % 2 == 0) {
+            plans[i + 2].activation == ACTIVATION_RELU && plan.kernel % 2 == 1 &&
+            output.height % 2 == 0 && output.width % 2 == 0) {
             plan.kind = &layer_conv_block;
             output.height /= 2;
             output.width /= 2;

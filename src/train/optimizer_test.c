@@ -34,7 +34,7 @@ static void assert_refused(struct optimizer_options options)
 TEST(options_out_of_range_are_refused)
 {
     assert_refused((struct optimizer_options){.lr = 0});
-    assert_refused((struct optimizer_options){.lr = NAN});
+    assert_refused((struct optimizer_options){.lr = (double)NAN});
     assert_refused((struct optimizer_options){.lr = 0.1, .momentum = 1});
     assert_refused((struct optimizer_options){.lr = 0.1, .weight_decay = -1});
     assert_refused((struct optimizer_options){.lr = 0.1, .is_nesterov = true});

@@ -1,0 +1,66 @@
+/*
+ * Kernel simd internals: what kernel_simd.c prepares and each instruction set computes.
+ *
+ * The same code (kernel_simd_isa.h, kernel_simd_conv.h) is compiled once per instruction set with
+ * vectors of its width; kernel_simd.c picks one at run time.
+ */
+#pragma once
+
+#include "tensor/kernel_internal.h"
+
+struct simd_isa;
+
+/* An open set. */
+struct simd_state {
+    const struct simd_isa *isa;
+    void *onednn; /* opened when first needed */
+    bool has_tried_onednn;
+};
+
+struct simd_dense {
+    struct operation operation;
+    const struct simd_isa *isa;
+    struct dense_shape shape;
+    bool needs_input_gradient;
+};
+
+/*
+ * Convolution, pooling and ReLU with the batch innermost: samples are taken `width` at a time, one
+ * per vector lane, so that every product is one weight times one vector, whatever the number of
+ * channels. C channels in, K out, H x W the input, P x Q the convolution's output, R the kernel.
+ */
+struct simd_block {
+    struct operation operation;
+    const struct simd_isa *isa;
+    struct conv_shape shape;
+    bool is_training, needs_input_gradient;
+    uint32_t P, Q;
+    uint32_t group_count;  /* of `width` samples; the last may be part empty */
+    uint32_t border;       /* zeros around `gradient`: R - 1, or 0 without input gradient */
+    float *input;          /* [group, C, H + 2 pad, W + 2 pad, lane]; the padding stays 0 */
+    float *pooled;         /* [K, P/2, Q/2, lane] of one group: output, then its gradient */
+    int32_t *winner;       /* [group, K, P/2, Q/2, lane]: which of the four, -1: cut by ReLU */
+    float *gradient;       /* [K, P + 2 border, Q + 2 border, lane] of one group */
+    float *input_gradient; /* [C, H, W, lane] of one group */
+    float *packed;         /* weights in the order they are read */
+    float *weights_sums;   /* [K, C, R, R, lane], lanes not yet added up */
+};
+
+struct simd_isa {
+    const char *name;
+    uint32_t width; /* floats in a vector */
+    void (*dense_forward)(const struct simd_dense *dense, const struct operation_tensors *tensors);
+    void (*dense_backward)(const struct simd_dense *dense, const struct operation_tensors *tensors);
+    void (*block_forward)(const struct simd_block *block, const struct operation_tensors *tensors);
+    void (*block_backward)(const struct simd_block *block, const struct operation_tensors *tensors);
+    void (*sgd)(const struct sgd_rule *rule, float *weights, float *velocity, const float *gradient,
+                size_t count);
+    void (*axpy)(float a, const float *x, float *y, size_t count);
+    void (*scale)(float a, float *x, size_t count);
+};
+
+/* Those compiled for this architecture, best first; whether the processor has them is another
+ * question. */
+extern const struct simd_isa simd_isa_avx512;
+extern const struct simd_isa simd_isa_avx2;
+extern const struct simd_isa simd_isa_base;
