@@ -70,5 +70,5 @@ struct tcp_connect *tcp_connect_start(struct loop *loop, const struct host_port 
                                       int64_t timeout_ms, tcp_connect_function *callback,
                                       void *context);
 /* Gives up without a callback; after the callback it only releases. NULL is fine. */
-void tcp_connect_free(struct tcp_connect *connect);
+void tcp_connect_free(struct tcp_connect *attempt);
 DEFINE_AUTO(tcp_connect);

@@ -37,7 +37,7 @@
     X(curl_multi_info_read)
 
 struct curl_library {
-#define X(name) __typeof__(name) *name;
+#define X(name) __typeof__(name) *name; /* NOLINT(bugprone-macro-parentheses) */
     CURL_FUNCTIONS(X)
 #undef X
 };

@@ -237,7 +237,7 @@ static void note_response(void *context, struct http_response *response, const s
     if (reason) {
         async->failed++;
         async->reason = *reason;
-    } else {
+    } else if (response) {
         async->last_status = response->status;
     }
     if (async->starts_another) {

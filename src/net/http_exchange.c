@@ -45,6 +45,7 @@ static void keep(struct text value, char *out, size_t out_size)
         out[0] = '\0';
 }
 
+/* The two signatures are libcurl's. NOLINTBEGIN(readability-non-const-parameter) */
 static size_t on_header(char *data, size_t item_size, size_t count, void *context)
 {
     struct http_exchange *exchange = context;
@@ -93,6 +94,8 @@ static size_t on_body(char *data, size_t item_size, size_t count, void *context)
     }
     return chunk.size;
 }
+
+/* NOLINTEND(readability-non-const-parameter) */
 
 /* --- what is asked --- */
 

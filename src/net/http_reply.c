@@ -1,5 +1,6 @@
 #include "base/assert.h"
 #include "net/http_server_internal.h"
+#include "net/library_internal.h"
 
 #include <unistd.h>
 
@@ -63,9 +64,7 @@ void http_reply_finish(struct http_request *request, int status, const char *con
 static struct MHD_Response *response_of(const struct http_request *request, const void *data,
                                         size_t size, enum MHD_ResponseMemoryMode mode)
 {
-    /* The library does not write to what it is given; its interface is older than const. */
-    return request->server->mhd->MHD_create_response_from_buffer(size, (void *)(uintptr_t)data,
-                                                                 mode);
+    return request->server->mhd->MHD_create_response_from_buffer(size, without_const(data), mode);
 }
 
 void http_reply(struct http_request *request, int status, const char *content_type,

@@ -1,5 +1,6 @@
 #include "base/assert.h"
 #include "net/http_server_internal.h"
+#include "net/library_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -252,10 +253,10 @@ static struct MHD_Daemon *start_daemon(struct http_server *server, int listen_fd
     const struct http_server_options *options = &server->options;
     const bool is_secure = options->certificate_pem != NULL;
     struct MHD_OptionItem secure[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)options->certificate_pem},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)options->key_pem},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, without_const(options->certificate_pem)},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, without_const(options->key_pem)},
         {MHD_OPTION_HTTPS_PRIORITIES, 0,
-         (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+         without_const("NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2")},
         {MHD_OPTION_END, 0, NULL},
     };
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};

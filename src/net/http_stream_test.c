@@ -75,7 +75,7 @@ TEST(a_slow_client_is_dropped_and_the_others_go_on)
 {
     struct fixture fixture;
     fixture_init(&fixture);
-    fixture.options.stream_backlog_max = 64 * 1024;
+    fixture.options.stream_backlog_max = 65536;
     fixture_start(&fixture);
     struct buffer quick_reply AUTO_BUFFER;
     struct buffer slow_reply AUTO_BUFFER;

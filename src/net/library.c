@@ -7,7 +7,8 @@ int library_load(const char *file, const char *const *names, size_t name_count,
 {
     void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
-        return error_set(error, ERROR_UNAVAILABLE, "load \"%s\": %s", file, dlerror());
+        return error_set(error, ERROR_UNAVAILABLE, "load \"%s\": %s", file,
+                         dlerror()); /* NOLINT(concurrency-mt-unsafe): safe in glibc */
     for (size_t i = 0; i < name_count; i++) {
         out_functions[i] = dlsym(handle, names[i]);
         if (!out_functions[i])

@@ -57,7 +57,8 @@ struct link {
 
     uint32_t payload_max;
     size_t queue_max_bytes, queue_low_bytes, queued_bytes;
-    struct list queue; /* of struct chunk */
+    struct chunk *sending; /* taken from the queue; NULL: none */
+    struct list queue;     /* of struct chunk */
     struct buffer received;
     uint64_t received_bytes, sent_bytes;
 
@@ -73,6 +74,7 @@ static void release(struct link *link)
     SSL_free(link->ssl);
     if (link->fd >= 0)
         close(link->fd);
+    free(link->sending);
     for (struct list_node *node; (node = list_take_first(&link->queue));)
         free(LIST_ITEM(node, struct chunk, node));
     buffer_done(&link->received);
@@ -99,7 +101,7 @@ static bool is_alive(const struct link *link)
 
 static bool has_to_send(const struct link *link)
 {
-    return !list_is_empty(&link->queue) ||
+    return link->sending || !list_is_empty(&link->queue) ||
            (link->state == LINK_FINISHING && !link->is_farewell_sent);
 }
 
@@ -222,8 +224,12 @@ static void receive(struct link *link)
 static void send_queue(struct link *link)
 {
     size_t budget = BYTES_PER_TURN;
-    while (is_alive(link) && !list_is_empty(&link->queue) && budget > 0) {
-        struct chunk *chunk = LIST_ITEM(link->queue.head.next, struct chunk, node);
+    while (budget > 0) {
+        if (!link->sending && !list_is_empty(&link->queue))
+            link->sending = LIST_ITEM(list_take_first(&link->queue), struct chunk, node);
+        struct chunk *chunk = link->sending;
+        if (!chunk)
+            break;
         size_t size = chunk->size - chunk->sent;
         if (size > BYTES_PER_TURN)
             size = BYTES_PER_TURN;
@@ -244,7 +250,7 @@ static void send_queue(struct link *link)
         link->sent_bytes += (uint64_t)sent;
         budget -= (size_t)sent < budget ? (size_t)sent : budget;
         if (chunk->sent == chunk->size) {
-            list_remove(&chunk->node);
+            link->sending = NULL;
             free(chunk);
         }
     }
@@ -258,7 +264,7 @@ static void send_queue(struct link *link)
 static void send_farewell_when_due(struct link *link)
 {
     if (!is_alive(link) || link->state != LINK_FINISHING || link->is_farewell_sent ||
-        !list_is_empty(&link->queue))
+        link->sending || !list_is_empty(&link->queue))
         return;
     ERR_clear_error();
     /* Tells the peer that nothing was cut off. */

@@ -26,8 +26,8 @@ static struct shared shared = {.once = PTHREAD_ONCE_INIT};
 static int bio_write(BIO *bio, const char *data, int size)
 {
     BIO_clear_retry_flags(bio);
-    const int fd = (int)(intptr_t)BIO_get_data(bio);
-    const ssize_t sent = send(fd, data, (size_t)size, MSG_NOSIGNAL);
+    const struct link_tls_keys *keys = BIO_get_data(bio);
+    const ssize_t sent = send(keys->fd, data, (size_t)size, MSG_NOSIGNAL);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_write(bio);
     return (int)sent;
@@ -36,8 +36,8 @@ static int bio_write(BIO *bio, const char *data, int size)
 static int bio_read(BIO *bio, char *out, int size)
 {
     BIO_clear_retry_flags(bio);
-    const int fd = (int)(intptr_t)BIO_get_data(bio);
-    const ssize_t got = recv(fd, out, (size_t)size, 0);
+    const struct link_tls_keys *keys = BIO_get_data(bio);
+    const ssize_t got = recv(keys->fd, out, (size_t)size, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         BIO_set_retry_read(bio);
     else if (got == 0)
@@ -122,6 +122,7 @@ static int find_session(SSL *ssl, const unsigned char *identity, size_t identity
 
 static SSL_CTX *make_context(bool is_server)
 {
+    char groups[] = "X25519"; /* OpenSSL's macro wants it writable */
     SSL_CTX *context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method());
     if (!context)
         return NULL;
@@ -138,8 +139,7 @@ static SSL_CTX *make_context(bool is_server)
     if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
         SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
         SSL_CTX_set_ciphersuites(context, SUITE) == 1 &&
-        SSL_CTX_set1_groups_list(context, "X25519") == 1 &&
-        SSL_CTX_set_num_tickets(context, 0) == 1)
+        SSL_CTX_set1_groups_list(context, groups) == 1 && SSL_CTX_set_num_tickets(context, 0) == 1)
         return context;
     SSL_CTX_free(context);
     return NULL;
@@ -166,7 +166,8 @@ int link_tls_new(bool is_server, int fd, struct link_tls_keys *keys, SSL **out_s
         ERR_clear_error();
         return error_set(error, ERROR_EXHAUSTED, "TLS could not be set up");
     }
-    BIO_set_data(bio, (void *)(intptr_t)fd);
+    keys->fd = fd;
+    BIO_set_data(bio, keys);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl, bio, bio);
     SSL_set_app_data(ssl, keys);

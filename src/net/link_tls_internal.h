@@ -20,6 +20,7 @@ struct link_tls_keys {
     int (*find_key)(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE]);
     void **context; /* the link's, which may change */
     bool is_identity_unknown;
+    int fd; /* borrowed */
 };
 
 /* A TLS object on `fd`, which stays the caller's. `keys` outlives it. */

@@ -29,7 +29,7 @@
     X(MHD_destroy_response)
 
 struct mhd_library {
-#define X(name) __typeof__(name) *name;
+#define X(name) __typeof__(name) *name; /* NOLINT(bugprone-macro-parentheses) */
     MHD_FUNCTIONS(X)
 #undef X
 };

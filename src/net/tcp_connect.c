@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { ADDRESS_COUNT_MAX = 8 };
+enum { ADDRESS_COUNT_MAX = 8, STACK_SIZE = 256 * 1024 };
 
 struct lookup {
     atomic_int references;
@@ -189,7 +189,7 @@ static int start_lookup(struct tcp_connect *attempt, struct error *error)
     pthread_attr_t attributes;
     ASSERT(pthread_attr_init(&attributes) == 0);
     ASSERT(pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0);
-    ASSERT(pthread_attr_setstacksize(&attributes, 256 * 1024) == 0);
+    ASSERT(pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0);
     atomic_fetch_add(&lookup->references, 1);
     pthread_t thread;
     const int failure = pthread_create(&thread, &attributes, lookup_run, lookup);

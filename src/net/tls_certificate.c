@@ -22,7 +22,7 @@
 enum { PEM_SIZE_MAX = 256 * 1024, VALID_DAYS = 3650 };
 
 #define DEFINE_OPENSSL_AUTO(name, type, function)                                                  \
-    static void auto_##name(type **owned)                                                          \
+    static void auto_##name(type **owned) /* NOLINT(bugprone-macro-parentheses) */                 \
     {                                                                                              \
         function(*owned);                                                                          \
     }
