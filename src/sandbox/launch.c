@@ -147,6 +147,13 @@ static void arguments_add_confinement(struct arguments *arguments, const struct 
     arguments_add(arguments, "--info-fd", number, NULL);
 }
 
+int sandbox_give_folder(const struct sandbox_host *host, const char *path, struct error *error)
+{
+    if (host->drops_user && chown(path, SANDBOX_UID, SANDBOX_UID) < 0)
+        return error_set_errno(error, errno, "give \"%s\" to the sandbox's user", path);
+    return 0;
+}
+
 static int child_add_source(struct child *child, const char *path, const char *target,
                             bool is_writable, struct error *error)
 {
@@ -158,8 +165,8 @@ static int child_add_source(struct child *child, const char *path, const char *t
     source->is_folder = S_ISDIR(status.st_mode);
     snprintf(source->staged, sizeof(source->staged), "/tmp/%zu", child->source_count);
     child->source_count++;
-    if (is_writable && child->host->drops_user && chown(path, SANDBOX_UID, SANDBOX_UID) < 0)
-        return error_set_errno(error, errno, "give \"%s\" to the sandbox's user", path);
+    if (is_writable && sandbox_give_folder(child->host, path, error) < 0)
+        return -1;
     arguments_add(&child->arguments, is_writable ? "--bind" : "--ro-bind",
                   child->host->drops_user ? source->staged : path, target);
     return 0;

@@ -55,6 +55,11 @@ void sandbox_doctor(const struct sandbox_host *host, struct buffer *out);
  */
 MUST_CHECK int sandbox_sweep(struct sandbox_host *host, size_t *out_count, struct error *error);
 
+/* Makes the folder belong to the user that programs are inside; for folders below a writable
+ * mount. */
+MUST_CHECK int sandbox_give_folder(const struct sandbox_host *host, const char *path,
+                                   struct error *error);
+
 struct sandbox_mount {
     const char *source; /* on this machine; must exist */
     const char *target; /* absolute, inside */
