@@ -1,0 +1,33 @@
+/*
+ * Daemon: the lender's loop: one link to the market, kept up; heartbeats; leases started, stopped
+ * and reported.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "peer/identity.h"
+#include "peer/lease_verify.h"
+#include "sandbox/sandbox.h"
+
+#include <stdint.h>
+
+enum {
+    DAEMON_HEARTBEAT_MS = 1000,
+    DAEMON_RETRY_FIRST_MS = 200,
+    DAEMON_RETRY_LAST_MS = 30000,
+    DAEMON_STOP_GRACE_MS = 3000,
+    DAEMON_STOP_MAX_MS = 8000,
+    DAEMON_LEASE_MAX = 256,
+};
+
+struct daemon_options {
+    const char *state_dir;
+    const struct identity *identity; /* enlisted */
+    struct sandbox_host *sandboxes;  /* swept */
+    struct lease_limits limits;
+    int ready_fd; /* taken: see peer.h */
+    int stop_fd;  /* borrowed */
+};
+
+/* Runs until SIGTERM, SIGINT or stop_fd, then stops the leases and returns. */
+MUST_CHECK int daemon_run(const struct daemon_options *options, struct error *error);

@@ -1,0 +1,700 @@
+/*
+ * A whole daemon, in a process of its own with real sandboxes, against a market made of the same
+ * parts as the real one: an HTTP server with chunks, links, and streams.
+ * covers daemon.c, peer.c, tenancy.c, tenancy_child.c, tenancy_stream.c, stream.c
+ * covers fetch.c, shard.c, upload.c, daemon_test_worker.c
+ */
+#include "base/clock.h"
+#include "base/list.h"
+#include "blob/blob_store.h"
+#include "blob/manifest.h"
+#include "blob/pack.h"
+#include "net/http_server.h"
+#include "net/link.h"
+#include "peer/peer.h"
+#include "runtime/lease_message.h"
+#include "runtime/native.h"
+#include "sandbox/sandbox.h"
+#include "testing/testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <sodium.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MACHINE = 5, MESSAGE_MAX = 4096, WAIT_MS = 15000, TICK_MS = 300, SKIPPED = 77 };
+
+struct received {
+    uint16_t type;
+    struct lease_message message; /* in the market's arena */
+};
+
+struct market {
+    struct loop *loop;
+    struct arena *arena;
+    char folder[64];
+    char state_dir[96];
+    struct blob_store *blobs;
+    struct http_server *http;
+    int listen_fd;
+    uint16_t link_port;
+    struct loop_watch *listen_watch;
+    uint8_t public_key[32], secret_key[64], link_key[LINK_KEY_SIZE], machine_key[32];
+    struct link *link;
+    int stream_fd; /* the last that named a ticket */
+    char stream_line[128];
+    struct received messages[MESSAGE_MAX];
+    size_t count;
+    size_t seen; /* messages before it are not looked at again */
+    struct blob_hash data_manifest;
+    pid_t daemon;
+    uint32_t hello_count;
+    uint64_t next_lease;
+};
+
+/* ---- The market's side ----------------------------------------------------------------------- */
+
+static void on_enrol(struct http_request *request, void *context)
+{
+    struct market *market = context;
+    struct error error = {0};
+    const struct text body = http_request_body(request);
+    const char *at = memmem(body.data, body.size, "\"public_key\":\"", 14);
+    assert_non_null(at);
+    ASSERT_OK(text_hex_decode((struct text){at + 14, 64}, market->machine_key, 32, &error));
+    if (!memmem(body.data, body.size, "\"code\":\"good\"", 13)) {
+        http_reply_problem(request, 401, "refused", "the code is not known");
+        return;
+    }
+    char link_key[65], public_key[65], json[512];
+    text_hex_encode(market->link_key, 32, link_key);
+    text_hex_encode(market->public_key, 32, public_key);
+    snprintf(
+        json, sizeof(json),
+        "{\"machine\":%d,\"generation\":1,\"link_key\":\"%s\",\"link_address\":\"127.0.0.1:%d\","
+        "\"server_public_key\":\"%s\"}",
+        MACHINE, link_key, market->link_port, public_key);
+    http_reply(request, 201, "application/json", text_of(json));
+}
+
+static bool is_allowed(struct http_request *request)
+{
+    return text_equal(http_request_header(request, "Authorization"), TEXT("Bearer fetch-me"));
+}
+
+static void on_get_chunk(struct http_request *request, void *context)
+{
+    struct market *market = context;
+    struct error error = {0};
+    struct blob_hash hash;
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, BLOB_BYTES_MAX);
+    if (!is_allowed(request))
+        http_reply_problem(request, 401, "refused", "no");
+    else if (blob_hash_parse(http_request_parameter(request, "hash"), &hash, &error) < 0 ||
+             blob_store_read(market->blobs, &hash, &bytes, &error) < 0)
+        http_reply_error(request, &error);
+    else
+        http_reply(request, 200, "application/octet-stream", buffer_text(&bytes));
+}
+
+static void on_put_chunk(struct http_request *request, void *context)
+{
+    struct market *market = context;
+    struct error error = {0};
+    struct blob_hash hash, stored;
+    if (!is_allowed(request))
+        http_reply_problem(request, 401, "refused", "no");
+    else if (blob_hash_parse(http_request_parameter(request, "hash"), &hash, &error) < 0 ||
+             blob_store_put(market->blobs, &hash, http_request_body(request), &stored, &error) < 0)
+        http_reply_error(request, &error);
+    else
+        http_reply(request, 201, "application/json", TEXT("{}"));
+}
+
+static const struct http_route routes[] = {
+    {"POST", "/v1/machines", 65536, on_enrol, 0},
+    {"GET", "/v1/chunks/{hash}", 0, on_get_chunk, 0},
+    {"PUT", "/v1/chunks/{hash}", BLOB_BYTES_MAX, on_put_chunk, 0},
+};
+
+static void market_send(struct market *market, const struct lease_message *message)
+{
+    struct error error = {0};
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, LEASE_MESSAGE_SIZE_MAX);
+    lease_message_encode(message, &payload);
+    ASSERT_OK(link_send_text(market->link, (uint16_t)message->type, buffer_text(&payload), &error));
+}
+
+static void on_link_open(struct link *link, struct text identity, void *context)
+{
+    (void)link;
+    (void)context;
+    assert_true(text_equal(identity, TEXT("machine:5:1")));
+}
+
+static void on_link_frame(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    struct market *market = context;
+    struct error error = {0};
+    (void)link;
+    assert_true(market->count < MESSAGE_MAX);
+    struct received *received = &market->messages[market->count];
+    received->type = type;
+    ASSERT_OK(lease_message_decode(market->arena, type, arena_copy_text(market->arena, payload),
+                                   &received->message, &error));
+    if (type != LEASE_MESSAGE_HEARTBEAT)
+        market->count++;
+    if (type != LEASE_MESSAGE_HELLO)
+        return;
+    market->hello_count++;
+    market_send(market,
+                &(struct lease_message){.type = LEASE_MESSAGE_WELCOME,
+                                        .welcome = {.version = LEASE_MESSAGE_VERSION,
+                                                    .machine = MACHINE,
+                                                    .now_ms = clock_utc_ms(&clock_system)}});
+}
+
+static void on_link_close(struct link *link, const struct error *reason, void *context)
+{
+    struct market *market = context;
+    (void)reason;
+    if (market->link == link)
+        market->link = NULL;
+    link_free(link);
+}
+
+static int find_link_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
+{
+    (void)identity;
+    memcpy(out_key, ((struct market *)context)->link_key, LINK_KEY_SIZE);
+    return 0;
+}
+
+static void on_connection(void *context, uint32_t events)
+{
+    struct market *market = context;
+    struct error error = {0};
+    struct address peer;
+    int fd = -1;
+    char first = 0;
+    (void)events;
+    while (tcp_accept(market->listen_fd, &fd, &peer, &error) == 1) {
+        fcntl(fd, F_SETFL, 0);
+        assert_int_equal(recv(fd, &first, 1, MSG_PEEK), 1);
+        if (first == 'S') {
+            const size_t size = strlen("SOUK-STREAM ") + 2 * LEASE_TICKET_SIZE + 1;
+            assert_int_equal(recv(fd, market->stream_line, size, MSG_WAITALL), size);
+            if (market->stream_fd >= 0)
+                close(market->stream_fd);
+            market->stream_fd = fd;
+            continue;
+        }
+        const struct link_options options = {.loop = market->loop,
+                                             .is_server = true,
+                                             .find_key = find_link_key,
+                                             .payload_max = LEASE_MESSAGE_SIZE_MAX,
+                                             .callbacks = {.on_open = on_link_open,
+                                                           .on_frame = on_link_frame,
+                                                           .on_close = on_link_close},
+                                             .context = market};
+        ASSERT_OK(link_open_take(&options, fd, &market->link, &error));
+    }
+}
+
+/* 40 labels, 0 to 39, behind an idx header of 8 bytes; chunks of 16 bytes. */
+static void market_pack_data(struct market *market)
+{
+    struct error error = {0};
+    uint8_t file[48] = {0, 0, 8, 1, 0, 0, 0, 40};
+    for (uint8_t i = 0; i < 40; i++)
+        file[8 + i] = i;
+    int fd = memfd_create("data", MFD_CLOEXEC);
+    assert_int_equal(write(fd, file, sizeof(file)), sizeof(file));
+    lseek(fd, 0, SEEK_SET);
+    const struct pack_options options = {
+        .media_type = "application/x-idx", .header_bytes = 8, .record_bytes = 1, .chunk_bytes = 16};
+    const struct pack_source source = pack_source_fd(&fd);
+    const struct pack_sink sink = pack_sink_store(market->blobs);
+    struct manifest manifest;
+    ASSERT_OK(pack_stream(market->arena, &options, &source, &sink, &manifest, &error));
+    ASSERT_OK(manifest_put(market->blobs, &manifest, &market->data_manifest, &error));
+    close(fd);
+}
+
+static void market_open(struct market *market)
+{
+    struct error error = {0};
+    struct address any;
+    market->arena = arena_new(0);
+    market->stream_fd = -1;
+    market->next_lease = 100;
+    snprintf(market->folder, sizeof(market->folder), "/tmp/souk-daemon-test-XXXXXX");
+    assert_non_null(mkdtemp(market->folder));
+    snprintf(market->state_dir, sizeof(market->state_dir), "%s/state/lender", market->folder);
+    crypto_sign_keypair(market->public_key, market->secret_key);
+    randombytes_buf(market->link_key, sizeof(market->link_key));
+    ASSERT_OK(loop_open(&clock_system, &market->loop, &error));
+    const char *blobs_dir = arena_format(market->arena, "%s/blobs", market->folder);
+    ASSERT_OK(
+        blob_store_open(&(struct blob_store_options){.folder = blobs_dir}, &market->blobs, &error));
+    ASSERT_OK(address_resolve(&(struct host_port){.host = "127.0.0.1"}, &any, &error));
+    ASSERT_OK(tcp_listen(&any, "--link", &market->listen_fd, &market->link_port, &error));
+    ASSERT_OK(loop_watch_open(market->loop, market->listen_fd, LOOP_READ, on_connection, market,
+                              &market->listen_watch, &error));
+    const struct http_server_options http = {.loop = market->loop,
+                                             .listen = any,
+                                             .routes = routes,
+                                             .route_count = sizeof(routes) / sizeof(*routes),
+                                             .context = market};
+    ASSERT_OK(http_server_open(&http, &market->http, &error));
+    market_pack_data(market);
+}
+
+static void start_daemon(struct market *market, const char *code)
+{
+    fflush(NULL);
+    market->daemon = fork();
+    if (market->daemon != 0)
+        return;
+    struct error error = {0};
+    struct peer_options options;
+    char url[64], self[PATH_MAX - 64], program[PATH_MAX];
+    const ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[size > 0 ? size : 0] = '\0';
+    snprintf(program, sizeof(program), "%s/daemon_test_worker", dirname(self));
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http_server_port(market->http));
+    peer_options_init(&options);
+    options.state_dir = market->state_dir;
+    options.server = url;
+    options.code = code;
+    options.name = "kitchen";
+    options.cores_milli = 500;
+    options.ram_bytes = 512 << 20;
+    options.disk_bytes = 64 << 20;
+    options.program = program;
+    if (peer_run(&options, &error) < 0) {
+        fprintf(stderr, "peer_run: %s\n", error.message);
+        _exit(100 + (int)error.code);
+    }
+    _exit(0);
+}
+
+static void turn(struct market *market)
+{
+    struct error error = {0};
+    ASSERT_OK(loop_step(market->loop, 20, &error));
+}
+
+static int64_t now_ms(void)
+{
+    return clock_monotonic_ns(&clock_system) / 1000000;
+}
+
+/* The next message of the type, and of the state when `state` is not negative. */
+static const struct lease_message *wait_for(struct market *market, enum lease_message_type type,
+                                            int state)
+{
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    for (;;) {
+        while (market->seen < market->count) {
+            const struct lease_message *message = &market->messages[market->seen++].message;
+            if (message->type == type && (state < 0 || (int)message->state.state == state))
+                return message;
+            if (message->type == LEASE_MESSAGE_STATE && state >= 0)
+                print_message("state %s: " TEXT_FORMAT "\n",
+                              lease_run_state_name(message->state.state),
+                              TEXT_ARGS(message->state.reason));
+        }
+        if (now_ms() > deadline_ms)
+            fail_msg("no %s came", lease_message_type_name(type));
+        turn(market);
+    }
+}
+
+static int wait_for_daemon(struct market *market)
+{
+    int status = 0;
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    while (waitpid(market->daemon, &status, WNOHANG) == 0) {
+        assert_true(now_ms() < deadline_ms);
+        turn(market);
+    }
+    market->daemon = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void start_lease(struct market *market, int64_t run_ms)
+{
+    struct error error = {0};
+    struct job_spec spec;
+    char hash[BLOB_HASH_TEXT_SIZE];
+    const char *json = arena_format(
+        market->arena,
+        "{\"name\":\"j\",\"num_nodes\":4,\"train\":{\"model\":\"lenet5\",\"data\":\"mnist\"},"
+        "\"sync\":{\"policy\":\"adsp\",\"tick\":\"%dms\"},"
+        "\"inputs\":[{\"name\":\"train-labels\",\"split\":\"train\",\"manifest\":\"%s\","
+        "\"records\":40}]}",
+        TICK_MS, blob_hash_format(&market->data_manifest, hash));
+    ASSERT_OK(job_spec_read(market->arena, text_of(json), &spec, &error));
+    struct buffer document AUTO_BUFFER;
+    buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
+    const struct native_lease lease = {.lease = ++market->next_lease,
+                                       .fence = 1,
+                                       .job = 1,
+                                       .machine = MACHINE,
+                                       .role = LEASE_ROLE_WORKER,
+                                       .rank = 1,
+                                       .world = 4,
+                                       .cores_milli = 500,
+                                       .ram_bytes = 256 << 20,
+                                       .disk_bytes = 16 << 20,
+                                       .expires_ms = clock_utc_ms(&clock_system) + run_ms};
+    ASSERT_OK(native_lease_write(&spec, &lease, &document, &error));
+    const struct lease_peer peer = {.lease = 99, .fence = 1, .ticket = {0xab}};
+    struct lease_message start = {.type = LEASE_MESSAGE_START,
+                                  .start = {.document = buffer_text(&document),
+                                            .fetch_token = TEXT("fetch-me"),
+                                            .peers = &peer,
+                                            .peer_count = 1}};
+    crypto_sign_detached(start.start.signature, NULL, document.data, document.size,
+                         market->secret_key);
+    market_send(market, &start);
+}
+
+static void tell_worker(struct market *market, const char *line)
+{
+    assert_true(market->stream_fd >= 0);
+    assert_int_equal(send(market->stream_fd, line, strlen(line), MSG_NOSIGNAL), strlen(line));
+}
+
+static void stop_lease(struct market *market, uint32_t grace_ms)
+{
+    market_send(market, &(struct lease_message){.type = LEASE_MESSAGE_STOP,
+                                                .stop = {.lease = market->next_lease,
+                                                         .fence = 1,
+                                                         .grace_ms = grace_ms,
+                                                         .reason = TEXT("enough")}});
+}
+
+static int set_up(void **state)
+{
+    struct market *market = calloc(1, sizeof(*market));
+    market_open(market);
+    start_daemon(market, "good");
+    *state = market;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct market *market = *state;
+    if (market->daemon > 0) {
+        kill(market->daemon, SIGTERM); /* it cleans up after itself */
+        wait_for_daemon(market);
+    }
+    if (market->stream_fd >= 0)
+        close(market->stream_fd);
+    link_free(market->link);
+    loop_watch_free(market->listen_watch);
+    close(market->listen_fd);
+    http_server_free(market->http);
+    blob_store_free(market->blobs);
+    loop_free(market->loop);
+    arena_free(market->arena);
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", market->folder);
+    free(market);
+    return system(command);
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+static void assert_meter(struct market *market, const struct meter_message *meter)
+{
+    uint8_t bytes[METER_SIGNED_SIZE];
+    meter_message_signed(meter, bytes);
+    assert_int_equal(
+        crypto_sign_verify_detached(meter->signature, bytes, sizeof(bytes), market->machine_key),
+        0);
+    assert_in_range(meter->wall_ms, 1, 5000);
+}
+
+static void assert_result(struct market *market, const struct artifact_message *artifact)
+{
+    struct error error = {0};
+    struct blob_hash hash;
+    struct manifest manifest;
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, BLOB_BYTES_MAX);
+    memcpy(hash.bytes, artifact->manifest, sizeof(hash.bytes));
+    assert_true(text_equal(artifact->name, TEXT("model")));
+    assert_int_equal(artifact->size_bytes, 7);
+    ASSERT_OK(manifest_get(market->arena, market->blobs, &hash, &manifest, &error));
+    assert_int_equal(manifest.chunks.count, 1);
+    ASSERT_OK(blob_store_read(market->blobs, &manifest_chunk(&manifest, 0)->hash, &bytes, &error));
+    assert_true(text_equal(buffer_text(&bytes), TEXT("weights")));
+}
+
+static void lease_runs_from_its_start_to_its_result(void **state)
+{
+    struct market *market = *state;
+    assert_int_equal(wait_for(market, LEASE_MESSAGE_HELLO, -1)->hello.running_count, 0);
+    turn(market);
+    const int64_t begin_ms = now_ms();
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STARTING);
+    const struct lease_message *report = wait_for(market, LEASE_MESSAGE_REPORT, -1);
+    /* Rank 1 of 4 has records 10 to 19, in an idx file of its own. */
+    assert_true(text_equal(report->report.json,
+                           TEXT("{\"size\":18,\"count\":10,\"first\":10,\"last\":19}")));
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    print_message("start to running: %d ms\n", (int)(now_ms() - begin_ms));
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    while (market->stream_fd < 0 && now_ms() < deadline_ms)
+        turn(market);
+    assert_memory_equal(market->stream_line, "SOUK-STREAM ab0000", 18);
+    tell_worker(market, "echo\n");
+    assert_meter(market, &wait_for(market, LEASE_MESSAGE_METER, -1)->meter);
+    const struct meter_message *second = &wait_for(market, LEASE_MESSAGE_METER, -1)->meter;
+    assert_meter(market, second);
+    assert_int_equal(second->tick_index, 1);
+    char echo[8];
+    assert_int_equal(recv(market->stream_fd, echo, 5, MSG_WAITALL), 5);
+    assert_memory_equal(echo, "ECHO\n", 5);
+
+    tell_worker(market, "done\n");
+    assert_result(market, &wait_for(market, LEASE_MESSAGE_ARTIFACT, -1)->artifact);
+    size_t log_bytes = 0;
+    for (size_t i = 0; i < market->count; i++)
+        if (market->messages[i].type == LEASE_MESSAGE_LOG)
+            log_bytes += market->messages[i].message.log.bytes.size;
+    assert_int_equal(log_bytes, strlen("hello\n") + strlen("oops\n"));
+    const struct lease_message *ended = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+    assert_true(text_equal(ended->state.reason, TEXT("trained")));
+    char path[160];
+    snprintf(path, sizeof(path), "%s/leases/%" PRIu64 "-1", market->state_dir, market->next_lease);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void process_that_crashes_fails_its_lease(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "crash\n");
+    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_int_equal(failed->state.exit_code, 3);
+    assert_true(text_equal(failed->state.reason, TEXT("the process ended with code 3")));
+}
+
+static void process_that_does_not_stop_is_killed_after_its_grace(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "stubborn\n");
+    wait_for(market, LEASE_MESSAGE_METER, -1);
+    stop_lease(market, 200);
+    const struct lease_message *stopped = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STOPPED);
+    assert_int_equal(stopped->state.exit_code, 128 + SIGKILL);
+    assert_true(text_equal(stopped->state.reason, TEXT("enough")));
+}
+
+static void stream_is_dialled_anew_with_a_new_ticket(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    close(TAKE_FD(market->stream_fd));
+    market_send(market, &(struct lease_message){.type = LEASE_MESSAGE_STREAM_OPEN,
+                                                .stream_open = {.lease = market->next_lease,
+                                                                .fence = 1,
+                                                                .peer_lease = 99,
+                                                                .ticket = {0xcd}}});
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    assert_memory_equal(market->stream_line, "SOUK-STREAM cd0000", 18);
+}
+
+static void forged_lease_is_not_started(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    market->secret_key[0] ^= 1;
+    start_lease(market, 60000);
+    market->secret_key[0] ^= 1;
+    start_lease(market, 60000);
+    const struct lease_message *first = wait_for(market, LEASE_MESSAGE_STATE, -1);
+    assert_int_equal(first->state.lease, market->next_lease);
+    assert_int_equal(first->state.state, LEASE_RUN_STARTING);
+}
+
+static void expired_and_missing_data_are_told(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, -1);
+    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_non_null(memmem(failed->state.reason.data, failed->state.reason.size, "expired", 7));
+    market->data_manifest.bytes[0] ^= 1;
+    start_lease(market, 60000);
+    failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_non_null(memmem(failed->state.reason.data, failed->state.reason.size, "404", 3));
+}
+
+static void lease_ends_when_it_expires(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 1000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    const struct lease_message *stopped = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STOPPED);
+    assert_true(text_equal(stopped->state.reason, TEXT("the lease has expired")));
+}
+
+static void lease_goes_on_without_the_market_and_ticks_come_later(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_METER, -1);
+    link_free(TAKE(market->link));
+    const struct lease_message *hello = wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    assert_int_equal(hello->hello.running_count, 1);
+    assert_int_equal(hello->hello.running[0].lease, market->next_lease);
+    /* What happened before and during the break comes again, from the first. */
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    assert_int_equal(wait_for(market, LEASE_MESSAGE_METER, -1)->meter.tick_index, 0);
+    assert_int_equal(wait_for(market, LEASE_MESSAGE_METER, -1)->meter.tick_index, 1);
+}
+
+static void term_signal_stops_leases_and_tells_the_market(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    kill(market->daemon, SIGTERM);
+    const struct lease_message *stopped = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STOPPED);
+    assert_true(text_equal(stopped->state.reason, TEXT("the lender stopped lending")));
+    assert_int_equal(wait_for_daemon(market), 0);
+}
+
+static void killed_daemon_cleans_up_when_it_starts_again(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    kill(market->daemon, SIGKILL);
+    wait_for_daemon(market);
+    start_daemon(market, "good");
+    assert_int_equal(wait_for(market, LEASE_MESSAGE_HELLO, -1)->hello.running_count, 0);
+    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_int_equal(failed->state.lease, market->next_lease);
+    char path[160];
+    snprintf(path, sizeof(path), "%s/leases/%" PRIu64 "-1", market->state_dir, market->next_lease);
+    assert_int_not_equal(access(path, F_OK), 0);
+    snprintf(path, sizeof(path), "%s/sandboxes/lease-%" PRIu64 "-1.sandbox", market->state_dir,
+             market->next_lease);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void second_daemon_on_one_folder_is_refused(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    const pid_t first = market->daemon;
+    start_daemon(market, NULL);
+    assert_int_equal(wait_for_daemon(market), 100 + ERROR_CONFLICT);
+    market->daemon = first;
+}
+
+static void wrong_code_is_refused_but_not_needed_twice(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    kill(market->daemon, SIGTERM);
+    assert_int_equal(wait_for_daemon(market), 0);
+    start_daemon(market, "used up");
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    kill(market->daemon, SIGTERM);
+    assert_int_equal(wait_for_daemon(market), 0);
+    snprintf(market->state_dir, sizeof(market->state_dir), "%s/state/other", market->folder);
+    start_daemon(market, "used up");
+    assert_int_equal(wait_for_daemon(market), 100 + ERROR_REFUSED);
+    start_daemon(market, NULL);
+    assert_int_equal(wait_for_daemon(market), 100 + ERROR_INVALID);
+}
+
+static void idle_daemon_is_small(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    for (int i = 0; i < 20; i++)
+        turn(market);
+    char path[64], line[256];
+    int64_t kib = 0, anonymous_kib = 0;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)market->daemon);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        sscanf(line, "VmRSS: %" SCNd64, &kib);
+        sscanf(line, "RssAnon: %" SCNd64, &anonymous_kib);
+    }
+    fclose(file);
+    print_message("idle: %d KiB resident, %d of its own\n", (int)kib, (int)anonymous_kib);
+}
+
+int main(void)
+{
+    struct sandbox_host *host = NULL;
+    struct error error = {0};
+#if defined(__SANITIZE_THREAD__)
+    fprintf(stderr, "skipped: the thread sanitizer cannot run inside a sandbox\n");
+    return SKIPPED;
+#endif
+    if (sodium_init() < 0 || sandbox_host_open("/tmp", NULL, &host, &error) < 0) {
+        fprintf(stderr, "skipped: %s\n", error.message);
+        return SKIPPED;
+    }
+    sandbox_host_free(host);
+    signal(SIGPIPE, SIG_IGN);
+#define DAEMON_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        DAEMON_TEST(lease_runs_from_its_start_to_its_result),
+        DAEMON_TEST(process_that_crashes_fails_its_lease),
+        DAEMON_TEST(process_that_does_not_stop_is_killed_after_its_grace),
+        DAEMON_TEST(stream_is_dialled_anew_with_a_new_ticket),
+        DAEMON_TEST(forged_lease_is_not_started),
+        DAEMON_TEST(expired_and_missing_data_are_told),
+        DAEMON_TEST(lease_ends_when_it_expires),
+        DAEMON_TEST(lease_goes_on_without_the_market_and_ticks_come_later),
+        DAEMON_TEST(term_signal_stops_leases_and_tells_the_market),
+        DAEMON_TEST(killed_daemon_cleans_up_when_it_starts_again),
+        DAEMON_TEST(second_daemon_on_one_folder_is_refused),
+        DAEMON_TEST(wrong_code_is_refused_but_not_needed_twice),
+        DAEMON_TEST(idle_daemon_is_small),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+/*
+ * Meter: what a lease used, tick by tick, signed by the machine.
+ *
+ * Ticks are counted from the moment the lease runs: tick i covers [i, i+1) tick lengths after it.
+ * The figures given are sums since the sandbox began; a tick's own are differences. A tick that is
+ * read late is as long as it was; the one after it is shorter, so none of the time is lost or
+ * counted twice.
+ */
+#pragma once
+
+#include "peer/identity.h"
+#include "runtime/lease_message.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Sums so far. */
+struct meter_usage {
+    int64_t cpu_ms;
+    int64_t memory_peak_bytes; /* the highest so far, not a sum */
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+};
+
+struct meter {
+    uint64_t lease;
+    uint64_t fence;
+    int64_t tick_ms;
+    int64_t start_ns;
+    uint64_t next_index;
+    int64_t metered_ms; /* since start_ns, over all ticks given out */
+    struct meter_usage metered;
+};
+
+/* The lease runs from now on; `usage` is what starting it took, which no tick counts. */
+void meter_start(struct meter *meter, const struct lease_fence *lease, int64_t tick_ms,
+                 int64_t now_ns, const struct meter_usage *usage);
+
+/* How long until the current tick ends; 0 when it has. */
+int64_t meter_wait_ms(const struct meter *meter, int64_t now_ns);
+
+/* Ends the current tick now, early too (the lease's last one), and signs it. False when no time
+ * has passed since the last. */
+bool meter_take(struct meter *meter, const struct identity *identity, int64_t now_ns,
+                const struct meter_usage *usage, struct meter_message *out_message);

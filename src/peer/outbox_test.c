@@ -1,0 +1,202 @@
+/* The outbox over a real link on a socketpair, and without one. */
+#include "net/loop.h"
+#include "peer/outbox.h"
+#include "testing/testing.h"
+
+#include <sys/socket.h>
+
+enum { SECOND = 1000000000 };
+
+static const uint8_t key[LINK_KEY_SIZE] = {1, 2, 3};
+
+struct market {
+    struct loop *loop;
+    struct link *server, *client;
+    bool is_open;
+    uint16_t types[64];
+    size_t count;
+};
+
+static void on_open(struct link *link, struct text identity, void *context)
+{
+    (void)link;
+    (void)identity;
+    ((struct market *)context)->is_open = true;
+}
+
+static void on_frame(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    struct market *market = context;
+    (void)link;
+    (void)payload;
+    assert_true(market->count < 64);
+    market->types[market->count++] = type;
+}
+
+static void on_client_frame(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    (void)link;
+    (void)type;
+    (void)payload;
+    (void)context;
+    fail();
+}
+
+static void on_close(struct link *link, const struct error *reason, void *context)
+{
+    (void)link;
+    (void)reason;
+    (void)context;
+}
+
+static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
+{
+    (void)context;
+    (void)identity;
+    memcpy(out_key, key, LINK_KEY_SIZE);
+    return 0;
+}
+
+static void run(struct market *market)
+{
+    struct error error = {0};
+    for (int i = 0; i < 20; i++)
+        ASSERT_OK(loop_step(market->loop, 5, &error));
+}
+
+static void market_open(struct market *market)
+{
+    struct error error = {0};
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    if (!market->loop)
+        ASSERT_OK(loop_open(&clock_system, &market->loop, &error));
+    const struct link_options server = {
+        .loop = market->loop,
+        .is_server = true,
+        .find_key = find_key,
+        .callbacks = {.on_open = on_open, .on_frame = on_frame, .on_close = on_close},
+        .context = market};
+    const struct link_options client = {
+        .loop = market->loop,
+        .identity = "machine:1:1",
+        .key = key,
+        .callbacks = {.on_open = on_open, .on_frame = on_client_frame, .on_close = on_close},
+        .context = market};
+    ASSERT_OK(link_open_take(&server, pair[0], &market->server, &error));
+    ASSERT_OK(link_open_take(&client, pair[1], &market->client, &error));
+    run(market);
+    assert_true(market->is_open);
+}
+
+static void market_close(struct market *market)
+{
+    link_free(market->client);
+    link_free(market->server);
+    market->count = 0;
+    market->is_open = false;
+}
+
+static void send_state(struct outbox *outbox, int64_t now_ns)
+{
+    const struct lease_message message = {.type = LEASE_MESSAGE_STATE, .state = {.lease = 1}};
+    outbox_send(outbox, &message, now_ns);
+}
+
+static void send_meter(struct outbox *outbox, int64_t now_ns)
+{
+    const struct lease_message message = {.type = LEASE_MESSAGE_METER, .meter = {.lease = 1}};
+    outbox_send(outbox, &message, now_ns);
+}
+
+static void send_log(struct outbox *outbox, int64_t now_ns)
+{
+    static char bytes[LEASE_LOG_SIZE_MAX];
+    const struct lease_message message = {.type = LEASE_MESSAGE_LOG,
+                                          .log = {.lease = 1, .bytes = {bytes, sizeof(bytes)}}};
+    outbox_send(outbox, &message, now_ns);
+}
+
+TEST(what_was_sent_while_away_arrives_in_order)
+{
+    AUTO(outbox) struct outbox *outbox = outbox_new();
+    struct market market = {0};
+    send_state(outbox, 0);
+    send_log(outbox, 0);
+    send_meter(outbox, 0);
+    outbox_send(outbox, &(struct lease_message){.type = LEASE_MESSAGE_HEARTBEAT}, 0);
+    assert_int_equal(outbox_waiting_count(outbox), 3); /* a heartbeat is of no use later */
+    market_open(&market);
+    outbox_attach(outbox, market.client, 0);
+    run(&market);
+    assert_int_equal(market.count, 3);
+    assert_int_equal(market.types[0], LEASE_MESSAGE_STATE);
+    assert_int_equal(market.types[1], LEASE_MESSAGE_LOG);
+    assert_int_equal(market.types[2], LEASE_MESSAGE_METER);
+    assert_int_equal(outbox_waiting_count(outbox), 0);
+    outbox_detach(outbox);
+    market_close(&market);
+    loop_free(market.loop);
+}
+
+TEST(recent_meters_and_states_are_sent_again_on_a_new_link)
+{
+    AUTO(outbox) struct outbox *outbox = outbox_new();
+    struct market market = {0};
+    market_open(&market);
+    outbox_attach(outbox, market.client, 0);
+    send_meter(outbox, 0);
+    send_state(outbox, (int64_t)30 * SECOND);
+    send_log(outbox, (int64_t)31 * SECOND);
+    outbox_detach(outbox);
+    market_close(&market);
+    send_meter(outbox, (int64_t)50 * SECOND);
+
+    market_open(&market);
+    outbox_attach(outbox, market.client, (int64_t)61 * SECOND);
+    run(&market);
+    assert_int_equal(market.count, 2); /* the first meter is more than a minute old */
+    assert_int_equal(market.types[0], LEASE_MESSAGE_STATE);
+    assert_int_equal(market.types[1], LEASE_MESSAGE_METER);
+    outbox_detach(outbox);
+    market_close(&market);
+    loop_free(market.loop);
+}
+
+TEST(flood_of_logs_neither_grows_for_ever_nor_drops_states)
+{
+    AUTO(outbox) struct outbox *outbox = outbox_new();
+    send_state(outbox, 0);
+    assert_true(outbox_has_room(outbox));
+    for (int i = 0; i < 200; i++)
+        send_log(outbox, 0);
+    assert_false(outbox_has_room(outbox));
+    assert_true(outbox_waiting_count(outbox) <= 1 + OUTBOX_WAITING_BYTES_MAX / LEASE_LOG_SIZE_MAX);
+    send_meter(outbox, 0);
+    struct market market = {0};
+    market_open(&market);
+    outbox_attach(outbox, market.client, 0);
+    for (int i = 0; i < 20 && outbox_waiting_count(outbox) > 0; i++) {
+        run(&market);
+        outbox_flush(outbox, 0);
+        if (market.count > 32)
+            market.count = 1;
+    }
+    run(&market);
+    assert_int_equal(outbox_waiting_count(outbox), 0);
+    assert_int_equal(market.types[0], LEASE_MESSAGE_STATE);
+    assert_int_equal(market.types[market.count - 1], LEASE_MESSAGE_METER);
+    outbox_detach(outbox);
+    market_close(&market);
+    loop_free(market.loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_sent_while_away_arrives_in_order),
+        cmocka_unit_test(recent_meters_and_states_are_sent_again_on_a_new_link),
+        cmocka_unit_test(flood_of_logs_neither_grows_for_ever_nor_drops_states),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+#include "peer/peer.h"
+
+#include "base/log.h"
+#include "base/units.h"
+#include "peer/daemon.h"
+#include "peer/enlist.h"
+#include "peer/folder.h"
+#include "peer/identity.h"
+#include "peer/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DISK_BYTES_DEFAULT_MAX (INT64_C(20) << 30)
+
+enum { PATH_SIZE = PATH_MAX - 300 };
+
+void peer_options_init(struct peer_options *options)
+{
+    *options = (struct peer_options){.ready_fd = -1, .stop_fd = -1};
+}
+
+/* Each missing part of the path, so that a first start needs no preparation. */
+static int make_path(const char *path, struct error *error)
+{
+    char part[PATH_SIZE];
+    if (text_copy(text_of(path), part, sizeof(part), error) < 0)
+        return error_wrap(error, "the state folder's name");
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (folder_make(part, 0755, error) < 0)
+            return -1;
+        *slash = '/';
+    }
+    return folder_make(part, 0700, error);
+}
+
+static int lock_state(const char *state_dir, int *out_fd, struct error *error)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/lock", state_dir);
+    AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set_errno(error, errno, "open \"%s\"", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return error_set(error, ERROR_CONFLICT,
+                         "another lender's daemon uses \"%s\"; give this one its own --state-dir",
+                         state_dir);
+    *out_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static int open_sandboxes(const struct peer_options *options, struct sandbox_host **out_host,
+                          struct error *error)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/sandboxes", options->state_dir);
+    AUTO(sandbox_host) struct sandbox_host *host = NULL;
+    size_t swept_count = 0;
+    if (folder_make(path, 0700, error) < 0 ||
+        sandbox_host_open(path, options->program, &host, error) < 0 ||
+        sandbox_sweep(host, &swept_count, error) < 0)
+        return -1;
+    if (swept_count > 0)
+        log_event(LOG_WARN, "swept", "sandboxes=%zu", swept_count);
+    *out_host = TAKE(host);
+    return 0;
+}
+
+/* What is lent: as the options say, cut to what the machine has. */
+static int read_limits(const struct peer_options *options, const struct machine_probe *probe,
+                       struct lease_limits *out_limits, struct error *error)
+{
+    if (options->cores_milli < 0 || options->ram_bytes < 0 || options->disk_bytes < 0)
+        return error_set(error, ERROR_INVALID, "what is lent cannot be negative");
+    struct lease_limits limits = {
+        .cores_milli = options->cores_milli ? options->cores_milli : probe->cores_milli,
+        .ram_bytes = options->ram_bytes ? options->ram_bytes : probe->ram_bytes / 2,
+        .disk_bytes = options->disk_bytes ? options->disk_bytes : probe->disk_bytes / 2,
+    };
+    if (!options->disk_bytes && limits.disk_bytes > DISK_BYTES_DEFAULT_MAX)
+        limits.disk_bytes = DISK_BYTES_DEFAULT_MAX;
+    const uint32_t roles = options->roles ? options->roles : PEER_ROLE_ALL;
+    if (roles & PEER_ROLE_WORKER)
+        limits.roles |= 1u << LEASE_ROLE_WORKER;
+    if (roles & PEER_ROLE_SERVER)
+        limits.roles |= 1u << LEASE_ROLE_SERVER;
+    char has[UNITS_TEXT_SIZE], wants[UNITS_TEXT_SIZE];
+    if (limits.cores_milli > probe->cores_milli)
+        return error_set(error, ERROR_INVALID, "this machine has %" PRId64 " cores, not %g",
+                         probe->cores_milli / 1000, (double)limits.cores_milli / 1000);
+    if (limits.ram_bytes > probe->ram_bytes)
+        return error_set(error, ERROR_INVALID, "this machine has %s of memory, not %s",
+                         units_format_bytes(probe->ram_bytes, has),
+                         units_format_bytes(limits.ram_bytes, wants));
+    if (limits.disk_bytes > probe->disk_bytes)
+        return error_set(error, ERROR_INVALID, "the disk has %s free, not %s",
+                         units_format_bytes(probe->disk_bytes, has),
+                         units_format_bytes(limits.disk_bytes, wants));
+    *out_limits = limits;
+    return 0;
+}
+
+static int enlist_with_code(const struct peer_options *options, struct identity *identity,
+                            const struct machine_probe *probe, const struct lease_limits *limits,
+                            struct error *error)
+{
+    const struct enrolment *former = identity_enrolment(identity);
+    char host_name[HOST_NAME_MAX + 1] = "machine", url[IDENTITY_URL_SIZE];
+    if (gethostname(host_name, sizeof(host_name) - 1) < 0)
+        return error_set_errno(error, errno, "read the host's name");
+    const char *server = options->server ? options->server : former->server_url;
+    struct text trimmed = text_of(server);
+    while (text_ends_with(trimmed, TEXT("/")))
+        trimmed.size--;
+    if (trimmed.size == 0)
+        return error_set(error, ERROR_INVALID, "which market? give its address with --server");
+    if (text_copy(trimmed, url, sizeof(url), error) < 0)
+        return error_wrap(error, "the market's address");
+    const struct enlist_request request = {
+        .server_url = url,
+        .fingerprint = options->fingerprint,
+        .code = options->code,
+        .name = options->name ? options->name : host_name,
+        .probe = probe,
+        .cores_milli = limits->cores_milli,
+        .ram_bytes = limits->ram_bytes,
+        .disk_bytes = limits->disk_bytes,
+        .roles = options->roles ? options->roles : PEER_ROLE_ALL,
+    };
+    const bool was_here = former->machine != 0 && strcmp(former->server_url, url) == 0;
+    if (enlist(identity, &request, error) == 0) {
+        log_event(LOG_INFO, "enlisted", "machine=%" PRIu64 " name=%s market=%s",
+                  identity_enrolment(identity)->machine, request.name, url);
+        return 0;
+    }
+    /* The same command again after a restart: its code is used up, and not needed. */
+    if (!was_here || error->code != ERROR_REFUSED)
+        return -1;
+    log_event(LOG_INFO, "enlisted_before", "machine=%" PRIu64 " market=%s", former->machine, url);
+    return 0;
+}
+
+static int check_enlisted(const struct peer_options *options, const struct enrolment *enrolment,
+                          struct error *error)
+{
+    if (enrolment->machine == 0)
+        return error_set(error, ERROR_INVALID,
+                         "this machine is not enlisted; get a code (souk offer code) and give it "
+                         "with --server URL --code CODE");
+    if (options->server && !options->code &&
+        !text_starts_with(text_of(options->server), text_of(enrolment->server_url)))
+        return error_set(error, ERROR_CONFLICT,
+                         "this machine is enlisted at %s; to change, give a code of %s",
+                         enrolment->server_url, options->server);
+    return 0;
+}
+
+int peer_run(const struct peer_options *options, struct error *error)
+{
+    AUTO_FD int lock_fd = -1;
+    AUTO_FD int ready_fd = options->ready_fd;
+    AUTO(identity) struct identity *identity = NULL;
+    AUTO(sandbox_host) struct sandbox_host *sandboxes = NULL;
+    struct machine_probe probe;
+    struct lease_limits limits;
+    signal(SIGPIPE, SIG_IGN);
+    if (make_path(options->state_dir, error) < 0 ||
+        lock_state(options->state_dir, &lock_fd, error) < 0 ||
+        identity_open(options->state_dir, &identity, error) < 0 ||
+        machine_probe_read(options->state_dir, &probe, error) < 0 ||
+        read_limits(options, &probe, &limits, error) < 0 ||
+        open_sandboxes(options, &sandboxes, error) < 0)
+        return -1;
+    if (options->code && enlist_with_code(options, identity, &probe, &limits, error) < 0)
+        return -1;
+    if (check_enlisted(options, identity_enrolment(identity), error) < 0)
+        return -1;
+    log_event(LOG_INFO, "lending", "cores_milli=%" PRId64 " ram_bytes=%" PRId64 " sandbox=\"%s\"",
+              limits.cores_milli, limits.ram_bytes, sandbox_describe(sandboxes));
+    const struct daemon_options daemon = {.state_dir = options->state_dir,
+                                          .identity = identity,
+                                          .sandboxes = sandboxes,
+                                          .limits = limits,
+                                          .ready_fd = TAKE_FD(ready_fd),
+                                          .stop_fd = options->stop_fd};
+    return daemon_run(&daemon, error);
+}
+
+int peer_doctor(const struct peer_options *options, struct buffer *out, struct error *error)
+{
+    struct machine_probe probe;
+    struct error sandbox_error;
+    AUTO(sandbox_host) struct sandbox_host *sandboxes = NULL;
+    if (make_path(options->state_dir, error) < 0 ||
+        machine_probe_read(options->state_dir, &probe, error) < 0)
+        return -1;
+    char ram[UNITS_TEXT_SIZE], disk[UNITS_TEXT_SIZE];
+    buffer_append_format(out, "machine: %s, %s, %s\n", probe.cpu_model, probe.architecture,
+                         probe.kernel);
+    buffer_append_format(out, "resources: %" PRId64 " cores, %s memory, %s disk free\n",
+                         probe.cores_milli / 1000, units_format_bytes(probe.ram_bytes, ram),
+                         units_format_bytes(probe.disk_bytes, disk));
+    buffer_append_format(out, "speed: %.1f GFLOP/s a core, weight %g\n", probe.gflops,
+                         (double)probe.speed_weight_milli / 1000);
+    if (sandbox_host_open(options->state_dir, options->program, &sandboxes, &sandbox_error) < 0)
+        buffer_append_format(out, "sandbox: missing: %s\n", sandbox_error.message);
+    else
+        sandbox_doctor(sandboxes, out);
+    return buffer_check(out, error);
+}

@@ -1,0 +1,195 @@
+#include "peer/shard.h"
+
+#include "base/assert.h"
+#include "blob/manifest.h"
+#include "blob/pack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+
+/* What one turn of the loop writes: heartbeats go on while a large shard is put together. */
+enum { WRITE_STEP_BYTES = BLOB_BYTES_MAX, IDX_COUNT_OFFSET = 4 };
+
+struct shard {
+    struct shard_options options;
+    struct arena *arena;
+    struct manifest *manifests; /* one per input */
+    struct manifest_range *ranges;
+    struct fetch *fetch;
+    struct loop_timer *step;
+    bool has_manifests;
+    size_t file_index; /* being written */
+    int file_fd;
+    uint64_t file_bytes; /* records written of it */
+    bool has_failed;
+    struct error error;
+};
+
+static void shard_fail(struct shard *shard, const struct error *reason)
+{
+    shard->has_failed = true;
+    shard->error = *reason;
+    loop_timer_start(shard->step, 0);
+}
+
+/* Element 4 of an idx file is its record count, big-endian; other files keep their header. */
+static void shard_set_count(const struct manifest *manifest, uint8_t *header, uint64_t count)
+{
+    if (strcmp(manifest->media_type, "application/x-idx") != 0 || manifest->header_bytes < 8)
+        return;
+    for (int i = 0; i < 4; i++)
+        header[IDX_COUNT_OFFSET + i] = (uint8_t)(count >> (8 * (3 - i)));
+}
+
+static int shard_open_file(struct shard *shard, struct error *error)
+{
+    const struct lease_data *data = &shard->options.data[shard->file_index];
+    const struct manifest *manifest = &shard->manifests[shard->file_index];
+    char path[PATH_MAX];
+    const int size = snprintf(path, sizeof(path), "%s/%s", shard->options.folder, data->name);
+    if (size >= (int)sizeof(path))
+        return error_set(error, ERROR_INVALID, "the name of \"%s\" is too long", data->name);
+    shard->file_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (shard->file_fd < 0)
+        return error_set_errno(error, errno, "make \"%s\"", path);
+    uint8_t header[MANIFEST_HEADER_BYTES_MAX];
+    if (manifest_read_header(manifest, header, error) < 0)
+        return -1;
+    shard_set_count(manifest, header, data->record_count);
+    if (write(shard->file_fd, header, manifest->header_bytes) != (ssize_t)manifest->header_bytes)
+        return error_set_errno(error, errno, "write \"%s\"", path);
+    shard->file_bytes = 0;
+    return 0;
+}
+
+/* One piece of the current file. */
+static int shard_write(struct shard *shard, struct error *error)
+{
+    if (shard->file_fd < 0 && shard_open_file(shard, error) < 0)
+        return -1;
+    const struct manifest_range *range = &shard->ranges[shard->file_index];
+    const struct pack_origin origin = pack_origin_store(shard->options.access.store);
+    uint64_t size = range->size_bytes - shard->file_bytes;
+    if (size > WRITE_STEP_BYTES) {
+        /* Up to a chunk's end, so that no chunk is read twice. */
+        const uint64_t at = range->offset_bytes + shard->file_bytes;
+        size = WRITE_STEP_BYTES - at % WRITE_STEP_BYTES;
+    }
+    if (size > 0 && pack_write_bytes(&shard->manifests[shard->file_index],
+                                     range->offset_bytes + shard->file_bytes, size, &origin,
+                                     shard->file_fd, error) < 0)
+        return -1;
+    shard->file_bytes += size;
+    if (shard->file_bytes < range->size_bytes)
+        return 0;
+    close(TAKE_FD(shard->file_fd));
+    shard->file_index++;
+    return 0;
+}
+
+static void shard_on_step(void *context)
+{
+    struct shard *shard = context;
+    struct error error;
+    if (!shard->has_failed && shard->file_index < shard->options.data_count) {
+        if (shard_write(shard, &error) < 0) {
+            shard_fail(shard, &error);
+            return;
+        }
+        if (shard->file_index < shard->options.data_count) {
+            loop_timer_start(shard->step, 0);
+            return;
+        }
+    }
+    shard->options.callback(shard->options.context, shard->has_failed ? &shard->error : NULL);
+}
+
+static int shard_map(struct shard *shard, size_t *out_chunk_count, struct error *error)
+{
+    uint64_t bytes = 0;
+    size_t chunk_count = 0;
+    for (size_t i = 0; i < shard->options.data_count; i++) {
+        const struct lease_data *data = &shard->options.data[i];
+        struct blob_hash hash;
+        memcpy(hash.bytes, data->manifest, sizeof(hash.bytes));
+        struct manifest *manifest = &shard->manifests[i];
+        if (manifest_get(shard->arena, shard->options.access.store, &hash, manifest, error) < 0 ||
+            manifest_check(manifest, error) < 0 ||
+            manifest_map_records(manifest, data->first_record, data->record_count,
+                                 &shard->ranges[i], error) < 0)
+            return error_wrap(error, "data \"%s\"", data->name);
+        bytes += manifest->header_bytes + shard->ranges[i].size_bytes;
+        chunk_count += shard->ranges[i].chunk_count;
+        if (bytes > shard->options.bytes_max)
+            return error_set(error, ERROR_EXHAUSTED, "the data is larger than the lease's disk");
+    }
+    *out_chunk_count = chunk_count;
+    return 0;
+}
+
+static void shard_on_fetched(void *context, const struct error *reason);
+
+static int shard_fetch_chunks(struct shard *shard, struct error *error)
+{
+    size_t count = 0;
+    if (shard_map(shard, &count, error) < 0)
+        return -1;
+    struct blob_hash *hashes = arena_alloc(shard->arena, (count ? count : 1) * sizeof(*hashes));
+    size_t filled = 0;
+    for (size_t i = 0; i < shard->options.data_count; i++)
+        for (size_t j = 0; j < shard->ranges[i].chunk_count; j++)
+            hashes[filled++] =
+                manifest_chunk(&shard->manifests[i], shard->ranges[i].first_chunk_index + j)->hash;
+    ASSERT(filled == count);
+    shard->fetch = fetch_start(&shard->options.access, hashes, count, shard_on_fetched, shard);
+    return 0;
+}
+
+static void shard_on_fetched(void *context, const struct error *reason)
+{
+    struct shard *shard = context;
+    struct error error = reason ? *reason : (struct error){0}; /* `reason` goes with the fetch */
+    fetch_free(TAKE(shard->fetch));
+    if (reason) {
+        shard_fail(shard, &error);
+    } else if (shard->has_manifests) {
+        shard_on_step(shard);
+    } else {
+        shard->has_manifests = true;
+        if (shard_fetch_chunks(shard, &error) < 0)
+            shard_fail(shard, &error);
+    }
+}
+
+struct shard *shard_start(const struct shard_options *options)
+{
+    struct shard *shard = calloc(1, sizeof(*shard));
+    ASSERT(shard);
+    shard->options = *options;
+    shard->file_fd = -1;
+    shard->arena = arena_new(0);
+    const size_t count = options->data_count ? options->data_count : 1;
+    shard->manifests = arena_alloc(shard->arena, count * sizeof(*shard->manifests));
+    shard->ranges = arena_alloc(shard->arena, count * sizeof(*shard->ranges));
+    struct blob_hash *hashes = arena_alloc(shard->arena, count * sizeof(*hashes));
+    for (size_t i = 0; i < options->data_count; i++)
+        memcpy(hashes[i].bytes, options->data[i].manifest, sizeof(hashes[i].bytes));
+    shard->step = loop_timer_new(options->access.loop, shard_on_step, shard);
+    shard->fetch =
+        fetch_start(&options->access, hashes, options->data_count, shard_on_fetched, shard);
+    return shard;
+}
+
+void shard_free(struct shard *shard)
+{
+    if (!shard)
+        return;
+    fetch_free(shard->fetch);
+    loop_timer_free(shard->step);
+    if (shard->file_fd >= 0)
+        close(shard->file_fd);
+    arena_free(shard->arena);
+    free(shard);
+}

@@ -1,0 +1,394 @@
+#include "peer/tenancy.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "peer/folder.h"
+#include "peer/tenancy_internal.h"
+
+#include <inttypes.h>
+#include <sodium.h>
+
+int64_t tenancy_now_ns(const struct tenancy *tenancy)
+{
+    return clock_monotonic_ns(loop_clock(tenancy->host->loop));
+}
+
+struct lease_fence tenancy_fence(const struct tenancy *tenancy)
+{
+    return (struct lease_fence){tenancy->document.lease, tenancy->document.fence};
+}
+
+bool tenancy_has_ended(const struct tenancy *tenancy)
+{
+    return tenancy->has_ended;
+}
+
+int64_t tenancy_disk_bytes(const struct tenancy *tenancy)
+{
+    /* A job that names no disk may use what is lent. */
+    return tenancy->document.disk_bytes > 0 ? tenancy->document.disk_bytes
+                                            : tenancy->host->limits.disk_bytes;
+}
+
+struct chunk_access tenancy_chunk_access(const struct tenancy *tenancy)
+{
+    const struct enrolment *enrolment = identity_enrolment(tenancy->host->identity);
+    return (struct chunk_access){.loop = tenancy->host->loop,
+                                 .client = tenancy->host->client,
+                                 .store = tenancy->host->blobs,
+                                 .server_url = enrolment->server_url,
+                                 .fingerprint =
+                                     enrolment->fingerprint[0] ? enrolment->fingerprint : NULL,
+                                 .token = tenancy->token};
+}
+
+void tenancy_set_reason(struct tenancy *tenancy, struct text reason)
+{
+    if (tenancy->reason[0] != '\0')
+        return;
+    const int size = reason.size < LEASE_REASON_SIZE_MAX ? (int)reason.size : LEASE_REASON_SIZE_MAX;
+    snprintf(tenancy->reason, sizeof(tenancy->reason), "%.*s", size, reason.data);
+}
+
+void tenancy_send_state(struct tenancy *tenancy)
+{
+    const struct lease_message message = {
+        .type = LEASE_MESSAGE_STATE,
+        .state = {.lease = tenancy->document.lease,
+                  .fence = tenancy->document.fence,
+                  .state = tenancy->state,
+                  .exit_code = tenancy->has_exited ? tenancy->exit.code : 0,
+                  .reason = text_of(tenancy->reason)}};
+    outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
+    log_event(LOG_INFO, "lease_state", "lease=%" PRIu64 " fence=%" PRIu64 " state=%s reason=\"%s\"",
+              tenancy->document.lease, tenancy->document.fence,
+              lease_run_state_name(tenancy->state), tenancy->reason);
+}
+
+struct meter_usage tenancy_usage(struct tenancy *tenancy)
+{
+    struct sandbox_usage used = {0};
+    if (tenancy->sandbox)
+        sandbox_read_usage(tenancy->sandbox, &used);
+    struct meter_usage usage = {.cpu_ms = used.cpu_ms,
+                                .memory_peak_bytes = used.memory_peak_bytes,
+                                .bytes_in = tenancy->ended_bytes_in,
+                                .bytes_out = tenancy->ended_bytes_out};
+    LIST_EACH(&tenancy->streams, node)
+    {
+        const struct stream_counts counts =
+            stream_counts(LIST_ITEM(node, struct tenancy_stream, node)->stream);
+        usage.bytes_in += counts.bytes_in;
+        usage.bytes_out += counts.bytes_out;
+    }
+    return usage;
+}
+
+static void tenancy_send_meter(struct tenancy *tenancy)
+{
+    const int64_t now_ns = tenancy_now_ns(tenancy);
+    const struct meter_usage usage = tenancy_usage(tenancy);
+    struct lease_message message = {.type = LEASE_MESSAGE_METER};
+    if (meter_take(&tenancy->meter, tenancy->host->identity, now_ns, &usage, &message.meter))
+        outbox_send(tenancy->host->outbox, &message, now_ns);
+}
+
+static void tenancy_on_tick(void *context)
+{
+    struct tenancy *tenancy = context;
+    if (meter_wait_ms(&tenancy->meter, tenancy_now_ns(tenancy)) == 0)
+        tenancy_send_meter(tenancy);
+    loop_timer_start(tenancy->tick_timer, meter_wait_ms(&tenancy->meter, tenancy_now_ns(tenancy)));
+    if (folder_bytes(tenancy->lease_folder) > tenancy_disk_bytes(tenancy)) {
+        struct error error;
+        error_set(&error, ERROR_EXHAUSTED, "the job filled the disk it was given");
+        tenancy_fail(tenancy, &error);
+    }
+}
+
+void tenancy_set_running(struct tenancy *tenancy)
+{
+    if (tenancy->state != LEASE_RUN_STARTING || tenancy->has_failed)
+        return;
+    tenancy->state = LEASE_RUN_RUNNING;
+    tenancy_send_state(tenancy);
+    const struct lease_fence fence = tenancy_fence(tenancy);
+    const struct meter_usage usage = tenancy_usage(tenancy);
+    meter_start(&tenancy->meter, &fence, tenancy->document.tick_ms, tenancy_now_ns(tenancy),
+                &usage);
+    tenancy->is_metering = true;
+    loop_timer_start(tenancy->tick_timer, tenancy->document.tick_ms);
+}
+
+static void tenancy_on_pace(void *context)
+{
+    struct tenancy *tenancy = context;
+    if (!tenancy->sandbox)
+        return;
+    const int64_t wait_ms = sandbox_pace(tenancy->sandbox, tenancy_now_ns(tenancy));
+    if (wait_ms >= 0)
+        loop_timer_start(tenancy->pace_timer, wait_ms);
+}
+
+static void tenancy_on_kill(void *context)
+{
+    struct tenancy *tenancy = context;
+    if (tenancy->sandbox)
+        sandbox_kill(tenancy->sandbox);
+}
+
+void tenancy_fail(struct tenancy *tenancy, const struct error *reason)
+{
+    if (tenancy->has_ended)
+        return;
+    tenancy_set_reason(tenancy, text_of(reason->message));
+    tenancy->has_failed = true;
+    tenancy_on_kill(tenancy);
+    tenancy_check_end(tenancy);
+}
+
+void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
+{
+    if (tenancy->has_ended)
+        return;
+    tenancy->is_stop_wanted = true;
+    tenancy_set_reason(tenancy, reason);
+    if (tenancy->has_config && grace_ms > 0) {
+        const struct child_message message = {
+            .kind = CHILD_STOP,
+            .stop = {.grace_ms = (uint32_t)grace_ms, .reason = text_of(tenancy->reason)}};
+        tenancy_tell_child(tenancy, &message);
+        if (!loop_timer_is_running(tenancy->kill_timer))
+            loop_timer_start(tenancy->kill_timer, grace_ms);
+        return;
+    }
+    shard_free(TAKE(tenancy->shard));
+    tenancy_on_kill(tenancy);
+    tenancy_check_end(tenancy);
+}
+
+static void tenancy_on_expiry(void *context)
+{
+    struct tenancy *tenancy = context;
+    tenancy_stop(tenancy, TENANCY_EXPIRY_GRACE_MS, TEXT("the lease has expired"));
+}
+
+static enum lease_run_state tenancy_outcome(struct tenancy *tenancy)
+{
+    if (tenancy->exit.is_out_of_memory) {
+        if (!tenancy->has_done)
+            tenancy->reason[0] = '\0'; /* what came of it says less */
+        tenancy_set_reason(tenancy, TEXT("the job used more memory than it was given"));
+        return LEASE_RUN_FAILED;
+    }
+    if (tenancy->has_failed)
+        return LEASE_RUN_FAILED;
+    if (tenancy->has_done && tenancy->is_done_ok && tenancy->exit.code == 0)
+        return LEASE_RUN_SUCCEEDED;
+    if (tenancy->is_stop_wanted)
+        return LEASE_RUN_STOPPED;
+    char words[64];
+    snprintf(words, sizeof(words), "the process ended with code %d", tenancy->exit.code);
+    tenancy_set_reason(tenancy, text_of(words));
+    return LEASE_RUN_FAILED;
+}
+
+/* The end is worked out in a turn of its own: many ways lead here, some from deep inside. */
+static void tenancy_on_end(void *context)
+{
+    struct tenancy *tenancy = context;
+    struct error error;
+    if (tenancy->has_ended)
+        return;
+    tenancy->has_ended = true;
+    loop_timer_stop(tenancy->tick_timer);
+    loop_timer_stop(tenancy->pace_timer);
+    loop_timer_stop(tenancy->kill_timer);
+    loop_timer_stop(tenancy->expiry_timer);
+    if (tenancy->is_metering)
+        tenancy_send_meter(tenancy);
+    tenancy_free_uploads(tenancy);
+    shard_free(TAKE(tenancy->shard));
+    tenancy_free_child(tenancy);
+    tenancy_free_streams(tenancy);
+    if (folder_remove(tenancy->folder, &error) < 0)
+        log_event(LOG_WARN, "folder_left", "lease=%" PRIu64 " error=\"%s\"",
+                  tenancy->document.lease, error.message);
+    tenancy->state = tenancy_outcome(tenancy);
+    tenancy_send_state(tenancy);
+    tenancy->on_ended(tenancy->context, tenancy);
+}
+
+void tenancy_check_end(struct tenancy *tenancy)
+{
+    const bool is_waiting = !list_is_empty(&tenancy->uploads) && !tenancy->has_failed;
+    if (!tenancy->has_ended && tenancy->has_exited && !is_waiting)
+        loop_timer_start(tenancy->end_timer, 0);
+}
+
+static void tenancy_on_data(void *context, const struct error *reason)
+{
+    struct tenancy *tenancy = context;
+    const struct error error = reason ? *reason : (struct error){0}; /* it goes with the shard */
+    shard_free(TAKE(tenancy->shard));
+    if (reason)
+        tenancy_fail(tenancy, &error);
+    else if (!tenancy->has_exited)
+        tenancy_send_config(tenancy);
+}
+
+void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer)
+{
+    if (tenancy->has_ended || tenancy->document.role != LEASE_ROLE_SERVER)
+        return;
+    struct child_message message = {.kind = CHILD_PEER,
+                                    .peer = {.lease = peer->lease, .fence = peer->fence}};
+    memcpy(message.peer.key, peer->key, CHILD_KEY_SIZE);
+    if (tenancy->has_config) {
+        tenancy_tell_child(tenancy, &message);
+    } else if (tenancy->peer_count < CHILD_PEER_MAX) {
+        /* The configuration has not gone out yet: the peer goes with it. */
+        struct child_peer *peers =
+            arena_alloc(tenancy->arena, (tenancy->peer_count + 1) * sizeof(*peers));
+        if (tenancy->peer_count > 0)
+            memcpy(peers, tenancy->peers, tenancy->peer_count * sizeof(*peers));
+        peers[tenancy->peer_count++] = message.peer;
+        tenancy->peers = peers;
+    }
+    tenancy_dial(tenancy, peer->lease, peer->ticket);
+}
+
+void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
+                         const uint8_t ticket[LEASE_TICKET_SIZE])
+{
+    if (!tenancy->has_ended && !tenancy->has_exited)
+        tenancy_dial(tenancy, peer_lease, ticket);
+}
+
+void tenancy_resume(struct tenancy *tenancy)
+{
+    if (!tenancy->has_ended)
+        tenancy_update_reading(tenancy);
+}
+
+/* Everything of the message that is needed later is copied. */
+static int tenancy_read_start(struct tenancy *tenancy, const struct start_message *start,
+                              struct error *error)
+{
+    tenancy->lease_json = arena_copy_text(tenancy->arena, start->document);
+    if (lease_document_read(tenancy->arena, tenancy->lease_json, &tenancy->document, error) < 0)
+        return -1;
+    memcpy(tenancy->key, start->key, LEASE_KEY_SIZE);
+    tenancy->token = arena_copy_string(tenancy->arena, start->fetch_token);
+    if (tenancy->document.role == LEASE_ROLE_SERVER && start->peer_count > 0) {
+        tenancy->peers = arena_alloc(tenancy->arena, start->peer_count * sizeof(*tenancy->peers));
+        tenancy->peer_count = start->peer_count;
+        for (uint32_t i = 0; i < start->peer_count; i++) {
+            tenancy->peers[i].lease = start->peers[i].lease;
+            tenancy->peers[i].fence = start->peers[i].fence;
+            memcpy(tenancy->peers[i].key, start->peers[i].key, CHILD_KEY_SIZE);
+        }
+    }
+    return 0;
+}
+
+static int tenancy_make_folders(struct tenancy *tenancy, struct error *error)
+{
+    const int size =
+        snprintf(tenancy->folder, sizeof(tenancy->folder), "%s/%" PRIu64 "-%" PRIu64,
+                 tenancy->host->leases_dir, tenancy->document.lease, tenancy->document.fence);
+    if (size >= (int)sizeof(tenancy->folder))
+        return error_set(error, ERROR_INVALID, "the state folder's name is too long");
+    snprintf(tenancy->data_folder, PATH_MAX, "%s/data", tenancy->folder);
+    snprintf(tenancy->lease_folder, PATH_MAX, "%s/lease", tenancy->folder);
+    snprintf(tenancy->out_folder, PATH_MAX, "%s/lease/out", tenancy->folder);
+    /* The outermost stays the daemon's alone; inside, another user has to read. */
+    if (folder_remove(tenancy->folder, error) < 0 ||
+        folder_make(tenancy->folder, 0700, error) < 0 ||
+        folder_make(tenancy->data_folder, 0755, error) < 0 ||
+        folder_make(tenancy->lease_folder, 0755, error) < 0 ||
+        folder_make(tenancy->out_folder, 0755, error) < 0)
+        return -1;
+    return sandbox_give_folder(tenancy->host->sandboxes, tenancy->out_folder, error);
+}
+
+static void tenancy_start_timers(struct tenancy *tenancy)
+{
+    const struct clock *clock = loop_clock(tenancy->host->loop);
+    const int64_t left_ms =
+        tenancy->document.expires_ms - clock_utc_ms(clock) - tenancy->host->market_ahead_ms;
+    loop_timer_start(tenancy->expiry_timer, left_ms > 0 ? left_ms : 0);
+    loop_timer_start(tenancy->pace_timer, 0);
+}
+
+static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_function *on_ended,
+                                   void *context)
+{
+    struct tenancy *tenancy = calloc(1, sizeof(*tenancy));
+    ASSERT(tenancy);
+    tenancy->host = host;
+    tenancy->on_ended = on_ended;
+    tenancy->context = context;
+    tenancy->arena = arena_new(0);
+    tenancy->control_fd = -1;
+    for (size_t i = 0; i < LEASE_LOG_STREAM_COUNT; i++)
+        tenancy->logs[i].fd = -1;
+    list_init(&tenancy->streams);
+    list_init(&tenancy->uploads);
+    tenancy->tick_timer = loop_timer_new(host->loop, tenancy_on_tick, tenancy);
+    tenancy->pace_timer = loop_timer_new(host->loop, tenancy_on_pace, tenancy);
+    tenancy->kill_timer = loop_timer_new(host->loop, tenancy_on_kill, tenancy);
+    tenancy->expiry_timer = loop_timer_new(host->loop, tenancy_on_expiry, tenancy);
+    tenancy->end_timer = loop_timer_new(host->loop, tenancy_on_end, tenancy);
+    return tenancy;
+}
+
+int tenancy_start(struct tenancy_host *host, const struct start_message *start,
+                  tenancy_ended_function *on_ended, void *context, struct tenancy **out_tenancy,
+                  struct error *error)
+{
+    AUTO(tenancy) struct tenancy *tenancy = tenancy_new(host, on_ended, context);
+    if (tenancy_read_start(tenancy, start, error) < 0 || tenancy_make_folders(tenancy, error) < 0)
+        return -1;
+    const struct shard_options shard = {.access = tenancy_chunk_access(tenancy),
+                                        .folder = tenancy->data_folder,
+                                        .data = tenancy->document.data,
+                                        .data_count = tenancy->document.data_count,
+                                        .bytes_max = (uint64_t)tenancy_disk_bytes(tenancy),
+                                        .callback = tenancy_on_data,
+                                        .context = tenancy};
+    tenancy->shard = shard_start(&shard);
+    for (uint32_t i = 0; i < start->peer_count; i++)
+        tenancy_dial(tenancy, start->peers[i].lease, start->peers[i].ticket);
+    if (tenancy_start_child(tenancy, error) < 0) {
+        tenancy_free_child(tenancy);
+        struct error ignored; /* the first failure is the one to tell */
+        if (folder_remove(tenancy->folder, &ignored) < 0)
+            return -1;
+        return -1;
+    }
+    tenancy_start_timers(tenancy);
+    tenancy_send_state(tenancy);
+    *out_tenancy = TAKE(tenancy);
+    return 0;
+}
+
+void tenancy_free(struct tenancy *tenancy)
+{
+    if (!tenancy)
+        return;
+    tenancy_free_uploads(tenancy);
+    shard_free(tenancy->shard);
+    tenancy_free_child(tenancy);
+    tenancy_free_streams(tenancy);
+    loop_timer_free(tenancy->tick_timer);
+    loop_timer_free(tenancy->pace_timer);
+    loop_timer_free(tenancy->kill_timer);
+    loop_timer_free(tenancy->expiry_timer);
+    loop_timer_free(tenancy->end_timer);
+    sodium_memzero(tenancy->key, sizeof(tenancy->key));
+    if (tenancy->token)
+        sodium_memzero(tenancy->token, strlen(tenancy->token));
+    arena_free(tenancy->arena);
+    free(tenancy);
+}

@@ -1,0 +1,75 @@
+/*
+ * Tenancy: one lease as it runs on this machine, from its start message to its last state.
+ *
+ * Fetching the data, dialling the streams and starting the sandbox go on side by side; the process
+ * inside gets its configuration once the data is whole, then the streams as they come up. What it
+ * reports and prints goes to the outbox; when the market is slow, reading from it stops, and so a
+ * flood slows the job and nobody else.
+ */
+#pragma once
+
+#include "base/scope.h"
+#include "net/address.h"
+#include "peer/lease_verify.h"
+#include "peer/outbox.h"
+#include "sandbox/sandbox.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct blob_store;
+struct http_client;
+
+enum {
+    TENANCY_LOG_BYTES_MAX = 64 << 20, /* both streams together; the rest is dropped */
+    TENANCY_PIDS_MAX = 256,
+    TENANCY_ARTIFACT_MAX = 64,
+    TENANCY_EXPIRY_GRACE_MS = 2000,
+};
+
+/* What all tenancies of the daemon share; outlives them. */
+struct tenancy_host {
+    struct loop *loop;
+    struct outbox *outbox;
+    const struct identity *identity;
+    struct sandbox_host *sandboxes;
+    struct blob_store *blobs;
+    struct http_client *client;
+    const char *leases_dir;
+    struct host_port link_target;
+    struct lease_limits limits;
+    int64_t market_ahead_ms; /* the market's clock less ours */
+};
+
+struct tenancy;
+
+/* Its last state has been sent and its folder is gone; tenancy_free it, not from inside. */
+typedef void tenancy_ended_function(void *context, struct tenancy *tenancy);
+
+/*
+ * `start` was verified and checked, and is copied. On failure nothing is left behind and no state
+ * was sent. The callback never comes from inside this call.
+ */
+MUST_CHECK int tenancy_start(struct tenancy_host *host, const struct start_message *start,
+                             tenancy_ended_function *on_ended, void *context,
+                             struct tenancy **out_tenancy, struct error *error);
+/* Kills what still runs, without a state or callback. NULL is fine. */
+void tenancy_free(struct tenancy *tenancy);
+DEFINE_AUTO(tenancy);
+
+struct lease_fence tenancy_fence(const struct tenancy *tenancy);
+bool tenancy_has_ended(const struct tenancy *tenancy);
+
+/* Asks the process to end and kills it after the grace. `reason` is told to people. */
+void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason);
+
+/* A worker that came later; for a parameter server. */
+void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer);
+/* Dials the stream to `peer_lease` anew. */
+void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
+                         const uint8_t ticket[LEASE_TICKET_SIZE]);
+
+/* The outbox has room again, or the link came or went. */
+void tenancy_resume(struct tenancy *tenancy);
+/* Tells the market the present state once more, on a new link. */
+void tenancy_send_state(struct tenancy *tenancy);

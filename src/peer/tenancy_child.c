@@ -1,0 +1,282 @@
+/* The process of a tenancy: its sandbox, its control socket and what it prints. */
+#include "base/assert.h"
+#include "base/log.h"
+#include "peer/tenancy_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+/* What one turn of the loop takes from one source, so that none starves the others. */
+enum { LOG_READ_BYTES = 32 << 10, MESSAGES_PER_TURN = 16 };
+_Static_assert((int)LOG_READ_BYTES <= (int)LEASE_LOG_SIZE_MAX, "a piece is one message");
+
+/* The market slows the process down only while it is there: a lease goes on without it, and then
+ * what nobody can take is dropped. */
+static bool tenancy_may_read(const struct tenancy *tenancy)
+{
+    return outbox_has_room(tenancy->host->outbox) || !outbox_is_attached(tenancy->host->outbox) ||
+           tenancy->has_exited;
+}
+
+void tenancy_update_reading(struct tenancy *tenancy)
+{
+    const uint32_t interest = tenancy_may_read(tenancy) ? LOOP_READ : 0;
+    if (tenancy->control_watch)
+        loop_watch_set(tenancy->control_watch, interest);
+    for (size_t i = 0; i < LEASE_LOG_STREAM_COUNT; i++)
+        if (tenancy->logs[i].watch)
+            loop_watch_set(tenancy->logs[i].watch, interest);
+}
+
+static void log_close(struct tenancy_log *log)
+{
+    loop_watch_free(TAKE(log->watch));
+    if (log->fd >= 0)
+        close(TAKE_FD(log->fd));
+}
+
+static void log_send(struct tenancy_log *log, struct text bytes)
+{
+    struct tenancy *tenancy = log->tenancy;
+    const struct outbox *outbox = tenancy->host->outbox;
+    if (tenancy->log_bytes + bytes.size > TENANCY_LOG_BYTES_MAX)
+        return;
+    if (!outbox_has_room(outbox) && !outbox_is_attached(outbox))
+        return;
+    tenancy->log_bytes += bytes.size;
+    const struct lease_message message = {.type = LEASE_MESSAGE_LOG,
+                                          .log = {.lease = tenancy->document.lease,
+                                                  .fence = tenancy->document.fence,
+                                                  .stream = log->stream,
+                                                  .bytes = bytes}};
+    outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
+}
+
+/* False when there is nothing to read now. */
+static bool log_read(struct tenancy_log *log)
+{
+    char bytes[LOG_READ_BYTES];
+    const ssize_t size = log->fd < 0 ? 0 : read(log->fd, bytes, sizeof(bytes));
+    if (size > 0)
+        log_send(log, (struct text){bytes, (size_t)size});
+    else if (size == 0 || (errno != EAGAIN && errno != EINTR))
+        log_close(log);
+    return size > 0;
+}
+
+static void log_on_events(void *context, uint32_t events)
+{
+    struct tenancy_log *log = context;
+    (void)events;
+    log_read(log);
+    tenancy_update_reading(log->tenancy);
+}
+
+static void control_close(struct tenancy *tenancy)
+{
+    loop_watch_free(TAKE(tenancy->control_watch));
+    if (tenancy->control_fd >= 0)
+        close(TAKE_FD(tenancy->control_fd));
+}
+
+static void tenancy_on_report(struct tenancy *tenancy, struct text json)
+{
+    const struct lease_message message = {.type = LEASE_MESSAGE_REPORT,
+                                          .report = {.lease = tenancy->document.lease,
+                                                     .fence = tenancy->document.fence,
+                                                     .json = json}};
+    outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
+}
+
+static void tenancy_on_child_message(struct tenancy *tenancy, const struct child_message *message)
+{
+    struct error error;
+    switch (message->kind) {
+    case CHILD_READY:
+        tenancy_set_running(tenancy);
+        return;
+    case CHILD_REPORT:
+        tenancy_on_report(tenancy, message->report.json);
+        return;
+    case CHILD_ARTIFACT:
+        tenancy_start_upload(tenancy, message->artifact.name);
+        return;
+    case CHILD_DONE:
+        if (tenancy->has_done)
+            return;
+        tenancy->has_done = true;
+        tenancy->is_done_ok = message->done.is_ok;
+        tenancy_set_reason(tenancy, message->done.message);
+        return;
+    case CHILD_STREAM:
+        close(message->stream.fd);
+        break;
+    case CHILD_CONFIG:
+    case CHILD_PEER:
+    case CHILD_STOP:
+        break;
+    }
+    error_set(&error, ERROR_CORRUPT, "the process sent a message that is not its to send");
+    tenancy_fail(tenancy, &error);
+}
+
+/* Takes up to `count` messages; false when the socket has nothing more. */
+static bool control_read(struct tenancy *tenancy, int count)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    for (int i = 0; i < count && tenancy->control_fd >= 0; i++) {
+        arena_clear(arena);
+        struct child_message message;
+        struct error error;
+        bool has_ended = false;
+        if (child_message_receive(tenancy->control_fd, arena, &message, &has_ended, &error) == 0) {
+            tenancy_on_child_message(tenancy, &message);
+            continue;
+        }
+        if (has_ended || error.code != ERROR_UNAVAILABLE)
+            control_close(tenancy);
+        if (!has_ended && error.code != ERROR_UNAVAILABLE)
+            tenancy_fail(tenancy, &error);
+        return false;
+    }
+    return tenancy->control_fd >= 0;
+}
+
+static void control_on_events(void *context, uint32_t events)
+{
+    struct tenancy *tenancy = context;
+    (void)events;
+    control_read(tenancy, MESSAGES_PER_TURN);
+    tenancy_update_reading(tenancy);
+    tenancy_check_end(tenancy);
+}
+
+/* All processes inside are gone: what they said before is still in the socket and the pipes. */
+static void tenancy_on_exit(void *context, uint32_t events)
+{
+    struct tenancy *tenancy = context;
+    (void)events;
+    if (!sandbox_reap(tenancy->sandbox, &tenancy->exit))
+        return;
+    tenancy->has_exited = true;
+    loop_watch_free(TAKE(tenancy->exit_watch));
+    while (control_read(tenancy, MESSAGES_PER_TURN))
+        ;
+    control_close(tenancy);
+    for (size_t i = 0; i < LEASE_LOG_STREAM_COUNT; i++)
+        while (log_read(&tenancy->logs[i]))
+            ;
+    tenancy_check_end(tenancy);
+}
+
+void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *message)
+{
+    struct error error;
+    if (tenancy->control_fd < 0 || tenancy->has_exited)
+        return;
+    /* A process that has closed its socket or does not read it has no use for its lease. */
+    if (child_message_send(tenancy->control_fd, message, 0, &error) < 0) {
+        error_wrap(&error, "the process does not take its messages");
+        tenancy_fail(tenancy, &error);
+    }
+}
+
+void tenancy_send_config(struct tenancy *tenancy)
+{
+    struct child_message message = {.kind = CHILD_CONFIG,
+                                    .config = {.lease_json = tenancy->lease_json,
+                                               .peers = tenancy->peers,
+                                               .peer_count = tenancy->peer_count}};
+    memcpy(message.config.key, tenancy->key, CHILD_KEY_SIZE);
+    tenancy_tell_child(tenancy, &message);
+    tenancy->has_config = true;
+    tenancy_hand_streams(tenancy);
+}
+
+static int log_open(struct tenancy *tenancy, enum lease_log_stream stream, int *out_write_fd,
+                    struct error *error)
+{
+    struct tenancy_log *log = &tenancy->logs[stream];
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return error_set_errno(error, errno, "make a pipe");
+    *out_write_fd = fds[1];
+    log->tenancy = tenancy;
+    log->stream = stream;
+    log->fd = fds[0];
+    if (fcntl(log->fd, F_SETFL, O_NONBLOCK) < 0)
+        return error_set_errno(error, errno, "set up a pipe");
+    return loop_watch_open(tenancy->host->loop, log->fd, LOOP_READ, log_on_events, log, &log->watch,
+                           error);
+}
+
+static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const int log_fds[2],
+                                 struct error *error)
+{
+    const struct lease_document *document = &tenancy->document;
+    char name[64], threads[48], blas_threads[48];
+    snprintf(name, sizeof(name), "lease-%" PRIu64 "-%" PRIu64, document->lease, document->fence);
+    const int64_t thread_count = (document->cores_milli + 999) / 1000;
+    snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%" PRId64, thread_count);
+    snprintf(blas_threads, sizeof(blas_threads), "OPENBLAS_NUM_THREADS=%" PRId64, thread_count);
+    const char *const argv[] = {"/souk", "worker", NULL};
+    /* Passive waiting: threads that spin burn the share they are given (GNU OpenMP does). */
+    const char *const environment[] = {"HOME=/lease",
+                                       "TMPDIR=/tmp",
+                                       "LANG=C.UTF-8",
+                                       "PATH=/usr/bin:/bin",
+                                       "OMP_WAIT_POLICY=passive",
+                                       threads,
+                                       blas_threads,
+                                       NULL};
+    const struct sandbox_mount mounts[] = {
+        {tenancy->lease_folder, "/lease", .is_writable = true},
+        {tenancy->data_folder, "/data", .is_writable = false},
+    };
+    const struct sandbox_options options = {.name = name,
+                                            .argv = argv,
+                                            .environment = environment,
+                                            .mounts = mounts,
+                                            .mount_count = sizeof(mounts) / sizeof(*mounts),
+                                            .working_dir = "/lease",
+                                            .cpu_milli = document->cores_milli,
+                                            .memory_bytes = document->ram_bytes,
+                                            .pids_max = TENANCY_PIDS_MAX,
+                                            .control_fd = child_fd,
+                                            .stdout_fd = log_fds[LEASE_LOG_STDOUT],
+                                            .stderr_fd = log_fds[LEASE_LOG_STDERR]};
+    return sandbox_start(tenancy->host->sandboxes, &options, &tenancy->sandbox, error);
+}
+
+int tenancy_start_child(struct tenancy *tenancy, struct error *error)
+{
+    int sockets[2];
+    AUTO_FD int child_fd = -1;
+    AUTO_FD int stdout_fd = -1;
+    AUTO_FD int stderr_fd = -1;
+    if (child_socket_pair(sockets, error) < 0)
+        return -1;
+    tenancy->control_fd = sockets[0];
+    child_fd = sockets[1];
+    if (log_open(tenancy, LEASE_LOG_STDOUT, &stdout_fd, error) < 0 ||
+        log_open(tenancy, LEASE_LOG_STDERR, &stderr_fd, error) < 0)
+        return -1;
+    const int log_fds[] = {stdout_fd, stderr_fd};
+    if (tenancy_start_sandbox(tenancy, child_fd, log_fds, error) < 0 ||
+        loop_watch_open(tenancy->host->loop, tenancy->control_fd, LOOP_READ, control_on_events,
+                        tenancy, &tenancy->control_watch, error) < 0)
+        return -1;
+    return loop_watch_open(tenancy->host->loop, sandbox_pidfd(tenancy->sandbox), LOOP_READ,
+                           tenancy_on_exit, tenancy, &tenancy->exit_watch, error);
+}
+
+void tenancy_free_child(struct tenancy *tenancy)
+{
+    loop_watch_free(TAKE(tenancy->exit_watch));
+    control_close(tenancy);
+    for (size_t i = 0; i < LEASE_LOG_STREAM_COUNT; i++)
+        log_close(&tenancy->logs[i]);
+    sandbox_free(TAKE(tenancy->sandbox));
+}

@@ -1,0 +1,115 @@
+/* Tenancy, inside: shared by tenancy.c (life), tenancy_child.c (the process) and
+ * tenancy_stream.c (its streams). */
+#pragma once
+
+#include "base/list.h"
+#include "peer/meter.h"
+#include "peer/shard.h"
+#include "peer/stream.h"
+#include "peer/tenancy.h"
+#include "peer/upload.h"
+#include "runtime/child_message.h"
+
+#include <limits.h>
+
+enum { TENANCY_PATH_SIZE = PATH_MAX - 192 };
+
+struct tenancy_stream {
+    struct list_node node;
+    struct tenancy *tenancy;
+    uint64_t peer_lease;
+    struct stream *stream;
+    int ready_fd; /* connected, waiting for the child's configuration; -1: none */
+};
+
+struct tenancy_upload {
+    struct list_node node;
+    struct tenancy *tenancy;
+    struct upload *upload;
+    char name[CHILD_NAME_MAX + 1];
+};
+
+struct tenancy_log {
+    struct tenancy *tenancy;
+    enum lease_log_stream stream;
+    int fd; /* -1 after its end */
+    struct loop_watch *watch;
+};
+
+struct tenancy {
+    struct tenancy_host *host;
+    tenancy_ended_function *on_ended;
+    void *context;
+
+    struct arena *arena;
+    struct text lease_json;
+    struct lease_document document;
+    uint8_t key[LEASE_KEY_SIZE];
+    char *token;
+    struct child_peer *peers; /* of a parameter server */
+    uint32_t peer_count;
+    char folder[TENANCY_PATH_SIZE]; /* of the lease: data/ and lease/ in it */
+    char data_folder[PATH_MAX];
+    char lease_folder[PATH_MAX];
+    char out_folder[PATH_MAX];
+
+    enum lease_run_state state;
+    struct shard *shard;
+    struct list streams; /* struct tenancy_stream */
+    uint64_t ended_bytes_in, ended_bytes_out;
+    struct list uploads; /* struct tenancy_upload */
+    uint32_t artifact_count;
+
+    struct sandbox *sandbox;
+    struct loop_watch *exit_watch;
+    int control_fd;
+    struct loop_watch *control_watch;
+    struct tenancy_log logs[LEASE_LOG_STREAM_COUNT];
+    uint64_t log_bytes;
+    bool has_config; /* sent to the child */
+    bool has_exited;
+    struct sandbox_exit exit;
+    bool has_done; /* the child said DONE */
+    bool is_done_ok;
+    char reason[LEASE_REASON_SIZE_MAX + 1]; /* the first that was given */
+    bool is_stop_wanted;
+    bool has_failed;
+    bool has_ended;
+
+    bool is_metering;
+    struct meter meter;
+    struct loop_timer *tick_timer;
+    struct loop_timer *pace_timer;
+    struct loop_timer *kill_timer;
+    struct loop_timer *expiry_timer;
+    struct loop_timer *end_timer;
+};
+
+int64_t tenancy_now_ns(const struct tenancy *tenancy);
+/* Keeps the first reason only: what comes after is its consequence. */
+void tenancy_set_reason(struct tenancy *tenancy, struct text reason);
+/* Ends the lease as failed. */
+void tenancy_fail(struct tenancy *tenancy, const struct error *reason);
+void tenancy_set_running(struct tenancy *tenancy);
+/* Sends the last state when nothing is left to wait for. */
+void tenancy_check_end(struct tenancy *tenancy);
+struct meter_usage tenancy_usage(struct tenancy *tenancy);
+
+/* tenancy_child.c */
+MUST_CHECK int tenancy_start_child(struct tenancy *tenancy, struct error *error);
+void tenancy_send_config(struct tenancy *tenancy);
+/* Tells the child; a child that does not read fails its lease. */
+void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *message);
+void tenancy_update_reading(struct tenancy *tenancy);
+void tenancy_free_child(struct tenancy *tenancy);
+
+/* tenancy_stream.c */
+void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,
+                  const uint8_t ticket[LEASE_TICKET_SIZE]);
+/* Hands over the streams that came up before the child had its configuration. */
+void tenancy_hand_streams(struct tenancy *tenancy);
+void tenancy_free_streams(struct tenancy *tenancy);
+void tenancy_start_upload(struct tenancy *tenancy, struct text name);
+void tenancy_free_uploads(struct tenancy *tenancy);
+struct chunk_access tenancy_chunk_access(const struct tenancy *tenancy);
+int64_t tenancy_disk_bytes(const struct tenancy *tenancy);

@@ -1,0 +1,158 @@
+/* The streams of a tenancy, and the files it sends back. */
+#include "base/assert.h"
+#include "base/log.h"
+#include "peer/tenancy_internal.h"
+
+#include <inttypes.h>
+
+static void stream_entry_free(struct tenancy_stream *entry)
+{
+    if (entry->stream) {
+        const struct stream_counts counts = stream_counts(entry->stream);
+        entry->tenancy->ended_bytes_in += counts.bytes_in;
+        entry->tenancy->ended_bytes_out += counts.bytes_out;
+    }
+    list_remove(&entry->node);
+    stream_free(entry->stream);
+    if (entry->ready_fd >= 0)
+        close(entry->ready_fd);
+    free(entry);
+}
+
+static void stream_entry_hand(struct tenancy_stream *entry)
+{
+    struct tenancy *tenancy = entry->tenancy;
+    if (entry->ready_fd < 0 || !tenancy->has_config || tenancy->has_exited)
+        return;
+    AUTO_FD int fd = TAKE_FD(entry->ready_fd);
+    const struct child_message message = {.kind = CHILD_STREAM,
+                                          .stream = {.peer_lease = entry->peer_lease, .fd = fd}};
+    tenancy_tell_child(tenancy, &message);
+    const struct lease_message ready = {.type = LEASE_MESSAGE_STREAM_READY,
+                                        .stream_ready = {.lease = tenancy->document.lease,
+                                                         .fence = tenancy->document.fence,
+                                                         .peer_lease = entry->peer_lease}};
+    outbox_send(tenancy->host->outbox, &ready, tenancy_now_ns(tenancy));
+}
+
+static void stream_on_ready(struct stream *stream, int fd, void *context)
+{
+    struct tenancy_stream *entry = context;
+    (void)stream;
+    entry->ready_fd = fd;
+    stream_entry_hand(entry);
+}
+
+static void stream_on_done(struct stream *stream, const struct error *reason, void *context)
+{
+    struct tenancy_stream *entry = context;
+    (void)stream;
+    log_event(LOG_DEBUG, "stream_ended", "lease=%" PRIu64 " peer=%" PRIu64 " reason=\"%s\"",
+              entry->tenancy->document.lease, entry->peer_lease, reason ? reason->message : "");
+    /* The process inside sees the end itself; a new ticket comes from the market. */
+    stream_entry_free(entry);
+}
+
+void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,
+                  const uint8_t ticket[LEASE_TICKET_SIZE])
+{
+    LIST_EACH(&tenancy->streams, node)
+    {
+        struct tenancy_stream *old = LIST_ITEM(node, struct tenancy_stream, node);
+        if (old->peer_lease == peer_lease)
+            stream_entry_free(old);
+    }
+    struct tenancy_stream *entry = calloc(1, sizeof(*entry));
+    ASSERT(entry);
+    entry->tenancy = tenancy;
+    entry->peer_lease = peer_lease;
+    entry->ready_fd = -1;
+    struct stream_options options = {.loop = tenancy->host->loop,
+                                     .target = tenancy->host->link_target,
+                                     .seed = tenancy->document.lease ^ peer_lease << 20,
+                                     .on_ready = stream_on_ready,
+                                     .on_done = stream_on_done,
+                                     .context = entry};
+    memcpy(options.ticket, ticket, LEASE_TICKET_SIZE);
+    entry->stream = stream_start(&options);
+    list_append(&tenancy->streams, &entry->node);
+}
+
+void tenancy_hand_streams(struct tenancy *tenancy)
+{
+    LIST_EACH(&tenancy->streams, node)
+    {
+        stream_entry_hand(LIST_ITEM(node, struct tenancy_stream, node));
+    }
+}
+
+void tenancy_free_streams(struct tenancy *tenancy)
+{
+    LIST_EACH(&tenancy->streams, node)
+    {
+        stream_entry_free(LIST_ITEM(node, struct tenancy_stream, node));
+    }
+}
+
+static void upload_entry_free(struct tenancy_upload *entry)
+{
+    list_remove(&entry->node);
+    upload_free(entry->upload);
+    free(entry);
+}
+
+static void upload_on_done(void *context, const struct upload_result *result,
+                           const struct error *reason)
+{
+    struct tenancy_upload *entry = context;
+    struct tenancy *tenancy = entry->tenancy;
+    if (result) {
+        struct lease_message message = {.type = LEASE_MESSAGE_ARTIFACT,
+                                        .artifact = {.lease = tenancy->document.lease,
+                                                     .fence = tenancy->document.fence,
+                                                     .name = text_of(entry->name),
+                                                     .size_bytes = result->size_bytes}};
+        memcpy(message.artifact.manifest, result->manifest.bytes, LEASE_HASH_SIZE);
+        outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
+    } else {
+        struct error error = *reason;
+        error_wrap(&error, "send back \"%s\"", entry->name);
+        tenancy_fail(tenancy, &error);
+    }
+    upload_entry_free(entry);
+    tenancy_check_end(tenancy);
+}
+
+void tenancy_start_upload(struct tenancy *tenancy, struct text name)
+{
+    struct error error;
+    if (++tenancy->artifact_count > TENANCY_ARTIFACT_MAX) {
+        error_set(&error, ERROR_EXHAUSTED, "a lease may send back %d files at most",
+                  TENANCY_ARTIFACT_MAX);
+        tenancy_fail(tenancy, &error);
+        return;
+    }
+    struct tenancy_upload *entry = calloc(1, sizeof(*entry));
+    ASSERT(entry);
+    entry->tenancy = tenancy;
+    list_append(&tenancy->uploads, &entry->node);
+    const struct upload_options options = {.access = tenancy_chunk_access(tenancy),
+                                           .folder = tenancy->out_folder,
+                                           .name = entry->name,
+                                           .bytes_max = (uint64_t)tenancy_disk_bytes(tenancy),
+                                           .callback = upload_on_done,
+                                           .context = entry};
+    if (text_copy(name, entry->name, sizeof(entry->name), &error) < 0 ||
+        upload_start(&options, &entry->upload, &error) < 0) {
+        upload_entry_free(entry);
+        tenancy_fail(tenancy, &error);
+    }
+}
+
+void tenancy_free_uploads(struct tenancy *tenancy)
+{
+    LIST_EACH(&tenancy->uploads, node)
+    {
+        upload_entry_free(LIST_ITEM(node, struct tenancy_upload, node));
+    }
+}

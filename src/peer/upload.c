@@ -1,0 +1,149 @@
+#include "peer/upload.h"
+
+#include "base/assert.h"
+#include "blob/manifest.h"
+#include "blob/pack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct upload {
+    struct upload_options options;
+    struct arena *arena;
+    struct manifest manifest;
+    struct upload_result result;
+    size_t next_index; /* of the chunk to send; the last is the manifest itself */
+    uint32_t try_count;
+    struct http_transfer *transfer;
+    struct loop_timer *step;
+};
+
+/* The process in the sandbox owns the folder: what lies there may be a link or a pipe. */
+static int upload_open_file(const struct upload_options *options, int *out_fd, struct error *error)
+{
+    AUTO_FD int folder = open(options->folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (folder < 0)
+        return error_set_errno(error, errno, "open \"%s\"", options->folder);
+    AUTO_FD int fd = openat(folder, options->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return error_set_errno(error, errno, "open the result \"%s\"", options->name);
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return error_set_errno(error, errno, "look at the result \"%s\"", options->name);
+    if (!S_ISREG(status.st_mode))
+        return error_set(error, ERROR_REFUSED, "the result \"%s\" is not a file", options->name);
+    *out_fd = TAKE_FD(fd);
+    return 0;
+}
+
+/* Chunks of results make room for themselves as fetched ones do. */
+static int upload_put(void *context, const struct blob_hash *hash, struct text bytes,
+                      struct error *error)
+{
+    struct upload *upload = context;
+    struct blob_store *store = upload->options.access.store;
+    struct blob_hash stored;
+    if (blob_store_put(store, hash, bytes, &stored, error) == 0)
+        return 0;
+    const struct blob_evict evict = {.bytes_wanted = bytes.size};
+    uint64_t freed_bytes;
+    if (error->code != ERROR_EXHAUSTED || blob_store_evict(store, &evict, &freed_bytes, error) < 0)
+        return -1;
+    return blob_store_put(store, hash, bytes, &stored, error);
+}
+
+static int upload_pack(struct upload *upload, struct error *error)
+{
+    AUTO_FD int fd = -1;
+    if (upload_open_file(&upload->options, &fd, error) < 0)
+        return -1;
+    const struct pack_options options = {.bytes_max = upload->options.bytes_max};
+    const struct pack_source source = pack_source_fd(&fd);
+    const struct pack_sink sink = {.put = upload_put, .context = upload};
+    if (pack_stream(upload->arena, &options, &source, &sink, &upload->manifest, error) < 0 ||
+        manifest_put(upload->options.access.store, &upload->manifest, &upload->result.manifest,
+                     error) < 0)
+        return error_wrap(error, "keep the result \"%s\"", upload->options.name);
+    upload->result.size_bytes = upload->manifest.size_bytes;
+    return 0;
+}
+
+static const struct blob_hash *upload_next(const struct upload *upload)
+{
+    return upload->next_index < upload->manifest.chunks.count
+               ? &manifest_chunk(&upload->manifest, upload->next_index)->hash
+               : &upload->result.manifest;
+}
+
+static void upload_on_reply(void *context, struct http_response *response,
+                            const struct error *reason)
+{
+    struct upload *upload = context;
+    struct error error;
+    upload->transfer = NULL;
+    if (chunk_check_reply(response, reason, upload_next(upload), &error) == 0) {
+        upload->next_index++;
+        upload->try_count = 0;
+        loop_timer_start(upload->step, 0);
+    } else if (error.code == ERROR_UNAVAILABLE && ++upload->try_count < CHUNK_TRIES_MAX) {
+        loop_timer_start(upload->step, CHUNK_RETRY_MS << upload->try_count);
+    } else {
+        upload->options.callback(upload->options.context, NULL, &error);
+    }
+}
+
+static int upload_send(struct upload *upload, struct error *error)
+{
+    const struct blob_hash *hash = upload_next(upload);
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, BLOB_BYTES_MAX);
+    if (blob_store_read(upload->options.access.store, hash, &bytes, error) < 0)
+        return -1;
+    char url[CHUNK_URL_SIZE], authorization[CHUNK_URL_SIZE];
+    struct http_header headers[2];
+    struct http_call_options options;
+    chunk_call_init(&upload->options.access, hash, url, authorization, headers, &options);
+    options.method = "PUT";
+    options.body = buffer_text(&bytes);
+    return http_client_start(upload->options.access.client, &options, upload_on_reply, upload,
+                             &upload->transfer, error);
+}
+
+static void upload_on_step(void *context)
+{
+    struct upload *upload = context;
+    struct error error;
+    if (upload->next_index > upload->manifest.chunks.count)
+        upload->options.callback(upload->options.context, &upload->result, NULL);
+    else if (upload_send(upload, &error) < 0)
+        upload->options.callback(upload->options.context, NULL, &error);
+}
+
+int upload_start(const struct upload_options *options, struct upload **out_upload,
+                 struct error *error)
+{
+    struct upload *new_upload = calloc(1, sizeof(*new_upload));
+    ASSERT(new_upload);
+    AUTO(upload) struct upload *upload = new_upload;
+    upload->options = *options;
+    upload->arena = arena_new(0);
+    upload->step = loop_timer_new(options->access.loop, upload_on_step, upload);
+    if (upload_pack(upload, error) < 0)
+        return -1;
+    loop_timer_start(upload->step, 0);
+    *out_upload = TAKE(upload);
+    return 0;
+}
+
+void upload_free(struct upload *upload)
+{
+    if (!upload)
+        return;
+    if (upload->transfer)
+        http_transfer_cancel(upload->transfer);
+    loop_timer_free(upload->step);
+    arena_free(upload->arena);
+    free(upload);
+}
