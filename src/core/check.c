@@ -1,0 +1,128 @@
+/* Check: every invariant of the state, by walking all of it. */
+#include "core/core_internal.h"
+
+#include <inttypes.h>
+
+static int broken(struct error *error, const char *noun, uint64_t id, const char *what)
+{
+    return error_set(error, ERROR_CORRUPT, "%s %" PRIu64 ": %s", noun, id, what);
+}
+
+static int check_machine(const struct core *core, const struct machine *machine,
+                         struct error *error)
+{
+    struct resources leased = {0};
+    for (size_t i = 0; i < machine->lease_count; i++) {
+        const struct lease *lease = machine->leases[i];
+        if (lease->machine != machine->id || !lease_is_open(lease))
+            return broken(error, "machine", machine->id, "it lists a lease that is not its own");
+        leased = resources_add(leased, lease->resources);
+    }
+    if (!resources_equal(leased, machine->leased))
+        return broken(error, "machine", machine->id, "its leases do not add up");
+    const struct resources offered =
+        machine->has_offer ? machine->offer.resources : (struct resources){0};
+    if (!resources_equal(resources_add(machine_free(machine), leased), offered))
+        return broken(error, "machine", machine->id, "free and leased do not make what is offered");
+    if (machine->lease_count > 0 && machine->state == MACHINE_STATE_OFFLINE)
+        return broken(error, "machine", machine->id, "it is offline and has leases");
+    if (id_list_contains(&core->unreachable, machine->id) !=
+        (machine->state == MACHINE_STATE_UNREACHABLE))
+        return broken(error, "machine", machine->id, "its state is not listed");
+    return 0;
+}
+
+static bool is_lease_sound(const struct core *core, const struct job *job,
+                           const struct lease *lease)
+{
+    const struct machine *machine = core_machine(core, lease->machine);
+    if (lease->job != job->id || !machine || !core_account(core, lease->payee))
+        return false;
+    if ((lease->state == LEASE_STATE_ENDED) != (lease->outcome != LEASE_OUTCOME_NONE))
+        return false;
+    return lease->posted_micro <= lease->quote_micro && lease->fee_micro <= lease->posted_micro &&
+           lease->wall_ms <= job->request.max_run_ms &&
+           price_bill_micro(lease->units, lease->price, job->request.max_run_ms) ==
+               lease->quote_micro &&
+           price_bill_micro(lease->units, lease->price, lease->wall_ms) == lease->posted_micro;
+}
+
+static bool is_state_sound(const struct core *core, const struct job *job)
+{
+    const size_t wanted = (size_t)job->request.num_nodes + job_has_server(job);
+    const bool was_matched = job->state != JOB_STATE_PENDING && job->state != JOB_STATE_CANCELLED;
+    if (job->lease_count != wanted && (was_matched || job->lease_count != 0))
+        return false;
+    if (job->state == JOB_STATE_PENDING && job->lease_count != 0)
+        return false;
+    if (job_state_is_final(job->state) && !job_all_leases_ended(job))
+        return false;
+    if (job_state_has_leases(job->state) && job_all_leases_ended(job))
+        return false;
+    return id_list_contains(&core->pending, job->id) == (job->state == JOB_STATE_PENDING) &&
+           id_list_contains(&core->active, job->id) == job_state_has_leases(job->state);
+}
+
+static int check_job(const struct core *core, const struct job *job, struct error *error)
+{
+    if (!is_state_sound(core, job))
+        return broken(error, "job", job->id, "its leases or lists do not fit its state");
+    int64_t quoted = 0, posted = 0, fees = 0;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        const bool is_server = i == 0 && job_has_server(job);
+        if (!is_lease_sound(core, job, lease) ||
+            lease->role != (is_server ? LEASE_ROLE_SERVER : LEASE_ROLE_WORKER))
+            return broken(error, "lease", lease->id, "it does not fit its job, machine or bill");
+        quoted = price_add_micro(quoted, lease->quote_micro);
+        posted = price_add_micro(posted, lease->posted_micro);
+        fees = price_add_micro(fees, lease->fee_micro);
+    }
+    if (posted != job->posted_micro || fees != job->fee_micro ||
+        (job->lease_count > 0 && quoted != job->quote_micro))
+        return broken(error, "job", job->id, "its leases' bills do not add up");
+    if (job->request.max_total_micro > 0 && job->quote_micro > job->request.max_total_micro)
+        return broken(error, "job", job->id, "its quote passes its maximum");
+    const int64_t expected =
+        job_state_is_final(job->state) ? 0 : job->quote_micro - job->posted_micro;
+    const struct ledger_hold *hold = ledger_hold(core->ledger, job->id);
+    if (ledger_hold_micro(hold) != expected || (hold && hold->account != job->request.account))
+        return broken(error, "job", job->id, "what is held is not what it may still cost");
+    return 0;
+}
+
+static int check_counts(const struct core *core, struct error *error)
+{
+    size_t listed = 0, open = 0, leases = 0;
+    for (size_t i = 0; i < core->machines.count; i++)
+        listed += ((const struct machine *)core->machines.entries[i].value)->lease_count;
+    for (size_t i = 0; i < core->leases.count; i++)
+        open += lease_is_open(core->leases.entries[i].value);
+    for (size_t i = 0; i < core->jobs.count; i++)
+        leases += ((const struct job *)core->jobs.entries[i].value)->lease_count;
+    if (listed != open || leases != core->leases.count)
+        return error_set(error, ERROR_CORRUPT, "leases are listed more than once, or not at all");
+    if (ledger_account_count(core->ledger) != core->accounts.count)
+        return error_set(error, ERROR_CORRUPT, "accounts and the ledger differ");
+    for (size_t i = 0; i < core->accounts.count; i++)
+        if (!ledger_account(core->ledger, core->accounts.entries[i].key))
+            return broken(error, "account", core->accounts.entries[i].key, "it is in no ledger");
+    for (size_t i = 0; i < ledger_hold_count(core->ledger); i++)
+        if (!core_job(core, ledger_hold_at(core->ledger, i)->job))
+            return broken(error, "job", ledger_hold_at(core->ledger, i)->job,
+                          "credits are held for it, but it does not exist");
+    return 0;
+}
+
+int core_check(const struct core *core, struct error *error)
+{
+    if (ledger_check(core->ledger, error) < 0 || check_counts(core, error) < 0)
+        return -1;
+    for (size_t i = 0; i < core->machines.count; i++)
+        if (check_machine(core, core->machines.entries[i].value, error) < 0)
+            return -1;
+    for (size_t i = 0; i < core->jobs.count; i++)
+        if (check_job(core, core->jobs.entries[i].value, error) < 0)
+            return -1;
+    return 0;
+}

@@ -1,0 +1,31 @@
+#include "core/command.h"
+
+#include "base/assert.h"
+
+static const char *const kind_names[COMMAND_KIND_COUNT] = {
+    [COMMAND_CHANGE_SETTINGS] = "change_settings",
+    [COMMAND_OPEN_ACCOUNT] = "open_account",
+    [COMMAND_ADD_TOKEN] = "add_token",
+    [COMMAND_REVOKE_TOKEN] = "revoke_token",
+    [COMMAND_ADD_CODE] = "add_code",
+    [COMMAND_USE_CODE] = "use_code",
+    [COMMAND_ENROL_MACHINE] = "enrol_machine",
+    [COMMAND_SET_OFFER] = "set_offer",
+    [COMMAND_WITHDRAW_OFFER] = "withdraw_offer",
+    [COMMAND_REPORT_PROBE] = "report_probe",
+    [COMMAND_MACHINE_CONNECTED] = "machine_connected",
+    [COMMAND_MACHINE_SILENT] = "machine_silent",
+    [COMMAND_MACHINE_GONE] = "machine_gone",
+    [COMMAND_SUBMIT_JOB] = "submit_job",
+    [COMMAND_LEASE_RUNNING] = "lease_running",
+    [COMMAND_TICK_LEASE] = "tick_lease",
+    [COMMAND_END_LEASE] = "end_lease",
+    [COMMAND_CANCEL_JOB] = "cancel_job",
+    [COMMAND_TIME_PASSED] = "time_passed",
+};
+
+const char *command_kind_name(enum command_kind kind)
+{
+    ASSERT(kind < COMMAND_KIND_COUNT);
+    return kind_names[kind];
+}

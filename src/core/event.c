@@ -1,0 +1,306 @@
+/*
+ * To add a kind of event: its enumerator and struct in event.h, its fields, its row in the table
+ * below, its apply function in apply.c, and a line in event_test's list of examples.
+ */
+#include "core/event.h"
+
+#include "core/core_internal.h"
+#include "core/schema.h"
+
+#include <stdlib.h>
+
+enum { EVENT_BYTES_MAX = 1 << 20 };
+
+static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
+    [EVENT_SETTINGS_CHANGED] = "settings_changed",
+    [EVENT_ACCOUNT_OPENED] = "account_opened",
+    [EVENT_TOKEN_ADDED] = "token_added",
+    [EVENT_TOKEN_REVOKED] = "token_revoked",
+    [EVENT_CODE_ADDED] = "code_added",
+    [EVENT_CODE_REMOVED] = "code_removed",
+    [EVENT_MACHINE_ENROLLED] = "machine_enrolled",
+    [EVENT_MACHINE_PROBED] = "machine_probed",
+    [EVENT_MACHINE_STATE_CHANGED] = "machine_state_changed",
+    [EVENT_OFFER_SET] = "offer_set",
+    [EVENT_OFFER_WITHDRAWN] = "offer_withdrawn",
+    [EVENT_JOB_SUBMITTED] = "job_submitted",
+    [EVENT_JOB_STATE_CHANGED] = "job_state_changed",
+    [EVENT_LEASE_OFFERED] = "lease_offered",
+    [EVENT_LEASE_STARTED] = "lease_started",
+    [EVENT_LEASE_TICKED] = "lease_ticked",
+    [EVENT_LEASE_STOP_WANTED] = "lease_stop_wanted",
+    [EVENT_LEASE_ENDED] = "lease_ended",
+    [EVENT_ENTRY_POSTED] = "entry_posted",
+};
+
+#define ID(name, member)            SCHEMA_ID(name, struct event, member)
+#define TIME(name, member)          SCHEMA_TIME(name, struct event, member)
+#define MICRO(name, member)         SCHEMA_MICRO(name, struct event, member)
+#define BOOL(name, member)          SCHEMA_BOOL(name, struct event, member)
+#define CHARS(name, member)         SCHEMA_CHARS(name, struct event, member)
+#define HEX(name, member)           SCHEMA_HEX(name, struct event, member)
+#define CHOICE(name, member, names) SCHEMA_CHOICE(name, struct event, member, names)
+#define OBJECT(name, member, which) SCHEMA_OBJECT(name, struct event, member, which)
+
+/* What every event begins with. "kind" is first: the decoder finds the table by it. */
+#define HEADER CHOICE("kind", kind, kind_names), ID("sequence", sequence), TIME("time_ms", time_ms)
+
+static const struct json_field settings_changed_fields[] = {
+    HEADER,
+    OBJECT("settings", settings_changed, schema_settings),
+};
+static const struct json_field account_opened_fields[] = {
+    HEADER,
+    ID("account", account_opened.account),
+    CHARS("name", account_opened.name),
+};
+static const struct json_field token_added_fields[] = {
+    HEADER,
+    ID("token", token_added.token),
+    ID("account", token_added.account),
+    HEX("hash", token_added.hash),
+    SCHEMA_BITS("scopes", struct event, token_added.scopes, TOKEN_SCOPE_ALL),
+    TIME("expires_ms", token_added.expires_ms),
+    CHARS("label", token_added.label),
+};
+static const struct json_field token_revoked_fields[] = {
+    HEADER,
+    ID("token", token_revoked.token),
+};
+static const struct json_field code_added_fields[] = {
+    HEADER,
+    ID("code", code_added.code),
+    CHOICE("code_kind", code_added.code_kind, schema_code_kinds),
+    ID("account", code_added.account),
+    HEX("hash", code_added.hash),
+    TIME("expires_ms", code_added.expires_ms),
+};
+static const struct json_field code_removed_fields[] = {
+    HEADER,
+    ID("code", code_removed.code),
+    BOOL("is_used", code_removed.is_used),
+};
+static const struct json_field machine_enrolled_fields[] = {
+    HEADER,
+    ID("machine", machine_enrolled.machine),
+    ID("owner", machine_enrolled.owner),
+    CHARS("name", machine_enrolled.name),
+    HEX("public_key", machine_enrolled.public_key),
+    ID("generation", machine_enrolled.generation),
+    OBJECT("probe", machine_enrolled.probe, schema_probe),
+    OBJECT("offer", machine_enrolled.offer, schema_offer),
+};
+static const struct json_field machine_probed_fields[] = {
+    HEADER,
+    ID("machine", machine_probed.machine),
+    OBJECT("probe", machine_probed.probe, schema_probe),
+};
+static const struct json_field machine_state_changed_fields[] = {
+    HEADER,
+    ID("machine", machine_state_changed.machine),
+    CHOICE("state", machine_state_changed.state, schema_machine_states),
+};
+static const struct json_field offer_set_fields[] = {
+    HEADER,
+    ID("machine", offer_set.machine),
+    OBJECT("offer", offer_set.offer, schema_offer),
+};
+static const struct json_field offer_withdrawn_fields[] = {
+    HEADER,
+    ID("machine", offer_withdrawn.machine),
+};
+static const struct json_field job_submitted_fields[] = {
+    HEADER,
+    ID("job", job_submitted.job),
+    OBJECT("request", job_submitted.request, schema_job_request),
+    MICRO("quote_micro", job_submitted.quote_micro),
+};
+static const struct json_field job_state_changed_fields[] = {
+    HEADER,
+    ID("job", job_state_changed.job),
+    CHOICE("state", job_state_changed.state, schema_job_states),
+    CHOICE("outcome", job_state_changed.outcome, schema_job_states),
+    CHARS("reason", job_state_changed.reason),
+};
+static const struct json_field lease_offered_fields[] = {
+    HEADER,
+    ID("lease", lease_offered.lease),
+    ID("job", lease_offered.job),
+    ID("machine", lease_offered.machine),
+    ID("payee", lease_offered.payee),
+    ID("fence", lease_offered.fence),
+    CHOICE("role", lease_offered.role, schema_lease_roles),
+    ID("rank", lease_offered.rank),
+    OBJECT("resources", lease_offered.resources, schema_resources),
+    OBJECT("units", lease_offered.units, schema_units),
+    OBJECT("price", lease_offered.price, schema_price),
+    MICRO("quote_micro", lease_offered.quote_micro),
+};
+static const struct json_field lease_started_fields[] = {
+    HEADER,
+    ID("lease", lease_started.lease),
+    ID("fence", lease_started.fence),
+};
+static const struct json_field lease_ticked_fields[] = {
+    HEADER,
+    ID("lease", lease_ticked.lease),
+    ID("job", lease_ticked.job),
+    ID("fence", lease_ticked.fence),
+    ID("tick_index", lease_ticked.tick_index),
+    TIME("wall_ms", lease_ticked.wall_ms),
+    MICRO("bill_micro", lease_ticked.bill_micro),
+    MICRO("amount_micro", lease_ticked.amount_micro),
+    MICRO("fee_micro", lease_ticked.fee_micro),
+};
+static const struct json_field lease_stop_wanted_fields[] = {
+    HEADER,
+    ID("lease", lease_stop_wanted.lease),
+    ID("job", lease_stop_wanted.job),
+    ID("machine", lease_stop_wanted.machine),
+    ID("fence", lease_stop_wanted.fence),
+    TIME("grace_ms", lease_stop_wanted.grace_ms),
+    CHARS("reason", lease_stop_wanted.reason),
+};
+static const struct json_field lease_ended_fields[] = {
+    HEADER,
+    ID("lease", lease_ended.lease),
+    ID("job", lease_ended.job),
+    ID("machine", lease_ended.machine),
+    ID("fence", lease_ended.fence),
+    CHOICE("outcome", lease_ended.outcome, schema_lease_outcomes),
+    CHARS("reason", lease_ended.reason),
+};
+static const struct json_field entry_posted_fields[] = {
+    HEADER,
+    ID("entry", entry_posted.sequence),
+    CHOICE("entry_kind", entry_posted.kind, schema_entry_kinds),
+    ID("from_account", entry_posted.from_account),
+    ID("to_account", entry_posted.to_account),
+    MICRO("amount_micro", entry_posted.amount_micro),
+    MICRO("granted_micro", entry_posted.granted_micro),
+    MICRO("withheld_micro", entry_posted.withheld_micro),
+    ID("job", entry_posted.job),
+    ID("lease", entry_posted.lease),
+    CHARS("memo", entry_posted.memo),
+};
+
+struct event_row {
+    struct json_schema schema;
+    event_apply *apply;
+};
+
+#define ROW(name)                                                                                  \
+    {                                                                                              \
+        JSON_SCHEMA(#name, name##_fields, struct event), apply_##name                              \
+    }
+
+static const struct event_row rows[EVENT_KIND_COUNT] = {
+    [EVENT_SETTINGS_CHANGED] = ROW(settings_changed),
+    [EVENT_ACCOUNT_OPENED] = ROW(account_opened),
+    [EVENT_TOKEN_ADDED] = ROW(token_added),
+    [EVENT_TOKEN_REVOKED] = ROW(token_revoked),
+    [EVENT_CODE_ADDED] = ROW(code_added),
+    [EVENT_CODE_REMOVED] = ROW(code_removed),
+    [EVENT_MACHINE_ENROLLED] = ROW(machine_enrolled),
+    [EVENT_MACHINE_PROBED] = ROW(machine_probed),
+    [EVENT_MACHINE_STATE_CHANGED] = ROW(machine_state_changed),
+    [EVENT_OFFER_SET] = ROW(offer_set),
+    [EVENT_OFFER_WITHDRAWN] = ROW(offer_withdrawn),
+    [EVENT_JOB_SUBMITTED] = ROW(job_submitted),
+    [EVENT_JOB_STATE_CHANGED] = ROW(job_state_changed),
+    [EVENT_LEASE_OFFERED] = ROW(lease_offered),
+    [EVENT_LEASE_STARTED] = ROW(lease_started),
+    [EVENT_LEASE_TICKED] = ROW(lease_ticked),
+    [EVENT_LEASE_STOP_WANTED] = ROW(lease_stop_wanted),
+    [EVENT_LEASE_ENDED] = ROW(lease_ended),
+    [EVENT_ENTRY_POSTED] = ROW(entry_posted),
+};
+
+const char *event_kind_name(enum event_kind kind)
+{
+    ASSERT(kind < EVENT_KIND_COUNT);
+    return kind_names[kind];
+}
+
+event_apply *event_apply_function(enum event_kind kind)
+{
+    ASSERT(kind < EVENT_KIND_COUNT);
+    return rows[kind].apply;
+}
+
+void event_encode(const struct event *event, struct buffer *out)
+{
+    ASSERT(event->kind < EVENT_KIND_COUNT);
+    struct json_writer writer;
+    json_writer_init(&writer, out);
+    json_write(&writer, &rows[event->kind].schema, event);
+}
+
+/* The kind named at the very beginning, where event_encode puts it. */
+static int find_kind(struct text json, enum event_kind *out_kind, struct error *error)
+{
+    const struct text start = TEXT("{\"kind\":\"");
+    struct text name, rest;
+    if (text_starts_with(json, start) &&
+        text_cut((struct text){json.data + start.size, json.size - start.size}, '"', &name, &rest))
+        for (enum event_kind kind = 0; kind < EVENT_KIND_COUNT; kind++)
+            if (text_equal(name, text_of(kind_names[kind]))) {
+                *out_kind = kind;
+                return 0;
+            }
+    return error_set(error, ERROR_INVALID, "an event begins with a kind that is known");
+}
+
+int event_decode(struct arena *arena, struct text json, struct event *out_event,
+                 struct error *error)
+{
+    if (json.size > EVENT_BYTES_MAX)
+        return error_set(error, ERROR_INVALID, "an event of %zu bytes is too long", json.size);
+    enum event_kind kind;
+    if (find_kind(json, &kind, error) < 0)
+        return -1;
+    /* Zeroed whole, so that the fields' unused bytes are equal as well. */
+    struct event event;
+    memset(&event, 0, sizeof(event));
+    if (json_read(arena, json, &rows[kind].schema, &event, error) < 0)
+        return -1;
+    if (event.kind != kind)
+        return error_set(error, ERROR_INVALID, "an event names two kinds");
+    *out_event = event;
+    return 0;
+}
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+void event_list_init(struct event_list *list)
+{
+    *list = (struct event_list){.arena = arena_new(0)};
+}
+
+void event_list_done(struct event_list *list)
+{
+    arena_free(list->arena);
+    free(list->items);
+    *list = (struct event_list){0};
+}
+
+void event_list_clear(struct event_list *list)
+{
+    arena_clear(list->arena);
+    list->count = 0;
+    list->subject = 0;
+}
+
+void event_list_append(struct event_list *list, const struct event *event)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? list->capacity * 2 : 16;
+        list->items = realloc(list->items, list->capacity * sizeof(*list->items));
+        ASSERT(list->items);
+    }
+    struct event *added = &list->items[list->count++];
+    *added = *event;
+    if (event->kind == EVENT_JOB_SUBMITTED)
+        added->job_submitted.request.spec =
+            arena_copy_text(list->arena, event->job_submitted.request.spec);
+}

@@ -1,0 +1,69 @@
+/*
+ * Schema: the JSON fields of the structs that events and snapshots share, with their ranges.
+ */
+#pragma once
+
+#include "base/json_schema.h"
+#include "core/command.h"
+
+extern const struct json_schema schema_settings;
+extern const struct json_schema schema_resources;
+extern const struct json_schema schema_price;
+extern const struct json_schema schema_units;
+extern const struct json_schema schema_probe;
+extern const struct json_schema schema_offer;
+extern const struct json_schema schema_job_request;
+
+/* Names by number, ended by NULL, for JSON_CHOICE. */
+extern const char *const schema_code_kinds[];
+extern const char *const schema_machine_states[];
+extern const char *const schema_job_states[];
+extern const char *const schema_lease_states[];
+extern const char *const schema_lease_outcomes[];
+extern const char *const schema_lease_roles[];
+extern const char *const schema_entry_kinds[];
+
+/* Instants end with the year 9999, so that adding any span to one cannot overflow. */
+#define SCHEMA_TIME_MS_MAX INT64_C(253402300799999)
+
+/* One field each; `owner` is the struct, `member` its field. */
+#define SCHEMA_ID(name_, owner, member)                                                            \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_U64, .offset = offsetof(owner, member), .is_required = true  \
+    }
+#define SCHEMA_RANGE(name_, owner, member, minimum_, maximum_)                                     \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_I64, .offset = offsetof(owner, member), .is_required = true, \
+        .minimum = (minimum_), .maximum = (maximum_)                                               \
+    }
+#define SCHEMA_BITS(name_, owner, member, maximum_)                                                \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_U64, .offset = offsetof(owner, member), .is_required = true, \
+        .minimum = 1, .maximum = (maximum_)                                                        \
+    }
+#define SCHEMA_TIME(name_, owner, member)  SCHEMA_RANGE(name_, owner, member, 0, SCHEMA_TIME_MS_MAX)
+#define SCHEMA_MICRO(name_, owner, member) SCHEMA_RANGE(name_, owner, member, 0, PRICE_MICRO_MAX)
+#define SCHEMA_BOOL(name_, owner, member)                                                          \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_BOOL, .offset = offsetof(owner, member), .is_required = true \
+    }
+#define SCHEMA_CHARS(name_, owner, member)                                                         \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_CHARS, .offset = offsetof(owner, member),                    \
+        .is_required = true, .size_max = sizeof(((owner *)NULL)->member)                           \
+    }
+#define SCHEMA_HEX(name_, owner, member)                                                           \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_HEX, .offset = offsetof(owner, member), .is_required = true, \
+        .size_max = sizeof(((owner *)NULL)->member)                                                \
+    }
+#define SCHEMA_CHOICE(name_, owner, member, choices_)                                              \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_CHOICE, .offset = offsetof(owner, member),                   \
+        .is_required = true, .choices = (choices_)                                                 \
+    }
+#define SCHEMA_OBJECT(name_, owner, member, schema_)                                               \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_OBJECT, .offset = offsetof(owner, member),                   \
+        .is_required = true, .schema = &(schema_)                                                  \
+    }

@@ -1,0 +1,131 @@
+#include "core/testing_internal.h"
+
+enum { SNAPSHOT_MAX = 1 << 24 };
+
+/* A market with something of every kind. */
+static void fill_market(struct market *market)
+{
+    market_init_demo(market);
+    struct command add = {.kind = COMMAND_ADD_TOKEN,
+                          .add_token = {.account = market->borrower, .scopes = TOKEN_SCOPE_ALL}};
+    market_hash(market, add.add_token.hash);
+    market_do(market, &add);
+    struct command code = {.kind = COMMAND_ADD_CODE,
+                           .add_code = {.kind = CODE_KIND_PAGE,
+                                        .account = market->borrower,
+                                        .expires_ms = market->now_ms + 60000}};
+    market_hash(market, code.add_code.hash);
+    market_do(market, &code);
+    const struct job *job = market_submit(market);
+    for (size_t i = 0; i < job->lease_count; i++)
+        market_run_lease(market, job->leases[i]);
+    market->now_ms += 3000;
+    const struct command tick = market_tick(job->leases[1], 1, 3000);
+    market_do(market, &tick);
+    market_end_lease(market, job->leases[3], LEASE_OUTCOME_FAILED, "crashed");
+    market_submit(market);
+    market_do(market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
+                                        .machine_silent = {job->leases[2]->machine}});
+}
+
+TEST(a_snapshot_read_back_writes_the_same_bytes)
+{
+    struct market market;
+    struct error error = {0};
+    struct buffer first AUTO_BUFFER, second AUTO_BUFFER;
+    buffer_init(&first, SNAPSHOT_MAX);
+    buffer_init(&second, SNAPSHOT_MAX);
+    fill_market(&market);
+    core_snapshot_write(market.core, &first);
+    AUTO(core) struct core *core = NULL;
+    ASSERT_OK(core_snapshot_read(buffer_text(&first), &core, &error));
+    core_snapshot_write(core, &second);
+    assert_string_equal(buffer_string(&first), buffer_string(&second));
+    assert_int_equal(core_sequence(core), core_sequence(market.core));
+    assert_int_equal(core_next_wake_ms(core), core_next_wake_ms(market.core));
+    market_done(&market);
+}
+
+TEST(a_restored_market_decides_as_the_first_would)
+{
+    struct market market;
+    struct error error = {0};
+    struct buffer first AUTO_BUFFER, second AUTO_BUFFER;
+    buffer_init(&first, SNAPSHOT_MAX);
+    buffer_init(&second, SNAPSHOT_MAX);
+    fill_market(&market);
+    core_snapshot_write(market.core, &first);
+    AUTO(core) struct core *core = NULL;
+    ASSERT_OK(core_snapshot_read(buffer_text(&first), &core, &error));
+    struct event_list events;
+    event_list_init(&events);
+    for (int i = 0; i < 8; i++) {
+        market_pass_time(&market, 40000);
+        const struct command command = {.kind = COMMAND_TIME_PASSED};
+        ASSERT_OK(core_decide(core, &command, market.now_ms, &events, &error));
+    }
+    buffer_clear(&first);
+    core_snapshot_write(market.core, &first);
+    core_snapshot_write(core, &second);
+    assert_string_equal(buffer_string(&first), buffer_string(&second));
+    event_list_done(&events);
+    market_done(&market);
+}
+
+TEST(a_snapshot_that_was_cut_is_corrupt)
+{
+    struct market market;
+    struct error error = {0};
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, SNAPSHOT_MAX);
+    fill_market(&market);
+    core_snapshot_write(market.core, &out);
+    struct core *core = NULL;
+    for (size_t size = 0; size < out.size; size += 1 + size / 50)
+        ASSERT_FAILS(core_snapshot_read((struct text){(char *)out.data, size}, &core, &error),
+                     ERROR_CORRUPT);
+    ASSERT_FAILS(core_snapshot_read((struct text){(char *)out.data, out.size - 1}, &core, &error),
+                 ERROR_CORRUPT);
+    assert_null(core);
+    market_done(&market);
+}
+
+/* Every digit changed in turn: never a crash, and what is taken hangs together. */
+TEST(a_snapshot_with_a_changed_digit_is_refused_or_sound)
+{
+    struct market market;
+    struct error error = {0};
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, SNAPSHOT_MAX);
+    fill_market(&market);
+    core_snapshot_write(market.core, &out);
+    size_t refused = 0, taken = 0;
+    for (size_t i = 0; i < out.size; i++) {
+        if (out.data[i] < '0' || out.data[i] > '8')
+            continue;
+        out.data[i]++;
+        AUTO(core) struct core *core = NULL;
+        if (core_snapshot_read(buffer_text(&out), &core, &error) < 0) {
+            assert_int_equal(error.code, ERROR_CORRUPT);
+            refused++;
+        } else {
+            ASSERT_OK(core_check(core, &error));
+            taken++;
+        }
+        out.data[i]--;
+    }
+    print_message("%zu refused, %zu taken\n", refused, taken);
+    assert_true(refused > 200 && taken > 0);
+    market_done(&market);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_snapshot_read_back_writes_the_same_bytes),
+        cmocka_unit_test(a_restored_market_decides_as_the_first_would),
+        cmocka_unit_test(a_snapshot_that_was_cut_is_corrupt),
+        cmocka_unit_test(a_snapshot_with_a_changed_digit_is_refused_or_sound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
