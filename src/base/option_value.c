@@ -36,20 +36,21 @@ static const char *home_directory(struct arena *arena, char *const *environment)
     return entry.pw_dir;
 }
 
+static const struct {
+    const char *variable;
+    const char *below_home;
+} directory_places[] = {
+    [OPTION_DIRECTORY_CONFIG] = {"XDG_CONFIG_HOME", ".config"},
+    [OPTION_DIRECTORY_DATA] = {"XDG_DATA_HOME", ".local/share"},
+    [OPTION_DIRECTORY_STATE] = {"XDG_STATE_HOME", ".local/state"},
+};
+
 int options_directory(struct arena *arena, enum option_directory directory,
                       char *const *environment, const char **out_path, struct error *error)
 {
-    static const struct {
-        const char *variable;
-        const char *below_home;
-    } places[] = {
-        [OPTION_DIRECTORY_CONFIG] = {"XDG_CONFIG_HOME", ".config"},
-        [OPTION_DIRECTORY_DATA] = {"XDG_DATA_HOME", ".local/share"},
-        [OPTION_DIRECTORY_STATE] = {"XDG_STATE_HOME", ".local/state"},
-    };
     if (!environment)
         environment = environ;
-    const char *base = option_environment_get(environment, places[directory].variable);
+    const char *base = option_environment_get(environment, directory_places[directory].variable);
     /* The XDG specification: a relative path is to be ignored. */
     if (base && base[0] == '/') {
         *out_path = arena_format(arena, "%s/souk", base);
@@ -58,17 +59,32 @@ int options_directory(struct arena *arena, enum option_directory directory,
     const char *home = home_directory(arena, environment);
     if (!home)
         return error_set(error, ERROR_INVALID, "no home folder is known; set HOME or %s",
-                         places[directory].variable);
-    *out_path = arena_format(arena, "%s/%s/souk", home, places[directory].below_home);
+                         directory_places[directory].variable);
+    *out_path = arena_format(arena, "%s/%s/souk", home, directory_places[directory].below_home);
     return 0;
+}
+
+static const char *const path_prefixes[] = {
+    [OPTION_DIRECTORY_CONFIG] = "{config}",
+    [OPTION_DIRECTORY_DATA] = "{data}",
+    [OPTION_DIRECTORY_STATE] = "{state}",
+};
+enum { PATH_PREFIX_COUNT = sizeof(path_prefixes) / sizeof(*path_prefixes) };
+
+const char *option_default(struct arena *arena, const struct option *option)
+{
+    for (size_t i = 0; option->kind == OPTION_PATH && i < PATH_PREFIX_COUNT; i++)
+        if (text_starts_with(text_of(option->default_text), text_of(path_prefixes[i])))
+            return arena_format(arena, "~/%s/souk%s", directory_places[i].below_home,
+                                option->default_text + strlen(path_prefixes[i]));
+    return option->default_text;
 }
 
 static int set_path(struct arena *arena, struct text text, char *const *environment,
                     const char **target, struct error *error)
 {
-    static const char *const prefixes[] = {"{config}", "{data}", "{state}"};
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-        const struct text prefix = text_of(prefixes[i]);
+    for (size_t i = 0; i < PATH_PREFIX_COUNT; i++) {
+        const struct text prefix = text_of(path_prefixes[i]);
         const char *base;
         if (!text_starts_with(text, prefix))
             continue;

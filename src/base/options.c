@@ -393,12 +393,20 @@ const struct command *options_find_command(const struct program *program, int ar
     return NULL;
 }
 
+static const char *first_word(struct arena *arena, const char *name)
+{
+    return arena_copy_string(arena, (struct text){name, strcspn(name, " ")});
+}
+
 int options_refuse_command(const struct program *program, int argc, char *const *argv,
                            struct error *error)
 {
     if (argc == 0)
         return error_set(error, ERROR_INVALID, "no command given; see \"%s --help\"",
                          program->name);
+    if (argv[0][0] == '-')
+        return error_set(error, ERROR_INVALID, "\"%.40s\" goes after the command, not before it",
+                         argv[0]);
     const bool is_verb = is_group(program, argv[0]);
     if (is_verb && argc == 1)
         return error_set(error, ERROR_INVALID, "\"%s\" needs a verb; see \"%s %s --help\"", argv[0],
@@ -406,12 +414,15 @@ int options_refuse_command(const struct program *program, int argc, char *const 
     char wanted[96];
     snprintf(wanted, sizeof(wanted), "%.40s%s%.40s", argv[0], is_verb ? " " : "",
              is_verb ? argv[1] : "");
+    AUTO(arena) struct arena *arena = arena_new(0);
     struct nearest nearest;
     nearest_init(&nearest, text_of(wanted));
     for (size_t i = 0; program->commands[i]; i++) {
         if (program->commands[i]->is_hidden)
             continue;
         nearest_offer(&nearest, program->commands[i]->name);
+        if (!is_verb && strchr(program->commands[i]->name, ' '))
+            nearest_offer(&nearest, first_word(arena, program->commands[i]->name));
     }
     char hint[NEAREST_HINT_SIZE];
     return error_set(error, ERROR_INVALID, "unknown command \"%s\"%s", wanted,

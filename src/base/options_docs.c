@@ -46,7 +46,7 @@ static void append_manual_option(struct arena *arena, const struct program *prog
     }
     if (option->default_text && !option->is_secret) {
         buffer_append_string(out, " Default: ");
-        append_roff(out, option->default_text);
+        append_roff(out, option_default(arena, option));
         buffer_append_byte(out, '.');
     }
     if (!option->is_positional)

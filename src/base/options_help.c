@@ -7,7 +7,7 @@ enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
 /* Appends `help` from column `column` on, wrapped; the cursor stands at `at`. */
 static void append_wrapped(struct buffer *out, const char *help, size_t at, size_t column)
 {
-    if (at + 1 > column) {
+    if (at > 0 && at + 1 > column) {
         buffer_append_byte(out, '\n');
         at = 0;
     }
@@ -55,7 +55,7 @@ static const char *describe(struct arena *arena, const struct program *program,
         buffer_append_byte(&text, '.');
     }
     if (option->default_text && !option->is_secret)
-        buffer_append_format(&text, " [default: %s]", option->default_text);
+        buffer_append_format(&text, " [default: %s]", option_default(arena, option));
     if (!option->is_positional)
         buffer_append_format(&text, " [%s]", option_variable(arena, program, option));
     return arena_copy_string(arena, buffer_text(&text));

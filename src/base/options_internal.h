@@ -14,6 +14,9 @@ const char *option_environment_get(char *const *environment, const char *name);
 const char *option_variable(struct arena *arena, const struct program *program,
                             const struct option *option);
 
+/* The default as people read it: {config} becomes ~/.config/souk. */
+const char *option_default(struct arena *arena, const struct option *option);
+
 bool option_takes_value(const struct option *option);
 
 /* options_file.c: reads <config_dir>/config or /secrets; an absent file is empty. Each line that is

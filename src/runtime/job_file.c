@@ -221,7 +221,9 @@ int job_file_parse(struct arena *arena, struct text yaml, const char *file_name,
         return error_set(error, ERROR_EXHAUSTED, "no memory to read \"%.*s\"", NAME_SHOWN_MAX,
                          file_name);
     yaml_parser_set_encoding(&parse.yaml, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parse.yaml, (const unsigned char *)yaml.data, yaml.size);
+    /* libyaml takes no NULL, not even for nothing. */
+    yaml_parser_set_input_string(&parse.yaml, (const unsigned char *)(yaml.size ? yaml.data : ""),
+                                 yaml.size);
     struct job_node *root = NULL;
     const int result = build_document(&parse, &root);
     yaml_parser_delete(&parse.yaml);

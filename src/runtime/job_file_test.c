@@ -177,6 +177,8 @@ TEST(a_file_that_is_too_large_or_absent_is_refused)
     ASSERT_FAILS(job_file_parse(arena, (struct text){large, JOB_SPEC_SIZE_MAX + 1}, "job.yaml",
                                 &spec, &error),
                  ERROR_INVALID);
+    ASSERT_FAILS(job_file_parse(arena, (struct text){NULL, 0}, "job.yaml", &spec, &error),
+                 ERROR_INVALID);
     ASSERT_FAILS(job_file_read(arena, "/nonexistent/job.yaml", &spec, &error), ERROR_NOT_FOUND);
 }
 

@@ -1,0 +1,235 @@
+/*
+ * API: the market's answers as structs (docs/openapi/openapi.json has the fields' meaning).
+ *
+ * Schemas are lenient: fields of a newer market are skipped, and a number that is null stays at
+ * what the struct had. Text and lists live in the arena they were read into.
+ */
+#pragma once
+
+#include "base/json_schema.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct api_account {
+    uint64_t id;
+    struct text name;
+    int64_t available_micro;
+    int64_t held_micro;
+    int64_t granted_micro;
+    int64_t earned_micro;
+    int64_t spent_micro;
+};
+
+struct api_account_created {
+    struct api_account account;
+    struct text token;
+};
+
+struct api_page_code {
+    struct text code;
+    struct text url;
+};
+
+struct api_server {
+    struct text name;
+    struct text version;
+    struct text url;
+    struct text fingerprint;
+};
+
+struct api_machine_code {
+    struct text code;
+    int64_t expires_ms;
+    struct text fingerprint;
+};
+
+struct api_share {
+    int64_t cores_milli;
+    int64_t ram_bytes;
+    int64_t disk_bytes;
+    int64_t speed_weight_milli; /* of a probe */
+    bool is_paused;             /* of an offer */
+};
+
+struct api_machine {
+    uint64_t id;
+    struct text name;
+    struct text account_name;
+    bool is_mine;
+    struct text state;
+    struct api_share probe;
+    struct api_share offer;
+    int64_t leased_cores_milli;
+    uint64_t lease_count;
+    int64_t earned_micro;
+};
+
+struct api_prices {
+    int64_t core_hour_micro;
+    int64_t ram_gib_hour_micro;
+    int64_t gpu_hour_micro;
+    int64_t disk_gib_hour_micro;
+    int64_t fee_basis_points;
+};
+
+struct api_entry {
+    uint64_t id;
+    int64_t at_ms;
+    struct text kind;
+    int64_t amount_micro;
+    struct text direction;
+    uint64_t job;
+    uint64_t lease;
+    struct text memo;
+};
+
+struct api_quote {
+    int64_t wish_micro;
+    int64_t wish_hourly_micro;
+    bool can_start;
+    struct text reason;
+    int64_t placed_micro;
+    int64_t placed_hourly_micro;
+    int64_t expected_micro;
+    int64_t max_run_ms;
+    int64_t available_micro;
+};
+
+struct api_lease {
+    uint64_t id;
+    struct text machine_name;
+    struct text role;
+    uint64_t rank;
+    struct text state;
+    struct text outcome;
+    struct text reason;
+    bool is_unreachable;
+    int64_t cores_milli;
+    uint64_t ticks;
+    int64_t posted_micro;
+    int64_t earned_micro;
+    uint64_t steps;
+    uint64_t commits;
+    uint64_t samples;
+    double steps_per_second; /* 0: not known */
+    double loss;             /* 0: not known */
+};
+
+struct api_job {
+    uint64_t id;
+    struct text name;
+    struct text state;
+    struct text reason;
+    uint64_t num_nodes;
+    struct text policy;
+    struct text model;
+    int64_t created_ms;
+    int64_t started_ms;
+    int64_t first_step_ms;
+    int64_t ended_ms;
+    int64_t held_micro;
+    int64_t spent_micro;
+    int64_t quoted_micro;
+    uint64_t ticks;
+    double loss;          /* NaN: not known */
+    double test_accuracy; /* NaN: not known */
+    uint64_t samples;
+    struct text spec;         /* of a detail: JSON */
+    struct json_array leases; /* of a detail: struct api_lease */
+};
+
+struct api_log_part {
+    uint64_t offset;
+    uint64_t next_offset;
+    struct text text;
+    bool is_end;
+};
+
+struct api_artifact {
+    struct text name;
+    uint64_t size;
+    struct text manifest;
+};
+
+struct api_bill_line {
+    struct text machine_name;
+    struct text role;
+    uint64_t rank;
+    uint64_t ticks;
+    int64_t billed_ms;
+    int64_t posted_micro;
+    int64_t earned_micro;
+    int64_t fee_micro;
+};
+
+struct api_bill {
+    int64_t quoted_micro;
+    int64_t spent_micro;
+    int64_t held_micro;
+    int64_t fee_micro;
+    uint64_t ticks;
+    struct json_array lines; /* struct api_bill_line */
+    int64_t ledger_sum_micro;
+};
+
+struct api_explain {
+    struct text state;
+    struct text reason;
+    struct text text;
+};
+
+struct api_missing {
+    struct json_array hashes; /* struct text */
+};
+
+/* One page of a list. */
+struct api_page {
+    struct json_array items;
+    struct text next_cursor; /* empty: the last page */
+};
+
+/* Server-sent events: which fields are set depends on the event's name. */
+struct api_event {
+    uint64_t job;
+    uint64_t lease; /* 0: about the job itself */
+    struct text role;
+    int64_t at_ms;
+    int64_t elapsed_ms;
+    uint64_t steps;
+    uint64_t samples;
+    uint64_t commits;
+    double loss;             /* NaN: not known */
+    double steps_per_second; /* < 0: not known */
+    double test_accuracy;    /* NaN: not known */
+    struct text state;
+    struct text reason;
+    int64_t spent_micro;
+    int64_t held_micro;
+};
+
+extern const struct json_schema api_account_schema;
+extern const struct json_schema api_account_created_schema;
+extern const struct json_schema api_page_code_schema;
+extern const struct json_schema api_server_schema;
+extern const struct json_schema api_machine_code_schema;
+extern const struct json_schema api_machine_page_schema;
+extern const struct json_schema api_prices_schema;
+extern const struct json_schema api_entry_page_schema;
+extern const struct json_schema api_quote_schema;
+extern const struct json_schema api_job_schema;
+extern const struct json_schema api_job_page_schema;
+extern const struct json_schema api_log_part_schema;
+extern const struct json_schema api_artifact_page_schema;
+extern const struct json_schema api_bill_schema;
+extern const struct json_schema api_explain_schema;
+extern const struct json_schema api_missing_schema;
+extern const struct json_schema api_event_schema;
+
+/* What "not known" means in a job, lease or event, to be set before reading one. */
+struct api_job api_job_unknown(void);
+struct api_event api_event_unknown(void);
+
+/* succeeded, failed or cancelled. */
+bool api_job_is_final(struct text state);

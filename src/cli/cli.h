@@ -1,0 +1,64 @@
+/*
+ * Command line: what every command is given, and the commands themselves.
+ *
+ * Data goes to standard output, everything else to standard error; with --json standard output has
+ * one JSON value and nothing else.
+ *
+ * To add a command: a file command_NAME.c with its option table, struct and run function; a line
+ * here and in program.c. Help, completion and manual follow from the table.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/options.h"
+
+#include <stdbool.h>
+
+/* Options of every command. */
+struct cli_common {
+    bool json;
+    bool quiet;
+    bool no_color;
+    const char *config_dir; /* never NULL once a command runs */
+    const char *server;     /* the market's URL; NULL: none known */
+    const char *token;
+    const char *fingerprint;
+};
+
+/* The `context` of every command's run function. */
+struct cli {
+    const struct program *program;
+    struct arena *arena; /* lives as long as the command */
+    struct cli_common common;
+};
+
+extern const struct program souk_program;
+
+/* Exit code of a job or check that failed; wrong usage and errors are base/error.h's. */
+enum { CLI_EXIT_FAILED = 1 };
+
+extern const struct command command_account_open;
+extern const struct command command_account_show;
+extern const struct command command_audit;
+extern const struct command command_completion;
+extern const struct command command_job_cancel;
+extern const struct command command_job_explain;
+extern const struct command command_job_fetch;
+extern const struct command command_job_list;
+extern const struct command command_job_logs;
+extern const struct command command_job_schema;
+extern const struct command command_job_show;
+extern const struct command command_job_submit;
+extern const struct command command_job_validate;
+extern const struct command command_job_wait;
+extern const struct command command_lend;
+extern const struct command command_machines;
+extern const struct command command_machines_add;
+extern const struct command command_man;
+extern const struct command command_model_inspect;
+extern const struct command command_prices;
+extern const struct command command_serve;
+extern const struct command command_wallet;
+extern const struct command command_wallet_statement;

@@ -1,0 +1,57 @@
+/* souk completion, souk man: generated from the command tables. */
+#include "cli/output.h"
+
+enum { DOCS_SIZE_MAX = 1 << 20 };
+
+struct completion_options {
+    int shell;
+};
+
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+
+static const struct option completion_options[] = {
+    {"shell", OPTION_CHOICE, offsetof(struct completion_options, shell), "SHELL",
+     .help = "Which shell to complete in.", .choices = shells, .is_positional = true,
+     .is_required = true},
+};
+
+static int run_completion(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct completion_options *wanted = options;
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, DOCS_SIZE_MAX);
+    options_write_completion(cli->program, (enum option_shell)wanted->shell, &out);
+    if (buffer_check(&out, error) < 0)
+        return -1;
+    fwrite(out.data, 1, out.size, stdout);
+    return 0;
+}
+
+const struct command command_completion = {
+    .name = "completion",
+    .summary = "Prints a shell's completion script.",
+    .example = "source <(souk completion bash)",
+    COMMAND_OPTIONS(completion_options, completion_options),
+    .run = run_completion,
+};
+
+static int run_man(void *context, const void *options, struct error *error)
+{
+    (void)options;
+    struct cli *cli = context;
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, DOCS_SIZE_MAX);
+    options_write_manual(cli->program, &out);
+    if (buffer_check(&out, error) < 0)
+        return -1;
+    fwrite(out.data, 1, out.size, stdout);
+    return 0;
+}
+
+const struct command command_man = {
+    .name = "man",
+    .summary = "Prints the manual page as roff.",
+    .example = "souk man | man -l -",
+    .run = run_man,
+};

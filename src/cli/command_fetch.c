@@ -1,0 +1,190 @@
+/* souk job logs, souk job fetch: what a job wrote. */
+#include "cli/api.h"
+#include "cli/connect.h"
+#include "cli/output.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- logs -------------------------------------------------------------------------------------
+ */
+
+struct logs_options {
+    uint64_t id;
+    const char *rank;
+    bool is_following;
+};
+
+static const struct option logs_options[] = {
+    {"id", OPTION_U64, offsetof(struct logs_options, id), "JOB", .help = "The job's number.",
+     .minimum = 1, .maximum = INT64_MAX, .is_positional = true, .is_required = true},
+    {"rank", OPTION_TEXT, offsetof(struct logs_options, rank), "RANK", "0",
+     "Whose log: a worker's rank, or server."},
+    {"follow", OPTION_FLAG, offsetof(struct logs_options, is_following),
+     .help = "Go on until the log ends.", .letter = 'f'},
+};
+
+enum { FOLLOW_PERIOD_MS = 500 };
+
+static void pause_ms(long ms)
+{
+    const struct timespec span = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&span, NULL);
+}
+
+static int run_logs(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct logs_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    if (cli_connect(cli, true, &client, error) < 0)
+        return -1;
+    uint64_t offset = 0;
+    for (;;) {
+        AUTO(arena) struct arena *arena = arena_new(0);
+        struct api_log_part part = {0};
+        struct client_answer answer = {&api_log_part_schema, &part, {0}};
+        const char *path =
+            arena_format(arena, "/v1/jobs/%" PRIu64 "/logs?rank=%s&offset=%" PRIu64, wanted->id,
+                         client_escape(arena, text_of(wanted->rank)), offset);
+        if (client_get(client, arena, path, &answer, error) < 0)
+            return -1;
+        if (cli->common.json)
+            output_json(answer.json);
+        else
+            fwrite(part.text.data, 1, part.text.size, stdout);
+        if (fflush(stdout) != 0)
+            return output_finish(error);
+        const bool has_moved = part.next_offset > offset;
+        offset = part.next_offset;
+        if (part.is_end || (!has_moved && !wanted->is_following))
+            return 0;
+        /* The market keeps logs to be read by offset: asking again is how to follow one. */
+        if (!has_moved)
+            pause_ms(FOLLOW_PERIOD_MS);
+    }
+}
+
+const struct command command_job_logs = {
+    .name = "job logs",
+    .summary = "Prints what a worker or the parameter server of a job wrote.",
+    .example = "souk job logs 7 --rank server -f",
+    COMMAND_OPTIONS(logs_options, logs_options),
+    .run = run_logs,
+};
+
+/* ---- fetch ------------------------------------------------------------------------------------
+ */
+
+struct fetch_options {
+    uint64_t id;
+    const char *output;
+    struct option_list names;
+};
+
+static const struct option fetch_options[] = {
+    {"id", OPTION_U64, offsetof(struct fetch_options, id), "JOB", .help = "The job's number.",
+     .minimum = 1, .maximum = INT64_MAX, .is_positional = true, .is_required = true},
+    {"names", OPTION_LIST, offsetof(struct fetch_options, names), "NAME",
+     .help = "Only these files; all by default.", .is_positional = true},
+    {"output", OPTION_PATH, offsetof(struct fetch_options, output), "DIR", ".",
+     "Folder to put the files into.", .letter = 'o'},
+};
+
+/* The market's names become file names here: nothing may leave the folder. */
+static bool is_file_name(struct text name)
+{
+    if (name.size == 0 || name.size > 128 || name.data[0] == '.')
+        return false;
+    for (size_t i = 0; i < name.size; i++) {
+        const unsigned char c = (unsigned char)name.data[i];
+        if (c >= 0x80 || !(isalnum(c) || c == '-' || c == '_' || c == '.'))
+            return false;
+    }
+    return true;
+}
+
+static bool is_wanted(const struct option_list *names, struct text name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (text_equal(name, text_of(names->items[i])))
+            return true;
+    return names->count == 0;
+}
+
+/* Beside its name first, so that a file is there whole or not at all. */
+static int fetch_one(const struct cli *cli, struct client *client,
+                     const struct fetch_options *wanted, const struct api_artifact *artifact,
+                     struct error *error)
+{
+    struct arena *arena = cli->arena;
+    if (!is_file_name(artifact->name))
+        return error_set(error, ERROR_CORRUPT, "the market names a file \"%s\"; it is not fetched",
+                         output_text(arena, artifact->name));
+    const char *name = arena_copy_string(arena, artifact->name);
+    const char *path = arena_format(arena, "%s/%s", wanted->output, name);
+    const char *part = arena_format(arena, "%s.part", path);
+    AUTO_FD int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return error_set_errno(error, errno, "write \"%.150s\"", part);
+    const char *from = arena_format(arena, "/v1/jobs/%" PRIu64 "/artifacts/%s", wanted->id, name);
+    int result = client_download(client, from, fd, error);
+    struct stat info;
+    if (result == 0 && fstat(fd, &info) == 0 && (uint64_t)info.st_size != artifact->size)
+        result =
+            error_set(error, ERROR_CORRUPT, "\"%s\" came with %" PRIu64 " of %" PRIu64 " bytes",
+                      name, (uint64_t)info.st_size, artifact->size);
+    if (result == 0 && (fsync(fd) < 0 || rename(part, path) < 0))
+        result = error_set_errno(error, errno, "write \"%.150s\"", path);
+    if (result < 0) {
+        unlink(part);
+        return -1;
+    }
+    output_note(cli, "%s: %s", path, output_bytes(arena, (int64_t)artifact->size));
+    return 0;
+}
+
+static int run_fetch(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct fetch_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct json_array artifacts;
+    struct text json;
+    const char *path = arena_format(cli->arena, "/v1/jobs/%" PRIu64 "/artifacts", wanted->id);
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_list(client, cli->arena, path, &api_artifact_page_schema, 10000, &artifacts, &json,
+                    error) < 0)
+        return -1;
+    if (mkdir(wanted->output, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "make folder \"%.150s\"", wanted->output);
+    size_t fetched = 0;
+    for (size_t i = 0; i < artifacts.count; i++) {
+        const struct api_artifact *artifact = (const struct api_artifact *)artifacts.items + i;
+        if (!is_wanted(&wanted->names, artifact->name))
+            continue;
+        if (fetch_one(cli, client, wanted, artifact, error) < 0)
+            return -1;
+        fetched++;
+    }
+    if (fetched == 0)
+        return error_set(error, ERROR_NOT_FOUND, "job %" PRIu64 " has no such files (yet)",
+                         wanted->id);
+    if (cli->common.json)
+        output_json(json);
+    return 0;
+}
+
+const struct command command_job_fetch = {
+    .name = "job fetch",
+    .summary = "Fetches what a job left: the trained model and its card.",
+    .example = "souk job fetch 7 -o model",
+    COMMAND_OPTIONS(fetch_options, fetch_options),
+    .run = run_fetch,
+};

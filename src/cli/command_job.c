@@ -1,0 +1,279 @@
+/* souk job: validate, schema, list, show, wait, explain, cancel. */
+#include "cli/api.h"
+#include "cli/connect.h"
+#include "cli/job_view.h"
+#include "cli/output.h"
+#include "cli/upload.h"
+#include "runtime/job_file.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+struct job_options {
+    uint64_t id;
+    int64_t timeout_ms;
+    bool is_yes;
+};
+
+#define JOB_ID_OPTION                                                                              \
+    {                                                                                              \
+        "id", OPTION_U64, offsetof(struct job_options, id), "JOB",                                 \
+            .help = "The job's number.", .minimum = 1, .maximum = INT64_MAX,                       \
+            .is_positional = true, .is_required = true                                             \
+    }
+
+static const struct option id_options[] = {JOB_ID_OPTION};
+
+static const char *job_path(const struct cli *cli, uint64_t id, const char *rest)
+{
+    return arena_format(cli->arena, "/v1/jobs/%" PRIu64 "%s", id, rest);
+}
+
+/* ---- validate, schema -------------------------------------------------------------------------
+ */
+
+struct validate_options {
+    const char *file;
+};
+
+static const struct option validate_options[] = {
+    {"file", OPTION_PATH, offsetof(struct validate_options, file), "FILE",
+     .help = "The job file; - is standard input.", .is_positional = true, .is_required = true},
+};
+
+static int run_validate(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct validate_options *wanted = options;
+    struct job_spec spec;
+    if (job_file_read(cli->arena, wanted->file, &spec, error) < 0)
+        return -1;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    job_spec_write(&spec, &json);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    if (cli->common.json)
+        output_json(buffer_text(&json));
+    else
+        printf("%s is a good job file: %.*s on %" PRIu64 " workers, policy %.*s, tick %s\n",
+               wanted->file, TEXT_ARGS(spec.train.model), spec.num_nodes,
+               TEXT_ARGS(spec.sync.policy), output_duration(cli->arena, job_spec_tick_ms(&spec)));
+    return 0;
+}
+
+const struct command command_job_validate = {
+    .name = "job validate",
+    .summary = "Checks a job file without submitting it.",
+    .details = "With --json the whole job is printed, defaults filled in. Needs no market.",
+    .example = "souk job validate examples/fashion-mnist.yaml",
+    COMMAND_OPTIONS(validate_options, validate_options),
+    .run = run_validate,
+};
+
+static int run_schema(void *context, const void *options, struct error *error)
+{
+    (void)context;
+    (void)options;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, 1 << 20);
+    job_spec_write_schema(&json);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    output_json(buffer_text(&json));
+    return 0;
+}
+
+const struct command command_job_schema = {
+    .name = "job schema",
+    .summary = "Prints the job file's JSON Schema (2020-12).",
+    .example = "souk job schema > job.schema.json",
+    .run = run_schema,
+};
+
+/* ---- list -------------------------------------------------------------------------------------
+ */
+
+struct list_options {
+    int state; /* 0: all */
+    uint64_t limit;
+};
+
+static const char *const states[] = {"all",       "pending", "starting",  "running", "stopping",
+                                     "succeeded", "failed",  "cancelled", NULL};
+
+static const struct option list_options[] = {
+    {"state", OPTION_CHOICE, offsetof(struct list_options, state), "STATE", "all",
+     "Only jobs in this state.", .choices = states},
+    {"limit", OPTION_U64, offsetof(struct list_options, limit), "COUNT", "50",
+     "Show at most so many.", .minimum = 1, .maximum = 100000},
+};
+
+static int run_list(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct list_options *wanted = options;
+    struct arena *arena = cli->arena;
+    AUTO(client) struct client *client = NULL;
+    struct json_array jobs;
+    struct text json;
+    const char *path = wanted->state
+                           ? arena_format(arena, "/v1/jobs?state=%s", states[wanted->state])
+                           : "/v1/jobs";
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_list(client, arena, path, &api_job_page_schema, wanted->limit, &jobs, &json, error) <
+            0)
+        return -1;
+    if (cli->common.json) {
+        output_json(json);
+        return 0;
+    }
+    struct table table;
+    table_init(&table, arena,
+               (const char *const[]){">ID", "NAME", "STATE", "MODEL", "POLICY", ">WORKERS",
+                                     ">ACCURACY", ">SPENT", "CREATED", "REASON", NULL});
+    for (size_t i = 0; i < jobs.count; i++) {
+        const struct api_job *job = (const struct api_job *)jobs.items + i;
+        TABLE_ROW(&table, output_number(arena, job->id), output_text(arena, job->name),
+                  output_text(arena, job->state), output_text(arena, job->model),
+                  output_text(arena, job->policy), output_number(arena, job->num_nodes),
+                  job->test_accuracy > 0.0
+                      ? arena_format(arena, "%.2f %%", 100.0 * job->test_accuracy)
+                      : "-",
+                  output_credits(arena, job->spent_micro), output_instant(arena, job->created_ms),
+                  output_text(arena, job->reason));
+    }
+    table_print(&table, stdout, output_has_color(cli, stdout));
+    return 0;
+}
+
+const struct command command_job_list = {
+    .name = "job list",
+    .summary = "Lists this account's jobs, newest first.",
+    .example = "souk job list --state running",
+    COMMAND_OPTIONS(list_options, list_options),
+    .run = run_list,
+};
+
+/* ---- show, wait, explain, cancel --------------------------------------------------------------
+ */
+
+static int run_show(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct job_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_job job = api_job_unknown();
+    bool is_done;
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        cli_get(cli, client, job_path(cli, wanted->id, ""), &api_job_schema, &job, &is_done,
+                error) < 0)
+        return -1;
+    if (!is_done)
+        job_view_print(cli, &job);
+    return 0;
+}
+
+const struct command command_job_show = {
+    .name = "job show",
+    .summary = "Shows one job and its leases.",
+    .example = "souk job show 7",
+    COMMAND_OPTIONS(id_options, job_options),
+    .run = run_show,
+};
+
+static const struct option wait_options[] = {
+    JOB_ID_OPTION,
+    {"timeout", OPTION_DURATION, offsetof(struct job_options, timeout_ms), "DURATION",
+     .help = "Stop waiting after this (exit code 7); the job goes on."},
+};
+
+static int run_wait(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct job_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    if (cli_connect(cli, true, &client, error) < 0)
+        return -1;
+    return job_view_follow(cli, client, wanted->id, wanted->timeout_ms, error);
+}
+
+const struct command command_job_wait = {
+    .name = "job wait",
+    .summary = "Follows a job to its end.",
+    .details = "Exit code 0 only when the job succeeded, 1 when it failed or was cancelled.",
+    .example = "souk job wait 7 --timeout 10m",
+    COMMAND_OPTIONS(wait_options, job_options),
+    .run = run_wait,
+};
+
+static int run_explain(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct job_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_explain explain = {0};
+    bool is_done;
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        cli_get(cli, client, job_path(cli, wanted->id, "/explain"), &api_explain_schema, &explain,
+                &is_done, error) < 0)
+        return -1;
+    if (is_done)
+        return 0;
+    printf("Job %" PRIu64 " is %s%s%s\n", wanted->id, output_text(cli->arena, explain.state),
+           explain.reason.size ? ": " : "", output_text(cli->arena, explain.reason));
+    struct text rest = explain.text, line;
+    bool has_more = rest.size > 0;
+    while (has_more) {
+        has_more = text_cut(rest, '\n', &line, &rest);
+        printf("%s\n", output_text(cli->arena, line));
+    }
+    return 0;
+}
+
+const struct command command_job_explain = {
+    .name = "job explain",
+    .summary = "Says why a job waits, or how it was placed.",
+    .example = "souk job explain 7",
+    COMMAND_OPTIONS(id_options, job_options),
+    .run = run_explain,
+};
+
+static const struct option cancel_options[] = {
+    JOB_ID_OPTION,
+    {"yes", OPTION_FLAG, offsetof(struct job_options, is_yes), .help = "Do not ask.",
+     .letter = 'y'},
+};
+
+static int run_cancel(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct job_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_job job = api_job_unknown();
+    struct client_answer answer = {&api_job_schema, &job, {0}};
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_get(client, cli->arena, job_path(cli, wanted->id, ""), &answer, error) < 0)
+        return -1;
+    const char *plan = arena_format(
+        cli->arena, "Job %" PRIu64 " \"%s\" is %s; %s credits are spent, %s held come back.\n",
+        job.id, output_text(cli->arena, job.name), output_text(cli->arena, job.state),
+        output_credits(cli->arena, job.spent_micro), output_credits(cli->arena, job.held_micro));
+    if (output_confirm(cli, wanted->is_yes, plan, "Cancel it?", error) < 0 ||
+        client_post(client, cli->arena, job_path(cli, wanted->id, "/cancel"), (struct text){0},
+                    &answer, error) < 0)
+        return -1;
+    if (cli->common.json)
+        output_json(answer.json);
+    else
+        printf("Job %" PRIu64 " is %s\n", job.id, output_text(cli->arena, job.state));
+    return 0;
+}
+
+const struct command command_job_cancel = {
+    .name = "job cancel",
+    .summary = "Stops a job; what was used is paid, the rest comes back.",
+    .example = "souk job cancel 7 -y",
+    COMMAND_OPTIONS(cancel_options, job_options),
+    .run = run_cancel,
+};

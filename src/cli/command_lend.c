@@ -1,0 +1,112 @@
+/* souk lend: the lender's daemon. */
+#include "base/log.h"
+#include "cli/output.h"
+#include "peer/peer.h"
+
+#include <string.h>
+
+struct lend_options {
+    const char *state_dir;
+    const char *code;
+    const char *name;
+    int64_t cores_milli;
+    int64_t memory_bytes;
+    int64_t disk_bytes;
+    struct option_list roles;
+    int log_level;
+    bool is_doctor;
+    int64_t ready_fd;
+    int64_t stop_fd;
+};
+
+static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+
+static const struct option lend_options[] = {
+    {"code", OPTION_TEXT, offsetof(struct lend_options, code), "CODE",
+     .help = "The one-time code of \"souk machines add\"; only needed the first time.",
+     .is_secret = true},
+    {"name", OPTION_TEXT, offsetof(struct lend_options, name), "NAME",
+     .help = "What the market calls this machine; its host name by default."},
+    {"cores", OPTION_CORES, offsetof(struct lend_options, cores_milli), "CORES",
+     .help = "How much CPU to lend: 2, 0.5 or 50% (of one core); all of it by default."},
+    {"memory", OPTION_BYTES, offsetof(struct lend_options, memory_bytes), "SIZE",
+     .help = "How much memory to lend; half of it by default."},
+    {"disk", OPTION_BYTES, offsetof(struct lend_options, disk_bytes), "SIZE",
+     .help =
+         "How much disk for data and results; half of what is free by default, at most 20 GiB."},
+    {"roles", OPTION_LIST, offsetof(struct lend_options, roles), "ROLE",
+     .help = "What may run here: worker, server (a job's parameter server); both by default."},
+    {"state_dir", OPTION_PATH, offsetof(struct lend_options, state_dir), "DIR", "{state}/lend",
+     "Where the machine's key, its enrolment and fetched data lie."},
+    {"doctor", OPTION_FLAG, offsetof(struct lend_options, is_doctor),
+     .help = "Say what this machine is and which limits it can enforce, and end."},
+    {"log_level", OPTION_CHOICE, offsetof(struct lend_options, log_level), "LEVEL", "info",
+     "How much to log.", .choices = log_levels},
+    {"ready_fd", OPTION_I64, offsetof(struct lend_options, ready_fd), "FD", "-1",
+     "Write a line of JSON here once the market has welcomed the machine.", .minimum = -1,
+     .maximum = 65535, .is_hidden = true},
+    {"stop_fd", OPTION_I64, offsetof(struct lend_options, stop_fd), "FD", "-1",
+     "Stop when this descriptor can be read or ends.", .minimum = -1, .maximum = 65535,
+     .is_hidden = true},
+};
+
+static int parse_roles(const struct option_list *list, uint32_t *out_roles, struct error *error)
+{
+    uint32_t roles = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (!strcmp(list->items[i], "worker"))
+            roles |= PEER_ROLE_WORKER;
+        else if (!strcmp(list->items[i], "server"))
+            roles |= PEER_ROLE_SERVER;
+        else
+            return error_set(error, ERROR_INVALID, "--roles: \"%.40s\" is not worker or server",
+                             list->items[i]);
+    }
+    *out_roles = roles;
+    return 0;
+}
+
+static int run_doctor(const struct peer_options *options, struct error *error)
+{
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, 1 << 16);
+    if (peer_doctor(options, &out, error) < 0 || buffer_check(&out, error) < 0)
+        return -1;
+    fwrite(out.data, 1, out.size, stdout);
+    return 0;
+}
+
+static int run_lend(void *context, const void *options, struct error *error)
+{
+    const struct cli *cli = context;
+    const struct lend_options *wanted = options;
+    struct peer_options peer;
+    peer_options_init(&peer);
+    if (parse_roles(&wanted->roles, &peer.roles, error) < 0)
+        return -1;
+    peer.state_dir = wanted->state_dir;
+    peer.server = cli->common.server;
+    peer.fingerprint = cli->common.fingerprint;
+    peer.code = wanted->code;
+    peer.name = wanted->name;
+    peer.cores_milli = wanted->cores_milli;
+    peer.ram_bytes = wanted->memory_bytes;
+    peer.disk_bytes = wanted->disk_bytes;
+    peer.ready_fd = (int)wanted->ready_fd;
+    peer.stop_fd = (int)wanted->stop_fd;
+    log_set_level((enum log_level)wanted->log_level);
+    if (wanted->is_doctor)
+        return run_doctor(&peer, error);
+    return peer_run(&peer, error);
+}
+
+const struct command command_lend = {
+    .name = "lend",
+    .summary = "Lends this machine: enlists it, runs leases in a sandbox, earns credits.",
+    .details = "The first time it needs the market's address and a code; after that \"souk lend\" "
+               "is enough. It dials out only, and ends running leases in good order on SIGTERM or "
+               "Ctrl-C.",
+    .example = "souk lend --server http://127.0.0.1:7600 --code CODE --cores 50%",
+    COMMAND_OPTIONS(lend_options, lend_options),
+    .run = run_lend,
+};

@@ -1,0 +1,223 @@
+/* souk prices, machines, wallet: looking around in the market. */
+#include "cli/api.h"
+#include "cli/connect.h"
+#include "cli/output.h"
+
+#include <string.h>
+
+/* ---- prices -----------------------------------------------------------------------------------
+ */
+
+static int run_prices(void *context, const void *options, struct error *error)
+{
+    (void)options;
+    struct cli *cli = context;
+    AUTO(client) struct client *client = NULL;
+    struct api_prices prices = {0};
+    bool is_done;
+    if (cli_connect(cli, false, &client, error) < 0 ||
+        cli_get(cli, client, "/v1/prices", &api_prices_schema, &prices, &is_done, error) < 0)
+        return -1;
+    if (is_done)
+        return 0;
+    struct table table;
+    table_init(&table, cli->arena, (const char *const[]){"RESOURCE", ">CREDITS PER HOUR", NULL});
+    TABLE_ROW(&table, "core", output_credits(cli->arena, prices.core_hour_micro));
+    TABLE_ROW(&table, "GPU", output_credits(cli->arena, prices.gpu_hour_micro));
+    TABLE_ROW(&table, "GiB of memory", output_credits(cli->arena, prices.ram_gib_hour_micro));
+    TABLE_ROW(&table, "GiB of disk", output_credits(cli->arena, prices.disk_gib_hour_micro));
+    table_print(&table, stdout, output_has_color(cli, stdout));
+    output_note(cli, "The market keeps %g %% of what lenders are paid.",
+                (double)prices.fee_basis_points / 100.0);
+    return 0;
+}
+
+const struct command command_prices = {
+    .name = "prices",
+    .summary = "Shows what machines cost now.",
+    .example = "souk prices",
+    .run = run_prices,
+};
+
+/* ---- machines ---------------------------------------------------------------------------------
+ */
+
+struct machines_options {
+    bool is_mine;
+    uint64_t limit;
+};
+
+static const struct option machines_options[] = {
+    {"mine", OPTION_FLAG, offsetof(struct machines_options, is_mine),
+     .help = "Only those this account lends."},
+    {"limit", OPTION_U64, offsetof(struct machines_options, limit), "COUNT", "1000",
+     "Show at most so many.", .minimum = 1, .maximum = 100000},
+};
+
+static void add_machine(struct table *table, struct arena *arena, const struct api_machine *machine)
+{
+    TABLE_ROW(table, output_number(arena, machine->id), output_text(arena, machine->name),
+              output_text(arena, machine->account_name),
+              machine->offer.is_paused ? "paused" : output_text(arena, machine->state),
+              output_cores(arena, machine->offer.cores_milli),
+              output_cores(arena, machine->leased_cores_milli),
+              output_bytes(arena, machine->offer.ram_bytes),
+              output_cores(arena, machine->probe.speed_weight_milli),
+              output_credits(arena, machine->earned_micro));
+}
+
+static int run_machines(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct machines_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct json_array machines;
+    struct text json;
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_list(client, cli->arena, wanted->is_mine ? "/v1/machines?mine=true" : "/v1/machines",
+                    &api_machine_page_schema, wanted->limit, &machines, &json, error) < 0)
+        return -1;
+    if (cli->common.json) {
+        output_json(json);
+        return 0;
+    }
+    struct table table;
+    table_init(&table, cli->arena,
+               (const char *const[]){">ID", "NAME", "LENDER", "STATE", ">CORES", ">LEASED",
+                                     ">MEMORY", ">SPEED", ">EARNED", NULL});
+    for (size_t i = 0; i < machines.count; i++)
+        add_machine(&table, cli->arena, (const struct api_machine *)machines.items + i);
+    table_print(&table, stdout, output_has_color(cli, stdout));
+    if (machines.count == 0)
+        output_note(cli, "No machine is lent yet; \"souk machines add\" shows how to lend one.");
+    return 0;
+}
+
+const struct command command_machines = {
+    .name = "machines",
+    .summary = "Lists the machines lent in the market.",
+    .example = "souk machines --mine",
+    COMMAND_OPTIONS(machines_options, machines_options),
+    .run = run_machines,
+};
+
+static int run_machines_add(void *context, const void *options, struct error *error)
+{
+    (void)options;
+    struct cli *cli = context;
+    AUTO(client) struct client *client = NULL;
+    struct api_machine_code code = {0};
+    struct client_answer answer = {&api_machine_code_schema, &code, {0}};
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_post(client, cli->arena, "/v1/machines/codes", (struct text){0}, &answer, error) < 0)
+        return -1;
+    if (cli->common.json) {
+        output_json(answer.json);
+        return 0;
+    }
+    const char *server = client_server(client);
+    const bool is_secure = !strncmp(server, "https://", strlen("https://"));
+    output_note(cli, "Run this on the machine to lend, before %s; the code works once:",
+                output_instant(cli->arena, code.expires_ms));
+    printf("souk lend --server %s%s%s --code %s\n", server,
+           is_secure && code.fingerprint.size ? " --fingerprint " : "",
+           is_secure ? output_text(cli->arena, code.fingerprint) : "",
+           output_text(cli->arena, code.code));
+    return 0;
+}
+
+const struct command command_machines_add = {
+    .name = "machines add",
+    .summary = "Makes a one-time code and prints the command that lends a machine.",
+    .example = "souk machines add",
+    .run = run_machines_add,
+};
+
+/* ---- wallet -----------------------------------------------------------------------------------
+ */
+
+static int run_wallet(void *context, const void *options, struct error *error)
+{
+    (void)options;
+    struct cli *cli = context;
+    AUTO(client) struct client *client = NULL;
+    struct api_account account = {0};
+    bool is_done;
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        cli_get(cli, client, "/v1/account", &api_account_schema, &account, &is_done, error) < 0)
+        return -1;
+    if (is_done)
+        return 0;
+    struct table table;
+    table_init(&table, cli->arena, (const char *const[]){"", ">CREDITS", NULL});
+    TABLE_ROW(&table, "available", output_credits(cli->arena, account.available_micro));
+    TABLE_ROW(&table, "  of it granted", output_credits(cli->arena, account.granted_micro));
+    TABLE_ROW(&table, "held for jobs", output_credits(cli->arena, account.held_micro));
+    TABLE_ROW(&table, "earned so far", output_credits(cli->arena, account.earned_micro));
+    TABLE_ROW(&table, "spent so far", output_credits(cli->arena, account.spent_micro));
+    table_print(&table, stdout, output_has_color(cli, stdout));
+    return 0;
+}
+
+const struct command command_wallet = {
+    .name = "wallet",
+    .summary = "Shows the account's credits.",
+    .example = "souk wallet",
+    .run = run_wallet,
+};
+
+struct statement_options {
+    uint64_t job;
+    uint64_t limit;
+};
+
+static const struct option statement_options[] = {
+    {"job", OPTION_U64, offsetof(struct statement_options, job), "ID",
+     .help = "Only what belongs to this job."},
+    {"limit", OPTION_U64, offsetof(struct statement_options, limit), "COUNT", "50",
+     "Show at most so many.", .minimum = 1, .maximum = 100000},
+};
+
+static int run_statement(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct statement_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct json_array entries;
+    struct text json;
+    const char *path = wanted->job ? arena_format(cli->arena, "/v1/account/entries?job=%s",
+                                                  output_number(cli->arena, wanted->job))
+                                   : "/v1/account/entries";
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_list(client, cli->arena, path, &api_entry_page_schema, wanted->limit, &entries,
+                    &json, error) < 0)
+        return -1;
+    if (cli->common.json) {
+        output_json(json);
+        return 0;
+    }
+    struct table table;
+    table_init(&table, cli->arena,
+               (const char *const[]){">ENTRY", "AT", "KIND", ">CREDITS", "WAY", ">JOB", ">LEASE",
+                                     "MEMO", NULL});
+    for (size_t i = 0; i < entries.count; i++) {
+        const struct api_entry *entry = (const struct api_entry *)entries.items + i;
+        TABLE_ROW(&table, output_number(cli->arena, entry->id),
+                  output_instant(cli->arena, entry->at_ms), output_text(cli->arena, entry->kind),
+                  output_credits(cli->arena, entry->amount_micro),
+                  output_text(cli->arena, entry->direction),
+                  entry->job ? output_number(cli->arena, entry->job) : "-",
+                  entry->lease ? output_number(cli->arena, entry->lease) : "-",
+                  output_text(cli->arena, entry->memo));
+    }
+    table_print(&table, stdout, output_has_color(cli, stdout));
+    return 0;
+}
+
+const struct command command_wallet_statement = {
+    .name = "wallet statement",
+    .summary = "Lists the account's entries, newest first.",
+    .example = "souk wallet statement --job 7",
+    COMMAND_OPTIONS(statement_options, statement_options),
+    .run = run_statement,
+};

@@ -1,0 +1,145 @@
+/* souk job submit: from a job file to a trained model. */
+#include "base/units.h"
+#include "cli/connect.h"
+#include "cli/job_view.h"
+#include "cli/output.h"
+#include "cli/upload.h"
+#include "runtime/job_file.h"
+
+#include <inttypes.h>
+
+struct submit_options {
+    const char *file;
+    const char *dataset_dir;
+    bool is_detached;
+    bool is_yes;
+};
+
+static const struct option submit_options[] = {
+    {"file", OPTION_PATH, offsetof(struct submit_options, file), "FILE",
+     .help = "The job file (docs/job-file.md); - is standard input.", .is_positional = true,
+     .is_required = true},
+    {"detach", OPTION_FLAG, offsetof(struct submit_options, is_detached),
+     .help = "Return once the job is submitted.", .letter = 'd'},
+    {"yes", OPTION_FLAG, offsetof(struct submit_options, is_yes),
+     .help = "Do not ask before credits are held.", .letter = 'y'},
+    {"dataset_dir", OPTION_PATH, offsetof(struct submit_options, dataset_dir), "DIR",
+     .help = "Folder with the data set's files, instead of where its package puts them."},
+};
+
+static void append_amounts(struct buffer *plan, struct arena *arena, const struct job_spec *spec)
+{
+    const struct job_resources *resources = &spec->resources;
+    buffer_append_format(
+        plan, "  machines  %" PRIu64 " x %s%s cores, %s%s memory; one parameter server\n",
+        spec->num_nodes, output_cores(arena, resources->cpus_milli.value),
+        resources->cpus_milli.is_at_least ? "+" : "",
+        output_bytes(arena, resources->memory_bytes.value),
+        resources->memory_bytes.is_at_least ? "+" : "");
+}
+
+static const char *write_plan(const struct cli *cli, const struct client *client,
+                              const struct job_spec *spec, const struct api_quote *quote)
+{
+    struct arena *arena = cli->arena;
+    struct buffer plan AUTO_BUFFER;
+    buffer_init(&plan, 8192);
+    buffer_append_format(&plan, "Plan for \"%.*s\" at %s\n", TEXT_ARGS(spec->name),
+                         client_server(client));
+    buffer_append_format(&plan, "  training  %.*s on %.*s, policy %.*s\n",
+                         TEXT_ARGS(spec->train.model), TEXT_ARGS(spec->train.data),
+                         TEXT_ARGS(spec->sync.policy));
+    append_amounts(&plan, arena, spec);
+    const bool is_placed = quote->placed_micro > 0;
+    buffer_append_format(
+        &plan, "  price     at most %s credits for %s (%s an hour), likely %s\n",
+        output_credits(arena, is_placed ? quote->placed_micro : quote->wish_micro),
+        output_duration(arena, quote->max_run_ms),
+        output_credits(arena, is_placed ? quote->placed_hourly_micro : quote->wish_hourly_micro),
+        output_credits(arena, quote->expected_micro));
+    buffer_append_format(&plan, "  you have  %s credits\n",
+                         output_credits(arena, quote->available_micro));
+    if (quote->can_start)
+        buffer_append_string(&plan, "  start     now\n");
+    else
+        buffer_append_format(&plan, "  start     once it can: %s\n",
+                             output_text(arena, quote->reason));
+    return arena_copy_string(arena, buffer_text(&plan));
+}
+
+static int write_spec(const struct job_spec *spec, struct buffer *json, struct error *error)
+{
+    buffer_clear(json);
+    job_spec_write(spec, json);
+    return buffer_check(json, error);
+}
+
+static void note_part(void *context, const char *name, uint64_t size_bytes, uint64_t sent_bytes)
+{
+    const struct cli *cli = context;
+    char size[UNITS_TEXT_SIZE], sent[UNITS_TEXT_SIZE];
+    if (sent_bytes == 0)
+        output_note(cli, "%s: %s, in the market already", name,
+                    units_format_bytes((int64_t)size_bytes, size));
+    else
+        output_note(cli, "%s: %s, sent %s", name, units_format_bytes((int64_t)size_bytes, size),
+                    units_format_bytes((int64_t)sent_bytes, sent));
+}
+
+static int confirm(const struct cli *cli, struct client *client, const struct job_spec *spec,
+                   bool is_yes, struct buffer *json, struct error *error)
+{
+    struct api_quote quote = {0};
+    struct client_answer answer = {&api_quote_schema, &quote, {0}};
+    if (write_spec(spec, json, error) < 0 ||
+        client_post(client, cli->arena, "/v1/quotes", buffer_text(json), &answer, error) < 0)
+        return -1;
+    return output_confirm(cli, is_yes, write_plan(cli, client, spec, &quote), "Submit this job?",
+                          error);
+}
+
+static int run_submit(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct submit_options *wanted = options;
+    struct job_spec spec;
+    if (job_file_read(cli->arena, wanted->file, &spec, error) < 0)
+        return -1;
+    const bool needs_upload = spec.input_count == 0;
+    if (needs_upload && upload_check_data(&spec, wanted->dataset_dir, error) < 0)
+        return -1;
+    AUTO(client) struct client *client = NULL;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        confirm(cli, client, &spec, wanted->is_yes, &json, error) < 0)
+        return -1;
+    const struct upload_options upload = {
+        .client = client, .folder = wanted->dataset_dir, .on_part = note_part, .context = cli};
+    if (needs_upload && upload_data(cli->arena, &upload, &spec, error) < 0)
+        return -1;
+    struct api_job job = api_job_unknown();
+    struct client_answer answer = {&api_job_schema, &job, {0}};
+    if (write_spec(&spec, &json, error) < 0 ||
+        client_post(client, cli->arena, "/v1/jobs", buffer_text(&json), &answer, error) < 0)
+        return -1;
+    output_note(cli, "Submitted job %" PRIu64 ".", job.id);
+    if (!wanted->is_detached)
+        return job_view_follow(cli, client, job.id, 0, error);
+    if (cli->common.json)
+        output_json(answer.json);
+    else
+        printf("%" PRIu64 "\n", job.id);
+    return 0;
+}
+
+const struct command command_job_submit = {
+    .name = "job submit",
+    .summary = "Submits a job and follows it to its end.",
+    .details = "Shows what it may cost and asks first. Its data set is sent to the market unless "
+               "the market has it. Ctrl-C ends the watching, not the job. Exit code 1 means that "
+               "the job failed.",
+    .example = "souk job submit examples/fashion-mnist.yaml",
+    COMMAND_OPTIONS(submit_options, submit_options),
+    .run = run_submit,
+};

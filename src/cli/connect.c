@@ -1,0 +1,31 @@
+#include "cli/connect.h"
+
+#include "cli/output.h"
+
+int cli_connect(const struct cli *cli, bool needs_token, struct client **out_client,
+                struct error *error)
+{
+    const struct client_options options = {
+        .server = cli->common.server,
+        .token = cli->common.token,
+        .fingerprint = cli->common.fingerprint,
+    };
+    if (needs_token && cli->common.server && !cli->common.token)
+        return error_set(error, ERROR_REFUSED,
+                         "no token is known for %.100s; give --token, or run: souk account open "
+                         "--name NAME",
+                         cli->common.server);
+    return client_open(&options, out_client, error);
+}
+
+int cli_get(const struct cli *cli, struct client *client, const char *path,
+            const struct json_schema *schema, void *value, bool *out_is_done, struct error *error)
+{
+    struct client_answer answer = {cli->common.json ? NULL : schema, value, {0}};
+    if (client_get(client, cli->arena, path, &answer, error) < 0)
+        return -1;
+    if (cli->common.json)
+        output_json(answer.json);
+    *out_is_done = cli->common.json;
+    return 0;
+}

@@ -1,0 +1,16 @@
+/*
+ * Connect: a client for the market this command was told about.
+ */
+#pragma once
+
+#include "cli/cli.h"
+#include "cli/client.h"
+
+/* INVALID when no market is known; REFUSED when a token is needed and there is none. */
+MUST_CHECK int cli_connect(const struct cli *cli, bool needs_token, struct client **out_client,
+                           struct error *error);
+
+/* A GET whose answer is shown as it came with --json: *out_is_done is true then. */
+MUST_CHECK int cli_get(const struct cli *cli, struct client *client, const char *path,
+                       const struct json_schema *schema, void *value, bool *out_is_done,
+                       struct error *error);

@@ -1,0 +1,35 @@
+/*
+ * Follow: watches a job through the market's event stream until it ends, and shows its progress.
+ *
+ * The stream may break: the job itself is asked again then, and now and then anyway, so nothing
+ * depends on a single event. Ctrl-C ends the watching, never the job.
+ */
+#pragma once
+
+#include "cli/api.h"
+#include "cli/client.h"
+#include "cli/progress.h"
+
+struct follow_options {
+    struct client *client;
+    uint64_t job;
+    struct progress *progress; /* NULL: shows nothing */
+    int64_t timeout_ms;        /* gives up watching; 0: never */
+    int64_t away_ms;           /* gives up when the market is away so long; 0: 2 min */
+};
+
+enum follow_end { FOLLOW_JOB_ENDED, FOLLOW_INTERRUPTED, FOLLOW_TIMED_OUT };
+
+struct follow_result {
+    enum follow_end end;
+    struct api_job job;        /* as last seen; in the arena */
+    struct text json;          /* the same as JSON */
+    struct progress_view view; /* as last drawn */
+};
+
+/* UNAVAILABLE: the market was away for too long. */
+MUST_CHECK int job_follow(struct arena *arena, const struct follow_options *options,
+                          struct follow_result *out_result, struct error *error);
+
+/* What a job detail says, as a view. Speeds of lenders already in the view stay. */
+void follow_view_set(struct progress_view *view, const struct api_job *job, int64_t now_ms);

@@ -1,0 +1,138 @@
+#include "cli/job_view.h"
+
+#include "cli/output.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void print_leases(const struct cli *cli, const struct api_job *job)
+{
+    struct arena *arena = cli->arena;
+    struct table table;
+    table_init(&table, arena,
+               (const char *const[]){">LEASE", "MACHINE", "ROLE", ">RANK", "STATE", ">CORES",
+                                     ">STEPS", ">COMMITS", ">STEPS/S", ">TICKS", ">PAID", NULL});
+    const struct api_lease *leases = job->leases.items;
+    for (size_t i = 0; i < job->leases.count; i++) {
+        const struct api_lease *lease = &leases[i];
+        const bool has_ended = text_equal(lease->state, TEXT("ended"));
+        TABLE_ROW(&table, output_number(arena, lease->id), output_text(arena, lease->machine_name),
+                  output_text(arena, lease->role), output_number(arena, lease->rank),
+                  lease->is_unreachable
+                      ? "unreachable"
+                      : output_text(arena, has_ended && lease->outcome.size ? lease->outcome
+                                                                            : lease->state),
+                  output_cores(arena, lease->cores_milli), output_number(arena, lease->steps),
+                  output_number(arena, lease->commits),
+                  lease->steps_per_second > 0.0
+                      ? arena_format(arena, "%.1f", lease->steps_per_second)
+                      : "-",
+                  output_number(arena, lease->ticks), output_credits(arena, lease->posted_micro));
+    }
+    table_print(&table, stdout, output_has_color(cli, stdout));
+}
+
+void job_view_print(const struct cli *cli, const struct api_job *job)
+{
+    struct arena *arena = cli->arena;
+    printf("Job:      %" PRIu64 " \"%s\"\n", job->id, output_text(arena, job->name));
+    printf("State:    %s%s%s\n", output_text(arena, job->state), job->reason.size ? ": " : "",
+           output_text(arena, job->reason));
+    printf("Training: %s with %s on %" PRIu64 " workers\n", output_text(arena, job->model),
+           output_text(arena, job->policy), job->num_nodes);
+    printf("Created:  %s\n", output_instant(arena, job->created_ms));
+    if (job->started_ms && job->ended_ms)
+        printf("Ran:      %s\n", output_duration(arena, job->ended_ms - job->started_ms));
+    else if (job->started_ms)
+        printf("Started:  %s\n", output_instant(arena, job->started_ms));
+    if (job->first_step_ms)
+        printf("Waited:   %s until the first step\n",
+               output_duration(arena, job->first_step_ms - job->created_ms));
+    if (isfinite(job->loss))
+        printf("Loss:     %.4f\n", job->loss);
+    if (isfinite(job->test_accuracy))
+        printf("Accuracy: %.2f %%\n", 100.0 * job->test_accuracy);
+    printf("Spent:    %s credits, %s held of %s quoted\n", output_credits(arena, job->spent_micro),
+           output_credits(arena, job->held_micro), output_credits(arena, job->quoted_micro));
+    if (job->leases.count)
+        print_leases(cli, job);
+}
+
+int job_view_print_bill(const struct cli *cli, struct client *client, uint64_t job,
+                        struct error *error)
+{
+    struct arena *arena = cli->arena;
+    struct api_bill bill = {0};
+    struct client_answer answer = {&api_bill_schema, &bill, {0}};
+    if (client_get(client, arena, arena_format(arena, "/v1/jobs/%" PRIu64 "/bill", job), &answer,
+                   error) < 0)
+        return -1;
+    struct table table;
+    table_init(&table, arena,
+               (const char *const[]){"BILL", "ROLE", ">TICKS", ">TIME", ">LENDER GOT", ">FEE",
+                                     ">PAID", NULL});
+    const struct api_bill_line *lines = bill.lines.items;
+    for (size_t i = 0; i < bill.lines.count; i++)
+        TABLE_ROW(
+            &table, output_text(arena, lines[i].machine_name), output_text(arena, lines[i].role),
+            output_number(arena, lines[i].ticks), output_duration(arena, lines[i].billed_ms),
+            output_credits(arena, lines[i].earned_micro), output_credits(arena, lines[i].fee_micro),
+            output_credits(arena, lines[i].posted_micro));
+    TABLE_ROW(&table, "total", "", output_number(arena, bill.ticks), "", "",
+              output_credits(arena, bill.fee_micro), output_credits(arena, bill.spent_micro));
+    table_print(&table, stdout, output_has_color(cli, stdout));
+    printf("%s\n", bill.ledger_sum_micro == 0 ? "The market's books balance."
+                                              : "The market's books do NOT balance.");
+    return 0;
+}
+
+static int finish(struct cli *cli, struct client *client, const struct follow_result *result,
+                  struct error *error)
+{
+    const bool is_success = text_equal(result->job.state, TEXT("succeeded"));
+    if (cli->common.json) {
+        output_json(result->json);
+        return is_success ? 0 : CLI_EXIT_FAILED;
+    }
+    job_view_print(cli, &result->job);
+    if (job_view_print_bill(cli, client, result->job.id, error) < 0)
+        return -1;
+    if (is_success)
+        output_note(cli, "The model: souk job fetch %" PRIu64, result->job.id);
+    return is_success ? 0 : CLI_EXIT_FAILED;
+}
+
+int job_view_follow(struct cli *cli, struct client *client, uint64_t job, int64_t timeout_ms,
+                    struct error *error)
+{
+    const struct progress_options shown = {
+        .file = stderr,
+        .is_terminal = isatty(STDERR_FILENO),
+        .has_color = output_has_color(cli, stderr),
+        .is_quiet = cli->common.quiet,
+    };
+    AUTO(progress) struct progress *progress = progress_new(&shown);
+    const struct follow_options options = {
+        .client = client, .job = job, .progress = progress, .timeout_ms = timeout_ms};
+    struct follow_result result;
+    if (job_follow(cli->arena, &options, &result, error) < 0)
+        return -1;
+    switch (result.end) {
+    case FOLLOW_JOB_ENDED:
+        return finish(cli, client, &result, error);
+    case FOLLOW_INTERRUPTED:
+        output_note(cli,
+                    "The job goes on. See it: souk job wait %" PRIu64
+                    "; end it: souk job cancel %" PRIu64,
+                    job, job);
+        return 128 + SIGINT;
+    case FOLLOW_TIMED_OUT:
+        return error_set(error, ERROR_UNAVAILABLE,
+                         "job %" PRIu64 " is still %s after %s; it goes on", job, result.view.state,
+                         output_duration(cli->arena, timeout_ms));
+    }
+    return -1;
+}

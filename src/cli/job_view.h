@@ -1,0 +1,21 @@
+/*
+ * Job view: a job, its leases and its bill for people; shared by `job submit`, `wait` and `show`.
+ */
+#pragma once
+
+#include "cli/api.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/follow.h"
+
+/* What is known about the job, and a table of its leases, on standard output. */
+void job_view_print(const struct cli *cli, const struct api_job *job);
+
+/* Fetches the bill and prints it as a table, with whether the market's books balance. */
+MUST_CHECK int job_view_print_bill(const struct cli *cli, struct client *client, uint64_t job,
+                                   struct error *error);
+
+/* Follows the job to its end with progress on standard error, then prints it (or its JSON). Returns
+ * the exit code: 0 only when the job succeeded; -1 with *error. `timeout_ms` 0: no limit. */
+MUST_CHECK int job_view_follow(struct cli *cli, struct client *client, uint64_t job,
+                               int64_t timeout_ms, struct error *error);

@@ -1,0 +1,108 @@
+/* souk: finds the command, reads its options, runs it, and turns failures into one sentence and an
+ * exit code. Nothing else is done before the command is known: `souk --version` must be quick. */
+#include "base/buffer.h"
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "worker/worker.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HELP_SIZE_MAX = 1 << 20, EXIT_USAGE = 2 };
+
+static int print_buffer(struct buffer *text)
+{
+    struct error error;
+    fwrite(text->data, 1, text->size, stdout);
+    if (output_finish(&error) == 0)
+        return 0;
+    fprintf(stderr, "souk: %s\n", error.message);
+    return error_exit_code(error.code);
+}
+
+static int print_help(const struct command *command)
+{
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, HELP_SIZE_MAX);
+    if (command)
+        options_write_command_help(&souk_program, command, &out);
+    else
+        options_write_help(&souk_program, &out);
+    return print_buffer(&out);
+}
+
+/* `souk job --help`, `souk help job submit` */
+static int print_group_help(const char *group)
+{
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, HELP_SIZE_MAX);
+    if (!options_write_group_help(&souk_program, group, &out))
+        return EXIT_USAGE;
+    return print_buffer(&out);
+}
+
+static int report(const struct command *command, const struct error *error)
+{
+    const int exit_code = error_exit_code(error->code);
+    fprintf(stderr, "souk: %s\n", error->message);
+    if (exit_code == EXIT_USAGE && command)
+        fprintf(stderr, "See \"souk %s --help\".\n", command->name);
+    return exit_code;
+}
+
+static int run_command(const struct command *command, int argc, char *const *argv)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct cli cli = {.program = &souk_program, .arena = arena};
+    void *options = arena_alloc(arena, command->struct_size + 1);
+    const struct option_sources sources = {.argc = argc, .argv = argv};
+    bool wants_help;
+    struct error error;
+    if (options_parse(arena, &souk_program, command, &sources, &cli.common, options, &wants_help,
+                      &error) < 0)
+        return report(command, &error);
+    if (wants_help)
+        return print_help(command);
+    int exit_code = command->run(&cli, options, &error);
+    if (exit_code < 0)
+        exit_code = report(error.code == ERROR_INVALID ? command : NULL, &error);
+    if (output_finish(&error) < 0)
+        return report(NULL, &error);
+    return exit_code;
+}
+
+static bool is_help(const char *word)
+{
+    return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))) {
+        printf("souk %s\n", souk_program.version);
+        return fflush(stdout) ? 1 : 0;
+    }
+    /* Inside a sandbox there is no home, no file and no variable to read options from. */
+    if (argc > 1 && !strcmp(argv[1], "worker"))
+        return worker_main(argc - 1, argv + 1);
+    if (argc > 1 && is_help(argv[1]) && argc == 2)
+        return print_help(NULL);
+    /* `souk help job submit` reads as `souk job submit --help`. */
+    const bool is_helping = argc > 2 && !strcmp(argv[1], "help");
+    char *const *words = argv + 1 + is_helping;
+    const int count = argc - 1 - is_helping;
+
+    signal(SIGPIPE, SIG_IGN);
+    int taken = 0;
+    const struct command *command = options_find_command(&souk_program, count, words, &taken);
+    if (command && is_helping)
+        return print_help(command);
+    if (command)
+        return run_command(command, count - taken, words + taken);
+    if ((is_helping || (count == 2 && is_help(words[1]))) && print_group_help(words[0]) == 0)
+        return 0;
+    struct error error;
+    options_refuse_command(&souk_program, count, words, &error);
+    return report(NULL, &error);
+}

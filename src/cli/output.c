@@ -1,0 +1,212 @@
+#include "cli/output.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+void output_json(struct text json)
+{
+    fwrite(json.data, 1, json.size, stdout);
+    fputc('\n', stdout);
+}
+
+void output_note(const struct cli *cli, const char *format, ...)
+{
+    if (cli->common.quiet)
+        return;
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+/* A pipe whose reader has gone away shows it to poll, also when the failed write is long past. */
+static bool has_reader_left(int fd)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+    return poll(&wait, 1, 0) == 1 && (wait.revents & POLLERR);
+}
+
+int output_finish(struct error *error)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    const int reason = errno ? errno : EIO;
+    if (reason == EPIPE || has_reader_left(STDOUT_FILENO))
+        return 0;
+    return error_set_errno(error, reason, "write to standard output");
+}
+
+bool output_has_color(const struct cli *cli, FILE *file)
+{
+    return !cli->common.no_color && options_terminal_has_color(fileno(file));
+}
+
+int output_confirm(const struct cli *cli, bool is_yes, const char *plan, const char *question,
+                   struct error *error)
+{
+    if (!is_yes || !cli->common.quiet)
+        fputs(plan, stderr);
+    if (is_yes)
+        return 0;
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return error_set(error, ERROR_INVALID,
+                         "nothing was done: there is no terminal to ask on; add -y to go ahead");
+    fprintf(stderr, "%s [y/N] ", question);
+    fflush(stderr);
+    char answer[16] = "";
+    if (!fgets(answer, sizeof(answer), stdin))
+        answer[0] = '\0';
+    const struct text word = text_trim(text_of(answer));
+    if (text_equal(word, TEXT("y")) || text_equal(word, TEXT("Y")) || text_equal(word, TEXT("yes")))
+        return 0;
+    return error_set(error, ERROR_REFUSED, "nothing was done");
+}
+
+/* ---- Tables -----------------------------------------------------------------------------------
+ */
+
+size_t output_width(const char *text)
+{
+    size_t width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+void table_init(struct table *table, struct arena *arena, const char *const *titles)
+{
+    *table = (struct table){.arena = arena};
+    while (titles[table->column_count]) {
+        ASSERT(table->column_count < TABLE_COLUMNS_MAX);
+        table->titles[table->column_count] = titles[table->column_count];
+        table->column_count++;
+    }
+}
+
+void table_row(struct table *table, const char *const *cells)
+{
+    if (table->row_count == TABLE_ROWS_MAX)
+        return;
+    if (table->row_count == table->row_capacity) {
+        const size_t capacity = table->row_capacity ? 2 * table->row_capacity : 16;
+        const size_t row_size = table->column_count * sizeof(*table->cells);
+        const char **grown = arena_alloc(table->arena, capacity * row_size);
+        if (table->row_count)
+            memcpy(grown, table->cells, table->row_count * row_size);
+        table->cells = grown;
+        table->row_capacity = capacity;
+    }
+    for (size_t i = 0; i < table->column_count; i++) {
+        ASSERT(cells[i]);
+        table->cells[table->row_count * table->column_count + i] = cells[i];
+    }
+    ASSERT(!cells[table->column_count]);
+    table->row_count++;
+}
+
+static bool is_right(const struct table *table, size_t column)
+{
+    return table->titles[column][0] == '>';
+}
+
+static const char *title(const struct table *table, size_t column)
+{
+    return table->titles[column] + is_right(table, column);
+}
+
+static void print_cell(const struct table *table, size_t column, const char *cell, size_t width,
+                       FILE *file)
+{
+    const size_t used = output_width(cell);
+    const int padding = (int)(width > used ? width - used : 0);
+    const bool is_last = column + 1 == table->column_count;
+    if (is_right(table, column))
+        fprintf(file, "%*s%s", padding, "", cell);
+    else
+        fprintf(file, "%s%*s", cell, is_last ? 0 : padding, "");
+    if (!is_last)
+        fputs("  ", file);
+}
+
+void table_print(const struct table *table, FILE *file, bool has_color)
+{
+    size_t widths[TABLE_COLUMNS_MAX];
+    for (size_t i = 0; i < table->column_count; i++) {
+        widths[i] = output_width(title(table, i));
+        for (size_t row = 0; row < table->row_count; row++) {
+            const size_t width = output_width(table->cells[row * table->column_count + i]);
+            widths[i] = width > widths[i] ? width : widths[i];
+        }
+    }
+    if (has_color)
+        fputs("\033[1m", file);
+    for (size_t i = 0; i < table->column_count; i++)
+        print_cell(table, i, title(table, i), widths[i], file);
+    fputs(has_color ? "\033[0m\n" : "\n", file);
+    for (size_t row = 0; row < table->row_count; row++) {
+        for (size_t i = 0; i < table->column_count; i++)
+            print_cell(table, i, table->cells[row * table->column_count + i], widths[i], file);
+        fputc('\n', file);
+    }
+}
+
+/* ---- Words ------------------------------------------------------------------------------------
+ */
+
+const char *output_credits(struct arena *arena, int64_t micro)
+{
+    const uint64_t magnitude = micro < 0 ? 0 - (uint64_t)micro : (uint64_t)micro;
+    return arena_format(arena, "%s%" PRIu64 ".%06" PRIu64, micro < 0 ? "-" : "",
+                        magnitude / 1000000, magnitude % 1000000);
+}
+
+const char *output_cores(struct arena *arena, int64_t milli)
+{
+    return arena_format(arena, "%g", (double)milli / 1000.0);
+}
+
+const char *output_bytes(struct arena *arena, int64_t bytes)
+{
+    char text[UNITS_TEXT_SIZE];
+    return arena_format(arena, "%s", units_format_bytes(bytes, text));
+}
+
+const char *output_duration(struct arena *arena, int64_t ms)
+{
+    char text[UNITS_TEXT_SIZE];
+    return arena_format(arena, "%s", units_format_duration(ms, text));
+}
+
+const char *output_instant(struct arena *arena, int64_t utc_ms)
+{
+    char text[CLOCK_TEXT_SIZE];
+    if (utc_ms == 0)
+        return "-";
+    clock_format_utc(utc_ms, text);
+    /* People need no milliseconds: "2026-11-15 08:44:55Z". */
+    return arena_format(arena, "%.10s %.8sZ", text, text + 11);
+}
+
+const char *output_number(struct arena *arena, uint64_t value)
+{
+    return arena_format(arena, "%" PRIu64, value);
+}
+
+const char *output_text(struct arena *arena, struct text text)
+{
+    char *copy = arena_copy_string(arena, text);
+    for (char *at = copy; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '?';
+    return copy;
+}

@@ -1,0 +1,64 @@
+/*
+ * Output: how commands print: data, notes, tables, and questions before credits are spent.
+ */
+#pragma once
+
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+/* One JSON value and a line break to standard output. */
+void output_json(struct text json);
+
+/* A note on standard error, unless --quiet. */
+void output_note(const struct cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Writes what is buffered for standard output; EXHAUSTED, UNAVAILABLE ... when that fails (a full
+ * disk). A reader that has gone away is no failure. */
+MUST_CHECK int output_finish(struct error *error);
+
+/*
+ * Shows what is about to happen on standard error and asks. 0: go ahead. REFUSED: the answer was
+ * no. INVALID (exit code 2): there is no terminal to ask on; the message says to add -y.
+ */
+MUST_CHECK int output_confirm(const struct cli *cli, bool is_yes, const char *plan,
+                              const char *question, struct error *error);
+
+bool output_has_color(const struct cli *cli, FILE *file);
+
+/* ---- Tables -----------------------------------------------------------------------------------
+ */
+
+enum { TABLE_COLUMNS_MAX = 12, TABLE_ROWS_MAX = 100000 };
+
+/* Columns are as wide as their widest cell; one whose title starts with '>' is aligned right. */
+struct table {
+    struct arena *arena;
+    size_t column_count;
+    const char *titles[TABLE_COLUMNS_MAX];
+    const char **cells; /* row by row */
+    size_t row_count, row_capacity;
+};
+
+/* `titles` ends with NULL. Everything lives in the arena. */
+void table_init(struct table *table, struct arena *arena, const char *const *titles);
+/* One cell per column, ended by NULL; cells live as long as the table. */
+void table_row(struct table *table, const char *const *cells);
+void table_print(const struct table *table, FILE *file, bool has_color);
+
+#define TABLE_ROW(table, ...) table_row((table), (const char *const[]){__VA_ARGS__, NULL})
+
+/* Terminal columns a UTF-8 text takes, counting each code point as one. */
+size_t output_width(const char *text);
+
+/* ---- Words, in the command's arena ------------------------------------------------------------
+ */
+
+const char *output_credits(struct arena *arena, int64_t micro);  /* "0.001234" */
+const char *output_cores(struct arena *arena, int64_t milli);    /* "0.25" */
+const char *output_bytes(struct arena *arena, int64_t bytes);    /* "1.5 GiB" */
+const char *output_duration(struct arena *arena, int64_t ms);    /* "1m 5s" */
+const char *output_instant(struct arena *arena, int64_t utc_ms); /* "-" for 0 */
+const char *output_number(struct arena *arena, uint64_t value);
+const char *output_text(struct arena *arena, struct text text); /* control characters as '?' */

@@ -1,0 +1,94 @@
+/* covers api.c */
+#include "cli/api.h"
+#include "cli/output.h"
+#include "testing/testing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+TEST(columns_are_as_wide_as_their_widest_cell)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct table table;
+    table_init(&table, arena, (const char *const[]){">ID", "NAME", ">COST", NULL});
+    TABLE_ROW(&table, "1", "Zoë", "0.5");
+    TABLE_ROW(&table, "200", "al", "12.25");
+    char *printed = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&printed, &size);
+    table_print(&table, file, false);
+    fclose(file);
+    assert_string_equal(printed, " ID  NAME   COST\n"
+                                 "  1  Zoë     0.5\n"
+                                 "200  al    12.25\n");
+    free(printed);
+}
+
+TEST(many_rows_are_kept)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct table table;
+    table_init(&table, arena, (const char *const[]){"N", NULL});
+    for (uint64_t i = 0; i < 100; i++)
+        TABLE_ROW(&table, output_number(arena, i));
+    assert_int_equal(table.row_count, 100);
+    assert_string_equal(table.cells[99], "99");
+    assert_string_equal(table.cells[0], "0");
+}
+
+TEST(amounts_are_written_for_people)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    assert_string_equal(output_credits(arena, 1234567), "1.234567");
+    assert_string_equal(output_credits(arena, -5), "-0.000005");
+    assert_string_equal(output_credits(arena, INT64_MIN), "-9223372036854.775808");
+    assert_string_equal(output_cores(arena, 250), "0.25");
+    assert_string_equal(output_cores(arena, 16000), "16");
+    assert_string_equal(output_instant(arena, 0), "-");
+    assert_string_equal(output_instant(arena, 1763196295120), "2025-11-15 08:44:55Z");
+    assert_string_equal(output_text(arena, TEXT("a\033[31m\nb")), "a?[31m?b");
+}
+
+TEST(answers_of_a_newer_market_are_understood)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct api_job job = api_job_unknown();
+    ASSERT_OK(json_read(arena,
+                        TEXT("{\"id\":7,\"name\":\"j\",\"state\":\"running\",\"loss\":null,"
+                             "\"colour\":\"red\",\"leases\":[{\"id\":1,\"machine_name\":\"m\","
+                             "\"steps_per_second\":null,\"steps\":5}],\"spec\":{\"a\":[1]}}"),
+                        &api_job_schema, &job, &error));
+    assert_int_equal(job.id, 7);
+    assert_true(isnan(job.loss));
+    assert_int_equal(job.leases.count, 1);
+    assert_int_equal(((struct api_lease *)job.leases.items)->steps, 5);
+    assert_true(text_equal(job.spec, TEXT("{\"a\":[1]}")));
+    assert_true(api_job_is_final(TEXT("failed")));
+    assert_false(api_job_is_final(TEXT("stopping")));
+}
+
+TEST(without_a_terminal_and_without_yes_nothing_is_done)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct cli cli = {.arena = arena, .common = {.quiet = true}};
+    struct error error;
+    ASSERT_OK(output_confirm(&cli, true, "plan\n", "Go?", &error));
+    FILE *input = freopen("/dev/null", "r", stdin);
+    assert_non_null(input);
+    ASSERT_FAILS(output_confirm(&cli, false, "", "Go?", &error), ERROR_INVALID);
+    assert_int_equal(error_exit_code(error.code), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
+        cmocka_unit_test(many_rows_are_kept),
+        cmocka_unit_test(amounts_are_written_for_people),
+        cmocka_unit_test(answers_of_a_newer_market_are_understood),
+        cmocka_unit_test(without_a_terminal_and_without_yes_nothing_is_done),
+    };
+    return cmocka_run_group_tests_name("output", tests, NULL, NULL);
+}

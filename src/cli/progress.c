@@ -1,0 +1,278 @@
+#include "cli/progress.h"
+
+#include "base/assert.h"
+#include "base/buffer.h"
+#include "base/units.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+enum { BAR_WIDTH = 30, SHARE_WIDTH = 10, WIDTH_MIN = 40, WIDTH_MAX = 400, BLOCK_SIZE_MAX = 65536 };
+
+#define GREEN "\033[32m"
+#define RED   "\033[31m"
+#define DIM   "\033[2m"
+#define BOLD  "\033[1m"
+#define PLAIN "\033[0m"
+
+struct progress {
+    struct progress_options options;
+    uint32_t line_count; /* of the block on the screen */
+    int64_t drawn_ns;    /* when the last plain line was printed; 0: never */
+    char state[16];      /* as last printed */
+    struct buffer block;
+};
+
+struct progress *progress_new(const struct progress_options *options)
+{
+    struct progress *progress = calloc(1, sizeof(*progress));
+    ASSERT(progress);
+    progress->options = *options;
+    if (!progress->options.clock)
+        progress->options.clock = &clock_system;
+    if (progress->options.line_ms == 0)
+        progress->options.line_ms = 5000;
+    buffer_init(&progress->block, BLOCK_SIZE_MAX);
+    return progress;
+}
+
+void progress_free(struct progress *progress)
+{
+    if (!progress)
+        return;
+    buffer_done(&progress->block);
+    free(progress);
+}
+
+double progress_share(const struct progress_view *view, const struct progress_lender *lender)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < view->lender_count; i++)
+        if (!view->lenders[i].is_server)
+            total += view->lenders[i].samples;
+    return total && !lender->is_server ? (double)lender->samples / (double)total : 0.0;
+}
+
+static uint32_t terminal_width(const struct progress *progress)
+{
+    uint32_t width = progress->options.width;
+    struct winsize size;
+    if (width == 0 && ioctl(fileno(progress->options.file), TIOCGWINSZ, &size) == 0)
+        width = size.ws_col;
+    if (width == 0)
+        width = 80;
+    return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
+}
+
+/* A line under construction: escape sequences take no room, and what passes the width is cut, so
+ * that a line on the screen is always one line. */
+struct line {
+    struct progress *progress;
+    uint32_t left;
+};
+
+static void put_color(struct line *line, const char *sequence)
+{
+    if (line->progress->options.has_color)
+        buffer_append_string(&line->progress->block, sequence);
+}
+
+static void put(struct line *line, const char *text)
+{
+    for (; *text; text++) {
+        const bool is_start = ((unsigned char)*text & 0xc0) != 0x80;
+        if (is_start && line->left == 0)
+            return;
+        line->left -= is_start;
+        buffer_append_byte(&line->progress->block, (uint8_t)*text);
+    }
+}
+
+__attribute__((format(printf, 2, 3))) static void put_format(struct line *line, const char *format,
+                                                             ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    put(line, text);
+}
+
+static void put_bar(struct line *line, double share, uint32_t width)
+{
+    const uint32_t full = (uint32_t)lround(fmin(fmax(share, 0.0), 1.0) * width);
+    for (uint32_t i = 0; i < width; i++)
+        put(line, i < full ? "█" : "░");
+}
+
+static struct line begin_line(struct progress *progress)
+{
+    return (struct line){progress, terminal_width(progress) - 1};
+}
+
+static void end_line(struct line *line)
+{
+    put_color(line, PLAIN);
+    buffer_append_string(&line->progress->block, "\033[K\n");
+    line->progress->line_count++;
+}
+
+static bool is_success(const struct progress_view *view)
+{
+    return !strcmp(view->state, "succeeded");
+}
+
+static bool is_failure(const struct progress_view *view)
+{
+    return !strcmp(view->state, "failed") || !strcmp(view->state, "cancelled");
+}
+
+/* By time; a job that is not done is never shown as done. */
+static double fraction(const struct progress_view *view)
+{
+    if (is_success(view))
+        return 1.0;
+    if (view->expected_ms <= 0)
+        return 0.0;
+    return fmin((double)view->elapsed_ms / (double)view->expected_ms, 0.99);
+}
+
+static void draw_head(struct progress *progress, const struct progress_view *view)
+{
+    char elapsed[UNITS_TEXT_SIZE];
+    struct line line = begin_line(progress);
+    put_color(&line, BOLD);
+    put(&line, view->name);
+    put_color(&line, PLAIN);
+    put(&line, "  ");
+    put_color(&line, is_failure(view) ? RED : GREEN);
+    put(&line, view->state);
+    put_color(&line, PLAIN);
+    if (view->elapsed_ms > 0)
+        put_format(&line, "  %s", units_format_duration(view->elapsed_ms, elapsed));
+    if (view->reason[0] && strcmp(view->state, "running") != 0) {
+        put_color(&line, DIM);
+        put_format(&line, "  %s", view->reason);
+    }
+    end_line(&line);
+}
+
+static void draw_bar(struct progress *progress, const struct progress_view *view)
+{
+    char spent[UNITS_TEXT_SIZE];
+    struct line line = begin_line(progress);
+    put_color(&line, GREEN);
+    put_bar(&line, fraction(view), BAR_WIDTH);
+    put_color(&line, PLAIN);
+    put_format(&line, " %3.0f %%", 100.0 * fraction(view));
+    if (isfinite(view->loss))
+        put_format(&line, "  loss %.4f", view->loss);
+    if (isfinite(view->test_accuracy))
+        put_format(&line, "  accuracy %.2f %%", 100.0 * view->test_accuracy);
+    if (view->target_accuracy > 0.0)
+        put_format(&line, " of %.1f %%", 100.0 * view->target_accuracy);
+    put_format(&line, "  spent %s", units_format_credits(view->spent_micro, spent));
+    end_line(&line);
+}
+
+static void draw_lender(struct progress *progress, const struct progress_view *view,
+                        const struct progress_lender *lender, int name_width)
+{
+    struct line line = begin_line(progress);
+    if (lender->is_gone)
+        put_color(&line, DIM);
+    put_format(&line, "  %-*.*s  ", name_width, name_width, lender->name);
+    if (lender->is_server) {
+        put(&line, "parameter server");
+        end_line(&line);
+        return;
+    }
+    const double share = progress_share(view, lender);
+    put_bar(&line, share, SHARE_WIDTH);
+    put_format(&line, " %3.0f %% ", 100.0 * share);
+    if (lender->steps_per_second >= 0.0)
+        put_format(&line, "%8.1f steps/s", lender->steps_per_second);
+    else
+        put(&line, "       - steps/s");
+    put_format(&line, " %8" PRIu64 " steps %5" PRIu64 " commits", lender->steps, lender->commits);
+    if (lender->is_gone)
+        put(&line, "  gone");
+    end_line(&line);
+}
+
+static void draw_block(struct progress *progress, const struct progress_view *view)
+{
+    buffer_clear(&progress->block);
+    if (progress->line_count)
+        buffer_append_format(&progress->block, "\033[%uA\r", progress->line_count);
+    progress->line_count = 0;
+    draw_head(progress, view);
+    draw_bar(progress, view);
+    int name_width = 6;
+    for (uint32_t i = 0; i < view->lender_count; i++) {
+        const int width = (int)strnlen(view->lenders[i].name, PROGRESS_NAME_SIZE);
+        name_width = width > name_width ? width : name_width;
+    }
+    for (uint32_t i = 0; i < view->lender_count; i++)
+        draw_lender(progress, view, &view->lenders[i], name_width < 20 ? name_width : 20);
+    buffer_append_string(&progress->block, "\033[J");
+    fwrite(progress->block.data, 1, progress->block.size, progress->options.file);
+    fflush(progress->options.file);
+}
+
+static void print_line(struct progress *progress, const struct progress_view *view)
+{
+    FILE *file = progress->options.file;
+    char elapsed[UNITS_TEXT_SIZE], spent[UNITS_TEXT_SIZE];
+    fprintf(file, "%s %s", view->name, view->state);
+    if (view->elapsed_ms > 0)
+        fprintf(file, " %s", units_format_duration(view->elapsed_ms, elapsed));
+    if (isfinite(view->loss))
+        fprintf(file, " loss=%.4f", view->loss);
+    if (isfinite(view->test_accuracy))
+        fprintf(file, " accuracy=%.4f", view->test_accuracy);
+    fprintf(file, " spent=\"%s\"", units_format_credits(view->spent_micro, spent));
+    for (uint32_t i = 0; i < view->lender_count; i++) {
+        const struct progress_lender *lender = &view->lenders[i];
+        if (!lender->is_server && lender->steps_per_second >= 0.0)
+            fprintf(file, " %s=%.1f/s,%.0f%%", lender->name, lender->steps_per_second,
+                    100.0 * progress_share(view, lender));
+    }
+    if (view->reason[0] && strcmp(view->state, "running") != 0)
+        fprintf(file, " (%s)", view->reason);
+    fputc('\n', file);
+    fflush(file);
+    progress->drawn_ns = clock_monotonic_ns(progress->options.clock);
+    snprintf(progress->state, sizeof(progress->state), "%s", view->state);
+}
+
+void progress_draw(struct progress *progress, const struct progress_view *view)
+{
+    if (progress->options.is_quiet)
+        return;
+    if (progress->options.is_terminal) {
+        draw_block(progress, view);
+        return;
+    }
+    const int64_t since_ns = clock_monotonic_ns(progress->options.clock) - progress->drawn_ns;
+    const bool is_due = progress->drawn_ns == 0 || since_ns >= progress->options.line_ms * 1000000;
+    if (is_due || strcmp(progress->state, view->state) != 0)
+        print_line(progress, view);
+}
+
+void progress_end(struct progress *progress, const struct progress_view *view)
+{
+    if (progress->options.is_quiet)
+        return;
+    if (progress->options.is_terminal)
+        draw_block(progress, view);
+    else
+        print_line(progress, view);
+    progress->line_count = 0;
+    progress->drawn_ns = 0;
+}

@@ -1,0 +1,168 @@
+#include "cli/progress.h"
+#include "testing/testing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct progress_view example(void)
+{
+    struct progress_view view = {
+        .name = "fashion-mnist",
+        .state = "running",
+        .elapsed_ms = 15000,
+        .expected_ms = 60000,
+        .loss = 0.5,
+        .test_accuracy = 0.8123,
+        .target_accuracy = 0.885,
+        .spent_micro = 583,
+        .lender_count = 3,
+    };
+    view.lenders[0] = (struct progress_lender){
+        .lease = 1, .name = "market", .is_server = true, .steps_per_second = -1.0};
+    view.lenders[1] = (struct progress_lender){.lease = 2,
+                                               .name = "fast",
+                                               .steps = 300,
+                                               .samples = 9600,
+                                               .commits = 12,
+                                               .steps_per_second = 100.0};
+    view.lenders[2] = (struct progress_lender){.lease = 3,
+                                               .name = "slow",
+                                               .steps = 100,
+                                               .samples = 3200,
+                                               .commits = 12,
+                                               .steps_per_second = 25.5};
+    return view;
+}
+
+struct drawing {
+    char *text;
+    size_t size;
+    FILE *file;
+    struct virtual_clock clock;
+    struct progress *progress;
+};
+
+static void begin(struct drawing *drawing, bool is_terminal, bool is_quiet)
+{
+    memset(drawing, 0, sizeof(*drawing));
+    drawing->file = open_memstream(&drawing->text, &drawing->size);
+    virtual_clock_init(&drawing->clock, 1);
+    virtual_clock_advance(&drawing->clock, 1);
+    const struct progress_options options = {
+        .file = drawing->file,
+        .is_terminal = is_terminal,
+        .is_quiet = is_quiet,
+        .width = 100,
+        .clock = &drawing->clock.clock,
+    };
+    drawing->progress = progress_new(&options);
+}
+
+static const char *drawn(struct drawing *drawing)
+{
+    fflush(drawing->file);
+    return drawing->text;
+}
+
+static void end(struct drawing *drawing)
+{
+    progress_free(drawing->progress);
+    fclose(drawing->file);
+    free(drawing->text);
+}
+
+TEST(a_terminal_gets_a_block_that_is_redrawn_in_place)
+{
+    struct drawing drawing;
+    begin(&drawing, true, false);
+    const struct progress_view view = example();
+    progress_draw(drawing.progress, &view);
+    const char *text = drawn(&drawing);
+    assert_non_null(strstr(text, "fashion-mnist  running  15.0 s"));
+    assert_non_null(strstr(text, " 25 %  loss 0.5000  accuracy 81.23 % of 88.5 %  spent 0.000583"));
+    assert_non_null(strstr(text, "market  parameter server"));
+    assert_non_null(strstr(text, " 75 %    100.0 steps/s      300 steps    12 commits"));
+    assert_null(strstr(text, "A\r")); /* nothing to go back over yet */
+    const size_t first = drawing.size;
+    progress_draw(drawing.progress, &view);
+    assert_non_null(strstr(drawn(&drawing) + first, "\033[5A\r"));
+    end(&drawing);
+}
+
+TEST(no_line_is_wider_than_the_terminal)
+{
+    struct drawing drawing;
+    begin(&drawing, true, false);
+    struct progress_view view = example();
+    memset(view.reason, 'x', sizeof(view.reason) - 1);
+    snprintf(view.state, sizeof(view.state), "pending");
+    progress_draw(drawing.progress, &view);
+    size_t width = 0;
+    for (const char *at = drawn(&drawing); *at; at++) {
+        if (*at == '\033') { /* "\033[K" and its like take no room */
+            at += strcspn(at, "KJA");
+            continue;
+        }
+        width = *at == '\n' ? 0 : width + (((unsigned char)*at & 0xc0) != 0x80);
+        assert_true(width < 100);
+    }
+    end(&drawing);
+}
+
+TEST(elsewhere_a_line_comes_now_and_then_and_at_changes)
+{
+    struct drawing drawing;
+    begin(&drawing, false, false);
+    struct progress_view view = example();
+    progress_draw(drawing.progress, &view);
+    assert_string_equal(drawn(&drawing),
+                        "fashion-mnist running 15.0 s loss=0.5000 accuracy=0.8123 "
+                        "spent=\"0.000583 credits\" fast=100.0/s,75% slow=25.5/s,25%\n");
+    const size_t first = drawing.size;
+    virtual_clock_advance(&drawing.clock, 1000000000);
+    progress_draw(drawing.progress, &view);
+    drawn(&drawing);
+    assert_int_equal(drawing.size, first);
+    virtual_clock_advance(&drawing.clock, 4000000000);
+    progress_draw(drawing.progress, &view);
+    drawn(&drawing);
+    assert_true(drawing.size > first);
+    const size_t second = drawing.size;
+    snprintf(view.state, sizeof(view.state), "failed");
+    snprintf(view.reason, sizeof(view.reason), "no worker is left");
+    progress_draw(drawing.progress, &view);
+    assert_non_null(strstr(drawn(&drawing) + second, "(no worker is left)\n"));
+    end(&drawing);
+}
+
+TEST(unknown_figures_are_left_out_and_quiet_draws_nothing)
+{
+    struct drawing drawing;
+    begin(&drawing, true, false);
+    struct progress_view view = example();
+    view.loss = view.test_accuracy = NAN;
+    view.lenders[1].steps_per_second = -1.0;
+    progress_draw(drawing.progress, &view);
+    assert_null(strstr(drawn(&drawing), "nan"));
+    assert_null(strstr(drawn(&drawing), "loss"));
+    assert_non_null(strstr(drawn(&drawing), "- steps/s"));
+    end(&drawing);
+    begin(&drawing, true, true);
+    progress_draw(drawing.progress, &view);
+    progress_end(drawing.progress, &view);
+    drawn(&drawing);
+    assert_int_equal(drawing.size, 0);
+    end(&drawing);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_terminal_gets_a_block_that_is_redrawn_in_place),
+        cmocka_unit_test(no_line_is_wider_than_the_terminal),
+        cmocka_unit_test(elsewhere_a_line_comes_now_and_then_and_at_changes),
+        cmocka_unit_test(unknown_figures_are_left_out_and_quiet_draws_nothing),
+    };
+    return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
+}

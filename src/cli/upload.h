@@ -1,0 +1,28 @@
+/*
+ * Upload: brings a data set of the catalogue into the market's blob store, by hash.
+ *
+ * Only chunks the market does not have travel. Each part becomes a manifest of raw idx records, so
+ * that every worker can fetch its own range.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "cli/client.h"
+#include "runtime/job_spec.h"
+
+struct upload_options {
+    struct client *client;
+    const char *folder; /* of the data set's files; NULL: where its package puts them */
+    /* Told after each part, for a note; may be NULL. */
+    void (*on_part)(void *context, const char *name, uint64_t size_bytes, uint64_t sent_bytes);
+    void *context;
+};
+
+/* Fills spec->inputs, in the arena. NOT_FOUND: the data set or one of its files is not there. */
+MUST_CHECK int upload_data(struct arena *arena, const struct upload_options *options,
+                           struct job_spec *spec, struct error *error);
+
+/* Fails as upload_data would for data that is not there, without reading it. */
+MUST_CHECK int upload_check_data(const struct job_spec *spec, const char *folder,
+                                 struct error *error);

@@ -1,0 +1,38 @@
+"""What whole-program tests share: the program, run with a home of its own."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+class Souk:
+    """The program with an empty home folder and no variables but those a test sets."""
+
+    def __init__(self, home):
+        self.program = os.environ.get("SOUK_PROGRAM", str(ROOT / "build" / "souk"))
+        self.home = home
+        self.variables = {"HOME": str(home), "PATH": os.environ["PATH"]}
+        # Sanitizers take their settings from the environment.
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"):
+            if name in os.environ:
+                self.variables[name] = os.environ[name]
+
+    def start(self, *arguments, **options):
+        return subprocess.Popen([self.program, *map(str, arguments)], env=self.variables,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+    def __call__(self, *arguments, stdin="", code=0):
+        result = subprocess.run([self.program, *map(str, arguments)], env=self.variables,
+                                input=stdin, capture_output=True, text=True, timeout=60)
+        assert result.returncode == code, result.stderr
+        return result
+
+
+@pytest.fixture
+def souk(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    return Souk(home)

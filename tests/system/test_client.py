@@ -1,0 +1,319 @@
+"""The client's commands against a market that answers by script.
+
+covers cli/client.c, cli/connect.c, cli/follow.c, cli/job_view.c, cli/upload.c
+covers cli/command_account.c, cli/command_market.c, cli/command_fetch.c, cli/command_submit.c
+"""
+import json
+import os
+import pty
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+from conftest import ROOT
+from scripted_market import ScriptedMarket, write_data_set
+
+ACCOUNT = {"id": 3, "name": "ada", "created_ms": 1, "available_microcredits": 10000000,
+           "held_microcredits": 0, "granted_microcredits": 10000000, "earned_microcredits": 0,
+           "spent_microcredits": 0}
+QUOTE = {"wish_microcredits": 5000, "wish_hourly_microcredits": 100000, "can_start": True,
+         "reason": "", "placed_microcredits": 4000, "placed_hourly_microcredits": 80000,
+         "expected_microcredits": 1500, "max_run_ms": 180000, "expected_run_ms": 60000,
+         "available_microcredits": 10000000}
+
+
+def lease(number, name, role, steps, **more):
+    return {"id": number, "fence": 1, "machine_name": name, "role": role, "rank": 0,
+            "state": "running", "outcome": "none", "reason": "", "unreachable": False,
+            "cores_milli": 250, "ticks": 2, "posted_microcredits": 100,
+            "earned_microcredits": 95, "steps": steps, "commits": 3, "samples": steps * 32,
+            "steps_per_second": 12.5, "loss": None, **more}
+
+
+def job(state="running", **more):
+    return {"id": 7, "name": "fashion-mnist", "account": 3, "state": state, "reason": "",
+            "num_nodes": 3, "runtime": "native", "policy": "adsp", "model": "lenet5",
+            "created_ms": 1700000000000, "started_ms": 1700000001000,
+            "first_step_ms": 1700000001500, "ended_ms": 0, "held_microcredits": 3000,
+            "spent_microcredits": 1000, "quoted_microcredits": 4000, "ticks": 4, "loss": 0.5,
+            "test_accuracy": None, "samples": 100, "gamma_ms": 3000,
+            "leases": [lease(1, "market", "server", 0), lease(2, "fast", "worker", 30),
+                       lease(3, "slow", "worker", 10)], **more}
+
+
+BILL = {"job": 7, "state": "succeeded", "quoted_microcredits": 4000, "spent_microcredits": 1200,
+        "held_microcredits": 0, "fee_microcredits": 60, "ticks": 12, "ledger_sum_microcredits": 0,
+        "lines": [{"lease": 2, "machine": 1, "machine_name": "fast", "role": "worker", "rank": 0,
+                   "ticks": 6, "billed_ms": 18000, "posted_microcredits": 800,
+                   "earned_microcredits": 760, "fee_microcredits": 40}]}
+ENDED = job("succeeded", ended_ms=1700000041000, test_accuracy=0.8871, spent_microcredits=1200)
+
+
+@pytest.fixture
+def market():
+    market = ScriptedMarket()
+    yield market
+    market.stop()
+
+
+@pytest.fixture
+def user(souk, market):
+    """Somebody whose account is known."""
+    souk.variables.update(SOUK_SERVER=market.url, SOUK_TOKEN="t0ken")
+    return souk
+
+
+def script_job(market, *states):
+    market.on("POST", "/v1/quotes", QUOTE)
+    market.on("POST", "/v1/jobs", job("pending"), 201)
+    market.on("GET", "/v1/jobs/7", list(states))
+    market.on("GET", "/v1/jobs/7/bill", BILL)
+
+
+def test_opening_an_account_keeps_address_and_token_private(souk, market):
+    market.on("POST", "/v1/accounts", {"account": ACCOUNT, "token": "s3cret"}, 201)
+    market.on("POST", "/v1/account/page-codes",
+              {"code": "c0de", "expires_ms": 1, "url": market.url + "/#code=c0de"}, 201)
+    market.on("GET", "/v1/account", ACCOUNT)
+    result = souk("account", "open", "--name", "ada", "--server", market.url)
+    assert f"Page: {market.url}/#code=c0de\n" in result.stdout
+    assert "10.000000" in result.stdout and "s3cret" not in result.stdout + result.stderr
+    secrets = souk.home / ".config" / "souk" / "secrets"
+    assert secrets.read_text() == "token = s3cret\n"
+    assert stat.S_IMODE(secrets.stat().st_mode) == 0o600
+    # From now on neither address nor token is needed.
+    assert "Account:   ada (3)" in souk("account").stdout
+    assert market.requests[-1][2]["Authorization"] == "Bearer s3cret"
+    assert json.loads(souk("wallet", "--json").stdout) == ACCOUNT
+    refusal = souk("account", "open", "--name", "bob", code=4)
+    assert "add --replace" in refusal.stderr
+    # Without a name it signs in to the page again.
+    assert json.loads(souk("account", "open", "--json").stdout)["url"].endswith("#code=c0de")
+
+
+def test_problems_become_their_own_sentence_and_exit_code(user, market):
+    for status, code, exit_code in ((400, "invalid", 2), (401, "unauthorized", 5),
+                                    (403, "refused", 5), (404, "not_found", 3),
+                                    (409, "conflict", 4), (402, "exhausted", 6),
+                                    (503, "unavailable", 7), (500, "corrupt", 8)):
+        market.problem("GET", "/v1/account", status, code, "the sky is green")
+        assert "the sky is green" in user("wallet", code=exit_code).stderr
+    market.on("GET", "/v1/account", b"<html>", 502)
+    assert "the market answered with status 502" in user("wallet", code=7).stderr
+    market.on("GET", "/v1/account", b"{\"id\":")
+    assert "the market's answer" in user("wallet", code=8).stderr
+
+
+def test_lists_follow_their_pages(user, market):
+    def machine(number):
+        return {"id": number, "name": f"m{number}", "account_name": "bob", "is_mine": False,
+                "state": "online", "probe": {"speed_weight_milli": 1500},
+                "offer": {"cores_milli": 500, "ram_bytes": 1 << 30, "disk_bytes": 0,
+                          "roles": ["worker"], "paused": False},
+                "leased_cores_milli": 250, "lease_count": 1, "earned_microcredits": 12}
+    market.on("GET", "/v1/machines?limit=500", {"items": [machine(1)], "next_cursor": "a/b"})
+    market.on("GET", "/v1/machines?limit=500&cursor=a%2Fb",
+              {"items": [machine(2)], "next_cursor": None})
+    table = user("machines").stdout.splitlines()
+    assert len(table) == 3 and table[0].split() == [
+        "ID", "NAME", "LENDER", "STATE", "CORES", "LEASED", "MEMORY", "SPEED", "EARNED"]
+    assert table[2].split()[:6] == ["2", "m2", "bob", "online", "0.5", "0.25"]
+    items = json.loads(user("machines", "--json").stdout)["items"]
+    assert [item["id"] for item in items] == [1, 2]
+
+
+def test_adding_a_machine_prints_the_command_to_run_there(user, market):
+    market.on("POST", "/v1/machines/codes", {"code": "abc-def", "expires_ms": 1700000000000,
+                                             "fingerprint": "0" * 64, "link_address": "x:1"}, 201)
+    assert user("machines", "add").stdout == f"souk lend --server {market.url} --code abc-def\n"
+
+
+def test_statement_and_prices_are_tables(user, market):
+    market.on("GET", "/v1/account/entries?job=7&limit=50", {"items": [
+        {"id": 9, "at_ms": 1700000000000, "kind": "post", "amount_microcredits": -583,
+         "direction": "out", "job": 7, "lease": 2, "memo": "tick 3"}], "next_cursor": None})
+    assert "post  -0.000583  out    7      2  tick 3" in user(
+        "wallet", "statement", "--job", 7).stdout
+    market.on("GET", "/v1/prices", {"core_hour_microcredits": 20000,
+                                    "ram_gib_hour_microcredits": 2000,
+                                    "gpu_hour_microcredits": 180000,
+                                    "disk_gib_hour_microcredits": 60, "fee_basis_points": 500})
+    assert "core                   0.020000" in user("prices").stdout
+
+
+def test_a_plan_without_a_terminal_and_without_yes_spends_nothing(user, market, tmp_path):
+    script_job(market, job())
+    data = write_data_set(tmp_path / "data")
+    result = user("job", "submit", ROOT / "examples" / "fashion-mnist.yaml", "--dataset-dir", data,
+                  code=2)
+    assert result.stdout == ""
+    assert "at most 0.004000 credits for 3m 0s" in result.stderr
+    assert "add -y to go ahead" in result.stderr
+    assert not market.bodies("POST", "/v1/jobs") and not market.chunks
+
+
+def test_submitting_uploads_what_is_missing_and_follows_to_the_end(user, market, tmp_path):
+    script_job(market, job("pending"), job(), ENDED)
+    market.events = [("metric", {"job": 7, "lease": 2, "role": "worker", "rank": 0, "at_ms": 1,
+                                 "elapsed_ms": 1, "steps": 40, "samples": 1280, "commits": 4,
+                                 "loss": 0.4, "steps_per_second": 99.5, "test_accuracy": None}),
+                     ("bill", {"job": 7, "lease": 2, "at_ms": 1, "amount_microcredits": 5,
+                               "spent_microcredits": 1005, "held_microcredits": 2995}),
+                     ("state", {"job": 7, "lease": 0, "machine": 0, "state": "succeeded",
+                                "reason": "", "at_ms": 1})]
+    data = write_data_set(tmp_path / "data")
+    example = ROOT / "examples" / "fashion-mnist.yaml"
+    result = user("job", "submit", example, "-y", "--dataset-dir", data)
+    spec = market.bodies("POST", "/v1/jobs")[0]
+    assert [(i["name"], i["split"], i["records"]) for i in spec["inputs"]] == [
+        ("train-images", "train", 60), ("train-labels", "train", 60),
+        ("test-images", "test", 10), ("test-labels", "test", 10)]
+    for part in spec["inputs"]:
+        manifest = json.loads(market.chunks[part["manifest"]])
+        assert manifest["record_count"] == part["records"]
+        assert all(chunk["hash"] in market.chunks for chunk in manifest["chunks"])
+    keys = [r[2].get("Idempotency-Key") for r in market.requests if r[:2] == ("POST", "/v1/jobs")]
+    assert len(keys[0]) == 32
+    assert "Accuracy: 88.71 %" in result.stdout
+    assert "The market's books balance." in result.stdout
+    assert "fast" in result.stdout and "0.000760" in result.stdout
+    assert "fashion-mnist succeeded" in result.stderr and "Submitted job 7." in result.stderr
+    # The second time nothing is sent again.
+    script_job(market, ENDED)
+    puts = len([r for r in market.requests if r[0] == "PUT"])
+    again = user("job", "submit", example, "-y", "--dataset-dir", data, "--json")
+    assert json.loads(again.stdout)["test_accuracy"] == 0.8871
+    assert len([r for r in market.requests if r[0] == "PUT"]) == puts
+
+
+def test_detached_and_quiet_only_the_number_is_printed(user, market, tmp_path):
+    script_job(market, job())
+    data = write_data_set(tmp_path / "data")
+    result = user("job", "submit", "-dqy", ROOT / "examples" / "fashion-mnist.yaml",
+                  "--dataset-dir", data)
+    assert (result.stdout, result.stderr) == ("7\n", "")
+
+
+def test_absent_data_is_told_before_anything_is_sent(user, market, tmp_path):
+    result = user("job", "submit", "-y", ROOT / "examples" / "fashion-mnist.yaml", "--dataset-dir",
+                  tmp_path, code=3)
+    assert "train.data" in result.stderr and not market.requests
+
+
+def test_waiting_ends_with_the_jobs_state(user, market):
+    script_job(market, job("failed", reason="no worker is left"))
+    assert "failed: no worker is left" in user("job", "wait", 7, code=1).stdout
+    script_job(market, job("pending"))
+    assert "is still pending" in user("job", "wait", 7, "--timeout", "400ms", code=7).stderr
+    market.problem("GET", "/v1/jobs/8", 404, "not_found", "job 8 does not exist")
+    assert "job 8 does not exist" in user("job", "wait", 8, code=3).stderr
+
+
+def test_waiting_survives_a_market_that_is_away_for_a_moment(user, market):
+    script_job(market, job(), job())
+    market.on("GET", "/v1/jobs/7/events", b"", 503)
+    process = user.start("job", "wait", 7)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and len(
+            [r for r in market.requests if r[1].endswith("/events")]) < 2:
+        time.sleep(0.02)
+    script_job(market, ENDED)
+    assert process.wait(timeout=20) == 0
+    process.communicate()
+
+
+def test_interrupting_the_wait_leaves_the_job_alone(user, market):
+    script_job(market, job())
+    process = user.start("job", "wait", 7)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not any(
+            r[1].endswith("/events") for r in market.requests):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    output, notes = process.communicate(timeout=20)
+    assert process.returncode == 130 and output == ""
+    assert "The job goes on." in notes
+    assert not any(r[0] == "POST" for r in market.requests)
+
+
+def test_on_a_terminal_progress_is_redrawn_and_asked_for(user, market, tmp_path):
+    script_job(market, job("pending"), job(), ENDED)
+    market.events = [("state", {"job": 7, "lease": 0, "state": "running"})]
+    data = write_data_set(tmp_path / "data")
+    main, other = pty.openpty()
+    variables = dict(user.variables, TERM="xterm", COLUMNS="100")
+    process = subprocess.Popen(
+        [user.program, "job", "submit", str(ROOT / "examples" / "fashion-mnist.yaml"),
+         "--dataset-dir", str(data)], env=variables, stdin=other, stdout=subprocess.DEVNULL,
+        stderr=other)
+    os.close(other)
+    os.write(main, b"y\n")
+    shown = b""
+    while True:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(main)
+    assert process.wait(timeout=20) == 0
+    text = shown.decode()
+    assert "Submit this job? [y/N]" in text
+    assert "█" in text and "parameter server" in text and "\033[" in text
+
+
+def test_listing_explaining_and_cancelling(user, market):
+    market.on("GET", "/v1/jobs?state=running&limit=50", {"items": [job()], "next_cursor": None})
+    assert "fashion-mnist  running" in user("job", "list", "--state", "running").stdout
+    market.on("GET", "/v1/jobs/7/explain", {"job": 7, "state": "pending", "reason": "few machines",
+                                            "text": "needs 3 machines\n2 are online"})
+    assert user("job", "explain", 7).stdout == (
+        "Job 7 is pending: few machines\nneeds 3 machines\n2 are online\n")
+    market.on("GET", "/v1/jobs/7", job())
+    market.on("POST", "/v1/jobs/7/cancel", job("cancelled"))
+    assert "add -y" in user("job", "cancel", 7, code=2).stderr
+    assert not any(r[0] == "POST" for r in market.requests)
+    assert user("job", "cancel", 7, "-y").stdout == "Job 7 is cancelled\n"
+    assert "0.25" in user("job", "show", 7).stdout
+
+
+def test_logs_are_read_to_their_end(user, market):
+    market.on("GET", "/v1/jobs/7/logs?rank=server&offset=0",
+              {"job": 7, "rank": "server", "offset": 0, "next_offset": 6, "text": "hello\n",
+               "is_end": False})
+    market.on("GET", "/v1/jobs/7/logs?rank=server&offset=6", [
+        {"job": 7, "rank": "server", "offset": 6, "next_offset": 6, "text": "", "is_end": False},
+        {"job": 7, "rank": "server", "offset": 6, "next_offset": 10, "text": "bye\n",
+         "is_end": True}])
+    assert user("job", "logs", 7, "--rank", "server", "-f").stdout == "hello\nbye\n"
+
+
+def test_fetching_writes_whole_files_and_never_outside(user, market, tmp_path):
+    market.on("GET", "/v1/jobs/7/artifacts?limit=500", {"items": [
+        {"name": "model.safetensors", "size": 5, "manifest": "0" * 64, "created_ms": 1},
+        {"name": "card.json", "size": 2, "manifest": "0" * 64, "created_ms": 1}],
+        "next_cursor": None})
+    market.on("GET", "/v1/jobs/7/artifacts/model.safetensors", b"model")
+    market.on("GET", "/v1/jobs/7/artifacts/card.json", b"{}")
+    out = tmp_path / "out"
+    user("job", "fetch", 7, "-o", out)
+    assert sorted(p.name for p in out.iterdir()) == ["card.json", "model.safetensors"]
+    assert (out / "model.safetensors").read_bytes() == b"model"
+    assert "no such files" in user("job", "fetch", 7, "other", "-o", out, code=3).stderr
+    market.on("GET", "/v1/jobs/7/artifacts/card.json", b"{\"cut\":")
+    assert "came with 7 of 2 bytes" in user("job", "fetch", 7, "card.json", "-o", out,
+                                            code=8).stderr
+    market.on("GET", "/v1/jobs/7/artifacts?limit=500", {"items": [
+        {"name": "../evil", "size": 5, "manifest": "0" * 64, "created_ms": 1}],
+        "next_cursor": None})
+    assert "is not fetched" in user("job", "fetch", 7, "-o", out, code=8).stderr
+    assert not (tmp_path / "evil").exists()
+
+
+def test_what_the_market_sends_cannot_steer_the_terminal(user, market):
+    market.on("GET", "/v1/account", dict(ACCOUNT, name="\033[31mred\n"))
+    assert "Account:   ?[31mred? (3)" in user("account").stdout
