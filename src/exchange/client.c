@@ -279,7 +279,7 @@ static void message_send(struct exchange_client *client, const struct exchange_m
 static void update_pump(struct exchange_client *client)
 {
     while (client->link && client->outgoing.done < client->outgoing.count) {
-        if (link_queued_bytes(client->link) + 2 * EXCHANGE_PAYLOAD_MAX > EXCHANGE_QUEUE_MAX)
+        if (link_queued_bytes(client->link) > EXCHANGE_QUEUE_FULL)
             return;
         struct exchange_chunk chunk;
         struct error error;

@@ -74,9 +74,7 @@ static void bench_close(struct bench *bench)
     loop_free(bench->loop);
 }
 
-#define BENCH(name)                                                                                \
-    __attribute__((cleanup(bench_close))) struct bench name;                                       \
-    bench_open(&name)
+#define AUTO_BENCH __attribute__((cleanup(bench_close)))
 
 static void run_until_reports(struct bench *bench, int reports)
 {
@@ -87,7 +85,8 @@ static void run_until_reports(struct bench *bench, int reports)
 
 TEST(a_measurement_reports_the_model_of_its_moment)
 {
-    BENCH(bench);
+    struct bench bench AUTO_BENCH;
+    bench_open(&bench);
     bench.value = 5;
     evaluator_ask(bench.evaluator, EVALUATION_FULL);
     bench.value = 6;
@@ -100,7 +99,8 @@ TEST(a_measurement_reports_the_model_of_its_moment)
 
 TEST(what_is_asked_for_meanwhile_is_measured_once_and_later)
 {
-    BENCH(bench);
+    struct bench bench AUTO_BENCH;
+    bench_open(&bench);
     bench.value = 1;
     pthread_mutex_lock(&bench.gate);
     evaluator_ask(bench.evaluator, EVALUATION_FULL);
@@ -116,7 +116,8 @@ TEST(what_is_asked_for_meanwhile_is_measured_once_and_later)
 
 TEST(a_report_may_ask_again)
 {
-    BENCH(bench);
+    struct bench bench AUTO_BENCH;
+    bench_open(&bench);
     bench.asks_again = true;
     evaluator_ask(bench.evaluator, EVALUATION_SAMPLE);
     run_until_reports(&bench, 2);
@@ -125,7 +126,8 @@ TEST(a_report_may_ask_again)
 
 TEST(a_failed_measurement_says_why)
 {
-    BENCH(bench);
+    struct bench bench AUTO_BENCH;
+    bench_open(&bench);
     bench.must_fail = true;
     evaluator_ask(bench.evaluator, EVALUATION_FULL);
     run_until_reports(&bench, 1);
@@ -135,10 +137,12 @@ TEST(a_failed_measurement_says_why)
 TEST(it_can_be_freed_with_a_measurement_under_way_and_in_its_own_report)
 {
     {
-        BENCH(bench);
+        struct bench bench AUTO_BENCH;
+        bench_open(&bench);
         evaluator_ask(bench.evaluator, EVALUATION_FULL);
     }
-    BENCH(bench);
+    struct bench bench AUTO_BENCH;
+    bench_open(&bench);
     bench.frees_itself = true;
     evaluator_ask(bench.evaluator, EVALUATION_FULL);
     run_until_reports(&bench, 1);

@@ -53,6 +53,7 @@ struct bench {
     struct exchange_status status;
     struct exchange_worker_status worker_statuses[WORKERS];
     bool must_fail_measuring;
+    pthread_mutex_t gate; /* locked: measuring stands still */
 };
 
 static void data_make(struct data *data, uint64_t seed)
@@ -82,7 +83,9 @@ static float margin_of(const struct data *data, const float *w, uint32_t i)
 
 static int measure(void *context, struct evaluation_report *report, struct error *error)
 {
-    const struct bench *bench = context;
+    struct bench *bench = context;
+    pthread_mutex_lock(&bench->gate);
+    pthread_mutex_unlock(&bench->gate);
     if (bench->must_fail_measuring)
         return error_set(error, ERROR_CORRUPT, "the test data is gone");
     uint32_t correct = 0;
@@ -267,6 +270,7 @@ static struct bench *bench_new(void)
     struct bench *bench = calloc(1, sizeof *bench);
     assert_non_null(bench);
     data_make(&bench->data, 11);
+    pthread_mutex_init(&bench->gate, NULL);
     ASSERT_OK(loop_open(&clock_system, &bench->loop, &error));
     bench->worker_count = WORKERS;
     for (uint32_t i = 0; i < WORKERS; i++)
@@ -317,14 +321,13 @@ static const struct exchange_worker_status *status_of(const struct bench *bench,
     return NULL;
 }
 
-static void assert_target_reached(const struct bench *bench)
+static void assert_target_reached(struct bench *bench)
 {
     assert_string_equal(exchange_end_name(bench->outcome.end), "target");
     assert_true(bench->outcome.has_accuracy && bench->outcome.test_accuracy >= 0.96);
     struct evaluation_report again = {.parameters = bench->final};
     struct error error;
-    void *context = (void *)(uintptr_t)bench;
-    ASSERT_OK(measure(context, &again, &error));
+    ASSERT_OK(measure(bench, &again, &error));
     assert_true(again.accuracy == bench->outcome.test_accuracy); /* the very model measured */
 }
 
@@ -672,6 +675,24 @@ TEST(a_silent_worker_is_dropped)
     link_free(hand.link);
 }
 
+TEST(a_stop_does_not_wait_for_a_slow_measurement)
+{
+    AUTO(bench) struct bench *bench = hand_bench();
+    struct hand hand;
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    hand_send(&hand, &join);
+    RUN_UNTIL(bench, hand.models == 1);
+    pthread_mutex_lock(&bench->gate);
+    exchange_server_stop(bench->server, "cancelled", 200);
+    RUN_UNTIL(bench, bench->has_ended);
+    pthread_mutex_unlock(&bench->gate);
+    assert_string_equal(exchange_end_name(bench->outcome.end), "stopped");
+    assert_string_equal(bench->reason, "cancelled");
+    assert_false(bench->outcome.has_accuracy);
+    link_free(hand.link);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -690,6 +711,7 @@ int main(void)
         cmocka_unit_test(a_stream_cut_within_a_push_changes_nothing),
         cmocka_unit_test(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead),
         cmocka_unit_test(a_silent_worker_is_dropped),
+        cmocka_unit_test(a_stop_does_not_wait_for_a_slow_measurement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

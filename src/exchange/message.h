@@ -22,6 +22,7 @@ enum {
     EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
     EXCHANGE_PAYLOAD_MAX = 8 + 4 * EXCHANGE_DATA_FLOATS,
     EXCHANGE_QUEUE_MAX = 8 * EXCHANGE_PAYLOAD_MAX,
+    EXCHANGE_QUEUE_FULL = 6 * EXCHANGE_PAYLOAD_MAX, /* data waits; other messages still fit */
     EXCHANGE_REASON_MAX = 512,
     EXCHANGE_IDENTITY_SIZE = 64,
 };

@@ -50,16 +50,19 @@ static void end_if_complete(void *context)
         return;
     const bool is_waited_for =
         !list_is_empty(&server->connections) && loop_timer_is_running(server->end_timer);
-    if (is_waited_for || evaluator_is_busy(server->evaluator))
+    if (is_waited_for || (evaluator_is_busy(server->evaluator) && !server->is_late))
         return;
     server->state = SERVER_ENDED;
     loop_timer_stop(server->house_timer);
+    loop_timer_stop(server->late_timer);
     server->options.on_end(server->options.context, &server->outcome);
 }
 
-static void end_timer_due(void *context)
+static void late_timer_due(void *context)
 {
     struct exchange_server *server = context;
+    server->is_late = true;
+    loop_timer_stop(server->end_timer);
     end_if_complete(server);
 }
 
@@ -104,9 +107,12 @@ training_end(struct exchange_server *server, enum exchange_end end, const char *
     loop_timer_start(server->moment_timer, 0);
 }
 
-void exchange_server_stop(struct exchange_server *server, const char *reason)
+void exchange_server_stop(struct exchange_server *server, const char *reason, int64_t grace_ms)
 {
+    /* It may come while training is ending by itself: then it only sets the limit. */
     training_end(server, EXCHANGE_END_STOPPED, "%s", reason);
+    if (server->state == SERVER_ENDING)
+        loop_timer_start(server->late_timer, grace_ms / 2);
 }
 
 void server_connection_gone(struct exchange_server *server)
@@ -523,7 +529,8 @@ int exchange_server_open(const struct exchange_server_options *options,
     server->evaluate_timer = loop_timer_new(options->loop, evaluate_timer_due, server);
     server->moment_timer = loop_timer_new(options->loop, moment_timer_due, server);
     server->house_timer = loop_timer_new(options->loop, house_timer_due, server);
-    server->end_timer = loop_timer_new(options->loop, end_timer_due, server);
+    server->end_timer = loop_timer_new(options->loop, end_if_complete, server);
+    server->late_timer = loop_timer_new(options->loop, late_timer_due, server);
     server->opened_ns = server_now_ns(server);
     house_timer_start(server);
     *out_server = TAKE(server);
@@ -541,6 +548,7 @@ void exchange_server_free(struct exchange_server *server)
     loop_timer_free(server->moment_timer);
     loop_timer_free(server->house_timer);
     loop_timer_free(server->end_timer);
+    loop_timer_free(server->late_timer);
     sync_policy_free(server->policy);
     free(server->model);
     free(server->gathered);

@@ -112,8 +112,9 @@ DEFINE_AUTO(exchange_server);
 /* A stream on which a worker will speak. Takes `fd` on success only. */
 MUST_CHECK int exchange_server_attach_take(struct exchange_server *server, int fd,
                                            struct error *error);
-/* Ends training; on_end follows. */
-void exchange_server_stop(struct exchange_server *server, const char *reason);
+/* Ends training; on_end follows within half of grace_ms, if need be without a last measurement: the
+ * other half is the owner's, to save the model. */
+void exchange_server_stop(struct exchange_server *server, const char *reason, int64_t grace_ms);
 
 /* Valid until the next call. */
 const struct exchange_status *exchange_server_status(struct exchange_server *server);

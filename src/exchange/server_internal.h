@@ -50,11 +50,13 @@ struct exchange_server {
 
     struct evaluator *evaluator;
     int64_t loss_asked_ns; /* the policy waits for a loss of a model not older; 0: no */
-    struct loop_timer *policy_timer, *evaluate_timer, *moment_timer, *house_timer, *end_timer;
+    struct loop_timer *policy_timer, *evaluate_timer, *moment_timer, *house_timer, *end_timer,
+        *late_timer;
     int64_t opened_ns, joined_ns, lonely_since_ns, house_ns;
 
     float *final;
     struct exchange_outcome outcome;
+    bool is_late; /* stopped, and the time for a last measurement is over */
     char reason[EXCHANGE_REASON_MAX];
     struct exchange_status status;
 };

@@ -78,7 +78,7 @@ void connection_send(struct connection *connection, const struct exchange_messag
 static void answer_pump(struct connection *connection)
 {
     while (connection->answer.done < connection->answer.count && !connection->must_drop) {
-        if (link_queued_bytes(connection->link) + 2 * EXCHANGE_PAYLOAD_MAX > EXCHANGE_QUEUE_MAX)
+        if (link_queued_bytes(connection->link) > EXCHANGE_QUEUE_FULL)
             return;
         struct exchange_chunk chunk;
         struct error error;

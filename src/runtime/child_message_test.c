@@ -31,9 +31,7 @@ static void pair_close(struct pair *pair)
     arena_free(pair->arena);
 }
 
-#define PAIR(name)                                                                                 \
-    __attribute__((cleanup(pair_close))) struct pair name;                                         \
-    pair_open(&name)
+#define AUTO_PAIR __attribute__((cleanup(pair_close)))
 
 static void receive(struct pair *pair, int socket, struct child_message *out)
 {
@@ -44,14 +42,15 @@ static void receive(struct pair *pair, int socket, struct child_message *out)
 
 TEST(the_largest_config_arrives_whole)
 {
-    PAIR(pair);
+    struct pair pair AUTO_PAIR;
+    pair_open(&pair);
     struct error error;
     static char json[CHILD_LEASE_JSON_MAX];
     memset(json, 'j', sizeof json);
     static struct child_peer peers[CHILD_PEER_MAX];
     for (uint32_t i = 0; i < CHILD_PEER_MAX; i++) {
         peers[i].lease = i + 1;
-        peers[i].fence = 2 * i;
+        peers[i].fence = i + 7;
         peers[i].key[31] = (uint8_t)i;
     }
     struct child_message sent = {.kind = CHILD_CONFIG};
@@ -72,7 +71,8 @@ TEST(the_largest_config_arrives_whole)
 
 TEST(a_stream_brings_its_descriptor)
 {
-    PAIR(pair);
+    struct pair pair AUTO_PAIR;
+    pair_open(&pair);
     struct error error;
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -94,7 +94,8 @@ TEST(a_stream_brings_its_descriptor)
 
 TEST(the_other_kinds_arrive_as_sent)
 {
-    PAIR(pair);
+    struct pair pair AUTO_PAIR;
+    pair_open(&pair);
     struct error error;
     struct child_message got;
     struct child_message sent = {.kind = CHILD_STOP,
@@ -159,7 +160,8 @@ static void assert_refused(struct pair *pair, const void *bytes, size_t size)
 
 TEST(broken_packets_are_refused_and_the_next_is_read)
 {
-    PAIR(pair);
+    struct pair pair AUTO_PAIR;
+    pair_open(&pair);
     struct error error;
     assert_refused(&pair, "\x02\x10", 2);                                  /* version */
     assert_refused(&pair, "\x01\x7f", 2);                                  /* kind */
@@ -186,7 +188,8 @@ static int open_fd_count(void)
 
 TEST(a_descriptor_that_belongs_to_nothing_is_closed)
 {
-    PAIR(pair);
+    struct pair pair AUTO_PAIR;
+    pair_open(&pair);
     struct error error;
     union {
         struct cmsghdr header;
@@ -213,7 +216,8 @@ TEST(a_descriptor_that_belongs_to_nothing_is_closed)
 
 TEST(an_empty_socket_and_a_closed_one_are_told_apart)
 {
-    PAIR(pair);
+    struct pair pair AUTO_PAIR;
+    pair_open(&pair);
     struct error error;
     struct child_message got;
     bool has_ended = true;
@@ -231,7 +235,8 @@ TEST(an_empty_socket_and_a_closed_one_are_told_apart)
 
 TEST(a_reader_that_does_not_read_does_not_block_the_sender)
 {
-    PAIR(pair);
+    struct pair pair AUTO_PAIR;
+    pair_open(&pair);
     struct error error;
     static char json[CHILD_REPORT_MAX];
     memset(json, ' ', sizeof json);

@@ -331,7 +331,7 @@ TEST(workers_of_unequal_speed_commit_equally_often_and_never_wait)
     for (enum sync_search search = 0; search < SYNC_SEARCH_COUNT; search++) {
         AUTO(sim) struct sim *sim = sim_begin(with(unequal, "adsp", search));
         run_until(sim, 5 * SECOND); /* past the probing */
-        uint32_t before[WORKER_MAX];
+        uint32_t before[WORKER_MAX] = {0};
         for (int period = 0; period < 30; period++) {
             for (uint32_t i = 0; i < sim->worker_count; i++)
                 before[i] = sim->workers[i].commits;

@@ -265,19 +265,17 @@ static void on_stream(void *context, uint64_t peer_lease, int fd)
 {
     struct role *role = context;
     struct error error;
-    AUTO_FD int stream = fd;
-    if (exchange_server_attach_take(role->server, stream, &error) < 0)
-        log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", peer_lease,
-                  error.message);
-    else
-        stream = -1; /* the link's now */
+    if (exchange_server_attach_take(role->server, fd, &error) == 0)
+        return;
+    close(fd);
+    log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", peer_lease,
+              error.message);
 }
 
 static void on_stop(void *context, const char *reason, int64_t grace_ms)
 {
-    (void)grace_ms;
     struct role *role = context;
-    exchange_server_stop(role->server, reason);
+    exchange_server_stop(role->server, reason, grace_ms);
 }
 
 static int model_export(struct role *role, const struct exchange_outcome *outcome,
@@ -317,10 +315,10 @@ static void on_end(void *context, const struct exchange_outcome *outcome)
     log_event(LOG_INFO, "training_ended", "end=%s accuracy=%.4f reason=\"%s\"",
               exchange_end_name(outcome->end), outcome->test_accuracy, outcome->reason);
     report_send(role, outcome);
-    /* Nothing measures any more: the measurer is this thread's again. */
+    /* With the accuracy of this model, nothing measures any more: the measurer is this thread's. */
     if (model_export(role, outcome, &role->failure) == 0) {
         role->measurer.steps = exchange_server_status(role->server)->steps;
-        if (role->measurer.model &&
+        if (outcome->has_accuracy &&
             checkpoint_save(&role->measurer, outcome->parameters, &role->failure) < 0)
             log_event(LOG_WARN, "checkpoint_failed", "error=\"%s\"", role->failure.message);
         role->failure.code = ERROR_NONE;

@@ -97,12 +97,11 @@ static void on_stream(void *context, uint64_t peer_lease, int fd)
 {
     struct role *role = context;
     struct error error;
-    AUTO_FD int stream = fd;
-    if (exchange_client_attach_take(role->client, stream, &error) < 0)
-        log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", peer_lease,
-                  error.message);
-    else
-        stream = -1; /* the link's now */
+    if (exchange_client_attach_take(role->client, fd, &error) == 0)
+        return;
+    close(fd);
+    log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", peer_lease,
+              error.message);
 }
 
 static void on_stop(void *context, const char *reason, int64_t grace_ms)
