@@ -1,0 +1,172 @@
+/*
+ * Reads what json_write wrote without building a tree: every field in table order, no spaces, no
+ * escapes. Each function says false at the first byte that is otherwise.
+ */
+#include "base/json_schema.h"
+
+#include <string.h>
+
+struct cursor {
+    struct arena *arena;
+    const char *at;
+    const char *end;
+};
+
+static bool skip(struct cursor *cursor, const char *expected, size_t size)
+{
+    if ((size_t)(cursor->end - cursor->at) < size || memcmp(cursor->at, expected, size) != 0)
+        return false;
+    cursor->at += size;
+    return true;
+}
+
+static bool skip_byte(struct cursor *cursor, char expected)
+{
+    return skip(cursor, &expected, 1);
+}
+
+/* Digits without a zero in front; false when they do not fit. */
+static bool read_digits(struct cursor *cursor, uint64_t *out_value)
+{
+    const char *start = cursor->at;
+    uint64_t value = 0;
+    while (cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9') {
+        const uint64_t digit = (uint64_t)(*cursor->at++ - '0');
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, digit, &value))
+            return false;
+    }
+    *out_value = value;
+    const size_t count = (size_t)(cursor->at - start);
+    return count == 1 || (count > 1 && *start != '0');
+}
+
+static bool has_range(const struct json_field *field)
+{
+    return field->minimum != field->maximum;
+}
+
+static bool read_u64(struct cursor *cursor, const struct json_field *field, uint64_t *target)
+{
+    uint64_t value;
+    if (!read_digits(cursor, &value) || value > INT64_MAX)
+        return false;
+    if (has_range(field) && (value < (uint64_t)field->minimum || value > (uint64_t)field->maximum))
+        return false;
+    *target = value;
+    return true;
+}
+
+static bool read_i64(struct cursor *cursor, const struct json_field *field, int64_t *target)
+{
+    const bool is_negative = skip_byte(cursor, '-');
+    uint64_t size;
+    if (!read_digits(cursor, &size) || size >= INT64_MAX || (is_negative && size == 0))
+        return false;
+    const int64_t value = is_negative ? -(int64_t)size : (int64_t)size;
+    if (has_range(field) && (value < field->minimum || value > field->maximum))
+        return false;
+    *target = value;
+    return true;
+}
+
+/* The bytes between two quotes, if none of them is escaped. */
+static bool read_plain(struct cursor *cursor, struct text *out_text)
+{
+    if (!skip_byte(cursor, '"'))
+        return false;
+    const char *start = cursor->at;
+    bool is_ascii = true;
+    for (; cursor->at < cursor->end && *cursor->at != '"'; cursor->at++) {
+        const unsigned char byte = (unsigned char)*cursor->at;
+        if (byte < 0x20 || byte == '\\')
+            return false;
+        is_ascii = is_ascii && byte < 0x80;
+    }
+    *out_text = (struct text){start, (size_t)(cursor->at - start)};
+    return skip_byte(cursor, '"') && (is_ascii || text_is_utf8(*out_text));
+}
+
+static bool read_text(struct cursor *cursor, const struct json_field *field, void *target)
+{
+    struct error ignored;
+    struct text text;
+    if (!read_plain(cursor, &text))
+        return false;
+    if (field->kind == JSON_HEX)
+        return text_hex_decode(text, target, field->size_max, &ignored) == 0;
+    if (field->kind == JSON_CHARS)
+        return text_copy(text, target, field->size_max, &ignored) == 0;
+    if (text.size > (field->size_max ? field->size_max : 256))
+        return false;
+    *(struct text *)target = arena_copy_text(cursor->arena, text);
+    return true;
+}
+
+static bool read_choice(struct cursor *cursor, const struct json_field *field, int *target)
+{
+    struct text text;
+    if (!read_plain(cursor, &text))
+        return false;
+    for (int i = 0; field->choices[i]; i++)
+        if (text_equal(text, text_of(field->choices[i]))) {
+            *target = i;
+            return true;
+        }
+    return false;
+}
+
+static bool read_bool(struct cursor *cursor, bool *target)
+{
+    *target = skip(cursor, "true", 4);
+    return *target || skip(cursor, "false", 5);
+}
+
+static bool read_object(struct cursor *cursor, const struct json_schema *schema, char *out);
+
+static bool read_value(struct cursor *cursor, const struct json_field *field, void *target)
+{
+    switch (field->kind) {
+    case JSON_BOOL:
+        return read_bool(cursor, target);
+    case JSON_I64:
+        return read_i64(cursor, field, target);
+    case JSON_U64:
+        return read_u64(cursor, field, target);
+    case JSON_TEXT:
+    case JSON_CHARS:
+    case JSON_HEX:
+        return read_text(cursor, field, target);
+    case JSON_CHOICE:
+        return read_choice(cursor, field, target);
+    case JSON_OBJECT:
+        return read_object(cursor, field->schema, target);
+    case JSON_DOUBLE:
+    case JSON_ARRAY:
+    case JSON_TEXTS:
+    case JSON_ANY:
+        break;
+    }
+    return false;
+}
+
+static bool read_object(struct cursor *cursor, const struct json_schema *schema, char *out)
+{
+    for (size_t i = 0; i < schema->field_count; i++) {
+        const struct json_field *field = &schema->fields[i];
+        if (!skip_byte(cursor, i ? ',' : '{') || !skip_byte(cursor, '"') ||
+            !skip(cursor, field->name, strlen(field->name)) || !skip(cursor, "\":", 2) ||
+            !read_value(cursor, field, out + field->offset))
+            return false;
+    }
+    return schema->field_count > 0 && skip_byte(cursor, '}');
+}
+
+int json_read_written(struct arena *arena, struct text json, const struct json_schema *schema,
+                      void *out, struct error *error)
+{
+    struct cursor cursor = {arena, json.data, json.data + json.size};
+    if (json.size > 0 && read_object(&cursor, schema, out) && cursor.at == cursor.end)
+        return 0;
+    return json_read(arena, json, schema, out, error);
+}
