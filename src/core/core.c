@@ -65,6 +65,16 @@ static void free_values(struct map *map)
     map_done(map);
 }
 
+/* The spec is the job's own copy, though `struct text` only borrows. */
+static void free_spec(const struct job *job)
+{
+    union {
+        const char *borrowed;
+        char *owned;
+    } spec = {job->request.spec.data};
+    free(spec.owned);
+}
+
 void core_free(struct core *core)
 {
     if (!core)
@@ -74,7 +84,7 @@ void core_free(struct core *core)
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job *job = core->jobs.entries[i].value;
         free(job->leases);
-        free((void *)(uintptr_t)job->request.spec.data);
+        free_spec(job);
     }
     struct map *owners[] = {&core->accounts, &core->tokens, &core->codes,
                             &core->machines, &core->jobs,   &core->leases};
@@ -287,7 +297,7 @@ void core_explain(const struct core *core, const struct job *job, struct buffer 
     case JOB_STATE_COUNT:
         break;
     }
-    ASSERT(!"a job state without an explanation");
+    UNREACHABLE("a job state without an explanation");
 }
 
 /* ---- Lookups --------------------------------------------------------------------------------- */

@@ -262,7 +262,7 @@ int event_decode(struct arena *arena, struct text json, struct event *out_event,
     /* Zeroed whole, so that the fields' unused bytes are equal as well. */
     struct event event;
     memset(&event, 0, sizeof(event));
-    if (json_read(arena, json, &rows[kind].schema, &event, error) < 0)
+    if (json_read_written(arena, json, &rows[kind].schema, &event, error) < 0)
         return -1;
     if (event.kind != kind)
         return error_set(error, ERROR_INVALID, "an event names two kinds");

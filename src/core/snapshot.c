@@ -356,7 +356,7 @@ static int read_line(struct arena *arena, struct text line, const struct json_sc
     const struct json_schema wrapper = {
         .name = "snapshot", .fields = &field, .field_count = 1, .struct_size = schema->struct_size};
     void *record = arena_alloc(arena, schema->struct_size);
-    if (json_read(arena, line, &wrapper, record, error) < 0) {
+    if (json_read_written(arena, line, &wrapper, record, error) < 0) {
         error->code = ERROR_CORRUPT;
         return -1;
     }

@@ -530,7 +530,7 @@ static int check_holds(const struct ledger *ledger, struct error *error)
 {
     struct map rests; /* account -> what of its held part no hold has explained yet */
     map_init(&rests);
-    int64_t *values = calloc(ledger->accounts.count, sizeof(*values));
+    int64_t *values = calloc(ledger->accounts.count + 1, sizeof(*values));
     ASSERT(values);
     for (size_t i = 0; i < ledger->accounts.count; i++) {
         const struct ledger_account *account = ledger->accounts.entries[i].value;

@@ -66,11 +66,6 @@ bool job_has_server(const struct job *job)
     return job->request.server.cores_milli > 0;
 }
 
-static const struct lease *server_lease(const struct job *job)
-{
-    return job_has_server(job) && job->lease_count > 0 ? job->leases[0] : NULL;
-}
-
 static void say(char out_reason[JOB_REASON_SIZE], const char *what, const struct lease *lease)
 {
     const char *reason = lease->reason[0] ? lease->reason : lease_outcome_name(lease->outcome);
@@ -79,9 +74,10 @@ static void say(char out_reason[JOB_REASON_SIZE], const char *what, const struct
 
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE])
 {
-    const struct lease *server = server_lease(job);
+    const bool has_server = job_has_server(job);
     out_reason[0] = '\0';
-    if (server && !lease_is_open(server)) {
+    if (has_server && job->lease_count > 0 && !lease_is_open(job->leases[0])) {
+        const struct lease *server = job->leases[0];
         if (server->outcome == LEASE_OUTCOME_SUCCEEDED)
             return JOB_VERDICT_SUCCEEDED;
         say(out_reason,
@@ -103,11 +99,11 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
         if (is_bad && (!last_bad || lease->ended_ms >= last_bad->ended_ms))
             last_bad = lease;
     }
-    if (open > 0 || workers == 0 || (server && succeeded > 0))
+    if (open > 0 || workers == 0 || (has_server && succeeded > 0))
         return JOB_VERDICT_GOES_ON;
     if (!last_bad)
         return JOB_VERDICT_SUCCEEDED;
-    say(out_reason, server ? "no worker is left" : "a worker did not finish", last_bad);
+    say(out_reason, has_server ? "no worker is left" : "a worker did not finish", last_bad);
     return JOB_VERDICT_FAILED;
 }
 
@@ -117,8 +113,7 @@ bool job_is_under_way(const struct job *job)
     for (size_t i = 0; i < job->lease_count; i++)
         has_worker |= job->leases[i]->role == LEASE_ROLE_WORKER &&
                       job->leases[i]->state == LEASE_STATE_RUNNING;
-    const struct lease *server = server_lease(job);
-    return has_worker && (!server || server->state == LEASE_STATE_RUNNING);
+    return has_worker && (!job_has_server(job) || job->leases[0]->state == LEASE_STATE_RUNNING);
 }
 
 bool job_all_leases_ended(const struct job *job)

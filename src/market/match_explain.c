@@ -149,5 +149,5 @@ void match_explain(struct machine *const *machines, size_t machine_count,
     case MATCH_RESULT_COUNT:
         break;
     }
-    ASSERT(!"a result of matching without words");
+    UNREACHABLE("a result of matching without words");
 }
