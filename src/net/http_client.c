@@ -2,11 +2,12 @@
 
 #include "base/assert.h"
 #include "base/list.h"
+#include "base/memory.h"
 #include "net/http_exchange_internal.h"
 
 #include <stdlib.h>
 
-enum { CONCURRENT_MAX_DEFAULT = 4, WAITING_MAX_DEFAULT = 1000 };
+enum { CONCURRENT_MAX_DEFAULT = 4, WAITING_MAX_DEFAULT = 1000, QUIET_MS = 2000 };
 
 struct http_transfer {
     struct http_client *client;
@@ -24,6 +25,7 @@ struct http_client {
     const struct curl_library *curl; /* NULL before the first request */
     CURLM *multi;
     struct loop_timer *timer;
+    struct loop_timer *quiet; /* since the last transfer ended */
     struct list waiting;
     struct list running;
     uint32_t waiting_count, running_count;
@@ -58,6 +60,12 @@ static void on_socket_ready(void *context, uint32_t events)
     if (events & LOOP_HANGUP)
         what |= CURL_CSELECT_ERR;
     act(socket->client, socket->fd, what);
+}
+
+/* libcurl and what it brings are large; a daemon that downloads now and then is idle mostly. */
+static void on_quiet(void *context __attribute__((unused)))
+{
+    memory_trim();
 }
 
 static void on_timer(void *context)
@@ -169,6 +177,7 @@ static void start_waiting(struct http_client *client)
         struct http_transfer *transfer =
             LIST_ITEM(list_take_first(&client->waiting), struct http_transfer, node);
         client->waiting_count--;
+        loop_timer_stop(client->quiet);
         transfer->is_running = true;
         client->running_count++;
         list_append(&client->running, &transfer->node);
@@ -205,6 +214,7 @@ static void release(struct http_client *client)
     LIST_EACH(&client->sockets, node)
     socket_watch_free(LIST_ITEM(node, struct socket_watch, node));
     loop_timer_free(client->timer);
+    loop_timer_free(client->quiet);
     free(client);
 }
 
@@ -222,6 +232,8 @@ static void act(struct http_client *client, curl_socket_t fd, int events)
     free_cancelled(client);
     finish_done(client);
     start_waiting(client);
+    if (client->running_count == 0)
+        loop_timer_start(client->quiet, QUIET_MS);
     if (--client->busy == 0 && client->is_freed)
         release(client);
 }
@@ -234,6 +246,7 @@ struct http_client *http_client_new(const struct http_client_options *options)
     ASSERT(client);
     client->loop = options->loop;
     client->timer = loop_timer_new(options->loop, on_timer, client);
+    client->quiet = loop_timer_new(options->loop, on_quiet, client);
     client->concurrent_max =
         options->concurrent_max ? options->concurrent_max : CONCURRENT_MAX_DEFAULT;
     client->waiting_max = options->waiting_max ? options->waiting_max : WAITING_MAX_DEFAULT;

@@ -1,7 +1,8 @@
 /*
  * HTTP client: libcurl, blocking for commands and in the loop for daemons.
  *
- * libcurl is loaded at the first request, not before. No redirects are followed. Proxies from the
+ * libcurl is loaded at the first request, not before, and its pages are let go of when the loop's
+ * client has been quiet for a while. No redirects are followed. Proxies from the
  * environment are used, but never for loopback. SIGPIPE is kept away from the program.
  */
 #pragma once

@@ -6,7 +6,8 @@
  * A handler runs on the loop's thread once the whole body is there. It replies before it returns,
  * or keeps http_request_id and replies later: http_server_find gives the request again, or NULL
  * when it is gone. Every request gets exactly one reply; further ones are ignored. Errors that the
- * server finds itself (400, 404, 405, 408, 413, 503) are application/problem+json too.
+ * server finds itself (400, 404, 405, 413, 503) are application/problem+json too; only what is
+ * not HTTP at all gets libmicrohttpd's own page.
  */
 #pragma once
 

@@ -297,15 +297,16 @@ TEST(a_file_is_sent_from_its_offset)
     fixture_stop(&fixture);
 }
 
-TEST(six_hundred_clients_at_the_same_time_are_all_served)
+TEST(two_thousand_clients_at_the_same_time_are_all_served)
 {
-    enum { COUNT = 600 };
+    enum { COUNT = 2000 };
     struct rlimit limit;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = limit.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     struct fixture fixture;
     fixture_init(&fixture);
+    fixture.options.connection_max = COUNT + 10;
     fixture_start(&fixture);
     static int fds[COUNT];
     for (int i = 0; i < COUNT; i++)
@@ -395,7 +396,7 @@ int main(void)
         cmocka_unit_test(a_reply_that_comes_after_its_client_left_does_no_harm),
         cmocka_unit_test(requests_still_waiting_when_the_server_stops_are_told),
         cmocka_unit_test(a_file_is_sent_from_its_offset),
-        cmocka_unit_test(six_hundred_clients_at_the_same_time_are_all_served),
+        cmocka_unit_test(two_thousand_clients_at_the_same_time_are_all_served),
         cmocka_unit_test(connections_over_the_limit_of_one_address_are_closed),
         cmocka_unit_test(a_bad_certificate_is_an_error_and_leaves_no_descriptor_behind),
         cmocka_unit_test(a_taken_port_is_a_conflict),
