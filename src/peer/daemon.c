@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "blob/blob_store.h"
 #include "net/http_client.h"
@@ -52,6 +53,7 @@ struct daemon {
     struct loop_timer *retry_timer;
     struct loop_timer *heartbeat_timer;
     struct load_probe load;
+    bool is_fresh; /* since the last trim something happened that took memory for a while */
 
     struct loop_signal *signals[2];
     struct loop_watch *stop_watch;
@@ -132,6 +134,7 @@ static void daemon_free_ended(void *context)
     struct daemon *daemon = ended->daemon;
     tenancy_free(ended->tenancy);
     free(ended);
+    daemon->is_fresh = true;
     daemon_check_stopped(daemon);
 }
 
@@ -253,6 +256,7 @@ static void daemon_on_welcome(struct daemon *daemon, const struct welcome_messag
     }
     loop_timer_start(daemon->heartbeat_timer, 0);
     daemon_write_ready(daemon);
+    daemon->is_fresh = true;
     daemon_check_stopped(daemon);
 }
 
@@ -422,6 +426,9 @@ static void daemon_on_heartbeat(void *context)
                       .free_ram_bytes = load.free_ram_bytes}};
     outbox_send(daemon->outbox, &message, now_ns);
     loop_timer_start(daemon->heartbeat_timer, DAEMON_HEARTBEAT_MS);
+    if (daemon->is_fresh && daemon->tenancies.count == 0)
+        memory_trim();
+    daemon->is_fresh = false;
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 #include "base/buffer.h"
 #include "peer/enlist.h"
+#include "peer/folder.h"
 #include "peer/peer.h"
 #include "testing/testing.h"
 
@@ -28,11 +29,10 @@ static struct identity *open_identity(void)
 {
     struct error error = {0};
     struct identity *identity = NULL;
-    char folder[] = "/tmp/souk-enlist-test-XXXXXX", command[64];
+    char folder[] = "/tmp/souk-enlist-test-XXXXXX";
     assert_non_null(mkdtemp(folder));
     ASSERT_OK(identity_open(folder, &identity, &error));
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    assert_int_equal(system(command), 0);
+    ASSERT_OK(folder_remove(folder, &error));
     return identity;
 }
 
@@ -50,7 +50,7 @@ TEST(request_carries_a_signature_over_code_and_name)
     const char *signature_text = strstr(text, "\"signature\":\"");
     assert_non_null(signature_text);
     uint8_t signature[IDENTITY_SIGNATURE_SIZE];
-    const struct text hex = {signature_text + 13, 2 * IDENTITY_SIGNATURE_SIZE};
+    const struct text hex = {signature_text + 13, sizeof(signature) * 2};
     ASSERT_OK(text_hex_decode(hex, signature, sizeof(signature), &error));
     const char message[] = "souk-enrol\nabc\nkitchen";
     assert_int_equal(crypto_sign_verify_detached(signature, (const uint8_t *)message,

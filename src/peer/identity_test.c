@@ -1,3 +1,4 @@
+#include "peer/folder.h"
 #include "peer/identity.h"
 #include "testing/testing.h"
 
@@ -15,10 +16,10 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", (char *)*state);
+    struct error error;
+    const int result = folder_remove(*state, &error);
     free(*state);
-    return system(command);
+    return result;
 }
 
 static void path_in(void **state, const char *name, char out[128])

@@ -52,8 +52,10 @@ static void write_lease(struct fixture *fixture, const struct native_lease *leas
 
 static int set_up(void **state)
 {
+    if (sodium_init() < 0)
+        return -1;
     struct fixture *fixture = calloc(1, sizeof(*fixture));
-    if (!fixture || sodium_init() < 0)
+    if (!fixture)
         return -1;
     fixture->arena = arena_new(0);
     buffer_init(&fixture->json, LEASE_DOCUMENT_SIZE_MAX);

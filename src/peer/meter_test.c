@@ -1,3 +1,4 @@
+#include "peer/folder.h"
 #include "peer/meter.h"
 #include "testing/testing.h"
 
@@ -12,11 +13,10 @@ static struct identity *open_identity(void)
 {
     struct error error = {0};
     struct identity *identity = NULL;
-    char folder[] = "/tmp/souk-meter-test-XXXXXX", command[64];
+    char folder[] = "/tmp/souk-meter-test-XXXXXX";
     assert_non_null(mkdtemp(folder));
     ASSERT_OK(identity_open(folder, &identity, &error));
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    assert_int_equal(system(command), 0);
+    ASSERT_OK(folder_remove(folder, &error));
     return identity;
 }
 

@@ -1,78 +1,116 @@
 #include "peer/outbox.h"
 
 #include "base/assert.h"
-#include "base/list.h"
 
 #include <stdlib.h>
 
 struct entry {
-    struct list_node node;
     uint16_t type;
     int64_t sent_ns;
     size_t size;
     char payload[];
 };
 
+/* Oldest first. */
+struct queue {
+    struct entry **items;
+    size_t first; /* index of the oldest */
+    size_t count;
+    size_t capacity;
+};
+
 struct outbox {
     struct link *link;
-    struct list waiting;
-    struct list sent; /* meters and states, oldest first */
+    struct queue waiting;
+    struct queue sent; /* meters and states */
     size_t waiting_bytes;
-    size_t waiting_count;
     struct buffer scratch;
 };
+
+static struct entry *queue_at(const struct queue *queue, size_t index)
+{
+    return queue->items[queue->first + index];
+}
+
+static void queue_push(struct queue *queue, struct entry *entry)
+{
+    if (queue->first + queue->count == queue->capacity) {
+        if (queue->first > 0)
+            memmove(queue->items, queue->items + queue->first,
+                    queue->count * sizeof(struct entry *));
+        queue->first = 0;
+        if (queue->count == queue->capacity) {
+            queue->capacity = queue->capacity ? 2 * queue->capacity : 64;
+            queue->items = realloc(queue->items, queue->capacity * sizeof(struct entry *));
+            ASSERT(queue->items);
+        }
+    }
+    queue->items[queue->first + queue->count++] = entry;
+}
+
+static struct entry *queue_remove(struct queue *queue, size_t index)
+{
+    struct entry *entry = queue_at(queue, index);
+    if (index == 0)
+        queue->first++;
+    else
+        memmove(queue->items + queue->first + index, queue->items + queue->first + index + 1,
+                (queue->count - index - 1) * sizeof(struct entry *));
+    if (--queue->count == 0)
+        queue->first = 0;
+    return entry;
+}
+
+static void queue_done(struct queue *queue)
+{
+    for (size_t i = 0; i < queue->count; i++)
+        free(queue_at(queue, i));
+    free(queue->items);
+}
 
 struct outbox *outbox_new(void)
 {
     struct outbox *outbox = calloc(1, sizeof(*outbox));
     ASSERT(outbox);
-    list_init(&outbox->waiting);
-    list_init(&outbox->sent);
     buffer_init(&outbox->scratch, LEASE_MESSAGE_SIZE_MAX);
     return outbox;
-}
-
-static struct entry *take_first(struct list *list)
-{
-    struct list_node *node = list_take_first(list);
-    return node ? LIST_ITEM(node, struct entry, node) : NULL;
 }
 
 void outbox_free(struct outbox *outbox)
 {
     if (!outbox)
         return;
-    struct entry *entry;
-    while ((entry = take_first(&outbox->waiting)) || (entry = take_first(&outbox->sent)))
-        free(entry);
+    queue_done(&outbox->waiting);
+    queue_done(&outbox->sent);
     buffer_done(&outbox->scratch);
     free(outbox);
 }
 
-static void outbox_forget_waiting(struct outbox *outbox, struct entry *entry)
-{
-    list_remove(&entry->node);
-    outbox->waiting_bytes -= entry->size;
-    outbox->waiting_count--;
-}
-
-/* The oldest message of the kind that matters least. */
+/* What matters least goes first, the oldest of it before the newer. */
 static void outbox_make_room(struct outbox *outbox)
 {
     static const uint16_t dispensable[] = {LEASE_MESSAGE_HEARTBEAT, LEASE_MESSAGE_LOG,
                                            LEASE_MESSAGE_REPORT, LEASE_MESSAGE_METER};
     for (size_t kind = 0; kind < sizeof(dispensable) / sizeof(*dispensable); kind++) {
-        LIST_EACH(&outbox->waiting, node)
-        {
-            struct entry *entry = LIST_ITEM(node, struct entry, node);
-            if (outbox->waiting_bytes <= OUTBOX_WAITING_BYTES_MAX)
-                return;
-            if (entry->type != dispensable[kind])
+        size_t i = 0;
+        while (i < outbox->waiting.count && outbox->waiting_bytes > OUTBOX_WAITING_BYTES_MAX) {
+            if (queue_at(&outbox->waiting, i)->type != dispensable[kind]) {
+                i++;
                 continue;
-            outbox_forget_waiting(outbox, entry);
-            free(entry);
+            }
+            struct entry *dropped = queue_remove(&outbox->waiting, i);
+            outbox->waiting_bytes -= dropped->size;
+            free(dropped);
         }
     }
+}
+
+/* Those sent too long ago to be sent again. */
+static void outbox_expire(struct outbox *outbox, int64_t now_ns)
+{
+    while (outbox->sent.count > 0 &&
+           now_ns - queue_at(&outbox->sent, 0)->sent_ns > OUTBOX_REPLAY_MS * INT64_C(1000000))
+        free(queue_remove(&outbox->sent, 0));
 }
 
 static bool is_replayed(uint16_t type)
@@ -82,47 +120,39 @@ static bool is_replayed(uint16_t type)
 
 void outbox_flush(struct outbox *outbox, int64_t now_ns)
 {
-    while (outbox->link && !list_is_empty(&outbox->waiting)) {
-        struct entry *entry = LIST_ITEM(outbox->waiting.head.next, struct entry, node);
+    while (outbox->link && outbox->waiting.count > 0) {
+        struct entry *entry = queue_at(&outbox->waiting, 0);
         const struct text payload = {entry->payload, entry->size};
         struct error error;
         /* A full queue says when it has drained; a closed link says so itself. */
         if (link_send_text(outbox->link, entry->type, payload, &error) < 0)
             return;
-        outbox_forget_waiting(outbox, entry);
-        if (is_replayed(entry->type)) {
-            entry->sent_ns = now_ns;
-            list_append(&outbox->sent, &entry->node);
-        } else {
+        queue_remove(&outbox->waiting, 0);
+        outbox->waiting_bytes -= entry->size;
+        entry->sent_ns = now_ns;
+        if (is_replayed(entry->type))
+            queue_push(&outbox->sent, entry);
+        else
             free(entry);
-        }
     }
-    LIST_EACH(&outbox->sent, node)
-    {
-        struct entry *entry = LIST_ITEM(node, struct entry, node);
-        if (now_ns - entry->sent_ns <= OUTBOX_REPLAY_MS * INT64_C(1000000))
-            break;
-        list_remove(node);
-        free(entry);
-    }
+    outbox_expire(outbox, now_ns);
 }
 
 void outbox_send(struct outbox *outbox, const struct lease_message *message, int64_t now_ns)
 {
+    if (message->type == LEASE_MESSAGE_HEARTBEAT && !outbox->link)
+        return; /* of no use later */
     buffer_clear(&outbox->scratch);
     lease_message_encode(message, &outbox->scratch);
     ASSERT(!outbox->scratch.is_overflowed);
-    if (message->type == LEASE_MESSAGE_HEARTBEAT && !outbox->link)
-        return; /* of no use later */
     const size_t size = outbox->scratch.size;
     struct entry *entry = calloc(1, sizeof(*entry) + size);
     ASSERT(entry);
     entry->type = (uint16_t)message->type;
     entry->size = size;
     memcpy(entry->payload, outbox->scratch.data, size);
-    list_append(&outbox->waiting, &entry->node);
+    queue_push(&outbox->waiting, entry);
     outbox->waiting_bytes += size;
-    outbox->waiting_count++;
     outbox_flush(outbox, now_ns);
     outbox_make_room(outbox);
 }
@@ -130,22 +160,14 @@ void outbox_send(struct outbox *outbox, const struct lease_message *message, int
 void outbox_attach(struct outbox *outbox, struct link *link, int64_t now_ns)
 {
     /* What the old link may have lost comes first, then what waited. */
-    struct list waiting;
-    list_init(&waiting);
-    struct entry *entry;
-    while ((entry = take_first(&outbox->waiting)))
-        list_append(&waiting, &entry->node);
-    while ((entry = take_first(&outbox->sent))) {
-        if (now_ns - entry->sent_ns > OUTBOX_REPLAY_MS * INT64_C(1000000)) {
-            free(entry);
-            continue;
-        }
-        list_append(&outbox->waiting, &entry->node);
-        outbox->waiting_bytes += entry->size;
-        outbox->waiting_count++;
-    }
-    while ((entry = take_first(&waiting)))
-        list_append(&outbox->waiting, &entry->node);
+    outbox_expire(outbox, now_ns);
+    for (size_t i = 0; i < outbox->sent.count; i++)
+        outbox->waiting_bytes += queue_at(&outbox->sent, i)->size;
+    while (outbox->waiting.count > 0)
+        queue_push(&outbox->sent, queue_remove(&outbox->waiting, 0));
+    const struct queue joined = outbox->sent;
+    outbox->sent = outbox->waiting;
+    outbox->waiting = joined;
     outbox->link = link;
     outbox_flush(outbox, now_ns);
 }
@@ -167,5 +189,5 @@ bool outbox_has_room(const struct outbox *outbox)
 
 size_t outbox_waiting_count(const struct outbox *outbox)
 {
-    return outbox->waiting_count;
+    return outbox->waiting.count;
 }

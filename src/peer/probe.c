@@ -5,7 +5,6 @@
 #include "base/text.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -135,30 +134,30 @@ int machine_probe_read(const char *state_dir, struct machine_probe *out_probe, s
     return 0;
 }
 
-static uint64_t read_busy_ticks(void)
+/* Up to three numbers behind `key` in a file of the kernel's, added up; 0 when it is not there. */
+static uint64_t read_numbers(const char *path, const char *key, int count)
 {
-    AUTO_FILE FILE *file = fopen("/proc/stat", "re");
-    uint64_t user, nice, system;
-    if (!file || fscanf(file, "cpu %" SCNu64 " %" SCNu64 " %" SCNu64, &user, &nice, &system) != 3)
-        return 0;
-    return user + nice + system;
-}
-
-static uint64_t read_available_ram(void)
-{
-    AUTO_FILE FILE *file = fopen("/proc/meminfo", "re");
-    char line[128];
-    uint64_t kib;
-    while (file && fgets(line, sizeof(line), file))
-        if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
-            return kib << 10;
+    AUTO_FILE FILE *file = fopen(path, "re");
+    char line[256];
+    const size_t key_size = strlen(key);
+    while (file && fgets(line, sizeof(line), file)) {
+        if (strncmp(line, key, key_size) != 0)
+            continue;
+        char *at = line + key_size;
+        uint64_t sum = 0;
+        for (int i = 0; i < count; i++)
+            sum += strtoull(at, &at, 10);
+        return sum;
+    }
     return 0;
 }
 
 void load_probe_read(struct load_probe *probe, int64_t now_ns, struct machine_load *out_load)
 {
-    const uint64_t busy_ticks = read_busy_ticks();
-    *out_load = (struct machine_load){.free_ram_bytes = read_available_ram()};
+    /* User, nice and system time. */
+    const uint64_t busy_ticks = read_numbers("/proc/stat", "cpu ", 3);
+    *out_load = (struct machine_load){.free_ram_bytes =
+                                          read_numbers("/proc/meminfo", "MemAvailable:", 1) << 10};
     const int64_t span_ns = now_ns - (int64_t)probe->read_ns;
     if (probe->read_ns != 0 && span_ns > 0 && busy_ticks >= probe->busy_ticks) {
         const double busy_ns =

@@ -8,7 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECT_TIMEOUT_MS = 10000, RETRY_FIRST_MS = 100, RETRY_LAST_MS = 5000 };
+enum {
+    CONNECT_TIMEOUT_MS = 10000,
+    RETRY_FIRST_MS = 100,
+    RETRY_LAST_MS = 5000,
+    TICKET_TEXT_SIZE = 2 * LEASE_TICKET_SIZE + 1,
+};
 
 struct stream {
     struct stream_options options;
@@ -31,18 +36,16 @@ static void stream_on_relayed(struct relay *relay, const struct error *reason, v
 /* On success the relay has `fd` and *out_inner is the sandbox's end. */
 static int stream_join(struct stream *stream, int fd, int *out_inner, struct error *error)
 {
-    char line[sizeof("SOUK-STREAM ") + 2 * LEASE_TICKET_SIZE + 1] = "SOUK-STREAM ";
-    const size_t prefix_size = strlen(line);
-    text_hex_encode(stream->options.ticket, LEASE_TICKET_SIZE, line + prefix_size);
-    const size_t size = prefix_size + 2 * LEASE_TICKET_SIZE + 1;
-    line[size - 1] = '\n';
+    char ticket[TICKET_TEXT_SIZE], line[TICKET_TEXT_SIZE + 16];
+    text_hex_encode(stream->options.ticket, LEASE_TICKET_SIZE, ticket);
+    const int size = snprintf(line, sizeof(line), "SOUK-STREAM %s\n", ticket);
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return error_set_errno(error, errno, "make a socketpair");
     AUTO_FD int outer = pair[0];
     AUTO_FD int inner = pair[1];
     /* A new connection's buffer holds one line; if not, dialling again is as good as waiting. */
-    if (send(fd, line, size, MSG_NOSIGNAL) != (ssize_t)size)
+    if (send(fd, line, (size_t)size, MSG_NOSIGNAL) != size)
         return error_set_errno(error, errno, "name the stream");
     const struct relay_options options = {.loop = stream->options.loop,
                                           .left_fd = fd,
@@ -51,7 +54,7 @@ static int stream_join(struct stream *stream, int fd, int *out_inner, struct err
                                           .context = stream};
     if (relay_open_take(&options, &stream->relay, error) < 0)
         return -1;
-    outer = -1;
+    (void)TAKE_FD(outer); /* the relay's now */
     *out_inner = TAKE_FD(inner);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/scope.h"
 #include "sandbox/cgroup_internal.h"
+#include "sandbox/process_tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CGROUP_FILE_MAX = 1 << 20 };
+/* More processes than SIGNAL_MAX are reached by the rounds after: cgroup_remove comes back. */
+enum { CGROUP_FILE_MAX = 1 << 20, SIGNAL_MAX = 4096 };
 
 int cgroup_write(const char *folder, const char *file, const char *value, struct error *error)
 {
@@ -77,11 +79,11 @@ void cgroup_signal_all(const char *folder, int signal_number)
 {
     char path[CGROUP_PATH_SIZE + 64];
     snprintf(path, sizeof(path), "%s/cgroup.procs", folder);
-    AUTO_FILE FILE *file = fopen(path, "re");
-    int pid;
-    while (file && fscanf(file, "%d", &pid) == 1)
-        if (pid > 1)
-            kill(pid, signal_number);
+    pid_t pids[SIGNAL_MAX];
+    const size_t count = process_read_numbers(path, pids, SIGNAL_MAX);
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] > 1)
+            kill(pids[i], signal_number);
 }
 
 /* The path of this process in the hierarchy that has `controller` (NULL: v2). */

@@ -107,7 +107,7 @@ TEST(v2_limits_are_written_as_the_kernel_wants_them)
 
     char command[128];
     snprintf(command, sizeof(command), "rm -r %s", folder);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(system(command), 0); // NOLINT(concurrency-mt-unsafe): one thread
 }
 
 TEST(machine_without_cgroups_has_a_reason)

@@ -6,6 +6,7 @@
  * the folders to be mounted (they lie in root's home, say), so while still root the child puts
  * them into a mount namespace of its own, on a small tmpfs over /tmp that nobody else sees.
  */
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "sandbox/process_tree.h"
@@ -46,6 +47,7 @@ struct source {
 };
 
 struct arguments {
+    struct arena *arena;
     char *items[ARGUMENT_MAX];
     size_t count;
     bool is_overflowed;
@@ -92,20 +94,13 @@ static void arguments_add(struct arguments *arguments, const char *first, const 
 {
     const char *const added[] = {first, second, third};
     for (size_t i = 0; i < 3 && added[i]; i++) {
-        char *copy = strdup(added[i]);
-        if (!copy || arguments->count + 1 >= ARGUMENT_MAX) {
-            free(copy);
+        if (arguments->count + 1 >= ARGUMENT_MAX) {
             arguments->is_overflowed = true;
             return;
         }
-        arguments->items[arguments->count++] = copy;
+        arguments->items[arguments->count++] =
+            arena_copy_string(arguments->arena, text_of(added[i]));
     }
-}
-
-static void arguments_done(struct arguments *arguments)
-{
-    for (size_t i = 0; i < arguments->count; i++)
-        free(arguments->items[i]);
 }
 
 /* The system's folders as they are here: most are links into /usr today, some machines differ. */
@@ -212,9 +207,7 @@ static int child_build(struct child *child, const struct sandbox_options *option
         if (!text_cut(text_of(options->environment[i]), '=', &name, &value))
             return error_set(error, ERROR_INVALID, "environment \"%s\" has no '='",
                              options->environment[i]);
-        char *copy = strndup(name.data, name.size);
-        arguments_add(arguments, "--setenv", copy ? copy : "", value.data);
-        free(copy);
+        arguments_add(arguments, "--setenv", arena_copy_string(arguments->arena, name), value.data);
     }
     arguments_add(arguments, "--", NULL, NULL);
     for (size_t i = 0; options->argv[i]; i++)
@@ -311,7 +304,7 @@ static void child_reset_signals(void)
     }
     sigset_t none;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigprocmask(SIG_SETMASK, &none, NULL); // NOLINT(concurrency-mt-unsafe): one thread after fork
 }
 
 /* Returns the step that failed, with errno set. */
@@ -419,6 +412,8 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
         const uid_t uid = host->drops_user ? SANDBOX_UID : getuid();
         child.process_count = (rlim_t)(process_count_of_user(uid) + options->pids_max);
     }
+    AUTO(arena) struct arena *arena = arena_new(0);
+    child.arguments.arena = arena;
     AUTO_FD int filter_fd = -1;
     AUTO_FD int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     int info_fds[2] = {-1, -1};
@@ -439,6 +434,5 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
         result = launch_fork(&child, info_read, out_launched, error);
     if (child.fds[INFO_FD] >= 0)
         close(child.fds[INFO_FD]);
-    arguments_done(&child.arguments);
     return result;
 }

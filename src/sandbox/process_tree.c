@@ -9,27 +9,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The number at *at, which moves behind it; 0 at the end of the text. */
+static int64_t next_number(char **at)
+{
+    char *end;
+    const long long value = strtoll(*at, &end, 10);
+    *at = end;
+    return value;
+}
+
 /* The fields of proc(5) stat after the command's name, which may itself hold ") ". */
 static int process_parse_stat(char *text, struct process_info *info)
 {
-    char *rest = strrchr(text, ')');
-    if (!rest)
+    enum {
+        STAT_PARENT = 4,
+        STAT_CPU_FIRST = 14, /* user, system, and both of the children waited for */
+        STAT_CPU_LAST = 17,
+        STAT_THREADS = 20,
+        STAT_START = 22,
+        STAT_RESIDENT = 24,
+    };
+    char *at = strrchr(text, ')');
+    if (!at || strlen(at) < 4)
         return -1;
-    int parent;
-    int64_t user, system, child_user, child_system, threads, resident_pages;
-    uint64_t start;
-    const int count = sscanf(
-        rest + 1,
-        " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
-        " %*d %*d %" SCNd64 " %*d %" SCNu64 " %*u %" SCNd64,
-        &parent, &user, &system, &child_user, &child_system, &threads, &start, &resident_pages);
-    if (count != 8)
-        return -1;
-    info->parent = parent;
-    info->cpu_ticks = user + system + child_user + child_system;
-    info->thread_count = threads;
-    info->start_ticks = start;
-    info->resident_bytes = resident_pages * sysconf(_SC_PAGESIZE);
+    at += 4; /* ") S " */
+    for (int field = STAT_PARENT; field <= STAT_RESIDENT; field++) {
+        const char *before = at;
+        const int64_t value = next_number(&at);
+        if (at == before)
+            return -1;
+        if (field == STAT_PARENT)
+            info->parent = (pid_t)value;
+        else if (field >= STAT_CPU_FIRST && field <= STAT_CPU_LAST)
+            info->cpu_ticks += value;
+        else if (field == STAT_THREADS)
+            info->thread_count = value;
+        else if (field == STAT_START)
+            info->start_ticks = (uint64_t)value;
+        else if (field == STAT_RESIDENT)
+            info->resident_bytes = value * sysconf(_SC_PAGESIZE);
+    }
     return 0;
 }
 
@@ -49,6 +68,8 @@ int process_read(pid_t pid, struct process_info *out_info, struct error *error)
     *out_info = info;
     return 0;
 }
+
+enum { CHILDREN_MAX = 1024 };
 
 static void close_folder(DIR **folder)
 {
@@ -114,8 +135,23 @@ static size_t process_tree_scan(pid_t root, struct process_info *out, size_t max
     return count;
 }
 
-/* Reads /proc/PID/task/PID/children. Only the main thread's children: bubblewrap and its reaper
- * have no other thread, but a job may, so those are asked too. False when the kernel has none. */
+size_t process_read_numbers(const char *path, pid_t *out, size_t max)
+{
+    AUTO_FILE FILE *file = fopen(path, "re");
+    size_t count = 0;
+    char *word = NULL;
+    size_t capacity = 0;
+    while (file && count < max && getdelim(&word, &capacity, ' ', file) > 0) {
+        char *at = word;
+        int64_t number;
+        while (count < max && (number = next_number(&at)) > 0)
+            out[count++] = (pid_t)number;
+    }
+    free(word);
+    return count;
+}
+
+/* Reads /proc/PID/task/TASK/children. False when this kernel has no such files. */
 static bool process_tree_read_children(pid_t parent, struct process_info *out, size_t max,
                                        size_t *count)
 {
@@ -128,13 +164,13 @@ static bool process_tree_read_children(pid_t parent, struct process_info *out, s
     struct error ignored;
     while ((task = process_next(folder)) > 0) {
         char children[96];
+        pid_t pids[CHILDREN_MAX];
         snprintf(children, sizeof(children), "/proc/%d/task/%d/children", (int)parent, (int)task);
-        AUTO_FILE FILE *file = fopen(children, "re");
-        if (!file && access(path, F_OK) == 0)
+        if (access(children, F_OK) < 0 && access(path, F_OK) == 0)
             return false;
-        int child;
-        while (file && *count < max && fscanf(file, "%d", &child) == 1)
-            if (process_read(child, &out[*count], &ignored) == 0)
+        const size_t child_count = process_read_numbers(children, pids, CHILDREN_MAX);
+        for (size_t i = 0; i < child_count && *count < max; i++)
+            if (process_read(pids[i], &out[*count], &ignored) == 0)
                 (*count)++;
     }
     return true;

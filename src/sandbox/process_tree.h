@@ -27,6 +27,10 @@ struct process_info {
 /* NOT_FOUND when there is no such process. */
 MUST_CHECK int process_read(pid_t pid, struct process_info *out_info, struct error *error);
 
+/* The process numbers in a file of the kernel's, between spaces or line ends; how many, at most
+ * `max`. */
+size_t process_read_numbers(const char *path, pid_t *out, size_t max);
+
 /* Fills `out` with the descendants of `root`, parents before children, not `root` itself; returns
  * how many there are, at most `max`. */
 size_t process_tree_list(pid_t root, struct process_info *out, size_t max);

@@ -254,29 +254,42 @@ static void sweep_add_cgroup(struct cgroup *cgroup, const char *folder)
     snprintf(cgroup->folders[cgroup->folder_count++], CGROUP_PATH_SIZE, "%s", folder);
 }
 
+static void sweep_line(struct text line, struct cgroup *cgroup, bool *is_this_boot)
+{
+    struct text key, value, pid_text, start_text;
+    uint64_t number, start_ticks;
+    struct error ignored; /* a line that makes no sense names nothing to clean up */
+    char boot_id[64], folder[CGROUP_PATH_SIZE];
+    text_cut(text_trim(line), ' ', &key, &value);
+    if (text_equal(key, TEXT("boot"))) {
+        host_read_boot_id(boot_id);
+        *is_this_boot = text_equal(value, text_of(boot_id));
+    } else if (text_equal(key, TEXT("version"))) {
+        if (text_parse_u64(value, &number, &ignored) == 0 && number <= CGROUP_V2)
+            cgroup->version = (enum cgroup_version)number;
+    } else if (text_equal(key, TEXT("cgroup"))) {
+        if (text_copy(value, folder, sizeof(folder), &ignored) == 0)
+            sweep_add_cgroup(cgroup, folder);
+    } else if (text_equal(key, TEXT("process")) && *is_this_boot) {
+        if (text_cut(value, ' ', &pid_text, &start_text) &&
+            text_parse_u64(pid_text, &number, &ignored) == 0 && number <= INT_MAX &&
+            text_parse_u64(start_text, &start_ticks, &ignored) == 0)
+            sweep_process((pid_t)number, start_ticks);
+    }
+}
+
 static int sweep_note(const char *path, struct error *error)
 {
     AUTO_FILE FILE *file = fopen(path, "re");
     if (!file)
         return error_set_errno(error, errno, "open \"%s\"", path);
-    char boot_id[64], line[CGROUP_PATH_SIZE + 32], folder[CGROUP_PATH_SIZE], noted_boot[64];
-    host_read_boot_id(boot_id);
+    char line[CGROUP_PATH_SIZE + 32];
     struct cgroup cgroup = {.version = CGROUP_NONE};
     for (size_t i = 0; i < CGROUP_FOLDER_MAX; i++)
         cgroup.join_fds[i] = -1;
     bool is_this_boot = false;
-    while (fgets(line, sizeof(line), file)) {
-        int pid, version;
-        uint64_t start_ticks;
-        if (sscanf(line, "boot %63s", noted_boot) == 1)
-            is_this_boot = strcmp(noted_boot, boot_id) == 0;
-        else if (sscanf(line, "version %d", &version) == 1)
-            cgroup.version = version == 1 ? CGROUP_V1 : version == 2 ? CGROUP_V2 : CGROUP_NONE;
-        else if (sscanf(line, "cgroup %511s", folder) == 1)
-            sweep_add_cgroup(&cgroup, folder);
-        else if (is_this_boot && sscanf(line, "process %d %" SCNu64, &pid, &start_ticks) == 2)
-            sweep_process(pid, start_ticks);
-    }
+    while (fgets(line, sizeof(line), file))
+        sweep_line(text_of(line), &cgroup, &is_this_boot);
     if (is_this_boot && cgroup_remove(&cgroup, SWEEP_WAIT_MS, error) < 0)
         return -1;
     if (unlink(path) < 0)

@@ -18,8 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static void show(const char *what, long result)
 {
     printf("%s=%s\n", what, result < 0 ? strerrorname_np(errno) : "ok");
@@ -51,7 +49,7 @@ static void probe_processes(const char *outsider)
     DIR *folder = opendir("/proc");
     int count = 0;
     struct dirent *entry;
-    while (folder && (entry = readdir(folder)))
+    while (folder && (entry = readdir(folder))) // NOLINT(concurrency-mt-unsafe): one thread
         count += strspn(entry->d_name, "0123456789") == strlen(entry->d_name);
     printf("processes=%d\n", count);
     show("kill", kill((pid_t)strtol(outsider, NULL, 10), 0));

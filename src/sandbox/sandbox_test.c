@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <libgen.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -23,7 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUTPUT_MAX = 65536, MIB = 1 << 20, SKIPPED = 77 };
+enum { OUTPUT_MAX = 65536, SKIPPED = 77 };
+#define MIB INT64_C(1048576)
 
 struct fixture {
     char folder[64];
@@ -32,6 +32,12 @@ struct fixture {
     char program[PATH_MAX];
     struct sandbox_host *host;
 };
+
+static char *folder_of(char *path)
+{
+    *strrchr(path, '/') = '\0';
+    return path;
+}
 
 static int set_up(void **state)
 {
@@ -49,7 +55,7 @@ static int set_up(void **state)
     if (size < 0)
         return -1;
     self[size] = '\0';
-    snprintf(fixture->program, sizeof(fixture->program), "%s/sandbox_probe", dirname(self));
+    snprintf(fixture->program, sizeof(fixture->program), "%s/sandbox_probe", folder_of(self));
     if (sandbox_host_open(fixture->folder, fixture->program, &fixture->host, &error) < 0) {
         print_error("%s\n", error.message);
         return -1;
@@ -64,7 +70,7 @@ static int tear_down(void **state)
     sandbox_host_free(fixture->host);
     char command[128];
     snprintf(command, sizeof(command), "rm -rf %s", fixture->folder);
-    const int result = system(command);
+    const int result = system(command); // NOLINT(concurrency-mt-unsafe): one thread
     free(fixture);
     return result;
 }
