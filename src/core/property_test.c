@@ -168,8 +168,9 @@ static void random_lease_command(struct world *world, struct command *command)
         command->kind = COMMAND_END_LEASE;
         command->end_lease.lease = id;
         command->end_lease.fence = fence;
-        command->end_lease.outcome =
-            below(world, 3) ? LEASE_OUTCOME_SUCCEEDED : below(world, LEASE_OUTCOME_COUNT + 1);
+        command->end_lease.outcome = LEASE_OUTCOME_SUCCEEDED;
+        if (below(world, 3) == 0)
+            command->end_lease.outcome = (enum lease_outcome)below(world, LEASE_OUTCOME_COUNT + 1);
         command->end_lease.reason = below(world, 2) ? TEXT("bad \xff\x01 byte") : TEXT("");
         return;
     default:
