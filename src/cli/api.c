@@ -277,13 +277,15 @@ const struct json_schema api_event_schema =
 
 struct api_job api_job_unknown(void)
 {
-    return (struct api_job){.loss = NAN, .test_accuracy = NAN};
+    return (struct api_job){.loss = (double)NAN, .test_accuracy = (double)NAN};
 }
 
 struct api_event api_event_unknown(void)
 {
-    return (struct api_event){
-        .loss = NAN, .test_accuracy = NAN, .steps_per_second = -1.0, .spent_micro = -1};
+    return (struct api_event){.loss = (double)NAN,
+                              .test_accuracy = (double)NAN,
+                              .steps_per_second = -1.0,
+                              .spent_micro = -1};
 }
 
 bool api_job_is_final(struct text state)

@@ -346,7 +346,7 @@ int job_follow(struct arena *arena, const struct follow_options *options,
 {
     struct follow follow = {
         .options = options,
-        .view = {.loss = NAN, .test_accuracy = NAN},
+        .view = {.loss = (double)NAN, .test_accuracy = (double)NAN},
         .arenas = {arena_new(0), arena_new(0)},
         .retry_ms = RETRY_MIN_MS,
     };

@@ -141,7 +141,7 @@ TEST(unknown_figures_are_left_out_and_quiet_draws_nothing)
     struct drawing drawing;
     begin(&drawing, true, false);
     struct progress_view view = example();
-    view.loss = view.test_accuracy = NAN;
+    view.loss = view.test_accuracy = (double)NAN;
     view.lenders[1].steps_per_second = -1.0;
     progress_draw(drawing.progress, &view);
     assert_null(strstr(drawn(&drawing), "nan"));

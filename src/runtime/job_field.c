@@ -211,7 +211,7 @@ static int read_scalar(struct reader *reader, const struct job_field *field,
     case JOB_FIELD_NAME:
         return read_name(reader, field, node, place, (struct text *)(void *)out);
     case JOB_FIELD_WORD: {
-        int index;
+        int index = 0;
         if (read_choice(reader, field, node, place, &index) < 0)
             return -1;
         *(struct text *)(void *)out = text_of(field->choices[index]);
