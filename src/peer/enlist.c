@@ -73,13 +73,12 @@ static void write_probe(struct json_writer *writer, const struct machine_probe *
     json_key(writer, "probe");
     json_object_begin(writer);
     json_field_i64(writer, "cores_milli", probe->cores_milli);
-    json_field_i64(writer, "speed_weight", probe->speed_weight_milli);
+    json_field_i64(writer, "speed_weight_milli", probe->speed_weight_milli);
     json_field_i64(writer, "ram_bytes", probe->ram_bytes);
     json_field_i64(writer, "disk_bytes", probe->disk_bytes);
-    json_field_i64(writer, "gpu_count", 0);
+    json_field_i64(writer, "gpus_milli", 0);
     json_field_string(writer, "cpu_model", probe->cpu_model);
-    json_field_string(writer, "architecture", probe->architecture);
-    json_field_string(writer, "kernel", probe->kernel);
+    json_field_string(writer, "labels", probe->architecture);
     json_object_end(writer);
 }
 

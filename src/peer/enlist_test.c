@@ -46,7 +46,7 @@ TEST(request_carries_a_signature_over_code_and_name)
     const char *text = buffer_string(&json);
     assert_non_null(strstr(text, "\"roles\":[\"worker\"]"));
     assert_non_null(strstr(text, "\"cpu_model\":\"A \\\"fast\\\" one\""));
-    assert_non_null(strstr(text, "\"speed_weight\":1500"));
+    assert_non_null(strstr(text, "\"speed_weight_milli\":1500"));
     const char *signature_text = strstr(text, "\"signature\":\"");
     assert_non_null(signature_text);
     uint8_t signature[IDENTITY_SIGNATURE_SIZE];
