@@ -69,5 +69,8 @@ bool keys_read_fetch_token(const struct keys *keys, struct text token, uint64_t 
 
 /* Fresh, from the system's randomness: "souk_" PREFIX "_" and 32 bytes as hex. */
 void token_new(const char *prefix, char out[KEYS_TOKEN_SIZE]);
+/* The token of a request that may be repeated: the same for the same request, never stored. */
+void keys_token(const struct keys *keys, const char *prefix,
+                const uint8_t request_hash[KEYS_HASH_SIZE], char out[KEYS_TOKEN_SIZE]);
 /* What is stored of a token or code: BLAKE2b-256. */
 void token_hash(struct text token, uint8_t out[KEYS_HASH_SIZE]);

@@ -126,7 +126,7 @@ TEST(a_certificate_from_elsewhere_must_fit_its_key)
     snprintf(certificate, sizeof(certificate), "%s", path_of("tls.crt"));
     snprintf(key, sizeof(key), "%s", path_of("tls.key"));
     ASSERT_OK(keys_use_certificate(keys, certificate, key, &error));
-    ASSERT_FAILS(keys_use_certificate(keys, certificate, certificate, &error), ERROR_CORRUPT);
+    ASSERT_FAILS(keys_use_certificate(keys, certificate, certificate, &error), ERROR_INVALID);
     ASSERT_FAILS(keys_use_certificate(keys, certificate, "/nowhere", &error), ERROR_NOT_FOUND);
     assert_int_equal(strlen(keys_fingerprint(keys)), 64);
 }

@@ -1,0 +1,281 @@
+#include "server/audit.h"
+
+#include "server/engine_load.h"
+#include "server/projection.h"
+#include "server/tables.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PAGE_ROWS = 1000 };
+
+struct audit {
+    struct audit_report *report;
+    struct store_options options;
+    struct store_reader *reader;
+    struct core *core;
+    struct projection *projection;
+};
+
+__attribute__((format(printf, 2, 3))) static void finding(struct audit *audit, const char *format,
+                                                          ...)
+{
+    struct audit_report *report = audit->report;
+    if (report->finding_count++ >= AUDIT_FINDING_MAX)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(report->findings[report->finding_count - 1], AUDIT_FINDING_SIZE, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- The log --------------------------------------------------------------------------------- */
+
+static int count_event(void *context, const struct core *core, const struct event *event,
+                       struct error *error)
+{
+    (void)error;
+    struct audit *audit = context;
+    audit->report->event_count++;
+    if (event->kind == EVENT_ENTRY_POSTED) {
+        audit->report->entry_count++;
+        if (event->entry_posted.kind == LEDGER_ENTRY_GRANT)
+            audit->report->minted_microcredits += event->entry_posted.amount_micro;
+    }
+    if (core_ledger_sum_micro(core) != 0)
+        finding(audit, "after event %" PRIu64 " the accounts sum to %" PRId64 " microcredits",
+                event->sequence, core_ledger_sum_micro(core));
+    return 0;
+}
+
+static int replay(struct audit *audit, struct error *error)
+{
+    uint64_t sequence = 0;
+    struct error broken;
+    if (store_verify(audit->reader, 1, &sequence, &broken) < 0) {
+        if (broken.code != ERROR_CORRUPT) {
+            *error = broken;
+            return -1;
+        }
+        finding(audit, "the chain breaks at event %" PRIu64 ": %s", sequence, broken.message);
+    }
+    if (engine_replay(audit->reader, 1, audit->core, count_event, audit, &broken) < 0) {
+        if (broken.code != ERROR_CORRUPT) {
+            *error = broken;
+            return -1;
+        }
+        finding(audit, "%s", broken.message);
+    }
+    if (core_check(audit->core, &broken) < 0)
+        finding(audit, "the replayed state breaks its rules: %s", broken.message);
+    struct store_head head;
+    if (store_read_head(audit->reader, &head, error) < 0)
+        return -1;
+    text_hex_encode(head.hash, sizeof(head.hash), audit->report->head_hash);
+    return 0;
+}
+
+/* ---- The snapshot ---------------------------------------------------------------------------- */
+
+static int stop_after(void *context, const struct core *core, const struct event *event,
+                      struct error *error)
+{
+    (void)core;
+    (void)error;
+    return event->sequence >= *(const uint64_t *)context ? 1 : 0;
+}
+
+/* The newest snapshot must be, byte for byte, what the events up to it replay to. */
+static int compare_snapshot(struct audit *audit, struct error *error)
+{
+    struct buffer stored AUTO_BUFFER;
+    struct buffer replayed AUTO_BUFFER;
+    buffer_init(&stored, STORE_SNAPSHOT_BYTES_MAX);
+    buffer_init(&replayed, STORE_SNAPSHOT_BYTES_MAX);
+    struct store_head head;
+    if (store_snapshot_load(audit->reader, &head, &stored, error) < 0)
+        return -1;
+    audit->report->snapshot_event = head.sequence;
+    if (!head.sequence)
+        return 0;
+    AUTO(core) struct core *core = core_new();
+    struct error broken;
+    if (engine_replay(audit->reader, 1, core, stop_after, &head.sequence, &broken) < 0)
+        return 0; /* found by the replay of all events already */
+    core_snapshot_write(core, &replayed);
+    if (!text_equal(buffer_text(&stored), buffer_text(&replayed)))
+        finding(audit, "the snapshot at event %" PRIu64 " is not what the events replay to",
+                head.sequence);
+    return 0;
+}
+
+/* ---- The tables ------------------------------------------------------------------------------ */
+
+static bool value_equal(const struct store_value *left, const struct store_value *right)
+{
+    if (left->type != right->type || left->is_null != right->is_null)
+        return false;
+    if (left->type == STORE_INTEGER)
+        return left->integer == right->integer;
+    if (left->type == STORE_REAL)
+        return left->real == right->real;
+    return text_equal(left->bytes, right->bytes);
+}
+
+/* Fills `out` with the row the state calls for; false when the state has no such thing. */
+typedef bool expect_function(const struct audit *audit, uint64_t id, struct store_value *out);
+
+struct table_check {
+    struct audit *audit;
+    const struct store_table *table;
+    expect_function *expect;
+    uint64_t row_count;
+};
+
+static int check_row(const struct store_row *row, void *context, struct error *error)
+{
+    (void)error;
+    struct table_check *check = context;
+    struct store_value expected[STORE_COLUMN_MAX];
+    const uint64_t id = (uint64_t)row->values[0].integer;
+    check->row_count++;
+    if (!check->expect(check->audit, id, expected)) {
+        finding(check->audit, "table %s has a row %" PRIu64 " that no event made",
+                check->table->name, id);
+        return 0;
+    }
+    for (size_t i = 0; i < check->table->column_count; i++) {
+        if (value_equal(&row->values[i], &expected[i]))
+            continue;
+        if (row->values[i].type == STORE_INTEGER)
+            finding(check->audit,
+                    "table %s, row %" PRIu64 ": %s is %" PRId64 ", by the events %" PRId64,
+                    check->table->name, id, check->table->columns[i].name, row->values[i].integer,
+                    expected[i].integer);
+        else
+            finding(check->audit, "table %s, row %" PRIu64 ": %s differs from the events",
+                    check->table->name, id, check->table->columns[i].name);
+    }
+    return 0;
+}
+
+static int check_table(struct audit *audit, enum table table, expect_function *expect,
+                       uint64_t expected_count, struct error *error)
+{
+    struct table_check check = {.audit = audit, .table = &tables[table], .expect = expect};
+    struct buffer cursor AUTO_BUFFER;
+    struct buffer next AUTO_BUFFER;
+    buffer_init(&cursor, 4096);
+    buffer_init(&next, 4096);
+    do {
+        const struct store_query query = {
+            .table = &tables[table], .limit = PAGE_ROWS, .after = buffer_text(&cursor)};
+        buffer_clear(&next);
+        if (store_read_rows(audit->reader, &query, check_row, &check, &next, error) < 0)
+            return -1;
+        buffer_clear(&cursor);
+        buffer_append_text(&cursor, buffer_text(&next));
+    } while (cursor.size);
+    if (check.row_count != expected_count)
+        finding(audit, "table %s has %" PRIu64 " rows, by the events %" PRIu64, tables[table].name,
+                check.row_count, expected_count);
+    return 0;
+}
+
+static bool expect_account(const struct audit *audit, uint64_t id, struct store_value *out)
+{
+    const struct account *account = core_account(audit->core, id);
+    if (account)
+        projection_account_row(audit->core, account, out);
+    return account != NULL;
+}
+
+static bool expect_machine(const struct audit *audit, uint64_t id, struct store_value *out)
+{
+    const struct machine *machine = core_machine(audit->core, id);
+    if (machine)
+        projection_machine_row(audit->projection, machine, out);
+    return machine != NULL;
+}
+
+static bool expect_job(const struct audit *audit, uint64_t id, struct store_value *out)
+{
+    const struct job *job = core_job(audit->core, id);
+    if (job)
+        projection_job_row(audit->core, job, out);
+    return job != NULL;
+}
+
+static bool expect_lease(const struct audit *audit, uint64_t id, struct store_value *out)
+{
+    const struct lease *lease = core_lease(audit->core, id);
+    if (lease)
+        projection_lease_row(audit->core, lease, out);
+    return lease != NULL;
+}
+
+static bool expect_token(const struct audit *audit, uint64_t id, struct store_value *out)
+{
+    const struct token *token = core_token(audit->core, id);
+    if (token)
+        projection_token_row(token, out);
+    return token != NULL;
+}
+
+static int compare_tables(struct audit *audit, struct error *error)
+{
+    const struct core *core = audit->core;
+    projection_reset(audit->projection, core);
+    /* A store without events has no rows, not even of the two accounts every market has. */
+    const uint64_t accounts = audit->report->event_count ? core_account_count(core) : 0;
+    if (check_table(audit, TABLE_ACCOUNTS, expect_account, accounts, error) < 0 ||
+        check_table(audit, TABLE_TOKENS, expect_token, core_token_count(core), error) < 0 ||
+        check_table(audit, TABLE_MACHINES, expect_machine, core_machine_count(core), error) < 0 ||
+        check_table(audit, TABLE_JOBS, expect_job, core_job_count(core), error) < 0 ||
+        check_table(audit, TABLE_LEASES, expect_lease, core_lease_count(core), error) < 0)
+        return -1;
+    return 0;
+}
+
+static int run(struct audit *audit, struct error *error)
+{
+    struct audit_report *report = audit->report;
+    if (store_reader_open(&audit->options, &audit->reader, error) < 0 || replay(audit, error) < 0 ||
+        compare_snapshot(audit, error) < 0)
+        return -1;
+    report->account_count = core_account_count(audit->core);
+    report->job_count = core_job_count(audit->core);
+    report->lease_count = core_lease_count(audit->core);
+    report->sum_microcredits = core_ledger_sum_micro(audit->core);
+    if (report->sum_microcredits)
+        finding(audit, "the accounts sum to %" PRId64 " microcredits", report->sum_microcredits);
+    /* Tables of a log that does not replay cannot agree with it. */
+    if (!report->finding_count && compare_tables(audit, error) < 0)
+        return -1;
+    report->is_sound = !report->finding_count;
+    if (report->finding_count > AUDIT_FINDING_MAX)
+        report->finding_count = AUDIT_FINDING_MAX;
+    return 0;
+}
+
+int audit_run(const char *data_dir, struct audit_report *out_report, struct error *error)
+{
+    char path[4096];
+    const int size = snprintf(path, sizeof(path), "%s/market.db", data_dir);
+    if (size < 0 || size >= (int)sizeof(path))
+        return error_set(error, ERROR_INVALID, "the path of the data folder is too long");
+    memset(out_report, 0, sizeof(*out_report));
+    AUTO(core) struct core *core = core_new();
+    AUTO(projection) struct projection *projection = projection_new();
+    struct audit audit = {
+        .report = out_report,
+        .options = {.location = path, .schema = &tables_schema},
+        .core = core,
+        .projection = projection,
+    };
+    const int result = run(&audit, error);
+    store_reader_free(audit.reader);
+    return result;
+}

@@ -1,0 +1,115 @@
+#include "server/auth.h"
+
+#include "market/account.h"
+#include "market/lease.h"
+#include "server/query.h"
+
+static int refuse(int status, int *out_status, struct error *error, const char *message)
+{
+    *out_status = status;
+    return error_set(error, ERROR_REFUSED, "%s", message);
+}
+
+bool auth_is_same_origin(struct text origin, struct text host)
+{
+    if (!host.size)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const struct text scheme = i ? TEXT("https://") : TEXT("http://");
+        if (text_starts_with(origin, scheme))
+            return text_equal((struct text){origin.data + scheme.size, origin.size - scheme.size},
+                              host);
+    }
+    return false;
+}
+
+static int check_token(struct server *server, struct http_request *request, struct text token,
+                       struct caller *out_caller, int *out_status, struct error *error)
+{
+    uint8_t hash[KEYS_HASH_SIZE];
+    token_hash(token, hash);
+    const struct store_value *row = NULL;
+    if (query_one(server, http_request_arena(request), TABLE_TOKENS, "hash",
+                  store_blob(hash, sizeof(hash)), &row, error) < 0)
+        return -1;
+    if (!row || row[TOKENS_IS_REVOKED].integer)
+        return refuse(401, out_status, error,
+                      "this token is not known here: sign up with `souk account open`, or check "
+                      "that it belongs to this market");
+    const int64_t expires_ms = row[TOKENS_EXPIRES_MS].integer;
+    if (expires_ms && expires_ms <= clock_utc_ms(server->clock))
+        return refuse(401, out_status, error, "this token has expired: sign in again");
+    out_caller->account = (uint64_t)row[TOKENS_ACCOUNT].integer;
+    out_caller->token = (uint64_t)row[TOKENS_ID].integer;
+    out_caller->scopes = (uint64_t)row[TOKENS_SCOPES].integer;
+    return 0;
+}
+
+static int check_lease(struct server *server, struct http_request *request, struct text token,
+                       struct caller *out_caller, int *out_status, struct error *error)
+{
+    uint64_t lease, fence;
+    if (!keys_read_fetch_token(server->keys, token, &lease, &fence))
+        return refuse(401, out_status, error, "this is not a fetch token of this market");
+    struct arena *arena = http_request_arena(request);
+    const struct store_value *row = NULL, *job = NULL;
+    if (query_one(server, arena, TABLE_LEASES, "id", store_integer((int64_t)lease), &row, error) <
+        0)
+        return -1;
+    if (!row || (uint64_t)row[LEASES_FENCE].integer != fence ||
+        row[LEASES_STATE].integer == LEASE_STATE_ENDED)
+        return refuse(401, out_status, error, "the lease of this fetch token has ended");
+    if (query_id(server, arena, TABLE_JOBS, (uint64_t)row[LEASES_JOB].integer, "job", &job, error) <
+        0)
+        return -1;
+    out_caller->account =
+        (uint64_t)job[JOBS_ACCOUNT].integer; /* what it stores, the borrower has */
+    out_caller->lease = lease;
+    return 0;
+}
+
+static bool changes_something(struct text method)
+{
+    return !text_equal(method, TEXT("GET")) && !text_equal(method, TEXT("HEAD"));
+}
+
+int auth_check(struct server *server, const struct route *route, struct http_request *request,
+               struct caller *out_caller, int *out_status, struct error *error)
+{
+    *out_status = 0;
+    *out_caller = (struct caller){0};
+    if (route->access == ROUTE_PUBLIC)
+        return 0;
+    const struct text header = http_request_header(request, "Authorization");
+    const struct text prefix = TEXT("Bearer ");
+    const struct text cookie = http_request_cookie(request, AUTH_COOKIE);
+    if (header.size) {
+        if (!text_starts_with(header, prefix))
+            return refuse(401, out_status, error,
+                          "the Authorization header must be \"Bearer TOKEN\"");
+        const struct text token =
+            text_trim((struct text){header.data + prefix.size, header.size - prefix.size});
+        if (route->access == ROUTE_CHUNKS && text_starts_with(token, TEXT("souk_lease_")))
+            return check_lease(server, request, token, out_caller, out_status, error);
+        if (check_token(server, request, token, out_caller, out_status, error) < 0)
+            return -1;
+    } else if (cookie.size) {
+        if (changes_something(http_request_method(request)) &&
+            !auth_is_same_origin(http_request_header(request, "Origin"),
+                                 http_request_header(request, "Host")))
+            return refuse(403, out_status, error,
+                          "a signed-in page may change things only from this server's own pages");
+        if (check_token(server, request, cookie, out_caller, out_status, error) < 0)
+            return -1;
+        out_caller->is_session = true;
+    } else {
+        return refuse(401, out_status, error,
+                      "this needs a token: send \"Authorization: Bearer TOKEN\"; `souk account "
+                      "open` makes one");
+    }
+    if ((out_caller->scopes & route->scope) != route->scope)
+        return refuse(403, out_status, error,
+                      "this token does not have the scope this needs; make one with POST "
+                      "/v1/tokens");
+    return 0;
+}

@@ -1,0 +1,219 @@
+#include "server/call.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "server/query.h"
+#include "server/tables.h"
+
+#include <sodium.h>
+
+enum { KEY_SIZE_MAX = 128, CALL_ARENA_MAX = 16 << 20 };
+
+struct call *call_new(struct server *server, struct http_request *request)
+{
+    struct call *call = calloc(1, sizeof(*call));
+    ASSERT(call);
+    call->server = server;
+    call->arena = arena_new(CALL_ARENA_MAX);
+    call->http_id = http_request_id(request);
+    call->caller = *route_caller(request);
+    call->request.loop = server->loop;
+    const struct text key = http_request_header(request, "Idempotency-Key");
+    if (!route_of(request)->is_repeatable || !key.size || key.size > KEY_SIZE_MAX)
+        return call; /* one that is too long was refused with the headers */
+    call->has_key = true;
+    const struct text method = http_request_method(request);
+    const struct text path = http_request_path(request);
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, NULL, 0, KEYS_HASH_SIZE);
+    crypto_generichash_update(&state, (const uint8_t *)&call->caller.account,
+                              sizeof(call->caller.account));
+    crypto_generichash_update(&state, (const uint8_t *)method.data, method.size);
+    crypto_generichash_update(&state, (const uint8_t *)path.data, path.size);
+    crypto_generichash_update(&state, (const uint8_t *)"\n", 1);
+    crypto_generichash_update(&state, (const uint8_t *)key.data, key.size);
+    crypto_generichash_final(&state, call->key_hash, sizeof(call->key_hash));
+    text_hex_encode(call->key_hash, sizeof(call->key_hash), call->key_hex);
+    token_hash(http_request_body(request), call->request_hash);
+    return call;
+}
+
+void call_free(struct call *call)
+{
+    if (!call)
+        return;
+    arena_free(call->arena);
+    free(call);
+}
+
+void call_token(const struct call *call, const char *prefix, char out[KEYS_TOKEN_SIZE])
+{
+    if (call->has_key)
+        keys_token(call->server->keys, prefix, call->key_hash, out);
+    else
+        token_new(prefix, out);
+}
+
+struct http_request *call_http(const struct call *call)
+{
+    /* Gone when the market is stopping. */
+    return call->server->http ? http_server_find(call->server->http, call->http_id) : NULL;
+}
+
+static void call_done(struct engine_request *engine_request, const struct error *error)
+{
+    struct call *call = (struct call *)engine_request;
+    struct http_request *request = call_http(call);
+    if (call->has_key)
+        map_remove_text(&call->server->calls, text_of(call->key_hex));
+    if (!request) { /* the client is gone; the change, if there was one, stands */
+        call_free(call);
+        return;
+    }
+    if (error) {
+        http_reply_error(request, error);
+        call_free(call);
+        return;
+    }
+    call->answer(call, request);
+}
+
+static int put_answer(struct engine_request *engine_request, const struct core *core,
+                      struct store_batch *batch, struct error *error)
+{
+    (void)core;
+    (void)error;
+    const struct call *call = (const struct call *)engine_request;
+    const struct store_value row[ANSWERS_COLUMN_COUNT] = {
+        [ANSWERS_KEY] = store_blob(call->key_hash, sizeof(call->key_hash)),
+        [ANSWERS_REQUEST] = store_blob(call->request_hash, sizeof(call->request_hash)),
+        [ANSWERS_SUBJECT] = store_integer((int64_t)engine_request->subject),
+        [ANSWERS_CREATED_MS] = store_integer(engine_request->now_ms),
+    };
+    store_batch_put(batch, &tables[TABLE_ANSWERS], row, ANSWERS_COLUMN_COUNT);
+    return 0;
+}
+
+/* 1: it was done before and *out_subject is what it made. */
+static int find_answer(struct call *call, struct arena *arena, uint64_t *out_subject,
+                       struct error *error)
+{
+    const struct store_value *row = NULL;
+    if (query_one(call->server, arena, TABLE_ANSWERS, "key",
+                  store_blob(call->key_hash, sizeof(call->key_hash)), &row, error) < 0)
+        return -1;
+    if (!row)
+        return 0;
+    const struct text hash = {(const char *)call->request_hash, sizeof(call->request_hash)};
+    if (!text_equal(row[ANSWERS_REQUEST].bytes, hash))
+        return error_set(error, ERROR_CONFLICT,
+                         "this Idempotency-Key was used for another request; take a new one");
+    *out_subject = (uint64_t)row[ANSWERS_SUBJECT].integer;
+    return 1;
+}
+
+static void submit_take(struct call *call, call_answer *answer)
+{
+    call->answer = answer;
+    call->request.on_done = call_done;
+    struct error error;
+    if (engine_submit(call->server->engine, &call->request, false, &error) == 0)
+        return;
+    if (call->has_key)
+        map_remove_text(&call->server->calls, text_of(call->key_hex));
+    struct http_request *request = call_http(call);
+    if (request)
+        http_reply_error(request, &error);
+    call_free(call);
+}
+
+void call_start_take(struct call *call, call_answer *answer)
+{
+    call->request.has_command = true;
+    if (!call->has_key) {
+        submit_take(call, answer);
+        return;
+    }
+    struct http_request *request = call_http(call);
+    ASSERT(request);
+    struct error error;
+    uint64_t subject = 0;
+    int found = find_answer(call, call->arena, &subject, &error);
+    if (found == 0 && map_get_text(&call->server->calls, text_of(call->key_hex)))
+        found = error_set(&error, ERROR_CONFLICT,
+                          "a request with this Idempotency-Key is being worked on; try again");
+    if (found < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+        return;
+    }
+    if (found > 0) {
+        call->server->counts.replays++;
+        call->request.subject = subject;
+        answer(call, request);
+        return;
+    }
+    map_put_text(&call->server->calls, text_of(call->key_hex), call);
+    call->request.on_decided = put_answer;
+    submit_take(call, answer);
+}
+
+void call_continue_take(struct call *call, call_answer *answer)
+{
+    ASSERT(!call->has_key);
+    call->request.has_command = true;
+    submit_take(call, answer);
+}
+
+void call_look_take(struct call *call,
+                    int (*look)(struct engine_request *request, const struct core *core,
+                                struct store_batch *batch, struct error *error),
+                    call_answer *answer)
+{
+    call->request.has_command = false;
+    call->request.on_decided = look;
+    call->has_key = false; /* if it had one, that is done with */
+    submit_take(call, answer);
+}
+
+struct row_request {
+    struct engine_request request;
+    void (*put)(void *context, struct store_batch *batch);
+    void (*release)(void *context);
+    void *context;
+};
+
+static int put_rows(struct engine_request *request, const struct core *core,
+                    struct store_batch *batch, struct error *error)
+{
+    (void)core;
+    (void)error;
+    struct row_request *rows = (struct row_request *)request;
+    rows->put(rows->context, batch);
+    return 0;
+}
+
+static void rows_done(struct engine_request *request, const struct error *error)
+{
+    struct row_request *rows = (struct row_request *)request;
+    if (error)
+        log_event(LOG_WARN, "rows_not_written", "error=\"%s\"", error->message);
+    rows->release(rows->context);
+    free(rows);
+}
+
+void server_put_rows(struct server *server, void (*put)(void *context, struct store_batch *batch),
+                     void *context, void (*release)(void *context))
+{
+    struct row_request *rows = calloc(1, sizeof(*rows));
+    ASSERT(rows);
+    *rows = (struct row_request){
+        .request = {.on_decided = put_rows, .on_done = rows_done},
+        .put = put,
+        .release = release,
+        .context = context,
+    };
+    struct error error;
+    if (engine_submit(server->engine, &rows->request, true, &error) < 0)
+        rows_done(&rows->request, &error);
+}

@@ -1,0 +1,64 @@
+/*
+ * Call: a request to the API that changes something, from its body to its answer.
+ *
+ * The handler makes a call, fills in the command (texts from the call's arena: the HTTP request may
+ * be gone when the command is decided) and starts it with the function that writes the answer. That
+ * function runs on the main thread once the change is on disk, and shows call->request.subject.
+ *
+ * With an Idempotency-Key the key and the subject are committed together with the change. A repeat
+ * of the same request runs the same function on the same subject; secrets in the answer are derived
+ * from the request (call_token), so they come out the same too and are stored nowhere.
+ */
+#pragma once
+
+#include "server/routes.h"
+#include "server/server_internal.h"
+
+struct call;
+typedef void call_answer(struct call *call, struct http_request *request);
+
+struct call {
+    struct engine_request request; /* first: the engine hands it back */
+    struct server *server;
+    struct arena *arena;
+    uint64_t http_id;
+    struct caller caller; /* a copy */
+    call_answer *answer;
+    void *context; /* the handler's, in the arena */
+
+    bool has_key;
+    char key_hex[2 * KEYS_HASH_SIZE + 1];
+    uint8_t key_hash[KEYS_HASH_SIZE];
+    uint8_t request_hash[KEYS_HASH_SIZE];
+};
+
+/* Never NULL. */
+struct call *call_new(struct server *server, struct http_request *request);
+/* For a handler that refuses before it starts the call. */
+void call_free(struct call *call);
+DEFINE_AUTO(call);
+
+/* The HTTP request, or NULL when its client is gone. */
+struct http_request *call_http(const struct call *call);
+
+/* A fresh token or code for the answer; the same again for a repeat. */
+void call_token(const struct call *call, const char *prefix, char out[KEYS_TOKEN_SIZE]);
+
+/*
+ * Takes the call. Answers at once when it is a repeat, is refused, or the market is busy; else
+ * `answer` is called after the commit, if the client is still there.
+ */
+void call_start_take(struct call *call, call_answer *answer);
+/* A second command of the same call, from its answer function: takes it once more. */
+void call_continue_take(struct call *call, call_answer *answer);
+
+/* Runs `look` on the core thread with the state, then `answer` on the main thread. */
+void call_look_take(struct call *call,
+                    int (*look)(struct engine_request *request, const struct core *core,
+                                struct store_batch *batch, struct error *error),
+                    call_answer *answer);
+
+/* Rows of the server's own tables: `put` runs on the core thread, and frees nothing. The memory of
+ * `context` is released after the commit, which is waited for by nobody; failures are logged. */
+void server_put_rows(struct server *server, void (*put)(void *context, struct store_batch *batch),
+                     void *context, void (*release)(void *context));

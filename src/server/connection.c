@@ -1,0 +1,273 @@
+/* Connections to the link port: the first byte decides what they are. */
+#include "base/assert.h"
+#include "base/log.h"
+#include "net/address.h"
+#include "server/hub_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define STREAM_PREFIX "SOUK-STREAM "
+
+enum {
+    STREAM_PREFIX_SIZE = sizeof(STREAM_PREFIX) - 1,
+    STREAM_LINE_SIZE = STREAM_PREFIX_SIZE + 2 * LEASE_TICKET_SIZE + 1,
+    TLS_HANDSHAKE_BYTE = 0x16,
+    ACCEPT_MAX = 64, /* in one turn of the loop */
+};
+
+struct hub_connection {
+    struct list_node node;
+    struct hub *hub;
+    int fd; /* until it is a link's or a stream's */
+    struct loop_watch *watch;
+    struct loop_timer *timer;
+    struct link *link;
+    struct hub_machine *machine; /* once the handshake named it */
+};
+
+struct link *connection_link(struct hub_connection *connection)
+{
+    return connection->link;
+}
+
+void connection_free(struct hub_connection *connection)
+{
+    if (!connection)
+        return;
+    struct hub *hub = connection->hub;
+    if (connection->machine) {
+        connection->machine->connection = NULL;
+        connection->machine->is_welcome = false;
+        atomic_fetch_sub(&hub->link_count, 1);
+    } else {
+        hub->accepting_count--;
+    }
+    list_remove(&connection->node);
+    loop_watch_free(connection->watch);
+    loop_timer_free(connection->timer);
+    link_free(connection->link);
+    if (connection->fd >= 0)
+        close(connection->fd);
+    free(connection);
+}
+
+void connections_done(struct hub *hub)
+{
+    while (!list_is_empty(&hub->connections))
+        connection_free(LIST_ITEM(hub->connections.head.next, struct hub_connection, node));
+}
+
+/* ---- Control links --------------------------------------------------------------------------- */
+
+/* "machine:ID:GENERATION" */
+static struct hub_machine *find_identity(struct hub *hub, struct text identity)
+{
+    const struct text prefix = TEXT("machine:");
+    struct text id_text, generation_text;
+    uint64_t id, generation;
+    struct error error; /* any failure means: nobody */
+    if (!text_starts_with(identity, prefix))
+        return NULL;
+    const struct text rest = {identity.data + prefix.size, identity.size - prefix.size};
+    if (!text_cut(rest, ':', &id_text, &generation_text) ||
+        text_parse_u64(id_text, &id, &error) < 0 ||
+        text_parse_u64(generation_text, &generation, &error) < 0)
+        return NULL;
+    struct hub_machine *machine = hub_machine(hub, id);
+    return machine && machine->generation == generation ? machine : NULL;
+}
+
+static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
+{
+    const struct hub_connection *connection = context;
+    const struct hub_machine *machine = find_identity(connection->hub, identity);
+    if (!machine)
+        return -1;
+    keys_machine(connection->hub->server->keys, machine->id, machine->generation, out_key);
+    return 0;
+}
+
+static void link_opened(struct link *link, struct text identity, void *context)
+{
+    (void)link;
+    struct hub_connection *connection = context;
+    struct hub_machine *machine = find_identity(connection->hub, identity);
+    if (!machine) { /* enrolled anew during the handshake */
+        connection_free(connection);
+        return;
+    }
+    connection_free(machine->connection); /* the newer one is the living one */
+    loop_timer_free(connection->timer);
+    connection->timer = NULL;
+    connection->machine = machine;
+    connection->hub->accepting_count--;
+    atomic_fetch_add(&connection->hub->link_count, 1);
+    machine->connection = connection;
+    machine->is_welcome = false;
+    machine->heard_ns = hub_now_ns(connection->hub);
+    log_event(LOG_INFO, "machine_linked", "machine=%" PRIu64, machine->id);
+}
+
+static void link_frame(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    (void)link;
+    struct hub_connection *connection = context;
+    struct hub_machine *machine = connection->machine;
+    ASSERT(machine);
+    machine->heard_ns = hub_now_ns(connection->hub);
+    if (machine->is_welcome)
+        hub_tell_online(machine);
+    AUTO(arena) struct arena *arena = arena_new(8 * LEASE_MESSAGE_SIZE_MAX);
+    struct lease_message message;
+    struct error error;
+    if (lease_message_decode(arena, type, payload, &message, &error) < 0) {
+        log_event(LOG_WARN, "message_refused", "machine=%" PRIu64 " error=\"%s\"", machine->id,
+                  error.message);
+        connection_free(connection);
+        return;
+    }
+    hub_take_message(machine, arena, &message);
+}
+
+static void link_closed(struct link *link, const struct error *reason, void *context)
+{
+    (void)link;
+    struct hub_connection *connection = context;
+    if (connection->machine) {
+        hub_unlinked(connection->machine, reason);
+        return;
+    }
+    log_event(LOG_INFO, "link_refused", "reason=\"%s\"", reason ? reason->message : "closed");
+    connection_free(connection);
+}
+
+static void become_link(struct hub_connection *connection)
+{
+    loop_watch_free(connection->watch);
+    connection->watch = NULL;
+    const struct link_options options = {
+        .loop = connection->hub->loop,
+        .is_server = true,
+        .find_key = find_key,
+        .payload_max = LEASE_MESSAGE_SIZE_MAX,
+        .queue_max_bytes = 16 << 20,
+        .handshake_timeout_ms = HUB_HANDSHAKE_MS,
+        .callbacks = {.on_open = link_opened, .on_frame = link_frame, .on_close = link_closed},
+        .context = connection,
+    };
+    struct error error;
+    if (link_open_take(&options, connection->fd, &connection->link, &error) < 0) {
+        log_event(LOG_WARN, "link_refused", "reason=\"%s\"", error.message);
+        connection_free(connection);
+        return;
+    }
+    connection->fd = -1;
+}
+
+/* ---- Streams --------------------------------------------------------------------------------- */
+
+/* Reads the line and not a byte more: what follows belongs to the other end. */
+static void become_stream(struct hub_connection *connection)
+{
+    char line[STREAM_LINE_SIZE];
+    const ssize_t size = recv(connection->fd, line, sizeof(line), MSG_PEEK | MSG_DONTWAIT);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (size <= 0) {
+        connection_free(connection);
+        return;
+    }
+    if (size < STREAM_LINE_SIZE) {
+        /* Peeking leaves the bytes: without this the loop would turn until the rest comes. The
+         * timer ends a line that does not come. */
+        const int wanted = STREAM_LINE_SIZE;
+        setsockopt(connection->fd, SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof(wanted));
+        return;
+    }
+    struct error error;
+    uint8_t ticket_bytes[LEASE_TICKET_SIZE];
+    const struct text ticket_text = {line + STREAM_PREFIX_SIZE, 2 * LEASE_TICKET_SIZE};
+    if (memcmp(line, STREAM_PREFIX, STREAM_PREFIX_SIZE) || line[STREAM_LINE_SIZE - 1] != '\n' ||
+        text_hex_decode(ticket_text, ticket_bytes, sizeof(ticket_bytes), &error) < 0 ||
+        recv(connection->fd, line, sizeof(line), MSG_DONTWAIT) != STREAM_LINE_SIZE) {
+        connection_free(connection);
+        return;
+    }
+    char ticket[TICKET_TEXT_SIZE];
+    text_hex_encode(ticket_bytes, sizeof(ticket_bytes), ticket);
+    struct hub *hub = connection->hub;
+    loop_watch_free(connection->watch);
+    connection->watch = NULL;
+    const int fd = TAKE_FD(connection->fd);
+    const int one = 1;
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one));
+    connection_free(connection);
+    stream_take(hub, fd, ticket);
+}
+
+/* ---- Accepting ------------------------------------------------------------------------------- */
+
+static void first_byte(void *context, uint32_t events)
+{
+    struct hub_connection *connection = context;
+    (void)events;
+    uint8_t byte = 0;
+    const ssize_t size = recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (size == 1 && byte == TLS_HANDSHAKE_BYTE)
+        become_link(connection);
+    else if (size == 1 && byte == 'S')
+        become_stream(connection);
+    else
+        connection_free(connection);
+}
+
+static void too_slow(void *context)
+{
+    connection_free(context);
+}
+
+static void take_connection(struct hub *hub, int fd)
+{
+    if (hub->accepting_count >= HUB_ACCEPTING_MAX) {
+        log_event(LOG_WARN, "connection_refused", "waiting=%zu", hub->accepting_count);
+        close(fd);
+        return;
+    }
+    struct hub_connection *connection = calloc(1, sizeof(*connection));
+    ASSERT(connection);
+    connection->hub = hub;
+    connection->fd = fd;
+    list_append(&hub->connections, &connection->node);
+    hub->accepting_count++;
+    connection->timer = loop_timer_new(hub->loop, too_slow, connection);
+    loop_timer_start(connection->timer, HUB_HANDSHAKE_MS);
+    struct error error;
+    if (loop_watch_open(hub->loop, fd, LOOP_READ, first_byte, connection, &connection->watch,
+                        &error) < 0) {
+        log_event(LOG_WARN, "connection_refused", "error=\"%s\"", error.message);
+        connection_free(connection);
+    }
+}
+
+void connection_accept(void *context, uint32_t events)
+{
+    struct hub *hub = context;
+    (void)events;
+    for (int i = 0; i < ACCEPT_MAX; i++) {
+        int fd = -1;
+        struct address peer;
+        struct error error;
+        const int result = tcp_accept(hub->listen_fd, &fd, &peer, &error);
+        if (result < 0)
+            log_event(LOG_WARN, "accept_failed", "error=\"%s\"", error.message);
+        if (result <= 0)
+            return;
+        take_connection(hub, fd);
+    }
+}

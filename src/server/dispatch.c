@@ -1,0 +1,182 @@
+/*
+ * Dispatch: gets leases to their machines and stopped there, however often links break.
+ *
+ * A lease stays in the hub's map from its offer to its end. What a machine does not have yet is
+ * sent when it connects; what it has and should not is stopped; what it lost is ended.
+ */
+#include "base/assert.h"
+#include "base/log.h"
+#include "server/hub_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+void dispatch_lease_free(struct hub_lease *lease)
+{
+    buffer_done(&lease->start);
+    free(lease);
+}
+
+struct hub_lease *dispatch_find(struct hub_machine *machine, uint64_t id, uint64_t fence)
+{
+    struct hub_lease *lease = map_get(&machine->hub->leases, id);
+    if (!lease || lease->fence != fence || lease->machine != machine->id)
+        return NULL;
+    return lease;
+}
+
+static void send_start(struct hub *hub, struct hub_lease *lease)
+{
+    struct hub_machine *machine = hub_machine(hub, lease->machine);
+    if (!machine || !machine->is_welcome)
+        return; /* it is sent when the machine says hello */
+    if (hub_send_encoded(machine, LEASE_MESSAGE_START, buffer_text(&lease->start)))
+        log_event(LOG_INFO, "lease_sent", "lease=%" PRIu64 " job=%" PRIu64 " machine=%" PRIu64,
+                  lease->id, lease->job, lease->machine);
+}
+
+static void send_stop(struct hub_machine *machine, uint64_t lease, uint64_t fence,
+                      uint32_t grace_ms, const char *reason)
+{
+    hub_send(machine, &(struct lease_message){.type = LEASE_MESSAGE_STOP,
+                                              .stop = {.lease = lease,
+                                                       .fence = fence,
+                                                       .grace_ms = grace_ms,
+                                                       .reason = text_of(reason)}});
+}
+
+void dispatch_add_take(struct hub *hub, struct hub_lease *lease)
+{
+    struct hub_lease *old = map_get(&hub->leases, lease->id);
+    if (old)
+        dispatch_end(hub, old);
+    map_put(&hub->leases, lease->id, lease);
+    if (lease->role == LEASE_ROLE_WORKER && lease->server_lease)
+        stream_expect(hub, lease, lease->attempt);
+    if (lease->is_known)
+        lease->is_redial_due = true; /* the market restarted: the relay is gone */
+    else
+        send_start(hub, lease);
+}
+
+void dispatch_stop(struct hub *hub, struct hub_lease *lease)
+{
+    lease->is_stop_wanted = true;
+    struct hub_machine *machine = hub_machine(hub, lease->machine);
+    if (machine && machine->is_welcome)
+        send_stop(machine, lease->id, lease->fence, lease->grace_ms, lease->stop_reason);
+}
+
+void dispatch_end(struct hub *hub, struct hub_lease *lease)
+{
+    struct hub_machine *machine = hub_machine(hub, lease->machine);
+    /* Ended without the machine's word: should it still run, it must not go on. */
+    if (!lease->is_over && machine && machine->is_welcome)
+        send_stop(machine, lease->id, lease->fence, 0, "the lease has ended");
+    stream_forget(hub, lease);
+    map_remove(&hub->leases, lease->id);
+    dispatch_lease_free(lease);
+}
+
+static bool names(const struct hello_message *hello, const struct hub_lease *lease)
+{
+    for (uint32_t i = 0; i < hello->running_count; i++)
+        if (hello->running[i].lease == lease->id && hello->running[i].fence == lease->fence)
+            return true;
+    return false;
+}
+
+void dispatch_hello(struct hub_machine *machine, const struct hello_message *hello)
+{
+    struct hub *hub = machine->hub;
+    for (uint32_t i = 0; i < hello->running_count; i++) {
+        const struct lease_fence *running = &hello->running[i];
+        if (!dispatch_find(machine, running->lease, running->fence))
+            send_stop(machine, running->lease, running->fence, 0,
+                      "the market does not know this lease any more");
+    }
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        struct hub_lease *lease = hub->leases.entries[i].value;
+        if (lease->machine != machine->id || lease->is_over)
+            continue;
+        if (names(hello, lease)) {
+            lease->is_known = true;
+            lease->missing_ns = 0;
+            lease->is_redial_due = lease->is_redial_due || !lease->relay;
+            if (lease->is_stop_wanted)
+                dispatch_stop(hub, lease);
+        } else if (lease->is_known) {
+            /* It may be about to say how the lease ended. */
+            lease->missing_ns = hub_now_ns(hub);
+        } else if (!lease->is_stop_wanted) {
+            send_start(hub, lease);
+        } else {
+            lease->missing_ns = hub_now_ns(hub);
+        }
+    }
+}
+
+static enum lease_outcome outcome_of(const struct hub_lease *lease, enum lease_run_state state)
+{
+    if (state == LEASE_RUN_SUCCEEDED)
+        return LEASE_OUTCOME_SUCCEEDED;
+    if (state == LEASE_RUN_STOPPED && lease->is_stop_wanted)
+        return LEASE_OUTCOME_STOPPED;
+    return LEASE_OUTCOME_FAILED;
+}
+
+void dispatch_state(struct hub_machine *machine, const struct state_message *state)
+{
+    struct hub *hub = machine->hub;
+    struct hub_lease *lease = dispatch_find(machine, state->lease, state->fence);
+    if (!lease) {
+        log_event(LOG_DEBUG, "state_of_unknown_lease", "lease=%" PRIu64 " machine=%" PRIu64,
+                  state->lease, machine->id);
+        return;
+    }
+    lease->is_known = true;
+    lease->missing_ns = 0;
+    if (state->state == LEASE_RUN_STARTING)
+        return;
+    log_event(LOG_INFO, "lease_state",
+              "lease=%" PRIu64 " job=%" PRIu64 " state=%s exit=%d reason=\"" TEXT_FORMAT "\"",
+              lease->id, lease->job, lease_run_state_name(state->state), state->exit_code,
+              TEXT_ARGS(state->reason));
+    if (state->state == LEASE_RUN_RUNNING) {
+        hub_command(hub,
+                    &(struct command){.kind = COMMAND_LEASE_RUNNING,
+                                      .lease_running = {lease->id, lease->fence}},
+                    NULL);
+        return;
+    }
+    lease->is_over = true;
+    char reason[LEASE_REASON_SIZE];
+    snprintf(reason, sizeof(reason), TEXT_FORMAT, TEXT_ARGS(state->reason));
+    hub_command(hub,
+                &(struct command){.kind = COMMAND_END_LEASE,
+                                  .end_lease = {.lease = lease->id,
+                                                .fence = lease->fence,
+                                                .outcome = outcome_of(lease, state->state)}},
+                reason);
+}
+
+void dispatch_check(struct hub *hub)
+{
+    const int64_t now_ns = hub_now_ns(hub);
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        struct hub_lease *lease = hub->leases.entries[i].value;
+        if (lease->is_over)
+            continue;
+        if (lease->missing_ns && now_ns - lease->missing_ns > HUB_MISSING_MS * INT64_C(1000000)) {
+            lease->is_over = true;
+            hub_command(hub,
+                        &(struct command){.kind = COMMAND_END_LEASE,
+                                          .end_lease = {.lease = lease->id,
+                                                        .fence = lease->fence,
+                                                        .outcome = LEASE_OUTCOME_LOST}},
+                        "the machine came back without this lease");
+            continue;
+        }
+        stream_redial(hub, lease);
+    }
+}

@@ -1,0 +1,128 @@
+#include "server/engine_load.h"
+
+#include "base/log.h"
+
+#include <inttypes.h>
+
+enum { REBUILD_EVENTS = 5000 };
+
+struct replay {
+    struct core *core;
+    struct arena *arena;
+    engine_replay_function *each;
+    void *context;
+};
+
+static int replay_event(const struct store_event *stored, void *context, struct error *error)
+{
+    struct replay *replay = context;
+    arena_clear(replay->arena);
+    struct event event;
+    if (event_decode(replay->arena, stored->body, &event, error) < 0 ||
+        core_apply(replay->core, &event, error) < 0)
+        goto broken;
+    if (event.sequence != stored->sequence) {
+        error_set(error, ERROR_CORRUPT, "it says it is event %" PRIu64, event.sequence);
+        goto broken;
+    }
+    return replay->each ? replay->each(replay->context, replay->core, &event, error) : 0;
+broken:
+    error->code = ERROR_CORRUPT;
+    return error_wrap(error, "event %" PRIu64 " (" TEXT_FORMAT ")", stored->sequence,
+                      TEXT_ARGS(stored->kind));
+}
+
+int engine_replay(struct store_reader *reader, uint64_t from_sequence, struct core *core,
+                  engine_replay_function *each, void *context, struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct replay replay = {.core = core, .arena = arena, .each = each, .context = context};
+    return store_read_events(reader, from_sequence, replay_event, &replay, error);
+}
+
+struct rebuild {
+    struct store *store;
+    struct projection *projection;
+    struct store_batch *batch;
+    uint32_t waiting;
+};
+
+static int rebuild_event(void *context, const struct core *core, const struct event *event,
+                         struct error *error)
+{
+    struct rebuild *rebuild = context;
+    projection_event(rebuild->projection, core, event, rebuild->batch);
+    if (++rebuild->waiting < REBUILD_EVENTS)
+        return 0;
+    rebuild->waiting = 0;
+    if (store_commit(rebuild->store, rebuild->batch, error) < 0)
+        return -1;
+    store_batch_clear(rebuild->batch);
+    return 0;
+}
+
+static int rebuild_tables(struct store_reader *reader, struct store *store,
+                          struct projection *projection, struct error *error)
+{
+    log_event(LOG_INFO, "rebuilding_tables", "events=%" PRIu64, store_head(store).sequence);
+    if (store_tables_clear(store, error) < 0)
+        return -1;
+    AUTO(core) struct core *core = core_new();
+    AUTO(store_batch) struct store_batch *batch = store_batch_new(0);
+    struct rebuild rebuild = {.store = store, .projection = projection, .batch = batch};
+    projection_reset(projection, core);
+    if (engine_replay(reader, 1, core, rebuild_event, &rebuild, error) < 0)
+        return -1;
+    projection_reset(projection, core);
+    projection_mark_all(projection, core);
+    projection_flush(projection, core, batch);
+    if (store_commit(store, batch, error) < 0)
+        return -1;
+    return store_tables_built(store, error);
+}
+
+static int load_snapshot(struct store_reader *reader, struct core **out_core,
+                         uint64_t *out_sequence, struct error *error)
+{
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, STORE_SNAPSHOT_BYTES_MAX);
+    struct store_head head;
+    if (store_snapshot_load(reader, &head, &bytes, error) < 0)
+        return -1;
+    *out_sequence = head.sequence;
+    if (head.sequence == 0) {
+        *out_core = core_new();
+        return 0;
+    }
+    struct error reason;
+    if (core_snapshot_read(buffer_text(&bytes), out_core, &reason) == 0)
+        return 0;
+    /* A snapshot of an older program: the events say the same, only slower. */
+    log_event(LOG_WARN, "snapshot_ignored", "error=\"%s\"", reason.message);
+    *out_sequence = 0;
+    *out_core = core_new();
+    return 0;
+}
+
+int engine_load(const struct store_options *options, struct store *store,
+                struct projection *projection, struct core **out_core,
+                uint64_t *out_snapshot_sequence, struct error *error)
+{
+    AUTO(store_reader) struct store_reader *reader = NULL;
+    if (store_reader_open(options, &reader, error) < 0)
+        return -1;
+    if (store_needs_rebuild(store) && rebuild_tables(reader, store, projection, error) < 0)
+        return error_wrap(error, "build the tables");
+    AUTO(core) struct core *core = NULL;
+    uint64_t sequence = 0;
+    if (load_snapshot(reader, &core, &sequence, error) < 0)
+        return error_wrap(error, "load the snapshot");
+    if (engine_replay(reader, sequence + 1, core, NULL, NULL, error) < 0)
+        return error_wrap(error, "replay the log");
+    if (core_check(core, error) < 0)
+        return -1;
+    projection_reset(projection, core);
+    *out_core = TAKE(core);
+    *out_snapshot_sequence = sequence;
+    return 0;
+}

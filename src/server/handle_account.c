@@ -1,0 +1,319 @@
+/* Accounts: opening one, its statement, and signing a browser in. */
+#include "server/auth.h"
+#include "server/call.h"
+#include "server/handlers.h"
+#include "server/query.h"
+#include "server/view.h"
+
+#include <inttypes.h>
+
+enum { PAGE_CODE_MS = 60000, SESSION_MS = 12 * 3600 * 1000 };
+
+static int account_row(struct server *server, struct arena *arena, uint64_t account,
+                       const struct store_value **out_row, struct error *error)
+{
+    return query_id(server, arena, TABLE_ACCOUNTS, account, "account", out_row, error);
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+struct new_account {
+    struct text name;
+};
+static const struct json_field new_account_fields[] = {
+    {"name", JSON_TEXT, offsetof(struct new_account, name), .is_required = true, .size_max = 64},
+};
+static const struct json_schema new_account_schema =
+    JSON_SCHEMA("account", new_account_fields, struct new_account);
+
+static void account_created(struct call *call, struct http_request *request)
+{
+    char token[KEYS_TOKEN_SIZE];
+    memcpy(token, call->context, sizeof(token));
+    const struct store_value *row = NULL;
+    struct error error;
+    if (account_row(call->server, call->arena, call->request.subject, &row, &error) < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_key(&answer.writer, "account");
+    view_account(&answer.writer, row);
+    json_field_string(&answer.writer, "token", token);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 201);
+    call_free(call);
+}
+
+/* The account's first token, committed on its own after the account. A repeat of the request makes
+ * the same token again; that one is there already, which is as good. */
+static void token_added(struct engine_request *request, const struct error *error)
+{
+    struct call *call = (struct call *)request;
+    struct http_request *http = call_http(call);
+    if (!http) {
+        call_free(call);
+        return;
+    }
+    if (error && error->code != ERROR_CONFLICT) {
+        http_reply_error(http, error);
+        call_free(call);
+        return;
+    }
+    call->request.subject = call->caller.account;
+    account_created(call, http);
+}
+
+static void account_opened(struct call *call, struct http_request *request)
+{
+    char *token = call->context;
+    call_token(call, "account", token);
+    const uint64_t account = call->request.subject;
+    call->caller.account = account;
+    call->request.command = (struct command){
+        .kind = COMMAND_ADD_TOKEN,
+        .add_token = {.account = account, .scopes = TOKEN_SCOPE_ALL, .label = TEXT("first token")},
+    };
+    token_hash(text_of(token), call->request.command.add_token.hash);
+    call->request.has_command = true;
+    call->request.on_decided = NULL;
+    call->request.on_done = token_added;
+    struct error error;
+    if (engine_submit(call->server->engine, &call->request, false, &error) < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+    }
+}
+
+void handle_account_create(struct http_request *request, void *context)
+{
+    AUTO(call) struct call *call = call_new(context, request);
+    struct new_account body = {0};
+    struct error error;
+    if (json_read(call->arena, http_request_body(request), &new_account_schema, &body, &error) <
+        0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call->context = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
+    call->request.command = (struct command){
+        .kind = COMMAND_OPEN_ACCOUNT,
+        .open_account = {.name = body.name},
+    };
+    call_start_take(TAKE(call), account_opened);
+}
+
+void handle_account_get(struct http_request *request, void *context)
+{
+    const struct store_value *row = NULL;
+    struct error error;
+    if (account_row(context, http_request_arena(request), route_caller(request)->account, &row,
+                    &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    view_account(&answer.writer, row);
+    view_answer_send(&answer, request, 200);
+}
+
+void handle_account_entries(struct http_request *request, void *context)
+{
+    struct store_filter filters[2] = {
+        {"account", STORE_EQUAL, store_integer((int64_t)route_caller(request)->account)},
+    };
+    struct store_query query = {.table = &tables[TABLE_ENTRIES],
+                                .filters = filters,
+                                .filter_count = 1,
+                                .is_descending = true};
+    struct error error;
+    const struct text job_text = http_request_query(request, "job");
+    uint64_t job = 0;
+    if (job_text.data && text_parse_u64(job_text, &job, &error) < 0) {
+        http_reply_problem(request, 400, "invalid", "job must be a job's number");
+        return;
+    }
+    if (job) {
+        filters[1] =
+            (struct store_filter){"job", STORE_EQUAL, store_integer((int64_t)(job & INT64_MAX))};
+        query.filter_count = 2;
+    }
+    struct query_rows rows;
+    if (query_page(request, context, http_request_arena(request), &query, &rows, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    query_page_begin(&answer.writer);
+    for (size_t i = 0; i < rows.count; i++)
+        view_entry(&answer.writer, rows.items[i]);
+    query_page_end(&answer.writer, &rows);
+    view_answer_send(&answer, request, 200);
+}
+
+/* ---- Signing in ------------------------------------------------------------------------------ */
+
+static void page_code_created(struct call *call, struct http_request *request)
+{
+    const char *code = call->context;
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_string(&answer.writer, "code", code);
+    json_field_i64(&answer.writer, "expires_ms", call->request.command.add_code.expires_ms);
+    json_field_string(&answer.writer, "url",
+                      arena_format(call->arena, "%s/#code=%s", call->server->url, code));
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 201);
+    call_free(call);
+}
+
+void handle_page_code_create(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    struct call *call = call_new(server, request);
+    char *code = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
+    token_new("page", code);
+    call->context = code;
+    call->request.command = (struct command){
+        .kind = COMMAND_ADD_CODE,
+        .add_code = {.kind = CODE_KIND_PAGE,
+                     .account = call->caller.account,
+                     .expires_ms = clock_utc_ms(server->clock) + PAGE_CODE_MS},
+    };
+    token_hash(text_of(code), call->request.command.add_code.hash);
+    call_start_take(call, page_code_created);
+}
+
+struct new_session {
+    struct text code;
+};
+static const struct json_field new_session_fields[] = {
+    {"code", JSON_TEXT, offsetof(struct new_session, code), .is_required = true, .size_max = 128},
+};
+static const struct json_schema new_session_schema =
+    JSON_SCHEMA("session", new_session_fields, struct new_session);
+
+static void session_created(struct call *call, struct http_request *request)
+{
+    const char *token = call->context;
+    struct error error;
+    const struct store_value *row = NULL;
+    const char *cookie =
+        arena_format(call->arena,
+                     AUTH_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict; "
+                                 "Max-Age=%d%s",
+                     token, SESSION_MS / 1000, http_request_is_secure(request) ? "; Secure" : "");
+    if (account_row(call->server, call->arena, call->caller.account, &row, &error) < 0 ||
+        http_reply_header(request, "Set-Cookie", cookie, &error) < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_key(&answer.writer, "account");
+    view_account(&answer.writer, row);
+    json_field_i64(&answer.writer, "expires_ms", call->request.command.add_token.expires_ms);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 201);
+    call_free(call);
+}
+
+static void page_code_used(struct call *call, struct http_request *request)
+{
+    (void)request;
+    char *token = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
+    token_new("session", token);
+    call->context = token;
+    call->caller.account = call->request.subject;
+    call->request.command = (struct command){
+        .kind = COMMAND_ADD_TOKEN,
+        .add_token = {.account = call->caller.account,
+                      .scopes = TOKEN_SCOPE_ALL,
+                      .expires_ms = clock_utc_ms(call->server->clock) + SESSION_MS,
+                      .label = TEXT("page")},
+    };
+    token_hash(text_of(token), call->request.command.add_token.hash);
+    call_continue_take(call, session_created);
+}
+
+/* A code that is used up or unknown is a failed sign-in, whatever the core calls it. */
+static void code_decided(struct engine_request *engine_request, const struct error *error)
+{
+    struct call *call = (struct call *)engine_request;
+    struct http_request *request = call_http(call);
+    if (!request) {
+        call_free(call);
+    } else if (error && error->code != ERROR_UNAVAILABLE && error->code != ERROR_EXHAUSTED) {
+        http_reply_problem(request, 401, "unauthorized",
+                           "this code was used or has expired: `souk account open` prints a new "
+                           "address");
+        call_free(call);
+    } else if (error) {
+        http_reply_error(request, error);
+        call_free(call);
+    } else {
+        page_code_used(call, request);
+    }
+}
+
+void handle_session_create(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    AUTO(call) struct call *call = call_new(server, request);
+    struct new_session body = {0};
+    struct error error;
+    if (json_read(call->arena, http_request_body(request), &new_session_schema, &body, &error) <
+        0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call->request.has_command = true;
+    call->request.command = (struct command){
+        .kind = COMMAND_USE_CODE,
+        .use_code = {.kind = CODE_KIND_PAGE},
+    };
+    token_hash(body.code, call->request.command.use_code.hash);
+    call->request.on_done = code_decided;
+    if (engine_submit(server->engine, &call->request, false, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call = NULL; /* the engine's until code_decided */
+}
+
+static void session_deleted(struct call *call, struct http_request *request)
+{
+    struct error error;
+    if (http_reply_header(request, "Set-Cookie",
+                          AUTH_COOKIE "=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0",
+                          &error) < 0)
+        http_reply_error(request, &error);
+    else
+        http_reply(request, 204, "application/json", TEXT(""));
+    call_free(call);
+}
+
+void handle_session_delete(struct http_request *request, void *context)
+{
+    const struct caller *caller = route_caller(request);
+    if (!caller->is_session) {
+        http_reply_problem(request, 400, "invalid",
+                           "there is no session cookie; a token is revoked by DELETE "
+                           "/v1/tokens/{id}");
+        return;
+    }
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_REVOKE_TOKEN,
+        .revoke_token = {.account = caller->account, .token = caller->token},
+    };
+    call_start_take(call, session_deleted);
+}

@@ -1,0 +1,467 @@
+/* Jobs: prices, quotes, submitting, showing, cancelling. */
+#include "server/handle_job.h"
+
+#include "blob/manifest.h"
+#include "runtime/job_spec.h"
+#include "server/call.h"
+#include "server/handlers.h"
+#include "server/query.h"
+#include "server/view.h"
+
+#include <inttypes.h>
+
+/* What a parameter server gets: it averages, evaluates and relays; it does not train. */
+static const struct resources server_resources = {
+    .cores_milli = 500,
+    .ram_bytes = INT64_C(512) << 20,
+    .disk_bytes = INT64_C(1) << 30,
+};
+
+static struct job_request request_of_spec(const struct job_spec *spec, struct text json,
+                                          uint64_t account)
+{
+    struct job_request request = {
+        .account = account,
+        .spec = json,
+        .num_nodes = (int64_t)spec->num_nodes,
+        .worker = {.cores_milli = spec->resources.cpus_milli.value,
+                   .ram_bytes = spec->resources.memory_bytes.value,
+                   .disk_bytes = spec->resources.disk_size_bytes},
+        .takes_more_cores = spec->resources.cpus_milli.is_at_least,
+        .server = server_resources,
+        .max_total_micro = spec->market.max_total_cost_micro,
+        .max_hourly_micro = spec->market.max_hourly_cost_micro,
+        .max_run_ms = spec->market.max_run_time_ms,
+        .expected_run_ms = job_spec_expected_run_ms(spec),
+        .tick_ms = job_spec_tick_ms(spec),
+    };
+    return request;
+}
+
+/* Reads and writes the spec again, so that what is stored is canonical. */
+static int read_spec(struct call *call, struct http_request *request, struct job_spec *out_spec,
+                     struct job_request *out_request, struct error *error)
+{
+    if (job_spec_read(call->arena, http_request_body(request), out_spec, error) < 0)
+        return -1;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    job_spec_write(out_spec, &json);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    *out_request = request_of_spec(out_spec, arena_copy_text(call->arena, buffer_text(&json)),
+                                   call->caller.account);
+    return text_copy(out_spec->name, out_request->name, sizeof(out_request->name), error);
+}
+
+/* Every chunk of every input must be here: a lease that starts must find its data. */
+static int check_inputs(struct server *server, struct arena *arena, const struct job_spec *spec,
+                        struct error *error)
+{
+    for (size_t i = 0; i < spec->input_count; i++) {
+        const struct job_input *input = &spec->inputs[i];
+        struct blob_hash hash;
+        memcpy(hash.bytes, input->manifest, sizeof(hash.bytes));
+        struct manifest manifest;
+        if (manifest_get(arena, server->blobs, &hash, &manifest, error) < 0)
+            return error_wrap(
+                error, "input \"" TEXT_FORMAT "\": its manifest is not here, upload it first",
+                TEXT_ARGS(input->name));
+        if (manifest.record_count != input->records)
+            return error_set(error, ERROR_INVALID,
+                             "input \"" TEXT_FORMAT "\" has %" PRIu64 " records, not %" PRIu64,
+                             TEXT_ARGS(input->name), manifest.record_count, input->records);
+        for (size_t j = 0; j < manifest.chunks.count; j++) {
+            char hex[BLOB_HASH_TEXT_SIZE];
+            const struct blob_hash *chunk = &manifest_chunk(&manifest, j)->hash;
+            if (!blob_store_has(server->blobs, chunk))
+                return error_set(error, ERROR_NOT_FOUND,
+                                 "input \"" TEXT_FORMAT "\": chunk %.16s... is not here, upload "
+                                 "it first",
+                                 TEXT_ARGS(input->name), blob_hash_format(chunk, hex));
+        }
+    }
+    return 0;
+}
+
+/* ---- Prices and quotes ----------------------------------------------------------------------- */
+
+struct price_look {
+    struct price_vector price;
+    int64_t fee_basis_points;
+};
+
+static int look_at_price(struct engine_request *request, const struct core *core,
+                         struct store_batch *batch, struct error *error)
+{
+    (void)batch;
+    (void)error;
+    struct price_look *look = ((struct call *)request)->context;
+    look->price = core_price(core);
+    look->fee_basis_points = core_settings(core)->fee_basis_points;
+    return 0;
+}
+
+static void send_prices(struct call *call, struct http_request *request)
+{
+    const struct price_look *look = call->context;
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_i64(&answer.writer, "core_hour_microcredits", look->price.core_micro);
+    json_field_i64(&answer.writer, "ram_gib_hour_microcredits", look->price.ram_micro);
+    json_field_i64(&answer.writer, "gpu_hour_microcredits", look->price.gpu_micro);
+    json_field_i64(&answer.writer, "disk_gib_hour_microcredits", look->price.disk_micro);
+    json_field_i64(&answer.writer, "fee_basis_points", look->fee_basis_points);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 200);
+    call_free(call);
+}
+
+void handle_prices(struct http_request *request, void *context)
+{
+    struct call *call = call_new(context, request);
+    call->context = arena_alloc(call->arena, sizeof(struct price_look));
+    call_look_take(call, look_at_price, send_prices);
+}
+
+struct quote_look {
+    struct job_request request;
+    struct core_quote quote;
+    int64_t available_micro;
+    struct text reason;
+};
+
+static const char *result_text(enum match_result result)
+{
+    switch (result) {
+    case MATCH_PLACED:
+        return "";
+    case MATCH_FEW_MACHINES:
+        return "too few machines with room for a worker are online and willing now";
+    case MATCH_NO_SERVER:
+        return "no machine that takes the parameter server has room now";
+    case MATCH_OVER_BUDGET:
+        return "dearer than max_total_cost or the account's credits allow";
+    case MATCH_OVER_HOURLY:
+        return "dearer than max_hourly_cost";
+    case MATCH_RESULT_COUNT:
+        break;
+    }
+    return "";
+}
+
+static int look_at_quote(struct engine_request *request, const struct core *core,
+                         struct store_batch *batch, struct error *error)
+{
+    (void)batch;
+    struct quote_look *look = ((struct call *)request)->context;
+    const struct ledger_account *balance = core_balance(core, look->request.account);
+    look->available_micro = balance ? ledger_available_micro(balance) : 0;
+    return core_quote(core, &look->request, &look->quote, error);
+}
+
+static void send_quote(struct call *call, struct http_request *request)
+{
+    const struct quote_look *look = call->context;
+    const struct core_quote *quote = &look->quote;
+    const bool can_start = quote->result == MATCH_PLACED;
+    const struct match_quote none = {0};
+    const struct match_quote placed = can_start ? quote->placed : none;
+    const __int128 hourly = can_start ? placed.hourly_micro : quote->wish.hourly_micro;
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    struct json_writer *writer = &answer.writer;
+    json_object_begin(writer);
+    json_field_i64(writer, "wish_microcredits", quote->wish.total_micro);
+    json_field_i64(writer, "wish_hourly_microcredits", quote->wish.hourly_micro);
+    json_field_bool(writer, "can_start", can_start);
+    json_field_string(writer, "reason", result_text(quote->result));
+    json_field_i64(writer, "placed_microcredits", placed.total_micro);
+    json_field_i64(writer, "placed_hourly_microcredits", placed.hourly_micro);
+    json_field_i64(writer, "expected_microcredits",
+                   (int64_t)(hourly * look->request.expected_run_ms / 3600000));
+    json_field_i64(writer, "max_run_ms", look->request.max_run_ms);
+    json_field_i64(writer, "expected_run_ms", look->request.expected_run_ms);
+    json_field_i64(writer, "available_microcredits", look->available_micro);
+    json_object_end(writer);
+    view_answer_send(&answer, request, 200);
+    call_free(call);
+}
+
+void handle_quote_create(struct http_request *request, void *context)
+{
+    AUTO(call) struct call *call = call_new(context, request);
+    struct quote_look *look = arena_alloc(call->arena, sizeof(*look));
+    call->context = look;
+    struct job_spec spec = {0};
+    struct error error;
+    if (read_spec(call, request, &spec, &look->request, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call_look_take(TAKE(call), look_at_quote, send_quote);
+}
+
+/* ---- Showing --------------------------------------------------------------------------------- */
+
+const struct store_value *handle_job_find(struct server *server, struct http_request *request)
+{
+    struct error error;
+    uint64_t id = 0;
+    const struct store_value *row = NULL;
+    if (text_parse_u64(http_request_parameter(request, "id"), &id, &error) < 0) {
+        http_reply_problem(request, 404, "not_found", "a job's id is a number");
+        return NULL;
+    }
+    int result = query_id(server, http_request_arena(request), TABLE_JOBS, id, "job", &row, &error);
+    if (result == 0 && (uint64_t)row[JOBS_ACCOUNT].integer != route_caller(request)->account)
+        result = error_set(&error, ERROR_NOT_FOUND, "job %" PRIu64 " does not exist", id);
+    if (result == 0)
+        return row;
+    http_reply_error(request, &error);
+    return NULL;
+}
+
+int handle_job_leases(struct server *server, struct arena *arena, uint64_t job,
+                      struct query_rows *out_rows, struct error *error)
+{
+    const struct store_filter filter = {"job", STORE_EQUAL, store_integer((int64_t)job)};
+    const struct store_query query = {.table = &tables[TABLE_LEASES],
+                                      .filters = &filter,
+                                      .filter_count = 1,
+                                      .limit = JOB_NODES_MAX + 1};
+    return query_all(server, arena, &query, out_rows, error);
+}
+
+/* One job or a page of them, being answered. */
+struct job_answer {
+    struct query_rows rows;
+    struct text *reasons; /* of pending ones, by row: what they wait for */
+    bool is_list;
+    int status;
+};
+
+static int write_fields(struct server *server, struct arena *arena, const struct store_value *row,
+                        struct text reason, struct json_writer *writer,
+                        const struct store_value **out_spec, struct error *error)
+{
+    const uint64_t id = (uint64_t)row[JOBS_ID].integer;
+    if (query_one(server, arena, TABLE_JOB_SPECS, "job", row[JOBS_ID], out_spec, error) < 0)
+        return -1;
+    view_job_fields(writer, &(struct view_job){.row = row,
+                                               .reason = reason,
+                                               .spec = *out_spec,
+                                               .live = live_find(server->live, id)});
+    return 0;
+}
+
+static int write_leases(struct server *server, struct arena *arena, uint64_t job,
+                        struct json_writer *writer, struct error *error)
+{
+    struct query_rows leases;
+    if (handle_job_leases(server, arena, job, &leases, error) < 0)
+        return -1;
+    json_array_begin(writer);
+    for (size_t i = 0; i < leases.count; i++) {
+        const struct store_value *lease = leases.items[i];
+        const struct live_job *live = live_find(server->live, job);
+        view_lease(
+            writer,
+            &(struct view_lease){
+                .row = lease,
+                .machine_name = query_name(server, arena, TABLE_MACHINES,
+                                           (uint64_t)lease[LEASES_MACHINE].integer),
+                .live = live ? live_find_worker(live, (uint64_t)lease[LEASES_ID].integer) : NULL,
+            });
+    }
+    json_array_end(writer);
+    return 0;
+}
+
+static int write_job(struct server *server, struct arena *arena, const struct job_answer *answer,
+                     size_t index, struct json_writer *writer, struct error *error)
+{
+    const struct store_value *row = answer->rows.items[index];
+    const struct store_value *spec = NULL;
+    json_object_begin(writer);
+    if (write_fields(server, arena, row, answer->reasons[index], writer, &spec, error) < 0)
+        return -1;
+    if (!answer->is_list) {
+        json_key(writer, "spec");
+        json_raw(writer, spec ? spec[JOB_SPECS_SPEC].bytes : TEXT("null"));
+        json_key(writer, "leases");
+        if (write_leases(server, arena, (uint64_t)row[JOBS_ID].integer, writer, error) < 0)
+            return -1;
+    }
+    json_object_end(writer);
+    return 0;
+}
+
+static void send_jobs(struct call *call, struct http_request *request)
+{
+    const struct job_answer *jobs = call->context;
+    struct error error;
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    if (jobs->is_list)
+        query_page_begin(&answer.writer);
+    int result = 0;
+    for (size_t i = 0; i < jobs->rows.count && result == 0; i++)
+        result = write_job(call->server, call->arena, jobs, i, &answer.writer, &error);
+    if (result < 0) {
+        buffer_done(&answer.body);
+        http_reply_error(request, &error);
+    } else {
+        if (jobs->is_list)
+            query_page_end(&answer.writer, &jobs->rows);
+        view_answer_send(&answer, request, jobs->status);
+    }
+    call_free(call);
+}
+
+/* What a pending job waits for changes with every machine that comes and goes, so it is in no table
+ * and the core is asked. */
+static int look_at_reasons(struct engine_request *request, const struct core *core,
+                           struct store_batch *batch, struct error *error)
+{
+    (void)batch;
+    (void)error;
+    struct call *call = (struct call *)request;
+    struct job_answer *jobs = call->context;
+    struct buffer text AUTO_BUFFER;
+    buffer_init(&text, 4096);
+    for (size_t i = 0; i < jobs->rows.count; i++) {
+        const struct job *job = core_job(core, (uint64_t)jobs->rows.items[i][JOBS_ID].integer);
+        if (!job || job->state != JOB_STATE_PENDING)
+            continue;
+        buffer_clear(&text);
+        core_explain(core, job, &text);
+        jobs->reasons[i] = arena_copy_text(call->arena, buffer_text(&text));
+    }
+    return 0;
+}
+
+static void answer_take(struct call *call, struct http_request *request)
+{
+    struct job_answer *jobs = call->context;
+    bool is_pending = false;
+    jobs->reasons = arena_alloc(call->arena, jobs->rows.count * sizeof(*jobs->reasons));
+    for (size_t i = 0; i < jobs->rows.count; i++)
+        is_pending = is_pending || jobs->rows.items[i][JOBS_STATE].integer == JOB_STATE_PENDING;
+    if (is_pending)
+        call_look_take(call, look_at_reasons, send_jobs);
+    else
+        send_jobs(call, request);
+}
+
+/* Takes the call. */
+static void send_job(struct call *call, struct http_request *request, uint64_t id, int status)
+{
+    struct job_answer *jobs = arena_alloc(call->arena, sizeof(*jobs));
+    const struct store_value **row = arena_alloc(call->arena, sizeof(*row));
+    struct error error;
+    if (query_id(call->server, call->arena, TABLE_JOBS, id, "job", row, &error) < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+        return;
+    }
+    jobs->rows.items = row;
+    jobs->rows.count = 1;
+    jobs->status = status;
+    call->context = jobs;
+    answer_take(call, request);
+}
+
+void handle_job_get(struct http_request *request, void *context)
+{
+    const struct store_value *row = handle_job_find(context, request);
+    if (row)
+        send_job(call_new(context, request), request, (uint64_t)row[JOBS_ID].integer, 200);
+}
+
+/* -1: not a state. */
+static int64_t find_state(struct text name)
+{
+    for (int64_t i = 0; i < JOB_STATE_COUNT; i++)
+        if (text_equal(name, text_of(job_state_name((enum job_state)i))))
+            return i;
+    return -1;
+}
+
+void handle_job_list(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    const struct text state = http_request_query(request, "state");
+    if (state.data && find_state(state) < 0) {
+        http_reply_problem(request, 400, "invalid", "there is no such state of jobs");
+        return;
+    }
+    const struct store_filter filters[] = {
+        {"account", STORE_EQUAL, store_integer((int64_t)route_caller(request)->account)},
+        {"state", STORE_EQUAL, store_integer(state.data ? find_state(state) : 0)},
+    };
+    struct store_query query = {.table = &tables[TABLE_JOBS],
+                                .filters = filters,
+                                .filter_count = state.data ? 2 : 1,
+                                .is_descending = true};
+    AUTO(call) struct call *call = call_new(server, request);
+    struct job_answer *jobs = arena_alloc(call->arena, sizeof(*jobs));
+    struct error error;
+    if (query_page(request, server, call->arena, &query, &jobs->rows, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    jobs->is_list = true;
+    jobs->status = 200;
+    call->context = jobs;
+    answer_take(TAKE(call), request);
+}
+
+/* ---- Changing -------------------------------------------------------------------------------- */
+
+static void job_created(struct call *call, struct http_request *request)
+{
+    send_job(call, request, call->request.subject, 201);
+}
+
+void handle_job_create(struct http_request *request, void *context)
+{
+    AUTO(call) struct call *call = call_new(context, request);
+    struct job_spec spec = {0};
+    struct job_request job = {0};
+    struct error error;
+    if (read_spec(call, request, &spec, &job, &error) < 0 ||
+        check_inputs(context, call->arena, &spec, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    if (!spec.input_count) {
+        http_reply_problem(request, 400, "invalid",
+                           "inputs: missing: upload the data and name its manifests (souk job "
+                           "submit does both)");
+        return;
+    }
+    if (call->has_key)
+        memcpy(job.idempotency_hash, call->key_hash, sizeof(job.idempotency_hash));
+    call->request.command = (struct command){.kind = COMMAND_SUBMIT_JOB, .submit_job = job};
+    call_start_take(TAKE(call), job_created);
+}
+
+static void job_cancelled(struct call *call, struct http_request *request)
+{
+    send_job(call, request, call->request.command.cancel_job.job, 200);
+}
+
+void handle_job_cancel(struct http_request *request, void *context)
+{
+    const struct store_value *row = handle_job_find(context, request);
+    if (!row)
+        return;
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_CANCEL_JOB,
+        .cancel_job = {.account = call->caller.account, .job = (uint64_t)row[JOBS_ID].integer},
+    };
+    call_start_take(call, job_cancelled);
+}

@@ -1,0 +1,264 @@
+/* Machines: enrolling them by a one-time code, showing them, changing their offers. */
+#include "server/call.h"
+#include "server/handlers.h"
+#include "server/query.h"
+#include "server/view.h"
+
+#include <inttypes.h>
+
+enum { ENROL_CODE_MS = 15 * 60000 };
+
+static void code_created(struct call *call, struct http_request *request)
+{
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_string(&answer.writer, "code", call->context);
+    json_field_i64(&answer.writer, "expires_ms", call->request.command.add_code.expires_ms);
+    json_field_string(&answer.writer, "fingerprint", keys_fingerprint(call->server->keys));
+    json_field_string(&answer.writer, "link_address", call->server->link_address);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 201);
+    call_free(call);
+}
+
+void handle_machine_code_create(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    struct call *call = call_new(server, request);
+    char *code = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
+    token_new("enrol", code);
+    call->context = code;
+    call->request.command = (struct command){
+        .kind = COMMAND_ADD_CODE,
+        .add_code = {.kind = CODE_KIND_ENROL,
+                     .account = call->caller.account,
+                     .expires_ms = clock_utc_ms(server->clock) + ENROL_CODE_MS},
+    };
+    token_hash(text_of(code), call->request.command.add_code.hash);
+    call_start_take(call, code_created);
+}
+
+/* ---- What a daemon sends --------------------------------------------------------------------- */
+
+static const struct json_field probe_fields[] = {
+    {"cores_milli", JSON_I64, offsetof(struct probe, resources.cores_milli), .is_required = true},
+    {"ram_bytes", JSON_I64, offsetof(struct probe, resources.ram_bytes), .is_required = true},
+    {"disk_bytes", JSON_I64, offsetof(struct probe, resources.disk_bytes), .is_required = true},
+    {"gpus_milli", JSON_I64, offsetof(struct probe, resources.gpus_milli)},
+    {"speed_weight_milli", JSON_I64, offsetof(struct probe, speed_weight_milli),
+     .is_required = true},
+    {"cpu_model", JSON_CHARS, offsetof(struct probe, cpu_model),
+     .size_max = MACHINE_CPU_MODEL_SIZE},
+    {"labels", JSON_CHARS, offsetof(struct probe, labels), .size_max = MACHINE_LABELS_SIZE},
+};
+static const struct json_schema probe_schema = JSON_SCHEMA("probe", probe_fields, struct probe);
+
+static const struct json_field minimum_fields[] = {
+    {"core_micro", JSON_I64, offsetof(struct price_vector, core_micro)},
+    {"ram_micro", JSON_I64, offsetof(struct price_vector, ram_micro)},
+    {"gpu_micro", JSON_I64, offsetof(struct price_vector, gpu_micro)},
+    {"disk_micro", JSON_I64, offsetof(struct price_vector, disk_micro)},
+};
+static const struct json_schema minimum_schema =
+    JSON_SCHEMA("minimum", minimum_fields, struct price_vector);
+
+struct offer_body {
+    struct offer offer;
+    struct json_array roles;
+};
+static const struct json_field offer_fields[] = {
+    {"cores_milli", JSON_I64, offsetof(struct offer_body, offer.resources.cores_milli),
+     .is_required = true},
+    {"ram_bytes", JSON_I64, offsetof(struct offer_body, offer.resources.ram_bytes),
+     .is_required = true},
+    {"disk_bytes", JSON_I64, offsetof(struct offer_body, offer.resources.disk_bytes),
+     .is_required = true},
+    {"gpus_milli", JSON_I64, offsetof(struct offer_body, offer.resources.gpus_milli)},
+    {"roles", JSON_TEXTS, offsetof(struct offer_body, roles), .is_required = true, .size_max = 8},
+    {"paused", JSON_BOOL, offsetof(struct offer_body, offer.is_paused)},
+    {"minimum", JSON_OBJECT, offsetof(struct offer_body, offer.minimum), .schema = &minimum_schema},
+};
+static const struct json_schema offer_schema =
+    JSON_SCHEMA("offer", offer_fields, struct offer_body);
+
+struct new_machine {
+    struct text code;
+    uint8_t public_key[MACHINE_KEY_SIZE];
+    struct text name;
+    struct probe probe;
+    struct offer_body offer;
+    uint8_t signature[KEYS_SIGNATURE_SIZE];
+};
+static const struct json_field new_machine_fields[] = {
+    {"code", JSON_TEXT, offsetof(struct new_machine, code), .is_required = true, .size_max = 128},
+    {"public_key", JSON_HEX, offsetof(struct new_machine, public_key), .is_required = true,
+     .size_max = MACHINE_KEY_SIZE},
+    {"name", JSON_TEXT, offsetof(struct new_machine, name), .size_max = 64},
+    {"probe", JSON_OBJECT, offsetof(struct new_machine, probe), .is_required = true,
+     .schema = &probe_schema},
+    {"offer", JSON_OBJECT, offsetof(struct new_machine, offer), .is_required = true,
+     .schema = &offer_schema},
+    {"signature", JSON_HEX, offsetof(struct new_machine, signature), .is_required = true,
+     .size_max = KEYS_SIGNATURE_SIZE},
+};
+static const struct json_schema new_machine_schema =
+    JSON_SCHEMA("machine", new_machine_fields, struct new_machine);
+
+static int read_machine(struct call *call, struct http_request *request, struct new_machine *body,
+                        struct error *error)
+{
+    if (json_read(call->arena, http_request_body(request), &new_machine_schema, body, error) < 0 ||
+        view_read_roles(&body->offer.roles, &body->offer.offer.roles, error) < 0)
+        return -1;
+    /* Whoever holds a code proves that the key it enrols is its own. */
+    const char *signed_text = arena_format(call->arena, "souk-enrol\n" TEXT_FORMAT "\n" TEXT_FORMAT,
+                                           TEXT_ARGS(body->code), TEXT_ARGS(body->name));
+    if (!keys_verify(body->public_key, text_of(signed_text), body->signature))
+        return error_set(error, ERROR_REFUSED, "the signature is not by the public key given");
+    return 0;
+}
+
+static void machine_enrolled(struct call *call, struct http_request *request)
+{
+    const struct store_value *row = NULL;
+    struct error error;
+    struct server *server = call->server;
+    if (query_id(server, call->arena, TABLE_MACHINES, call->request.subject, "machine", &row,
+                 &error) < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+        return;
+    }
+    const uint64_t generation = (uint64_t)row[MACHINES_GENERATION].integer;
+    uint8_t key[KEYS_SECRET_SIZE];
+    char hex[2 * KEYS_SECRET_SIZE + 1];
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_u64(&answer.writer, "machine", call->request.subject);
+    json_field_text(&answer.writer, "name", row[MACHINES_NAME].bytes);
+    json_field_u64(&answer.writer, "generation", generation);
+    keys_machine(server->keys, call->request.subject, generation, key);
+    text_hex_encode(key, sizeof(key), hex);
+    json_field_string(&answer.writer, "link_key", hex);
+    json_field_string(&answer.writer, "link_address", server->link_address);
+    text_hex_encode(keys_public(server->keys), KEYS_PUBLIC_SIZE, hex);
+    json_field_string(&answer.writer, "server_public_key", hex);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 201);
+    call_free(call);
+}
+
+void handle_machine_enrol(struct http_request *request, void *context)
+{
+    AUTO(call) struct call *call = call_new(context, request);
+    struct new_machine *body = arena_alloc(call->arena, sizeof(*body));
+    struct error error;
+    if (read_machine(call, request, body, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call->request.command.kind = COMMAND_ENROL_MACHINE;
+    __typeof__(call->request.command.enrol_machine) *enrol = &call->request.command.enrol_machine;
+    token_hash(body->code, enrol->code_hash);
+    memcpy(enrol->public_key, body->public_key, sizeof(enrol->public_key));
+    enrol->name = body->name;
+    enrol->probe = body->probe;
+    enrol->offer = body->offer.offer;
+    call_start_take(TAKE(call), machine_enrolled);
+}
+
+/* ---- Showing and offering -------------------------------------------------------------------- */
+
+static void write_machine(struct server *server, struct arena *arena, uint64_t account,
+                          const struct store_value *row, struct json_writer *writer)
+{
+    const uint64_t owner = (uint64_t)row[MACHINES_OWNER].integer;
+    view_machine(writer, &(struct view_machine){
+                             .row = row,
+                             .account_name = query_name(server, arena, TABLE_ACCOUNTS, owner),
+                             .is_mine = owner == account,
+                         });
+}
+
+void handle_machine_list(struct http_request *request, void *context)
+{
+    const uint64_t account = route_caller(request)->account;
+    const struct store_filter filter = {"owner", STORE_EQUAL, store_integer((int64_t)account)};
+    const bool is_mine = text_equal(http_request_query(request, "mine"), TEXT("true"));
+    struct store_query query = {
+        .table = &tables[TABLE_MACHINES], .filters = &filter, .filter_count = is_mine ? 1 : 0};
+    struct query_rows rows;
+    struct error error;
+    if (query_page(request, context, http_request_arena(request), &query, &rows, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    query_page_begin(&answer.writer);
+    for (size_t i = 0; i < rows.count; i++)
+        write_machine(context, http_request_arena(request), account, rows.items[i], &answer.writer);
+    query_page_end(&answer.writer, &rows);
+    view_answer_send(&answer, request, 200);
+}
+
+static void send_machine(struct server *server, struct http_request *request, uint64_t account,
+                         uint64_t machine)
+{
+    const struct store_value *row = NULL;
+    struct error error;
+    struct arena *arena = http_request_arena(request);
+    if (query_id(server, arena, TABLE_MACHINES, machine, "machine", &row, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    write_machine(server, arena, account, row, &answer.writer);
+    view_answer_send(&answer, request, 200);
+}
+
+static int read_id(struct http_request *request, uint64_t *out_id)
+{
+    struct error error;
+    if (text_parse_u64(http_request_parameter(request, "id"), out_id, &error) == 0)
+        return 0;
+    http_reply_problem(request, 404, "not_found", "a machine's id is a number");
+    return -1;
+}
+
+void handle_machine_get(struct http_request *request, void *context)
+{
+    uint64_t machine = 0;
+    if (read_id(request, &machine) == 0)
+        send_machine(context, request, route_caller(request)->account, machine);
+}
+
+static void offer_set(struct call *call, struct http_request *request)
+{
+    send_machine(call->server, request, call->caller.account,
+                 call->request.command.set_offer.machine);
+    call_free(call);
+}
+
+void handle_machine_put_offer(struct http_request *request, void *context)
+{
+    uint64_t machine = 0;
+    if (read_id(request, &machine) < 0)
+        return;
+    AUTO(call) struct call *call = call_new(context, request);
+    struct offer_body body = {0};
+    struct error error;
+    if (json_read(call->arena, http_request_body(request), &offer_schema, &body, &error) < 0 ||
+        view_read_roles(&body.roles, &body.offer.roles, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call->request.command = (struct command){
+        .kind = COMMAND_SET_OFFER,
+        .set_offer = {.account = call->caller.account, .machine = machine, .offer = body.offer},
+    };
+    call_start_take(TAKE(call), offer_set);
+}

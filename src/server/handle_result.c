@@ -1,0 +1,336 @@
+/* What a job shows and leaves: metrics, logs, artifacts, the bill, the explanation. */
+#include "base/log.h"
+#include "blob/manifest.h"
+#include "blob/pack.h"
+#include "server/call.h"
+#include "server/handle_job.h"
+#include "server/handlers.h"
+#include "server/logs.h"
+#include "server/query.h"
+#include "server/view.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct name_lookup {
+    struct server *server;
+    struct arena *arena;
+};
+
+static struct text machine_name(void *context, uint64_t machine)
+{
+    const struct name_lookup *lookup = context;
+    return query_name(lookup->server, lookup->arena, TABLE_MACHINES, machine);
+}
+
+void handle_job_metrics(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    const struct store_value *row = handle_job_find(server, request);
+    if (!row)
+        return;
+    const uint64_t job = (uint64_t)row[JOBS_ID].integer;
+    struct name_lookup lookup = {server, http_request_arena(request)};
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    live_write(&answer.writer, job, live_find(server->live, job), machine_name, &lookup);
+    view_answer_send(&answer, request, 200);
+}
+
+/* ---- Logs ------------------------------------------------------------------------------------ */
+
+static const struct store_value *find_rank(const struct query_rows *leases, struct text rank)
+{
+    uint64_t number = 0;
+    struct error error;
+    const bool is_server = text_equal(rank, TEXT("server"));
+    if (!is_server && text_parse_u64(rank, &number, &error) < 0)
+        return NULL;
+    const struct store_value *found = NULL; /* the newest, where a rank was given anew */
+    for (size_t i = 0; i < leases->count; i++) {
+        const struct store_value *row = leases->items[i];
+        if (is_server ? row[LEASES_ROLE].integer == LEASE_ROLE_SERVER
+                      : row[LEASES_ROLE].integer == LEASE_ROLE_WORKER &&
+                            (uint64_t)row[LEASES_RANK].integer == number)
+            found = row;
+    }
+    return found;
+}
+
+void handle_job_logs(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    const struct store_value *row = handle_job_find(server, request);
+    if (!row)
+        return;
+    struct error error;
+    struct query_rows leases;
+    uint64_t offset = 0;
+    const struct text offset_text = http_request_query(request, "offset");
+    if (offset_text.data && text_parse_u64(offset_text, &offset, &error) < 0) {
+        http_reply_problem(request, 400, "invalid", "offset must be a number of bytes");
+        return;
+    }
+    if (handle_job_leases(server, http_request_arena(request), (uint64_t)row[JOBS_ID].integer,
+                          &leases, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct text rank = http_request_query(request, "rank");
+    if (!rank.size)
+        rank = TEXT("0");
+    const struct store_value *lease = find_rank(&leases, rank);
+    if (!lease) {
+        http_reply_problem(request, 404, "not_found",
+                           leases.count ? "this job has no such rank: give a worker's number, or "
+                                          "server"
+                                        : "this job has no leases yet, so there is no log");
+        return;
+    }
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, LOGS_READ_MAX);
+    if (logs_read(server->logs, (uint64_t)lease[LEASES_ID].integer, offset, &bytes, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_i64(&answer.writer, "job", row[JOBS_ID].integer);
+    json_field_text(&answer.writer, "rank", rank);
+    json_field_u64(&answer.writer, "offset", offset);
+    json_field_u64(&answer.writer, "next_offset", offset + bytes.size);
+    json_field_text(&answer.writer, "text", buffer_text(&bytes));
+    json_field_bool(&answer.writer, "is_end",
+                    !bytes.size && lease[LEASES_STATE].integer == LEASE_STATE_ENDED);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 200);
+}
+
+/* ---- Artifacts ------------------------------------------------------------------------------- */
+
+void handle_job_artifacts(struct http_request *request, void *context)
+{
+    const struct store_value *row = handle_job_find(context, request);
+    if (!row)
+        return;
+    const struct store_filter filter = {"job", STORE_EQUAL, row[JOBS_ID]};
+    struct store_query query = {
+        .table = &tables[TABLE_ARTIFACTS], .filters = &filter, .filter_count = 1};
+    struct query_rows rows;
+    struct error error;
+    if (query_page(request, context, http_request_arena(request), &query, &rows, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    struct json_writer *writer = &answer.writer;
+    query_page_begin(writer);
+    for (size_t i = 0; i < rows.count; i++) {
+        const struct store_value *artifact = rows.items[i];
+        char hex[BLOB_HASH_TEXT_SIZE] = "";
+        if (artifact[ARTIFACTS_MANIFEST].bytes.size == BLOB_HASH_SIZE)
+            text_hex_encode(artifact[ARTIFACTS_MANIFEST].bytes.data, BLOB_HASH_SIZE, hex);
+        json_object_begin(writer);
+        json_field_text(writer, "name", artifact[ARTIFACTS_NAME].bytes);
+        json_field_i64(writer, "size", artifact[ARTIFACTS_SIZE_BYTES].integer);
+        json_field_string(writer, "manifest", hex);
+        json_field_i64(writer, "created_ms", artifact[ARTIFACTS_CREATED_MS].integer);
+        json_object_end(writer);
+    }
+    query_page_end(writer, &rows);
+    view_answer_send(&answer, request, 200);
+}
+
+/* The chunks put together in memory that belongs to no file system: nothing to clean up. */
+static int assemble(struct server *server, struct arena *arena, const struct store_value *artifact,
+                    int *out_fd, uint64_t *out_size, struct error *error)
+{
+    struct blob_hash hash;
+    if (artifact[ARTIFACTS_MANIFEST].bytes.size != sizeof(hash.bytes))
+        return error_set(error, ERROR_CORRUPT, "the artifact's row is damaged");
+    memcpy(hash.bytes, artifact[ARTIFACTS_MANIFEST].bytes.data, sizeof(hash.bytes));
+    struct manifest manifest;
+    if (manifest_get(arena, server->blobs, &hash, &manifest, error) < 0)
+        return -1;
+    AUTO_FD int fd = memfd_create("artifact", MFD_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(error, errno, "put the artifact together");
+    const struct pack_origin origin = pack_origin_store(server->blobs);
+    if (pack_write_bytes(&manifest, 0, manifest.size_bytes, &origin, fd, error) < 0)
+        return -1;
+    *out_size = manifest.size_bytes;
+    *out_fd = TAKE_FD(fd);
+    return 0;
+}
+
+void handle_job_artifact(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    const struct store_value *row = handle_job_find(server, request);
+    if (!row)
+        return;
+    struct arena *arena = http_request_arena(request);
+    const struct text name = http_request_parameter(request, "name");
+    const struct store_filter filters[] = {
+        {"job", STORE_EQUAL, row[JOBS_ID]},
+        {"name", STORE_EQUAL, store_text(name)},
+    };
+    const struct store_query query = {
+        .table = &tables[TABLE_ARTIFACTS], .filters = filters, .filter_count = 2, .limit = 1};
+    struct query_rows rows;
+    struct error error;
+    AUTO_FD int fd = -1;
+    uint64_t size = 0;
+    int result = query_all(server, arena, &query, &rows, &error);
+    if (result == 0 && !rows.count)
+        result = error_set(&error, ERROR_NOT_FOUND, "this job has no artifact \"" TEXT_FORMAT "\"",
+                           TEXT_ARGS(name));
+    /* The name came from a sandbox and was checked when it was stored: letters, digits, -_. */
+    if (result < 0 || assemble(server, arena, rows.items[0], &fd, &size, &error) < 0 ||
+        http_reply_header(
+            request, "Content-Disposition",
+            arena_format(arena, "attachment; filename=\"" TEXT_FORMAT "\"", TEXT_ARGS(name)),
+            &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    http_reply_file_take(request, 200, "application/octet-stream", TAKE_FD(fd), 0, size);
+}
+
+/* ---- Bill and explanation -------------------------------------------------------------------- */
+
+struct bill_look {
+    const struct store_value *job;
+    struct query_rows leases;
+    int64_t ledger_sum_micro;
+};
+
+static int look_at_ledger(struct engine_request *request, const struct core *core,
+                          struct store_batch *batch, struct error *error)
+{
+    (void)batch;
+    (void)error;
+    struct bill_look *look = ((struct call *)request)->context;
+    look->ledger_sum_micro = core_ledger_sum_micro(core);
+    return 0;
+}
+
+static void send_bill(struct call *call, struct http_request *request)
+{
+    const struct bill_look *look = call->context;
+    const struct store_value *job = look->job;
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    struct json_writer *writer = &answer.writer;
+    json_object_begin(writer);
+    json_field_i64(writer, "job", job[JOBS_ID].integer);
+    json_field_string(writer, "state", job_state_name((enum job_state)job[JOBS_STATE].integer));
+    json_field_i64(writer, "quoted_microcredits", job[JOBS_QUOTE_MICRO].integer);
+    json_field_i64(writer, "spent_microcredits", job[JOBS_POSTED_MICRO].integer);
+    json_field_i64(writer, "held_microcredits", job[JOBS_HELD_MICRO].integer);
+    json_field_i64(writer, "fee_microcredits", job[JOBS_FEE_MICRO].integer);
+    json_field_i64(writer, "ticks", job[JOBS_TICKS].integer);
+    json_key(writer, "lines");
+    json_array_begin(writer);
+    for (size_t i = 0; i < look->leases.count; i++) {
+        const struct store_value *lease = look->leases.items[i];
+        const int64_t posted = lease[LEASES_POSTED_MICRO].integer;
+        const int64_t fee = lease[LEASES_FEE_MICRO].integer;
+        const uint64_t machine = (uint64_t)lease[LEASES_MACHINE].integer;
+        json_object_begin(writer);
+        json_field_i64(writer, "lease", lease[LEASES_ID].integer);
+        json_field_u64(writer, "machine", machine);
+        json_field_text(writer, "machine_name",
+                        query_name(call->server, call->arena, TABLE_MACHINES, machine));
+        json_field_string(writer, "role",
+                          lease_role_name((enum lease_role)lease[LEASES_ROLE].integer));
+        json_field_i64(writer, "rank", lease[LEASES_RANK].integer);
+        json_field_i64(writer, "ticks", lease[LEASES_TICKS].integer);
+        json_field_i64(writer, "billed_ms", lease[LEASES_WALL_MS].integer);
+        json_field_i64(writer, "posted_microcredits", posted);
+        json_field_i64(writer, "earned_microcredits", posted - fee);
+        json_field_i64(writer, "fee_microcredits", fee);
+        json_object_end(writer);
+    }
+    json_array_end(writer);
+    json_field_i64(writer, "ledger_sum_microcredits", look->ledger_sum_micro);
+    json_object_end(writer);
+    view_answer_send(&answer, request, 200);
+    call_free(call);
+}
+
+void handle_job_bill(struct http_request *request, void *context)
+{
+    const struct store_value *found = handle_job_find(context, request);
+    if (!found)
+        return;
+    AUTO(call) struct call *call = call_new(context, request);
+    struct bill_look *look = arena_alloc(call->arena, sizeof(*look));
+    call->context = look;
+    struct error error;
+    const uint64_t job = (uint64_t)found[JOBS_ID].integer;
+    if (query_id(context, call->arena, TABLE_JOBS, job, "job", &look->job, &error) < 0 ||
+        handle_job_leases(context, call->arena, job, &look->leases, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call_look_take(TAKE(call), look_at_ledger, send_bill);
+}
+
+enum { EXPLAIN_SIZE_MAX = 64 << 10 };
+
+struct explain_look {
+    uint64_t job;
+    const char *state;
+    struct text reason, text;
+};
+
+static int look_at_job(struct engine_request *request, const struct core *core,
+                       struct store_batch *batch, struct error *error)
+{
+    (void)batch;
+    struct call *call = (struct call *)request;
+    struct explain_look *look = call->context;
+    const struct job *job = core_job(core, look->job);
+    if (!job)
+        return error_set(error, ERROR_NOT_FOUND, "job %" PRIu64 " does not exist", look->job);
+    struct buffer text AUTO_BUFFER;
+    buffer_init(&text, EXPLAIN_SIZE_MAX);
+    core_explain(core, job, &text);
+    look->state = job_state_name(job->state);
+    look->reason = arena_copy_text(call->arena, text_of(job->reason));
+    look->text = arena_copy_text(call->arena, buffer_text(&text));
+    return 0;
+}
+
+static void send_explanation(struct call *call, struct http_request *request)
+{
+    const struct explain_look *look = call->context;
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_u64(&answer.writer, "job", look->job);
+    json_field_string(&answer.writer, "state", look->state);
+    json_field_text(&answer.writer, "reason", look->reason);
+    json_field_text(&answer.writer, "text", look->text);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 200);
+    call_free(call);
+}
+
+void handle_job_explain(struct http_request *request, void *context)
+{
+    const struct store_value *row = handle_job_find(context, request);
+    if (!row)
+        return;
+    struct call *call = call_new(context, request);
+    struct explain_look *look = arena_alloc(call->arena, sizeof(*look));
+    look->job = (uint64_t)row[JOBS_ID].integer;
+    call->context = look;
+    call_look_take(call, look_at_job, send_explanation);
+}

@@ -1,0 +1,111 @@
+/* Tokens: making, listing, revoking. */
+#include "server/call.h"
+#include "server/handlers.h"
+#include "server/query.h"
+#include "server/view.h"
+
+struct new_token {
+    struct text name;
+    struct json_array scopes; /* struct text */
+};
+static const struct json_field new_token_fields[] = {
+    {"name", JSON_TEXT, offsetof(struct new_token, name), .is_required = true, .size_max = 63},
+    {"scopes", JSON_TEXTS, offsetof(struct new_token, scopes), .is_required = true, .size_max = 8},
+};
+static const struct json_schema new_token_schema =
+    JSON_SCHEMA("token", new_token_fields, struct new_token);
+
+static void token_created(struct call *call, struct http_request *request)
+{
+    const struct store_value *row = NULL;
+    struct error error;
+    if (query_id(call->server, call->arena, TABLE_TOKENS, call->request.subject, "token", &row,
+                 &error) < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_i64(&answer.writer, "id", row[TOKENS_ID].integer);
+    json_field_text(&answer.writer, "name", row[TOKENS_LABEL].bytes);
+    json_key(&answer.writer, "scopes");
+    view_scopes(&answer.writer, (uint64_t)row[TOKENS_SCOPES].integer);
+    json_field_string(&answer.writer, "token", call->context);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 201);
+    call_free(call);
+}
+
+void handle_token_create(struct http_request *request, void *context)
+{
+    AUTO(call) struct call *call = call_new(context, request);
+    struct new_token body = {0};
+    uint64_t scopes = 0;
+    struct error error;
+    if (json_read(call->arena, http_request_body(request), &new_token_schema, &body, &error) < 0 ||
+        view_read_scopes(&body.scopes, &scopes, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    if (scopes & ~call->caller.scopes) {
+        http_reply_problem(request, 403, "refused",
+                           "a token cannot make one with more scopes than its own");
+        return;
+    }
+    char *token = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
+    call_token(call, "account", token);
+    call->context = token;
+    call->request.command = (struct command){
+        .kind = COMMAND_ADD_TOKEN,
+        .add_token = {.account = call->caller.account, .scopes = scopes, .label = body.name},
+    };
+    token_hash(text_of(token), call->request.command.add_token.hash);
+    call_start_take(TAKE(call), token_created);
+}
+
+void handle_token_list(struct http_request *request, void *context)
+{
+    const struct store_filter filters[] = {
+        {"account", STORE_EQUAL, store_integer((int64_t)route_caller(request)->account)},
+        {"is_revoked", STORE_EQUAL, store_integer(0)},
+    };
+    struct store_query query = {
+        .table = &tables[TABLE_TOKENS], .filters = filters, .filter_count = 2};
+    struct query_rows rows;
+    struct error error;
+    if (query_page(request, context, http_request_arena(request), &query, &rows, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    query_page_begin(&answer.writer);
+    for (size_t i = 0; i < rows.count; i++)
+        view_token(&answer.writer, rows.items[i]);
+    query_page_end(&answer.writer, &rows);
+    view_answer_send(&answer, request, 200);
+}
+
+static void token_deleted(struct call *call, struct http_request *request)
+{
+    http_reply(request, 204, "application/json", TEXT(""));
+    call_free(call);
+}
+
+void handle_token_delete(struct http_request *request, void *context)
+{
+    uint64_t token = 0;
+    struct error error;
+    if (text_parse_u64(http_request_parameter(request, "id"), &token, &error) < 0) {
+        http_reply_problem(request, 404, "not_found", "a token's id is a number");
+        return;
+    }
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_REVOKE_TOKEN,
+        .revoke_token = {.account = call->caller.account, .token = token},
+    };
+    call_start_take(call, token_deleted);
+}

@@ -1,0 +1,56 @@
+/* The functions behind the routes; the context of each is the struct server. */
+#pragma once
+
+#include "net/http_server.h"
+
+/* handle_account.c */
+http_handler handle_account_create;
+http_handler handle_account_get;
+http_handler handle_account_entries;
+http_handler handle_page_code_create;
+http_handler handle_session_create;
+http_handler handle_session_delete;
+
+/* handle_token.c */
+http_handler handle_token_create;
+http_handler handle_token_list;
+http_handler handle_token_delete;
+
+/* handle_machine.c */
+http_handler handle_machine_code_create;
+http_handler handle_machine_enrol;
+http_handler handle_machine_list;
+http_handler handle_machine_get;
+http_handler handle_machine_put_offer;
+
+/* handle_job.c */
+http_handler handle_prices;
+http_handler handle_quote_create;
+http_handler handle_job_create;
+http_handler handle_job_list;
+http_handler handle_job_get;
+http_handler handle_job_cancel;
+
+/* handle_result.c */
+http_handler handle_job_metrics;
+http_handler handle_job_logs;
+http_handler handle_job_artifacts;
+http_handler handle_job_artifact;
+http_handler handle_job_bill;
+http_handler handle_job_explain;
+
+/* handle_live.c */
+http_handler handle_job_events;
+http_handler handle_events;
+
+/* handle_blob.c */
+http_handler handle_chunk_put;
+http_handler handle_chunk_get;
+http_handler handle_chunks_missing;
+
+/* handle_meta.c */
+http_handler handle_server;
+http_handler handle_healthz;
+http_handler handle_readyz;
+http_handler handle_metrics;
+http_handler handle_page;

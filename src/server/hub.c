@@ -1,0 +1,355 @@
+#include "server/hub.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "net/address.h"
+#include "server/hub_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int64_t hub_now_ns(const struct hub *hub)
+{
+    return clock_monotonic_ns(hub->server->clock);
+}
+
+/* ---- Commands -------------------------------------------------------------------------------- */
+
+static void command_done(struct engine_request *engine_request, const struct error *error)
+{
+    struct hub_request *request = (struct hub_request *)engine_request;
+    if (error && error->code == ERROR_UNAVAILABLE) {
+        list_append(&request->hub->retries, &request->node);
+        return;
+    }
+    /* An old fence or a lease that has ended is the way of things; anything else is worth a look.
+     */
+    if (error)
+        log_event(error->code == ERROR_CONFLICT || error->code == ERROR_NOT_FOUND ? LOG_DEBUG
+                                                                                  : LOG_WARN,
+                  "command_refused", "command=%s error=\"%s\"",
+                  command_kind_name(engine_request->command.kind), error->message);
+    free(request);
+}
+
+static void submit(struct hub_request *request)
+{
+    struct error error;
+    if (engine_submit(request->hub->server->engine, &request->request, true, &error) < 0)
+        list_append(&request->hub->retries, &request->node);
+}
+
+void hub_command(struct hub *hub, const struct command *command, const char *reason)
+{
+    struct hub_request *request = calloc(1, sizeof(*request));
+    ASSERT(request);
+    request->hub = hub;
+    request->request.loop = hub->loop;
+    request->request.has_command = true;
+    request->request.command = *command;
+    request->request.on_done = command_done;
+    if (reason && command->kind == COMMAND_END_LEASE) {
+        snprintf(request->reason, sizeof(request->reason), "%s", reason);
+        request->request.command.end_lease.reason = text_of(request->reason);
+    }
+    submit(request);
+}
+
+static void retry_commands(struct hub *hub)
+{
+    struct list waiting;
+    list_init(&waiting);
+    struct list_node *node;
+    while ((node = list_take_first(&hub->retries)))
+        list_append(&waiting, node);
+    while ((node = list_take_first(&waiting)))
+        submit(LIST_ITEM(node, struct hub_request, node));
+}
+
+/* ---- Machines -------------------------------------------------------------------------------- */
+
+struct hub_machine *hub_machine(struct hub *hub, uint64_t machine)
+{
+    return map_get(&hub->machines, machine);
+}
+
+void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
+                     const uint8_t public_key[MACHINE_KEY_SIZE])
+{
+    struct hub_machine *machine = hub_machine(hub, id);
+    if (!machine) {
+        machine = calloc(1, sizeof(*machine));
+        ASSERT(machine);
+        machine->id = id;
+        machine->hub = hub;
+        machine->heard_ns = hub_now_ns(hub);
+        map_put(&hub->machines, id, machine);
+    }
+    if (machine->generation != generation)
+        connection_free(machine->connection); /* its key is no longer good */
+    machine->generation = generation;
+    memcpy(machine->public_key, public_key, sizeof(machine->public_key));
+}
+
+bool hub_send_encoded(struct hub_machine *machine, enum lease_message_type type,
+                      struct text payload)
+{
+    if (!machine->connection)
+        return false;
+    struct error error;
+    if (link_send_text(connection_link(machine->connection), (uint16_t)type, payload, &error) == 0)
+        return true;
+    log_event(LOG_WARN, "message_not_sent", "machine=%" PRIu64 " type=%s error=\"%s\"", machine->id,
+              lease_message_type_name(type), error.message);
+    return false;
+}
+
+bool hub_send(struct hub_machine *machine, const struct lease_message *message)
+{
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, LEASE_MESSAGE_SIZE_MAX);
+    lease_message_encode(message, &payload);
+    ASSERT(!payload.is_overflowed);
+    return hub_send_encoded(machine, message->type, buffer_text(&payload));
+}
+
+void hub_tell_online(struct hub_machine *machine)
+{
+    if (machine->is_told_online)
+        return;
+    machine->is_told_online = true;
+    hub_command(machine->hub,
+                &(struct command){.kind = COMMAND_MACHINE_CONNECTED,
+                                  .machine_connected = {machine->id, machine->generation}},
+                NULL);
+}
+
+static void tell_silent(struct hub_machine *machine)
+{
+    machine->is_told_online = false;
+    log_event(LOG_INFO, "machine_silent", "machine=%" PRIu64, machine->id);
+    hub_command(machine->hub,
+                &(struct command){.kind = COMMAND_MACHINE_SILENT, .machine_silent = {machine->id}},
+                NULL);
+}
+
+static void take_hello(struct hub_machine *machine, const struct hello_message *hello)
+{
+    if (hello->version != LEASE_MESSAGE_VERSION || hello->machine != machine->id) {
+        log_event(LOG_WARN, "hello_refused",
+                  "machine=%" PRIu64 " version=%" PRIu32 " names=%" PRIu64, machine->id,
+                  hello->version, hello->machine);
+        connection_free(machine->connection);
+        return;
+    }
+    machine->is_welcome = true;
+    hub_send(machine, &(struct lease_message){
+                          .type = LEASE_MESSAGE_WELCOME,
+                          .welcome = {.version = LEASE_MESSAGE_VERSION,
+                                      .machine = machine->id,
+                                      .now_ms = clock_utc_ms(machine->hub->server->clock)}});
+    /* Told before its leases: the core must not place new ones on what it thinks is away. */
+    machine->is_told_online = false;
+    hub_tell_online(machine);
+    dispatch_hello(machine, hello);
+}
+
+void hub_take_message(struct hub_machine *machine, struct arena *arena,
+                      const struct lease_message *message)
+{
+    if (message->type != LEASE_MESSAGE_HELLO && !machine->is_welcome) {
+        log_event(LOG_WARN, "message_before_hello", "machine=%" PRIu64, machine->id);
+        connection_free(machine->connection);
+        return;
+    }
+    switch (message->type) {
+    case LEASE_MESSAGE_HELLO:
+        take_hello(machine, &message->hello);
+        return;
+    case LEASE_MESSAGE_HEARTBEAT:
+        return; /* that it came is what counts */
+    case LEASE_MESSAGE_STATE:
+        dispatch_state(machine, &message->state);
+        return;
+    case LEASE_MESSAGE_METER:
+        tick_meter(machine, &message->meter);
+        return;
+    case LEASE_MESSAGE_REPORT:
+        tick_report(machine, arena, &message->report);
+        return;
+    case LEASE_MESSAGE_LOG:
+        tick_log(machine, &message->log);
+        return;
+    case LEASE_MESSAGE_ARTIFACT:
+        tick_artifact(machine, &message->artifact);
+        return;
+    case LEASE_MESSAGE_STREAM_READY:
+        log_event(LOG_DEBUG, "stream_ready", "lease=%" PRIu64 " peer=%" PRIu64,
+                  message->stream_ready.lease, message->stream_ready.peer_lease);
+        return;
+    case LEASE_MESSAGE_WELCOME:
+    case LEASE_MESSAGE_START:
+    case LEASE_MESSAGE_PEER:
+    case LEASE_MESSAGE_STOP:
+    case LEASE_MESSAGE_STREAM_OPEN:
+        log_event(LOG_WARN, "message_refused", "machine=%" PRIu64 " type=%s", machine->id,
+                  lease_message_type_name(message->type));
+        connection_free(machine->connection);
+        return;
+    }
+}
+
+void hub_unlinked(struct hub_machine *machine, const struct error *reason)
+{
+    const bool was_welcome = machine->is_welcome;
+    log_event(LOG_INFO, "machine_unlinked", "machine=%" PRIu64 " reason=\"%s\"", machine->id,
+              reason ? reason->message : "good-bye");
+    connection_free(machine->connection);
+    if (reason || !was_welcome)
+        return; /* it may come back */
+    machine->is_told_online = false;
+    hub_command(machine->hub,
+                &(struct command){.kind = COMMAND_MACHINE_GONE, .machine_gone = {machine->id}},
+                NULL);
+}
+
+/* ---- The hub itself -------------------------------------------------------------------------- */
+
+static void check(void *context)
+{
+    struct hub *hub = context;
+    const int64_t now_ns = hub_now_ns(hub);
+    for (size_t i = 0; i < hub->machines.count; i++) {
+        struct hub_machine *machine = hub->machines.entries[i].value;
+        if (machine->is_told_online && now_ns - machine->heard_ns > hub->silence_ns)
+            tell_silent(machine);
+    }
+    dispatch_check(hub);
+    retry_commands(hub);
+    loop_timer_start(hub->timer, HUB_TIMER_MS);
+}
+
+static void take_over(struct hub *hub, const struct core *core)
+{
+    hub->silence_ns = core_settings(core)->silence_ms * INT64_C(1000000);
+    for (size_t i = 0; i < core_machine_count(core); i++) {
+        const struct machine *machine = core_machine_at(core, i);
+        hub_put_machine(hub, machine->id, machine->generation, machine->public_key);
+        /* What was online before a restart is expected back within the silence. */
+        hub_machine(hub, machine->id)->is_told_online = machine->state == MACHINE_STATE_ONLINE;
+    }
+    for (size_t i = 0; i < core_lease_count(core); i++) {
+        const struct lease *lease = core_lease_at(core, i);
+        struct error error;
+        if (!lease_is_open(lease))
+            continue;
+        struct hub_lease *made = order_lease(hub->server, core, lease, &error);
+        if (made)
+            dispatch_add_take(hub, made);
+        else
+            log_event(LOG_ERROR, "lease_not_prepared", "lease=%" PRIu64 " error=\"%s\"", lease->id,
+                      error.message);
+    }
+}
+
+int hub_open(struct server *server, const char *listen, const struct core *core,
+             struct hub **out_hub, struct error *error)
+{
+    AUTO(hub) struct hub *hub = calloc(1, sizeof(*hub));
+    ASSERT(hub);
+    hub->server = server;
+    hub->listen_fd = -1;
+    map_init(&hub->machines);
+    map_init(&hub->leases);
+    map_init(&hub->tickets);
+    map_init(&hub->waiting);
+    list_init(&hub->connections);
+    list_init(&hub->relays);
+    list_init(&hub->retries);
+    struct host_port host_port;
+    struct address address;
+    if (host_port_parse(text_of(listen), &host_port, error) < 0 ||
+        address_resolve(&host_port, &address, error) < 0 ||
+        loop_open(server->clock, &hub->loop, error) < 0 ||
+        tcp_listen(&address, "--link-listen", &hub->listen_fd, &hub->port, error) < 0 ||
+        loop_watch_open(hub->loop, hub->listen_fd, LOOP_READ, connection_accept, hub,
+                        &hub->listen_watch, error) < 0)
+        return -1;
+    take_over(hub, core);
+    hub->timer = loop_timer_new(hub->loop, check, hub);
+    loop_timer_start(hub->timer, HUB_TIMER_MS);
+    *out_hub = TAKE(hub);
+    return 0;
+}
+
+static void *run(void *context)
+{
+    struct hub *hub = context;
+    struct error error;
+    pthread_setname_np(pthread_self(), "souk-link");
+    if (loop_run(hub->loop, &error) < 0)
+        log_event(LOG_ERROR, "hub_failed", "error=\"%s\"", error.message);
+    return NULL;
+}
+
+int hub_start(struct hub *hub, struct error *error)
+{
+    const int result = pthread_create(&hub->thread, NULL, run, hub);
+    if (result)
+        return error_set_errno(error, result, "start the link thread");
+    hub->is_started = true;
+    return 0;
+}
+
+void hub_stop(struct hub *hub)
+{
+    if (!hub->is_started)
+        return;
+    loop_stop(hub->loop);
+    pthread_join(hub->thread, NULL);
+    hub->is_started = false;
+}
+
+void hub_free(struct hub *hub)
+{
+    if (!hub)
+        return;
+    hub_stop(hub);
+    connections_done(hub);
+    streams_done(hub);
+    loop_timer_free(hub->timer);
+    loop_watch_free(hub->listen_watch);
+    if (hub->listen_fd >= 0)
+        close(hub->listen_fd);
+    loop_free(hub->loop); /* answers of the core that still wait are taken first */
+    struct list_node *node;
+    while ((node = list_take_first(&hub->retries)))
+        free(LIST_ITEM(node, struct hub_request, node));
+    for (size_t i = 0; i < hub->leases.count; i++)
+        dispatch_lease_free(hub->leases.entries[i].value);
+    for (size_t i = 0; i < hub->machines.count; i++)
+        free(hub->machines.entries[i].value);
+    map_done(&hub->machines);
+    map_done(&hub->leases);
+    map_done(&hub->tickets);
+    map_done(&hub->waiting);
+    free(hub);
+}
+
+uint16_t hub_port(const struct hub *hub)
+{
+    return hub->port;
+}
+
+struct hub_counts hub_counts(const struct hub *hub)
+{
+    return (struct hub_counts){
+        .links = atomic_load(&hub->link_count),
+        .relays = atomic_load(&hub->relay_count),
+        .waiting_streams = atomic_load(&hub->waiting_count),
+        .bad_meters = atomic_load(&hub->bad_meter_count),
+    };
+}

@@ -1,0 +1,42 @@
+/*
+ * Hub: the link port: lenders' control links, and the relayed streams between their leases.
+ *
+ * The first byte of a connection decides. 0x16 is a TLS ClientHello: a machine's control link with
+ * the identity "machine:ID:GENERATION". 'S' begins the line "SOUK-STREAM <64 hex ticket>\n": the
+ * two connections that name the same ticket are joined and their bytes copied, blind.
+ *
+ * Everything here runs on the hub's own thread and loop, but for hub_listen, which the core thread
+ * calls with what was committed.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/scope.h"
+#include "core/core.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct server;
+struct hub;
+
+/* Listens; takes over the machines and open leases of `core`, which nobody changes meanwhile. */
+MUST_CHECK int hub_open(struct server *server, const char *listen, const struct core *core,
+                        struct hub **out_hub, struct error *error);
+/* After the engine stopped. Closes every link. NULL is fine. */
+void hub_free(struct hub *hub);
+DEFINE_AUTO(hub);
+
+uint16_t hub_port(const struct hub *hub);
+MUST_CHECK int hub_start(struct hub *hub, struct error *error);
+/* Ends the thread; the core's answers may still be posted until hub_free. */
+void hub_stop(struct hub *hub);
+
+/* An engine_listener. Core thread. */
+void hub_listen(void *context, const struct core *core, const struct event *events,
+                size_t event_count);
+
+struct hub_counts {
+    uint64_t links, relays, waiting_streams, bad_meters;
+};
+struct hub_counts hub_counts(const struct hub *hub); /* from any thread */

@@ -1,0 +1,156 @@
+/*
+ * Hub, inside. hub.c keeps machines and commands, connection.c accepts and carries the links,
+ * stream.c joins streams, dispatch.c starts and stops leases, tick.c turns meter reports into
+ * verified ticks, order.c brings over what the core decided.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "base/map.h"
+#include "net/link.h"
+#include "net/loop.h"
+#include "net/relay.h"
+#include "runtime/lease_message.h"
+#include "server/hub.h"
+#include "server/live.h"
+#include "server/server_internal.h"
+#include "server/verify.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    HUB_TIMER_MS = 1000,
+    HUB_HANDSHAKE_MS = 10000,
+    HUB_ACCEPTING_MAX = 256,
+    HUB_WAITING_MAX = 4096,
+    HUB_MISSING_MS = 5000, /* a lease its machine does not name: lost after this */
+    HUB_REDIAL_MS = 15000, /* a stream asked for again that did not come */
+    TICKET_TEXT_SIZE = 2 * LEASE_TICKET_SIZE + 1,
+};
+
+struct hub_machine {
+    uint64_t id;
+    uint64_t generation;
+    uint8_t public_key[MACHINE_KEY_SIZE];
+    struct hub *hub;
+    struct hub_connection *connection; /* NULL: not linked */
+    bool is_welcome;                   /* HELLO came on this link */
+    bool is_told_online;               /* what the core was told last */
+    int64_t heard_ns;                  /* when anything came last, or the hub started */
+};
+
+struct hub_lease {
+    uint64_t id, fence, job, account, machine;
+    enum lease_role role;
+    uint64_t rank;
+    uint64_t server_lease; /* of a worker: its parameter server's; 0: none */
+    struct buffer start;   /* payload of its START */
+    bool is_known;         /* its machine has it */
+    bool is_over;          /* its machine said it ended */
+    int64_t missing_ns;    /* since when its machine does not name it; 0: it does */
+    bool is_stop_wanted;
+    uint32_t grace_ms;
+    char stop_reason[LEASE_REASON_SIZE_MAX + 1];
+
+    struct verify_lease verify;
+    int64_t verified_ms; /* all ticks together */
+
+    /* A worker's stream. */
+    char ticket[TICKET_TEXT_SIZE];
+    uint64_t attempt;
+    bool is_redial_due;
+    int64_t dialled_ns; /* when a redial was asked for; 0: never */
+    struct hub_relay *relay;
+};
+
+/* A command on its way to the core; tried again while the store is away. */
+struct hub_request {
+    struct engine_request request;
+    struct hub *hub;
+    struct list_node node;
+    char reason[LEASE_REASON_SIZE];
+};
+
+struct hub {
+    struct server *server;
+    struct loop *loop;
+    pthread_t thread;
+    bool is_started;
+    int listen_fd;
+    uint16_t port;
+    struct loop_watch *listen_watch;
+    struct loop_timer *timer;
+    int64_t silence_ns; /* without a message: the machine is unreachable */
+
+    struct map machines;     /* id -> struct hub_machine, owned */
+    struct map leases;       /* id -> struct hub_lease, owned */
+    struct map tickets;      /* ticket -> struct hub_lease */
+    struct map waiting;      /* ticket -> struct hub_wait, owned */
+    struct list connections; /* accepted ones and links */
+    size_t accepting_count;  /* of them, those that are not a machine's yet */
+    struct list relays;
+    struct list retries; /* struct hub_request */
+
+    atomic_uint_fast64_t link_count, relay_count, waiting_count, bad_meter_count;
+};
+
+/* ---- hub.c ---- */
+int64_t hub_now_ns(const struct hub *hub);
+/* Takes over the command; `reason` (may be NULL) is copied for an end_lease. */
+void hub_command(struct hub *hub, const struct command *command, const char *reason);
+struct hub_machine *hub_machine(struct hub *hub, uint64_t machine);
+void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
+                     const uint8_t public_key[MACHINE_KEY_SIZE]);
+/* False when the machine is not linked or its queue is full; then it is sent on reconnecting. */
+bool hub_send(struct hub_machine *machine, const struct lease_message *message);
+bool hub_send_encoded(struct hub_machine *machine, enum lease_message_type type,
+                      struct text payload);
+
+void hub_take_message(struct hub_machine *machine, struct arena *arena,
+                      const struct lease_message *message);
+void hub_tell_online(struct hub_machine *machine); /* the core, unless it was told */
+/* The link is gone; `reason` NULL: the machine said good-bye. */
+void hub_unlinked(struct hub_machine *machine, const struct error *reason);
+
+/* ---- connection.c ---- */
+void connection_accept(void *context, uint32_t events); /* the listening socket's watch */
+struct link *connection_link(struct hub_connection *connection);
+/* Closes it without a word; its machine is not linked any more. NULL is fine. */
+void connection_free(struct hub_connection *connection);
+void connections_done(struct hub *hub);
+
+/* ---- stream.c ---- */
+/* The rest of a connection that began with 'S'; takes the descriptor. */
+void stream_take(struct hub *hub, int fd, const char ticket[TICKET_TEXT_SIZE]);
+void stream_expect(struct hub *hub, struct hub_lease *lease, uint64_t attempt);
+void stream_forget(struct hub *hub, struct hub_lease *lease);
+/* Asks both ends to dial again where that is due. */
+void stream_redial(struct hub *hub, struct hub_lease *lease);
+void streams_done(struct hub *hub);
+
+/* ---- dispatch.c ---- */
+void dispatch_add_take(struct hub *hub, struct hub_lease *lease);
+void dispatch_stop(struct hub *hub, struct hub_lease *lease);
+void dispatch_end(struct hub *hub, struct hub_lease *lease);
+void dispatch_lease_free(struct hub_lease *lease);
+void dispatch_hello(struct hub_machine *machine, const struct hello_message *hello);
+void dispatch_state(struct hub_machine *machine, const struct state_message *state);
+/* Once a second. */
+void dispatch_check(struct hub *hub);
+/* The open lease of this machine under this fence, or NULL. */
+struct hub_lease *dispatch_find(struct hub_machine *machine, uint64_t lease, uint64_t fence);
+
+/* ---- tick.c ---- */
+void tick_meter(struct hub_machine *machine, const struct meter_message *meter);
+void tick_report(struct hub_machine *machine, struct arena *arena,
+                 const struct report_message *report);
+void tick_log(struct hub_machine *machine, const struct log_message *log);
+void tick_artifact(struct hub_machine *machine, const struct artifact_message *artifact);
+void tick_lease_ended(struct hub *hub, uint64_t lease); /* its log is complete */
+
+/* ---- order.c ---- */
+/* What the hub needs to know of an open lease. NULL when it could not be prepared: then *error says
+ * why and the lease must end. */
+struct hub_lease *order_lease(struct server *server, const struct core *core,
+                              const struct lease *lease, struct error *error);

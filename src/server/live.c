@@ -1,0 +1,452 @@
+#include "base/assert.h"
+#include "base/log.h"
+#include "runtime/child_message.h"
+#include "server/call.h"
+#include "server/live_internal.h"
+#include "server/query.h"
+
+#include <stdlib.h>
+
+enum { METRICS_SIZE_MAX = 4 << 20, EVENT_SIZE_MAX = 8192 };
+
+/* ---- As stored ------------------------------------------------------------------------------- */
+
+static const struct json_field worker_fields[] = {
+    {"lease", JSON_U64, offsetof(struct live_worker, lease), .is_required = true},
+    {"role", JSON_I64, offsetof(struct live_worker, role), .is_required = true},
+    {"rank", JSON_U64, offsetof(struct live_worker, rank), .is_required = true},
+    {"machine", JSON_U64, offsetof(struct live_worker, machine), .is_required = true},
+    {"at_ms", JSON_I64, offsetof(struct live_worker, at_ms), .is_required = true},
+    {"steps", JSON_U64, offsetof(struct live_worker, steps), .is_required = true},
+    {"samples", JSON_U64, offsetof(struct live_worker, samples), .is_required = true},
+    {"commits", JSON_U64, offsetof(struct live_worker, commits), .is_required = true},
+    {"has_loss", JSON_BOOL, offsetof(struct live_worker, has_loss), .is_required = true},
+    {"loss", JSON_DOUBLE, offsetof(struct live_worker, loss), .is_required = true},
+    {"steps_per_second", JSON_DOUBLE, offsetof(struct live_worker, steps_per_second),
+     .is_required = true},
+    {"share", JSON_DOUBLE, offsetof(struct live_worker, share), .is_required = true},
+};
+static const struct json_schema worker_schema =
+    JSON_SCHEMA("worker", worker_fields, struct live_worker);
+
+static const struct json_field point_fields[] = {
+    {"at_ms", JSON_I64, offsetof(struct live_point, at_ms), .is_required = true},
+    {"elapsed_ms", JSON_I64, offsetof(struct live_point, elapsed_ms), .is_required = true},
+    {"samples", JSON_U64, offsetof(struct live_point, samples), .is_required = true},
+    {"has_loss", JSON_BOOL, offsetof(struct live_point, has_loss), .is_required = true},
+    {"loss", JSON_DOUBLE, offsetof(struct live_point, loss), .is_required = true},
+    {"has_accuracy", JSON_BOOL, offsetof(struct live_point, has_accuracy), .is_required = true},
+    {"test_accuracy", JSON_DOUBLE, offsetof(struct live_point, test_accuracy), .is_required = true},
+};
+static const struct json_schema point_schema =
+    JSON_SCHEMA("point", point_fields, struct live_point);
+
+static const struct json_field job_fields[] = {
+    {"job", JSON_U64, offsetof(struct live_job, job), .is_required = true},
+    {"account", JSON_U64, offsetof(struct live_job, account), .is_required = true},
+    {"first_step_ms", JSON_I64, offsetof(struct live_job, first_step_ms), .is_required = true},
+    {"has_loss", JSON_BOOL, offsetof(struct live_job, has_loss), .is_required = true},
+    {"loss", JSON_DOUBLE, offsetof(struct live_job, loss), .is_required = true},
+    {"has_accuracy", JSON_BOOL, offsetof(struct live_job, has_accuracy), .is_required = true},
+    {"test_accuracy", JSON_DOUBLE, offsetof(struct live_job, test_accuracy), .is_required = true},
+    {"samples", JSON_U64, offsetof(struct live_job, samples), .is_required = true},
+    {"gamma_ms", JSON_I64, offsetof(struct live_job, gamma_ms), .is_required = true},
+    {"elapsed_ms", JSON_I64, offsetof(struct live_job, elapsed_ms), .is_required = true},
+    {"stride", JSON_U64, offsetof(struct live_job, stride), .is_required = true},
+    {"point_count", JSON_U64, offsetof(struct live_job, point_count), .is_required = true},
+    {"workers", JSON_ARRAY, offsetof(struct live_job, workers), .size_max = LIVE_WORKER_MAX,
+     .schema = &worker_schema},
+    {"curve", JSON_ARRAY, offsetof(struct live_job, curve), .size_max = LIVE_CURVE_MAX,
+     .schema = &point_schema},
+};
+static const struct json_schema job_schema = JSON_SCHEMA("metrics", job_fields, struct live_job);
+
+static void entry_free(struct live_entry *entry)
+{
+    if (!entry)
+        return;
+    free(entry->job.workers.items);
+    free(entry->job.curve.items);
+    free(entry);
+}
+
+static void *copy_items(const void *items, size_t size)
+{
+    void *copy = malloc(size ? size : 1);
+    ASSERT(copy);
+    if (size)
+        memcpy(copy, items, size);
+    return copy;
+}
+
+/* NULL when the table has nothing of the job. */
+static struct live_entry *entry_load(struct live *live, uint64_t job)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    const struct store_value *row = NULL;
+    struct live_job read = {0};
+    if (query_one(live->server, arena, TABLE_METRICS, "job", store_integer((int64_t)job), &row,
+                  &error) < 0 ||
+        (row && json_read(arena, row[METRICS_JSON].bytes, &job_schema, &read, &error) < 0)) {
+        log_event(LOG_WARN, "metrics_not_read", "error=\"%s\"", error.message);
+        return NULL;
+    }
+    if (!row)
+        return NULL;
+    struct live_entry *entry = calloc(1, sizeof(*entry));
+    ASSERT(entry);
+    entry->job = read;
+    entry->worker_capacity = read.workers.count;
+    entry->curve_capacity = read.curve.count;
+    entry->job.workers.items =
+        copy_items(read.workers.items, read.workers.count * sizeof(struct live_worker));
+    entry->job.curve.items =
+        copy_items(read.curve.items, read.curve.count * sizeof(struct live_point));
+    return entry;
+}
+
+/* ---- Finding --------------------------------------------------------------------------------- */
+
+struct live *live_new(struct server *server)
+{
+    struct live *live = calloc(1, sizeof(*live));
+    ASSERT(live);
+    live->server = server;
+    map_init(&live->jobs);
+    list_init(&live->streams);
+    return live;
+}
+
+void live_free(struct live *live)
+{
+    if (!live)
+        return;
+    live_streams_done(live);
+    for (size_t i = 0; i < live->jobs.count; i++)
+        entry_free(live->jobs.entries[i].value);
+    map_done(&live->jobs);
+    entry_free(live->shown);
+    free(live);
+}
+
+const struct live_job *live_find(struct live *live, uint64_t job)
+{
+    struct live_entry *entry = map_get(&live->jobs, job);
+    if (entry)
+        return &entry->job;
+    if (!live->shown || live->shown->job.job != job) {
+        entry_free(live->shown);
+        live->shown = entry_load(live, job);
+    }
+    return live->shown ? &live->shown->job : NULL;
+}
+
+const struct live_worker *live_find_worker(const struct live_job *job, uint64_t lease)
+{
+    const struct live_worker *workers = job->workers.items;
+    for (size_t i = 0; i < job->workers.count; i++)
+        if (workers[i].lease == lease)
+            return &workers[i];
+    return NULL;
+}
+
+static struct live_entry *entry_of(struct live *live, const struct live_source *source)
+{
+    struct live_entry *entry = map_get(&live->jobs, source->job);
+    if (entry)
+        return entry;
+    entry_free(live->shown); /* what is shown from the table would go stale */
+    live->shown = NULL;
+    entry = entry_load(live, source->job);
+    if (!entry) {
+        entry = calloc(1, sizeof(*entry));
+        ASSERT(entry);
+        entry->job.job = source->job;
+        entry->job.account = source->account;
+        entry->job.stride = 1;
+    }
+    map_put(&live->jobs, source->job, entry);
+    return entry;
+}
+
+static struct live_worker *worker_of(struct live_entry *entry, const struct live_source *source)
+{
+    struct live_job *job = &entry->job;
+    struct live_worker *workers = job->workers.items;
+    for (size_t i = 0; i < job->workers.count; i++)
+        if (workers[i].lease == source->lease)
+            return &workers[i];
+    if (job->workers.count == LIVE_WORKER_MAX)
+        return NULL;
+    if (job->workers.count == entry->worker_capacity) {
+        entry->worker_capacity = entry->worker_capacity ? 2 * entry->worker_capacity : 8;
+        workers = realloc(workers, entry->worker_capacity * sizeof(*workers));
+        ASSERT(workers);
+        job->workers.items = workers;
+    }
+    struct live_worker *worker = &workers[job->workers.count++];
+    *worker = (struct live_worker){
+        .lease = source->lease,
+        .role = source->role,
+        .rank = source->rank,
+        .machine = source->machine,
+    };
+    return worker;
+}
+
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+/* Keeps every stride-th point; when the curve is full, every second one goes and the stride
+ * doubles, so that a long job's curve keeps its whole length. */
+static void add_point(struct live_entry *entry, const struct live_point *point)
+{
+    struct live_job *job = &entry->job;
+    if (job->point_count++ % job->stride)
+        return;
+    struct live_point *points = job->curve.items;
+    if (job->curve.count == LIVE_CURVE_MAX) {
+        for (size_t i = 0; i < LIVE_CURVE_MAX / 2; i++)
+            points[i] = points[2 * i];
+        job->curve.count = LIVE_CURVE_MAX / 2;
+        job->stride *= 2;
+    }
+    if (job->curve.count == entry->curve_capacity) {
+        entry->curve_capacity = entry->curve_capacity ? 2 * entry->curve_capacity : 64;
+        points = realloc(points, entry->curve_capacity * sizeof(*points));
+        ASSERT(points);
+        job->curve.items = points;
+    }
+    points[job->curve.count++] = *point;
+}
+
+static void measured(struct json_writer *writer, const char *key, bool is_known, double value)
+{
+    json_key(writer, key);
+    if (is_known)
+        json_double(writer, value);
+    else
+        json_null(writer);
+}
+
+static void send_metric(struct live *live, const struct live_source *source,
+                        const struct live_entry *entry, const struct live_worker *worker)
+{
+    const bool is_server = source->role == LEASE_ROLE_SERVER;
+    const struct live_job *job = &entry->job;
+    struct buffer data AUTO_BUFFER;
+    buffer_init(&data, EVENT_SIZE_MAX);
+    struct json_writer writer;
+    json_writer_init(&writer, &data);
+    json_object_begin(&writer);
+    json_field_u64(&writer, "job", source->job);
+    json_field_u64(&writer, "lease", source->lease);
+    json_field_string(&writer, "role", lease_role_name(source->role));
+    json_field_u64(&writer, "rank", source->rank);
+    json_field_i64(&writer, "at_ms", worker->at_ms);
+    json_field_i64(&writer, "elapsed_ms", job->elapsed_ms);
+    json_field_u64(&writer, "steps", worker->steps);
+    json_field_u64(&writer, "samples", worker->samples);
+    json_field_u64(&writer, "commits", worker->commits);
+    measured(&writer, "loss", is_server ? job->has_loss : worker->has_loss,
+             is_server ? job->loss : worker->loss);
+    json_field_double(&writer, "steps_per_second", worker->steps_per_second);
+    measured(&writer, "test_accuracy", is_server && job->has_accuracy, job->test_accuracy);
+    json_object_end(&writer);
+    live_send(live, &(struct live_event){.job = source->job,
+                                         .account = source->account,
+                                         .name = "metric",
+                                         .data = buffer_text(&data)});
+}
+
+static void take_worker_report(struct live_entry *entry, struct live_worker *worker,
+                               const struct worker_report *report)
+{
+    struct live_job *job = &entry->job;
+    worker->steps = report->steps;
+    worker->samples = report->samples;
+    worker->commits = report->commits;
+    worker->steps_per_second = report->steps_per_second;
+    if (report->loss > 0) { /* 0: no step since the last report */
+        worker->has_loss = true;
+        worker->loss = report->loss;
+    }
+    const int64_t first = report->first_step_ms;
+    if (first && (!job->first_step_ms || first < job->first_step_ms))
+        job->first_step_ms = first;
+}
+
+static void take_server_report(struct live_entry *entry, struct live_worker *worker,
+                               const struct server_report *report, int64_t now_ms)
+{
+    struct live_job *job = &entry->job;
+    worker->steps = report->steps;
+    worker->samples = report->samples;
+    worker->commits = report->version;
+    worker->steps_per_second = 0;
+    job->samples = report->samples;
+    job->gamma_ms = report->gamma_ms;
+    job->elapsed_ms = report->elapsed_ms;
+    job->has_loss = job->has_loss || report->loss_evaluations;
+    if (report->loss_evaluations)
+        job->loss = report->loss;
+    job->has_accuracy = job->has_accuracy || report->accuracy_evaluations;
+    if (report->accuracy_evaluations)
+        job->test_accuracy = report->test_accuracy;
+    const struct server_report_worker *members = report->workers.items;
+    struct live_worker *workers = job->workers.items;
+    for (size_t i = 0; i < report->workers.count; i++) {
+        for (size_t j = 0; j < job->workers.count; j++) {
+            if (workers[j].lease != members[i].lease)
+                continue;
+            workers[j].share = members[i].share;
+            workers[j].steps_per_second = members[i].steps_per_second;
+        }
+    }
+    const uint64_t evaluations = report->loss_evaluations + report->accuracy_evaluations;
+    if (evaluations == entry->evaluations)
+        return;
+    entry->evaluations = evaluations;
+    add_point(entry, &(struct live_point){.at_ms = now_ms,
+                                          .elapsed_ms = job->elapsed_ms,
+                                          .samples = job->samples,
+                                          .has_loss = job->has_loss,
+                                          .loss = job->loss,
+                                          .has_accuracy = job->has_accuracy,
+                                          .test_accuracy = job->test_accuracy});
+}
+
+int live_report(struct live *live, const struct live_source *source, struct text json,
+                struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(4 << 20);
+    struct worker_report worker_report = {0};
+    struct server_report server_report = {0};
+    const bool is_server = source->role == LEASE_ROLE_SERVER;
+    if (json_read(arena, json, is_server ? &server_report_schema : &worker_report_schema,
+                  is_server ? (void *)&server_report : (void *)&worker_report, error) < 0)
+        return -1;
+    struct live_entry *entry = entry_of(live, source);
+    struct live_worker *worker = worker_of(entry, source);
+    if (!worker)
+        return error_set(error, ERROR_EXHAUSTED, "more leases report than a job can have");
+    worker->at_ms = clock_utc_ms(live->server->clock);
+    if (is_server)
+        take_server_report(entry, worker, &server_report, worker->at_ms);
+    else
+        take_worker_report(entry, worker, &worker_report);
+    entry->is_changed = true;
+    send_metric(live, source, entry, worker);
+    return 0;
+}
+
+/* ---- Showing and saving ---------------------------------------------------------------------- */
+
+void live_write(struct json_writer *writer, uint64_t job, const struct live_job *live_job,
+                struct text (*machine_name)(void *context, uint64_t machine), void *context)
+{
+    static const struct live_job silent;
+    const struct live_job *live = live_job ? live_job : &silent;
+    const struct live_worker *workers = live->workers.items;
+    const struct live_point *points = live->curve.items;
+    json_object_begin(writer);
+    json_field_u64(writer, "job", job);
+    measured(writer, "loss", live->has_loss, live->loss);
+    measured(writer, "test_accuracy", live->has_accuracy, live->test_accuracy);
+    json_field_u64(writer, "samples", live->samples);
+    json_field_i64(writer, "gamma_ms", live->gamma_ms);
+    json_key(writer, "workers");
+    json_array_begin(writer);
+    for (size_t i = 0; i < live->workers.count; i++) {
+        const struct live_worker *worker = &workers[i];
+        json_object_begin(writer);
+        json_field_u64(writer, "lease", worker->lease);
+        json_field_string(writer, "role", lease_role_name((enum lease_role)worker->role));
+        json_field_u64(writer, "rank", worker->rank);
+        json_field_u64(writer, "machine", worker->machine);
+        json_field_text(writer, "machine_name", machine_name(context, worker->machine));
+        json_field_i64(writer, "at_ms", worker->at_ms);
+        json_field_u64(writer, "steps", worker->steps);
+        json_field_u64(writer, "samples", worker->samples);
+        json_field_u64(writer, "commits", worker->commits);
+        measured(writer, "loss", worker->has_loss, worker->loss);
+        json_field_double(writer, "steps_per_second", worker->steps_per_second);
+        json_field_double(writer, "share", worker->share);
+        json_object_end(writer);
+    }
+    json_array_end(writer);
+    json_key(writer, "curve");
+    json_array_begin(writer);
+    for (size_t i = 0; i < live->curve.count; i++) {
+        json_object_begin(writer);
+        json_field_i64(writer, "at_ms", points[i].at_ms);
+        json_field_i64(writer, "elapsed_ms", points[i].elapsed_ms);
+        json_field_u64(writer, "samples", points[i].samples);
+        measured(writer, "loss", points[i].has_loss, points[i].loss);
+        measured(writer, "test_accuracy", points[i].has_accuracy, points[i].test_accuracy);
+        json_object_end(writer);
+    }
+    json_array_end(writer);
+    json_object_end(writer);
+}
+
+struct saved_row {
+    uint64_t job;
+    int64_t now_ms;
+    struct buffer json;
+};
+
+static void put_saved(void *context, struct store_batch *batch)
+{
+    const struct saved_row *saved = context;
+    const struct store_value row[METRICS_COLUMN_COUNT] = {
+        [METRICS_JOB] = store_integer((int64_t)saved->job),
+        [METRICS_UPDATED_MS] = store_integer(saved->now_ms),
+        [METRICS_JSON] = store_text(buffer_text(&saved->json)),
+    };
+    store_batch_put(batch, &tables[TABLE_METRICS], row, METRICS_COLUMN_COUNT);
+}
+
+static void release_saved(void *context)
+{
+    struct saved_row *saved = context;
+    buffer_done(&saved->json);
+    free(saved);
+}
+
+static void entry_save(struct live *live, struct live_entry *entry)
+{
+    struct saved_row *saved = calloc(1, sizeof(*saved));
+    ASSERT(saved);
+    saved->job = entry->job.job;
+    saved->now_ms = clock_utc_ms(live->server->clock);
+    buffer_init(&saved->json, METRICS_SIZE_MAX);
+    struct json_writer writer;
+    json_writer_init(&writer, &saved->json);
+    json_write(&writer, &job_schema, &entry->job);
+    entry->is_changed = false;
+    server_put_rows(live->server, put_saved, saved, release_saved);
+}
+
+void live_save(struct live *live)
+{
+    for (size_t i = live->jobs.count; i-- > 0;) {
+        struct live_entry *entry = live->jobs.entries[i].value;
+        if (entry->is_changed) {
+            entry_save(live, entry);
+        } else if (entry->is_final) {
+            /* It was saved a round ago, so the table has it. */
+            map_remove(&live->jobs, entry->job.job);
+            entry_free(entry);
+        }
+    }
+}
+
+void live_finish(struct live *live, uint64_t job)
+{
+    struct live_entry *entry = map_get(&live->jobs, job);
+    if (!entry)
+        return;
+    entry->is_final = true;
+    entry_save(live, entry);
+}

@@ -1,0 +1,102 @@
+/*
+ * Live: what jobs report while they run: the latest figures, the loss curve, and the server-sent
+ * events that carry them to whoever looks.
+ *
+ * Figures come from REPORT messages of the leases; the parameter server's report counts for the
+ * job, each worker's for itself. They are kept in memory while a job runs, written to the metrics
+ * table every few seconds and at its end, and read back from there.
+ *
+ * Main thread, but for live_listen.
+ */
+#pragma once
+
+#include "base/json_schema.h"
+#include "base/map.h"
+#include "core/core.h"
+#include "market/lease.h"
+#include "net/http_server.h"
+
+struct server;
+struct live;
+
+enum { LIVE_CURVE_MAX = 2000, LIVE_WORKER_MAX = 1024, LIVE_STREAM_MAX = 1000 };
+
+struct live_worker {
+    uint64_t lease;
+    int64_t role; /* enum lease_role */
+    uint64_t rank;
+    uint64_t machine;
+    int64_t at_ms; /* 0: nothing reported yet */
+    uint64_t steps;
+    uint64_t samples;
+    uint64_t commits;
+    bool has_loss;
+    double loss;
+    double steps_per_second;
+    double share;
+};
+
+struct live_point {
+    int64_t at_ms;
+    int64_t elapsed_ms;
+    uint64_t samples;
+    bool has_loss;
+    double loss;
+    bool has_accuracy;
+    double test_accuracy;
+};
+
+struct live_job {
+    uint64_t job;
+    uint64_t account;
+    int64_t first_step_ms; /* 0: none yet */
+    bool has_loss;
+    double loss;
+    bool has_accuracy;
+    double test_accuracy;
+    uint64_t samples;
+    int64_t gamma_ms;
+    int64_t elapsed_ms;
+    uint64_t stride;           /* one of so many points is kept */
+    uint64_t point_count;      /* seen so far */
+    struct json_array workers; /* struct live_worker */
+    struct json_array curve;   /* struct live_point, oldest first */
+};
+
+struct live *live_new(struct server *server);
+void live_free(struct live *live); /* NULL is fine */
+
+/* NULL when the job never reported. Valid until the next call. */
+const struct live_job *live_find(struct live *live, uint64_t job);
+const struct live_worker *live_find_worker(const struct live_job *job, uint64_t lease);
+
+/* The answer of GET .../metrics; `live_job` may be NULL. */
+void live_write(struct json_writer *writer, uint64_t job, const struct live_job *live_job,
+                struct text (*machine_name)(void *context, uint64_t machine), void *context);
+
+/* Where a report comes from. */
+struct live_source {
+    uint64_t job;
+    uint64_t account;
+    uint64_t lease;
+    enum lease_role role;
+    uint64_t rank;
+    uint64_t machine;
+};
+/* A lease's REPORT. INVALID when it is not what its role reports. */
+MUST_CHECK int live_report(struct live *live, const struct live_source *source, struct text json,
+                           struct error *error);
+/* A part of a lease's log was added. */
+void live_log(struct live *live, const struct live_source *source, uint64_t offset,
+              struct text bytes);
+/* Writes what is new to the table. */
+void live_save(struct live *live);
+
+/* Answers with a stream of this job's events (0: of the account's jobs and all machines). */
+MUST_CHECK int live_stream(struct live *live, struct http_request *request, uint64_t account,
+                           uint64_t job, struct error *error);
+size_t live_stream_count(const struct live *live);
+
+/* An engine_listener: context is the struct live. Core thread. */
+void live_listen(void *context, const struct core *core, const struct event *events,
+                 size_t event_count);

@@ -1,0 +1,37 @@
+/* What live.c and live_stream.c share. */
+#pragma once
+
+#include "base/list.h"
+#include "server/live.h"
+#include "server/server_internal.h"
+
+struct live_entry {
+    struct live_job job; /* arrays are owned, with the capacities below */
+    size_t worker_capacity;
+    size_t curve_capacity;
+    uint64_t evaluations; /* the parameter server's, at the last point */
+    bool is_changed;      /* since it was saved */
+    bool is_final;        /* the job has ended: forgotten after it is saved */
+};
+
+struct live {
+    struct server *server;
+    struct map jobs;     /* job -> struct live_entry, owned */
+    struct list streams; /* struct live_stream */
+    size_t stream_count;
+    uint64_t event_count;     /* sent so far: ids of events */
+    struct live_entry *shown; /* read from the table for live_find; owned */
+};
+
+/* To every stream that may see it. job 0: about a machine, for all. */
+struct live_event {
+    uint64_t job;
+    uint64_t account;
+    const char *name; /* a literal: metric, state, bill, log */
+    struct text data; /* JSON */
+};
+void live_send(struct live *live, const struct live_event *event);
+
+/* The job's end was committed. */
+void live_finish(struct live *live, uint64_t job);
+void live_streams_done(struct live *live);

@@ -1,0 +1,307 @@
+#include "base/assert.h"
+#include "base/log.h"
+#include "server/live_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { EVENT_SIZE_MAX = 8192, LOG_EVENT_SIZE_MAX = 512 << 10 };
+
+struct live_stream {
+    struct list_node node;
+    struct live *live;
+    struct http_stream *http;
+    uint64_t account;
+    uint64_t job; /* 0: all of the account's, and machines */
+};
+
+static void stream_free(struct live_stream *stream)
+{
+    list_remove(&stream->node);
+    stream->live->stream_count--;
+    http_stream_free(stream->http);
+    free(stream);
+}
+
+static void stream_closed(struct http_stream *http, void *context)
+{
+    (void)http;
+    stream_free(context);
+}
+
+int live_stream(struct live *live, struct http_request *request, uint64_t account, uint64_t job,
+                struct error *error)
+{
+    if (live->stream_count >= LIVE_STREAM_MAX)
+        return error_set(error, ERROR_UNAVAILABLE,
+                         "%d clients follow events already; try again later", LIVE_STREAM_MAX);
+    struct live_stream *stream = calloc(1, sizeof(*stream));
+    ASSERT(stream);
+    stream->live = live;
+    stream->account = account;
+    stream->job = job;
+    if (http_stream_open(request, stream_closed, stream, &stream->http, error) < 0) {
+        free(stream);
+        return -1;
+    }
+    list_append(&live->streams, &stream->node);
+    live->stream_count++;
+    return 0;
+}
+
+size_t live_stream_count(const struct live *live)
+{
+    return live->stream_count;
+}
+
+void live_streams_done(struct live *live)
+{
+    while (!list_is_empty(&live->streams))
+        stream_free(LIST_ITEM(live->streams.head.next, struct live_stream, node));
+}
+
+static bool may_see(const struct live_stream *stream, const struct live_event *event)
+{
+    if (!event->job)
+        return !stream->job;
+    return stream->account == event->account && (!stream->job || stream->job == event->job);
+}
+
+void live_send(struct live *live, const struct live_event *event)
+{
+    char id[24];
+    snprintf(id, sizeof(id), "%" PRIu64, ++live->event_count);
+    LIST_EACH(&live->streams, node)
+    {
+        struct live_stream *stream = LIST_ITEM(node, struct live_stream, node);
+        struct error error;
+        /* One that is too slow or gone is closed by the server, which calls stream_closed. */
+        if (may_see(stream, event) &&
+            http_stream_send(stream->http, text_of(id), text_of(event->name), event->data, &error) <
+                0)
+            log_event(LOG_DEBUG, "stream_dropped", "error=\"%s\"", error.message);
+    }
+}
+
+void live_log(struct live *live, const struct live_source *source, uint64_t offset,
+              struct text bytes)
+{
+    struct buffer data AUTO_BUFFER;
+    buffer_init(&data, LOG_EVENT_SIZE_MAX);
+    char rank[24];
+    snprintf(rank, sizeof(rank), "%" PRIu64, source->rank);
+    struct json_writer writer;
+    json_writer_init(&writer, &data);
+    json_object_begin(&writer);
+    json_field_u64(&writer, "job", source->job);
+    json_field_u64(&writer, "lease", source->lease);
+    json_field_string(&writer, "rank", source->role == LEASE_ROLE_SERVER ? "server" : rank);
+    json_field_u64(&writer, "offset", offset);
+    json_field_text(&writer, "text", bytes);
+    json_object_end(&writer);
+    live_send(live, &(struct live_event){.job = source->job,
+                                         .account = source->account,
+                                         .name = "log",
+                                         .data = buffer_text(&data)});
+}
+
+/* ---- From the core thread -------------------------------------------------------------------- */
+
+/* A committed event on its way to the main thread. */
+struct message {
+    struct message *next;
+    struct live *live;
+    uint64_t job;
+    uint64_t account;
+    const char *name;
+    bool is_final; /* the job's last */
+    struct buffer data;
+};
+
+static void end_job_streams(struct live *live, uint64_t job)
+{
+    LIST_EACH(&live->streams, node)
+    {
+        struct live_stream *stream = LIST_ITEM(node, struct live_stream, node);
+        if (stream->job == job)
+            stream_free(stream);
+    }
+}
+
+static void deliver(void *context)
+{
+    struct message *message = context;
+    while (message) {
+        struct live *live = message->live;
+        live_send(live, &(struct live_event){.job = message->job,
+                                             .account = message->account,
+                                             .name = message->name,
+                                             .data = buffer_text(&message->data)});
+        if (message->is_final) {
+            live_finish(live, message->job);
+            end_job_streams(live, message->job);
+        }
+        struct message *next = message->next;
+        buffer_done(&message->data);
+        free(message);
+        message = next;
+    }
+}
+
+static struct message *message_new(struct live *live, const struct core *core, uint64_t job,
+                                   const char *name)
+{
+    struct message *message = calloc(1, sizeof(*message));
+    ASSERT(message);
+    const struct job *found = job ? core_job(core, job) : NULL;
+    message->live = live;
+    message->job = job;
+    message->account = found ? found->request.account : 0;
+    message->name = name;
+    buffer_init(&message->data, EVENT_SIZE_MAX);
+    return message;
+}
+
+struct state_event {
+    uint64_t job, lease, machine;
+    const char *state;
+    const char *reason;
+    int64_t at_ms;
+};
+
+static struct message *state_message(struct live *live, const struct core *core,
+                                     const struct state_event *event)
+{
+    struct message *message = message_new(live, core, event->job, "state");
+    struct json_writer writer;
+    json_writer_init(&writer, &message->data);
+    json_object_begin(&writer);
+    json_field_u64(&writer, "job", event->job);
+    json_field_u64(&writer, "lease", event->lease);
+    json_field_u64(&writer, "machine", event->machine);
+    json_field_string(&writer, "state", event->state);
+    json_field_string(&writer, "reason", event->reason);
+    json_field_i64(&writer, "at_ms", event->at_ms);
+    json_object_end(&writer);
+    return message;
+}
+
+static struct message *bill_message(struct live *live, const struct core *core,
+                                    const struct event *event)
+{
+    const uint64_t id = event->lease_ticked.job;
+    const struct job *job = core_job(core, id);
+    struct message *message = message_new(live, core, id, "bill");
+    struct json_writer writer;
+    json_writer_init(&writer, &message->data);
+    json_object_begin(&writer);
+    json_field_u64(&writer, "job", id);
+    json_field_u64(&writer, "lease", event->lease_ticked.lease);
+    json_field_i64(&writer, "at_ms", event->time_ms);
+    json_field_i64(&writer, "amount_microcredits", event->lease_ticked.amount_micro);
+    json_field_i64(&writer, "spent_microcredits", job ? job->posted_micro : 0);
+    json_field_i64(&writer, "held_microcredits", core_held_micro(core, id));
+    json_object_end(&writer);
+    return message;
+}
+
+static struct message *lease_message(struct live *live, const struct core *core, uint64_t id,
+                                     const struct event *event)
+{
+    const struct lease *lease = core_lease(core, id);
+    if (!lease)
+        return NULL;
+    return state_message(live, core,
+                         &(struct state_event){.job = lease->job,
+                                               .lease = id,
+                                               .machine = lease->machine,
+                                               .state = lease_state_name(lease->state),
+                                               .reason = lease->reason,
+                                               .at_ms = event->time_ms});
+}
+
+static struct message *machine_message(struct live *live, const struct core *core, uint64_t id,
+                                       const struct event *event)
+{
+    const struct machine *machine = core_machine(core, id);
+    if (!machine)
+        return NULL;
+    return state_message(live, core,
+                         &(struct state_event){.machine = id,
+                                               .state = machine_state_name(machine->state),
+                                               .reason = "",
+                                               .at_ms = event->time_ms});
+}
+
+static struct message *job_message(struct live *live, const struct core *core,
+                                   const struct event *event)
+{
+    const enum job_state state = event->job_state_changed.state;
+    struct message *message =
+        state_message(live, core,
+                      &(struct state_event){.job = event->job_state_changed.job,
+                                            .state = job_state_name(state),
+                                            .reason = event->job_state_changed.reason,
+                                            .at_ms = event->time_ms});
+    message->is_final = job_state_is_final(state);
+    return message;
+}
+
+static struct message *message_of(struct live *live, const struct core *core,
+                                  const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_JOB_STATE_CHANGED:
+        return job_message(live, core, event);
+    case EVENT_JOB_SUBMITTED:
+        return state_message(live, core,
+                             &(struct state_event){.job = event->job_submitted.job,
+                                                   .state = job_state_name(JOB_STATE_PENDING),
+                                                   .reason = "",
+                                                   .at_ms = event->time_ms});
+    case EVENT_LEASE_OFFERED:
+        return lease_message(live, core, event->lease_offered.lease, event);
+    case EVENT_LEASE_STARTED:
+        return lease_message(live, core, event->lease_started.lease, event);
+    case EVENT_LEASE_ENDED:
+        return lease_message(live, core, event->lease_ended.lease, event);
+    case EVENT_LEASE_TICKED:
+        return bill_message(live, core, event);
+    case EVENT_MACHINE_ENROLLED:
+        return machine_message(live, core, event->machine_enrolled.machine, event);
+    case EVENT_MACHINE_STATE_CHANGED:
+        return machine_message(live, core, event->machine_state_changed.machine, event);
+    case EVENT_OFFER_SET:
+        return machine_message(live, core, event->offer_set.machine, event);
+    case EVENT_OFFER_WITHDRAWN:
+        return machine_message(live, core, event->offer_withdrawn.machine, event);
+    case EVENT_SETTINGS_CHANGED: /* nobody follows these */
+    case EVENT_ACCOUNT_OPENED:
+    case EVENT_TOKEN_ADDED:
+    case EVENT_TOKEN_REVOKED:
+    case EVENT_CODE_ADDED:
+    case EVENT_CODE_REMOVED:
+    case EVENT_MACHINE_PROBED:
+    case EVENT_LEASE_STOP_WANTED:
+    case EVENT_ENTRY_POSTED:
+    case EVENT_KIND_COUNT:
+        return NULL;
+    }
+    return NULL;
+}
+
+void live_listen(void *context, const struct core *core, const struct event *events,
+                 size_t event_count)
+{
+    struct live *live = context;
+    struct message *first = NULL, **end = &first;
+    for (size_t i = 0; i < event_count; i++) {
+        struct message *message = message_of(live, core, &events[i]);
+        if (!message)
+            continue;
+        *end = message;
+        end = &message->next;
+    }
+    if (first)
+        loop_post(live->server->loop, deliver, first);
+}

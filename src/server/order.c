@@ -1,0 +1,262 @@
+/*
+ * Orders: what the core decided, brought over to the hub's thread.
+ *
+ * On the core thread each committed event that concerns a machine becomes an order with everything
+ * the hub needs (a START is written and signed here, where the state is); the orders of a batch are
+ * posted together and carried out in their order.
+ */
+#include "base/assert.h"
+#include "base/log.h"
+#include "runtime/native.h"
+#include "server/hub_internal.h"
+#include "server/projection.h"
+
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdlib.h>
+
+enum order_kind { ORDER_MACHINE, ORDER_START, ORDER_STOP, ORDER_END };
+
+struct order {
+    struct order *next;
+    struct hub *hub;
+    enum order_kind kind;
+    uint64_t id; /* of the machine or the lease */
+    uint64_t fence;
+    uint64_t generation;
+    uint8_t public_key[MACHINE_KEY_SIZE];
+    struct hub_lease *lease; /* start; NULL: it could not be prepared, `reason` says why */
+    uint32_t grace_ms;
+    char reason[LEASE_REASON_SIZE];
+};
+
+/* ---- Preparing a START ----------------------------------------------------------------------- */
+
+static const struct lease *server_lease_of(const struct job *job)
+{
+    for (size_t i = 0; i < job->lease_count; i++)
+        if (job->leases[i]->role == LEASE_ROLE_SERVER)
+            return job->leases[i];
+    return NULL;
+}
+
+static int write_document(const struct core *core, const struct job *job, const struct lease *lease,
+                          struct buffer *json, struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(4 << 20);
+    struct job_spec spec = {0};
+    if (job_spec_read(arena, job->request.spec, &spec, error) < 0)
+        return -1;
+    const struct native_lease native = {
+        .lease = lease->id,
+        .fence = lease->fence,
+        .job = lease->job,
+        .machine = lease->machine,
+        .role = lease->role,
+        .rank = (uint32_t)lease->rank,
+        .world = (uint32_t)job->request.num_nodes,
+        .cores_milli = lease->resources.cores_milli,
+        .ram_bytes = lease->resources.ram_bytes,
+        .disk_bytes = lease->resources.disk_bytes,
+        .expires_ms = projection_lease_expires_ms(core, lease),
+    };
+    return native_lease_write(&spec, &native, json, error);
+}
+
+/* A parameter server is told of every worker, with the worker's key; a worker of its parameter
+ * server, without. Both ends of a stream get the worker's ticket. */
+static uint32_t list_peers(const struct keys *keys, const struct job *job,
+                           const struct lease *lease, struct lease_peer *out)
+{
+    uint32_t count = 0;
+    const bool is_server = lease->role == LEASE_ROLE_SERVER;
+    for (size_t i = 0; i < job->lease_count && count < LEASE_PEERS_MAX; i++) {
+        const struct lease *other = job->leases[i];
+        if (other->role == lease->role || !lease_is_open(other))
+            continue;
+        struct lease_peer *peer = &out[count++];
+        *peer = (struct lease_peer){
+            .lease = other->id, .fence = other->fence, .rank = (uint32_t)other->rank};
+        if (is_server)
+            keys_lease(keys, other->id, other->fence, peer->key);
+        keys_ticket(keys, is_server ? other->id : lease->id, 0, peer->ticket);
+    }
+    return count;
+}
+
+static int write_start(const struct keys *keys, const struct core *core, const struct job *job,
+                       const struct lease *lease, struct buffer *payload, struct error *error)
+{
+    struct buffer document AUTO_BUFFER;
+    buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
+    if (write_document(core, job, lease, &document, error) < 0)
+        return -1;
+    struct lease_peer *peers = calloc(LEASE_PEERS_MAX, sizeof(*peers));
+    ASSERT(peers);
+    char token[KEYS_TOKEN_SIZE];
+    keys_fetch_token(keys, lease->id, lease->fence, token);
+    struct lease_message message = {
+        .type = LEASE_MESSAGE_START,
+        .start = {.document = buffer_text(&document),
+                  .fetch_token = text_of(token),
+                  .peers = peers,
+                  .peer_count = list_peers(keys, job, lease, peers)},
+    };
+    keys_sign(keys, message.start.document, message.start.signature);
+    keys_lease(keys, lease->id, lease->fence, message.start.key);
+    lease_message_encode(&message, payload);
+    sodium_memzero(peers, LEASE_PEERS_MAX * sizeof(*peers));
+    free(peers);
+    return buffer_check(payload, error);
+}
+
+struct hub_lease *order_lease(struct server *server, const struct core *core,
+                              const struct lease *lease, struct error *error)
+{
+    const struct job *job = core_job(core, lease->job);
+    ASSERT(job);
+    struct hub_lease *made = calloc(1, sizeof(*made));
+    ASSERT(made);
+    const struct lease *server_lease = server_lease_of(job);
+    *made = (struct hub_lease){
+        .id = lease->id,
+        .fence = lease->fence,
+        .job = lease->job,
+        .account = job->request.account,
+        .machine = lease->machine,
+        .role = lease->role,
+        .rank = lease->rank,
+        .server_lease = server_lease && lease->role == LEASE_ROLE_WORKER ? server_lease->id : 0,
+        .is_known = lease->state == LEASE_STATE_RUNNING,
+        .is_stop_wanted = lease->stop_wanted_ms != 0,
+        .grace_ms = (uint32_t)core_settings(core)->grace_ms,
+        .verified_ms = lease->wall_ms,
+    };
+    snprintf(made->stop_reason, sizeof(made->stop_reason), "the job is stopping");
+    const int64_t started_ms = lease->started_ms ? lease->started_ms : lease->offered_ms;
+    verify_lease_init(&made->verify, lease->role == LEASE_ROLE_SERVER, started_ms,
+                      lease->tick_index, lease->wall_ms);
+    buffer_init(&made->start, LEASE_MESSAGE_SIZE_MAX);
+    if (write_start(server->keys, core, job, lease, &made->start, error) < 0) {
+        dispatch_lease_free(made);
+        return NULL;
+    }
+    return made;
+}
+
+/* ---- Core thread ----------------------------------------------------------------------------- */
+
+static struct order *order_new(struct hub *hub, enum order_kind kind, uint64_t id)
+{
+    struct order *order = calloc(1, sizeof(*order));
+    ASSERT(order);
+    order->hub = hub;
+    order->kind = kind;
+    order->id = id;
+    return order;
+}
+
+static struct order *start_order(struct hub *hub, const struct core *core,
+                                 const struct event *event)
+{
+    const struct lease *lease = core_lease(core, event->lease_offered.lease);
+    if (!lease || !lease_is_open(lease))
+        return NULL; /* offered and ended in one batch */
+    struct order *order = order_new(hub, ORDER_START, lease->id);
+    order->fence = lease->fence;
+    struct error error;
+    order->lease = order_lease(hub->server, core, lease, &error);
+    if (!order->lease)
+        snprintf(order->reason, sizeof(order->reason), "%.*s", LEASE_REASON_SIZE - 1,
+                 error.message);
+    return order;
+}
+
+static struct order *order_of(struct hub *hub, const struct core *core, const struct event *event)
+{
+    struct order *order = NULL;
+    if (event->kind == EVENT_MACHINE_ENROLLED) {
+        order = order_new(hub, ORDER_MACHINE, event->machine_enrolled.machine);
+        order->generation = event->machine_enrolled.generation;
+        memcpy(order->public_key, event->machine_enrolled.public_key, sizeof(order->public_key));
+    } else if (event->kind == EVENT_LEASE_OFFERED) {
+        order = start_order(hub, core, event);
+    } else if (event->kind == EVENT_LEASE_STOP_WANTED) {
+        order = order_new(hub, ORDER_STOP, event->lease_stop_wanted.lease);
+        order->grace_ms = (uint32_t)event->lease_stop_wanted.grace_ms;
+        memcpy(order->reason, event->lease_stop_wanted.reason, sizeof(order->reason));
+    } else if (event->kind == EVENT_LEASE_ENDED) {
+        order = order_new(hub, ORDER_END, event->lease_ended.lease);
+    }
+    return order;
+}
+
+/* ---- Hub thread ------------------------------------------------------------------------------ */
+
+static void refuse_lease(struct order *order)
+{
+    log_event(LOG_ERROR, "lease_not_prepared", "lease=%" PRIu64 " error=\"%s\"", order->id,
+              order->reason);
+    hub_command(order->hub,
+                &(struct command){.kind = COMMAND_END_LEASE,
+                                  .end_lease = {.lease = order->id,
+                                                .fence = order->fence,
+                                                .outcome = LEASE_OUTCOME_FAILED}},
+                order->reason);
+}
+
+static void carry_out(struct order *order)
+{
+    struct hub *hub = order->hub;
+    struct hub_lease *lease = map_get(&hub->leases, order->id);
+    switch (order->kind) {
+    case ORDER_MACHINE:
+        hub_put_machine(hub, order->id, order->generation, order->public_key);
+        return;
+    case ORDER_START:
+        if (order->lease)
+            dispatch_add_take(hub, TAKE(order->lease));
+        else
+            refuse_lease(order);
+        return;
+    case ORDER_STOP:
+        if (!lease)
+            return;
+        lease->grace_ms = order->grace_ms;
+        snprintf(lease->stop_reason, sizeof(lease->stop_reason), "%s", order->reason);
+        dispatch_stop(hub, lease);
+        return;
+    case ORDER_END:
+        if (lease)
+            dispatch_end(hub, lease);
+        tick_lease_ended(hub, order->id);
+        return;
+    }
+}
+
+static void carry_out_all(void *context)
+{
+    struct order *order = context;
+    while (order) {
+        carry_out(order);
+        struct order *next = order->next;
+        free(order);
+        order = next;
+    }
+}
+
+void hub_listen(void *context, const struct core *core, const struct event *events,
+                size_t event_count)
+{
+    struct hub *hub = context;
+    struct order *first = NULL, **end = &first;
+    for (size_t i = 0; i < event_count; i++) {
+        struct order *order = order_of(hub, core, &events[i]);
+        if (!order)
+            continue;
+        *end = order;
+        end = &order->next;
+    }
+    if (first)
+        loop_post(hub->loop, carry_out_all, first);
+}

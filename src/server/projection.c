@@ -1,0 +1,308 @@
+#include "server/projection.h"
+
+#include "base/assert.h"
+#include "base/map.h"
+#include "server/projection_internal.h"
+#include "server/tables.h"
+
+#include <stdlib.h>
+
+/* Ids marked in this batch, each once. */
+struct mark_set {
+    struct map map;
+};
+
+struct projection {
+    struct mark_set accounts, tokens, machines, jobs, leases, specs;
+    struct map earned; /* machine -> int64_t, owned */
+};
+
+static void mark(struct mark_set *set, uint64_t id)
+{
+    if (id)
+        map_put(&set->map, id, set); /* any pointer will do */
+}
+
+static void mark_set_clear(struct mark_set *set)
+{
+    map_done(&set->map);
+    map_init(&set->map);
+}
+
+static void each_mark_set(struct projection *projection, void (*function)(struct mark_set *))
+{
+    function(&projection->accounts);
+    function(&projection->tokens);
+    function(&projection->machines);
+    function(&projection->jobs);
+    function(&projection->leases);
+    function(&projection->specs);
+}
+
+static void mark_set_init(struct mark_set *set)
+{
+    map_init(&set->map);
+}
+
+static void mark_set_done(struct mark_set *set)
+{
+    map_done(&set->map);
+}
+
+struct projection *projection_new(void)
+{
+    struct projection *projection = calloc(1, sizeof(*projection));
+    ASSERT(projection);
+    each_mark_set(projection, mark_set_init);
+    map_init(&projection->earned);
+    return projection;
+}
+
+static void forget_earned(struct projection *projection)
+{
+    for (size_t i = 0; i < projection->earned.count; i++)
+        free(projection->earned.entries[i].value);
+    map_done(&projection->earned);
+    map_init(&projection->earned);
+}
+
+void projection_free(struct projection *projection)
+{
+    if (!projection)
+        return;
+    each_mark_set(projection, mark_set_done);
+    forget_earned(projection);
+    map_done(&projection->earned);
+    free(projection);
+}
+
+static void add_earned(struct projection *projection, uint64_t machine, int64_t amount_micro)
+{
+    int64_t *earned = map_get(&projection->earned, machine);
+    if (!earned) {
+        earned = calloc(1, sizeof(*earned));
+        ASSERT(earned);
+        map_put(&projection->earned, machine, earned);
+    }
+    *earned += amount_micro;
+}
+
+int64_t projection_earned_micro(const struct projection *projection, uint64_t machine)
+{
+    const int64_t *earned = map_get(&projection->earned, machine);
+    return earned ? *earned : 0;
+}
+
+void projection_reset(struct projection *projection, const struct core *core)
+{
+    each_mark_set(projection, mark_set_clear);
+    forget_earned(projection);
+    /* These two no event opens. */
+    mark(&projection->accounts, ACCOUNT_MINT);
+    mark(&projection->accounts, ACCOUNT_OPERATOR);
+    for (size_t i = 0; i < core_lease_count(core); i++) {
+        const struct lease *lease = core_lease_at(core, i);
+        add_earned(projection, lease->machine, lease->posted_micro - lease->fee_micro);
+    }
+}
+
+static void put_entry(const struct event *event, uint64_t account, enum entry_direction direction,
+                      struct store_batch *batch)
+{
+    const struct ledger_entry *entry = &event->entry_posted;
+    const uint64_t other = direction == ENTRY_IN ? entry->from_account : entry->to_account;
+    const struct store_value row[ENTRIES_COLUMN_COUNT] = {
+        [ENTRIES_ACCOUNT] = store_integer((int64_t)account),
+        [ENTRIES_SEQUENCE] = store_integer((int64_t)entry->sequence),
+        [ENTRIES_TIME_MS] = store_integer(event->time_ms),
+        [ENTRIES_KIND] = store_integer(entry->kind),
+        [ENTRIES_DIRECTION] = store_integer(direction),
+        [ENTRIES_AMOUNT_MICRO] = store_integer(entry->amount_micro),
+        [ENTRIES_OTHER_ACCOUNT] = store_integer((int64_t)other),
+        [ENTRIES_JOB] = store_integer((int64_t)entry->job),
+        [ENTRIES_LEASE] = store_integer((int64_t)entry->lease),
+        [ENTRIES_MEMO] = store_text(text_of(entry->memo)),
+    };
+    store_batch_put(batch, &tables[TABLE_ENTRIES], row, ENTRIES_COLUMN_COUNT);
+}
+
+static void project_entry(struct projection *projection, const struct event *event,
+                          struct store_batch *batch)
+{
+    const struct ledger_entry *entry = &event->entry_posted;
+    if (entry->from_account == entry->to_account) {
+        put_entry(event, entry->from_account, ENTRY_INSIDE, batch);
+    } else {
+        put_entry(event, entry->from_account, ENTRY_OUT, batch);
+        put_entry(event, entry->to_account, ENTRY_IN, batch);
+    }
+    mark(&projection->accounts, entry->from_account);
+    mark(&projection->accounts, entry->to_account);
+    mark(&projection->jobs, entry->job);
+    mark(&projection->leases, entry->lease);
+}
+
+static void mark_lease(struct projection *projection, const struct core *core, uint64_t id)
+{
+    const struct lease *lease = core_lease(core, id);
+    if (!lease)
+        return;
+    mark(&projection->leases, id);
+    mark(&projection->jobs, lease->job);
+    mark(&projection->machines, lease->machine);
+}
+
+static void mark_machine(struct projection *projection, const struct core *core, uint64_t id)
+{
+    mark(&projection->machines, id);
+    const struct machine *machine = core_machine(core, id);
+    for (size_t i = 0; machine && i < machine->lease_count; i++)
+        mark(&projection->leases, machine->leases[i]->id); /* whether it is reachable changed */
+}
+
+static void mark_job(struct projection *projection, const struct core *core, uint64_t id)
+{
+    mark(&projection->jobs, id);
+    const struct job *job = core_job(core, id);
+    for (size_t i = 0; job && i < job->lease_count; i++)
+        mark(&projection->leases, job->leases[i]->id);
+}
+
+void projection_event(struct projection *projection, const struct core *core,
+                      const struct event *event, struct store_batch *batch)
+{
+    switch (event->kind) {
+    case EVENT_ACCOUNT_OPENED:
+        mark(&projection->accounts, event->account_opened.account);
+        return;
+    case EVENT_TOKEN_ADDED:
+        mark(&projection->tokens, event->token_added.token);
+        return;
+    case EVENT_TOKEN_REVOKED:
+        mark(&projection->tokens, event->token_revoked.token);
+        return;
+    case EVENT_MACHINE_ENROLLED:
+        mark_machine(projection, core, event->machine_enrolled.machine);
+        return;
+    case EVENT_MACHINE_PROBED:
+        mark_machine(projection, core, event->machine_probed.machine);
+        return;
+    case EVENT_MACHINE_STATE_CHANGED:
+        mark_machine(projection, core, event->machine_state_changed.machine);
+        return;
+    case EVENT_OFFER_SET:
+        mark_machine(projection, core, event->offer_set.machine);
+        return;
+    case EVENT_OFFER_WITHDRAWN:
+        mark_machine(projection, core, event->offer_withdrawn.machine);
+        return;
+    case EVENT_JOB_SUBMITTED:
+        mark(&projection->jobs, event->job_submitted.job);
+        mark(&projection->specs, event->job_submitted.job);
+        return;
+    case EVENT_JOB_STATE_CHANGED:
+        mark_job(projection, core, event->job_state_changed.job);
+        return;
+    case EVENT_LEASE_OFFERED:
+        mark_lease(projection, core, event->lease_offered.lease);
+        return;
+    case EVENT_LEASE_STARTED:
+        mark_lease(projection, core, event->lease_started.lease);
+        return;
+    case EVENT_LEASE_TICKED: {
+        const struct lease *lease = core_lease(core, event->lease_ticked.lease);
+        if (lease)
+            add_earned(projection, lease->machine,
+                       event->lease_ticked.amount_micro - event->lease_ticked.fee_micro);
+        mark_lease(projection, core, event->lease_ticked.lease);
+        return;
+    }
+    case EVENT_LEASE_STOP_WANTED:
+        mark_lease(projection, core, event->lease_stop_wanted.lease);
+        return;
+    case EVENT_LEASE_ENDED:
+        mark_lease(projection, core, event->lease_ended.lease);
+        return;
+    case EVENT_ENTRY_POSTED:
+        project_entry(projection, event, batch);
+        return;
+    case EVENT_SETTINGS_CHANGED: /* in no table */
+    case EVENT_CODE_ADDED:
+    case EVENT_CODE_REMOVED:
+    case EVENT_KIND_COUNT:
+        return;
+    }
+}
+
+void projection_mark_all(struct projection *projection, const struct core *core)
+{
+    for (size_t i = 0; i < core_account_count(core); i++)
+        mark(&projection->accounts, core_account_at(core, i)->id);
+    for (size_t i = 0; i < core_token_count(core); i++)
+        mark(&projection->tokens, core_token_at(core, i)->id);
+    for (size_t i = 0; i < core_machine_count(core); i++)
+        mark(&projection->machines, core_machine_at(core, i)->id);
+    for (size_t i = 0; i < core_job_count(core); i++) {
+        mark(&projection->jobs, core_job_at(core, i)->id);
+        mark(&projection->specs, core_job_at(core, i)->id);
+    }
+    for (size_t i = 0; i < core_lease_count(core); i++)
+        mark(&projection->leases, core_lease_at(core, i)->id);
+}
+
+static void flush_jobs(struct projection *projection, const struct core *core,
+                       struct store_batch *batch)
+{
+    struct store_value row[STORE_COLUMN_MAX];
+    for (size_t i = 0; i < projection->specs.map.count; i++) {
+        const struct job *job = core_job(core, projection->specs.map.entries[i].key);
+        if (!job)
+            continue;
+        row[JOB_SPECS_JOB] = store_integer((int64_t)job->id);
+        row[JOB_SPECS_SPEC] = store_text(job->request.spec);
+        store_batch_put(batch, &tables[TABLE_JOB_SPECS], row, JOB_SPECS_COLUMN_COUNT);
+    }
+    for (size_t i = 0; i < projection->jobs.map.count; i++) {
+        const struct job *job = core_job(core, projection->jobs.map.entries[i].key);
+        if (!job)
+            continue;
+        projection_job_row(core, job, row);
+        store_batch_put(batch, &tables[TABLE_JOBS], row, JOBS_COLUMN_COUNT);
+    }
+    for (size_t i = 0; i < projection->leases.map.count; i++) {
+        const struct lease *lease = core_lease(core, projection->leases.map.entries[i].key);
+        if (!lease)
+            continue;
+        projection_lease_row(core, lease, row);
+        store_batch_put(batch, &tables[TABLE_LEASES], row, LEASES_COLUMN_COUNT);
+    }
+}
+
+void projection_flush(struct projection *projection, const struct core *core,
+                      struct store_batch *batch)
+{
+    struct store_value row[STORE_COLUMN_MAX];
+    for (size_t i = 0; i < projection->accounts.map.count; i++) {
+        const struct account *account = core_account(core, projection->accounts.map.entries[i].key);
+        if (!account)
+            continue;
+        projection_account_row(core, account, row);
+        store_batch_put(batch, &tables[TABLE_ACCOUNTS], row, ACCOUNTS_COLUMN_COUNT);
+    }
+    for (size_t i = 0; i < projection->tokens.map.count; i++) {
+        const struct token *token = core_token(core, projection->tokens.map.entries[i].key);
+        if (!token)
+            continue;
+        projection_token_row(token, row);
+        store_batch_put(batch, &tables[TABLE_TOKENS], row, TOKENS_COLUMN_COUNT);
+    }
+    for (size_t i = 0; i < projection->machines.map.count; i++) {
+        const struct machine *machine = core_machine(core, projection->machines.map.entries[i].key);
+        if (!machine)
+            continue;
+        projection_machine_row(projection, machine, row);
+        store_batch_put(batch, &tables[TABLE_MACHINES], row, MACHINES_COLUMN_COUNT);
+    }
+    flush_jobs(projection, core, batch);
+    each_mark_set(projection, mark_set_clear);
+}

@@ -1,0 +1,42 @@
+/*
+ * Projection: keeps the query tables equal to the core's state.
+ *
+ * Events mark what they touch; at the end of a batch each marked thing's row is written once, from
+ * the state as it is then. Belongs to the core thread (or to an audit of its own).
+ */
+#pragma once
+
+#include "core/core.h"
+#include "store/store.h"
+
+struct projection;
+
+struct projection *projection_new(void);
+void projection_free(struct projection *projection); /* NULL is fine */
+DEFINE_AUTO(projection);
+
+/* Forgets marks and takes over what rows need beside the state: after a load or reload. */
+void projection_reset(struct projection *projection, const struct core *core);
+
+/* Marks what the event touched. Entries become rows at once. */
+void projection_event(struct projection *projection, const struct core *core,
+                      const struct event *event, struct store_batch *batch);
+/* Writes the rows of everything marked. */
+void projection_flush(struct projection *projection, const struct core *core,
+                      struct store_batch *batch);
+/* Marks everything there is: for a rebuild. */
+void projection_mark_all(struct projection *projection, const struct core *core);
+
+/* The latest a lease can run, grace included: no holder may count after it. */
+int64_t projection_lease_expires_ms(const struct core *core, const struct lease *lease);
+
+/* The rows themselves, for the audit: `out` has room for the table's columns. Texts are the
+ * state's own. */
+void projection_account_row(const struct core *core, const struct account *account,
+                            struct store_value *out);
+void projection_token_row(const struct token *token, struct store_value *out);
+void projection_machine_row(const struct projection *projection, const struct machine *machine,
+                            struct store_value *out);
+void projection_job_row(const struct core *core, const struct job *job, struct store_value *out);
+void projection_lease_row(const struct core *core, const struct lease *lease,
+                          struct store_value *out);

@@ -1,0 +1,143 @@
+#include "server/projection.h"
+#include "server/projection_internal.h"
+#include "server/tables.h"
+
+static struct store_value id_value(uint64_t id)
+{
+    return store_integer((int64_t)id);
+}
+
+static struct store_value string_value(const char *string)
+{
+    return store_text(text_of(string));
+}
+
+int64_t projection_lease_expires_ms(const struct core *core, const struct lease *lease)
+{
+    const struct core_settings *settings = core_settings(core);
+    const struct job *job = core_job(core, lease->job);
+    const int64_t from_ms =
+        lease->started_ms ? lease->started_ms : lease->offered_ms + settings->start_ms;
+    return from_ms + (job ? job->request.max_run_ms : 0) + settings->grace_ms;
+}
+
+void projection_account_row(const struct core *core, const struct account *account,
+                            struct store_value *out)
+{
+    static const struct ledger_account nothing;
+    const struct ledger_account *balance = core_balance(core, account->id);
+    if (!balance)
+        balance = &nothing;
+    out[ACCOUNTS_ID] = id_value(account->id);
+    out[ACCOUNTS_NAME] = string_value(account->name);
+    out[ACCOUNTS_OPENED_MS] = store_integer(account->opened_ms);
+    out[ACCOUNTS_GRANTED_MICRO] = store_integer(balance->granted_micro);
+    out[ACCOUNTS_EARNED_MICRO] = store_integer(balance->earned_micro);
+    out[ACCOUNTS_WITHHELD_MICRO] = store_integer(balance->withheld_micro);
+    out[ACCOUNTS_HELD_MICRO] = store_integer(balance->held_micro);
+    out[ACCOUNTS_EARNED_TOTAL_MICRO] = store_integer(balance->earned_total_micro);
+    out[ACCOUNTS_SPENT_TOTAL_MICRO] = store_integer(balance->spent_total_micro);
+}
+
+void projection_token_row(const struct token *token, struct store_value *out)
+{
+    out[TOKENS_ID] = id_value(token->id);
+    out[TOKENS_ACCOUNT] = id_value(token->account);
+    out[TOKENS_HASH] = store_blob(token->hash, sizeof(token->hash));
+    out[TOKENS_SCOPES] = id_value(token->scopes);
+    out[TOKENS_EXPIRES_MS] = store_integer(token->expires_ms);
+    out[TOKENS_ADDED_MS] = store_integer(token->added_ms);
+    out[TOKENS_IS_REVOKED] = store_integer(token->is_revoked);
+    out[TOKENS_LABEL] = string_value(token->label);
+}
+
+static void offer_columns(const struct machine *machine, struct store_value *out)
+{
+    static const struct offer none;
+    const struct offer *offer = machine->has_offer ? &machine->offer : &none;
+    out[MACHINES_OFFER_CORES_MILLI] = store_integer(offer->resources.cores_milli);
+    out[MACHINES_OFFER_RAM_BYTES] = store_integer(offer->resources.ram_bytes);
+    out[MACHINES_OFFER_GPUS_MILLI] = store_integer(offer->resources.gpus_milli);
+    out[MACHINES_OFFER_DISK_BYTES] = store_integer(offer->resources.disk_bytes);
+    out[MACHINES_OFFER_ROLES] = id_value(offer->roles);
+    out[MACHINES_OFFER_IS_PAUSED] = store_integer(offer->is_paused || !machine->has_offer);
+    out[MACHINES_MINIMUM_CORE_MICRO] = store_integer(offer->minimum.core_micro);
+    out[MACHINES_MINIMUM_RAM_MICRO] = store_integer(offer->minimum.ram_micro);
+    out[MACHINES_MINIMUM_GPU_MICRO] = store_integer(offer->minimum.gpu_micro);
+    out[MACHINES_MINIMUM_DISK_MICRO] = store_integer(offer->minimum.disk_micro);
+}
+
+void projection_machine_row(const struct projection *projection, const struct machine *machine,
+                            struct store_value *out)
+{
+    const struct probe *probe = &machine->probe;
+    out[MACHINES_ID] = id_value(machine->id);
+    out[MACHINES_OWNER] = id_value(machine->owner);
+    out[MACHINES_NAME] = string_value(machine->name);
+    out[MACHINES_GENERATION] = id_value(machine->generation);
+    out[MACHINES_STATE] = store_integer(machine->state);
+    out[MACHINES_STATE_CHANGED_MS] = store_integer(machine->state_changed_ms);
+    out[MACHINES_ENROLLED_MS] = store_integer(machine->enrolled_ms);
+    out[MACHINES_CORES_MILLI] = store_integer(probe->resources.cores_milli);
+    out[MACHINES_RAM_BYTES] = store_integer(probe->resources.ram_bytes);
+    out[MACHINES_GPUS_MILLI] = store_integer(probe->resources.gpus_milli);
+    out[MACHINES_DISK_BYTES] = store_integer(probe->resources.disk_bytes);
+    out[MACHINES_SPEED_WEIGHT_MILLI] = store_integer(probe->speed_weight_milli);
+    out[MACHINES_CPU_MODEL] = string_value(probe->cpu_model);
+    out[MACHINES_LABELS] = string_value(probe->labels);
+    offer_columns(machine, out);
+    out[MACHINES_LEASED_CORES_MILLI] = store_integer(machine->leased.cores_milli);
+    out[MACHINES_LEASED_RAM_BYTES] = store_integer(machine->leased.ram_bytes);
+    out[MACHINES_LEASE_COUNT] = store_integer((int64_t)machine->lease_count);
+    out[MACHINES_EARNED_MICRO] = store_integer(projection_earned_micro(projection, machine->id));
+}
+
+void projection_job_row(const struct core *core, const struct job *job, struct store_value *out)
+{
+    int64_t ticks = 0;
+    for (size_t i = 0; i < job->lease_count; i++)
+        ticks += (int64_t)job->leases[i]->tick_index;
+    out[JOBS_ID] = id_value(job->id);
+    out[JOBS_ACCOUNT] = id_value(job->request.account);
+    out[JOBS_NAME] = string_value(job->request.name);
+    out[JOBS_STATE] = store_integer(job->state);
+    out[JOBS_REASON] = string_value(job->reason);
+    out[JOBS_NUM_NODES] = store_integer(job->request.num_nodes);
+    out[JOBS_QUOTE_MICRO] = store_integer(job->quote_micro);
+    out[JOBS_HELD_MICRO] = store_integer(core_held_micro(core, job->id));
+    out[JOBS_POSTED_MICRO] = store_integer(job->posted_micro);
+    out[JOBS_FEE_MICRO] = store_integer(job->fee_micro);
+    out[JOBS_SUBMITTED_MS] = store_integer(job->submitted_ms);
+    out[JOBS_STARTED_MS] = store_integer(job->started_ms);
+    out[JOBS_ENDED_MS] = store_integer(job->ended_ms);
+    out[JOBS_TICKS] = store_integer(ticks);
+}
+
+void projection_lease_row(const struct core *core, const struct lease *lease,
+                          struct store_value *out)
+{
+    const struct job *job = core_job(core, lease->job);
+    out[LEASES_ID] = id_value(lease->id);
+    out[LEASES_JOB] = id_value(lease->job);
+    out[LEASES_MACHINE] = id_value(lease->machine);
+    out[LEASES_PAYEE] = id_value(lease->payee);
+    out[LEASES_FENCE] = id_value(lease->fence);
+    out[LEASES_ROLE] = store_integer(lease->role);
+    out[LEASES_RANK] = id_value(lease->rank);
+    out[LEASES_STATE] = store_integer(lease->state);
+    out[LEASES_OUTCOME] = store_integer(lease->outcome);
+    out[LEASES_REASON] = string_value(lease->reason);
+    out[LEASES_IS_UNREACHABLE] = store_integer(core_lease_is_unreachable(core, lease));
+    out[LEASES_CORES_MILLI] = store_integer(lease->resources.cores_milli);
+    out[LEASES_RAM_BYTES] = store_integer(lease->resources.ram_bytes);
+    out[LEASES_DISK_BYTES] = store_integer(lease->resources.disk_bytes);
+    out[LEASES_TICK_MS] = store_integer(job ? job->request.tick_ms : 0);
+    out[LEASES_OFFERED_MS] = store_integer(lease->offered_ms);
+    out[LEASES_STARTED_MS] = store_integer(lease->started_ms);
+    out[LEASES_ENDED_MS] = store_integer(lease->ended_ms);
+    out[LEASES_EXPIRES_MS] = store_integer(projection_lease_expires_ms(core, lease));
+    out[LEASES_TICKS] = id_value(lease->tick_index);
+    out[LEASES_WALL_MS] = store_integer(lease->wall_ms);
+    out[LEASES_POSTED_MICRO] = store_integer(lease->posted_micro);
+    out[LEASES_FEE_MICRO] = store_integer(lease->fee_micro);
+}

@@ -1,0 +1,118 @@
+#include "server/query.h"
+
+#include <inttypes.h>
+
+enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, CURSOR_SIZE_MAX = 4096 };
+
+struct gather {
+    struct arena *arena;
+    const struct store_value **items;
+    size_t count, capacity;
+};
+
+static int gather_row(const struct store_row *row, void *context, struct error *error)
+{
+    (void)error;
+    struct gather *gather = context;
+    if (gather->count == gather->capacity) {
+        const size_t capacity = gather->capacity ? 2 * gather->capacity : 16;
+        const struct store_value **items =
+            arena_alloc(gather->arena, capacity * sizeof(*gather->items));
+        if (gather->count)
+            memcpy(items, gather->items, gather->count * sizeof(*items));
+        gather->items = items;
+        gather->capacity = capacity;
+    }
+    const size_t column_count = row->table->column_count;
+    struct store_value *values = arena_alloc(gather->arena, column_count * sizeof(*values));
+    for (size_t i = 0; i < column_count; i++) {
+        values[i] = row->values[i];
+        if (values[i].type == STORE_TEXT || values[i].type == STORE_BLOB)
+            values[i].bytes = values[i].is_null
+                                  ? (struct text){0}
+                                  : arena_copy_text(gather->arena, row->values[i].bytes);
+    }
+    gather->items[gather->count++] = values;
+    return 0;
+}
+
+int query_all(struct server *server, struct arena *arena, const struct store_query *query,
+              struct query_rows *out_rows, struct error *error)
+{
+    struct gather gather = {.arena = arena};
+    struct buffer cursor AUTO_BUFFER;
+    buffer_init(&cursor, CURSOR_SIZE_MAX);
+    if (store_read_rows(server->reader, query, gather_row, &gather, &cursor, error) < 0)
+        return -1;
+    *out_rows = (struct query_rows){
+        .items = gather.items,
+        .count = gather.count,
+        .next_cursor = arena_copy_text(arena, buffer_text(&cursor)),
+    };
+    return 0;
+}
+
+int query_one(struct server *server, struct arena *arena, enum table table, const char *column,
+              struct store_value value, const struct store_value **out_values, struct error *error)
+{
+    const struct store_filter filter = {.column = column, .compare = STORE_EQUAL, .value = value};
+    const struct store_query query = {
+        .table = &tables[table], .filters = &filter, .filter_count = 1, .limit = 1};
+    struct query_rows rows;
+    if (query_all(server, arena, &query, &rows, error) < 0)
+        return -1;
+    *out_values = rows.count ? rows.items[0] : NULL;
+    return 0;
+}
+
+int query_id(struct server *server, struct arena *arena, enum table table, uint64_t id,
+             const char *noun, const struct store_value **out_values, struct error *error)
+{
+    const struct store_value *values = NULL;
+    if (id <= INT64_MAX && query_one(server, arena, table, tables[table].columns[0].name,
+                                     store_integer((int64_t)id), &values, error) < 0)
+        return -1;
+    if (!values)
+        return error_set(error, ERROR_NOT_FOUND, "%s %" PRIu64 " does not exist", noun, id);
+    *out_values = values;
+    return 0;
+}
+
+int query_page(struct http_request *request, struct server *server, struct arena *arena,
+               struct store_query *query, struct query_rows *out_rows, struct error *error)
+{
+    const struct text limit = http_request_query(request, "limit");
+    uint64_t count = LIMIT_DEFAULT;
+    if (limit.data && (text_parse_u64(limit, &count, error) < 0 || count < 1 || count > LIMIT_MAX))
+        return error_set(error, ERROR_INVALID, "limit must be a number from 1 to %d", LIMIT_MAX);
+    query->limit = (uint32_t)count;
+    query->after = http_request_query(request, "cursor");
+    return query_all(server, arena, query, out_rows, error);
+}
+
+struct text query_name(struct server *server, struct arena *arena, enum table table, uint64_t id)
+{
+    struct error error;
+    const struct store_value *values = NULL;
+    if (query_id(server, arena, table, id, "row", &values, &error) < 0)
+        return TEXT("");
+    return values[table == TABLE_ACCOUNTS ? (size_t)ACCOUNTS_NAME : (size_t)MACHINES_NAME].bytes;
+}
+
+void query_page_begin(struct json_writer *writer)
+{
+    json_object_begin(writer);
+    json_key(writer, "items");
+    json_array_begin(writer);
+}
+
+void query_page_end(struct json_writer *writer, const struct query_rows *rows)
+{
+    json_array_end(writer);
+    json_key(writer, "next_cursor");
+    if (rows->next_cursor.size)
+        json_text(writer, rows->next_cursor);
+    else
+        json_null(writer);
+    json_object_end(writer);
+}

@@ -1,0 +1,41 @@
+/*
+ * Query: rows of the tables, copied out of the store so that several can be looked at together.
+ *
+ * Main thread: it uses the server's reader.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "server/server_internal.h"
+#include "server/tables.h"
+
+struct query_rows {
+    const struct store_value **items; /* each one value per column */
+    size_t count;
+    struct text next_cursor; /* empty: that was all */
+};
+
+/* The first row whose column equals the value; *out_values is NULL when there is none. */
+MUST_CHECK int query_one(struct server *server, struct arena *arena, enum table table,
+                         const char *column, struct store_value value,
+                         const struct store_value **out_values, struct error *error);
+/* As query_one by an id; NOT_FOUND "job 7 does not exist" when there is none. */
+MUST_CHECK int query_id(struct server *server, struct arena *arena, enum table table, uint64_t id,
+                        const char *noun, const struct store_value **out_values,
+                        struct error *error);
+
+/* At most query->limit rows. */
+MUST_CHECK int query_all(struct server *server, struct arena *arena,
+                         const struct store_query *query, struct query_rows *out_rows,
+                         struct error *error);
+/* A page: ?limit= (1 to 500, else 50) and ?cursor= are taken from the request. */
+MUST_CHECK int query_page(struct http_request *request, struct server *server, struct arena *arena,
+                          struct store_query *query, struct query_rows *out_rows,
+                          struct error *error);
+
+/* Text of an account's or machine's name column; "" when the row is not there. */
+struct text query_name(struct server *server, struct arena *arena, enum table table, uint64_t id);
+
+/* {"items":[ ... ],"next_cursor":...}: begin, one value per item, end. */
+void query_page_begin(struct json_writer *writer);
+void query_page_end(struct json_writer *writer, const struct query_rows *rows);

@@ -1,0 +1,229 @@
+#include "server/routes.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "blob/blob_store.h"
+#include "market/account.h"
+#include "runtime/job_spec.h"
+#include "server/auth.h"
+#include "server/handlers.h"
+#include "server/server_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { SMALL = 16 << 10, SPEC = JOB_SPEC_SIZE_MAX, HASHES = 512 << 10, CHUNK = BLOB_BYTES_MAX };
+
+#define ANYONE   ROUTE_PUBLIC, 0
+#define READER   ROUTE_ACCOUNT, TOKEN_SCOPE_READ
+#define BORROWER ROUTE_ACCOUNT, TOKEN_SCOPE_BORROW
+#define LENDER   ROUTE_ACCOUNT, TOKEN_SCOPE_LEND
+#define OWNER    ROUTE_ACCOUNT, TOKEN_SCOPE_OPERATE
+#define CHUNKS   ROUTE_CHUNKS, TOKEN_SCOPE_BORROW
+
+/* method, path, who may, largest body, handler, repeatable, what it does */
+const struct route routes[] = {
+    {"POST", "/v1/accounts", ANYONE, SMALL, handle_account_create, true, "Opens an account."},
+    {"GET", "/v1/account", READER, 0, handle_account_get, false, "This token's account."},
+    {"GET", "/v1/account/entries", READER, 0, handle_account_entries, false,
+     "The account's statement, newest first."},
+    {"POST", "/v1/account/page-codes", OWNER, SMALL, handle_page_code_create, false,
+     "A code that signs a browser in: 60 s, once."},
+    {"POST", "/v1/sessions", ANYONE, SMALL, handle_session_create, false,
+     "Exchanges a page code for a session cookie."},
+    {"DELETE", "/v1/sessions", READER, 0, handle_session_delete, false, "Signs this browser out."},
+    {"POST", "/v1/tokens", OWNER, SMALL, handle_token_create, true,
+     "Makes a token with the scopes given."},
+    {"GET", "/v1/tokens", OWNER, 0, handle_token_list, false, "The account's tokens."},
+    {"DELETE", "/v1/tokens/{id}", OWNER, 0, handle_token_delete, false, "Revokes a token at once."},
+    {"POST", "/v1/machines/codes", LENDER, SMALL, handle_machine_code_create, false,
+     "A one-time code that enrols a machine for this account: 15 min."},
+    {"POST", "/v1/machines", ANYONE, SMALL, handle_machine_enrol, true,
+     "Enrols a machine by its code."},
+    {"GET", "/v1/machines", READER, 0, handle_machine_list, false, "The market's machines."},
+    {"GET", "/v1/machines/{id}", READER, 0, handle_machine_get, false, "One machine."},
+    {"PUT", "/v1/machines/{id}/offer", LENDER, SMALL, handle_machine_put_offer, false,
+     "Changes what a machine lends; running leases keep theirs."},
+    {"GET", "/v1/prices", ANYONE, 0, handle_prices, false, "The posted prices."},
+    {"POST", "/v1/quotes", BORROWER, SPEC, handle_quote_create, false,
+     "What a job would cost, and whether it could start now; changes nothing."},
+    {"POST", "/v1/jobs", BORROWER, SPEC, handle_job_create, true,
+     "Submits a job: holds its cost, then matches."},
+    {"GET", "/v1/jobs", READER, 0, handle_job_list, false, "This account's jobs, newest first."},
+    {"GET", "/v1/jobs/{id}", READER, 0, handle_job_get, false, "One job with its leases."},
+    {"POST", "/v1/jobs/{id}/cancel", BORROWER, SMALL, handle_job_cancel, true,
+     "Stops a job; what was used is paid, the rest is given back."},
+    {"GET", "/v1/jobs/{id}/metrics", READER, 0, handle_job_metrics, false,
+     "Latest metrics and the loss curve."},
+    {"GET", "/v1/jobs/{id}/logs", READER, 0, handle_job_logs, false, "A part of one rank's log."},
+    {"GET", "/v1/jobs/{id}/artifacts", READER, 0, handle_job_artifacts, false,
+     "What the job left: the model, its card."},
+    {"GET", "/v1/jobs/{id}/artifacts/{name}", READER, 0, handle_job_artifact, false,
+     "An artifact's bytes."},
+    {"GET", "/v1/jobs/{id}/bill", READER, 0, handle_job_bill, false,
+     "What the job cost, lease by lease."},
+    {"GET", "/v1/jobs/{id}/explain", READER, 0, handle_job_explain, false,
+     "Why the job is where it is."},
+    {"GET", "/v1/jobs/{id}/events", READER, 0, handle_job_events, false,
+     "What happens to one job, as server-sent events."},
+    {"GET", "/v1/events", READER, 0, handle_events, false,
+     "What happens to the machines and this account's jobs, as server-sent events."},
+    {"PUT", "/v1/chunks/{hash}", CHUNKS, CHUNK, handle_chunk_put, false,
+     "Uploads a chunk of at most 4 MiB."},
+    {"GET", "/v1/chunks/{hash}", CHUNKS, 0, handle_chunk_get, false,
+     "A chunk's bytes (HEAD: whether it is there)."},
+    {"POST", "/v1/chunks/missing", CHUNKS, HASHES, handle_chunks_missing, false,
+     "Which of these chunks are not there."},
+    {"GET", "/v1/server", ANYONE, 0, handle_server, false, "Who this market is."},
+    {"GET", "/healthz", ANYONE, 0, handle_healthz, false, "200 while the process runs."},
+    {"GET", "/readyz", ANYONE, 0, handle_readyz, false, "200 while changes are taken."},
+    {"GET", "/metrics", ANYONE, 0, handle_metrics, false, "Counters for Prometheus."},
+    {"GET", "/openapi.json", ANYONE, 0, handle_page, false, "The API in OpenAPI 3.1."},
+    {"GET", "/{path...}", ANYONE, 0, handle_page, false, "The web page."},
+};
+const size_t route_count = sizeof(routes) / sizeof(*routes);
+
+const struct http_header routes_headers[] = {
+    {"Content-Security-Policy",
+     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+     "frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+};
+const size_t routes_header_count = sizeof(routes_headers) / sizeof(*routes_headers);
+
+struct http_route *routes_make(void)
+{
+    struct http_route *made = calloc(route_count, sizeof(*made));
+    ASSERT(made);
+    for (size_t i = 0; i < route_count; i++)
+        made[i] = (struct http_route){
+            .method = routes[i].method,
+            .pattern = routes[i].pattern,
+            .body_max = routes[i].body_max,
+            .handler = routes[i].handler,
+            .flags = (uint32_t)i,
+        };
+    return made;
+}
+
+const struct route *route_of(const struct http_request *request)
+{
+    return &routes[http_request_route(request)->flags];
+}
+
+const struct caller *route_caller(const struct http_request *request)
+{
+    static const struct caller nobody;
+    const struct caller *caller = http_request_user(request);
+    return caller ? caller : &nobody;
+}
+
+static const char *access_code(int status)
+{
+    return status == 401 ? "unauthorized" : "refused";
+}
+
+void route_on_headers(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    const struct route *route = route_of(request);
+    struct error error;
+    struct arena *arena = http_request_arena(request);
+    const char *id = arena_format(arena, "%" PRIx64 "-%" PRIu64, (uint64_t)server->started_ms,
+                                  http_request_id(request));
+    if (http_reply_header(request, "Souk-Request", id, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct caller *caller = arena_alloc(arena, sizeof(*caller));
+    int status = 0;
+    if (auth_check(server, route, request, caller, &status, &error) < 0) {
+        if (status == 401 &&
+            http_reply_header(request, "WWW-Authenticate", "Bearer realm=\"souk\"", &error) < 0)
+            log_event(LOG_WARN, "header_refused", "error=\"%s\"", error.message);
+        if (status)
+            http_reply_problem(request, status, access_code(status), error.message);
+        else
+            http_reply_error(request, &error);
+        return;
+    }
+    http_request_set_user(request, caller);
+    if (http_request_header(request, "Idempotency-Key").size > 128)
+        http_reply_problem(request, 400, "invalid",
+                           "an Idempotency-Key has at most 128 characters");
+}
+
+void route_on_done(const struct http_request *request, int status, void *context)
+{
+    struct server *server = context;
+    server->counts.requests++;
+    server->counts.client_errors += status >= 400 && status < 500;
+    server->counts.server_errors += status >= 500;
+    const int64_t spent_ns = clock_monotonic_ns(server->clock) - http_request_started_ns(request);
+    server->counts.request_ns += (uint64_t)(spent_ns > 0 ? spent_ns : 0);
+    const struct text method = http_request_method(request);
+    const struct text path = http_request_path(request);
+    log_event(status >= 500 ? LOG_WARN : LOG_DEBUG, "request",
+              "id=%" PRIx64 "-%" PRIu64 " method=" TEXT_FORMAT " path=" TEXT_FORMAT
+              " status=%d ms=%.3f account=%" PRIu64,
+              (uint64_t)server->started_ms, http_request_id(request), TEXT_ARGS(method),
+              TEXT_ARGS(path), status, (double)spent_ns / 1e6, route_caller(request)->account);
+}
+
+static const char *access_name(const struct route *route)
+{
+    if (route->access == ROUTE_PUBLIC)
+        return "anyone";
+    if (route->access == ROUTE_CHUNKS)
+        return "scope borrow, or a lease's fetch token";
+    switch ((enum token_scope)route->scope) {
+    case TOKEN_SCOPE_READ:
+        return "scope read";
+    case TOKEN_SCOPE_LEND:
+        return "scope lend";
+    case TOKEN_SCOPE_BORROW:
+        return "scope borrow";
+    case TOKEN_SCOPE_OPERATE:
+        return "scope operate";
+    case TOKEN_SCOPE_ALL:
+        return "every scope";
+    }
+    return "";
+}
+
+static const char introduction[] =
+    "# The API\n"
+    "\n"
+    "Written by `souk serve --print-api` from `src/server/routes.c`; bodies and answers are in\n"
+    "[openapi.json](openapi/openapi.json), which a running market serves at `/openapi.json`.\n"
+    "\n"
+    "- Amounts are signed 64-bit microcredits, instants UTC milliseconds, ids whole numbers.\n"
+    "- Send `Authorization: Bearer TOKEN`. A token has scopes: `read`, `lend`, `borrow`, "
+    "`operate`.\n"
+    "- Refusals are RFC 9457 problems (`application/problem+json`) with `status`, `title`, "
+    "`detail`\n"
+    "  (one sentence that says what to do) and `code`, a stable word.\n"
+    "- A POST marked *repeatable* takes an `Idempotency-Key` header (at most 128 characters). "
+    "Within\n"
+    "  24 hours the same key with the same body is done once and answered with what was made the\n"
+    "  first time, also across a restart; with another body it is refused (409).\n"
+    "- Lists take `?limit=` (1 to 500, else 50) and `?cursor=`; they answer `{\"items\": [...],\n"
+    "  \"next_cursor\": ...}`, where null means that this was the last page.\n"
+    "- Every answer has a `Souk-Request` header with the id under which the server logs it.\n"
+    "\n"
+    "| request | who may | what it does |\n"
+    "|---|---|---|\n";
+
+void routes_print(FILE *file)
+{
+    fputs(introduction, file);
+    for (size_t i = 0; i < route_count; i++) {
+        const struct route *route = &routes[i];
+        fprintf(file, "| `%s %s` | %s | %s%s |\n", route->method, route->pattern,
+                access_name(route), route->doc, route->is_repeatable ? " *Repeatable.*" : "");
+    }
+}

@@ -1,0 +1,240 @@
+#include "server/server.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "net/address.h"
+#include "server/hub.h"
+#include "server/live.h"
+#include "server/local_lender.h"
+#include "server/logs.h"
+#include "server/page.h"
+#include "server/routes.h"
+#include "server/server_internal.h"
+#include "server/startup.h"
+#include "server/tables.h"
+#include "server/upkeep.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BLOB_QUOTA_BYTES (UINT64_C(64) << 30)
+
+void server_options_init(struct server_options *options)
+{
+    *options = (struct server_options){
+        .listen = "127.0.0.1:7600",
+        .link_listen = "127.0.0.1:7601",
+        .grant_microcredits = -1,
+        .fee_basis_points = -1,
+        .ready_fd = -1,
+        .stop_fd = -1,
+    };
+}
+
+void server_print_api(FILE *file)
+{
+    routes_print(file);
+}
+
+void server_print_openapi(FILE *file)
+{
+    const struct page_file *openapi = page_find(TEXT("/openapi.json"));
+    ASSERT(openapi);
+    fwrite(openapi->data.data, 1, openapi->data.size, file);
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int make_dir(const char *path, struct error *error)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "create the data folder \"%s\"", path);
+    return 0;
+}
+
+static int open_stores(struct server *server, struct error *error)
+{
+    char path[SERVER_PATH_SIZE];
+    const struct server_options *options = &server->options;
+    if (!options->data_dir || strlen(options->data_dir) > SERVER_PATH_SIZE - 64)
+        return error_set(error, ERROR_INVALID,
+                         "a data folder is needed, with a path under %d bytes",
+                         SERVER_PATH_SIZE - 64);
+    if (make_dir(options->data_dir, error) < 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s/keys", options->data_dir);
+    if (keys_open(path, &server->keys, error) < 0)
+        return -1;
+    if (!options->tls_cert != !options->tls_key)
+        return error_set(error, ERROR_INVALID, "--tls-cert and --tls-key are given together");
+    if (options->tls_cert &&
+        keys_use_certificate(server->keys, options->tls_cert, options->tls_key, error) < 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s/blobs", options->data_dir);
+    const struct blob_store_options blobs = {
+        .folder = path,
+        .bytes_max =
+            options->blob_quota_bytes > 0 ? (uint64_t)options->blob_quota_bytes : BLOB_QUOTA_BYTES,
+        .clock = server->clock,
+    };
+    if (blob_store_open(&blobs, &server->blobs, error) < 0)
+        return -1;
+    snprintf(server->market_path, sizeof(server->market_path), "%s/market.db", options->data_dir);
+    const struct engine_options engine = {
+        .store = {.location = server->market_path, .schema = &tables_schema},
+        .clock = server->clock,
+        .snapshot_event_count = options->snapshot_event_count,
+    };
+    if (engine_open(&engine, &server->engine, error) < 0)
+        return -1;
+    return store_reader_open(&engine.store, &server->reader, error);
+}
+
+static int open_http(struct server *server, struct http_route *made_routes, struct error *error)
+{
+    struct startup_address address;
+    if (startup_check_address(&server->options, &address, error) < 0)
+        return -1;
+    const struct http_server_options http = {
+        .loop = server->loop,
+        .listen = address.listen,
+        .routes = made_routes,
+        .route_count = route_count,
+        .context = server,
+        .default_headers = routes_headers,
+        .default_header_count = routes_header_count,
+        .on_headers = route_on_headers,
+        .on_done = route_on_done,
+        .certificate_pem = address.is_tls ? keys_certificate_pem(server->keys) : NULL,
+        .key_pem = address.is_tls ? keys_certificate_key_pem(server->keys) : NULL,
+        .stream_heartbeat_ms = 10000,
+    };
+    if (http_server_open(&http, &server->http, error) < 0)
+        return -1;
+    startup_name_addresses(server, &address);
+    return 0;
+}
+
+/* ---- Stopping -------------------------------------------------------------------------------- */
+
+static void lender_stopped(void *context)
+{
+    struct server *server = context;
+    loop_stop(server->loop);
+}
+
+static void stop(void *context)
+{
+    struct server *server = context;
+    if (server->is_stopping)
+        return;
+    server->is_stopping = true;
+    log_event(LOG_INFO, "stopping", "name=\"%s\"", server->name);
+    if (server->lender)
+        local_lender_stop(server->lender, lender_stopped, server);
+    else
+        loop_stop(server->loop);
+}
+
+static void stop_fd_event(void *context, uint32_t events)
+{
+    struct server *server = context;
+    (void)events;
+    loop_watch_set(server->stop_watch, 0);
+    stop(server);
+}
+
+static int watch_for_stop(struct server *server, struct error *error)
+{
+    if (loop_signal_open(server->loop, SIGTERM, stop, server, &server->signals[0], error) < 0 ||
+        loop_signal_open(server->loop, SIGINT, stop, server, &server->signals[1], error) < 0)
+        return -1;
+    if (server->options.stop_fd < 0)
+        return 0;
+    return loop_watch_open(server->loop, server->options.stop_fd, LOOP_READ, stop_fd_event, server,
+                           &server->stop_watch, error);
+}
+
+/* What is under way is finished in the order of who hands work to whom. */
+static void wind_down(struct server *server)
+{
+    if (server->hub)
+        hub_stop(server->hub);
+    if (server->logs && server->engine)
+        logs_flush(server->logs, true);
+    if (server->live && server->engine)
+        live_save(server->live);
+    if (server->engine)
+        engine_stop(server->engine);
+    /* The core's last answers go out before the connections close. */
+    struct error error;
+    if (server->loop && loop_step(server->loop, 0, &error) < 0)
+        log_event(LOG_WARN, "loop_failed", "error=\"%s\"", error.message);
+    http_server_free(TAKE(server->http));
+}
+
+static void server_done(struct server *server)
+{
+    wind_down(server);
+    upkeep_free(server->upkeep);
+    local_lender_free(TAKE(server->lender));
+    live_free(server->live);
+    hub_free(server->hub);
+    for (int i = 0; i < 2; i++)
+        loop_signal_free(server->signals[i]);
+    loop_watch_free(server->stop_watch);
+    loop_free(server->loop); /* runs what was posted last, while engine and logs are still there */
+    logs_free(server->logs);
+    store_reader_free(server->reader);
+    engine_free(server->engine);
+    blob_store_free(server->blobs);
+    keys_free(server->keys);
+    for (size_t i = 0; i < server->usage.count; i++)
+        free(server->usage.entries[i].value);
+    map_done(&server->usage);
+    map_done(&server->calls);
+}
+
+static int run(struct server *server, struct http_route *made_routes, struct error *error)
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (loop_open(server->clock, &server->loop, error) < 0 || watch_for_stop(server, error) < 0)
+        return -1;
+    server->live = live_new(server);
+    server->logs = logs_new(server);
+    if (open_stores(server, error) < 0 ||
+        hub_open(server, server->options.link_listen, engine_core(server->engine), &server->hub,
+                 error) < 0 ||
+        open_http(server, made_routes, error) < 0 || startup_prepare(server, error) < 0)
+        return -1;
+    engine_listen(server->engine, live_listen, server->live);
+    engine_listen(server->engine, hub_listen, server->hub);
+    if (engine_start(server->engine, error) < 0 || hub_start(server->hub, error) < 0)
+        return -1;
+    server->upkeep = upkeep_new(server);
+    if (!server->options.has_no_local_lender)
+        server->lender = local_lender_new(server);
+    startup_announce(server);
+    return loop_run(server->loop, error);
+}
+
+int server_run(const struct server_options *options, struct error *error)
+{
+    struct server *server = calloc(1, sizeof(*server));
+    ASSERT(server);
+    server->options = *options;
+    server->clock = &clock_system;
+    server->started_ms = clock_utc_ms(server->clock);
+    snprintf(server->name, sizeof(server->name), "%s", options->name ? options->name : "souk");
+    map_init(&server->calls);
+    map_init(&server->usage);
+    struct http_route *made_routes = routes_make();
+    const int result = run(server, made_routes, error);
+    server_done(server);
+    free(made_routes);
+    free(server);
+    return result;
+}

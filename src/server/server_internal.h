@@ -1,0 +1,64 @@
+/*
+ * Server, inside: what the parts of a running market share.
+ *
+ * Who owns what, by thread:
+ *     main  http, reader, live, logs, lender, everything in struct server not named below
+ *     link  hub (links, relays, leases to start and stop, ticks)
+ *     core  engine
+ * They speak by engine_submit, by loop_post, and through what is constant: options, keys, blobs.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "blob/blob_store.h"
+#include "net/http_server.h"
+#include "net/loop.h"
+#include "server/engine.h"
+#include "server/keys.h"
+#include "server/server.h"
+#include "store/store.h"
+
+struct hub;
+struct live;
+struct logs;
+struct local_lender;
+struct upkeep;
+
+enum { SERVER_TEXT_SIZE = 256, SERVER_PATH_SIZE = 4096 };
+
+struct server_counts {
+    uint64_t requests, client_errors, server_errors, replays;
+    uint64_t request_ns;
+};
+
+struct server {
+    struct server_options options;
+    const struct clock *clock;
+    char name[SERVER_TEXT_SIZE];
+    char url[SERVER_TEXT_SIZE];          /* "http://127.0.0.1:7600" */
+    char link_address[SERVER_TEXT_SIZE]; /* "127.0.0.1:7601" */
+    char local_url[SERVER_TEXT_SIZE];    /* for this machine's own lender */
+    struct core_settings settings;
+    char market_path[SERVER_PATH_SIZE]; /* DATA/market.db */
+    struct keys *keys;
+    struct blob_store *blobs;
+    struct engine *engine;
+
+    struct loop *loop; /* main */
+    struct http_server *http;
+    struct store_reader *reader;
+    struct live *live;
+    struct logs *logs;
+    struct local_lender *lender;
+    struct upkeep *upkeep;
+    struct loop_signal *signals[2];
+    struct loop_watch *stop_watch;
+    struct map calls; /* idempotency keys being worked on, by the hash's hex */
+    struct map usage; /* account -> int64_t bytes stored, owned */
+    struct server_counts counts;
+    int64_t started_ms;
+    bool is_stopping;
+
+    struct hub *hub;
+};

@@ -1,0 +1,225 @@
+#include "server/startup.h"
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "server/hub.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int startup_check_address(const struct server_options *options, struct startup_address *out_address,
+                          struct error *error)
+{
+    struct host_port host_port;
+    if (host_port_parse(text_of(options->listen), &host_port, error) < 0 ||
+        address_resolve(&host_port, &out_address->listen, error) < 0)
+        return error_wrap(error, "--listen");
+    const bool is_loopback = address_is_loopback(&out_address->listen);
+    out_address->is_wildcard =
+        !host_port.host[0] || !strcmp(host_port.host, "0.0.0.0") || !strcmp(host_port.host, "::");
+    out_address->is_tls = !options->is_behind_proxy && (options->tls_cert || !is_loopback);
+    if (options->is_behind_proxy && options->tls_cert)
+        return error_set(error, ERROR_INVALID,
+                         "--behind-proxy means that the proxy has the certificate: leave out "
+                         "--tls-cert");
+    const char *url = options->public_url;
+    if (url && !is_loopback && text_starts_with(text_of(url), TEXT("http://")))
+        return error_set(
+            error, ERROR_INVALID,
+            "\"%.100s\" is plain HTTP, and tokens would cross the network in the clear: "
+            "use https://",
+            url);
+    return 0;
+}
+
+/* "host:port", with brackets around IPv6. */
+static void format_host_port(char *out, size_t size, const char *host, uint16_t port)
+{
+    const bool has_colon = strchr(host, ':') != NULL;
+    snprintf(out, size, "%s%s%s:%u", has_colon ? "[" : "", host, has_colon ? "]" : "",
+             (unsigned)port);
+}
+
+void startup_name_addresses(struct server *server, const struct startup_address *address)
+{
+    const struct server_options *options = &server->options;
+    const char *scheme = address->is_tls ? "https" : "http";
+    const uint16_t port = http_server_port(server->http);
+    char host[ADDRESS_TEXT_SIZE], host_port[SERVER_TEXT_SIZE - 16], name[ADDRESS_TEXT_SIZE] = "";
+    address_format_host(&address->listen, host);
+    if (address->is_wildcard && gethostname(name, sizeof(name) - 1) < 0)
+        snprintf(name, sizeof(name), "localhost");
+    format_host_port(host_port, sizeof(host_port), address->is_wildcard ? name : host, port);
+    if (options->public_url)
+        snprintf(server->url, sizeof(server->url), "%s", options->public_url);
+    else
+        snprintf(server->url, sizeof(server->url), "%s://%s", scheme, host_port);
+    format_host_port(host_port, sizeof(host_port), address->is_wildcard ? "127.0.0.1" : host, port);
+    snprintf(server->local_url, sizeof(server->local_url), "%s://%s", scheme, host_port);
+
+    struct host_port link;
+    struct error error;
+    if (options->link_address) {
+        snprintf(server->link_address, sizeof(server->link_address), "%s", options->link_address);
+        return;
+    }
+    /* It was listened on, so it can be parsed. */
+    if (host_port_parse(text_of(options->link_listen), &link, &error) < 0)
+        ASSERT(!"the link address was parsed before");
+    const bool is_any = !link.host[0] || !strcmp(link.host, "0.0.0.0") || !strcmp(link.host, "::");
+    if (is_any && !name[0] && gethostname(name, sizeof(name) - 1) < 0)
+        snprintf(name, sizeof(name), "localhost");
+    format_host_port(server->link_address, sizeof(server->link_address), is_any ? name : link.host,
+                     hub_port(server->hub));
+}
+
+/* ---- First changes --------------------------------------------------------------------------- */
+
+struct first_change {
+    struct engine_request request;
+    struct server *server;
+    bool is_announcement;
+};
+
+static void announce(struct server *server);
+
+static void change_done(struct engine_request *request, const struct error *error)
+{
+    struct first_change *change = (struct first_change *)request;
+    if (error)
+        log_event(LOG_ERROR, "first_change_failed", "error=\"%s\"", error->message);
+    else if (change->is_announcement)
+        announce(change->server);
+    free(change);
+}
+
+static struct first_change *change_new(struct server *server)
+{
+    struct first_change *change = calloc(1, sizeof(*change));
+    ASSERT(change);
+    change->server = server;
+    change->request.loop = server->loop;
+    change->request.on_done = change_done;
+    return change;
+}
+
+static int submit(struct server *server, struct first_change *change, struct error *error)
+{
+    if (engine_submit(server->engine, &change->request, true, error) == 0)
+        return 0;
+    free(change);
+    return -1;
+}
+
+static int change_settings(struct server *server, struct error *error)
+{
+    const struct core_settings *now = core_settings(engine_core(server->engine));
+    struct core_settings *wanted = &server->settings;
+    *wanted = *now;
+    if (server->options.grant_microcredits >= 0)
+        wanted->grant_micro = server->options.grant_microcredits;
+    if (server->options.fee_basis_points >= 0)
+        wanted->fee_basis_points = server->options.fee_basis_points;
+    if (wanted->grant_micro == now->grant_micro &&
+        wanted->fee_basis_points == now->fee_basis_points)
+        return 0;
+    struct first_change *change = change_new(server);
+    change->request.has_command = true;
+    change->request.command =
+        (struct command){.kind = COMMAND_CHANGE_SETTINGS, .change_settings = *wanted};
+    return submit(server, change, error);
+}
+
+static void token_path(const struct server *server, char out[SERVER_PATH_SIZE])
+{
+    snprintf(out, SERVER_PATH_SIZE, "%s/keys/operator.token", server->options.data_dir);
+}
+
+/* The operator's token is in a file only the operator can read; a lost file gets a new token. */
+static int add_operator_token(struct server *server, struct error *error)
+{
+    char path[SERVER_PATH_SIZE];
+    token_path(server, path);
+    struct buffer stored AUTO_BUFFER;
+    buffer_init(&stored, 1024);
+    struct error reason;
+    uint8_t hash[KEYS_HASH_SIZE];
+    if (file_read(path, &stored, &reason) == 0) {
+        token_hash(text_trim(buffer_text(&stored)), hash);
+        const struct token *token = core_token_by_hash(engine_core(server->engine), hash);
+        if (token && !token->is_revoked)
+            return 0;
+    } else if (reason.code != ERROR_NOT_FOUND) {
+        *error = reason;
+        return -1;
+    }
+    char token[KEYS_TOKEN_SIZE];
+    token_new("operator", token);
+    const struct text parts[] = {text_of(token), TEXT("\n")};
+    if (file_replace(path, parts, 2, 0600, error) < 0)
+        return -1;
+    struct first_change *change = change_new(server);
+    change->request.has_command = true;
+    change->request.command = (struct command){
+        .kind = COMMAND_ADD_TOKEN,
+        .add_token = {.account = ACCOUNT_OPERATOR,
+                      .scopes = TOKEN_SCOPE_ALL,
+                      .label = TEXT("operator.token")},
+    };
+    token_hash(text_of(token), change->request.command.add_token.hash);
+    return submit(server, change, error);
+}
+
+int startup_prepare(struct server *server, struct error *error)
+{
+    if (change_settings(server, error) < 0)
+        return error_wrap(error, "settings");
+    return add_operator_token(server, error);
+}
+
+/* ---- Ready ----------------------------------------------------------------------------------- */
+
+static void write_ready(struct server *server, struct buffer *line)
+{
+    char path[SERVER_PATH_SIZE];
+    token_path(server, path);
+    struct json_writer writer;
+    json_writer_init(&writer, line);
+    json_object_begin(&writer);
+    json_field_bool(&writer, "ready", true);
+    json_field_string(&writer, "url", server->url);
+    json_field_u64(&writer, "http_port", http_server_port(server->http));
+    json_field_string(&writer, "link_address", server->link_address);
+    json_field_u64(&writer, "link_port", hub_port(server->hub));
+    json_field_string(&writer, "fingerprint", keys_fingerprint(server->keys));
+    json_field_string(&writer, "operator_token_file", path);
+    json_object_end(&writer);
+    buffer_append_string(line, "\n");
+}
+
+static void announce(struct server *server)
+{
+    log_event(LOG_INFO, "ready", "url=%s link=%s", server->url, server->link_address);
+    if (server->options.ready_fd < 0)
+        return;
+    struct buffer line AUTO_BUFFER;
+    buffer_init(&line, 4 * SERVER_PATH_SIZE);
+    write_ready(server, &line);
+    /* Whoever waits may be gone; that is not the market's trouble. */
+    if (write(server->options.ready_fd, line.data, line.size) != (ssize_t)line.size)
+        log_event(LOG_WARN, "ready_not_told", "errno=%d", errno);
+    close(server->options.ready_fd);
+    server->options.ready_fd = -1;
+}
+
+void startup_announce(struct server *server)
+{
+    struct first_change *change = change_new(server);
+    change->is_announcement = true; /* comes after the changes queued before it */
+    struct error error;
+    if (submit(server, change, &error) < 0)
+        log_event(LOG_ERROR, "not_ready", "error=\"%s\"", error.message);
+}

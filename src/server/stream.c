@@ -1,0 +1,210 @@
+/*
+ * Streams: joins the two connections that name the same ticket.
+ *
+ * Only tickets of open leases are taken, each by two connections; the first waits until the second
+ * comes, its client goes, or the lease ends. When a joined stream breaks while its lease runs, both
+ * machines are asked to dial again under a new ticket.
+ */
+#include "base/assert.h"
+#include "base/log.h"
+#include "server/hub_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The first of two connections. */
+struct hub_wait {
+    struct hub *hub;
+    char ticket[TICKET_TEXT_SIZE];
+    int fd;
+    struct loop_watch *watch;
+};
+
+struct hub_relay {
+    struct list_node node;
+    struct hub *hub;
+    uint64_t lease;
+    struct relay *relay;
+};
+
+static void wait_free(struct hub_wait *wait)
+{
+    map_remove_text(&wait->hub->waiting, text_of(wait->ticket));
+    atomic_fetch_sub(&wait->hub->waiting_count, 1);
+    loop_watch_free(wait->watch);
+    if (wait->fd >= 0)
+        close(wait->fd);
+    free(wait);
+}
+
+/* Bytes may come early, from an end that need not wait for an answer: they stay in the socket. Only
+ * a hangup is of interest. */
+static void wait_event(void *context, uint32_t events)
+{
+    struct hub_wait *wait = context;
+    if (events & LOOP_HANGUP)
+        wait_free(wait);
+}
+
+static void relay_gone(struct hub_relay *joined)
+{
+    struct hub_lease *lease = map_get(&joined->hub->leases, joined->lease);
+    if (lease && lease->relay == joined) {
+        lease->relay = NULL;
+        lease->is_redial_due = true;
+    }
+    list_remove(&joined->node);
+    atomic_fetch_sub(&joined->hub->relay_count, 1);
+    relay_free(joined->relay);
+    free(joined);
+}
+
+static void relay_done(struct relay *relay, const struct error *reason, void *context)
+{
+    struct hub_relay *joined = context;
+    const struct relay_counts counts = relay_counts(relay);
+    log_event(LOG_INFO, "stream_ended",
+              "lease=%" PRIu64 " bytes=%" PRIu64 "+%" PRIu64 " reason=\"%s\"", joined->lease,
+              counts.left_to_right_bytes, counts.right_to_left_bytes,
+              reason ? reason->message : "both ends closed");
+    relay_gone(joined);
+}
+
+static void join(struct hub *hub, struct hub_lease *lease, struct hub_wait *wait, int fd)
+{
+    struct hub_relay *joined = calloc(1, sizeof(*joined));
+    ASSERT(joined);
+    joined->hub = hub;
+    joined->lease = lease->id;
+    loop_watch_free(wait->watch);
+    wait->watch = NULL;
+    const struct relay_options options = {
+        .loop = hub->loop,
+        .left_fd = wait->fd,
+        .right_fd = fd,
+        .on_done = relay_done,
+        .context = joined,
+    };
+    struct error error;
+    if (relay_open_take(&options, &joined->relay, &error) < 0) {
+        log_event(LOG_WARN, "stream_not_joined", "lease=%" PRIu64 " error=\"%s\"", lease->id,
+                  error.message);
+        close(fd);
+        free(joined);
+        lease->is_redial_due = true;
+    } else {
+        wait->fd = -1;
+        list_append(&hub->relays, &joined->node);
+        atomic_fetch_add(&hub->relay_count, 1);
+        lease->relay = joined;
+        lease->is_redial_due = false;
+        log_event(LOG_INFO, "stream_joined", "lease=%" PRIu64, lease->id);
+    }
+    wait_free(wait);
+}
+
+void stream_take(struct hub *hub, int fd, const char ticket[TICKET_TEXT_SIZE])
+{
+    struct hub_lease *lease = map_get_text(&hub->tickets, text_of(ticket));
+    if (!lease || lease->relay || hub->waiting.count >= HUB_WAITING_MAX) {
+        log_event(LOG_DEBUG, "stream_refused", "waiting=%zu", hub->waiting.count);
+        close(fd);
+        return;
+    }
+    struct hub_wait *first = map_get_text(&hub->waiting, text_of(ticket));
+    if (first) {
+        join(hub, lease, first, fd);
+        return;
+    }
+    struct hub_wait *wait = calloc(1, sizeof(*wait));
+    ASSERT(wait);
+    wait->hub = hub;
+    wait->fd = fd;
+    memcpy(wait->ticket, ticket, TICKET_TEXT_SIZE);
+    map_put_text(&hub->waiting, text_of(ticket), wait);
+    atomic_fetch_add(&hub->waiting_count, 1);
+    struct error error;
+    if (loop_watch_open(hub->loop, fd, 0, wait_event, wait, &wait->watch, &error) < 0) {
+        log_event(LOG_WARN, "stream_not_watched", "error=\"%s\"", error.message);
+        wait_free(wait);
+    }
+}
+
+void stream_expect(struct hub *hub, struct hub_lease *lease, uint64_t attempt)
+{
+    uint8_t ticket[LEASE_TICKET_SIZE];
+    keys_ticket(hub->server->keys, lease->id, attempt, ticket);
+    if (lease->ticket[0])
+        map_remove_text(&hub->tickets, text_of(lease->ticket));
+    text_hex_encode(ticket, sizeof(ticket), lease->ticket);
+    map_put_text(&hub->tickets, text_of(lease->ticket), lease);
+    lease->attempt = attempt;
+}
+
+void stream_forget(struct hub *hub, struct hub_lease *lease)
+{
+    if (!lease->ticket[0])
+        return;
+    struct hub_wait *wait = map_get_text(&hub->waiting, text_of(lease->ticket));
+    if (wait)
+        wait_free(wait);
+    map_remove_text(&hub->tickets, text_of(lease->ticket));
+    if (lease->relay)
+        relay_gone(lease->relay);
+}
+
+static bool ask(struct hub *hub, const struct hub_lease *lease, uint64_t peer_lease,
+                uint64_t attempt)
+{
+    struct hub_machine *machine = hub_machine(hub, lease->machine);
+    struct lease_message message = {
+        .type = LEASE_MESSAGE_STREAM_OPEN,
+        .stream_open = {.lease = lease->id, .fence = lease->fence, .peer_lease = peer_lease},
+    };
+    /* The ticket is named after the worker, whichever end is asked. */
+    keys_ticket(hub->server->keys, lease->role == LEASE_ROLE_WORKER ? lease->id : peer_lease,
+                attempt, message.stream_open.ticket);
+    return machine && hub_send(machine, &message);
+}
+
+static bool is_reachable(struct hub *hub, const struct hub_lease *lease)
+{
+    const struct hub_machine *machine = lease ? hub_machine(hub, lease->machine) : NULL;
+    return machine && machine->is_welcome && lease->is_known && !lease->is_over &&
+           !lease->is_stop_wanted;
+}
+
+void stream_redial(struct hub *hub, struct hub_lease *lease)
+{
+    if (lease->role != LEASE_ROLE_WORKER || lease->relay || !lease->server_lease)
+        return;
+    const int64_t now_ns = hub_now_ns(hub);
+    if (!lease->is_redial_due && lease->dialled_ns &&
+        now_ns - lease->dialled_ns > HUB_REDIAL_MS * INT64_C(1000000))
+        lease->is_redial_due = true;
+    struct hub_lease *server_lease = map_get(&hub->leases, lease->server_lease);
+    if (!lease->is_redial_due || !is_reachable(hub, lease) || !is_reachable(hub, server_lease))
+        return;
+    struct hub_wait *wait = map_get_text(&hub->waiting, text_of(lease->ticket));
+    if (wait)
+        wait_free(wait);
+    /* Never a number used before, also across a restart. */
+    const uint64_t attempt = (uint64_t)clock_utc_ms(hub->server->clock);
+    stream_expect(hub, lease, attempt > lease->attempt ? attempt : lease->attempt + 1);
+    lease->is_redial_due = false;
+    lease->dialled_ns = now_ns;
+    log_event(LOG_INFO, "stream_redialled", "lease=%" PRIu64, lease->id);
+    if (!ask(hub, server_lease, lease->id, lease->attempt) ||
+        !ask(hub, lease, lease->server_lease, lease->attempt))
+        lease->is_redial_due = true;
+}
+
+void streams_done(struct hub *hub)
+{
+    while (hub->waiting.count)
+        wait_free(hub->waiting.entries[0].value);
+    while (!list_is_empty(&hub->relays))
+        relay_gone(LIST_ITEM(hub->relays.head.next, struct hub_relay, node));
+}

@@ -1,0 +1,172 @@
+#include "server/tables.h"
+
+#define PLAIN(name_, type_)                                                                        \
+    {                                                                                              \
+        .name = #name_, .type = type_                                                              \
+    }
+#define KEY(name_, type_)                                                                          \
+    {                                                                                              \
+        .name = #name_, .type = type_, .is_key = true                                              \
+    }
+#define INDEXED(name_, type_)                                                                      \
+    {                                                                                              \
+        .name = #name_, .type = type_, .is_indexed = true                                          \
+    }
+
+#define TABLE(name_)                                                                               \
+    {                                                                                              \
+        .name = #name_, .columns = name_##_columns,                                                \
+        .column_count = sizeof(name_##_columns) / sizeof(*name_##_columns)                         \
+    }
+
+static const struct store_column accounts_columns[] = {
+    KEY(id, STORE_INTEGER),
+    INDEXED(name, STORE_TEXT),
+    PLAIN(opened_ms, STORE_INTEGER),
+    PLAIN(granted_micro, STORE_INTEGER),
+    PLAIN(earned_micro, STORE_INTEGER),
+    PLAIN(withheld_micro, STORE_INTEGER),
+    PLAIN(held_micro, STORE_INTEGER),
+    PLAIN(earned_total_micro, STORE_INTEGER),
+    PLAIN(spent_total_micro, STORE_INTEGER),
+};
+
+static const struct store_column tokens_columns[] = {
+    KEY(id, STORE_INTEGER),           INDEXED(account, STORE_INTEGER),
+    INDEXED(hash, STORE_BLOB),        PLAIN(scopes, STORE_INTEGER),
+    PLAIN(expires_ms, STORE_INTEGER), PLAIN(added_ms, STORE_INTEGER),
+    PLAIN(is_revoked, STORE_INTEGER), PLAIN(label, STORE_TEXT),
+};
+
+static const struct store_column machines_columns[] = {
+    KEY(id, STORE_INTEGER),
+    INDEXED(owner, STORE_INTEGER),
+    INDEXED(name, STORE_TEXT),
+    PLAIN(generation, STORE_INTEGER),
+    PLAIN(state, STORE_INTEGER),
+    PLAIN(state_changed_ms, STORE_INTEGER),
+    PLAIN(enrolled_ms, STORE_INTEGER),
+    PLAIN(cores_milli, STORE_INTEGER),
+    PLAIN(ram_bytes, STORE_INTEGER),
+    PLAIN(gpus_milli, STORE_INTEGER),
+    PLAIN(disk_bytes, STORE_INTEGER),
+    PLAIN(speed_weight_milli, STORE_INTEGER),
+    PLAIN(cpu_model, STORE_TEXT),
+    PLAIN(labels, STORE_TEXT),
+    PLAIN(offer_cores_milli, STORE_INTEGER),
+    PLAIN(offer_ram_bytes, STORE_INTEGER),
+    PLAIN(offer_gpus_milli, STORE_INTEGER),
+    PLAIN(offer_disk_bytes, STORE_INTEGER),
+    PLAIN(offer_roles, STORE_INTEGER),
+    PLAIN(offer_is_paused, STORE_INTEGER),
+    PLAIN(minimum_core_micro, STORE_INTEGER),
+    PLAIN(minimum_ram_micro, STORE_INTEGER),
+    PLAIN(minimum_gpu_micro, STORE_INTEGER),
+    PLAIN(minimum_disk_micro, STORE_INTEGER),
+    PLAIN(leased_cores_milli, STORE_INTEGER),
+    PLAIN(leased_ram_bytes, STORE_INTEGER),
+    PLAIN(lease_count, STORE_INTEGER),
+    PLAIN(earned_micro, STORE_INTEGER),
+};
+
+static const struct store_column jobs_columns[] = {
+    KEY(id, STORE_INTEGER),
+    INDEXED(account, STORE_INTEGER),
+    PLAIN(name, STORE_TEXT),
+    PLAIN(state, STORE_INTEGER),
+    PLAIN(reason, STORE_TEXT),
+    PLAIN(num_nodes, STORE_INTEGER),
+    PLAIN(quote_micro, STORE_INTEGER),
+    PLAIN(held_micro, STORE_INTEGER),
+    PLAIN(posted_micro, STORE_INTEGER),
+    PLAIN(fee_micro, STORE_INTEGER),
+    PLAIN(submitted_ms, STORE_INTEGER),
+    PLAIN(started_ms, STORE_INTEGER),
+    PLAIN(ended_ms, STORE_INTEGER),
+    PLAIN(ticks, STORE_INTEGER),
+};
+
+static const struct store_column job_specs_columns[] = {
+    KEY(job, STORE_INTEGER),
+    PLAIN(spec, STORE_TEXT),
+};
+
+static const struct store_column leases_columns[] = {
+    KEY(id, STORE_INTEGER),
+    INDEXED(job, STORE_INTEGER),
+    INDEXED(machine, STORE_INTEGER),
+    PLAIN(payee, STORE_INTEGER),
+    PLAIN(fence, STORE_INTEGER),
+    PLAIN(role, STORE_INTEGER),
+    PLAIN(rank, STORE_INTEGER),
+    PLAIN(state, STORE_INTEGER),
+    PLAIN(outcome, STORE_INTEGER),
+    PLAIN(reason, STORE_TEXT),
+    PLAIN(is_unreachable, STORE_INTEGER),
+    PLAIN(cores_milli, STORE_INTEGER),
+    PLAIN(ram_bytes, STORE_INTEGER),
+    PLAIN(disk_bytes, STORE_INTEGER),
+    PLAIN(tick_ms, STORE_INTEGER),
+    PLAIN(offered_ms, STORE_INTEGER),
+    PLAIN(started_ms, STORE_INTEGER),
+    PLAIN(ended_ms, STORE_INTEGER),
+    PLAIN(expires_ms, STORE_INTEGER),
+    PLAIN(ticks, STORE_INTEGER),
+    PLAIN(wall_ms, STORE_INTEGER),
+    PLAIN(posted_micro, STORE_INTEGER),
+    PLAIN(fee_micro, STORE_INTEGER),
+};
+
+static const struct store_column entries_columns[] = {
+    KEY(account, STORE_INTEGER),         KEY(sequence, STORE_INTEGER),
+    PLAIN(time_ms, STORE_INTEGER),       PLAIN(kind, STORE_INTEGER),
+    PLAIN(direction, STORE_INTEGER),     PLAIN(amount_micro, STORE_INTEGER),
+    PLAIN(other_account, STORE_INTEGER), INDEXED(job, STORE_INTEGER),
+    PLAIN(lease, STORE_INTEGER),         PLAIN(memo, STORE_TEXT),
+};
+
+static const struct store_column answers_columns[] = {
+    KEY(key, STORE_BLOB),
+    PLAIN(request, STORE_BLOB),
+    PLAIN(subject, STORE_INTEGER),
+    INDEXED(created_ms, STORE_INTEGER),
+};
+
+static const struct store_column artifacts_columns[] = {
+    KEY(job, STORE_INTEGER),          KEY(name, STORE_TEXT),
+    PLAIN(lease, STORE_INTEGER),      PLAIN(manifest, STORE_BLOB),
+    PLAIN(size_bytes, STORE_INTEGER), PLAIN(created_ms, STORE_INTEGER),
+};
+
+static const struct store_column logs_columns[] = {
+    KEY(lease, STORE_INTEGER),
+    KEY(offset, STORE_INTEGER),
+    PLAIN(size, STORE_INTEGER),
+    PLAIN(hash, STORE_BLOB),
+};
+
+static const struct store_column metrics_columns[] = {
+    KEY(job, STORE_INTEGER),
+    PLAIN(updated_ms, STORE_INTEGER),
+    PLAIN(json, STORE_TEXT),
+};
+
+static const struct store_column usage_columns[] = {
+    KEY(account, STORE_INTEGER),
+    PLAIN(bytes, STORE_INTEGER),
+};
+
+const struct store_table tables[TABLE_COUNT] = {
+    [TABLE_ACCOUNTS] = TABLE(accounts),   [TABLE_TOKENS] = TABLE(tokens),
+    [TABLE_MACHINES] = TABLE(machines),   [TABLE_JOBS] = TABLE(jobs),
+    [TABLE_JOB_SPECS] = TABLE(job_specs), [TABLE_LEASES] = TABLE(leases),
+    [TABLE_ENTRIES] = TABLE(entries),     [TABLE_ANSWERS] = TABLE(answers),
+    [TABLE_ARTIFACTS] = TABLE(artifacts), [TABLE_LOGS] = TABLE(logs),
+    [TABLE_METRICS] = TABLE(metrics),     [TABLE_USAGE] = TABLE(usage),
+};
+
+const struct store_schema tables_schema = {
+    .version = 1,
+    .tables = tables,
+    .table_count = TABLE_COUNT,
+};

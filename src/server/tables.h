@@ -1,0 +1,182 @@
+/*
+ * Tables: what can be asked of the market without going through its state.
+ *
+ *     to add a column: a line at the end of its table in tables.c, and one in the enum here
+ *
+ * Rows written before the column hold 0 or "". Raising the version instead would drop every table.
+ *
+ * The first six show the core's state and can be built again from the events. The others are the
+ * server's own: what was done under which idempotency key, what jobs left behind, what accounts
+ * stored.
+ */
+#pragma once
+
+#include "store/store.h"
+
+extern const struct store_schema tables_schema;
+
+enum table {
+    TABLE_ACCOUNTS,
+    TABLE_TOKENS,
+    TABLE_MACHINES,
+    TABLE_JOBS,
+    TABLE_JOB_SPECS,
+    TABLE_LEASES,
+    TABLE_ENTRIES,
+    TABLE_ANSWERS,
+    TABLE_ARTIFACTS,
+    TABLE_LOGS,
+    TABLE_METRICS,
+    TABLE_USAGE,
+    TABLE_COUNT,
+};
+extern const struct store_table tables[TABLE_COUNT]; /* by enum table */
+
+enum {
+    ACCOUNTS_ID,
+    ACCOUNTS_NAME,
+    ACCOUNTS_OPENED_MS,
+    ACCOUNTS_GRANTED_MICRO,
+    ACCOUNTS_EARNED_MICRO,
+    ACCOUNTS_WITHHELD_MICRO,
+    ACCOUNTS_HELD_MICRO,
+    ACCOUNTS_EARNED_TOTAL_MICRO,
+    ACCOUNTS_SPENT_TOTAL_MICRO,
+    ACCOUNTS_COLUMN_COUNT,
+};
+
+enum {
+    TOKENS_ID,
+    TOKENS_ACCOUNT,
+    TOKENS_HASH,
+    TOKENS_SCOPES,
+    TOKENS_EXPIRES_MS,
+    TOKENS_ADDED_MS,
+    TOKENS_IS_REVOKED,
+    TOKENS_LABEL,
+    TOKENS_COLUMN_COUNT,
+};
+
+enum {
+    MACHINES_ID,
+    MACHINES_OWNER,
+    MACHINES_NAME,
+    MACHINES_GENERATION,
+    MACHINES_STATE,
+    MACHINES_STATE_CHANGED_MS,
+    MACHINES_ENROLLED_MS,
+    MACHINES_CORES_MILLI,
+    MACHINES_RAM_BYTES,
+    MACHINES_GPUS_MILLI,
+    MACHINES_DISK_BYTES,
+    MACHINES_SPEED_WEIGHT_MILLI,
+    MACHINES_CPU_MODEL,
+    MACHINES_LABELS,
+    MACHINES_OFFER_CORES_MILLI,
+    MACHINES_OFFER_RAM_BYTES,
+    MACHINES_OFFER_GPUS_MILLI,
+    MACHINES_OFFER_DISK_BYTES,
+    MACHINES_OFFER_ROLES,
+    MACHINES_OFFER_IS_PAUSED,
+    MACHINES_MINIMUM_CORE_MICRO,
+    MACHINES_MINIMUM_RAM_MICRO,
+    MACHINES_MINIMUM_GPU_MICRO,
+    MACHINES_MINIMUM_DISK_MICRO,
+    MACHINES_LEASED_CORES_MILLI,
+    MACHINES_LEASED_RAM_BYTES,
+    MACHINES_LEASE_COUNT,
+    MACHINES_EARNED_MICRO,
+    MACHINES_COLUMN_COUNT,
+};
+
+enum {
+    JOBS_ID,
+    JOBS_ACCOUNT,
+    JOBS_NAME,
+    JOBS_STATE,
+    JOBS_REASON,
+    JOBS_NUM_NODES,
+    JOBS_QUOTE_MICRO,
+    JOBS_HELD_MICRO,
+    JOBS_POSTED_MICRO,
+    JOBS_FEE_MICRO,
+    JOBS_SUBMITTED_MS,
+    JOBS_STARTED_MS,
+    JOBS_ENDED_MS,
+    JOBS_TICKS,
+    JOBS_COLUMN_COUNT,
+};
+
+/* A job's spec never changes: apart from the row that does with every tick. */
+enum { JOB_SPECS_JOB, JOB_SPECS_SPEC, JOB_SPECS_COLUMN_COUNT };
+
+enum {
+    LEASES_ID,
+    LEASES_JOB,
+    LEASES_MACHINE,
+    LEASES_PAYEE,
+    LEASES_FENCE,
+    LEASES_ROLE,
+    LEASES_RANK,
+    LEASES_STATE,
+    LEASES_OUTCOME,
+    LEASES_REASON,
+    LEASES_IS_UNREACHABLE,
+    LEASES_CORES_MILLI,
+    LEASES_RAM_BYTES,
+    LEASES_DISK_BYTES,
+    LEASES_TICK_MS,
+    LEASES_OFFERED_MS,
+    LEASES_STARTED_MS,
+    LEASES_ENDED_MS,
+    LEASES_EXPIRES_MS,
+    LEASES_TICKS,
+    LEASES_WALL_MS,
+    LEASES_POSTED_MICRO,
+    LEASES_FEE_MICRO,
+    LEASES_COLUMN_COUNT,
+};
+
+/* One row for each account an entry touches: two, or one when it moves within an account. */
+enum {
+    ENTRIES_ACCOUNT,
+    ENTRIES_SEQUENCE,
+    ENTRIES_TIME_MS,
+    ENTRIES_KIND,
+    ENTRIES_DIRECTION, /* enum entry_direction */
+    ENTRIES_AMOUNT_MICRO,
+    ENTRIES_OTHER_ACCOUNT,
+    ENTRIES_JOB,
+    ENTRIES_LEASE,
+    ENTRIES_MEMO,
+    ENTRIES_COLUMN_COUNT,
+};
+enum entry_direction { ENTRY_INSIDE, ENTRY_IN, ENTRY_OUT };
+
+/* Requests done under an Idempotency-Key, and what they made: a repeat shows it again. */
+enum {
+    ANSWERS_KEY,     /* hash of account, route and Idempotency-Key */
+    ANSWERS_REQUEST, /* hash of the body */
+    ANSWERS_SUBJECT,
+    ANSWERS_CREATED_MS,
+    ANSWERS_COLUMN_COUNT,
+};
+
+enum {
+    ARTIFACTS_JOB,
+    ARTIFACTS_NAME,
+    ARTIFACTS_LEASE,
+    ARTIFACTS_MANIFEST,
+    ARTIFACTS_SIZE_BYTES,
+    ARTIFACTS_CREATED_MS,
+    ARTIFACTS_COLUMN_COUNT,
+};
+
+/* A lease's log in parts, each a blob. */
+enum { LOGS_LEASE, LOGS_OFFSET, LOGS_SIZE, LOGS_HASH, LOGS_COLUMN_COUNT };
+
+/* What live.c keeps of a job, as its own JSON. */
+enum { METRICS_JOB, METRICS_UPDATED_MS, METRICS_JSON, METRICS_COLUMN_COUNT };
+
+/* Bytes of chunks an account was the first to upload. */
+enum { USAGE_ACCOUNT, USAGE_BYTES, USAGE_COLUMN_COUNT };

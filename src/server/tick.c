@@ -1,0 +1,233 @@
+/*
+ * Ticks: meter reports joined with accepted pushes into verified ticks; logs, reports and artifacts
+ * passed on to the main thread.
+ *
+ * A lease is billed by the sum of its verified ticks, so a tick command that is lost to a store
+ * that is away is made good by the next one.
+ */
+#include "base/assert.h"
+#include "base/log.h"
+#include "runtime/child_message.h"
+#include "server/call.h"
+#include "server/hub_internal.h"
+#include "server/logs.h"
+#include "server/tables.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void bill(struct hub *hub, struct hub_lease *lease, const struct verified_tick *ticks,
+                 uint32_t count)
+{
+    if (!count)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        lease->verified_ms += ticks[i].wall_ms;
+    hub_command(hub,
+                &(struct command){.kind = COMMAND_TICK_LEASE,
+                                  .tick_lease = {.lease = lease->id,
+                                                 .fence = lease->fence,
+                                                 .tick_index = ticks[count - 1].index + 1,
+                                                 .wall_ms = lease->verified_ms}},
+                NULL);
+}
+
+void tick_meter(struct hub_machine *machine, const struct meter_message *meter)
+{
+    struct hub *hub = machine->hub;
+    struct hub_lease *lease = dispatch_find(machine, meter->lease, meter->fence);
+    if (!lease)
+        return; /* it ended meanwhile */
+    uint8_t bytes[METER_SIGNED_SIZE];
+    meter_message_signed(meter, bytes);
+    if (!keys_verify(machine->public_key, (struct text){(const char *)bytes, sizeof(bytes)},
+                     meter->signature)) {
+        atomic_fetch_add(&hub->bad_meter_count, 1);
+        log_event(LOG_WARN, "meter_refused",
+                  "machine=%" PRIu64 " lease=%" PRIu64 " reason=\"wrong signature\"", machine->id,
+                  meter->lease);
+        return;
+    }
+    const struct verify_meter report = {
+        .index = meter->tick_index,
+        .wall_ms = meter->wall_ms > INT64_MAX ? INT64_MAX : (int64_t)meter->wall_ms,
+        .cpu_ms = meter->cpu_ms > INT64_MAX ? INT64_MAX : (int64_t)meter->cpu_ms,
+    };
+    struct verified_tick ticks[VERIFY_PENDING_MAX + 1];
+    uint32_t count = 0;
+    struct error error;
+    if (verify_meter(&lease->verify, &report, clock_utc_ms(hub->server->clock), ticks, &count,
+                     &error) < 0) {
+        log_event(error.code == ERROR_CONFLICT ? LOG_DEBUG : LOG_WARN, "meter_refused",
+                  "machine=%" PRIu64 " lease=%" PRIu64 " reason=\"%s\"", machine->id, meter->lease,
+                  error.message);
+        return;
+    }
+    bill(hub, lease, ticks, count);
+}
+
+static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, struct arena *arena,
+                         struct text json)
+{
+    struct server_report report = {0};
+    struct error error;
+    if (json_read(arena, json, &server_report_schema, &report, &error) < 0) {
+        log_event(LOG_WARN, "report_refused", "lease=%" PRIu64 " error=\"%s\"", server_lease->id,
+                  error.message);
+        return;
+    }
+    const struct server_report_worker *workers = report.workers.items;
+    for (size_t i = 0; i < report.workers.count; i++) {
+        struct hub_lease *lease = map_get(&hub->leases, workers[i].lease);
+        /* A parameter server vouches for the workers of its own job only. */
+        if (!workers[i].accepted_pushes || !lease || lease->fence != workers[i].fence ||
+            lease->job != server_lease->job || lease->role != LEASE_ROLE_WORKER)
+            continue;
+        struct verified_tick ticks[VERIFY_PENDING_MAX + 1];
+        bill(hub, lease, ticks, verify_push(&lease->verify, ticks));
+    }
+}
+
+/* ---- To the main thread ---------------------------------------------------------------------- */
+
+enum note_kind { NOTE_REPORT, NOTE_LOG, NOTE_LOG_END, NOTE_ARTIFACT };
+
+struct note {
+    struct server *server;
+    enum note_kind kind;
+    struct live_source source;
+    char name[LEASE_NAME_SIZE_MAX + 1];
+    uint8_t manifest[LEASE_HASH_SIZE];
+    uint64_t size_bytes;
+    int64_t now_ms;
+    size_t size;
+    char bytes[];
+};
+
+static struct note *note_new(struct server *server, enum note_kind kind,
+                             const struct hub_lease *lease, struct text bytes)
+{
+    struct note *note = calloc(1, sizeof(*note) + bytes.size);
+    ASSERT(note);
+    note->server = server;
+    note->kind = kind;
+    note->source = (struct live_source){
+        .job = lease->job,
+        .account = lease->account,
+        .lease = lease->id,
+        .role = lease->role,
+        .rank = lease->rank,
+        .machine = lease->machine,
+    };
+    note->size = bytes.size;
+    if (bytes.size)
+        memcpy(note->bytes, bytes.data, bytes.size);
+    return note;
+}
+
+static void put_artifact(void *context, struct store_batch *batch)
+{
+    const struct note *note = context;
+    const struct store_value row[ARTIFACTS_COLUMN_COUNT] = {
+        [ARTIFACTS_JOB] = store_integer((int64_t)note->source.job),
+        [ARTIFACTS_NAME] = store_text(text_of(note->name)),
+        [ARTIFACTS_LEASE] = store_integer((int64_t)note->source.lease),
+        [ARTIFACTS_MANIFEST] = store_blob(note->manifest, sizeof(note->manifest)),
+        [ARTIFACTS_SIZE_BYTES] = store_integer((int64_t)note->size_bytes),
+        [ARTIFACTS_CREATED_MS] = store_integer(note->now_ms),
+    };
+    store_batch_put(batch, &tables[TABLE_ARTIFACTS], row, ARTIFACTS_COLUMN_COUNT);
+}
+
+static void take_note(void *context)
+{
+    struct note *note = context;
+    struct server *server = note->server;
+    const struct text bytes = {note->bytes, note->size};
+    struct error error;
+    switch (note->kind) {
+    case NOTE_REPORT:
+        if (live_report(server->live, &note->source, bytes, &error) < 0)
+            log_event(LOG_WARN, "report_refused", "lease=%" PRIu64 " error=\"%s\"",
+                      note->source.lease, error.message);
+        break;
+    case NOTE_LOG: {
+        size_t added = 0;
+        const uint64_t offset = logs_append(server->logs, note->source.lease, bytes, &added);
+        if (added)
+            live_log(server->live, &note->source, offset,
+                     (struct text){bytes.data, added < bytes.size ? added : bytes.size});
+        break;
+    }
+    case NOTE_LOG_END:
+        logs_end(server->logs, note->source.lease);
+        break;
+    case NOTE_ARTIFACT: /* put_artifact uses it */
+        break;
+    }
+    free(note);
+}
+
+void tick_report(struct hub_machine *machine, struct arena *arena,
+                 const struct report_message *report)
+{
+    struct hub *hub = machine->hub;
+    const struct hub_lease *lease = dispatch_find(machine, report->lease, report->fence);
+    if (!lease)
+        return;
+    if (lease->role == LEASE_ROLE_SERVER)
+        count_pushes(hub, lease, arena, report->json);
+    loop_post(hub->server->loop, take_note,
+              note_new(hub->server, NOTE_REPORT, lease, report->json));
+}
+
+void tick_log(struct hub_machine *machine, const struct log_message *log)
+{
+    struct hub *hub = machine->hub;
+    const struct hub_lease *lease = dispatch_find(machine, log->lease, log->fence);
+    if (lease)
+        loop_post(hub->server->loop, take_note, note_new(hub->server, NOTE_LOG, lease, log->bytes));
+}
+
+void tick_lease_ended(struct hub *hub, uint64_t lease)
+{
+    const struct hub_lease ended = {.id = lease};
+    loop_post(hub->server->loop, take_note,
+              note_new(hub->server, NOTE_LOG_END, &ended, (struct text){0}));
+}
+
+/* It becomes part of a header and of a file name. */
+static bool is_plain_name(struct text name)
+{
+    if (!name.size || name.size > LEASE_NAME_SIZE_MAX || name.data[0] == '.')
+        return false;
+    for (size_t i = 0; i < name.size; i++) {
+        const char c = name.data[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '-' || c == '_' || c == '.'))
+            return false;
+    }
+    return true;
+}
+
+void tick_artifact(struct hub_machine *machine, const struct artifact_message *artifact)
+{
+    struct hub *hub = machine->hub;
+    const struct hub_lease *lease = dispatch_find(machine, artifact->lease, artifact->fence);
+    if (!lease)
+        return;
+    struct blob_hash hash;
+    memcpy(hash.bytes, artifact->manifest, sizeof(hash.bytes));
+    if (!is_plain_name(artifact->name) || !blob_store_has(hub->server->blobs, &hash) ||
+        artifact->size_bytes > INT64_MAX) {
+        log_event(LOG_WARN, "artifact_refused", "lease=%" PRIu64 " machine=%" PRIu64, lease->id,
+                  machine->id);
+        return;
+    }
+    struct note *note = note_new(hub->server, NOTE_ARTIFACT, lease, (struct text){0});
+    memcpy(note->name, artifact->name.data, artifact->name.size);
+    memcpy(note->manifest, artifact->manifest, sizeof(note->manifest));
+    note->size_bytes = artifact->size_bytes;
+    note->now_ms = clock_utc_ms(hub->server->clock);
+    server_put_rows(hub->server, put_artifact, note, free);
+}

@@ -1,0 +1,292 @@
+#include "server/view.h"
+
+#include "base/log.h"
+#include "ledger/ledger.h"
+#include "market/job.h"
+#include "runtime/job_spec.h"
+#include "server/tables.h"
+
+enum { ANSWER_SIZE_MAX = 16 << 20 };
+
+static void field(struct json_writer *writer, const char *key, const struct store_value *row,
+                  size_t column)
+{
+    json_field_i64(writer, key, row[column].integer);
+}
+
+static void text_field(struct json_writer *writer, const char *key, const struct store_value *row,
+                       size_t column)
+{
+    json_field_text(writer, key, row[column].bytes);
+}
+
+void view_account(struct json_writer *writer, const struct store_value *row)
+{
+    const int64_t granted = row[ACCOUNTS_GRANTED_MICRO].integer;
+    const int64_t earned = row[ACCOUNTS_EARNED_MICRO].integer;
+    const int64_t withheld = row[ACCOUNTS_WITHHELD_MICRO].integer;
+    json_object_begin(writer);
+    field(writer, "id", row, ACCOUNTS_ID);
+    text_field(writer, "name", row, ACCOUNTS_NAME);
+    field(writer, "created_ms", row, ACCOUNTS_OPENED_MS);
+    json_field_i64(writer, "available_microcredits", granted + earned - withheld);
+    field(writer, "held_microcredits", row, ACCOUNTS_HELD_MICRO);
+    json_field_i64(writer, "granted_microcredits", granted);
+    field(writer, "earned_microcredits", row, ACCOUNTS_EARNED_TOTAL_MICRO);
+    field(writer, "spent_microcredits", row, ACCOUNTS_SPENT_TOTAL_MICRO);
+    json_object_end(writer);
+}
+
+void view_entry(struct json_writer *writer, const struct store_value *row)
+{
+    static const char *const directions[] = {"inside", "in", "out"};
+    const int64_t direction = row[ENTRIES_DIRECTION].integer;
+    const int64_t amount = row[ENTRIES_AMOUNT_MICRO].integer;
+    json_object_begin(writer);
+    field(writer, "id", row, ENTRIES_SEQUENCE);
+    field(writer, "at_ms", row, ENTRIES_TIME_MS);
+    json_field_string(writer, "kind",
+                      ledger_entry_kind_name((enum ledger_entry_kind)row[ENTRIES_KIND].integer));
+    json_field_i64(writer, "amount_microcredits", direction == ENTRY_OUT ? -amount : amount);
+    json_field_string(writer, "direction", directions[direction]);
+    field(writer, "job", row, ENTRIES_JOB);
+    field(writer, "lease", row, ENTRIES_LEASE);
+    field(writer, "other_account", row, ENTRIES_OTHER_ACCOUNT);
+    text_field(writer, "memo", row, ENTRIES_MEMO);
+    json_object_end(writer);
+}
+
+struct bit_name {
+    uint64_t bit;
+    const char *name;
+};
+
+static const struct bit_name scope_names[] = {
+    {TOKEN_SCOPE_READ, "read"},
+    {TOKEN_SCOPE_LEND, "lend"},
+    {TOKEN_SCOPE_BORROW, "borrow"},
+    {TOKEN_SCOPE_OPERATE, "operate"},
+};
+static const struct bit_name role_names[] = {
+    {MACHINE_ROLE_WORKER, "worker"},
+    {MACHINE_ROLE_SERVER, "server"},
+};
+
+static void write_bits(struct json_writer *writer, const struct bit_name *names, size_t count,
+                       uint64_t bits)
+{
+    json_array_begin(writer);
+    for (size_t i = 0; i < count; i++)
+        if (bits & names[i].bit)
+            json_string(writer, names[i].name);
+    json_array_end(writer);
+}
+
+static int read_bits(const struct json_array *texts, const struct bit_name *names, size_t count,
+                     const char *noun, uint64_t *out_bits, struct error *error)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < texts->count; i++) {
+        const struct text text = ((const struct text *)texts->items)[i];
+        size_t found = count;
+        for (size_t j = 0; j < count; j++)
+            if (text_equal(text, text_of(names[j].name)))
+                found = j;
+        if (found == count)
+            return error_set(error, ERROR_INVALID, "\"" TEXT_FORMAT "\" is not a %s",
+                             TEXT_ARGS(text), noun);
+        bits |= names[found].bit;
+    }
+    *out_bits = bits;
+    return 0;
+}
+
+void view_scopes(struct json_writer *writer, uint64_t scopes)
+{
+    write_bits(writer, scope_names, 4, scopes);
+}
+
+void view_roles(struct json_writer *writer, uint64_t roles)
+{
+    write_bits(writer, role_names, 2, roles);
+}
+
+int view_read_scopes(const struct json_array *names, uint64_t *out_scopes, struct error *error)
+{
+    return read_bits(names, scope_names, 4, "scope: read, lend, borrow, operate", out_scopes,
+                     error);
+}
+
+int view_read_roles(const struct json_array *names, uint64_t *out_roles, struct error *error)
+{
+    return read_bits(names, role_names, 2, "role: worker, server", out_roles, error);
+}
+
+void view_token(struct json_writer *writer, const struct store_value *row)
+{
+    json_object_begin(writer);
+    field(writer, "id", row, TOKENS_ID);
+    text_field(writer, "name", row, TOKENS_LABEL);
+    json_key(writer, "scopes");
+    view_scopes(writer, (uint64_t)row[TOKENS_SCOPES].integer);
+    field(writer, "created_ms", row, TOKENS_ADDED_MS);
+    field(writer, "expires_ms", row, TOKENS_EXPIRES_MS);
+    json_object_end(writer);
+}
+
+static void view_probe(struct json_writer *writer, const struct store_value *row)
+{
+    json_object_begin(writer);
+    field(writer, "cores_milli", row, MACHINES_CORES_MILLI);
+    field(writer, "ram_bytes", row, MACHINES_RAM_BYTES);
+    field(writer, "disk_bytes", row, MACHINES_DISK_BYTES);
+    field(writer, "gpus_milli", row, MACHINES_GPUS_MILLI);
+    field(writer, "speed_weight_milli", row, MACHINES_SPEED_WEIGHT_MILLI);
+    text_field(writer, "cpu_model", row, MACHINES_CPU_MODEL);
+    text_field(writer, "labels", row, MACHINES_LABELS);
+    json_object_end(writer);
+}
+
+static void view_offer(struct json_writer *writer, const struct store_value *row)
+{
+    json_object_begin(writer);
+    field(writer, "cores_milli", row, MACHINES_OFFER_CORES_MILLI);
+    field(writer, "ram_bytes", row, MACHINES_OFFER_RAM_BYTES);
+    field(writer, "disk_bytes", row, MACHINES_OFFER_DISK_BYTES);
+    field(writer, "gpus_milli", row, MACHINES_OFFER_GPUS_MILLI);
+    json_key(writer, "roles");
+    view_roles(writer, (uint64_t)row[MACHINES_OFFER_ROLES].integer);
+    json_field_bool(writer, "paused", row[MACHINES_OFFER_IS_PAUSED].integer != 0);
+    json_key(writer, "minimum");
+    json_object_begin(writer);
+    field(writer, "core_micro", row, MACHINES_MINIMUM_CORE_MICRO);
+    field(writer, "ram_micro", row, MACHINES_MINIMUM_RAM_MICRO);
+    field(writer, "gpu_micro", row, MACHINES_MINIMUM_GPU_MICRO);
+    field(writer, "disk_micro", row, MACHINES_MINIMUM_DISK_MICRO);
+    json_object_end(writer);
+    json_object_end(writer);
+}
+
+void view_machine(struct json_writer *writer, const struct view_machine *machine)
+{
+    const struct store_value *row = machine->row;
+    json_object_begin(writer);
+    field(writer, "id", row, MACHINES_ID);
+    text_field(writer, "name", row, MACHINES_NAME);
+    field(writer, "account", row, MACHINES_OWNER);
+    json_field_text(writer, "account_name", machine->account_name);
+    json_field_bool(writer, "is_mine", machine->is_mine);
+    json_field_string(writer, "state",
+                      machine_state_name((enum machine_state)row[MACHINES_STATE].integer));
+    json_key(writer, "probe");
+    view_probe(writer, row);
+    json_key(writer, "offer");
+    view_offer(writer, row);
+    field(writer, "leased_cores_milli", row, MACHINES_LEASED_CORES_MILLI);
+    field(writer, "leased_ram_bytes", row, MACHINES_LEASED_RAM_BYTES);
+    field(writer, "lease_count", row, MACHINES_LEASE_COUNT);
+    field(writer, "created_ms", row, MACHINES_ENROLLED_MS);
+    field(writer, "state_changed_ms", row, MACHINES_STATE_CHANGED_MS);
+    field(writer, "earned_microcredits", row, MACHINES_EARNED_MICRO);
+    json_object_end(writer);
+}
+
+/* A value nothing was reported for is null, not 0. */
+static void measured(struct json_writer *writer, const char *key, bool is_known, double value)
+{
+    json_key(writer, key);
+    if (is_known)
+        json_double(writer, value);
+    else
+        json_null(writer);
+}
+
+void view_job_fields(struct json_writer *writer, const struct view_job *job)
+{
+    static const struct live_job silent;
+    const struct store_value *row = job->row;
+    const struct live_job *live = job->live ? job->live : &silent;
+    AUTO(arena) struct arena *arena = arena_new(1 << 20);
+    struct job_spec spec = {0};
+    struct error error;
+    if (job_spec_read(arena, job->spec ? job->spec[JOB_SPECS_SPEC].bytes : TEXT("{}"), &spec,
+                      &error) < 0)
+        spec = (struct job_spec){0}; /* of an older format: its texts are left empty */
+    field(writer, "id", row, JOBS_ID);
+    text_field(writer, "name", row, JOBS_NAME);
+    field(writer, "account", row, JOBS_ACCOUNT);
+    json_field_string(writer, "state", job_state_name((enum job_state)row[JOBS_STATE].integer));
+    json_field_text(writer, "reason", job->reason.size ? job->reason : row[JOBS_REASON].bytes);
+    field(writer, "num_nodes", row, JOBS_NUM_NODES);
+    json_field_text(writer, "runtime", spec.runtime);
+    json_field_text(writer, "policy", spec.sync.policy);
+    json_field_text(writer, "model", spec.train.model);
+    field(writer, "created_ms", row, JOBS_SUBMITTED_MS);
+    field(writer, "started_ms", row, JOBS_STARTED_MS);
+    json_field_i64(writer, "first_step_ms", live->first_step_ms);
+    field(writer, "ended_ms", row, JOBS_ENDED_MS);
+    field(writer, "held_microcredits", row, JOBS_HELD_MICRO);
+    field(writer, "spent_microcredits", row, JOBS_POSTED_MICRO);
+    field(writer, "quoted_microcredits", row, JOBS_QUOTE_MICRO);
+    field(writer, "ticks", row, JOBS_TICKS);
+    measured(writer, "loss", live->has_loss, live->loss);
+    measured(writer, "test_accuracy", live->has_accuracy, live->test_accuracy);
+    json_field_u64(writer, "samples", live->samples);
+    json_field_i64(writer, "gamma_ms", live->gamma_ms);
+}
+
+void view_lease(struct json_writer *writer, const struct view_lease *lease)
+{
+    static const struct live_worker silent;
+    const struct store_value *row = lease->row;
+    const struct live_worker *live = lease->live ? lease->live : &silent;
+    const int64_t posted = row[LEASES_POSTED_MICRO].integer;
+    json_object_begin(writer);
+    field(writer, "id", row, LEASES_ID);
+    field(writer, "fence", row, LEASES_FENCE);
+    field(writer, "job", row, LEASES_JOB);
+    field(writer, "machine", row, LEASES_MACHINE);
+    json_field_text(writer, "machine_name", lease->machine_name);
+    field(writer, "account", row, LEASES_PAYEE);
+    json_field_string(writer, "role", lease_role_name((enum lease_role)row[LEASES_ROLE].integer));
+    field(writer, "rank", row, LEASES_RANK);
+    json_field_string(writer, "state",
+                      lease_state_name((enum lease_state)row[LEASES_STATE].integer));
+    json_field_string(writer, "outcome",
+                      lease_outcome_name((enum lease_outcome)row[LEASES_OUTCOME].integer));
+    text_field(writer, "reason", row, LEASES_REASON);
+    json_field_bool(writer, "unreachable", row[LEASES_IS_UNREACHABLE].integer != 0);
+    field(writer, "cores_milli", row, LEASES_CORES_MILLI);
+    field(writer, "ram_bytes", row, LEASES_RAM_BYTES);
+    field(writer, "disk_bytes", row, LEASES_DISK_BYTES);
+    field(writer, "tick_ms", row, LEASES_TICK_MS);
+    field(writer, "offered_ms", row, LEASES_OFFERED_MS);
+    field(writer, "started_ms", row, LEASES_STARTED_MS);
+    field(writer, "ended_ms", row, LEASES_ENDED_MS);
+    field(writer, "expires_ms", row, LEASES_EXPIRES_MS);
+    field(writer, "ticks", row, LEASES_TICKS);
+    field(writer, "billed_ms", row, LEASES_WALL_MS);
+    json_field_i64(writer, "posted_microcredits", posted);
+    json_field_i64(writer, "earned_microcredits", posted - row[LEASES_FEE_MICRO].integer);
+    json_field_u64(writer, "steps", live->steps);
+    json_field_u64(writer, "commits", live->commits);
+    json_field_u64(writer, "samples", live->samples);
+    measured(writer, "steps_per_second", live->at_ms != 0, live->steps_per_second);
+    measured(writer, "loss", live->has_loss, live->loss);
+    json_object_end(writer);
+}
+
+void view_answer_begin(struct view_answer *answer)
+{
+    buffer_init(&answer->body, ANSWER_SIZE_MAX);
+    json_writer_init(&answer->writer, &answer->body);
+}
+
+void view_answer_send(struct view_answer *answer, struct http_request *request, int status)
+{
+    struct error error;
+    if (http_reply_header(request, "Cache-Control", "no-store", &error) < 0)
+        log_event(LOG_WARN, "header_refused", "error=\"%s\"", error.message);
+    http_reply_take(request, status, "application/json", &answer->body);
+    buffer_done(&answer->body);
+}

@@ -1,0 +1,52 @@
+/*
+ * View: rows as the API's JSON objects, by the names of docs/openapi/openapi.json.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "server/live.h"
+#include "server/server_internal.h"
+
+void view_account(struct json_writer *writer, const struct store_value *row);
+void view_entry(struct json_writer *writer, const struct store_value *row);
+void view_token(struct json_writer *writer, const struct store_value *row);
+void view_scopes(struct json_writer *writer, uint64_t scopes);
+void view_roles(struct json_writer *writer, uint64_t roles);
+
+struct view_machine {
+    const struct store_value *row;
+    struct text account_name;
+    bool is_mine;
+};
+void view_machine(struct json_writer *writer, const struct view_machine *machine);
+
+struct view_job {
+    const struct store_value *row;
+    struct text reason;             /* of a pending one; empty: the row's */
+    const struct store_value *spec; /* the row of job_specs */
+    const struct live_job *live;    /* NULL: nothing reported */
+};
+/* The fields of a job without the braces, so that JobDetail can add to them. */
+void view_job_fields(struct json_writer *writer, const struct view_job *job);
+
+struct view_lease {
+    const struct store_value *row;
+    struct text machine_name;
+    const struct live_worker *live; /* NULL: nothing reported */
+};
+void view_lease(struct json_writer *writer, const struct view_lease *lease);
+
+/* Reads names back into bits. INVALID names the word that is none. */
+MUST_CHECK int view_read_scopes(const struct json_array *names, uint64_t *out_scopes,
+                                struct error *error);
+MUST_CHECK int view_read_roles(const struct json_array *names, uint64_t *out_roles,
+                               struct error *error);
+
+/* An answer being written: one call to begin, one to send. */
+struct view_answer {
+    struct buffer body;
+    struct json_writer writer;
+};
+void view_answer_begin(struct view_answer *answer);
+/* Sends application/json with Cache-Control: no-store and releases the answer. */
+void view_answer_send(struct view_answer *answer, struct http_request *request, int status);

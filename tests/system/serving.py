@@ -1,0 +1,92 @@
+"""A real market for tests: `souk serve` on free ports in a temporary folder, and a small client."""
+import http.client
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import urllib.parse
+
+PROGRAM = os.environ.get("SOUK_PROGRAM", "build/souk")
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"{self.status} {self.body[:400]!r}"
+
+
+class Market:
+    def __init__(self, folder, *options):
+        self.folder = pathlib.Path(folder)
+        self.options = options
+        self.process = None
+        self.start()
+
+    def start(self):
+        read_end, write_end = os.pipe()
+        self.log = open(f"{self.folder}.log", "ab")
+        self.process = subprocess.Popen(
+            [PROGRAM, "serve", "--data", str(self.folder), "--listen", "127.0.0.1:0",
+             "--link-listen", "127.0.0.1:0", "--ready-fd", str(write_end), *self.options],
+            pass_fds=[write_end], stderr=self.log, stdin=subprocess.DEVNULL)
+        os.close(write_end)
+        with os.fdopen(read_end) as ready:
+            line = ready.readline()
+        assert line, pathlib.Path(f"{self.folder}.log").read_text()
+        self.ready = json.loads(line)
+        self.url = self.ready["url"]
+
+    def stop(self, by=signal.SIGTERM, timeout=20):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(by)
+        status = self.process.wait(timeout)
+        self.log.close()
+        return status
+
+    def kill(self):
+        self.stop(signal.SIGKILL)
+
+    def operator_token(self):
+        return pathlib.Path(self.ready["operator_token_file"]).read_text().strip()
+
+    def call(self, method, path, body=None, token=None, key=None, headers=None):
+        where = urllib.parse.urlsplit(self.url)
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        try:
+            sent = dict(headers or {})
+            if token:
+                sent["Authorization"] = f"Bearer {token}"
+            if key:
+                sent["Idempotency-Key"] = key
+            if body is not None and not isinstance(body, (bytes, str)):
+                body = json.dumps(body)
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path, token=None, **more):
+        return self.call("GET", path, None, token, **more)
+
+    def post(self, path, body=None, token=None, **more):
+        return self.call("POST", path, {} if body is None else body, token, **more)
+
+    def sign_up(self, name):
+        answer = self.post("/v1/accounts", {"name": name})
+        assert answer.status == 201, answer
+        return answer.json["token"]
+
+
+def audit(folder):
+    """The market's books, proved from the first event by `souk audit`."""
+    done = subprocess.run([PROGRAM, "audit", "--data", str(folder), "--json"],
+                          capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr

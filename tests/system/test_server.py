@@ -1,0 +1,420 @@
+"""The market's API over HTTP, against the real program.
+
+covers server/server.c, server/startup.c, server/upkeep.c, server/routes.c, server/auth.c
+covers server/call.c, server/query.c, server/view.c
+covers server/handle_account.c, server/handle_token.c, server/handle_machine.c, server/handle_job.c
+covers server/handle_result.c, server/handle_live.c, server/handle_blob.c, server/handle_meta.c
+covers server/live_stream.c
+"""
+import concurrent.futures
+import hashlib
+import http.client
+import json
+import pathlib
+import re
+import subprocess
+import urllib.parse
+
+import pytest
+
+from serving import PROGRAM, Market, audit
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TRAIN_FIELDS = {"model": "lenet5", "data": "fashion-mnist"}
+
+
+@pytest.fixture(scope="module")
+def market(tmp_path_factory):
+    running = Market(tmp_path_factory.mktemp("market") / "data", "--no-local-lender")
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def token(market, request):
+    name = re.sub("[^a-z0-9]+", "-", request.node.name.lower())[:30].strip("-")
+    return market.sign_up(name)
+
+
+def chunk_name(data):
+    return hashlib.blake2b(data, digest_size=32).hexdigest()
+
+
+def upload(market, token, data):
+    answer = market.call("PUT", f"/v1/chunks/{chunk_name(data)}", data, token)
+    assert answer.status in (200, 201), answer
+    return chunk_name(data)
+
+
+def upload_records(market, token, header, record_bytes, count):
+    """A file of records as one chunk with its manifest, like `souk job submit` makes them."""
+    data = header + bytes(record_bytes * count)
+    manifest = json.dumps({
+        "media_type": "application/x-idx", "size": len(data), "header_bytes": len(header),
+        "record_bytes": record_bytes, "record_count": count, "header": header.hex(),
+        "chunks": [{"hash": upload(market, token, data), "size": len(data)}],
+    }, separators=(",", ":")).encode()
+    return upload(market, token, manifest)
+
+
+def job_spec(market, token, **changes):
+    images = upload_records(market, token, bytes.fromhex("00000803000000400000001c0000001c"), 784, 64)
+    labels = upload_records(market, token, bytes.fromhex("0000080100000040"), 1, 64)
+    spec = {
+        "name": "a-job", "num_nodes": 1, "resources": {"cpus": "0.25+", "memory": "0.25+"},
+        "runtime": "native", "train": TRAIN_FIELDS, "sync": {"policy": "adsp"},
+        "market": {"max_run_time": "3m", "max_total_cost": 1},
+        "inputs": [
+            {"name": f"{split}-{part}", "split": split, "manifest": hash_, "records": 64}
+            for split in ("train", "test") for part, hash_ in (("images", images), ("labels", labels))
+        ],
+    }
+    spec.update(changes)
+    return spec
+
+
+def assert_problem(answer, status, code=None, words=""):
+    assert answer.status == status, answer
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    problem = answer.json
+    assert problem["status"] == status and problem["title"] and problem["type"]
+    assert words in problem["detail"], problem
+    if code:
+        assert problem["code"] == code
+
+
+# ---- Accounts ------------------------------------------------------------------------------------
+
+
+def test_a_new_account_gets_a_token_and_the_grant(market):
+    answer = market.post("/v1/accounts", {"name": "newcomer"})
+    assert answer.status == 201
+    account = market.get("/v1/account", answer.json["token"]).json
+    assert account["name"] == "newcomer"
+    assert account["available_microcredits"] == 10_000_000 and account["held_microcredits"] == 0
+    entries = market.get("/v1/account/entries", answer.json["token"]).json["items"]
+    assert [(e["kind"], e["amount_microcredits"], e["direction"]) for e in entries] == [
+        ("grant", 10_000_000, "in")]
+
+
+def test_a_taken_or_wrong_name_is_refused(market, token):
+    assert_problem(market.post("/v1/accounts", {"name": "operator"}), 409)
+    assert_problem(market.post("/v1/accounts", {"name": "No Good!"}), 400, "invalid")
+    assert_problem(market.post("/v1/accounts", {}), 400, "invalid", "name: missing")
+    assert_problem(market.post("/v1/accounts", "{"), 400, "invalid")
+
+
+def test_a_wrong_token_is_told_what_to_do(market):
+    for path in ("/v1/account", "/v1/jobs", "/v1/machines", "/v1/tokens", "/v1/events"):
+        assert_problem(market.get(path), 401, "unauthorized", "souk account open")
+        answer = market.get(path, "souk_account_" + "0" * 64)
+        assert_problem(answer, 401, "unauthorized", "not known")
+        assert "Bearer" in answer.headers["WWW-Authenticate"]
+    assert_problem(market.get("/v1/account", headers={"Authorization": "Basic x"}), 401)
+
+
+def test_a_repeated_request_is_done_once(market):
+    first = market.post("/v1/accounts", {"name": "twice"}, key="signup-1")
+    again = market.post("/v1/accounts", {"name": "twice"}, key="signup-1")
+    assert first.status == again.status == 201
+    assert first.json == again.json
+    assert_problem(market.post("/v1/accounts", {"name": "other"}, key="signup-1"), 409, "conflict",
+                   "another request")
+    assert_problem(market.post("/v1/accounts", {"name": "long"}, key="k" * 129), 400)
+
+
+def test_a_key_survives_a_restart(tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender")
+    first = market.post("/v1/accounts", {"name": "lasting"}, key="once").json
+    market.kill()
+    market.start()
+    assert market.post("/v1/accounts", {"name": "lasting"}, key="once").json == first
+    assert market.get("/v1/account", first["token"]).json["name"] == "lasting"
+    assert market.stop() == 0
+
+
+def test_the_same_key_at_the_same_time_makes_one_account(market):
+    def sign_up(_):
+        return market.post("/v1/accounts", {"name": "racer"}, key="race")
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(sign_up, range(16)))
+    assert {a.status for a in answers} <= {201, 409}
+    assert len({a.json["account"]["id"] for a in answers if a.status == 201}) == 1
+
+
+def test_tokens_carry_scopes_and_can_be_revoked(market, token):
+    made = market.post("/v1/tokens", {"name": "look only", "scopes": ["read"]}, token)
+    assert made.status == 201
+    reader = made.json["token"]
+    assert market.get("/v1/account", reader).status == 200
+    assert_problem(market.post("/v1/machines/codes", {}, reader), 403, "refused", "scope")
+    assert_problem(market.get("/v1/tokens", reader), 403)
+    assert_problem(market.post("/v1/tokens", {"name": "x", "scopes": ["fly"]}, token), 400)
+    listed = market.get("/v1/tokens", token).json["items"]
+    assert [t["name"] for t in listed] == ["first token", "look only"]
+    assert "token" not in listed[0]
+    assert market.call("DELETE", f"/v1/tokens/{made.json['id']}", None, token).status == 204
+    assert_problem(market.get("/v1/account", reader), 401)
+    other = market.sign_up("a-stranger")
+    assert market.call("DELETE", f"/v1/tokens/{listed[0]['id']}", None, other).status in (403, 404)
+
+
+def test_a_token_cannot_make_a_stronger_one(market, token):
+    weak = market.post("/v1/tokens", {"name": "weak", "scopes": ["operate"]}, token).json["token"]
+    assert_problem(market.post("/v1/tokens", {"name": "x", "scopes": ["borrow"]}, weak), 403)
+
+
+# ---- Signing in ----------------------------------------------------------------------------------
+
+
+def test_a_page_code_signs_in_once(market, token):
+    code = market.post("/v1/account/page-codes", {}, token).json
+    assert code["url"] == f"{market.url}/#code={code['code']}"
+    signed_in = market.post("/v1/sessions", {"code": code["code"]})
+    assert signed_in.status == 201
+    cookie = signed_in.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    cookie = cookie.split(";")[0]
+    assert market.get("/v1/account", headers={"Cookie": cookie}).status == 200
+    assert_problem(market.post("/v1/sessions", {"code": code["code"]}), 401, "unauthorized")
+
+    tokens = "/v1/tokens"
+    body = {"name": "from the page", "scopes": ["read"]}
+    assert_problem(market.post(tokens, body, headers={"Cookie": cookie}), 403)
+    assert_problem(market.post(tokens, body, headers={"Cookie": cookie, "Origin": "http://evil"}), 403)
+    own = {"Cookie": cookie, "Origin": market.url}
+    assert market.post(tokens, body, headers=own).status == 201
+    assert market.call("DELETE", "/v1/sessions", None, headers=own).status == 204
+    assert_problem(market.get("/v1/account", headers={"Cookie": cookie}), 401)
+
+
+# ---- Pages of lists ------------------------------------------------------------------------------
+
+
+def test_lists_come_in_pages(market, token):
+    for i in range(7):
+        market.post("/v1/tokens", {"name": f"token {i}", "scopes": ["read"]}, token)
+    seen, cursor = [], ""
+    while cursor is not None:
+        page = market.get(f"/v1/tokens?limit=3&cursor={urllib.parse.quote(cursor)}", token).json
+        assert len(page["items"]) <= 3
+        seen += [t["name"] for t in page["items"]]
+        cursor = page["next_cursor"]
+    assert seen == ["first token"] + [f"token {i}" for i in range(7)]
+    assert_problem(market.get("/v1/tokens?limit=0", token), 400)
+    assert_problem(market.get("/v1/tokens?limit=999999", token), 400)
+    assert_problem(market.get("/v1/tokens?cursor=nonsense", token), 400)
+
+
+# ---- Chunks --------------------------------------------------------------------------------------
+
+
+def test_chunks_are_named_by_their_bytes(market, token):
+    data = b"some data" * 1000
+    name = chunk_name(data)
+    assert market.post("/v1/chunks/missing", {"hashes": [name]}, token).json == {"hashes": [name]}
+    assert market.call("PUT", f"/v1/chunks/{name}", data, token).status == 201
+    assert market.call("PUT", f"/v1/chunks/{name}", data, token).status == 200
+    assert market.get(f"/v1/chunks/{name}", token).body == data
+    assert market.call("HEAD", f"/v1/chunks/{name}", None, token).status == 200
+    assert market.post("/v1/chunks/missing", {"hashes": [name]}, token).json == {"hashes": []}
+    wrong = chunk_name(b"other data")
+    assert_problem(market.call("PUT", f"/v1/chunks/{wrong}", data, token), 400)
+    assert_problem(market.get(f"/v1/chunks/{wrong}", token), 404, "not_found")
+    assert_problem(market.get("/v1/chunks/xyz", token), 400)
+    assert_problem(market.get(f"/v1/chunks/{name}"), 401)
+
+
+def test_an_oversized_body_is_refused(market, token):
+    data = bytes((4 << 20) + 1)
+    answer = market.call("PUT", f"/v1/chunks/{chunk_name(data)}", data, token)
+    assert_problem(answer, 413, "too_large", "at most 4194304 bytes")
+    where = urllib.parse.urlsplit(market.url)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection.putrequest("PUT", f"/v1/chunks/{chunk_name(data)}")
+    connection.putheader("Authorization", f"Bearer {token}")
+    connection.putheader("Content-Length", str(100 << 30))
+    connection.endheaders()
+    assert connection.getresponse().status == 413  # without waiting for the body
+    connection.close()
+    assert_problem(market.post("/v1/accounts", {"name": "x" * 20000}), 413)
+
+
+def test_a_full_store_says_so_and_loses_nothing(tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender", "--blob-quota", "100000")
+    token = market.sign_up("hoarder")
+    kept = upload(market, token, b"x" * 50000)
+    data = b"y" * 60000
+    answer = market.call("PUT", f"/v1/chunks/{chunk_name(data)}", data, token)
+    assert_problem(answer, 507, "storage_full")
+    assert market.get(f"/v1/chunks/{kept}", token).body == b"x" * 50000
+    assert market.stop() == 0
+
+
+# ---- Machines ------------------------------------------------------------------------------------
+
+
+def test_a_machine_needs_a_code_and_its_own_key(market, token):
+    made = market.post("/v1/machines/codes", {}, token)
+    assert made.status == 201 and len(made.json["fingerprint"]) == 64
+    body = {
+        "code": made.json["code"], "public_key": "11" * 32, "name": "forged",
+        "probe": {"cores_milli": 1000, "ram_bytes": 1 << 30, "disk_bytes": 1 << 30,
+                  "speed_weight_milli": 1000},
+        "offer": {"cores_milli": 1000, "ram_bytes": 1 << 29, "disk_bytes": 1 << 29,
+                  "roles": ["worker"]},
+        "signature": "22" * 64,
+    }
+    assert_problem(market.post("/v1/machines", body), 403, "refused", "signature")
+    assert_problem(market.get("/v1/machines/999", token), 404)
+    assert_problem(market.get("/v1/machines/abc", token), 404)
+
+
+# ---- Jobs ----------------------------------------------------------------------------------------
+
+
+def test_a_job_without_machines_waits_and_says_why(market, token):
+    answer = market.post("/v1/jobs", job_spec(market, token), token, key="job-1")
+    assert answer.status == 201, answer
+    job = answer.json
+    assert job["state"] == "pending" and job["reason"] and job["leases"] == []
+    assert job["policy"] == "adsp" and job["model"] == "lenet5" and job["loss"] is None
+    assert market.post("/v1/jobs", job_spec(market, token), token, key="job-1").json["id"] == job["id"]
+    held = market.get("/v1/account", token).json
+    assert held["held_microcredits"] == job["held_microcredits"] > 0
+    assert market.get("/v1/jobs?state=pending", token).json["items"][0]["id"] == job["id"]
+    assert market.get("/v1/jobs?state=running", token).json["items"] == []
+    assert "machine" in market.get(f"/v1/jobs/{job['id']}/explain", token).json["text"]
+    for part in ("metrics", "artifacts", "bill"):
+        assert market.get(f"/v1/jobs/{job['id']}/{part}", token).status == 200
+    assert_problem(market.get(f"/v1/jobs/{job['id']}/logs", token), 404)
+
+    stranger = market.sign_up("nosy")
+    for part in ("", "/metrics", "/bill", "/logs", "/events", "/explain"):
+        assert_problem(market.get(f"/v1/jobs/{job['id']}{part}", stranger), 404, "not_found")
+    assert_problem(market.post(f"/v1/jobs/{job['id']}/cancel", {}, stranger), 404)
+
+    cancelled = market.post(f"/v1/jobs/{job['id']}/cancel", {}, token)
+    assert cancelled.status == 200 and cancelled.json["state"] == "cancelled"
+    account = market.get("/v1/account", token).json
+    assert account["held_microcredits"] == 0 and account["available_microcredits"] == 10_000_000
+    bill = market.get(f"/v1/jobs/{job['id']}/bill", token).json
+    assert bill["spent_microcredits"] == 0 and bill["ledger_sum_microcredits"] == 0
+    kinds = [e["kind"] for e in market.get(f"/v1/account/entries?job={job['id']}", token).json["items"]]
+    assert kinds == ["void", "hold"]
+
+
+def test_a_job_is_refused_for_its_spec_its_data_or_its_price(market, token):
+    spec = job_spec(market, token)
+    assert_problem(market.post("/v1/jobs", {**spec, "nodes": 3}, token), 400, "invalid", "nodes")
+    missing = [{**spec["inputs"][0], "manifest": "0" * 64}, *spec["inputs"][1:]]
+    assert_problem(market.post("/v1/jobs", {**spec, "inputs": missing}, token), 404, "not_found",
+                   "upload")
+    assert_problem(market.post("/v1/jobs", {**spec, "inputs": []}, token), 400)
+    dear = {**spec, "num_nodes": 30, "resources": {"cpus": "64", "memory": "64"},
+            "market": {"max_run_time": "24h"}}
+    assert_problem(market.post("/v1/jobs", dear, token), 402, "exhausted")
+
+
+def test_a_quote_changes_nothing(market, token):
+    spec = job_spec(market, token)
+    quote = market.post("/v1/quotes", spec, token).json
+    assert quote["wish_microcredits"] > 0 and not quote["can_start"] and quote["reason"]
+    assert quote["available_microcredits"] == 10_000_000
+    assert market.get("/v1/jobs", token).json["items"] == []
+
+
+def test_events_tell_what_happens(market, token):
+    where = urllib.parse.urlsplit(market.url)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {token}"})
+    stream = connection.getresponse()
+    assert stream.status == 200 and stream.headers["Content-Type"].startswith("text/event-stream")
+    job = market.post("/v1/jobs", job_spec(market, token), token).json
+    market.post(f"/v1/jobs/{job['id']}/cancel", {}, token)
+    states = []
+    while "cancelled" not in states:
+        line = stream.readline().decode()
+        assert line, "the stream ended"
+        if line.startswith("data: "):
+            event = json.loads(line[6:])
+            assert event["job"] == job["id"]
+            states.append(event["state"])
+    assert states[0] == "pending"
+    connection.close()
+
+
+# ---- The server itself ---------------------------------------------------------------------------
+
+
+def test_the_server_says_who_and_how_it_is(market):
+    assert market.get("/healthz").body == b"ok\n"
+    assert market.get("/readyz").status == 200
+    server = market.get("/v1/server").json
+    assert server["fingerprint"] == market.ready["fingerprint"] and len(server["public_key"]) == 64
+    metrics = market.get("/metrics").body.decode()
+    assert "souk_commits_total" in metrics and "souk_http_requests_total" in metrics
+    answer = market.get("/")
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["Souk-Request"]
+    again = market.get("/", headers={"If-None-Match": answer.headers["ETag"]})
+    assert again.status == 304 and again.body == b""
+    assert_problem(market.get("/v1/nothing"), 404)
+    assert_problem(market.get("/nothing.js"), 404)
+    assert market.post("/v1/prices").status == 405
+
+
+def test_routes_docs_and_openapi_agree():
+    printed = subprocess.run([PROGRAM, "serve", "--print-api"], capture_output=True, text=True,
+                             timeout=20, check=True).stdout
+    assert printed == (ROOT / "docs/api.md").read_text(), "run souk serve --print-api > docs/api.md"
+    routes = set(re.findall(r"^\| `(\w+) (\S+)`", printed, re.M)) - {("GET", "/{path...}")}
+    openapi = json.loads((ROOT / "docs/openapi/openapi.json").read_text())
+    described = {(method.upper(), path) for path, methods in openapi["paths"].items()
+                 for method in methods if method != "head"}
+    assert routes == described
+
+
+def test_answers_have_the_fields_the_api_describes(market, token):
+    schemas = json.loads((ROOT / "docs/openapi/openapi.json").read_text())["components"]["schemas"]
+
+    def check(value, name):
+        schema = schemas[name]
+        assert set(value) == set(schema["properties"]), name
+
+    check(market.get("/v1/account", token).json, "Account")
+    check(market.get("/v1/account/entries", token).json["items"][0], "Entry")
+    check(market.get("/v1/tokens", token).json["items"][0], "Token")
+    check(market.get("/v1/prices").json, "Prices")
+    check(market.get("/v1/server").json, "Server")
+    check(market.post("/v1/quotes", job_spec(market, token), token).json, "Quote")
+    job = market.post("/v1/jobs", job_spec(market, token), token).json
+    assert set(job) == set(schemas["Job"]["properties"]) | {"spec", "leases"}
+    check(market.get("/v1/jobs", token).json["items"][0], "Job")
+    for part, name in (("metrics", "Metrics"), ("bill", "Bill"), ("explain", "Explain")):
+        check(market.get(f"/v1/jobs/{job['id']}/{part}", token).json, name)
+    market.post(f"/v1/jobs/{job['id']}/cancel", {}, token)
+
+
+def test_one_folder_has_one_market_and_plain_http_stays_on_loopback(market):
+    def serve(*options):
+        return subprocess.run([PROGRAM, "serve", "--no-local-lender", *options], capture_output=True,
+                              text=True, timeout=20)
+
+    second = serve("--data", str(market.folder), "--listen", "127.0.0.1:0", "--link-listen",
+                   "127.0.0.1:0")
+    assert second.returncode != 0 and "souk" in second.stderr
+    other = str(market.folder) + "-other"
+    taken = serve("--data", other, "--listen", f"127.0.0.1:{market.ready['http_port']}",
+                  "--link-listen", "127.0.0.1:0")
+    assert taken.returncode != 0 and "in use" in taken.stderr
+    plain = serve("--data", other, "--listen", "0.0.0.0:0", "--link-listen", "127.0.0.1:0",
+                  "--public-url", "http://market.example")
+    assert plain.returncode != 0 and "https" in plain.stderr
+
+
+def test_the_books_of_all_this_are_sound(market):
+    status, text = audit(market.folder)
+    assert status == 0, text

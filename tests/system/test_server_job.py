@@ -1,0 +1,225 @@
+"""A job's whole way through a real market: real lenders in their sandboxes, links, relayed streams,
+verified ticks, metrics, logs, artifacts and the bill; also across a restart of the market.
+
+covers server/hub.c, server/connection.c, server/stream.c, server/dispatch.c, server/tick.c
+covers server/order.c, server/live.c, server/logs.c, server/local_lender.c
+"""
+import contextlib
+import hashlib
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+from serving import PROGRAM, Market, audit
+
+RECORDS = 512
+
+
+def wait_for(what, condition, seconds=30, step=0.2):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(step)
+    pytest.fail(f"waited {seconds} s for {what}")
+
+
+class Lender:
+    def __init__(self, market, token, folder, name, role="worker"):
+        code = market.post("/v1/machines/codes", {}, token).json["code"]
+        self.log = open(f"{folder}.log", "ab")
+        self.process = subprocess.Popen(
+            [PROGRAM, "lend", "--state-dir", str(folder), "--server", market.url, "--name", name,
+             "--cores", "0.5", "--roles", role],
+            env={**os.environ, "SOUK_CODE": code}, stderr=self.log, stdin=subprocess.DEVNULL)
+
+    def stop(self, by=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(by)
+        self.process.wait(30)
+        self.log.close()
+
+
+def upload(market, token, data):
+    name = hashlib.blake2b(data, digest_size=32).hexdigest()
+    answer = market.call("PUT", f"/v1/chunks/{name}", data, token)
+    assert answer.status in (200, 201), answer
+    return name
+
+
+def upload_file(market, token, header, record_bytes, records):
+    data = header + records
+    assert len(records) == record_bytes * RECORDS
+    return upload(market, token, json.dumps({
+        "media_type": "application/x-idx", "size": len(data), "header_bytes": len(header),
+        "record_bytes": record_bytes, "record_count": RECORDS, "header": header.hex(),
+        "chunks": [{"hash": upload(market, token, data), "size": len(data)}],
+    }, separators=(",", ":")).encode())
+
+
+def upload_digits(market, token):
+    """Pictures a linear model can tell apart: class c is bright in its own rows."""
+    chance = random.Random(1)
+    images, labels = bytearray(), bytearray()
+    for _ in range(RECORDS):
+        label = chance.randrange(10)
+        picture = bytearray(chance.randrange(60) for _ in range(784))
+        for i in range(label * 78, label * 78 + 78):
+            picture[i] = 200 + chance.randrange(55)
+        images += picture
+        labels.append(label)
+    return (upload_file(market, token, struct.pack(">IIII", 0x803, RECORDS, 28, 28), 784, bytes(images)),
+            upload_file(market, token, struct.pack(">II", 0x801, RECORDS), 1, bytes(labels)))
+
+
+def submit(market, token, nodes, **market_part):
+    images, labels = upload_digits(market, token)
+    answer = market.post("/v1/jobs", {
+        "name": "digits", "num_nodes": nodes, "resources": {"cpus": "0.1+", "memory": "0.1+"},
+        "runtime": "native",
+        "train": {"model": "logistic", "data": "fashion-mnist", "batch": 16,
+                  "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": 100000,
+                  "target": {"accuracy": 0.5, "min_time": "6s"}, "seed": 1},
+        "sync": {"policy": "adsp", "gamma": "1s", "tick": "1s"},
+        "market": {"max_run_time": "60s", "expected_run_time": "20s", **market_part},
+        "inputs": [{"name": f"{split}-{part}", "split": split, "manifest": manifest,
+                    "records": RECORDS}
+                   for split in ("train", "test")
+                   for part, manifest in (("images", images), ("labels", labels))],
+    }, token)
+    assert answer.status == 201, answer
+    return answer.json["id"]
+
+
+@contextlib.contextmanager
+def running(tmp_path, *options):
+    """A market with two workers' machines, and one for parameter servers: its own, or a third."""
+    market = Market(tmp_path / "market", *options)
+    lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
+    lenders = []
+    try:
+        for i in range(2):
+            lenders.append(Lender(market, lender_token, tmp_path / f"lender-{i}", f"lender-{i}"))
+        if options:
+            lenders.append(Lender(market, lender_token, tmp_path / "server", "server", "server"))
+        wait_for("three machines", lambda: 3 == sum(
+            m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+        yield market, token, lender_token, lenders
+    finally:
+        for lender in lenders:
+            lender.stop()
+        stopped = market.stop()
+    assert stopped == 0
+    status, text = audit(market.folder)
+    assert status == 0, text
+
+
+@pytest.fixture
+def place(tmp_path):
+    with running(tmp_path) as made:
+        yield made
+
+
+def job_of(market, token, job):
+    return market.get(f"/v1/jobs/{job}", token).json
+
+
+def wait_for_end(market, token, job):
+    return wait_for("the job's end", lambda: (
+        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
+            job_of(market, token, job)), 90)
+
+
+def assert_books(market, token, job):
+    bill = market.get(f"/v1/jobs/{job}/bill", token).json
+    assert bill["ledger_sum_microcredits"] == 0 and bill["held_microcredits"] == 0
+    assert bill["spent_microcredits"] == sum(line["posted_microcredits"] for line in bill["lines"])
+    account = market.get("/v1/account", token).json
+    assert account["spent_microcredits"] == bill["spent_microcredits"]
+    assert account["available_microcredits"] == 10_000_000 - bill["spent_microcredits"]
+    return bill
+
+
+def test_a_job_is_trained_metered_billed_and_fetched(place):
+    market, token, lender_token, _ = place
+    job = submit(market, token, 2)
+    done = wait_for_end(market, token, job)
+    assert done["state"] == "succeeded", done
+    assert done["test_accuracy"] >= 0.5 and done["first_step_ms"] >= done["created_ms"]
+    assert {lease["role"] for lease in done["leases"]} == {"worker", "server"}
+    assert all(lease["ticks"] >= 3 for lease in done["leases"]), done["leases"]
+
+    bill = assert_books(market, token, job)
+    assert bill["spent_microcredits"] > 0 and len(bill["lines"]) == 3
+    earned = market.get("/v1/account", lender_token).json["earned_microcredits"]
+    workers = [line for line in bill["lines"] if line["role"] == "worker"]
+    assert earned == sum(line["earned_microcredits"] for line in workers) > 0
+    machines = market.get("/v1/machines", token).json["items"]
+    assert sum(m["earned_microcredits"] for m in machines) == sum(
+        line["earned_microcredits"] for line in bill["lines"])
+    assert next(m for m in machines if m["name"] == "market")["offer"]["roles"] == ["server"]
+
+    metrics = market.get(f"/v1/jobs/{job}/metrics", token).json
+    assert metrics["curve"] and len([w for w in metrics["workers"] if w["role"] == "worker"]) == 2
+    assert all(w["commits"] > 0 for w in metrics["workers"])
+    names = {a["name"]: a for a in market.get(f"/v1/jobs/{job}/artifacts", token).json["items"]}
+    assert "model.safetensors" in names and "card.json" in names, names
+    card = market.get(f"/v1/jobs/{job}/artifacts/card.json", token)
+    assert card.status == 200 and len(card.body) == names["card.json"]["size"] and card.json
+    log = market.get(f"/v1/jobs/{job}/logs?rank=0", token).json
+    assert log["next_offset"] == len(log["text"].encode())
+
+    market.kill()
+    market.start()
+    again = market.get(f"/v1/jobs/{job}/metrics", token).json
+    assert again["curve"] and again["test_accuracy"] == metrics["test_accuracy"]
+
+
+def test_a_job_outlives_a_market_that_is_killed(tmp_path):
+    with running(tmp_path, "--no-local-lender") as (market, token, _, _):
+        kill_the_market(market, token)
+
+
+def kill_the_market(market, token):
+    job = submit(market, token, 2)
+    wait_for("both workers' steps", lambda: 2 == sum(
+        lease["role"] == "worker" and lease["commits"] > 0
+        for lease in job_of(market, token, job)["leases"]))
+    port, link_port = market.ready["http_port"], market.ready["link_port"]
+    market.kill()
+    market.options += ("--listen", f"127.0.0.1:{port}", "--link-listen", f"127.0.0.1:{link_port}")
+    market.start()
+    done = wait_for_end(market, token, job)
+    assert done["state"] == "succeeded", done
+    assert_books(market, token, job)
+
+
+def test_a_job_goes_on_without_a_lost_worker(place):
+    market, token, _, lenders = place
+    job = submit(market, token, 2)
+    wait_for("both workers' commits", lambda: 2 == sum(
+        lease["role"] == "worker" and lease["commits"] > 0
+        for lease in job_of(market, token, job)["leases"]))
+    lenders[0].stop(signal.SIGKILL)
+    wait_for("silence", lambda: any(
+        m["state"] != "online" for m in market.get("/v1/machines", token).json["items"]))
+    done = wait_for_end(market, token, job)
+    assert done["state"] == "succeeded", done
+    assert_books(market, token, job)
+
+
+def test_a_cancelled_job_pays_for_what_was_used(place):
+    market, token, _, _ = place
+    job = submit(market, token, 2)
+    wait_for("a bill", lambda: job_of(market, token, job)["spent_microcredits"] > 0)
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+    done = wait_for_end(market, token, job)
+    assert done["state"] == "cancelled", done
+    assert assert_books(market, token, job)["spent_microcredits"] > 0
