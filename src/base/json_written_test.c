@@ -81,7 +81,7 @@ static const struct outer example = {.id = 18,
 
 TEST(what_was_written_is_read_back)
 {
-    struct outer value;
+    struct outer value = {0};
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, 4096);
     write_outer(&example, &json);
@@ -95,7 +95,7 @@ TEST(what_was_written_is_read_back)
 
 TEST(text_with_escapes_and_largest_numbers_is_read_all_the_same)
 {
-    struct outer value = example, read;
+    struct outer value = example, read = {0};
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, 4096);
     value.memo = TEXT("\"quoted\" \\ \n \x7f");
