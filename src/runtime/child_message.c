@@ -329,10 +329,15 @@ int child_message_receive(int socket, struct arena *arena, struct child_message 
                             .msg_iovlen = 1,
                             .msg_control = &control,
                             .msg_controllen = sizeof control.bytes};
+    /*
+     * When the other side closes with messages of ours unread, the kernel reports a reset once,
+     * before what it said is taken: its last words (DONE) lie behind the error.
+     */
     ssize_t size;
+    int reset_count = 0;
     do
         size = recvmsg(socket, &packet, MSG_CMSG_CLOEXEC);
-    while (size < 0 && errno == EINTR);
+    while (size < 0 && (errno == EINTR || (errno == ECONNRESET && reset_count++ == 0)));
     if (size < 0 && errno == EAGAIN)
         return error_set(error, ERROR_UNAVAILABLE, "no message yet");
     *out_has_ended = size == 0 || (size < 0 && errno == ECONNRESET);

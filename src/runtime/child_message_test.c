@@ -233,6 +233,28 @@ TEST(an_empty_socket_and_a_closed_one_are_told_apart)
     ASSERT_FAILS(child_message_send(pair.parent, &ready, 0, &error), ERROR_UNAVAILABLE);
 }
 
+TEST(last_words_are_heard_though_the_child_did_not_listen)
+{
+    struct error error;
+    int sockets[2];
+    ASSERT_OK(child_socket_pair(sockets, &error));
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct child_message stop = {.kind = CHILD_STOP, .stop = {.reason = TEXT("enough")}};
+    const struct child_message done = {.kind = CHILD_DONE,
+                                       .done = {.is_ok = true, .message = TEXT("trained")}};
+    ASSERT_OK(child_message_send(sockets[0], &stop, 0, &error));
+    ASSERT_OK(child_message_send(sockets[1], &done, 0, &error));
+    close(sockets[1]);
+    struct child_message message;
+    bool has_ended = true;
+    ASSERT_OK(child_message_receive(sockets[0], arena, &message, &has_ended, &error));
+    assert_int_equal(message.kind, CHILD_DONE);
+    ASSERT_FAILS(child_message_receive(sockets[0], arena, &message, &has_ended, &error),
+                 ERROR_UNAVAILABLE);
+    assert_true(has_ended);
+    close(sockets[0]);
+}
+
 TEST(a_reader_that_does_not_read_does_not_block_the_sender)
 {
     struct pair pair AUTO_PAIR;
@@ -258,6 +280,7 @@ int main(void)
         cmocka_unit_test(broken_packets_are_refused_and_the_next_is_read),
         cmocka_unit_test(a_descriptor_that_belongs_to_nothing_is_closed),
         cmocka_unit_test(an_empty_socket_and_a_closed_one_are_told_apart),
+        cmocka_unit_test(last_words_are_heard_though_the_child_did_not_listen),
         cmocka_unit_test(a_reader_that_does_not_read_does_not_block_the_sender),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
