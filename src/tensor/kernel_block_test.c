@@ -58,10 +58,12 @@ static struct operation_tensors tensors_new(struct sizes sizes)
 
 static void tensors_free(struct operation_tensors *t)
 {
-    free((void *)(uintptr_t)t->input);
-    free((void *)(uintptr_t)t->weights);
-    free((void *)(uintptr_t)t->bias);
-    free((void *)(uintptr_t)t->output_gradient);
+    union {
+        const float *borrowed;
+        float *owned;
+    } const inputs[] = {{t->input}, {t->weights}, {t->bias}, {t->output_gradient}};
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(*inputs); i++)
+        free(inputs[i].owned);
     free(t->output);
     free(t->input_gradient);
     free(t->weights_gradient);

@@ -96,90 +96,60 @@ struct plain_conv {
     bool needs_input_gradient;
 };
 
-/* One kernel element meets one row: output[q] pairs with input[q + shift] for q in [begin, end). */
+/* One kernel element joins one output row to one input row: output[q] meets input[q], both counted
+ * from these offsets, for `count` elements. */
 struct row_pair {
-    uint32_t begin, end;
-    int32_t shift;
-    bool is_inside; /* the input row exists */
-    size_t input_row;
+    size_t weight, output, input;
+    uint32_t count; /* 0: the element lies in the padding there */
 };
 
-static struct row_pair pair_rows(const struct conv_shape *s, uint32_t p, uint32_t r,
-                                 uint32_t column)
+static struct row_pair pair_rows(const struct conv_shape *s, uint32_t k, uint32_t c, uint32_t r,
+                                 uint32_t p)
 {
-    const int32_t row = (int32_t)(p + r) - (int32_t)s->pad;
-    const int32_t shift = (int32_t)column - (int32_t)s->pad;
-    const uint32_t width_out = conv_output_size(s, s->width);
-    const int32_t last = (int32_t)s->width - shift;
+    const uint32_t R = s->kernel, column = r % R;
+    const uint32_t P = conv_output_size(s, s->height), Q = conv_output_size(s, s->width);
+    const uint32_t row = p + r / R; /* of the padded input */
+    if (row < s->pad || row >= s->pad + s->height)
+        return (struct row_pair){.count = 0};
+    const uint32_t begin = column < s->pad ? s->pad - column : 0;
+    const uint32_t last = s->width + s->pad - column, end = last < Q ? last : Q;
     return (struct row_pair){
-        .begin = shift < 0 ? (uint32_t)-shift : 0,
-        .end = last < (int32_t)width_out ? (uint32_t)last : width_out,
-        .shift = shift,
-        .is_inside = row >= 0 && row < (int32_t)s->height,
-        .input_row = (size_t)(row > 0 ? row : 0) * s->width,
+        .weight = ((size_t)k * s->channels_in + c) * R * R + r,
+        .output = ((size_t)k * P + p) * Q + begin,
+        .input = ((size_t)c * s->height + row - s->pad) * s->width + begin + column - s->pad,
+        .count = end > begin ? end - begin : 0,
     };
 }
 
-/* Calls `visit` for each pair of rows of one image that a kernel element joins. */
-struct conv_rows {
-    const float *input;
-    const float *weights;
-    float *output;
-    const float *output_gradient;
-    float *input_gradient;
-    float *weights_gradient;
-};
-
-static void visit_forward(const struct conv_rows *rows, struct row_pair pair)
+static void visit_forward(const struct operation_tensors *image, struct row_pair pair)
 {
-    const float weight = *rows->weights;
-    const float *input = rows->input + pair.shift;
-    for (uint32_t q = pair.begin; q < pair.end; q++)
-        rows->output[q] += weight * input[q];
+    const float weight = image->weights[pair.weight];
+    for (uint32_t q = 0; q < pair.count; q++)
+        image->output[pair.output + q] += weight * image->input[pair.input + q];
 }
 
-static void visit_backward(const struct conv_rows *rows, struct row_pair pair)
+static void visit_backward(const struct operation_tensors *image, struct row_pair pair)
 {
+    const float weight = image->weights[pair.weight];
+    const float *gradient = image->output_gradient + pair.output;
     float sum = 0;
-    const float *input = rows->input + pair.shift;
-    for (uint32_t q = pair.begin; q < pair.end; q++)
-        sum += rows->output_gradient[q] * input[q];
-    *rows->weights_gradient += sum;
-    if (!rows->input_gradient)
-        return;
-    const float weight = *rows->weights;
-    float *input_gradient = rows->input_gradient + pair.shift;
-    for (uint32_t q = pair.begin; q < pair.end; q++)
-        input_gradient[q] += weight * rows->output_gradient[q];
+    for (uint32_t q = 0; q < pair.count; q++)
+        sum += gradient[q] * image->input[pair.input + q];
+    image->weights_gradient[pair.weight] += sum;
+    for (uint32_t q = 0; image->input_gradient && q < pair.count; q++)
+        image->input_gradient[pair.input + q] += weight * gradient[q];
 }
 
-static void conv_each_pair(const struct conv_shape *s, const struct conv_rows *image,
-                           void (*visit)(const struct conv_rows *, struct row_pair))
+/* Calls `visit` for every pair of rows of one image. */
+static void conv_each_pair(const struct conv_shape *s, const struct operation_tensors *image,
+                           void (*visit)(const struct operation_tensors *, struct row_pair))
 {
-    const uint32_t P = conv_output_size(s, s->height), Q = conv_output_size(s, s->width);
-    const uint32_t R = s->kernel;
+    const uint32_t P = conv_output_size(s, s->height), area = s->kernel * s->kernel;
     for (uint32_t k = 0; k < s->channels_out; k++)
         for (uint32_t c = 0; c < s->channels_in; c++)
-            for (uint32_t r = 0; r < R * R; r++)
-                for (uint32_t p = 0; p < P; p++) {
-                    const struct row_pair pair = pair_rows(s, p, r / R, r % R);
-                    if (!pair.is_inside)
-                        continue;
-                    const size_t in = (size_t)c * s->height * s->width + pair.input_row;
-                    const size_t out = ((size_t)k * P + p) * Q;
-                    const size_t weight = ((size_t)k * s->channels_in + c) * R * R + r;
-                    const struct conv_rows rows = {
-                        .input = image->input + in,
-                        .weights = image->weights + weight,
-                        .output = image->output ? image->output + out : NULL,
-                        .output_gradient =
-                            image->output_gradient ? image->output_gradient + out : NULL,
-                        .input_gradient = image->input_gradient ? image->input_gradient + in : NULL,
-                        .weights_gradient =
-                            image->weights_gradient ? image->weights_gradient + weight : NULL,
-                    };
-                    visit(&rows, pair);
-                }
+            for (uint32_t r = 0; r < area; r++)
+                for (uint32_t p = 0; p < P; p++)
+                    visit(image, pair_rows(s, k, c, r, p));
 }
 
 static void conv_forward(struct operation *operation, const struct operation_tensors *t)
@@ -187,12 +157,13 @@ static void conv_forward(struct operation *operation, const struct operation_ten
     const struct conv_shape s = AS(plain_conv, operation)->shape;
     const size_t plane = (size_t)conv_output_size(&s, s.height) * conv_output_size(&s, s.width);
     const size_t input_size = (size_t)s.channels_in * s.height * s.width;
+    const size_t output_size = s.channels_out * plane;
     for (uint32_t n = 0; n < s.batch; n++) {
-        float *output = t->output + n * s.channels_out * plane;
-        for (size_t i = 0; i < s.channels_out * plane; i++)
-            output[i] = t->bias[i / plane];
-        const struct conv_rows image = {
-            .input = t->input + n * input_size, .weights = t->weights, .output = output};
+        struct operation_tensors image = *t;
+        image.input += n * input_size;
+        image.output += n * output_size;
+        for (size_t i = 0; i < output_size; i++)
+            image.output[i] = t->bias[i / plane];
         conv_each_pair(&s, &image, visit_forward);
     }
 }
@@ -209,21 +180,14 @@ static void conv_backward(struct operation *operation, const struct operation_te
     if (conv->needs_input_gradient)
         memset(t->input_gradient, 0, sizeof(float) * s.batch * input_size);
     for (uint32_t n = 0; n < s.batch; n++) {
-        const float *gradient = t->output_gradient + n * s.channels_out * plane;
-        for (uint32_t k = 0; k < s.channels_out; k++) {
-            float sum = 0;
+        struct operation_tensors image = *t;
+        image.input += n * input_size;
+        image.output_gradient += n * (s.channels_out * plane);
+        image.input_gradient =
+            conv->needs_input_gradient ? t->input_gradient + n * input_size : NULL;
+        for (uint32_t k = 0; k < s.channels_out; k++)
             for (size_t i = 0; i < plane; i++)
-                sum += gradient[k * plane + i];
-            t->bias_gradient[k] += sum;
-        }
-        const struct conv_rows image = {
-            .input = t->input + n * input_size,
-            .weights = t->weights,
-            .output_gradient = gradient,
-            .input_gradient =
-                conv->needs_input_gradient ? t->input_gradient + n * input_size : NULL,
-            .weights_gradient = t->weights_gradient,
-        };
+                t->bias_gradient[k] += image.output_gradient[k * plane + i];
         conv_each_pair(&s, &image, visit_backward);
     }
 }

@@ -179,7 +179,7 @@ static struct field input_field(const struct simd_block *block, uint32_t group)
 {
     const struct conv_shape *s = &block->shape;
     struct field field = {NULL, s->channels_in, s->height, s->width, s->pad};
-    field.data = block->input + group * field.channels * field_channel(&field);
+    field.data = block->input + (size_t)group * field.channels * field_channel(&field);
     return field;
 }
 
@@ -238,7 +238,7 @@ static void fill_gradient(const struct simd_block *block, const int32_t *winner,
         for (uint32_t p = 0; p < block->P; p += 2) {
             float *to = block->gradient + k * field_channel(&field) + (p + field.border) * row +
                         (size_t)field.border * LANES;
-            for (uint32_t q = 0; q < block->Q; q += 2, to += 2 * LANES) {
+            for (uint32_t q = 0; q < block->Q; q += 2, to += (size_t)2 * LANES) {
                 const vec value = load(from);
                 ivec which;
                 memcpy(&which, winner, sizeof(which));
@@ -270,14 +270,14 @@ INLINE void weight_sums(const struct weight_rows *w, int channels, int columns)
     vec sum[WEIGHT_BLOCK_MAX][COLUMNS_MAX];
     for (int k = 0; k < channels; k++)
         for (int s = 0; s < columns; s++)
-            sum[k][s] = load(w->sums + (size_t)k * w->sums_channel + s * LANES);
+            sum[k][s] = load(w->sums + (size_t)k * w->sums_channel + (size_t)s * LANES);
     for (uint32_t p = 0; p < w->rows; p++) {
         const float *input = w->input + p * w->input_row;
         const float *gradient = w->gradient + p * w->gradient_row;
         for (uint32_t q = 0; q < w->width; q++, input += LANES, gradient += LANES) {
             vec values[COLUMNS_MAX];
             for (int s = 0; s < columns; s++)
-                values[s] = load(input + s * LANES);
+                values[s] = load(input + (size_t)s * LANES);
             for (int k = 0; k < channels; k++) {
                 const vec factor = load(gradient + (size_t)k * w->gradient_channel);
                 for (int s = 0; s < columns; s++)
@@ -287,14 +287,15 @@ INLINE void weight_sums(const struct weight_rows *w, int channels, int columns)
     }
     for (int k = 0; k < channels; k++)
         for (int s = 0; s < columns; s++)
-            store(w->sums + (size_t)k * w->sums_channel + s * LANES, sum[k][s]);
+            store(w->sums + (size_t)k * w->sums_channel + (size_t)s * LANES, sum[k][s]);
 }
 
 INLINE void weight_columns(struct weight_rows w, uint32_t kernel, int channels)
 {
     uint32_t s = 0;
 #define X(size)                                                                                    \
-    for (; s + (size) <= kernel; s += (size), w.input += (size)*LANES, w.sums += (size)*LANES)     \
+    for (; s + (size) <= kernel;                                                                   \
+         s += (size), w.input += (size_t)(size)*LANES, w.sums += (size_t)(size)*LANES)             \
         weight_sums(&w, channels, size);
     X(5) X(3) X(1)
 #undef X

@@ -54,7 +54,7 @@ INLINE void transpose(vec rows[LANES])
 {
     for (int round = 1; round < LANES; round *= 2) {
         vec next[LANES];
-        for (int i = 0; i < LANES / 2; i++) {
+        for (size_t i = 0; i < LANES / 2; i++) {
             next[2 * i] = LOWER(rows[i], rows[i + LANES / 2]);
             next[2 * i + 1] = UPPER(rows[i], rows[i + LANES / 2]);
         }
@@ -121,7 +121,7 @@ INLINE void product_tile(const struct product *p, uint32_t row, uint32_t column,
     for (uint32_t k = 0; k < p->k; k++, a += p->a_step, b += p->n) {
         vec values[TILE_VECTORS];
         for (int j = 0; j < vectors; j++)
-            values[j] = load(b + j * LANES);
+            values[j] = load(b + (size_t)j * LANES);
         for (int i = 0; i < rows; i++) {
             const vec factor = broadcast(a[(size_t)i * p->a_row]);
             for (int j = 0; j < vectors; j++)
@@ -130,7 +130,7 @@ INLINE void product_tile(const struct product *p, uint32_t row, uint32_t column,
     }
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
-            store(p->c + (row + (size_t)i) * p->n + column + j * LANES, sum[i][j]);
+            store(p->c + (row + (size_t)i) * p->n + column + (size_t)j * LANES, sum[i][j]);
 }
 
 INLINE void product_columns(const struct product *p, uint32_t column, int vectors)

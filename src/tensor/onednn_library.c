@@ -41,7 +41,7 @@ static int load_onednn(struct onednn_library *library, struct error *error)
     library->onednn = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!library->onednn)
         return error_set(error, ERROR_UNAVAILABLE, "oneDNN cannot be opened: install libdnnl2 (%s)",
-                         dlerror());
+                         dlerror()); /* NOLINT(concurrency-mt-unsafe): safe in glibc */
 #define X(name)                                                                                    \
     if (!load_symbol(library->onednn, #name, &library->name))                                      \
         return error_set(error, ERROR_UNAVAILABLE, "oneDNN has no \"%s\": version 2 is needed",    \

@@ -51,7 +51,7 @@ struct gemm {
 };
 
 struct onednn_library {
-#define X(name) __typeof__(&(name)) name;
+#define X(name) __typeof__(&(name)) name; /* NOLINT(bugprone-macro-parentheses) */
     ONEDNN_FUNCTIONS(X)
 #undef X
     void *onednn, *openmp, *blas; /* from dlopen; blas may be NULL */

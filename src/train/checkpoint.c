@@ -151,19 +151,20 @@ int checkpoint_parse(const uint8_t *bytes, size_t size, struct checkpoint **out_
     if (head_size > HEAD_SIZE_MAX || head_size > size - PREFIX_SIZE - HASH_SIZE)
         return error_set(error, ERROR_CORRUPT, "checkpoint: a head of %zu bytes does not fit",
                          head_size);
-    AUTO(checkpoint) struct checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
-    ASSERT(checkpoint != NULL);
-    if (read_head((struct text){(const char *)bytes + PREFIX_SIZE, head_size}, checkpoint, error) <
-        0)
+    struct checkpoint head = {0};
+    if (read_head((struct text){(const char *)bytes + PREFIX_SIZE, head_size}, &head, error) < 0)
         return -1;
-    const size_t count = checkpoint->parameter_count;
+    const size_t count = head.parameter_count;
     if (size != PREFIX_SIZE + head_size + 2 * sizeof(float) * count + HASH_SIZE)
         return error_set(error, ERROR_CORRUPT, "checkpoint: %zu bytes do not hold %zu parameters",
                          size, count);
     const uint8_t *vectors = bytes + PREFIX_SIZE + head_size;
+    struct checkpoint *checkpoint = malloc(sizeof(*checkpoint));
+    ASSERT(checkpoint != NULL);
+    *checkpoint = head;
     checkpoint->parameters = copy_floats(vectors, count);
     checkpoint->velocity = copy_floats(vectors + sizeof(float) * count, count);
-    *out_checkpoint = TAKE(checkpoint);
+    *out_checkpoint = checkpoint;
     return 0;
 }
 

@@ -78,11 +78,13 @@ static int check_size(const struct idx_header *header, size_t size, struct error
     return 0;
 }
 
-static struct idx *idx_new(const struct idx_header *header)
+/* With room for `size` bytes behind it; NULL when memory is out. */
+static struct idx *idx_new(const struct idx_header *header, size_t size)
 {
-    struct idx *idx = calloc(1, sizeof(*idx));
-    ASSERT(idx != NULL);
-    idx->header = *header;
+    struct idx *idx = malloc(sizeof(*idx) + size);
+    if (!idx)
+        return NULL;
+    *idx = (struct idx){.header = *header, .bytes = (uint8_t *)(idx + 1), .size = size};
     return idx;
 }
 
@@ -91,13 +93,11 @@ int idx_open_bytes(const uint8_t *bytes, size_t size, struct idx **out_idx, stru
     struct idx_header header;
     if (idx_parse_header(bytes, size, &header, error) < 0 || check_size(&header, size, error) < 0)
         return -1;
-    AUTO(idx) struct idx *idx = idx_new(&header);
-    idx->bytes = malloc(size);
-    if (!idx->bytes)
+    struct idx *idx = idx_new(&header, size);
+    if (!idx)
         return error_set(error, ERROR_EXHAUSTED, "idx: no memory for %zu bytes", size);
     memcpy(idx->bytes, bytes, size);
-    idx->size = size;
-    *out_idx = TAKE(idx);
+    *out_idx = idx;
     return 0;
 }
 
@@ -156,9 +156,9 @@ static int read_idx(gzFile file, size_t size_max, struct idx **out_idx, struct e
     if (size > size_max)
         return error_set(error, ERROR_EXHAUSTED, "idx: %zu bytes are more than the %zu allowed",
                          size, size_max);
-    AUTO(idx) struct idx *idx = idx_new(&header);
-    idx->bytes = malloc(size + 1); /* one more, to see whether bytes follow */
-    if (!idx->bytes)
+    /* One more, to see whether bytes follow. */
+    AUTO(idx) struct idx *idx = idx_new(&header, size + 1);
+    if (!idx)
         return error_set(error, ERROR_EXHAUSTED, "idx: no memory for %zu bytes", size);
     memcpy(idx->bytes, start, header.header_size);
     size_t body = 0;
@@ -189,8 +189,5 @@ int idx_open(const char *path, size_t size_max, struct idx **out_idx, struct err
 
 void idx_free(struct idx *idx)
 {
-    if (!idx)
-        return;
-    free(idx->bytes);
     free(idx);
 }

