@@ -22,6 +22,7 @@ static const struct option common_options[] = {
 };
 
 static const struct command *const commands[] = {
+    &command_serve,
     &command_lend,
     &command_job_submit,
     &command_job_validate,
@@ -41,6 +42,7 @@ static const struct command *const commands[] = {
     &command_machines,
     &command_machines_add,
     &command_model_inspect,
+    &command_audit,
     &command_completion,
     &command_man,
     NULL,

@@ -1,7 +1,7 @@
 """Usage that needs no market: help, versions, wrong flags, broken job files.
 
 covers cli/main.c, cli/program.c, cli/command_docs.c, cli/command_job.c, cli/command_model.c
-covers cli/command_lend.c
+covers cli/command_lend.c, cli/command_serve.c, cli/command_audit.c
 """
 import json
 import re
@@ -67,6 +67,9 @@ def test_help_of_a_group_lists_its_verbs(souk):
      'souk: unexpected argument "2"\nSee "souk job show --help".\n'),
     (["lend", "--roles", "cook"],
      'souk: --roles: "cook" is not worker or server\nSee "souk lend --help".\n'),
+    (["serve", "--tls-cert", "x.pem"],
+     'souk: --tls-cert and --tls-key belong together\nSee "souk serve --help".\n'),
+    (["serve", "--grant", "-1"], 'souk: --grant: may not be negative\nSee "souk serve --help".\n'),
     (["prices"], 'souk: no market is known; give --server URL, or run: souk account open --server URL '
                  '--name NAME\nSee "souk prices --help".\n'),
     (["prices", "--server", "market.example"],
@@ -176,6 +179,11 @@ def test_completion_scripts_parse_and_complete(souk, tmp_path):
 def test_the_daemon_says_what_the_machine_can_enforce(souk):
     text = souk("lend", "--doctor").stdout
     assert re.search(r"^machine: ", text, re.M) and re.search(r"^sandbox: ", text, re.M)
+
+
+def test_an_audit_needs_a_market(souk, tmp_path):
+    result = souk("audit", "--data", tmp_path / "absent", code=3)
+    assert result.stdout == "" and "absent" in result.stderr
 
 
 def test_the_manual_names_every_command(souk):

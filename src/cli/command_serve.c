@@ -1,0 +1,91 @@
+/* souk serve: the market. */
+#include "base/log.h"
+#include "cli/output.h"
+#include "server/server.h"
+
+struct serve_options {
+    struct server_options server;
+    bool has_local_lender;
+    int64_t ready_fd;
+    int64_t stop_fd;
+    uint64_t snapshot_events;
+    int log_level;
+    bool is_printing_api;
+};
+
+static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+
+#define SERVER(member) offsetof(struct serve_options, server.member)
+
+static const struct option serve_options[] = {
+    {"data", OPTION_PATH, SERVER(data_dir), "DIR", "{data}/market",
+     "The market's folder: database, blobs and keys.", .environment = "SOUK_MARKET_DATA"},
+    {"listen", OPTION_TEXT, SERVER(listen), "ADDRESS", "127.0.0.1:7600",
+     "Where the page and the REST API listen; other than loopback it is HTTPS."},
+    {"link_listen", OPTION_TEXT, SERVER(link_listen), "ADDRESS", "127.0.0.1:7601",
+     "Where lenders' links and relayed streams come in."},
+    {"public_url", OPTION_TEXT, SERVER(public_url), "URL",
+     .help = "The address others reach the page at, when it is not the listening one."},
+    {"link_address", OPTION_TEXT, SERVER(link_address), "ADDRESS",
+     .help = "The address lenders reach the links at, when it is not the listening one."},
+    {"title", OPTION_TEXT, SERVER(name), "NAME", "souk", "The market's name on its page."},
+    {"tls_cert", OPTION_PATH, SERVER(tls_cert), "FILE",
+     .help = "Certificate (PEM); our own self-signed one by default."},
+    {"tls_key", OPTION_PATH, SERVER(tls_key), "FILE", .help = "Its key (PEM)."},
+    {"behind_proxy", OPTION_FLAG, SERVER(is_behind_proxy),
+     .help = "A proxy in front ends TLS: take plain HTTP on any address."},
+    {"local_lender", OPTION_FLAG, offsetof(struct serve_options, has_local_lender), NULL, "true",
+     "Lend one core of this machine for parameter servers; --no-local-lender: do not."},
+    {"grant", OPTION_CREDITS, SERVER(grant_microcredits), "CREDITS", "10",
+     "What a new account gets."},
+    {"fee_basis_points", OPTION_I64, SERVER(fee_basis_points), "NUMBER", "-1",
+     "The market's part of each payment, in hundredths of a percent; -1: the usual.", .minimum = -1,
+     .maximum = 10000},
+    {"blob_quota", OPTION_BYTES, SERVER(blob_quota_bytes), "SIZE", "64GiB",
+     "How much data all accounts together may store."},
+    {"account_quota", OPTION_BYTES, SERVER(account_quota_bytes), "SIZE", "16GiB",
+     "How much data one account may upload."},
+    {"snapshot_events", OPTION_U64, offsetof(struct serve_options, snapshot_events), "COUNT",
+     "10000", "Events between two snapshots.", .minimum = 1, .maximum = 100000000},
+    {"log_level", OPTION_CHOICE, offsetof(struct serve_options, log_level), "LEVEL", "info",
+     "How much to log.", .choices = log_levels},
+    {"print_api", OPTION_FLAG, offsetof(struct serve_options, is_printing_api),
+     .help = "Print docs/api.md from the table of routes, and end."},
+    {"ready_fd", OPTION_I64, offsetof(struct serve_options, ready_fd), "FD", "-1",
+     "Write a line of JSON here once requests are taken.", .minimum = -1, .maximum = 65535,
+     .is_hidden = true},
+    {"stop_fd", OPTION_I64, offsetof(struct serve_options, stop_fd), "FD", "-1",
+     "Stop when this descriptor can be read or ends.", .minimum = -1, .maximum = 65535,
+     .is_hidden = true},
+};
+
+static int run_serve(void *context, const void *options, struct error *error)
+{
+    (void)context;
+    const struct serve_options *wanted = options;
+    if (wanted->is_printing_api) {
+        server_print_api(stdout);
+        return 0;
+    }
+    struct server_options server = wanted->server;
+    server.has_no_local_lender = !wanted->has_local_lender;
+    server.snapshot_event_count = (uint32_t)wanted->snapshot_events;
+    server.ready_fd = (int)wanted->ready_fd;
+    server.stop_fd = (int)wanted->stop_fd;
+    if (server.grant_microcredits < 0)
+        return error_set(error, ERROR_INVALID, "--grant: may not be negative");
+    if (!server.tls_cert != !server.tls_key)
+        return error_set(error, ERROR_INVALID, "--tls-cert and --tls-key belong together");
+    log_set_level((enum log_level)wanted->log_level);
+    return server_run(&server, error);
+}
+
+const struct command command_serve = {
+    .name = "serve",
+    .summary = "Runs a market: REST API, page, matching, ledger and links to lenders.",
+    .details = "Everything lies in one folder. It ends on SIGTERM or Ctrl-C; killing it at any "
+               "moment loses nothing that was acknowledged.",
+    .example = "souk serve --data /var/lib/souk",
+    COMMAND_OPTIONS(serve_options, serve_options),
+    .run = run_serve,
+};
