@@ -282,10 +282,7 @@ struct api_job api_job_unknown(void)
 
 struct api_event api_event_unknown(void)
 {
-    return (struct api_event){.loss = (double)NAN,
-                              .test_accuracy = (double)NAN,
-                              .steps_per_second = -1.0,
-                              .spent_micro = -1};
+    return (struct api_event){.loss = (double)NAN, .test_accuracy = (double)NAN, .spent_micro = -1};
 }
 
 bool api_job_is_final(struct text state)

@@ -201,7 +201,7 @@ struct api_event {
     uint64_t samples;
     uint64_t commits;
     double loss;             /* NaN: not known */
-    double steps_per_second; /* < 0: not known */
+    double steps_per_second; /* 0: not known */
     double test_accuracy;    /* NaN: not known */
     struct text state;
     struct text reason;

@@ -230,6 +230,11 @@ static int call(struct client *client, const struct request *request,
         http_response_init(response);
         result = http_session_call(client->session, &prepared.options, response, error);
     }
+    if (result < 0 && error->code == ERROR_REFUSED && !client->fingerprint[0])
+        return error_set(error, ERROR_REFUSED,
+                         "the market at %.100s shows a certificate that no authority vouches for; "
+                         "ask its operator for the fingerprint and give --fingerprint",
+                         client->server);
     if (result < 0)
         return error_wrap(error, "the market at %s", client->server);
     return client_check_status(response->status, buffer_text(&response->body), error);

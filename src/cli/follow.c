@@ -58,11 +58,12 @@ static void set_lender(struct progress_view *view, const struct api_lease *lease
         if (view->lender_count == PROGRESS_LENDERS_MAX)
             return;
         lender = &view->lenders[view->lender_count++];
-        *lender = (struct progress_lender){.lease = lease->id, .steps_per_second = -1.0};
+        *lender = (struct progress_lender){.lease = lease->id};
     }
     copy_words(lender->name, sizeof(lender->name), lease->machine_name);
     lender->is_server = text_equal(lease->role, TEXT("server"));
-    lender->is_gone = lease->is_unreachable || text_equal(lease->state, TEXT("ended"));
+    lender->is_gone = lease->is_unreachable || text_equal(lease->outcome, TEXT("failed")) ||
+                      text_equal(lease->outcome, TEXT("lost"));
     lender->steps = lease->steps > lender->steps ? lease->steps : lender->steps;
     lender->samples = lease->samples > lender->samples ? lease->samples : lender->samples;
     lender->commits = lease->commits > lender->commits ? lease->commits : lender->commits;
@@ -170,7 +171,7 @@ static void take_metric(struct follow *follow, const struct api_event *event)
     lender->steps = event->steps;
     lender->samples = event->samples;
     lender->commits = event->commits;
-    if (event->steps_per_second >= 0.0)
+    if (event->steps_per_second > 0.0)
         lender->steps_per_second = event->steps_per_second;
 }
 

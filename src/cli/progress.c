@@ -174,7 +174,7 @@ static void draw_bar(struct progress *progress, const struct progress_view *view
         put_format(&line, "  loss %.4f", view->loss);
     if (isfinite(view->test_accuracy))
         put_format(&line, "  accuracy %.2f %%", 100.0 * view->test_accuracy);
-    if (view->target_accuracy > 0.0)
+    if (isfinite(view->test_accuracy) && view->target_accuracy > 0.0)
         put_format(&line, " of %.1f %%", 100.0 * view->target_accuracy);
     put_format(&line, "  spent %s", units_format_credits(view->spent_micro, spent));
     end_line(&line);
@@ -195,7 +195,7 @@ static void draw_lender(struct progress *progress, const struct progress_view *v
     const double share = progress_share(view, lender);
     put_bar(&line, share, SHARE_WIDTH);
     put_format(&line, " %3.0f %% ", 100.0 * share);
-    if (lender->steps_per_second >= 0.0)
+    if (lender->steps_per_second > 0.0)
         put_format(&line, "%8.1f steps/s", lender->steps_per_second);
     else
         put(&line, "       - steps/s");
@@ -239,7 +239,7 @@ static void print_line(struct progress *progress, const struct progress_view *vi
     fprintf(file, " spent=\"%s\"", units_format_credits(view->spent_micro, spent));
     for (uint32_t i = 0; i < view->lender_count; i++) {
         const struct progress_lender *lender = &view->lenders[i];
-        if (!lender->is_server && lender->steps_per_second >= 0.0)
+        if (!lender->is_server && lender->steps_per_second > 0.0)
             fprintf(file, " %s=%.1f/s,%.0f%%", lender->name, lender->steps_per_second,
                     100.0 * progress_share(view, lender));
     }

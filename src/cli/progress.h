@@ -20,11 +20,11 @@ struct progress_lender {
     uint64_t lease;
     char name[PROGRESS_NAME_SIZE];
     bool is_server; /* the parameter server: trains nothing, shown without a share */
-    bool is_gone;   /* ended or unreachable */
+    bool is_gone;   /* lost, failed or unreachable */
     uint64_t steps;
     uint64_t samples;
     uint64_t commits;
-    double steps_per_second; /* < 0: not known yet */
+    double steps_per_second; /* 0: not known yet */
 };
 
 struct progress_view {

@@ -18,8 +18,7 @@ static struct progress_view example(void)
         .spent_micro = 583,
         .lender_count = 3,
     };
-    view.lenders[0] = (struct progress_lender){
-        .lease = 1, .name = "market", .is_server = true, .steps_per_second = -1.0};
+    view.lenders[0] = (struct progress_lender){.lease = 1, .name = "market", .is_server = true};
     view.lenders[1] = (struct progress_lender){.lease = 2,
                                                .name = "fast",
                                                .steps = 300,
@@ -142,10 +141,11 @@ TEST(unknown_figures_are_left_out_and_quiet_draws_nothing)
     begin(&drawing, true, false);
     struct progress_view view = example();
     view.loss = view.test_accuracy = (double)NAN;
-    view.lenders[1].steps_per_second = -1.0;
+    view.lenders[1].steps_per_second = 0.0;
     progress_draw(drawing.progress, &view);
     assert_null(strstr(drawn(&drawing), "nan"));
     assert_null(strstr(drawn(&drawing), "loss"));
+    assert_null(strstr(drawn(&drawing), "88.5"));
     assert_non_null(strstr(drawn(&drawing), "- steps/s"));
     end(&drawing);
     begin(&drawing, true, true);
