@@ -87,7 +87,7 @@ def assert_same_update(before, after, expected):
         assert worst <= 1e-3 * largest, f"{name}: off by {worst:g} of {largest:g}"
 
 
-@pytest.mark.parametrize("kernels", ["plain", "onednn", "auto"])
+@pytest.mark.parametrize("kernels", ["plain", "onednn", "simd"])
 def test_logistic_regression_matches_python(kernels, tmp_path):
     run, before, after = train("logistic", kernels, 16, 3, tmp_path)
     weights = [before["fc1.weight"][1][c * 784:(c + 1) * 784] for c in range(10)]
@@ -123,7 +123,7 @@ def torch_forward(torch, parameters, model, images):
 
 
 @pytest.mark.parametrize("model", ["lenet5", "mlp"])
-@pytest.mark.parametrize("kernels", ["plain", "onednn", "auto"])
+@pytest.mark.parametrize("kernels", ["plain", "onednn", "simd"])
 def test_deep_models_match_torch(model, kernels, tmp_path):
     torch = pytest.importorskip("torch")
     run, before, after = train(model, kernels, 32, 5, tmp_path)
