@@ -43,6 +43,7 @@ extern const struct command command_account_open;
 extern const struct command command_account_show;
 extern const struct command command_audit;
 extern const struct command command_completion;
+extern const struct command command_demo;
 extern const struct command command_job_cancel;
 extern const struct command command_job_explain;
 extern const struct command command_job_fetch;

@@ -21,14 +21,35 @@ static const struct option common_options[] = {
      "Folder of the files config and secrets."},
 };
 
+/* clang-format off: one command a line */
 static const struct command *const commands[] = {
-    &command_serve,        &command_lend,         &command_job_submit,   &command_job_validate,
-    &command_job_list,     &command_job_show,     &command_job_wait,     &command_job_explain,
-    &command_job_logs,     &command_job_cancel,   &command_job_fetch,    &command_job_schema,
-    &command_account_show, &command_account_open, &command_wallet,       &command_wallet_statement,
-    &command_prices,       &command_machines,     &command_machines_add, &command_model_inspect,
-    &command_audit,        &command_completion,   &command_man,          NULL,
+    &command_demo,
+    &command_serve,
+    &command_lend,
+    &command_job_submit,
+    &command_job_validate,
+    &command_job_list,
+    &command_job_show,
+    &command_job_wait,
+    &command_job_explain,
+    &command_job_logs,
+    &command_job_cancel,
+    &command_job_fetch,
+    &command_job_schema,
+    &command_account_show,
+    &command_account_open,
+    &command_wallet,
+    &command_wallet_statement,
+    &command_prices,
+    &command_machines,
+    &command_machines_add,
+    &command_model_inspect,
+    &command_audit,
+    &command_completion,
+    &command_man,
+    NULL,
 };
+/* clang-format on */
 
 const struct program souk_program = {
     .name = "souk",
