@@ -203,7 +203,7 @@ TEST(a_refused_command_changes_nothing)
 TEST(a_restart_finds_the_same_state_with_and_without_a_snapshot)
 {
     struct fixture *fixture = *state;
-    char name[16];
+    char name[32];
     for (int i = 0; i < 30; i++) { /* more events than one snapshot covers */
         snprintf(name, sizeof(name), "account-%d", i);
         must_open(fixture, name);
@@ -251,7 +251,7 @@ TEST(requests_queued_together_share_a_commit)
     struct fixture *fixture = *state;
     enum { COUNT = 200 };
     static struct ask asks[COUNT];
-    static char names[COUNT][16];
+    static char names[COUNT][32];
     for (int i = 0; i < COUNT; i++) {
         snprintf(names[i], sizeof(names[i]), "many-%d", i);
         asks[i] = open_account(names[i]);
