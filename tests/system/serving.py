@@ -10,6 +10,12 @@ import urllib.parse
 PROGRAM = os.environ.get("SOUK_PROGRAM", "build/souk")
 
 
+def is_built_with(library):
+    """Whether the program is linked with e.g. libtsan, which cannot run inside a sandbox."""
+    listed = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, timeout=20)
+    return library in listed.stdout
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body

@@ -16,7 +16,10 @@ import time
 
 import pytest
 
-from serving import PROGRAM, Market, audit
+from serving import PROGRAM, Market, audit, is_built_with
+
+pytestmark = pytest.mark.skipif(is_built_with("libtsan"),
+                                reason="the thread sanitizer cannot run inside a sandbox")
 
 RECORDS = 512
 
