@@ -17,6 +17,8 @@ enum {
     STREAM_LINE_SIZE = STREAM_PREFIX_SIZE + 2 * LEASE_TICKET_SIZE + 1,
     TLS_HANDSHAKE_BYTE = 0x16,
     ACCEPT_MAX = 64, /* in one turn of the loop */
+    MESSAGE_ARENA_MAX = 8 * LEASE_MESSAGE_SIZE_MAX,
+    TICKET_DIGITS = 2 * LEASE_TICKET_SIZE,
 };
 
 struct hub_connection {
@@ -57,8 +59,8 @@ void connection_free(struct hub_connection *connection)
 
 void connections_done(struct hub *hub)
 {
-    while (!list_is_empty(&hub->connections))
-        connection_free(LIST_ITEM(hub->connections.head.next, struct hub_connection, node));
+    LIST_EACH(&hub->connections, node)
+    connection_free(LIST_ITEM(node, struct hub_connection, node));
 }
 
 /* ---- Control links --------------------------------------------------------------------------- */
@@ -121,7 +123,7 @@ static void link_frame(struct link *link, uint16_t type, struct text payload, vo
     machine->heard_ns = hub_now_ns(connection->hub);
     if (machine->is_welcome)
         hub_tell_online(machine);
-    AUTO(arena) struct arena *arena = arena_new(8 * LEASE_MESSAGE_SIZE_MAX);
+    AUTO(arena) struct arena *arena = arena_new(MESSAGE_ARENA_MAX);
     struct lease_message message;
     struct error error;
     if (lease_message_decode(arena, type, payload, &message, &error) < 0) {
@@ -190,8 +192,9 @@ static void become_stream(struct hub_connection *connection)
     }
     struct error error;
     uint8_t ticket_bytes[LEASE_TICKET_SIZE];
-    const struct text ticket_text = {line + STREAM_PREFIX_SIZE, 2 * LEASE_TICKET_SIZE};
-    if (memcmp(line, STREAM_PREFIX, STREAM_PREFIX_SIZE) || line[STREAM_LINE_SIZE - 1] != '\n' ||
+    const struct text ticket_text = {line + STREAM_PREFIX_SIZE, TICKET_DIGITS};
+    if (memcmp(line, STREAM_PREFIX, STREAM_PREFIX_SIZE) != 0 ||
+        line[STREAM_LINE_SIZE - 1] != '\n' ||
         text_hex_decode(ticket_text, ticket_bytes, sizeof(ticket_bytes), &error) < 0 ||
         recv(connection->fd, line, sizeof(line), MSG_DONTWAIT) != STREAM_LINE_SIZE) {
         connection_free(connection);

@@ -105,13 +105,11 @@ void dispatch_hello(struct hub_machine *machine, const struct hello_message *hel
             lease->is_redial_due = lease->is_redial_due || !lease->relay;
             if (lease->is_stop_wanted)
                 dispatch_stop(hub, lease);
-        } else if (lease->is_known) {
+        } else if (lease->is_known || lease->is_stop_wanted) {
             /* It may be about to say how the lease ended. */
             lease->missing_ns = hub_now_ns(hub);
-        } else if (!lease->is_stop_wanted) {
-            send_start(hub, lease);
         } else {
-            lease->missing_ns = hub_now_ns(hub);
+            send_start(hub, lease);
         }
     }
 }

@@ -139,7 +139,7 @@ void dispatch_state(struct hub_machine *machine, const struct state_message *sta
 /* Once a second. */
 void dispatch_check(struct hub *hub);
 /* The open lease of this machine under this fence, or NULL. */
-struct hub_lease *dispatch_find(struct hub_machine *machine, uint64_t lease, uint64_t fence);
+struct hub_lease *dispatch_find(struct hub_machine *machine, uint64_t id, uint64_t fence);
 
 /* ---- tick.c ---- */
 void tick_meter(struct hub_machine *machine, const struct meter_message *meter);

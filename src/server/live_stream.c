@@ -56,8 +56,8 @@ size_t live_stream_count(const struct live *live)
 
 void live_streams_done(struct live *live)
 {
-    while (!list_is_empty(&live->streams))
-        stream_free(LIST_ITEM(live->streams.head.next, struct live_stream, node));
+    LIST_EACH(&live->streams, node)
+    stream_free(LIST_ITEM(node, struct live_stream, node));
 }
 
 static bool may_see(const struct live_stream *stream, const struct live_event *event)

@@ -26,7 +26,6 @@ struct local_lender {
     struct server *server;
     char state_dir[SERVER_PATH_SIZE];
     char program[SERVER_PATH_SIZE];
-    char fingerprint[KEYS_FINGERPRINT_SIZE];
     struct loop_timer *start_timer;
     struct loop_timer *kill_timer;
     struct loop_child *child;
@@ -113,56 +112,45 @@ static void child_exited(void *context, const struct child_exit *exit)
  * and its child must not inherit that; a group of its own keeps a Ctrl-C of the terminal from
  * reaching it before the market asks it to end; and it does not outlive a market that was killed.
  */
-_Noreturn static void run_child(const char *program, char *const *arguments, char *const *variables,
+_Noreturn static void run_child(const struct local_lender *lender, char *const *variables,
                                 pid_t parent)
 {
     sigset_t none;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() == parent)
-        execve(program, arguments, variables);
+        execle(lender->program, lender->program, "lend", "--state-dir", lender->state_dir,
+               "--server", lender->server->local_url, "--name", "market", "--cores", "1", "--roles",
+               "server", (char *)NULL, variables);
     _exit(127);
 }
 
 /* The code goes through the environment: arguments can be read by everyone on the machine. */
 static pid_t start_process(struct local_lender *lender, const char *code)
 {
-    const bool is_secure = text_starts_with(text_of(lender->server->local_url), TEXT("https://"));
-    const char *const arguments[] = {
-        lender->program,
-        "lend",
-        "--state-dir",
-        lender->state_dir,
-        "--server",
-        lender->server->local_url,
-        "--name",
-        "market",
-        "--cores",
-        "1",
-        "--roles",
-        "server",
-        /* Last, so that plain HTTP on loopback, which has no key to pin, leaves them out. */
-        is_secure ? "--fingerprint" : NULL,
-        lender->fingerprint,
-        NULL,
-    };
     size_t count = 0;
     while (environ[count])
         count++;
     char code_variable[sizeof("SOUK_CODE=") + KEYS_TOKEN_SIZE];
+    char key_variable[sizeof("SOUK_FINGERPRINT=") + KEYS_FINGERPRINT_SIZE];
     snprintf(code_variable, sizeof(code_variable), "SOUK_CODE=%s", code ? code : "");
-    char **variables = calloc(count + 2, sizeof(*variables));
+    snprintf(key_variable, sizeof(key_variable), "SOUK_FINGERPRINT=%s",
+             keys_fingerprint(lender->server->keys));
+    char **variables = calloc(count + 3, sizeof(*variables));
     ASSERT(variables);
     memcpy(variables, environ, count * sizeof(*variables));
-    variables[count] = code ? code_variable : NULL;
+    if (code)
+        variables[count++] = code_variable;
+    /* Plain HTTP on loopback has no key to pin. */
+    if (text_starts_with(text_of(lender->server->local_url), TEXT("https://")))
+        variables[count++] = key_variable;
     const pid_t parent = getpid();
     const pid_t pid = fork();
-    /* execve takes its arguments as not const, and changes nothing. */
     if (pid == 0)
-        run_child(lender->program, (char *const *)(uintptr_t)arguments, variables, parent);
+        run_child(lender, variables, parent);
     free(variables);
     return pid;
 }
@@ -213,8 +201,6 @@ struct local_lender *local_lender_new(struct server *server)
     lender->server = server;
     lender->pause_ms = PAUSE_MIN_MS;
     snprintf(lender->state_dir, sizeof(lender->state_dir), "%s/lender", server->options.data_dir);
-    snprintf(lender->fingerprint, sizeof(lender->fingerprint), "%s",
-             keys_fingerprint(server->keys));
     const char *program = server->options.program;
     if (program)
         snprintf(lender->program, sizeof(lender->program), "%s", program);

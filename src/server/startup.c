@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { READY_SIZE_MAX = 4 * SERVER_PATH_SIZE };
+
 int startup_check_address(const struct server_options *options, struct startup_address *out_address,
                           struct error *error)
 {
@@ -67,8 +69,8 @@ void startup_name_addresses(struct server *server, const struct startup_address 
         return;
     }
     /* It was listened on, so it can be parsed. */
-    if (host_port_parse(text_of(options->link_listen), &link, &error) < 0)
-        ASSERT(!"the link address was parsed before");
+    const int parsed = host_port_parse(text_of(options->link_listen), &link, &error);
+    ASSERT(parsed == 0);
     const bool is_any = !link.host[0] || !strcmp(link.host, "0.0.0.0") || !strcmp(link.host, "::");
     if (is_any && !name[0] && gethostname(name, sizeof(name) - 1) < 0)
         snprintf(name, sizeof(name), "localhost");
@@ -206,7 +208,7 @@ static void announce(struct server *server)
     if (server->options.ready_fd < 0)
         return;
     struct buffer line AUTO_BUFFER;
-    buffer_init(&line, 4 * SERVER_PATH_SIZE);
+    buffer_init(&line, READY_SIZE_MAX);
     write_ready(server, &line);
     /* Whoever waits may be gone; that is not the market's trouble. */
     if (write(server->options.ready_fd, line.data, line.size) != (ssize_t)line.size)

@@ -203,8 +203,8 @@ void stream_redial(struct hub *hub, struct hub_lease *lease)
 
 void streams_done(struct hub *hub)
 {
-    while (hub->waiting.count)
-        wait_free(hub->waiting.entries[0].value);
-    while (!list_is_empty(&hub->relays))
-        relay_gone(LIST_ITEM(hub->relays.head.next, struct hub_relay, node));
+    for (size_t i = hub->waiting.count; i-- > 0;)
+        wait_free(hub->waiting.entries[i].value);
+    LIST_EACH(&hub->relays, node)
+    relay_gone(LIST_ITEM(node, struct hub_relay, node));
 }

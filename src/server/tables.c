@@ -2,15 +2,15 @@
 
 #define PLAIN(name_, type_)                                                                        \
     {                                                                                              \
-        .name = #name_, .type = type_                                                              \
+        .name = #name_, .type = (type_)                                                            \
     }
 #define KEY(name_, type_)                                                                          \
     {                                                                                              \
-        .name = #name_, .type = type_, .is_key = true                                              \
+        .name = #name_, .type = (type_), .is_key = true                                            \
     }
 #define INDEXED(name_, type_)                                                                      \
     {                                                                                              \
-        .name = #name_, .type = type_, .is_indexed = true                                          \
+        .name = #name_, .type = (type_), .is_indexed = true                                        \
     }
 
 #define TABLE(name_)                                                                               \
