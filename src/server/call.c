@@ -158,19 +158,13 @@ void call_start_take(struct call *call, call_answer *answer)
     submit_take(call, answer);
 }
 
-void call_continue_take(struct call *call, call_answer *answer)
-{
-    ASSERT(!call->has_key);
-    call->request.has_command = true;
-    submit_take(call, answer);
-}
-
 void call_look_take(struct call *call,
                     int (*look)(struct engine_request *request, const struct core *core,
                                 struct store_batch *batch, struct error *error),
                     call_answer *answer)
 {
     call->request.has_command = false;
+    call->request.next = NULL;
     call->request.on_decided = look;
     call->has_key = false; /* if it had one, that is done with */
     submit_take(call, answer);

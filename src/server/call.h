@@ -49,8 +49,6 @@ void call_token(const struct call *call, const char *prefix, char out[KEYS_TOKEN
  * `answer` is called after the commit, if the client is still there.
  */
 void call_start_take(struct call *call, call_answer *answer);
-/* A second command of the same call, from its answer function: takes it once more. */
-void call_continue_take(struct call *call, call_answer *answer);
 
 /* Runs `look` on the core thread with the state, then `answer` on the main thread. */
 void call_look_take(struct call *call,

@@ -132,6 +132,10 @@ static int decide(struct engine *engine, struct engine_request *request, struct 
             0)
             return -1;
         request->subject = engine->events.subject;
+        while (request->next && request->next(request))
+            if (core_decide(engine->core, &request->command, request->now_ms, &engine->events,
+                            error) < 0)
+                return -1;
     }
     if (request->on_decided)
         return request->on_decided(request, engine->core, engine->batch, error);

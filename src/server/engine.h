@@ -29,6 +29,12 @@ struct engine_request {
     bool has_command;
     struct command command; /* its texts live until on_done */
 
+    /* Core thread. After the command was applied, for what takes two of them: puts the next one
+     * into `command` and returns true, or returns false when that was all. The second may not be
+     * one that can be refused, since the first stands. `subject` stays the first one's. May be
+     * NULL. */
+    bool (*next)(struct engine_request *request);
+
     /* Core thread. Not called when the command was refused. May be NULL. May refuse: returning -1
      * with *error leaves the command's events in place, so only requests without a command do. */
     int (*on_decided)(struct engine_request *request, const struct core *core,
@@ -36,7 +42,7 @@ struct engine_request {
     /* Always called, once; `error` is NULL on success. The request is the callee's again. */
     void (*on_done)(struct engine_request *request, const struct error *error);
 
-    uint64_t subject; /* what the command made or found; set before on_decided */
+    uint64_t subject; /* what the command made or found; set before next and on_decided */
     int64_t now_ms;   /* the instant of the decision; set before on_decided */
 
     struct list_node node;

@@ -28,8 +28,6 @@ static const struct json_schema new_account_schema =
 
 static void account_created(struct call *call, struct http_request *request)
 {
-    char token[KEYS_TOKEN_SIZE];
-    memcpy(token, call->context, sizeof(token));
     const struct store_value *row = NULL;
     struct error error;
     if (account_row(call->server, call->arena, call->request.subject, &row, &error) < 0) {
@@ -42,50 +40,26 @@ static void account_created(struct call *call, struct http_request *request)
     json_object_begin(&answer.writer);
     json_key(&answer.writer, "account");
     view_account(&answer.writer, row);
-    json_field_string(&answer.writer, "token", token);
+    json_field_string(&answer.writer, "token", call->context);
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 201);
     call_free(call);
 }
 
-/* The account's first token, committed on its own after the account. A repeat of the request makes
- * the same token again; that one is there already, which is as good. */
-static void token_added(struct engine_request *request, const struct error *error)
+/* The account and its first token are one change: neither is ever seen without the other. */
+static bool add_first_token(struct engine_request *request)
 {
-    struct call *call = (struct call *)request;
-    struct http_request *http = call_http(call);
-    if (!http) {
-        call_free(call);
-        return;
-    }
-    if (error && error->code != ERROR_CONFLICT) {
-        http_reply_error(http, error);
-        call_free(call);
-        return;
-    }
-    call->request.subject = call->caller.account;
-    account_created(call, http);
-}
-
-static void account_opened(struct call *call, struct http_request *request)
-{
-    char *token = call->context;
-    call_token(call, "account", token);
-    const uint64_t account = call->request.subject;
-    call->caller.account = account;
-    call->request.command = (struct command){
+    if (request->command.kind != COMMAND_OPEN_ACCOUNT)
+        return false;
+    const struct call *call = (const struct call *)request;
+    request->command = (struct command){
         .kind = COMMAND_ADD_TOKEN,
-        .add_token = {.account = account, .scopes = TOKEN_SCOPE_ALL, .label = TEXT("first token")},
+        .add_token = {.account = request->subject,
+                      .scopes = TOKEN_SCOPE_ALL,
+                      .label = TEXT("first token")},
     };
-    token_hash(text_of(token), call->request.command.add_token.hash);
-    call->request.has_command = true;
-    call->request.on_decided = NULL;
-    call->request.on_done = token_added;
-    struct error error;
-    if (engine_submit(call->server->engine, &call->request, false, &error) < 0) {
-        http_reply_error(request, &error);
-        call_free(call);
-    }
+    token_hash(text_of(call->context), request->command.add_token.hash);
+    return true;
 }
 
 void handle_account_create(struct http_request *request, void *context)
@@ -98,12 +72,15 @@ void handle_account_create(struct http_request *request, void *context)
         http_reply_error(request, &error);
         return;
     }
-    call->context = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
+    char *token = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
+    call_token(call, "account", token);
+    call->context = token;
+    call->request.next = add_first_token;
     call->request.command = (struct command){
         .kind = COMMAND_OPEN_ACCOUNT,
         .open_account = {.name = body.name},
     };
-    call_start_take(TAKE(call), account_opened);
+    call_start_take(TAKE(call), account_created);
 }
 
 void handle_account_get(struct http_request *request, void *context)
@@ -226,22 +203,22 @@ static void session_created(struct call *call, struct http_request *request)
     call_free(call);
 }
 
-static void page_code_used(struct call *call, struct http_request *request)
+/* The code is used up and the session begins in one change. */
+static bool add_session(struct engine_request *request)
 {
-    (void)request;
-    char *token = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
-    token_new("session", token);
-    call->context = token;
-    call->caller.account = call->request.subject;
-    call->request.command = (struct command){
+    if (request->command.kind != COMMAND_USE_CODE)
+        return false;
+    struct call *call = (struct call *)request;
+    call->caller.account = request->subject;
+    request->command = (struct command){
         .kind = COMMAND_ADD_TOKEN,
-        .add_token = {.account = call->caller.account,
+        .add_token = {.account = request->subject,
                       .scopes = TOKEN_SCOPE_ALL,
-                      .expires_ms = clock_utc_ms(call->server->clock) + SESSION_MS,
+                      .expires_ms = request->now_ms + SESSION_MS,
                       .label = TEXT("page")},
     };
-    token_hash(text_of(token), call->request.command.add_token.hash);
-    call_continue_take(call, session_created);
+    token_hash(text_of(call->context), request->command.add_token.hash);
+    return true;
 }
 
 /* A code that is used up or unknown is a failed sign-in, whatever the core calls it. */
@@ -260,7 +237,7 @@ static void code_decided(struct engine_request *engine_request, const struct err
         http_reply_error(request, error);
         call_free(call);
     } else {
-        page_code_used(call, request);
+        session_created(call, request);
     }
 }
 
@@ -275,7 +252,11 @@ void handle_session_create(struct http_request *request, void *context)
         http_reply_error(request, &error);
         return;
     }
+    char *token = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
+    token_new("session", token);
+    call->context = token;
     call->request.has_command = true;
+    call->request.next = add_session;
     call->request.command = (struct command){
         .kind = COMMAND_USE_CODE,
         .use_code = {.kind = CODE_KIND_PAGE},

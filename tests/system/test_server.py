@@ -252,6 +252,53 @@ def test_a_full_store_says_so_and_loses_nothing(tmp_path):
     assert market.stop() == 0
 
 
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)],
+                             capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"a small disk cannot be mounted: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(path):
+    with path.open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)) == 4096:
+                pass
+        except OSError:
+            pass
+
+
+def test_a_full_disk_refuses_changes_until_there_is_room(small_disk):
+    market = Market(small_disk / "data", "--no-local-lender")
+    try:
+        kept = {name: market.sign_up(name) for name in ("before-1", "before-2")}
+        fill(small_disk / "filler")
+        for i in range(2000):  # what the database has set aside is used up first
+            refused = market.post("/v1/accounts", {"name": f"more-{i}"})
+            if refused.status != 201:
+                break
+            kept[f"more-{i}"] = refused.json["token"]
+        assert_problem(refused, 503, "unavailable", "full")
+        assert market.get("/healthz").status == 200
+        for name, token in list(kept.items())[-5:]:
+            assert market.get("/v1/account", token).json["name"] == name
+        (small_disk / "filler").unlink()
+        kept["after"] = market.sign_up("after")
+        assert market.get("/readyz").status == 200
+        for name, token in kept.items():
+            assert market.get("/v1/account", token).json["name"] == name
+    finally:
+        stopped = market.stop()
+    assert stopped == 0
+    status, text = audit(market.folder)
+    assert status == 0, text
+
+
 # ---- Machines ------------------------------------------------------------------------------------
 
 

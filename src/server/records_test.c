@@ -1,0 +1,202 @@
+/* What jobs leave behind while they run: metrics and logs. covers live.c, logs.c, query.c */
+#include "server/live.h"
+#include "server/logs.h"
+#include "server/query.h"
+#include "testing/testing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct live_source server_source = {
+    .job = 7, .account = 3, .lease = 20, .role = LEASE_ROLE_SERVER, .machine = 5};
+static const struct live_source worker_source = {
+    .job = 7, .account = 3, .lease = 21, .role = LEASE_ROLE_WORKER, .rank = 1, .machine = 6};
+
+struct fixture {
+    char dir[64];
+    char path[96], blob_dir[96];
+    struct server server;
+};
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    struct server *server = &fixture->server;
+    struct error error;
+    snprintf(fixture->dir, sizeof(fixture->dir), "/tmp/souk-records-XXXXXX");
+    if (!mkdtemp(fixture->dir))
+        return -1;
+    snprintf(fixture->path, sizeof(fixture->path), "%s/market.db", fixture->dir);
+    snprintf(fixture->blob_dir, sizeof(fixture->blob_dir), "%s/blobs", fixture->dir);
+    server->clock = &clock_system;
+    const struct engine_options options = {
+        .store = {.location = fixture->path, .schema = &tables_schema}, .clock = &clock_system};
+    const struct blob_store_options blobs = {.folder = fixture->blob_dir};
+    ASSERT_OK(loop_open(&clock_system, &server->loop, &error));
+    ASSERT_OK(engine_open(&options, &server->engine, &error));
+    ASSERT_OK(engine_start(server->engine, &error));
+    ASSERT_OK(store_reader_open(&options.store, &server->reader, &error));
+    ASSERT_OK(blob_store_open(&blobs, &server->blobs, &error));
+    server->live = live_new(server);
+    server->logs = logs_new(server);
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    struct server *server = &fixture->server;
+    logs_free(server->logs);
+    live_free(server->live);
+    engine_free(server->engine);
+    store_reader_free(server->reader);
+    blob_store_free(server->blobs);
+    loop_free(server->loop);
+    char command[160];
+    snprintf(command, sizeof(command), "rm -rf '%s'", fixture->dir);
+    const int result = system(command); /* NOLINT: a path this test made */
+    free(fixture);
+    return result;
+}
+
+/* Rows are written by the core thread; the last one written is there once the queue is empty. */
+static void restart_records(struct server *server)
+{
+    logs_flush(server->logs, true);
+    live_save(server->live);
+    engine_stop(server->engine);
+    live_free(server->live);
+    server->live = live_new(server);
+    logs_free(server->logs);
+    server->logs = logs_new(server);
+}
+
+static const char *server_report(int count, double loss)
+{
+    static char json[512];
+    snprintf(json, sizeof(json),
+             "{\"elapsed_ms\":%d,\"version\":%d,\"steps\":%d,\"samples\":%d,\"epochs\":0.5,"
+             "\"loss_evaluations\":%d,\"loss\":%.17g,\"accuracy_evaluations\":%d,"
+             "\"test_accuracy\":0.5,\"test_loss\":1,\"policy\":\"adsp\",\"gamma_ms\":3000,"
+             "\"commit_target\":1,\"commit_rate\":1,\"implicit_momentum\":0,\"is_searching\":false,"
+             "\"is_final\":false,\"workers\":[{\"lease\":21,\"fence\":1,\"is_member\":true,"
+             "\"steps\":1,\"samples\":32,\"commits\":1,\"accepted_pushes\":1,"
+             "\"steps_per_second\":9.5,\"share\":1}]}",
+             1000 * count, count, count, 32 * count, count, loss, count);
+    return json;
+}
+
+static const char worker_report[] =
+    "{\"steps\":10,\"samples\":320,\"commits\":2,\"loss\":1.5,\"steps_per_second\":4,"
+    "\"commit_ms\":1,\"period_us\":0,\"local_steps\":1,\"waiting_ms\":0,\"first_step_ms\":1234}";
+
+TEST(the_curve_keeps_its_length_whatever_the_number_of_points)
+{
+    struct fixture *fixture = *state;
+    struct live *live = fixture->server.live;
+    struct error error;
+    enum { COUNT = 3 * LIVE_CURVE_MAX };
+    for (int i = 1; i <= COUNT; i++)
+        ASSERT_OK(live_report(live, &server_source, text_of(server_report(i, 1.0 / i)), &error));
+    const struct live_job *job = live_find(live, 7);
+    assert_non_null(job);
+    const struct live_point *points = job->curve.items;
+    assert_in_range(job->curve.count, LIVE_CURVE_MAX / 2, LIVE_CURVE_MAX);
+    assert_int_equal(points[0].elapsed_ms, 1000);
+    assert_true(points[job->curve.count - 1].elapsed_ms > INT64_C(1000) * (COUNT - 10));
+    const int64_t step_ms = points[1].elapsed_ms - points[0].elapsed_ms;
+    for (size_t i = 2; i < job->curve.count; i++)
+        assert_int_equal(points[i].elapsed_ms - points[i - 1].elapsed_ms, step_ms);
+}
+
+TEST(metrics_survive_a_restart)
+{
+    struct fixture *fixture = *state;
+    struct server *server = &fixture->server;
+    struct error error;
+    ASSERT_OK(live_report(server->live, &worker_source, text_of(worker_report), &error));
+    ASSERT_OK(live_report(server->live, &server_source, text_of(server_report(1, 0.25)), &error));
+    restart_records(server);
+    const struct live_job *job = live_find(server->live, 7);
+    assert_non_null(job);
+    assert_true(job->has_loss && job->loss == 0.25);
+    assert_int_equal(job->first_step_ms, 1234);
+    assert_int_equal(job->curve.count, 1);
+    const struct live_worker *worker = live_find_worker(job, 21);
+    assert_non_null(worker);
+    assert_int_equal(worker->steps, 10);
+    assert_true(worker->share == 1 && worker->steps_per_second == 9.5);
+    assert_null(live_find(server->live, 8));
+}
+
+TEST(a_report_that_is_none_is_refused_and_changes_nothing)
+{
+    struct fixture *fixture = *state;
+    struct error error;
+    ASSERT_FAILS(live_report(fixture->server.live, &worker_source, TEXT("{}"), &error),
+                 ERROR_INVALID);
+    ASSERT_FAILS(live_report(fixture->server.live, &server_source, text_of(worker_report), &error),
+                 ERROR_INVALID);
+    assert_null(live_find(fixture->server.live, 7));
+}
+
+static void assert_log(struct logs *logs, uint64_t offset, const char *expected)
+{
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, LOGS_READ_MAX);
+    struct error error;
+    ASSERT_OK(logs_read(logs, 21, offset, &bytes, &error));
+    assert_string_equal(buffer_string(&bytes), expected);
+}
+
+TEST(a_log_can_be_read_at_once_and_after_a_restart)
+{
+    struct fixture *fixture = *state;
+    struct server *server = &fixture->server;
+    size_t added = 0;
+    assert_int_equal(logs_append(server->logs, 21, TEXT("first "), &added), 0);
+    assert_int_equal(logs_append(server->logs, 21, TEXT("second"), &added), 6);
+    assert_int_equal(added, 6);
+    assert_log(server->logs, 0, "first second");
+    assert_log(server->logs, 8, "cond");
+    assert_log(server->logs, 12, "");
+    logs_flush(server->logs, true);
+    assert_log(server->logs, 0, "first second");
+    assert_int_equal(logs_append(server->logs, 21, TEXT(" third"), &added), 12);
+    restart_records(server);
+    assert_log(server->logs, 0, "first second"); /* a part */
+    assert_log(server->logs, 12, " third");
+    assert_int_equal(logs_append(server->logs, 21, TEXT("!"), &added), 18);
+    assert_log(server->logs, 18, "!");
+}
+
+TEST(a_log_that_is_full_says_so_and_drops_the_rest)
+{
+    struct fixture *fixture = *state;
+    struct logs *logs = fixture->server.logs;
+    static char line[32 << 10];
+    memset(line, 'x', sizeof(line));
+    size_t added = 0;
+    uint64_t offset = 0;
+    for (uint64_t i = 0; i <= LOGS_LEASE_MAX / sizeof(line); i++)
+        offset = logs_append(logs, 21, (struct text){line, sizeof(line)}, &added);
+    assert_int_equal(added, 0);
+    assert_int_equal(offset, LOGS_LEASE_MAX);
+}
+
+#define WITH_RECORDS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_RECORDS(the_curve_keeps_its_length_whatever_the_number_of_points),
+        WITH_RECORDS(metrics_survive_a_restart),
+        WITH_RECORDS(a_report_that_is_none_is_refused_and_changes_nothing),
+        WITH_RECORDS(a_log_can_be_read_at_once_and_after_a_restart),
+        WITH_RECORDS(a_log_that_is_full_says_so_and_drops_the_rest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
