@@ -2,13 +2,11 @@
 
 #include "base/json.h"
 #include "cli/api.h"
+#include "peer/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct ready {
@@ -149,14 +147,6 @@ int demo_market_open(struct demo_market *market, struct error *error)
     return demo_market_open_page(market, error);
 }
 
-static int remove_entry(const char *name, const struct stat *status, int kind, struct FTW *walk)
-{
-    (void)status;
-    (void)kind;
-    (void)walk;
-    return remove(name);
-}
-
 void demo_market_close(struct demo_market *market)
 {
     client_free(market->borrower);
@@ -166,7 +156,8 @@ void demo_market_close(struct demo_market *market)
     for (int i = 0; i < DEMO_LENDER_COUNT; i++)
         demo_process_stop(&market->lenders[i].process);
     demo_process_stop(&market->server);
-    if (market->folder && nftw(market->folder, remove_entry, 32, FTW_DEPTH | FTW_PHYS) != 0)
-        fprintf(stderr, "souk: could not remove \"%s\"\n", market->folder);
+    struct error error = {0};
+    if (market->folder && folder_remove(market->folder, &error) < 0)
+        fprintf(stderr, "souk: %s\n", error.message);
     market->folder = NULL;
 }

@@ -15,7 +15,7 @@ export interface Machine {
   account_name: string;
   is_mine: boolean;
   state: "online" | "unreachable" | "offline";
-  probe: { cores_milli: number; speed_weight: number; ram_bytes: number; cpu_model?: string };
+  probe: { cores_milli: number; speed_weight_milli: number; ram_bytes: number; cpu_model?: string };
   offer: { cores_milli: number; ram_bytes: number; roles: string[]; paused: boolean };
   leased_cores_milli: number;
   lease_count: number;

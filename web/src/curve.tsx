@@ -8,6 +8,11 @@ function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+// At most three digits that count: 0.0012, 0.35, 98.5, 100.
+function short(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}
+
 function options(width: number): uPlot.Options {
   const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 } };
   return {
@@ -24,10 +29,10 @@ function options(width: number): uPlot.Options {
         value: (_plot, value) => (value === null ? "–" : `${(value * 100).toFixed(2)} %`) },
     ],
     axes: [
-      { ...axis, values: (_plot, ticks) => ticks.map((tick) => `${tick} s`) },
-      { ...axis, scale: "loss", size: 52 },
+      { ...axis, values: (_plot, ticks) => ticks.map((tick) => `${short(tick)} s`) },
+      { ...axis, scale: "loss", size: 60, values: (_plot, ticks) => ticks.map(short) },
       { ...axis, scale: "accuracy", side: 1, grid: { show: false }, size: 56,
-        values: (_plot, ticks) => ticks.map((tick) => `${Math.round(tick * 100)} %`) },
+        values: (_plot, ticks) => ticks.map((tick) => `${short(tick * 100)} %`) },
     ],
   };
 }

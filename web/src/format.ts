@@ -1,9 +1,8 @@
 // Numbers as people read them.
 
+// Exact: no digit that counts is left out.
 export function credits(microcredits: number): string {
-  const magnitude = Math.abs(microcredits);
-  const digits = magnitude === 0 ? 2 : magnitude < 10_000 ? 6 : magnitude < 1_000_000 ? 4 : 2;
-  return (microcredits / 1e6).toFixed(digits);
+  return (microcredits / 1e6).toFixed(microcredits % 10_000 === 0 ? 2 : 6);
 }
 
 export function cores(milli: number): string {

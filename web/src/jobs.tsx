@@ -25,7 +25,7 @@ function Lane({ worker }: { worker: Worker }) {
       </td>
       <td class="right">{worker.role === "server" ? "" : percent(worker.share)}</td>
       <td class="right">{worker.role === "server" ? "" : `${number(worker.steps_per_second, 0)} steps/s`}</td>
-      <td class="right">{worker.commits} commits</td>
+      <td class="right">{worker.role === "server" ? "" : `${worker.commits} commits`}</td>
     </tr>
   );
 }
@@ -61,13 +61,12 @@ function Detail({ job, metrics, refresh }: { job: Job; metrics: Metrics | null; 
           {job.model} · {job.policy} · {job.num_nodes} workers
         </span>
         <span class="grow" />
-        {ended.has(job.state) ? (
+        {job.state === "succeeded" && (
           <a class="button" href={`/v1/jobs/${job.id}/artifacts/model.safetensors`} download>
             Download model
           </a>
-        ) : (
-          <button onClick={cancel}>Cancel</button>
         )}
+        {!ended.has(job.state) && <button onClick={cancel}>Cancel</button>}
       </header>
       {job.reason && <p class="note">{job.reason}</p>}
       {problem && <p class="problem">{problem}</p>}
@@ -79,6 +78,7 @@ function Detail({ job, metrics, refresh }: { job: Job; metrics: Metrics | null; 
         <Figure label="held" value={`${credits(job.held_microcredits)} credits`} />
       </div>
       <Curve key={job.id} curve={metrics?.curve ?? []} />
+      <div class="scroll">
       <table class="lanes">
         <tbody>
           {metrics?.workers.map((worker) => (
@@ -86,6 +86,7 @@ function Detail({ job, metrics, refresh }: { job: Job; metrics: Metrics | null; 
           ))}
         </tbody>
       </table>
+      </div>
     </article>
   );
 }

@@ -40,7 +40,7 @@ export function Machines({ machines }: { machines: Machine[] }) {
                   {cores(machine.offer.cores_milli)} <span class="faint">of {machine.probe.cores_milli / 1000}</span>
                 </td>
                 <td>{bytes(machine.offer.ram_bytes)}</td>
-                <td class="right">× {(machine.probe.speed_weight / 1000).toFixed(2)}</td>
+                <td class="right">× {(machine.probe.speed_weight_milli / 1000).toFixed(2)}</td>
                 <td>{machine.is_mine ? "you" : machine.account_name}</td>
                 <td class="right">{credits(machine.earned_microcredits)}</td>
               </tr>

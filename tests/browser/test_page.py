@@ -1,0 +1,30 @@
+"""The page in a real browser, over a real market with two lenders and a job that trains."""
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "system"))
+from training import running, submit  # noqa: E402
+
+
+def test_the_page_follows_a_job_live(tmp_path):
+    with running(tmp_path) as (market, token, _, _):
+        code = market.post("/v1/account/page-codes", {}, token).json
+        job = submit(market, token, 2)
+        done = subprocess.run(["node", str(HERE / "page.mjs"), code["url"], str(tmp_path)],
+                              capture_output=True, text=True, timeout=150)
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(done.stdout)
+        entries = market.get("/v1/account/entries?limit=200", token).json["items"]
+    assert seen["title"] == "Souk" and "code=" not in seen["address"]
+    assert seen["state"] == "succeeded" and job > 0
+    assert "loss" in seen["curve"] and seen["curvePixels"] > 1000
+    assert seen["machines"] == 3
+    assert seen["entries"] == min(25, len(entries))
+    assert any("available" in figure for figure in seen["wallet"])
+    assert seen["foreign"] == [] and seen["console"] == [], seen
+    # The one refusal is the sign-out's own proof: reading without a session is a 401.
+    assert [line for line in seen["failed"] if not line.startswith("401 ")] == []
+    assert seen["overflow"] <= 0

@@ -1,0 +1,116 @@
+"""A market with real lenders and a small job for them: what tests of a job's whole way share."""
+import contextlib
+import hashlib
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+from serving import PROGRAM, Market, audit
+
+RECORDS = 512
+
+
+def wait_for(what, condition, seconds=30, step=0.2):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(step)
+    pytest.fail(f"waited {seconds} s for {what}")
+
+
+class Lender:
+    def __init__(self, market, token, folder, name, role="worker"):
+        code = market.post("/v1/machines/codes", {}, token).json["code"]
+        self.log = open(f"{folder}.log", "ab")
+        self.process = subprocess.Popen(
+            [PROGRAM, "lend", "--state-dir", str(folder), "--server", market.url, "--name", name,
+             "--cores", "0.5", "--roles", role],
+            env={**os.environ, "SOUK_CODE": code}, stderr=self.log, stdin=subprocess.DEVNULL)
+
+    def stop(self, by=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(by)
+        self.process.wait(30)
+        self.log.close()
+
+
+def upload(market, token, data):
+    name = hashlib.blake2b(data, digest_size=32).hexdigest()
+    answer = market.call("PUT", f"/v1/chunks/{name}", data, token)
+    assert answer.status in (200, 201), answer
+    return name
+
+
+def upload_file(market, token, header, record_bytes, records):
+    data = header + records
+    assert len(records) == record_bytes * RECORDS
+    return upload(market, token, json.dumps({
+        "media_type": "application/x-idx", "size": len(data), "header_bytes": len(header),
+        "record_bytes": record_bytes, "record_count": RECORDS, "header": header.hex(),
+        "chunks": [{"hash": upload(market, token, data), "size": len(data)}],
+    }, separators=(",", ":")).encode())
+
+
+def upload_digits(market, token):
+    """Pictures a linear model can tell apart: class c is bright in its own rows."""
+    chance = random.Random(1)
+    images, labels = bytearray(), bytearray()
+    for _ in range(RECORDS):
+        label = chance.randrange(10)
+        picture = bytearray(chance.randrange(60) for _ in range(784))
+        for i in range(label * 78, label * 78 + 78):
+            picture[i] = 200 + chance.randrange(55)
+        images += picture
+        labels.append(label)
+    return (upload_file(market, token, struct.pack(">IIII", 0x803, RECORDS, 28, 28), 784, bytes(images)),
+            upload_file(market, token, struct.pack(">II", 0x801, RECORDS), 1, bytes(labels)))
+
+
+def submit(market, token, nodes, **market_part):
+    images, labels = upload_digits(market, token)
+    answer = market.post("/v1/jobs", {
+        "name": "digits", "num_nodes": nodes, "resources": {"cpus": "0.1+", "memory": "0.1+"},
+        "runtime": "native",
+        "train": {"model": "logistic", "data": "fashion-mnist", "batch": 16,
+                  "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": 100000,
+                  "target": {"accuracy": 0.5, "min_time": "6s"}, "seed": 1},
+        "sync": {"policy": "adsp", "gamma": "1s", "tick": "1s"},
+        "market": {"max_run_time": "60s", "expected_run_time": "20s", **market_part},
+        "inputs": [{"name": f"{split}-{part}", "split": split, "manifest": manifest,
+                    "records": RECORDS}
+                   for split in ("train", "test")
+                   for part, manifest in (("images", images), ("labels", labels))],
+    }, token)
+    assert answer.status == 201, answer
+    return answer.json["id"]
+
+
+@contextlib.contextmanager
+def running(tmp_path, *options):
+    """A market with two workers' machines, and one for parameter servers: its own, or a third."""
+    market = Market(tmp_path / "market", *options)
+    lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
+    lenders = []
+    try:
+        for i in range(2):
+            lenders.append(Lender(market, lender_token, tmp_path / f"lender-{i}", f"lender-{i}"))
+        if options:
+            lenders.append(Lender(market, lender_token, tmp_path / "server", "server", "server"))
+        wait_for("three machines", lambda: 3 == sum(
+            m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+        yield market, token, lender_token, lenders
+    finally:
+        for lender in lenders:
+            lender.stop()
+        stopped = market.stop()
+    assert stopped == 0
+    status, text = audit(market.folder)
+    assert status == 0, text
