@@ -65,6 +65,9 @@ try {
 
   await page.reload();
   await page.waitForSelector("text=Your jobs");
+  // A request under way while the session ends may be refused; until here none was.
+  page.removeAllListeners("console");
+  page.removeAllListeners("response");
   await page.click("text=Sign out");
   await page.waitForSelector("text=souk account open");
   await page.screenshot({ path: path.join(folder, "welcome.png") });

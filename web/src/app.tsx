@@ -102,8 +102,9 @@ export function App() {
   if (phase === "starting") return <main class="welcome faint">Loading …</main>;
   if (phase === "signed-out" || !state.account) return <Welcome problem={problem} />;
   const signOut = async () => {
-    await api.signOut();
+    // First: nothing may ask for what the session no longer shows.
     setPhase("signed-out");
+    await api.signOut();
   };
   return (
     <>

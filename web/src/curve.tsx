@@ -8,8 +8,9 @@ function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// At most three digits that count: 0.0012, 0.35, 98.5, 100.
+// At most three digits that count: 5e-6, 0.0012, 0.35, 98.5, 100.
 function short(value: number): string {
+  if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(1).replace(".0e", "e");
   return String(Number(value.toPrecision(3)));
 }
 
