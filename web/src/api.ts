@@ -22,7 +22,7 @@ export interface Machine {
   earned_microcredits: number;
 }
 
-export type JobState = "pending" | "starting" | "running" | "succeeded" | "failed" | "cancelled";
+export type JobState = "pending" | "starting" | "running" | "stopping" | "succeeded" | "failed" | "cancelled";
 
 export interface Job {
   id: number;
@@ -72,7 +72,7 @@ export interface Metrics {
 export interface Entry {
   id: number;
   at_ms: number;
-  kind: "grant" | "hold" | "post" | "fee" | "void";
+  kind: "grant" | "hold" | "post" | "fee" | "void" | "release";
   amount_microcredits: number;
   direction: "in" | "out" | "inside";
   job: number;

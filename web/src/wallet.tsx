@@ -8,6 +8,7 @@ const words: Record<Entry["kind"], string> = {
   post: "paid for work",
   fee: "market's fee",
   void: "given back, unused",
+  release: "set free",
 };
 
 function sign(entry: Entry): string {
