@@ -39,6 +39,7 @@ static void heard(void *context, const struct core *core, const struct event *ev
     assert_int_equal(core_sequence(core), events[event_count - 1].sequence);
     pthread_mutex_lock(&fixture->mutex);
     fixture->heard_events += event_count;
+    pthread_cond_broadcast(&fixture->changed);
     pthread_mutex_unlock(&fixture->mutex);
 }
 
@@ -287,6 +288,47 @@ TEST(a_full_queue_refuses_what_comes_from_outside_first)
     ASSERT_FAILS(engine_submit(fixture->engine, &asks[2].request, true, &error), ERROR_UNAVAILABLE);
 }
 
+TEST(time_passes_without_anyone_asking)
+{
+    struct fixture *fixture = *state;
+    struct ask code = {
+        .request = {.has_command = true,
+                    .command = {.kind = COMMAND_ADD_CODE,
+                                .add_code = {.kind = CODE_KIND_PAGE,
+                                             .account = ACCOUNT_OPERATOR,
+                                             .hash = {1},
+                                             .expires_ms = clock_utc_ms(&clock_system) + 50}}},
+    };
+    submit(fixture, &code);
+    wait_for(fixture, &code);
+    assert_false(code.is_failed);
+    pthread_mutex_lock(&fixture->mutex);
+    while (fixture->heard_events < 2) /* added, and removed when it expired */
+        pthread_cond_wait(&fixture->changed, &fixture->mutex);
+    pthread_mutex_unlock(&fixture->mutex);
+}
+
+TEST(tables_of_another_version_are_built_again)
+{
+    struct fixture *fixture = *state;
+    for (int i = 0; i < 5; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "account-%d", i);
+        must_open(fixture, name);
+    }
+    engine_free(fixture->engine);
+    struct store_schema newer = tables_schema;
+    newer.version++;
+    fixture->options.store.schema = &newer;
+    open_engine(fixture);
+    assert_int_equal(count_rows(fixture, TABLE_ACCOUNTS), 7);
+    assert_int_equal(count_rows(fixture, TABLE_ENTRIES), 10);
+    must_open(fixture, "after");
+    assert_int_equal(count_rows(fixture, TABLE_ACCOUNTS), 8);
+    engine_free(fixture->engine); /* before the schema goes */
+    fixture->engine = NULL;
+}
+
 TEST(an_audit_notices_a_changed_balance)
 {
     struct fixture *fixture = *state;
@@ -320,6 +362,8 @@ int main(void)
         WITH_ENGINE(a_failed_commit_acknowledges_nothing_and_the_next_one_works),
         WITH_ENGINE(requests_queued_together_share_a_commit),
         WITH_ENGINE(a_full_queue_refuses_what_comes_from_outside_first),
+        WITH_ENGINE(time_passes_without_anyone_asking),
+        WITH_ENGINE(tables_of_another_version_are_built_again),
         WITH_ENGINE(an_audit_notices_a_changed_balance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
