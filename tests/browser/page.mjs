@@ -59,8 +59,9 @@ try {
   await page.screenshot({ path: path.join(folder, "succeeded.png"), fullPage: true });
 
   await page.setViewportSize({ width: 390, height: 844 });
-  seen.overflow = await page.evaluate(
-    () => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  // The curve follows its holder a frame later.
+  await page.waitForFunction(
+    () => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
   await page.screenshot({ path: path.join(folder, "phone.png"), fullPage: true });
 
   await page.reload();

@@ -26,4 +26,3 @@ def test_the_page_follows_a_job_live(tmp_path):
     assert any("available" in figure for figure in seen["wallet"])
     assert seen["foreign"] == [] and seen["console"] == [], seen
     assert seen["failed"] == []
-    assert seen["overflow"] <= 0
