@@ -32,6 +32,7 @@ struct local_lender {
     pid_t pid; /* 0: not running */
     int64_t started_ns;
     int64_t pause_ms;
+    bool had_code; /* in this run of the market */
     bool is_stopping;
     void (*on_stopped)(void *context);
     void *context;
@@ -168,6 +169,7 @@ static void spawn_lender(struct local_lender *lender, const char *code)
         return;
     }
     lender->pid = pid;
+    lender->had_code = lender->had_code || code;
     lender->started_ns = clock_monotonic_ns(lender->server->clock);
     if (loop_child_open(lender->server->loop, pid, child_exited, lender, &lender->child, &error) <
         0)
@@ -175,13 +177,14 @@ static void spawn_lender(struct local_lender *lender, const char *code)
     log_event(LOG_INFO, "local_lender_started", "pid=%d", (int)pid);
 }
 
-/* A machine that is enlisted already needs no code. */
+/* Enlisted anew with every start of the market, whose addresses may be others now; what is started
+ * again because it died needs no code, if it came so far. */
 static void start(void *context)
 {
     struct local_lender *lender = context;
     char path[SERVER_PATH_SIZE + 32];
     snprintf(path, sizeof(path), "%s/enrolment.json", lender->state_dir);
-    if (access(path, R_OK) == 0)
+    if (lender->had_code && access(path, R_OK) == 0)
         spawn_lender(lender, NULL);
     else
         ask_for_code(lender);

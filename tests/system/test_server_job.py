@@ -70,6 +70,10 @@ def test_a_job_is_trained_metered_billed_and_fetched(place):
     market.start()
     again = market.get(f"/v1/jobs/{job}/metrics", token).json
     assert again["curve"] and again["test_accuracy"] == metrics["test_accuracy"]
+    # On other ports than before: its own lender must find it there, as the machine it was.
+    wait_for("the market's own lender",
+             lambda: b"\nsouk_machine_links 1\n" in market.get("/metrics").body)
+    assert len(market.get("/v1/machines", token).json["items"]) == 3
 
 
 def test_a_job_outlives_a_market_that_is_killed(tmp_path):
