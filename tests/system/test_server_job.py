@@ -4,6 +4,7 @@ verified ticks, metrics, logs, artifacts and the bill; also across a restart of 
 covers server/hub.c, server/connection.c, server/stream.c, server/dispatch.c, server/tick.c
 covers server/order.c, server/live.c, server/logs.c, server/local_lender.c
 """
+import os
 import signal
 
 import pytest
@@ -107,6 +108,13 @@ def test_a_job_goes_on_without_a_lost_worker(place):
     done = wait_for_end(market, token, job)
     assert done["state"] == "succeeded", done
     assert_books(market, token, job)
+
+    # Started again on its folder, the killed daemon clears what its former self left.
+    left = lenders[0].cgroups()
+    lenders[0].start()
+    wait_for("the lender's return", lambda: all(
+        m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+    assert not [path for path in left if os.path.exists(path)]
 
 
 def test_a_cancelled_job_pays_for_what_was_used(place):

@@ -1,5 +1,6 @@
 """A market with real lenders and a small job for them: what tests of a job's whole way share."""
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -29,17 +30,24 @@ def wait_for(what, condition, seconds=30, step=0.2):
 class Lender:
     def __init__(self, market, token, folder, name, role="worker"):
         code = market.post("/v1/machines/codes", {}, token).json["code"]
-        self.log = open(f"{folder}.log", "ab")
-        self.process = subprocess.Popen(
-            [PROGRAM, "lend", "--state-dir", str(folder), "--server", market.url, "--name", name,
-             "--cores", "0.5", "--roles", role],
-            env={**os.environ, "SOUK_CODE": code}, stderr=self.log, stdin=subprocess.DEVNULL)
+        self.command = [PROGRAM, "lend", "--state-dir", str(folder), "--server", market.url,
+                        "--name", name, "--cores", "0.5", "--roles", role]
+        self.log_path = f"{folder}.log"
+        self.start({**os.environ, "SOUK_CODE": code})
+
+    def start(self, environment=None):
+        self.log = open(self.log_path, "ab")
+        self.process = subprocess.Popen(self.command, env=environment, stderr=self.log,
+                                        stdin=subprocess.DEVNULL)
 
     def stop(self, by=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(by)
         self.process.wait(30)
         self.log.close()
+
+    def cgroups(self):
+        return glob.glob(f"/sys/fs/cgroup/**/souk-lease-*-{self.process.pid}-*", recursive=True)
 
 
 def upload(market, token, data):
