@@ -34,7 +34,7 @@ test: all
 	@tools/run-tests release
 
 bench: all
-	@for bench in bench/*.py; do $$bench || exit 1; done
+	@for bench in bench/*.py; do echo "== $$bench"; $$bench || exit 1; done
 
 lint:
 	@tools/install-deps --lint
