@@ -491,6 +491,23 @@ static void lease_runs_from_its_start_to_its_result(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+static void result_may_be_sent_again_and_again(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "checkpoint\n");
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+    const struct artifact_message *last = NULL;
+    for (size_t i = 0; i < market->count; i++)
+        if (market->messages[i].type == LEASE_MESSAGE_ARTIFACT)
+            last = &market->messages[i].message.artifact;
+    assert_non_null(last);
+    assert_result(market, last);
+}
+
 static void process_that_crashes_fails_its_lease(void **state)
 {
     struct market *market = *state;
@@ -695,6 +712,7 @@ int main(void)
 #define DAEMON_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         DAEMON_TEST(lease_runs_from_its_start_to_its_result),
+        DAEMON_TEST(result_may_be_sent_again_and_again),
         DAEMON_TEST(process_that_crashes_fails_its_lease),
         DAEMON_TEST(process_that_does_not_stop_is_killed_after_its_grace),
         DAEMON_TEST(stream_is_dialled_anew_with_a_new_ticket),

@@ -26,7 +26,8 @@ struct tenancy_upload {
     struct list_node node;
     struct tenancy *tenancy;
     struct upload *upload;
-    char name[CHILD_NAME_MAX + 1];
+    struct text name; /* in the tenancy's arena */
+    bool is_stale;    /* the file was announced again meanwhile */
 };
 
 struct tenancy_log {
@@ -57,7 +58,8 @@ struct tenancy {
     struct shard *shard;
     struct list streams; /* struct tenancy_stream */
     uint64_t ended_bytes_in, ended_bytes_out;
-    struct list uploads; /* struct tenancy_upload */
+    struct list uploads;                              /* struct tenancy_upload */
+    struct text artifact_names[TENANCY_ARTIFACT_MAX]; /* each file ever announced */
     uint32_t artifact_count;
 
     struct sandbox *sandbox;

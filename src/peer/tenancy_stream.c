@@ -101,52 +101,87 @@ static void upload_entry_free(struct tenancy_upload *entry)
     free(entry);
 }
 
+static void upload_send(struct tenancy *tenancy, struct text name);
+
 static void upload_on_done(void *context, const struct upload_result *result,
                            const struct error *reason)
 {
     struct tenancy_upload *entry = context;
     struct tenancy *tenancy = entry->tenancy;
+    const struct text name = entry->name;
+    const bool is_stale = entry->is_stale && result;
     if (result) {
         struct lease_message message = {.type = LEASE_MESSAGE_ARTIFACT,
                                         .artifact = {.lease = tenancy->document.lease,
                                                      .fence = tenancy->document.fence,
-                                                     .name = text_of(entry->name),
+                                                     .name = name,
                                                      .size_bytes = result->size_bytes}};
         memcpy(message.artifact.manifest, result->manifest.bytes, LEASE_HASH_SIZE);
         outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
     } else {
         struct error error = *reason;
-        error_wrap(&error, "send back \"%s\"", entry->name);
+        error_wrap(&error, "send back \"" TEXT_FORMAT "\"", TEXT_ARGS(name));
         tenancy_fail(tenancy, &error);
     }
     upload_entry_free(entry);
+    if (is_stale && !tenancy->has_failed)
+        upload_send(tenancy, name);
     tenancy_check_end(tenancy);
 }
 
-void tenancy_start_upload(struct tenancy *tenancy, struct text name)
+static void upload_send(struct tenancy *tenancy, struct text name)
 {
     struct error error;
-    if (++tenancy->artifact_count > TENANCY_ARTIFACT_MAX) {
+    struct tenancy_upload *entry = calloc(1, sizeof(*entry));
+    ASSERT(entry);
+    entry->tenancy = tenancy;
+    entry->name = name;
+    list_append(&tenancy->uploads, &entry->node);
+    const struct upload_options options = {.access = tenancy_chunk_access(tenancy),
+                                           .folder = tenancy->out_folder,
+                                           .name = name.data,
+                                           .bytes_max = (uint64_t)tenancy_disk_bytes(tenancy),
+                                           .callback = upload_on_done,
+                                           .context = entry};
+    if (upload_start(&options, &entry->upload, &error) < 0) {
+        upload_entry_free(entry);
+        tenancy_fail(tenancy, &error);
+    }
+}
+
+/* The arena's copy of the name; data NULL when there are too many already. */
+static struct text artifact_note(struct tenancy *tenancy, struct text name)
+{
+    for (uint32_t i = 0; i < tenancy->artifact_count; i++)
+        if (text_equal(tenancy->artifact_names[i], name))
+            return tenancy->artifact_names[i];
+    if (tenancy->artifact_count == TENANCY_ARTIFACT_MAX)
+        return (struct text){0};
+    const struct text copy = text_of(arena_copy_string(tenancy->arena, name));
+    tenancy->artifact_names[tenancy->artifact_count++] = copy;
+    return copy;
+}
+
+void tenancy_start_upload(struct tenancy *tenancy, struct text announced)
+{
+    struct error error;
+    const struct text name = artifact_note(tenancy, announced);
+    if (!name.data) {
         error_set(&error, ERROR_EXHAUSTED, "a lease may send back %d files at most",
                   TENANCY_ARTIFACT_MAX);
         tenancy_fail(tenancy, &error);
         return;
     }
-    struct tenancy_upload *entry = calloc(1, sizeof(*entry));
-    ASSERT(entry);
-    entry->tenancy = tenancy;
-    list_append(&tenancy->uploads, &entry->node);
-    const struct upload_options options = {.access = tenancy_chunk_access(tenancy),
-                                           .folder = tenancy->out_folder,
-                                           .name = entry->name,
-                                           .bytes_max = (uint64_t)tenancy_disk_bytes(tenancy),
-                                           .callback = upload_on_done,
-                                           .context = entry};
-    if (text_copy(name, entry->name, sizeof(entry->name), &error) < 0 ||
-        upload_start(&options, &entry->upload, &error) < 0) {
-        upload_entry_free(entry);
-        tenancy_fail(tenancy, &error);
+    /* One upload of a file at a time: however often it changes, the last of it comes over. */
+    LIST_EACH(&tenancy->uploads, node)
+    {
+        struct tenancy_upload *entry = LIST_ITEM(node, struct tenancy_upload, node);
+        if (text_equal(entry->name, name)) {
+            entry->is_stale = true;
+            return;
+        }
     }
+    upload_send(tenancy, name);
 }
 
 void tenancy_free_uploads(struct tenancy *tenancy)
