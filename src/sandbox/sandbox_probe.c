@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -32,6 +34,12 @@ static void probe_network(void)
     show("disconnect", connect(3, &nobody, sizeof(nobody)));
     show("listen", listen(3, 1));
     show("send", send(3, "x", 1, MSG_NOSIGNAL));
+    /* It was made in the host's network namespace: ask it for what is there. */
+    struct ifreq device = {.ifr_ifindex = 1};
+    show("device", ioctl(3, SIOCGIFNAME, &device));
+    show("address", ioctl(3, SIOCGIFHWADDR, &device));
+    int waiting = 0;
+    show("waiting", ioctl(3, FIONREAD, &waiting));
     show("uring", syscall(SYS_io_uring_setup, 1, &(struct io_uring_params){0}));
 }
 

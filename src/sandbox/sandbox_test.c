@@ -174,6 +174,9 @@ static void program_reaches_no_network_even_with_a_connected_socket(void **state
     assert_says(output, "listen=EPERM");
     assert_says(output, "uring=EPERM");
     assert_says(output, "send=ok");
+    assert_says(output, "device=EPERM");
+    assert_says(output, "address=EPERM");
+    assert_says(output, "waiting=ok");
     close(client);
     close(listener);
 }

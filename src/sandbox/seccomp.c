@@ -123,6 +123,11 @@ static int seccomp_add_rules(scmp_filter_ctx context)
     if (result == 0)
         result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
                                   SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI));
+    /* A socket handed in belongs to the host's network: by the calls 0x89xx it would name the
+     * host's devices and their hardware addresses. */
+    if (result == 0)
+        result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+                                  SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffff00, 0x8900));
     return result;
 }
 
