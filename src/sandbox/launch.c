@@ -347,7 +347,10 @@ static pid_t launch_read_inner_pid(int info_fd)
     while (size < sizeof(text) - 1 && !strchr(text, '}')) {
         const int64_t left_ms = (deadline_ns - clock_monotonic_ns(&clock_system)) / 1000000;
         struct pollfd wait = {.fd = info_fd, .events = POLLIN};
-        if (left_ms <= 0 || (poll(&wait, 1, (int)left_ms) < 0 && errno != EINTR))
+        const int ready = left_ms > 0 ? poll(&wait, 1, (int)left_ms) : 0;
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
             break;
         const ssize_t got = read(info_fd, text + size, sizeof(text) - 1 - size);
         if (got == 0 || (got < 0 && errno != EINTR))
