@@ -5,7 +5,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,14 +20,20 @@ int folder_make(const char *path, unsigned mode, struct error *error)
 }
 
 struct walk {
+    int top_fd;
     bool removes;
+    bool has_hoisted; /* moved a folder to the top: one more walk is due */
+    uint64_t hoisted_count;
+    uint64_t entry_count;
+    uint64_t entries_max;
     int64_t bytes;
     int failure; /* the first errno */
 };
 
+/* What is gone is gone: the owner may work in there at the same time. */
 static void walk_note(struct walk *walk, int errno_value)
 {
-    if (walk->failure == 0)
+    if (walk->failure == 0 && errno_value != ENOENT)
         walk->failure = errno_value;
 }
 
@@ -34,13 +42,44 @@ static int walk_open(int parent, const char *name)
     return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* However deep a tree is, it is removed: what lies too deep comes to the top for the next walk. */
+static void walk_hoist(struct walk *walk, int fd, const char *name)
+{
+    char hoisted[32];
+    do
+        snprintf(hoisted, sizeof(hoisted), "hoisted-%" PRIu64, walk->hoisted_count++);
+    while (renameat2(fd, name, walk->top_fd, hoisted, RENAME_NOREPLACE) < 0 && errno == EEXIST);
+    walk->has_hoisted = true;
+}
+
+static void walk_folder(struct walk *walk, int fd, int depth);
+
+static void walk_inner(struct walk *walk, int fd, const char *name, int depth)
+{
+    /* The owner may have taken away the right to look inside. */
+    if (walk->removes && fchmodat(fd, name, 0700, 0) < 0)
+        walk_note(walk, errno);
+    if (depth == FOLDER_DEPTH_MAX) {
+        if (walk->removes)
+            walk_hoist(walk, fd, name);
+        else
+            walk_note(walk, ELOOP);
+        return;
+    }
+    const int inner = walk_open(fd, name);
+    if (inner >= 0)
+        walk_folder(walk, inner, depth + 1);
+    else
+        walk_note(walk, errno);
+}
+
 /* Takes `fd`. */
 static void walk_folder(struct walk *walk, int fd, int depth)
 {
     DIR *folder = fdopendir(fd);
     if (!folder) {
-        close(fd);
         walk_note(walk, errno);
+        close(fd);
         return;
     }
     struct dirent *entry;
@@ -49,22 +88,18 @@ static void walk_folder(struct walk *walk, int fd, int depth)
         struct stat status;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
             continue;
+        if (++walk->entry_count > walk->entries_max) {
+            walk_note(walk, E2BIG);
+            break;
+        }
         if (fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
             walk_note(walk, errno);
             continue;
         }
         walk->bytes += status.st_blocks * 512;
         const bool is_folder = S_ISDIR(status.st_mode);
-        if (is_folder) {
-            /* The owner may have taken away the right to look inside. */
-            if (walk->removes && fchmodat(fd, name, 0700, 0) < 0)
-                walk_note(walk, errno);
-            const int inner = depth < FOLDER_DEPTH_MAX ? walk_open(fd, name) : -1;
-            if (inner >= 0)
-                walk_folder(walk, inner, depth + 1);
-            else
-                walk_note(walk, depth < FOLDER_DEPTH_MAX ? errno : ELOOP);
-        }
+        if (is_folder)
+            walk_inner(walk, fd, name, depth);
         if (walk->removes && unlinkat(fd, name, is_folder ? AT_REMOVEDIR : 0) < 0)
             walk_note(walk, errno);
     }
@@ -73,13 +108,19 @@ static void walk_folder(struct walk *walk, int fd, int depth)
 
 int folder_remove(const char *path, struct error *error)
 {
-    const int fd = walk_open(AT_FDCWD, path);
-    if (fd < 0 && errno == ENOENT)
+    AUTO_FD int top_fd = walk_open(AT_FDCWD, path);
+    if (top_fd < 0 && errno == ENOENT)
         return 0;
-    if (fd < 0)
+    if (top_fd < 0)
         return error_set_errno(error, errno, "open \"%s\"", path);
-    struct walk walk = {.removes = true};
-    walk_folder(&walk, fd, 0);
+    struct walk walk = {.top_fd = top_fd, .removes = true, .entries_max = UINT64_MAX};
+    do {
+        walk.has_hoisted = false;
+        const int fd = walk_open(top_fd, ".");
+        if (fd < 0)
+            return error_set_errno(error, errno, "open \"%s\"", path);
+        walk_folder(&walk, fd, 0);
+    } while (walk.has_hoisted && walk.failure == 0);
     if (walk.failure != 0)
         return error_set_errno(error, walk.failure, "empty \"%s\"", path);
     if (rmdir(path) < 0)
@@ -87,11 +128,20 @@ int folder_remove(const char *path, struct error *error)
     return 0;
 }
 
-int64_t folder_bytes(const char *path)
+int folder_measure(const char *path, uint64_t entries_max, int64_t *out_bytes, struct error *error)
 {
-    struct walk walk = {.removes = false};
     const int fd = walk_open(AT_FDCWD, path);
-    if (fd >= 0)
-        walk_folder(&walk, fd, 0);
-    return walk.bytes;
+    if (fd < 0)
+        return error_set_errno(error, errno, "open \"%s\"", path);
+    struct walk walk = {.entries_max = entries_max};
+    walk_folder(&walk, fd, 0);
+    if (walk.failure == E2BIG)
+        return error_set(error, ERROR_EXHAUSTED, "there are more than %" PRIu64 " files",
+                         entries_max);
+    if (walk.failure == ELOOP)
+        return error_set(error, ERROR_EXHAUSTED, "folders lie more than %d deep", FOLDER_DEPTH_MAX);
+    if (walk.failure != 0)
+        return error_set_errno(error, walk.failure, "look into all folders");
+    *out_bytes = walk.bytes;
+    return 0;
 }

@@ -93,17 +93,27 @@ static void tenancy_send_meter(struct tenancy *tenancy)
         outbox_send(tenancy->host->outbox, &message, now_ns);
 }
 
+/* What cannot be measured is taken to be too much: it would be a way around the limit. */
+static void tenancy_check_disk(struct tenancy *tenancy)
+{
+    struct error error;
+    int64_t bytes = 0;
+    if (folder_measure(tenancy->lease_folder, TENANCY_FILES_MAX, &bytes, &error) < 0)
+        error_wrap(&error, "the job's folder");
+    else if (bytes > tenancy_disk_bytes(tenancy))
+        error_set(&error, ERROR_EXHAUSTED, "the job filled the disk it was given");
+    else
+        return;
+    tenancy_fail(tenancy, &error);
+}
+
 static void tenancy_on_tick(void *context)
 {
     struct tenancy *tenancy = context;
     if (meter_wait_ms(&tenancy->meter, tenancy_now_ns(tenancy)) == 0)
         tenancy_send_meter(tenancy);
     loop_timer_start(tenancy->tick_timer, meter_wait_ms(&tenancy->meter, tenancy_now_ns(tenancy)));
-    if (folder_bytes(tenancy->lease_folder) > tenancy_disk_bytes(tenancy)) {
-        struct error error;
-        error_set(&error, ERROR_EXHAUSTED, "the job filled the disk it was given");
-        tenancy_fail(tenancy, &error);
-    }
+    tenancy_check_disk(tenancy);
 }
 
 void tenancy_set_running(struct tenancy *tenancy)

@@ -23,6 +23,7 @@ struct http_client;
 enum {
     TENANCY_LOG_BYTES_MAX = 64 << 20, /* both streams together; the rest is dropped */
     TENANCY_PIDS_MAX = 256,
+    TENANCY_FILES_MAX = 32768, /* in its folder: they are counted each tick */
     TENANCY_ARTIFACT_MAX = 64, /* files; each may be sent again and again */
     TENANCY_EXPIRY_GRACE_MS = 2000,
 };
