@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { WORKERS = 3, FEATURES = 20, SAMPLES = 600, BATCH = 8, FENCE = 4 };
+enum { WORKERS = 3, FEATURES = 20, SAMPLES = 600, BATCH = 8, FENCE = 4, DEATH_STEP = 12 };
 
 struct data {
     float x[SAMPLES][FEATURES];
@@ -217,12 +217,13 @@ static void worker_start(struct worker *worker)
 
 /* --- the server --- */
 
-static int find_key(void *context, uint64_t lease, uint64_t fence, uint8_t out_key[LINK_KEY_SIZE])
+static int find_peer(void *context, uint64_t lease, uint64_t fence, struct exchange_peer *out_peer)
 {
     (void)context;
     if (lease < lease_of(0) || lease >= lease_of(WORKERS) || fence != FENCE)
         return -1;
-    key_of(lease, out_key);
+    out_peer->rank = (uint32_t)(lease - lease_of(0));
+    key_of(lease, out_peer->key);
     return 0;
 }
 
@@ -255,7 +256,7 @@ static struct exchange_server_options server_options(struct bench *bench, const 
         .parameters = zero,
         .world = WORKERS,
         .target_accuracy = 0.96,
-        .find_key = find_key,
+        .find_peer = find_peer,
         .measure = measure,
         .measure_context = bench,
         .on_drop = on_drop,
@@ -384,13 +385,13 @@ static void a_death_stops_nobody(const char *policy)
     AUTO(bench) struct bench *bench = bench_new();
     struct exchange_server_options options = server_options(bench, policy);
     options.min_time_ms = 600;
-    bench->workers[1].die_at_step = 60;
+    bench->workers[1].die_at_step = DEATH_STEP;
     bench_run(bench, &options);
     assert_target_reached(bench);
     assert_int_equal(bench->drops, 1);
-    assert_int_equal(bench->workers[1].status.steps, 60);
-    assert_true(bench->workers[0].status.steps > 60);
-    assert_true(bench->workers[2].status.steps > 60);
+    assert_int_equal(bench->workers[1].status.steps, DEATH_STEP);
+    assert_true(bench->workers[0].status.steps > DEATH_STEP);
+    assert_true(bench->workers[2].status.steps > DEATH_STEP);
 }
 
 TEST(a_worker_that_dies_stops_nobody_under_any_policy)
@@ -612,6 +613,12 @@ TEST(who_breaks_the_protocol_is_dropped)
     assert_dropped(bench, &join, &join, nothing, "second join");
     assert_dropped(bench, &other_model, NULL, nothing, "7 parameters");
     assert_dropped(bench, &stop, NULL, nothing, "only a server sends");
+    struct exchange_message other_rank = join, empty_push = push;
+    other_rank.join.rank = 1;
+    empty_push.push.steps = 0;
+    assert_dropped(bench, &other_rank, NULL, nothing, "rank 1 is not its own");
+    assert_dropped(bench, &join, &empty_push, nothing, "without a step");
+    assert_dropped(bench, &join, &push, TEXT("\0\0\0\0\0\0\0\0\0\0\x80\x7e"), "as good as");
     assert_dropped(bench, &join, NULL, TEXT("\0\0\0\0\0\0\0\0abcd"), "data without a push");
     assert_dropped(bench, &join, &push, TEXT("\1\0\0\0\0\0\0\0abcd"), "at 1 where 0");
     assert_dropped(bench, &join, &push, TEXT("\0\0\0\0\0\0\0\0\0\0\x80\x7f"), "not finite");

@@ -97,6 +97,8 @@ static void push_decode(struct wire_reader *reader, struct exchange_push *push)
     /* A bill rests on it: a worker may not claim more than any machine can do. */
     if (push->samples > (uint64_t)push->steps << 20)
         wire_reader_fail(reader, "more samples than its steps can have");
+    if (push->steps == 0)
+        wire_reader_fail(reader, "a push without a step");
 }
 
 static void settings_decode(struct wire_reader *reader, struct exchange_settings *settings)
@@ -177,16 +179,20 @@ void exchange_vector_next(const struct exchange_vector *vector, struct exchange_
     out_chunk->float_count = count;
 }
 
-/* Without branches, so that it is done at the speed of memory. */
-static bool is_all_finite(const float *values, size_t count)
+/*
+ * No parameter of a model that learns comes near 2^20, and sums of values below it stay finite: one
+ * worker cannot drive W to infinity. Without branches, so that it is done at the speed of memory.
+ */
+static bool is_all_sane(const float *values, size_t count)
 {
-    uint32_t is_special = 0;
+    const uint32_t too_large = 0x49800000u; /* 2^20; what is not finite lies above it */
+    uint32_t is_beyond = 0;
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, &values[i], sizeof bits);
-        is_special |= (bits & 0x7f800000u) == 0x7f800000u;
+        is_beyond |= (bits & 0x7fffffffu) >= too_large;
     }
-    return !is_special;
+    return !is_beyond;
 }
 
 int exchange_vector_take(struct exchange_vector *vector, struct text payload, struct error *error)
@@ -206,8 +212,8 @@ int exchange_vector_take(struct exchange_vector *vector, struct text payload, st
     wire_get_f32s(&reader, values, count);
     if (wire_reader_finish(&reader, "data", error) < 0)
         return -1;
-    if (!is_all_finite(values, count))
-        return error_set(error, ERROR_INVALID, "data: a value is not finite");
+    if (!is_all_sane(values, count))
+        return error_set(error, ERROR_INVALID, "data: a value is not finite, or as good as");
     vector->done += count;
     return 0;
 }

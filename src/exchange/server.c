@@ -239,8 +239,8 @@ int server_join(struct exchange_server *server, struct connection *connection,
         return error_set(error, ERROR_INVALID,
                          "a model of %" PRIu64 " parameters where the job's has %zu",
                          join->parameter_count, server->options.parameter_count);
-    if (join->rank >= EXCHANGE_WORKERS_MAX)
-        return error_set(error, ERROR_INVALID, "rank %" PRIu32 " is out of range", join->rank);
+    if (join->rank != connection->rank || join->rank >= server->options.world)
+        return error_set(error, ERROR_REFUSED, "rank %" PRIu32 " is not its own", join->rank);
     if (server->state != SERVER_RUNNING) {
         connection_send(connection,
                         &(struct exchange_message){.type = EXCHANGE_STOP,

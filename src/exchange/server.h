@@ -72,6 +72,12 @@ struct exchange_status {
     uint32_t worker_count;
 };
 
+/* What the market says of a worker. */
+struct exchange_peer {
+    uint32_t rank; /* whose place among the workers is its */
+    uint8_t key[LINK_KEY_SIZE];
+};
+
 struct exchange_server_options {
     struct loop *loop;
     struct text policy;
@@ -88,8 +94,8 @@ struct exchange_server_options {
     int64_t join_ms;       /* until the first worker: ends; 0: 60 s */
     int64_t stop_grace_ms; /* for the workers to leave at the end; 0: 2 s */
 
-    /* Fills the key of a worker's lease; -1 for one that does not belong to the job. */
-    int (*find_key)(void *context, uint64_t lease, uint64_t fence, uint8_t out_key[LINK_KEY_SIZE]);
+    /* Who holds this lease; -1 for one that does not belong to the job. */
+    int (*find_peer)(void *context, uint64_t lease, uint64_t fence, struct exchange_peer *out_peer);
     /* As in evaluator.h; runs on another thread with measure_context. */
     int (*measure)(void *context, struct evaluation_report *report, struct error *error);
     void *measure_context;

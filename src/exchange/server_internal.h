@@ -14,6 +14,7 @@ struct connection {
     struct exchange_server *server;
     struct link *link;
     uint64_t lease, fence; /* 0 until the handshake is done */
+    uint32_t rank;         /* the lease's, whatever the worker says */
     int64_t opened_ns, last_frame_ns;
     bool is_member; /* has joined; `worker` is its number */
     uint32_t worker;

@@ -184,15 +184,32 @@ static void on_frame(struct link *link, uint16_t type, struct text payload, void
     connections_sweep(server);
 }
 
+/* Sets the lease and fence that `identity` names. */
+static int peer_find(const struct exchange_server *server, struct text identity,
+                     uint64_t *out_lease, uint64_t *out_fence, struct exchange_peer *out_peer,
+                     struct error *error)
+{
+    const struct exchange_server_options *options = &server->options;
+    if (exchange_identity_parse(identity, out_lease, out_fence, error) < 0)
+        return -1;
+    if (options->find_peer(options->context, *out_lease, *out_fence, out_peer) < 0)
+        return error_set(error, ERROR_REFUSED, "the lease does not belong to the job");
+    return 0;
+}
+
 static void on_open(struct link *link, struct text identity, void *context)
 {
     (void)link;
     struct connection *connection = context;
+    struct exchange_server *server = connection->server;
+    struct exchange_peer peer;
     struct error error;
-    connection->last_frame_ns = server_now_ns(connection->server);
-    if (exchange_identity_parse(identity, &connection->lease, &connection->fence, &error) < 0)
+    connection->last_frame_ns = server_now_ns(server);
+    if (peer_find(server, identity, &connection->lease, &connection->fence, &peer, &error) < 0)
         connection_mark(connection, &error);
-    connections_sweep(connection->server);
+    else
+        connection->rank = peer.rank;
+    connections_sweep(server);
 }
 
 static void on_close(struct link *link, const struct error *reason, void *context)
@@ -216,12 +233,13 @@ static void on_drained(struct link *link, void *context)
 static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
 {
     const struct connection *connection = context;
-    const struct exchange_server_options *options = &connection->server->options;
+    struct exchange_peer peer;
     struct error error;
     uint64_t lease, fence;
-    if (exchange_identity_parse(identity, &lease, &fence, &error) < 0)
+    if (peer_find(connection->server, identity, &lease, &fence, &peer, &error) < 0)
         return -1;
-    return options->find_key(options->context, lease, fence, out_key);
+    memcpy(out_key, peer.key, LINK_KEY_SIZE);
+    return 0;
 }
 
 int exchange_server_attach_take(struct exchange_server *server, int fd, struct error *error)

@@ -251,8 +251,9 @@ void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer)
 {
     if (tenancy->has_ended || tenancy->document.role != LEASE_ROLE_SERVER)
         return;
-    struct child_message message = {.kind = CHILD_PEER,
-                                    .peer = {.lease = peer->lease, .fence = peer->fence}};
+    struct child_message message = {
+        .kind = CHILD_PEER,
+        .peer = {.lease = peer->lease, .fence = peer->fence, .rank = peer->rank}};
     memcpy(message.peer.key, peer->key, CHILD_KEY_SIZE);
     if (tenancy->has_config) {
         tenancy_tell_child(tenancy, &message);
@@ -296,6 +297,7 @@ static int tenancy_read_start(struct tenancy *tenancy, const struct start_messag
         for (uint32_t i = 0; i < start->peer_count; i++) {
             tenancy->peers[i].lease = start->peers[i].lease;
             tenancy->peers[i].fence = start->peers[i].fence;
+            tenancy->peers[i].rank = start->peers[i].rank;
             memcpy(tenancy->peers[i].key, start->peers[i].key, CHILD_KEY_SIZE);
         }
     }

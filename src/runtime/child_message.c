@@ -4,7 +4,7 @@
  *     u8 version (1), u8 kind, then by kind
  *     CONFIG    text lease JSON, 32 bytes key, u32 count, count times PEER's fields
  *     STREAM    u64 peer lease; one descriptor travels with the packet (SCM_RIGHTS)
- *     PEER      u64 lease, u64 fence, 32 bytes key
+ *     PEER      u64 lease, u64 fence, u32 rank, 32 bytes key
  *     STOP      u32 grace_ms, text reason
  *     READY     nothing
  *     REPORT    text JSON
@@ -104,6 +104,7 @@ static void peer_encode(struct buffer *packet, const struct child_peer *peer)
 {
     wire_put_u64(packet, peer->lease);
     wire_put_u64(packet, peer->fence);
+    wire_put_u32(packet, peer->rank);
     wire_put_raw(packet, peer->key, sizeof peer->key);
 }
 
@@ -111,6 +112,7 @@ static void peer_decode(struct wire_reader *reader, struct child_peer *peer)
 {
     peer->lease = wire_get_u64(reader);
     peer->fence = wire_get_u64(reader);
+    peer->rank = wire_get_u32(reader);
     wire_get_raw(reader, peer->key, sizeof peer->key);
 }
 
@@ -176,7 +178,7 @@ static void config_decode(struct arena *arena, struct wire_reader *reader,
 {
     config->lease_json = wire_get_text(reader, CHILD_LEASE_JSON_MAX);
     wire_get_raw(reader, config->key, sizeof config->key);
-    config->peer_count = wire_get_count(reader, CHILD_PEER_MAX, 16 + CHILD_KEY_SIZE);
+    config->peer_count = wire_get_count(reader, CHILD_PEER_MAX, 20 + CHILD_KEY_SIZE);
     struct child_peer *peers = arena_alloc(arena, (config->peer_count + 1) * sizeof *peers);
     for (uint32_t i = 0; i < config->peer_count; i++)
         peer_decode(reader, &peers[i]);

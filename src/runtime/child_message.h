@@ -41,10 +41,12 @@ enum child_message_kind {
     CHILD_DONE = 19,
 };
 
-/* A worker that a parameter server will accept: the identity "lease:LEASE:FENCE" and its key. */
+/* A worker that a parameter server will accept: the identity "lease:LEASE:FENCE", its place among
+ * the workers and its key. */
 struct child_peer {
     uint64_t lease;
     uint64_t fence;
+    uint32_t rank;
     uint8_t key[CHILD_KEY_SIZE];
 };
 

@@ -51,6 +51,7 @@ TEST(the_largest_config_arrives_whole)
     for (uint32_t i = 0; i < CHILD_PEER_MAX; i++) {
         peers[i].lease = i + 1;
         peers[i].fence = i + 7;
+        peers[i].rank = i;
         peers[i].key[31] = (uint8_t)i;
     }
     struct child_message sent = {.kind = CHILD_CONFIG};

@@ -232,14 +232,15 @@ static void on_drop(void *context, uint64_t lease, const struct error *reason)
 
 /* --- keys, streams, the end --- */
 
-static int find_key(void *context, uint64_t lease, uint64_t fence, uint8_t out_key[LINK_KEY_SIZE])
+static int find_peer(void *context, uint64_t lease, uint64_t fence, struct exchange_peer *out_peer)
 {
     const struct role *role = context;
     for (uint32_t i = 0; i < role->peer_count; i++) {
         const struct child_peer *peer = &role->peers[i];
         if (peer->lease != lease || peer->fence != fence)
             continue;
-        memcpy(out_key, peer->key, LINK_KEY_SIZE);
+        out_peer->rank = peer->rank;
+        memcpy(out_peer->key, peer->key, LINK_KEY_SIZE);
         return 0;
     }
     return -1;
@@ -380,7 +381,7 @@ static int server_open(struct role *role, struct error *error)
         .target_accuracy = work->lease.train.target.accuracy,
         .min_time_ms = work->lease.train.target.min_time_ms,
         .epochs = work->lease.train.epochs,
-        .find_key = find_key,
+        .find_peer = find_peer,
         .measure = measure,
         .measure_context = &role->measurer,
         .on_change = on_change,

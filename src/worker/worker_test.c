@@ -116,7 +116,7 @@ static uint64_t lease_of(uint32_t index)
 
 static struct child_peer peer_of(uint32_t index)
 {
-    struct child_peer peer = {.lease = lease_of(index), .fence = FENCE};
+    struct child_peer peer = {.lease = lease_of(index), .fence = FENCE, .rank = index};
     memset(peer.key, (int)(index + 1), sizeof peer.key);
     return peer;
 }
