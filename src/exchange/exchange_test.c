@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { WORKERS = 3, FEATURES = 20, SAMPLES = 600, BATCH = 8, FENCE = 4, DEATH_STEP = 12 };
+enum { WORKERS = 3, FEATURES = 20, SAMPLES = 600, BATCH = 8, FENCE = 4, TURN_STEP = 12 };
 
 struct data {
     float x[SAMPLES][FEATURES];
@@ -385,13 +385,13 @@ static void a_death_stops_nobody(const char *policy)
     AUTO(bench) struct bench *bench = bench_new();
     struct exchange_server_options options = server_options(bench, policy);
     options.min_time_ms = 600;
-    bench->workers[1].die_at_step = DEATH_STEP;
+    bench->workers[1].die_at_step = TURN_STEP;
     bench_run(bench, &options);
     assert_target_reached(bench);
     assert_int_equal(bench->drops, 1);
-    assert_int_equal(bench->workers[1].status.steps, DEATH_STEP);
-    assert_true(bench->workers[0].status.steps > DEATH_STEP);
-    assert_true(bench->workers[2].status.steps > DEATH_STEP);
+    assert_int_equal(bench->workers[1].status.steps, TURN_STEP);
+    assert_true(bench->workers[0].status.steps > TURN_STEP);
+    assert_true(bench->workers[2].status.steps > TURN_STEP);
 }
 
 TEST(a_worker_that_dies_stops_nobody_under_any_policy)
@@ -419,12 +419,12 @@ static void a_new_stream_goes_on(const char *policy)
     AUTO(bench) struct bench *bench = bench_new();
     struct exchange_server_options options = server_options(bench, policy);
     options.min_time_ms = 600;
-    bench->workers[0].rejoin_at_step = 50;
+    bench->workers[0].rejoin_at_step = TURN_STEP;
     bench_run(bench, &options);
     assert_target_reached(bench);
     assert_int_equal(bench->status.worker_count, WORKERS);
     const struct exchange_worker_status *status = status_of(bench, 0);
-    assert_true(bench->workers[0].status.steps > 60);
+    assert_true(bench->workers[0].status.steps > TURN_STEP);
     /* Nothing counts twice; at most the push that was under way is lost. */
     assert_true(status->steps <= bench->workers[0].status.steps);
     assert_true(status->steps + 200 > bench->workers[0].status.steps);
