@@ -25,6 +25,7 @@ struct lease_document {
     uint64_t lease;
     uint64_t fence;
     uint64_t job;
+    struct text name; /* the job's */
     uint64_t machine;
     enum lease_role role;
     uint64_t rank;  /* of a worker, from 0; of the parameter server 0 */

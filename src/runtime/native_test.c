@@ -54,6 +54,7 @@ TEST(a_worker_gets_its_part_of_the_training_records)
     write_and_read(arena, &spec, &example, &document);
     assert_int_equal(document.lease, 11);
     assert_int_equal(document.fence, 4);
+    assert_true(text_equal(document.name, TEXT("j")));
     assert_int_equal(document.role, LEASE_ROLE_WORKER);
     assert_int_equal(document.rank, 1);
     assert_int_equal(document.world, 3);

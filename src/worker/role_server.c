@@ -287,6 +287,7 @@ static int model_export(struct role *role, const struct exchange_outcome *outcom
     const struct exchange_status *status = exchange_server_status(role->server);
     const struct model_card card = {
         .spec = work->model,
+        .job_name = arena_copy_string(work->arena, work->lease.name),
         .job = work->lease.job,
         .data = work->data->name,
         .policy = arena_copy_string(work->arena, work->lease.sync.policy),
