@@ -508,6 +508,33 @@ static void result_may_be_sent_again_and_again(void **state)
     assert_result(market, last);
 }
 
+static void large_result_comes_in_chunks_and_a_huge_one_is_refused(void **state)
+{
+    struct market *market = *state;
+    struct error error = {0};
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "large\n");
+    const struct artifact_message *artifact =
+        &wait_for(market, LEASE_MESSAGE_ARTIFACT, -1)->artifact;
+    assert_int_equal(artifact->size_bytes, 9 << 20);
+    struct blob_hash hash;
+    struct manifest manifest;
+    memcpy(hash.bytes, artifact->manifest, sizeof(hash.bytes));
+    ASSERT_OK(manifest_get(market->arena, market->blobs, &hash, &manifest, &error));
+    assert_int_equal(manifest.chunks.count, 3);
+    assert_int_equal(manifest_chunk(&manifest, 2)->size_bytes, 1 << 20);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "huge\n");
+    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_non_null(memmem(failed->state.reason.data, failed->state.reason.size, "16777216", 8));
+}
+
 static void process_that_crashes_fails_its_lease(void **state)
 {
     struct market *market = *state;
@@ -713,6 +740,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DAEMON_TEST(lease_runs_from_its_start_to_its_result),
         DAEMON_TEST(result_may_be_sent_again_and_again),
+        DAEMON_TEST(large_result_comes_in_chunks_and_a_huge_one_is_refused),
         DAEMON_TEST(process_that_crashes_fails_its_lease),
         DAEMON_TEST(process_that_does_not_stop_is_killed_after_its_grace),
         DAEMON_TEST(stream_is_dialled_anew_with_a_new_ticket),

@@ -4,6 +4,8 @@
  * LINE        what it does
  * done        writes a result, sends it back, ends well
  * checkpoint  writes and announces one result a hundred times, then as for done
+ * large       as done, with a result of 9 MiB
+ * huge        as done, with a result of 1 TiB that takes no room on the disk
  * crash       ends with code 3
  * stubborn    ignores every wish to end
  * other       sends the line back in upper case
@@ -58,6 +60,15 @@ static void send_result(const char *text)
     tell(&(struct child_message){.kind = CHILD_ARTIFACT, .artifact.name = TEXT("model")});
 }
 
+static void send_sized_result(off_t size)
+{
+    const int fd = open("/lease/out/model", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0 || ftruncate(fd, size) < 0)
+        _exit(11);
+    close(fd);
+    tell(&(struct child_message){.kind = CHILD_ARTIFACT, .artifact.name = TEXT("model")});
+}
+
 static void done(bool is_ok, const char *message)
 {
     tell(&(struct child_message){.kind = CHILD_DONE,
@@ -74,6 +85,12 @@ static void obey(int stream, const char *line)
         for (int i = 0; i < 100; i++)
             send_result("not yet");
         send_result("weights");
+        done(true, "trained");
+    } else if (strcmp(line, "large\n") == 0) {
+        send_sized_result((off_t)9 << 20);
+        done(true, "trained");
+    } else if (strcmp(line, "huge\n") == 0) {
+        send_sized_result((off_t)1 << 40);
         done(true, "trained");
     } else if (strcmp(line, "crash\n") == 0) {
         _exit(3);

@@ -151,6 +151,8 @@ void tenancy_fail(struct tenancy *tenancy, const struct error *reason)
 {
     if (tenancy->has_ended)
         return;
+    if (tenancy->has_done && tenancy->is_done_ok && !tenancy->has_failed)
+        tenancy->reason[0] = '\0'; /* why it went well is no reason any more */
     tenancy_set_reason(tenancy, text_of(reason->message));
     tenancy->has_failed = true;
     tenancy_on_kill(tenancy);

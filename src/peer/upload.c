@@ -6,12 +6,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct upload {
     struct upload_options options;
-    struct arena *arena;
+    int fd;               /* of the file; -1 once it is read */
+    struct arena *arena;  /* of one chunk */
+    struct buffer chunks; /* of struct manifest_chunk */
     struct manifest manifest;
     struct upload_result result;
     size_t next_index; /* of the chunk to send; the last is the manifest itself */
@@ -54,20 +57,61 @@ static int upload_put(void *context, const struct blob_hash *hash, struct text b
     return blob_store_put(store, hash, bytes, &stored, error);
 }
 
-static int upload_pack(struct upload *upload, struct error *error)
+/* A part of the file, one chunk long. */
+struct upload_part {
+    int fd;
+    size_t left;
+};
+
+static int part_read(void *context, void *data, size_t size, size_t *out_size, struct error *error)
 {
-    AUTO_FD int fd = -1;
-    if (upload_open_file(&upload->options, &fd, error) < 0)
-        return -1;
-    const struct pack_options options = {.bytes_max = upload->options.bytes_max};
-    const struct pack_source source = pack_source_fd(&fd);
-    const struct pack_sink sink = {.put = upload_put, .context = upload};
-    if (pack_stream(upload->arena, &options, &source, &sink, &upload->manifest, error) < 0 ||
+    struct upload_part *part = context;
+    ssize_t got;
+    do
+        got = read(part->fd, data, size < part->left ? size : part->left);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return error_set_errno(error, errno, "read");
+    part->left -= (size_t)got;
+    *out_size = (size_t)got;
+    return 0;
+}
+
+static int upload_finish_manifest(struct upload *upload, struct error *error)
+{
+    upload->manifest.header = TEXT("");
+    upload->manifest.chunks.items = upload->chunks.data;
+    upload->manifest.chunks.count = upload->chunks.size / sizeof(struct manifest_chunk);
+    if (manifest_check(&upload->manifest, error) < 0 ||
         manifest_put(upload->options.access.store, &upload->manifest, &upload->result.manifest,
                      error) < 0)
-        return error_wrap(error, "keep the result \"%s\"", upload->options.name);
+        return -1;
     upload->result.size_bytes = upload->manifest.size_bytes;
+    close(TAKE_FD(upload->fd));
     return 0;
+}
+
+/* One chunk a turn: the loop goes on while a large file is read. */
+static int upload_pack(struct upload *upload, struct error *error)
+{
+    struct upload_part part = {upload->fd, BLOB_BYTES_MAX};
+    const struct pack_options options = {0};
+    const struct pack_source source = {part_read, &part};
+    const struct pack_sink sink = {.put = upload_put, .context = upload};
+    struct manifest packed;
+    arena_clear(upload->arena);
+    if (pack_stream(upload->arena, &options, &source, &sink, &packed, error) < 0)
+        return -1;
+    if (packed.size_bytes > upload->options.bytes_max - upload->manifest.size_bytes)
+        return error_set(error, ERROR_EXHAUSTED, "it holds more than %" PRIu64 " bytes",
+                         upload->options.bytes_max);
+    upload->manifest.size_bytes += packed.size_bytes;
+    if (packed.chunks.count > 0)
+        buffer_append(&upload->chunks, packed.chunks.items,
+                      packed.chunks.count * sizeof(struct manifest_chunk));
+    if (buffer_check(&upload->chunks, error) < 0)
+        return -1;
+    return part.left > 0 ? upload_finish_manifest(upload, error) : 0;
 }
 
 static const struct blob_hash *upload_next(const struct upload *upload)
@@ -115,7 +159,13 @@ static void upload_on_step(void *context)
 {
     struct upload *upload = context;
     struct error error;
-    if (upload->next_index > upload->manifest.chunks.count)
+    if (upload->fd >= 0) {
+        if (upload_pack(upload, &error) == 0) {
+            loop_timer_start(upload->step, 0);
+            return;
+        }
+        upload->options.callback(upload->options.context, NULL, &error);
+    } else if (upload->next_index > upload->manifest.chunks.count)
         upload->options.callback(upload->options.context, &upload->result, NULL);
     else if (upload_send(upload, &error) < 0)
         upload->options.callback(upload->options.context, NULL, &error);
@@ -128,9 +178,11 @@ int upload_start(const struct upload_options *options, struct upload **out_uploa
     ASSERT(new_upload);
     AUTO(upload) struct upload *upload = new_upload;
     upload->options = *options;
+    upload->fd = -1;
     upload->arena = arena_new(0);
+    buffer_init(&upload->chunks, MANIFEST_CHUNK_MAX * sizeof(struct manifest_chunk));
     upload->step = loop_timer_new(options->access.loop, upload_on_step, upload);
-    if (upload_pack(upload, error) < 0)
+    if (upload_open_file(options, &upload->fd, error) < 0)
         return -1;
     loop_timer_start(upload->step, 0);
     *out_upload = TAKE(upload);
@@ -143,7 +195,10 @@ void upload_free(struct upload *upload)
         return;
     if (upload->transfer)
         http_transfer_cancel(upload->transfer);
+    if (upload->fd >= 0)
+        close(upload->fd);
     loop_timer_free(upload->step);
+    buffer_done(&upload->chunks);
     arena_free(upload->arena);
     free(upload);
 }

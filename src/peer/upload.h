@@ -25,8 +25,8 @@ struct upload_options {
     void *context;
 };
 
-/* Reads the file at once, so that later changes to it do not matter; then uploads in the
- * background. The callback comes once, never from inside this call. */
+/* Opens the file at once, so that another put in its place does not matter; reads and uploads it in
+ * the background. The callback comes once, never from inside this call. */
 MUST_CHECK int upload_start(const struct upload_options *options, struct upload **out_upload,
                             struct error *error);
 void upload_free(struct upload *upload); /* NULL is fine; gives up what still runs */
