@@ -13,6 +13,8 @@
 #include "net/link.h"
 #include "peer/folder.h"
 #include "peer/peer.h"
+#include "peer/tenancy.h"
+#include "runtime/child_message.h"
 #include "runtime/lease_message.h"
 #include "runtime/native.h"
 #include "sandbox/sandbox.h"
@@ -563,6 +565,28 @@ static void process_that_does_not_stop_is_killed_after_its_grace(void **state)
     assert_true(text_equal(stopped->state.reason, TEXT("enough")));
 }
 
+static void process_that_floods_is_slowed_down(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "flood\n");
+    const int64_t begin_ms = now_ms();
+    int count = 0;
+    while (now_ms() < begin_ms + 1000) {
+        wait_for(market, LEASE_MESSAGE_REPORT, -1);
+        count++;
+    }
+    /* What may come at once, what may come in a second, and one that began before its end. */
+    const int64_t most =
+        2 + TENANCY_TALK_BYTES * (1000 + now_ms() - begin_ms) / 1000 / CHILD_REPORT_MAX;
+    assert_in_range(count, 2, most);
+    stop_lease(market, 100);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STOPPED);
+}
+
 static void stream_is_dialled_anew_with_a_new_ticket(void **state)
 {
     struct market *market = *state;
@@ -743,6 +767,7 @@ int main(void)
         DAEMON_TEST(large_result_comes_in_chunks_and_a_huge_one_is_refused),
         DAEMON_TEST(process_that_crashes_fails_its_lease),
         DAEMON_TEST(process_that_does_not_stop_is_killed_after_its_grace),
+        DAEMON_TEST(process_that_floods_is_slowed_down),
         DAEMON_TEST(stream_is_dialled_anew_with_a_new_ticket),
         DAEMON_TEST(forged_lease_is_not_started),
         DAEMON_TEST(expired_and_missing_data_are_told),

@@ -6,6 +6,7 @@
  * checkpoint  writes and announces one result a hundred times, then as for done
  * large       as done, with a result of 9 MiB
  * huge        as done, with a result of 1 TiB that takes no room on the disk
+ * flood       sends long reports for ever
  * crash       ends with code 3
  * stubborn    ignores every wish to end
  * other       sends the line back in upper case
@@ -92,6 +93,12 @@ static void obey(int stream, const char *line)
     } else if (strcmp(line, "huge\n") == 0) {
         send_sized_result((off_t)1 << 40);
         done(true, "trained");
+    } else if (strcmp(line, "flood\n") == 0) {
+        static char json[CHILD_REPORT_MAX];
+        memset(json, ' ', sizeof(json));
+        for (;;)
+            tell(
+                &(struct child_message){.kind = CHILD_REPORT, .report.json = {json, sizeof(json)}});
     } else if (strcmp(line, "crash\n") == 0) {
         _exit(3);
     } else if (strcmp(line, "stubborn\n") == 0) {

@@ -215,6 +215,7 @@ static void tenancy_on_end(void *context)
     tenancy->has_ended = true;
     loop_timer_stop(tenancy->tick_timer);
     loop_timer_stop(tenancy->pace_timer);
+    loop_timer_stop(tenancy->talk_timer);
     loop_timer_stop(tenancy->kill_timer);
     loop_timer_stop(tenancy->expiry_timer);
     if (tenancy->is_metering)
@@ -350,6 +351,9 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     list_init(&tenancy->streams);
     list_init(&tenancy->uploads);
     tenancy->tick_timer = loop_timer_new(host->loop, tenancy_on_tick, tenancy);
+    tenancy->talk_timer = loop_timer_new(host->loop, tenancy_on_talk, tenancy);
+    tenancy->talk_bytes = TENANCY_TALK_BYTES;
+    tenancy->talk_ns = tenancy_now_ns(tenancy);
     tenancy->pace_timer = loop_timer_new(host->loop, tenancy_on_pace, tenancy);
     tenancy->kill_timer = loop_timer_new(host->loop, tenancy_on_kill, tenancy);
     tenancy->expiry_timer = loop_timer_new(host->loop, tenancy_on_expiry, tenancy);
@@ -397,6 +401,7 @@ void tenancy_free(struct tenancy *tenancy)
     tenancy_free_streams(tenancy);
     loop_timer_free(tenancy->tick_timer);
     loop_timer_free(tenancy->pace_timer);
+    loop_timer_free(tenancy->talk_timer);
     loop_timer_free(tenancy->kill_timer);
     loop_timer_free(tenancy->expiry_timer);
     loop_timer_free(tenancy->end_timer);

@@ -3,8 +3,8 @@
  *
  * Fetching the data, dialling the streams and starting the sandbox go on side by side; the process
  * inside gets its configuration once the data is whole, then the streams as they come up. What it
- * reports and prints goes to the outbox; when the market is slow, reading from it stops, and so a
- * flood slows the job and nobody else.
+ * reports and prints goes to the outbox; when the market is slow, or the process says more in a
+ * second than anybody wants to know, reading from it stops: a flood slows the job and nobody else.
  */
 #pragma once
 
@@ -22,6 +22,7 @@ struct http_client;
 
 enum {
     TENANCY_LOG_BYTES_MAX = 64 << 20, /* both streams together; the rest is dropped */
+    TENANCY_TALK_BYTES = 1 << 20,     /* messages and output a second, and at once */
     TENANCY_PIDS_MAX = 256,
     TENANCY_FILES_MAX = 32768, /* in its folder: they are counted each tick */
     TENANCY_ARTIFACT_MAX = 64, /* files; each may be sent again and again */

@@ -12,22 +12,49 @@
 enum { LOG_READ_BYTES = 32 << 10, MESSAGES_PER_TURN = 16 };
 _Static_assert((int)LOG_READ_BYTES <= (int)LEASE_LOG_SIZE_MAX, "a piece is one message");
 
+/* What one message costs beside its bytes. */
+enum { MESSAGE_BYTES = 4 << 10 };
+
+static void talk_take(struct tenancy *tenancy, size_t size)
+{
+    const int64_t now_ns = tenancy_now_ns(tenancy);
+    const int64_t passed_us = (now_ns - tenancy->talk_ns) / 1000;
+    const int64_t second_us = 1000000;
+    tenancy->talk_ns = now_ns;
+    if (passed_us < 2 * second_us)
+        tenancy->talk_bytes += passed_us * TENANCY_TALK_BYTES / second_us;
+    if (passed_us >= 2 * second_us || tenancy->talk_bytes > TENANCY_TALK_BYTES)
+        tenancy->talk_bytes = TENANCY_TALK_BYTES;
+    tenancy->talk_bytes -= (int64_t)size;
+}
+
 /* The market slows the process down only while it is there: a lease goes on without it, and then
  * what nobody can take is dropped. */
 static bool tenancy_may_read(const struct tenancy *tenancy)
 {
-    return outbox_has_room(tenancy->host->outbox) || !outbox_is_attached(tenancy->host->outbox) ||
-           tenancy->has_exited;
+    if (tenancy->has_exited)
+        return true;
+    return tenancy->talk_bytes >= 0 &&
+           (outbox_has_room(tenancy->host->outbox) || !outbox_is_attached(tenancy->host->outbox));
 }
 
 void tenancy_update_reading(struct tenancy *tenancy)
 {
     const uint32_t interest = tenancy_may_read(tenancy) ? LOOP_READ : 0;
+    if (tenancy->talk_bytes < 0 && !loop_timer_is_running(tenancy->talk_timer))
+        loop_timer_start(tenancy->talk_timer, 1 - tenancy->talk_bytes * 1000 / TENANCY_TALK_BYTES);
     if (tenancy->control_watch)
         loop_watch_set(tenancy->control_watch, interest);
     for (size_t i = 0; i < LEASE_LOG_STREAM_COUNT; i++)
         if (tenancy->logs[i].watch)
             loop_watch_set(tenancy->logs[i].watch, interest);
+}
+
+void tenancy_on_talk(void *context)
+{
+    struct tenancy *tenancy = context;
+    talk_take(tenancy, 0);
+    tenancy_update_reading(tenancy);
 }
 
 static void log_close(struct tenancy_log *log)
@@ -59,9 +86,11 @@ static bool log_read(struct tenancy_log *log)
 {
     char bytes[LOG_READ_BYTES];
     const ssize_t size = log->fd < 0 ? 0 : read(log->fd, bytes, sizeof(bytes));
-    if (size > 0)
+    if (size > 0) {
+        talk_take(log->tenancy, (size_t)size + MESSAGE_BYTES);
         log_send(log, (struct text){bytes, (size_t)size});
-    else if (size == 0 || (errno != EAGAIN && errno != EINTR))
+    }
+    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
         log_close(log);
     return size > 0;
 }
@@ -126,12 +155,15 @@ static void tenancy_on_child_message(struct tenancy *tenancy, const struct child
 static bool control_read(struct tenancy *tenancy, int count)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
-    for (int i = 0; i < count && tenancy->control_fd >= 0; i++) {
+    for (int i = 0; i < count && tenancy->control_fd >= 0 && tenancy_may_read(tenancy); i++) {
         arena_clear(arena);
         struct child_message message;
         struct error error;
         bool has_ended = false;
         if (child_message_receive(tenancy->control_fd, arena, &message, &has_ended, &error) == 0) {
+            talk_take(tenancy, message.kind == CHILD_REPORT
+                                   ? message.report.json.size + MESSAGE_BYTES
+                                   : (size_t)MESSAGE_BYTES);
             tenancy_on_child_message(tenancy, &message);
             continue;
         }

@@ -68,6 +68,9 @@ struct tenancy {
     struct loop_watch *control_watch;
     struct tenancy_log logs[LEASE_LOG_STREAM_COUNT];
     uint64_t log_bytes;
+    int64_t talk_bytes; /* what the process may still say; below zero nobody listens */
+    int64_t talk_ns;    /* when that was reckoned */
+    struct loop_timer *talk_timer;
     bool has_config; /* sent to the child */
     bool has_exited;
     struct sandbox_exit exit;
@@ -103,6 +106,7 @@ void tenancy_send_config(struct tenancy *tenancy);
 /* Tells the child; a child that does not read fails its lease. */
 void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *message);
 void tenancy_update_reading(struct tenancy *tenancy);
+void tenancy_on_talk(void *context);
 void tenancy_free_child(struct tenancy *tenancy);
 
 /* tenancy_stream.c */
