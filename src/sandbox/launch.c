@@ -422,7 +422,7 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
     int info_fds[2] = {-1, -1};
     if (null_fd < 0)
         return error_set_errno(error, errno, "open \"/dev/null\"");
-    if (seccomp_export_filter(&filter_fd, error) < 0)
+    if (seccomp_export_filter(!child.has_soft_limits, &filter_fd, error) < 0)
         return -1;
     if (pipe2(info_fds, O_CLOEXEC) < 0)
         return error_set_errno(error, errno, "make a pipe");

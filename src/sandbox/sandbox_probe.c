@@ -77,6 +77,13 @@ static void probe_calls(void)
     show("chroot", chroot("/tmp"));
 }
 
+/* Memory that belongs to no process. */
+static void probe_uncounted(void)
+{
+    show("memfd", syscall(SYS_memfd_create, "x", 0));
+    show("shmget", syscall(SYS_shmget, 0, 4096, 0600));
+}
+
 static void *thread_main(void *context)
 {
     return context;
@@ -168,6 +175,8 @@ int main(int argc, char **argv)
         probe_processes(argc > 2 ? argv[2] : "1");
     else if (strcmp(verb, "calls") == 0)
         probe_calls();
+    else if (strcmp(verb, "uncounted") == 0)
+        probe_uncounted();
     else if (strcmp(verb, "thread") == 0)
         probe_thread();
     else if (strcmp(verb, "surroundings") == 0)

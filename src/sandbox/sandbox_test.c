@@ -235,6 +235,16 @@ static void rare_system_calls_are_refused_and_threads_work(void **state)
     assert_says(output, "thread=ok");
 }
 
+static void memory_of_no_process_is_only_given_where_a_cgroup_counts_it(void **state)
+{
+    char output[OUTPUT_MAX];
+    const struct fixture *fixture = *state;
+    const bool is_hard = sandbox_is_hard(fixture->host);
+    assert_int_equal(run_to_end(*state, RUN(.verb = "uncounted"), output).code, 0);
+    assert_says(output, is_hard ? "memfd=ok" : "memfd=EPERM");
+    assert_says(output, is_hard ? "shmget=ok" : "shmget=EPERM");
+}
+
 static void program_gets_the_environment_and_descriptors_given_and_no_others(void **state)
 {
     char output[OUTPUT_MAX];
@@ -471,6 +481,7 @@ static int run_all(const char *name)
         SANDBOX_TEST(program_writes_only_to_its_own_folders),
         SANDBOX_TEST(program_sees_no_process_of_the_host),
         SANDBOX_TEST(rare_system_calls_are_refused_and_threads_work),
+        SANDBOX_TEST(memory_of_no_process_is_only_given_where_a_cgroup_counts_it),
         SANDBOX_TEST(program_gets_the_environment_and_descriptors_given_and_no_others),
         SANDBOX_TEST(fork_bomb_stops_at_the_process_limit),
         SANDBOX_TEST(memory_hog_does_not_pass_the_limit),

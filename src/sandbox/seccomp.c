@@ -88,6 +88,9 @@ static const char *const denied_calls[] = {
     "setdomainname",
 };
 
+/* Memory that is no process's: only a cgroup counts it. */
+static const char *const uncounted_calls[] = {"memfd_create", "memfd_secret", "shmget"};
+
 static const unsigned namespace_flags[] = {
     CLONE_NEWNS,  CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET,
     CLONE_NEWIPC, CLONE_NEWUTS,  CLONE_NEWCGROUP,
@@ -99,11 +102,11 @@ static void seccomp_release_context(scmp_filter_ctx *context)
         seccomp_release(*context);
 }
 
-static int seccomp_add_rules(scmp_filter_ctx context)
+static int seccomp_deny(scmp_filter_ctx context, const char *const *names, size_t count)
 {
-    int result = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    for (size_t i = 0; result == 0 && i < sizeof(denied_calls) / sizeof(*denied_calls); i++) {
-        const int call = seccomp_syscall_resolve_name(denied_calls[i]);
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        const int call = seccomp_syscall_resolve_name(names[i]);
         if (call == __NR_SCMP_ERROR)
             continue;
         result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), call, 0);
@@ -111,6 +114,17 @@ static int seccomp_add_rules(scmp_filter_ctx context)
         if (call < 0)
             result = 0;
     }
+    return result;
+}
+
+static int seccomp_add_rules(scmp_filter_ctx context, bool has_cgroup)
+{
+    int result = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    if (result == 0)
+        result = seccomp_deny(context, denied_calls, sizeof(denied_calls) / sizeof(*denied_calls));
+    if (result == 0 && !has_cgroup)
+        result = seccomp_deny(context, uncounted_calls,
+                              sizeof(uncounted_calls) / sizeof(*uncounted_calls));
     for (size_t i = 0; result == 0 && i < sizeof(namespace_flags) / sizeof(*namespace_flags); i++) {
         const scmp_datum_t flag = namespace_flags[i];
         result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
@@ -131,13 +145,13 @@ static int seccomp_add_rules(scmp_filter_ctx context)
     return result;
 }
 
-int seccomp_export_filter(int *out_fd, struct error *error)
+int seccomp_export_filter(bool has_cgroup, int *out_fd, struct error *error)
 {
     __attribute__((cleanup(seccomp_release_context))) scmp_filter_ctx context =
         seccomp_init(SCMP_ACT_ALLOW);
     if (!context)
         return error_set(error, ERROR_UNAVAILABLE, "seccomp is not available");
-    int result = seccomp_add_rules(context);
+    int result = seccomp_add_rules(context, has_cgroup);
     if (result < 0)
         return error_set_errno(error, -result, "build the seccomp filter");
 

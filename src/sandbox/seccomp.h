@@ -5,5 +5,8 @@
 
 #include "base/error.h"
 
-/* A new memfd (close-on-exec) that holds the compiled filter, read position at the start. */
-MUST_CHECK int seccomp_export_filter(int *out_fd, struct error *error);
+#include <stdbool.h>
+
+/* A new memfd (close-on-exec) that holds the compiled filter, read position at the start. Without a
+ * cgroup it also refuses memory that only a cgroup would count. */
+MUST_CHECK int seccomp_export_filter(bool has_cgroup, int *out_fd, struct error *error);
