@@ -316,6 +316,7 @@ static void on_end(void *context, const struct exchange_outcome *outcome)
     struct role *role = context;
     log_event(LOG_INFO, "training_ended", "end=%s accuracy=%.4f reason=\"%s\"",
               exchange_end_name(outcome->end), outcome->test_accuracy, outcome->reason);
+    loop_timer_stop(role->report_timer); /* nothing comes after the last report */
     report_send(role, outcome);
     /* With the accuracy of this model, nothing measures any more: the measurer is this thread's. */
     if (model_export(role, outcome, &role->failure) == 0) {

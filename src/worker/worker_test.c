@@ -215,6 +215,7 @@ static void report_take(struct job *job, struct process *process, struct text js
         ASSERT_OK(json_read(job->arena, json, &worker_report_schema, &process->worker, &error));
         return;
     }
+    assert_false(process->server.is_final); /* nothing comes after it */
     ASSERT_OK(json_read(job->arena, json, &server_report_schema, &process->server, &error));
     assert_in_range(process->server.workers.count, 0, WORKERS);
     const struct server_report_worker *items = process->server.workers.items;
