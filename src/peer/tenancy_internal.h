@@ -115,7 +115,7 @@ void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,
 /* Hands over the streams that came up before the child had its configuration. */
 void tenancy_hand_streams(struct tenancy *tenancy);
 void tenancy_free_streams(struct tenancy *tenancy);
-void tenancy_start_upload(struct tenancy *tenancy, struct text name);
+void tenancy_start_upload(struct tenancy *tenancy, struct text announced);
 void tenancy_free_uploads(struct tenancy *tenancy);
 struct chunk_access tenancy_chunk_access(const struct tenancy *tenancy);
 int64_t tenancy_disk_bytes(const struct tenancy *tenancy);

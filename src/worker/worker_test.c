@@ -381,7 +381,7 @@ static void assert_model_saved(const struct job *job)
     assert_true(file->float_count > 0);
     snprintf(path, sizeof path, "%s/card.json", server->out);
     struct buffer card AUTO_BUFFER;
-    buffer_init(&card, 64 * 1024);
+    buffer_init(&card, 1 << 16);
     ASSERT_OK(file_read(path, &card, &error));
     assert_non_null(memmem(card.data, card.size, "\"name\":\"t\"", 10));
 }
