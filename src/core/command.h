@@ -116,6 +116,8 @@ struct command {
             uint64_t fence;
             enum lease_outcome outcome;
             struct text reason;
+            uint64_t tick_index; /* the last verified tick, billed before the end unless it was */
+            int64_t wall_ms;     /* as of tick_lease; both 0: nothing was verified */
         } end_lease;
         struct {
             uint64_t account;

@@ -93,6 +93,39 @@ TEST(a_tick_is_billed_once_under_the_right_fence_while_the_lease_runs)
     market_done(&market);
 }
 
+TEST(the_end_of_a_lease_bills_what_was_verified_and_not_billed_before)
+{
+    struct market market;
+    market_init_demo(&market);
+    const struct job *job = market_submit(&market);
+    run_all(&market, job);
+    market.now_ms += 10000;
+    const struct lease *lease = job->leases[1];
+    const struct command tick = market_tick(lease, 1, 3000);
+    market_do(&market, &tick);
+    struct command end = {.kind = COMMAND_END_LEASE,
+                          .end_lease = {.lease = lease->id,
+                                        .fence = lease->fence,
+                                        .outcome = LEASE_OUTCOME_SUCCEEDED,
+                                        .tick_index = 2,
+                                        .wall_ms = -1}};
+    market_refuses(&market, &end, ERROR_INVALID);
+    end.end_lease.wall_ms = 6000;
+    market_do(&market, &end);
+    assert_int_equal(lease->wall_ms, 6000);
+    assert_int_equal(lease->posted_micro, 34);
+    /* One that names the tick billed last adds nothing. */
+    const struct lease *other = job->leases[2];
+    const struct command other_tick = market_tick(other, 1, 3000);
+    market_do(&market, &other_tick);
+    end.end_lease.lease = other->id;
+    end.end_lease.fence = other->fence;
+    end.end_lease.tick_index = 1;
+    market_do(&market, &end);
+    assert_int_equal(other->wall_ms, 3000);
+    market_done(&market);
+}
+
 TEST(a_lease_is_never_billed_past_the_clock_or_its_quote)
 {
     struct market market;
@@ -420,6 +453,7 @@ int main(void)
         cmocka_unit_test(a_job_is_matched_at_once_and_held_for_exactly_its_quote),
         cmocka_unit_test(a_whole_job_pays_its_lenders_and_gives_back_the_rest),
         cmocka_unit_test(a_tick_is_billed_once_under_the_right_fence_while_the_lease_runs),
+        cmocka_unit_test(the_end_of_a_lease_bills_what_was_verified_and_not_billed_before),
         cmocka_unit_test(a_lease_is_never_billed_past_the_clock_or_its_quote),
         cmocka_unit_test(the_fee_goes_to_the_operator_out_of_the_bill),
         cmocka_unit_test(a_job_waits_funded_until_its_machines_are_there),

@@ -353,23 +353,15 @@ static int plan_tick(const struct decision *decision, const struct lease *lease,
     return ledger_plan_post(decision->core->ledger, &post, out_plan, error);
 }
 
-int decide_tick_lease(struct decision *decision, const struct command *command, struct error *error)
+/* Everything verified so far, less what was posted before. */
+static int bill_lease(struct decision *decision, const struct lease *lease, uint64_t tick_index,
+                      int64_t verified_ms, struct error *error)
 {
-    const __typeof__(command->tick_lease) *tick = &command->tick_lease;
-    const struct lease *lease;
-    if (find_lease(decision, tick->lease, tick->fence, &lease, error) < 0)
-        return -1;
-    if (lease->state != LEASE_STATE_RUNNING)
-        return error_set(error, ERROR_CONFLICT, "lease %" PRIu64 " does not run yet", lease->id);
-    if (tick->tick_index <= lease->tick_index)
-        return error_set(error, ERROR_CONFLICT,
-                         "tick %" PRIu64 " of lease %" PRIu64 " is billed already",
-                         tick->tick_index, lease->id);
-    if (tick->tick_index == UINT64_MAX || tick->wall_ms < 0)
+    if (tick_index == UINT64_MAX || verified_ms < 0)
         return error_set(error, ERROR_INVALID, "the tick is out of range");
     const struct job *job = core_job(decision->core, lease->job);
     const int64_t wall_ms =
-        lease_billable_ms(lease, tick->wall_ms, decision->now_ms, job->request.max_run_ms);
+        lease_billable_ms(lease, verified_ms, decision->now_ms, job->request.max_run_ms);
     const int64_t bill_micro = price_bill_micro(lease->units, lease->price, wall_ms);
     ASSERT(bill_micro >= lease->posted_micro && bill_micro <= lease->quote_micro);
     struct ledger_plan plan;
@@ -382,17 +374,32 @@ int decide_tick_lease(struct decision *decision, const struct command *command, 
                           .lease_ticked = {.lease = lease->id,
                                            .job = job->id,
                                            .fence = lease->fence,
-                                           .tick_index = tick->tick_index,
+                                           .tick_index = tick_index,
                                            .wall_ms = wall_ms,
                                            .bill_micro = bill_micro,
                                            .amount_micro = bill_micro - lease->posted_micro,
                                            .fee_micro = fee_micro}};
-    decision->subject = lease->id;
     decision_emit(decision, &event);
     char memo[LEDGER_MEMO_SIZE];
-    snprintf(memo, sizeof(memo), "tick %" PRIu64, tick->tick_index);
+    snprintf(memo, sizeof(memo), "tick %" PRIu64, tick_index);
     decision_emit_plan(decision, &plan, memo);
     return 0;
+}
+
+int decide_tick_lease(struct decision *decision, const struct command *command, struct error *error)
+{
+    const __typeof__(command->tick_lease) *tick = &command->tick_lease;
+    const struct lease *lease;
+    if (find_lease(decision, tick->lease, tick->fence, &lease, error) < 0)
+        return -1;
+    if (lease->state != LEASE_STATE_RUNNING)
+        return error_set(error, ERROR_CONFLICT, "lease %" PRIu64 " does not run yet", lease->id);
+    if (tick->tick_index <= lease->tick_index)
+        return error_set(error, ERROR_CONFLICT,
+                         "tick %" PRIu64 " of lease %" PRIu64 " is billed already",
+                         tick->tick_index, lease->id);
+    decision->subject = lease->id;
+    return bill_lease(decision, lease, tick->tick_index, tick->wall_ms, error);
 }
 
 int decide_end_lease(struct decision *decision, const struct command *command, struct error *error)
@@ -403,6 +410,9 @@ int decide_end_lease(struct decision *decision, const struct command *command, s
         return -1;
     if (end->outcome == LEASE_OUTCOME_NONE || end->outcome >= LEASE_OUTCOME_COUNT)
         return error_set(error, ERROR_INVALID, "a lease ends with an outcome");
+    if (lease->state == LEASE_STATE_RUNNING && end->tick_index > lease->tick_index &&
+        bill_lease(decision, lease, end->tick_index, end->wall_ms, error) < 0)
+        return -1;
     char reason[LEASE_REASON_SIZE];
     copy_reason(end->reason, reason);
     decision->subject = lease->id;
