@@ -3,6 +3,10 @@
  *
  * A lease stays in the hub's map from its offer to its end. What a machine does not have yet is
  * sent when it connects; what it has and should not is stopped; what it lost is ended.
+ *
+ * A worker's process may end before its parameter server has told the market of its last pushes.
+ * The lease then settles: its end waits for that word, for the parameter server's own end, or for
+ * HUB_SETTLE_MS, so that no accepted work goes unpaid.
  */
 #include "base/assert.h"
 #include "base/log.h"
@@ -123,11 +127,67 @@ static enum lease_outcome outcome_of(const struct hub_lease *lease, enum lease_r
     return LEASE_OUTCOME_FAILED;
 }
 
+/* Whether its parameter server runs, and so may still confirm ticks. */
+static bool is_vouched_for(const struct hub *hub, const struct hub_lease *lease)
+{
+    const struct hub_lease *server_lease = map_get(&hub->leases, lease->server_lease);
+    return server_lease && !server_lease->is_over;
+}
+
+void dispatch_settle(struct hub *hub, struct hub_lease *lease)
+{
+    if (!lease->is_settling)
+        return;
+    lease->is_settling = false;
+    hub_command(hub,
+                &(struct command){.kind = COMMAND_END_LEASE,
+                                  .end_lease = {.lease = lease->id,
+                                                .fence = lease->fence,
+                                                .outcome = lease->outcome,
+                                                .tick_index = lease->verified_index,
+                                                .wall_ms = lease->verified_ms}},
+                lease->end_reason);
+    struct hub_machine *machine = hub_machine(hub, lease->machine);
+    if (machine)
+        hub_tell_gone(machine);
+}
+
+bool dispatch_is_settling(const struct hub_machine *machine)
+{
+    const struct hub *hub = machine->hub;
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        const struct hub_lease *lease = hub->leases.entries[i].value;
+        if (lease->machine == machine->id && lease->is_settling)
+            return true;
+    }
+    return false;
+}
+
+/* Its machine has nothing more to do for it. */
+static void lease_over(struct hub *hub, struct hub_lease *lease, enum lease_outcome outcome,
+                       const char *reason)
+{
+    lease->is_over = true;
+    lease->is_settling = true;
+    lease->settling_ns = hub_now_ns(hub);
+    lease->outcome = outcome;
+    snprintf(lease->end_reason, sizeof(lease->end_reason), "%s", reason);
+    if (!lease->verify.pending_count || !is_vouched_for(hub, lease))
+        dispatch_settle(hub, lease);
+    if (lease->role != LEASE_ROLE_SERVER)
+        return;
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        struct hub_lease *worker = hub->leases.entries[i].value;
+        if (worker->server_lease == lease->id)
+            dispatch_settle(hub, worker);
+    }
+}
+
 void dispatch_state(struct hub_machine *machine, const struct state_message *state)
 {
     struct hub *hub = machine->hub;
     struct hub_lease *lease = dispatch_find(machine, state->lease, state->fence);
-    if (!lease) {
+    if (!lease || lease->is_over) {
         log_event(LOG_DEBUG, "state_of_unknown_lease", "lease=%" PRIu64 " machine=%" PRIu64,
                   state->lease, machine->id);
         return;
@@ -147,15 +207,9 @@ void dispatch_state(struct hub_machine *machine, const struct state_message *sta
                     NULL);
         return;
     }
-    lease->is_over = true;
     char reason[LEASE_REASON_SIZE];
     snprintf(reason, sizeof(reason), TEXT_FORMAT, TEXT_ARGS(state->reason));
-    hub_command(hub,
-                &(struct command){.kind = COMMAND_END_LEASE,
-                                  .end_lease = {.lease = lease->id,
-                                                .fence = lease->fence,
-                                                .outcome = outcome_of(lease, state->state)}},
-                reason);
+    lease_over(hub, lease, outcome_of(lease, state->state), reason);
 }
 
 void dispatch_check(struct hub *hub)
@@ -163,18 +217,14 @@ void dispatch_check(struct hub *hub)
     const int64_t now_ns = hub_now_ns(hub);
     for (size_t i = 0; i < hub->leases.count; i++) {
         struct hub_lease *lease = hub->leases.entries[i].value;
+        if (lease->is_settling && (!is_vouched_for(hub, lease) ||
+                                   now_ns - lease->settling_ns > HUB_SETTLE_MS * INT64_C(1000000)))
+            dispatch_settle(hub, lease);
         if (lease->is_over)
             continue;
-        if (lease->missing_ns && now_ns - lease->missing_ns > HUB_MISSING_MS * INT64_C(1000000)) {
-            lease->is_over = true;
-            hub_command(hub,
-                        &(struct command){.kind = COMMAND_END_LEASE,
-                                          .end_lease = {.lease = lease->id,
-                                                        .fence = lease->fence,
-                                                        .outcome = LEASE_OUTCOME_LOST}},
-                        "the machine came back without this lease");
-            continue;
-        }
-        stream_redial(hub, lease);
+        if (lease->missing_ns && now_ns - lease->missing_ns > HUB_MISSING_MS * INT64_C(1000000))
+            lease_over(hub, lease, LEASE_OUTCOME_LOST, "the machine came back without this lease");
+        else
+            stream_redial(hub, lease);
     }
 }

@@ -136,6 +136,18 @@ static void tell_silent(struct hub_machine *machine)
                 NULL);
 }
 
+/* Its going ends its leases: one whose last ticks may still be confirmed comes first. */
+void hub_tell_gone(struct hub_machine *machine)
+{
+    if (!machine->is_leaving || dispatch_is_settling(machine))
+        return;
+    machine->is_leaving = false;
+    machine->is_told_online = false;
+    hub_command(machine->hub,
+                &(struct command){.kind = COMMAND_MACHINE_GONE, .machine_gone = {machine->id}},
+                NULL);
+}
+
 static void take_hello(struct hub_machine *machine, const struct hello_message *hello)
 {
     if (hello->version != LEASE_MESSAGE_VERSION || hello->machine != machine->id) {
@@ -146,6 +158,7 @@ static void take_hello(struct hub_machine *machine, const struct hello_message *
         return;
     }
     machine->is_welcome = true;
+    machine->is_leaving = false;
     hub_send(machine, &(struct lease_message){
                           .type = LEASE_MESSAGE_WELCOME,
                           .welcome = {.version = LEASE_MESSAGE_VERSION,
@@ -210,10 +223,8 @@ void hub_unlinked(struct hub_machine *machine, const struct error *reason)
     connection_free(machine->connection);
     if (reason || !was_welcome)
         return; /* it may come back */
-    machine->is_told_online = false;
-    hub_command(machine->hub,
-                &(struct command){.kind = COMMAND_MACHINE_GONE, .machine_gone = {machine->id}},
-                NULL);
+    machine->is_leaving = true;
+    hub_tell_gone(machine);
 }
 
 /* ---- The hub itself -------------------------------------------------------------------------- */

@@ -26,6 +26,7 @@ enum {
     HUB_WAITING_MAX = 4096,
     HUB_MISSING_MS = 5000, /* a lease its machine does not name: lost after this */
     HUB_REDIAL_MS = 15000, /* a stream asked for again that did not come */
+    HUB_SETTLE_MS = 3000,  /* three reports of a parameter server */
     TICKET_TEXT_SIZE = 2 * LEASE_TICKET_SIZE + 1,
 };
 
@@ -37,6 +38,7 @@ struct hub_machine {
     struct hub_connection *connection; /* NULL: not linked */
     bool is_welcome;                   /* HELLO came on this link */
     bool is_told_online;               /* what the core was told last */
+    bool is_leaving;                   /* it said good-bye; the core is told once all is settled */
     int64_t heard_ns;                  /* when anything came last, or the hub started */
 };
 
@@ -54,7 +56,14 @@ struct hub_lease {
     char stop_reason[LEASE_REASON_SIZE_MAX + 1];
 
     struct verify_lease verify;
-    int64_t verified_ms; /* all ticks together */
+    uint64_t verified_index; /* of the last verified tick, from 1; 0: none */
+    int64_t verified_ms;     /* all verified ticks together */
+
+    /* Over, with ticks that the parameter server may still confirm: its end waits for that. */
+    bool is_settling;
+    int64_t settling_ns; /* since when */
+    enum lease_outcome outcome;
+    char end_reason[LEASE_REASON_SIZE];
 
     /* A worker's stream. */
     char ticket[TICKET_TEXT_SIZE];
@@ -110,6 +119,7 @@ bool hub_send_encoded(struct hub_machine *machine, enum lease_message_type type,
 void hub_take_message(struct hub_machine *machine, struct arena *arena,
                       const struct lease_message *message);
 void hub_tell_online(struct hub_machine *machine); /* the core, unless it was told */
+void hub_tell_gone(struct hub_machine *machine);   /* unless a lease of it is settling */
 /* The link is gone; `reason` NULL: the machine said good-bye. */
 void hub_unlinked(struct hub_machine *machine, const struct error *reason);
 
@@ -136,6 +146,9 @@ void dispatch_end(struct hub *hub, struct hub_lease *lease);
 void dispatch_lease_free(struct hub_lease *lease);
 void dispatch_hello(struct hub_machine *machine, const struct hello_message *hello);
 void dispatch_state(struct hub_machine *machine, const struct state_message *state);
+/* The parameter server has said all there is to say of this worker's pushes. */
+void dispatch_settle(struct hub *hub, struct hub_lease *lease);
+bool dispatch_is_settling(const struct hub_machine *machine); /* any lease of it */
 /* Once a second. */
 void dispatch_check(struct hub *hub);
 /* The open lease of this machine under this fence, or NULL. */

@@ -130,6 +130,7 @@ struct hub_lease *order_lease(struct server *server, const struct core *core,
         .is_known = lease->state == LEASE_STATE_RUNNING,
         .is_stop_wanted = lease->stop_wanted_ms != 0,
         .grace_ms = (uint32_t)core_settings(core)->grace_ms,
+        .verified_index = lease->tick_index,
         .verified_ms = lease->wall_ms,
     };
     snprintf(made->stop_reason, sizeof(made->stop_reason), "the job is stopping");

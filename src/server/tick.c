@@ -3,7 +3,7 @@
  * passed on to the main thread.
  *
  * A lease is billed by the sum of its verified ticks, so a tick command that is lost to a store
- * that is away is made good by the next one.
+ * that is away is made good by the next one, or by the command that ends the lease.
  */
 #include "base/assert.h"
 #include "base/log.h"
@@ -23,11 +23,12 @@ static void bill(struct hub *hub, struct hub_lease *lease, const struct verified
         return;
     for (uint32_t i = 0; i < count; i++)
         lease->verified_ms += ticks[i].wall_ms;
+    lease->verified_index = ticks[count - 1].index + 1;
     hub_command(hub,
                 &(struct command){.kind = COMMAND_TICK_LEASE,
                                   .tick_lease = {.lease = lease->id,
                                                  .fence = lease->fence,
-                                                 .tick_index = ticks[count - 1].index + 1,
+                                                 .tick_index = lease->verified_index,
                                                  .wall_ms = lease->verified_ms}},
                 NULL);
 }
@@ -80,11 +81,14 @@ static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, 
     for (size_t i = 0; i < report.workers.count; i++) {
         struct hub_lease *lease = map_get(&hub->leases, workers[i].lease);
         /* A parameter server vouches for the workers of its own job only. */
-        if (!workers[i].accepted_pushes || !lease || lease->fence != workers[i].fence ||
-            lease->job != server_lease->job || lease->role != LEASE_ROLE_WORKER)
+        if (!lease || lease->fence != workers[i].fence || lease->job != server_lease->job ||
+            lease->role != LEASE_ROLE_WORKER)
             continue;
         struct verified_tick ticks[VERIFY_PENDING_MAX + 1];
-        bill(hub, lease, ticks, verify_push(&lease->verify, ticks));
+        if (workers[i].accepted_pushes)
+            bill(hub, lease, ticks, verify_push(&lease->verify, ticks));
+        if (report.is_final || !workers[i].is_member)
+            dispatch_settle(hub, lease);
     }
 }
 

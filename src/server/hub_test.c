@@ -1,0 +1,426 @@
+/* covers hub.c, dispatch.c, tick.c, order.c
+ *
+ * The test's thread is the hub's: messages are handed over as if they had come by a link. The core
+ * thread and its store are real. */
+#include "runtime/child_message.h"
+#include "server/hub_internal.h"
+#include "server/logs.h"
+#include "server/tables.h"
+#include "store/store_fault.h"
+#include "testing/testing.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <sodium.h>
+#include <stdlib.h>
+
+#define NOW_MS INT64_C(1800000000000)
+
+enum { MACHINES = 2, SECRET_SIZE = crypto_sign_SECRETKEYBYTES };
+
+/* Read by the core thread too. */
+struct test_clock {
+    struct clock clock;
+    atomic_int_fast64_t now_ns;
+};
+
+struct fixture {
+    char dir[64];
+    struct test_clock clock;
+    struct store_fault fault;
+    struct server server;
+    struct hub *hub;
+    uint64_t borrower, machines[MACHINES]; /* for the parameter server, for the worker */
+    uint8_t secrets[MACHINES][SECRET_SIZE];
+    struct lease leases[MACHINES]; /* of the job, as the core offered them */
+    uint64_t job;
+};
+
+static int64_t test_monotonic_ns(const struct clock *clock)
+{
+    return atomic_load(&((const struct test_clock *)clock)->now_ns);
+}
+
+static int64_t test_utc_ms(const struct clock *clock)
+{
+    return NOW_MS + test_monotonic_ns(clock) / 1000000;
+}
+
+static void advance(struct fixture *fixture, int64_t span_ms)
+{
+    atomic_fetch_add(&fixture->clock.now_ns, span_ms * 1000000);
+}
+
+/* ---- Asking the core ------------------------------------------------------------------------- */
+
+struct ask {
+    struct engine_request request;
+    struct fixture *fixture;
+    uint64_t lease; /* to look at */
+    struct lease seen;
+    struct job job_seen;
+    bool is_done, is_failed;
+    struct error error;
+    sem_t *gate; /* the core thread waits at it */
+    enum store_fault_kind fault;
+};
+
+static int decided(struct engine_request *request, const struct core *core,
+                   struct store_batch *batch, struct error *error)
+{
+    (void)batch;
+    (void)error;
+    struct ask *ask = (struct ask *)request;
+    if (ask->gate)
+        sem_wait(ask->gate);
+    if (ask->fault) {
+        ask->fixture->fault.kind = ask->fault;
+        ask->fixture->fault.calls_failing = UINT32_MAX;
+    }
+    if (ask->lease) {
+        ask->seen = *core_lease(core, ask->lease);
+        ask->job_seen = *core_job(core, ask->seen.job);
+    }
+    return 0;
+}
+
+static void done(struct engine_request *request, const struct error *error)
+{
+    struct ask *ask = (struct ask *)request;
+    if (ask->fault)
+        ask->fixture->fault.kind = STORE_FAULT_NONE;
+    ask->is_failed = error != NULL;
+    if (error)
+        ask->error = *error;
+    ask->is_done = true;
+}
+
+static void submit(struct fixture *fixture, struct ask *ask)
+{
+    struct error error;
+    ask->fixture = fixture;
+    ask->request.on_decided = decided;
+    ask->request.on_done = done;
+    ASSERT_OK(engine_submit(fixture->server.engine, &ask->request, true, &error));
+}
+
+static void step(struct fixture *fixture, int64_t wait_ms)
+{
+    struct error error;
+    ASSERT_OK(loop_step(fixture->hub->loop, wait_ms, &error));
+    ASSERT_OK(loop_step(fixture->server.loop, 0, &error));
+}
+
+static void run_ask(struct fixture *fixture, struct ask *ask)
+{
+    ask->request.loop = fixture->hub->loop;
+    submit(fixture, ask);
+    while (!ask->is_done)
+        step(fixture, 1000);
+}
+
+static uint64_t command(struct fixture *fixture, const struct command *command)
+{
+    struct ask ask = {.request = {.has_command = true, .command = *command}};
+    run_ask(fixture, &ask);
+    if (ask.is_failed)
+        fail_msg("%s: %s", command_kind_name(command->kind), ask.error.message);
+    return ask.request.subject;
+}
+
+/* After everything the hub asked of the core before. */
+static struct ask look(struct fixture *fixture, uint64_t lease)
+{
+    struct ask ask = {.lease = lease};
+    run_ask(fixture, &ask);
+    assert_false(ask.is_failed);
+    return ask;
+}
+
+/* ---- A market with one job ------------------------------------------------------------------- */
+
+static void enrol(struct fixture *fixture, int index, uint64_t owner, const char *name)
+{
+    uint8_t code_hash[MARKET_HASH_SIZE];
+    memset(code_hash, index + 1, sizeof(code_hash));
+    struct command code = {
+        .kind = COMMAND_ADD_CODE,
+        .add_code = {.kind = CODE_KIND_ENROL, .account = owner, .expires_ms = NOW_MS + 60000}};
+    memcpy(code.add_code.hash, code_hash, sizeof(code_hash));
+    command(fixture, &code);
+    const struct resources found = {
+        .cores_milli = 1000, .ram_bytes = INT64_C(4) << 30, .disk_bytes = INT64_C(10) << 30};
+    struct command enrol = {
+        .kind = COMMAND_ENROL_MACHINE,
+        .enrol_machine = {
+            .name = text_of(name),
+            .probe = {.resources = found, .speed_weight_milli = 1000, .cpu_model = "test"},
+            .offer = {.resources = found,
+                      .roles = index ? MACHINE_ROLE_WORKER : MACHINE_ROLE_SERVER}}};
+    memcpy(enrol.enrol_machine.code_hash, code_hash, sizeof(code_hash));
+    crypto_sign_keypair(enrol.enrol_machine.public_key, fixture->secrets[index]);
+    fixture->machines[index] = command(fixture, &enrol);
+    command(fixture, &(struct command){.kind = COMMAND_MACHINE_CONNECTED,
+                                       .machine_connected = {fixture->machines[index], 1}});
+}
+
+static const char spec[] =
+    "{\"name\":\"digits\",\"num_nodes\":1,\"resources\":{\"cpus\":\"0.5\",\"memory\":\"0.5\"},"
+    "\"runtime\":\"native\",\"train\":{\"model\":\"logistic\",\"data\":\"fashion-mnist\","
+    "\"batch\":16,\"optimizer\":{\"name\":\"sgd\",\"lr\":0.05},\"epochs\":1},"
+    "\"sync\":{\"policy\":\"adsp\",\"gamma\":\"1s\",\"tick\":\"1s\"},"
+    "\"market\":{\"max_run_time\":\"60s\"},\"inputs\":[{\"name\":\"images\",\"split\":\"train\","
+    "\"manifest\":\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\","
+    "\"records\":512}]}";
+
+static void say(struct fixture *fixture, int index, enum lease_run_state state)
+{
+    const struct state_message message = {.lease = fixture->leases[index].id,
+                                          .fence = fixture->leases[index].fence,
+                                          .state = state,
+                                          .reason = TEXT("")};
+    dispatch_state(hub_machine(fixture->hub, fixture->machines[index]), &message);
+}
+
+static void start_job(struct fixture *fixture)
+{
+    const struct resources part = {.cores_milli = 500, .ram_bytes = INT64_C(512) << 20};
+    const struct command submit_job = {.kind = COMMAND_SUBMIT_JOB,
+                                       .submit_job = {.account = fixture->borrower,
+                                                      .name = "digits",
+                                                      .spec = text_of(spec),
+                                                      .num_nodes = 1,
+                                                      .worker = part,
+                                                      .server = part,
+                                                      .max_run_ms = 60000,
+                                                      .expected_run_ms = 20000,
+                                                      .tick_ms = 1000}};
+    fixture->job = command(fixture, &submit_job);
+    assert_int_equal(fixture->hub->leases.count, MACHINES);
+    for (int i = 0; i < MACHINES; i++) {
+        const struct hub_lease *lease = fixture->hub->leases.entries[i].value;
+        const int index = lease->role == LEASE_ROLE_WORKER;
+        fixture->leases[index] = look(fixture, lease->id).seen;
+    }
+    say(fixture, 0, LEASE_RUN_RUNNING);
+    say(fixture, 1, LEASE_RUN_RUNNING);
+    assert_int_equal(look(fixture, fixture->leases[1].id).job_seen.state, JOB_STATE_RUNNING);
+}
+
+static int open_market(struct fixture *fixture, struct error *error)
+{
+    struct server *server = &fixture->server;
+    char path[96];
+    snprintf(path, sizeof(path), "%s/keys", fixture->dir);
+    snprintf(server->market_path, sizeof(server->market_path), "%s/market.db", fixture->dir);
+    const struct engine_options engine = {.store = {.location = server->market_path,
+                                                    .schema = &tables_schema,
+                                                    .file_system = "hub-test"},
+                                          .clock = server->clock};
+    if (keys_open(path, &server->keys, error) < 0 ||
+        loop_open(server->clock, &server->loop, error) < 0 ||
+        engine_open(&engine, &server->engine, error) < 0 ||
+        store_reader_open(&engine.store, &server->reader, error) < 0 ||
+        hub_open(server, "127.0.0.1:0", engine_core(server->engine), &fixture->hub, error) < 0)
+        return -1;
+    server->live = live_new(server);
+    server->logs = logs_new(server);
+    server->hub = fixture->hub;
+    engine_listen(server->engine, hub_listen, fixture->hub);
+    return engine_start(server->engine, error);
+}
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    snprintf(fixture->dir, sizeof(fixture->dir), "/tmp/souk-hub-XXXXXX");
+    if (!mkdtemp(fixture->dir))
+        return -1;
+    fixture->clock.clock = (struct clock){test_monotonic_ns, test_utc_ms};
+    advance(fixture, 1000);
+    fixture->server.clock = &fixture->clock.clock;
+    store_fault_install(&fixture->fault, "hub-test");
+    struct error error;
+    ASSERT_OK(open_market(fixture, &error));
+    const struct command open[] = {
+        {.kind = COMMAND_OPEN_ACCOUNT, .open_account = {TEXT("borrower")}},
+        {.kind = COMMAND_OPEN_ACCOUNT, .open_account = {TEXT("lender")}},
+    };
+    fixture->borrower = command(fixture, &open[0]);
+    const uint64_t lender = command(fixture, &open[1]);
+    enrol(fixture, 0, lender, "heron");
+    enrol(fixture, 1, lender, "wren");
+    start_job(fixture);
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    struct server *server = &fixture->server;
+    engine_stop(server->engine);
+    hub_free(fixture->hub);
+    live_free(server->live);
+    loop_free(server->loop);
+    logs_free(server->logs);
+    store_reader_free(server->reader);
+    engine_free(server->engine);
+    keys_free(server->keys);
+    store_fault_remove(&fixture->fault);
+    char command[160];
+    snprintf(command, sizeof(command), "rm -rf '%s'", fixture->dir);
+    const int result = system(command); /* NOLINT: a path this test made */
+    free(fixture);
+    return result;
+}
+
+/* ---- What machines say ----------------------------------------------------------------------- */
+
+/* The worker's next tick, a second long. */
+static void meter(struct fixture *fixture, uint64_t tick_index)
+{
+    advance(fixture, 1000);
+    struct meter_message message = {.lease = fixture->leases[1].id,
+                                    .fence = fixture->leases[1].fence,
+                                    .tick_index = tick_index,
+                                    .wall_ms = 1000,
+                                    .cpu_ms = 500};
+    uint8_t bytes[METER_SIGNED_SIZE];
+    meter_message_signed(&message, bytes);
+    crypto_sign_detached(message.signature, NULL, bytes, sizeof(bytes), fixture->secrets[1]);
+    tick_meter(hub_machine(fixture->hub, fixture->machines[1]), &message);
+}
+
+static void report(struct fixture *fixture, uint64_t pushes, bool is_member, bool is_final)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const char *json = arena_format(
+        arena,
+        "{\"elapsed_ms\":1,\"version\":1,\"is_final\":%s,\"workers\":[{\"lease\":%" PRIu64
+        ",\"fence\":%" PRIu64 ",\"is_member\":%s,\"accepted_pushes\":%" PRIu64 "}]}",
+        is_final ? "true" : "false", fixture->leases[1].id, fixture->leases[1].fence,
+        is_member ? "true" : "false", pushes);
+    const struct report_message message = {
+        .lease = fixture->leases[0].id, .fence = fixture->leases[0].fence, .json = text_of(json)};
+    tick_report(hub_machine(fixture->hub, fixture->machines[0]), arena, &message);
+}
+
+static void assert_worker(struct fixture *fixture, enum lease_state state, int64_t wall_ms)
+{
+    const struct ask seen = look(fixture, fixture->leases[1].id);
+    assert_string_equal(lease_state_name(seen.seen.state), lease_state_name(state));
+    assert_int_equal(seen.seen.wall_ms, wall_ms);
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+TEST(a_worker_that_ends_before_its_pushes_are_reported_is_paid_for_them)
+{
+    struct fixture *fixture = *state;
+    meter(fixture, 0);
+    report(fixture, 2, true, false);
+    meter(fixture, 1);
+    meter(fixture, 2);
+    say(fixture, 1, LEASE_RUN_SUCCEEDED);
+    assert_worker(fixture, LEASE_STATE_RUNNING, 2000);
+    report(fixture, 1, false, true);
+    assert_worker(fixture, LEASE_STATE_ENDED, 3000);
+}
+
+TEST(a_report_that_may_be_older_than_the_last_push_does_not_end_the_lease)
+{
+    struct fixture *fixture = *state;
+    meter(fixture, 0);
+    say(fixture, 1, LEASE_RUN_SUCCEEDED);
+    report(fixture, 0, true, false);
+    assert_worker(fixture, LEASE_STATE_RUNNING, 0);
+    report(fixture, 1, false, false);
+    assert_worker(fixture, LEASE_STATE_ENDED, 1000);
+}
+
+TEST(a_worker_without_open_ticks_ends_at_once)
+{
+    struct fixture *fixture = *state;
+    meter(fixture, 0);
+    report(fixture, 1, true, false);
+    say(fixture, 1, LEASE_RUN_SUCCEEDED);
+    assert_worker(fixture, LEASE_STATE_ENDED, 1000);
+}
+
+TEST(the_end_waits_for_a_silent_parameter_server_only_so_long)
+{
+    struct fixture *fixture = *state;
+    meter(fixture, 0);
+    say(fixture, 1, LEASE_RUN_FAILED);
+    advance(fixture, HUB_SETTLE_MS - 1000);
+    step(fixture, 0);
+    assert_worker(fixture, LEASE_STATE_RUNNING, 0);
+    advance(fixture, 2000);
+    step(fixture, 0);
+    assert_worker(fixture, LEASE_STATE_ENDED, 0);
+}
+
+TEST(the_end_of_the_parameter_server_ends_the_waiting)
+{
+    struct fixture *fixture = *state;
+    meter(fixture, 0);
+    say(fixture, 1, LEASE_RUN_SUCCEEDED);
+    say(fixture, 0, LEASE_RUN_SUCCEEDED);
+    const struct ask seen = look(fixture, fixture->leases[1].id);
+    assert_int_equal(seen.seen.state, LEASE_STATE_ENDED);
+    assert_string_equal(job_state_name(seen.job_seen.state), "succeeded");
+}
+
+TEST(a_machine_that_says_good_bye_is_paid_for_its_last_ticks)
+{
+    struct fixture *fixture = *state;
+    struct hub_machine *machine = hub_machine(fixture->hub, fixture->machines[1]);
+    machine->is_welcome = true; /* the good-bye of a link that said hello */
+    meter(fixture, 0);
+    say(fixture, 1, LEASE_RUN_STOPPED);
+    hub_unlinked(machine, NULL);
+    report(fixture, 3, false, false);
+    assert_worker(fixture, LEASE_STATE_ENDED, 1000);
+    struct ask seen = {0};
+    run_ask(fixture, &seen);
+    assert_false(machine->is_leaving);
+}
+
+/* The core thread is held until the fault, the tick and whatever is asked after them wait. */
+TEST(a_tick_the_store_refused_is_billed_by_the_end_that_overtakes_it)
+{
+    struct fixture *fixture = *state;
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    struct ask held = {.gate = &gate}, failing = {.fault = STORE_FAULT_DISK_FULL};
+    report(fixture, 1, true, false);
+    submit(fixture, &held);
+    while (engine_counts(fixture->server.engine).waiting > 0)
+        sched_yield();
+    submit(fixture, &failing);
+    meter(fixture, 0); /* verified: its command is in the batch that fails */
+    sem_post(&gate);
+    while (list_is_empty(&fixture->hub->retries))
+        step(fixture, 1000);
+    say(fixture, 1, LEASE_RUN_SUCCEEDED);
+    assert_worker(fixture, LEASE_STATE_ENDED, 1000);
+    sem_destroy(&gate);
+}
+
+#define WITH_HUB(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_HUB(a_worker_that_ends_before_its_pushes_are_reported_is_paid_for_them),
+        WITH_HUB(a_report_that_may_be_older_than_the_last_push_does_not_end_the_lease),
+        WITH_HUB(a_worker_without_open_ticks_ends_at_once),
+        WITH_HUB(the_end_waits_for_a_silent_parameter_server_only_so_long),
+        WITH_HUB(the_end_of_the_parameter_server_ends_the_waiting),
+        WITH_HUB(a_machine_that_says_good_bye_is_paid_for_its_last_ticks),
+        WITH_HUB(a_tick_the_store_refused_is_billed_by_the_end_that_overtakes_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
