@@ -329,6 +329,17 @@ TEST(a_worker_that_ends_before_its_pushes_are_reported_is_paid_for_them)
     assert_worker(fixture, LEASE_STATE_ENDED, 3000);
 }
 
+TEST(a_worker_trained_with_to_the_end_is_paid_for_the_tick_it_cut_short)
+{
+    struct fixture *fixture = *state;
+    report(fixture, 1, true, false);
+    meter(fixture, 0);
+    meter(fixture, 1);
+    say(fixture, 1, LEASE_RUN_SUCCEEDED);
+    report(fixture, 0, false, true);
+    assert_worker(fixture, LEASE_STATE_ENDED, 2000);
+}
+
 TEST(a_report_that_may_be_older_than_the_last_push_does_not_end_the_lease)
 {
     struct fixture *fixture = *state;
@@ -415,6 +426,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_HUB(a_worker_that_ends_before_its_pushes_are_reported_is_paid_for_them),
+        WITH_HUB(a_worker_trained_with_to_the_end_is_paid_for_the_tick_it_cut_short),
         WITH_HUB(a_report_that_may_be_older_than_the_last_push_does_not_end_the_lease),
         WITH_HUB(a_worker_without_open_ticks_ends_at_once),
         WITH_HUB(the_end_waits_for_a_silent_parameter_server_only_so_long),

@@ -87,6 +87,8 @@ static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, 
         struct verified_tick ticks[VERIFY_PENDING_MAX + 1];
         if (workers[i].accepted_pushes)
             bill(hub, lease, ticks, verify_push(&lease->verify, ticks));
+        if (report.is_final)
+            bill(hub, lease, ticks, verify_training_over(&lease->verify, ticks));
         if (report.is_final || !workers[i].is_member)
             dispatch_settle(hub, lease);
     }

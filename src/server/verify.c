@@ -13,6 +13,7 @@ void verify_lease_init(struct verify_lease *lease, bool is_server, int64_t start
         .started_ms = started_ms,
         .next_index = next_index,
         .metered_ms = metered_ms,
+        .paid_index = next_index,
     };
 }
 
@@ -21,6 +22,8 @@ static uint32_t release_pending(struct verify_lease *lease, struct verified_tick
     const uint32_t count = lease->pending_count;
     memcpy(out, lease->pending, count * sizeof(*out));
     lease->pending_count = 0;
+    if (count)
+        lease->paid_index = out[count - 1].index + 1;
     return count;
 }
 
@@ -35,7 +38,7 @@ int verify_meter(struct verify_lease *lease, const struct verify_meter *meter, i
         return error_set(error, ERROR_INVALID, "tick %" PRIu64 " claims no time", meter->index);
     const int64_t passed_ms = now_ms - lease->started_ms + VERIFY_SLACK_MS;
     const int64_t left_ms = passed_ms - lease->metered_ms;
-    if (left_ms <= 0)
+    if (left_ms <= 0 || meter->index > (uint64_t)passed_ms)
         return error_set(error, ERROR_INVALID,
                          "tick %" PRIu64 " claims more time than passed since the lease started",
                          meter->index);
@@ -46,12 +49,15 @@ int verify_meter(struct verify_lease *lease, const struct verify_meter *meter, i
     lease->next_index = meter->index + 1;
     lease->metered_ms += tick.wall_ms;
 
-    const bool is_verified = lease->is_server ? meter->cpu_ms > 0 : lease->has_push;
+    const bool is_last = lease->is_cut_short && tick.index == lease->paid_index;
+    const bool is_verified = lease->is_server ? meter->cpu_ms > 0 : lease->has_push || is_last;
     lease->has_push = false;
+    lease->is_cut_short = false;
     uint32_t count = 0;
     if (is_verified) {
         count = release_pending(lease, out);
         out[count++] = tick;
+        lease->paid_index = tick.index + 1;
     } else if (!lease->is_server) {
         /* A worker silent towards the parameter server for this long is not paid for the oldest. */
         if (lease->pending_count == VERIFY_PENDING_MAX)
@@ -67,4 +73,15 @@ uint32_t verify_push(struct verify_lease *lease, struct verified_tick out[VERIFY
 {
     lease->has_push = true;
     return release_pending(lease, out);
+}
+
+uint32_t verify_training_over(struct verify_lease *lease,
+                              struct verified_tick out[VERIFY_PENDING_MAX + 1])
+{
+    if (lease->is_server || lease->paid_index == 0)
+        return 0;
+    lease->is_cut_short = lease->pending_count == 0;
+    if (lease->pending_count == 1 && lease->pending[0].index == lease->paid_index)
+        return release_pending(lease, out);
+    return 0;
 }

@@ -2,10 +2,11 @@
  * Verify: which metered ticks of a lease may be billed. Pure: no clocks, no sockets.
  *
  * A worker's tick is verified once its meter report came and the parameter server accepted a push
- * of that worker in the tick or after it; a push confirms all metered ticks before it. A parameter
- * server's own tick is verified by its meter report alone, if it used CPU. Reports must come in the
- * order of their ticks, and a lease cannot claim more time than passed since it started: what a
- * report claims beyond that is cut off.
+ * of that worker in the tick or after it; a push confirms all metered ticks before it. The end of
+ * the training cuts a worker's last tick short, mostly between two pushes: that tick is verified if
+ * the one before it was. A parameter server's own tick is verified by its meter report alone, if it
+ * used CPU. Reports must come in the order of their ticks, and a lease cannot claim more time, nor
+ * more ticks than milliseconds, than passed since it started: time beyond that is cut off.
  */
 #pragma once
 
@@ -27,6 +28,8 @@ struct verify_lease {
     uint64_t next_index; /* the smallest index not seen yet */
     int64_t metered_ms;  /* of all ticks seen */
     bool has_push;       /* accepted since the last meter report */
+    bool is_cut_short;   /* the training is over; the last tick's report is still to come */
+    uint64_t paid_index; /* the smallest index that was not verified; 0: none was */
     uint32_t pending_count;
     struct verified_tick pending[VERIFY_PENDING_MAX]; /* metered, no push since */
 };
@@ -52,3 +55,8 @@ MUST_CHECK int verify_meter(struct verify_lease *lease, const struct verify_mete
 
 /* The parameter server accepted pushes of this lease. Returns how many ticks became verified. */
 uint32_t verify_push(struct verify_lease *lease, struct verified_tick out[VERIFY_PENDING_MAX + 1]);
+
+/* The parameter server ended the training with this worker, after the pushes it reported last.
+ * Returns how many ticks became verified: at most one, now or with the next meter report. */
+uint32_t verify_training_over(struct verify_lease *lease,
+                              struct verified_tick out[VERIFY_PENDING_MAX + 1]);

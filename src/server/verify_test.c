@@ -48,6 +48,39 @@ TEST(a_parameter_server_is_paid_for_ticks_with_cpu_only)
     assert_int_equal(meter(&lease, 2, 1000, 3000), 1);
 }
 
+TEST(the_tick_that_the_end_of_the_training_cut_short_is_verified_with_the_one_before)
+{
+    struct verify_lease lease;
+    verify_lease_init(&lease, false, 0, 0, 0);
+    verify_push(&lease, out);
+    assert_int_equal(meter(&lease, 0, 1000, 1000), 1);
+    struct verify_lease metered_first = lease;
+    /* The end comes first, then the last meter report. */
+    assert_int_equal(verify_training_over(&lease, out), 0);
+    assert_int_equal(meter(&lease, 1, 300, 1300), 1);
+    assert_int_equal(meter(&lease, 2, 300, 1600), 0); /* only one */
+    /* The other way round. */
+    assert_int_equal(meter(&metered_first, 1, 300, 1300), 0);
+    assert_int_equal(verify_training_over(&metered_first, out), 1);
+    assert_int_equal(out[0].index, 1);
+    assert_int_equal(verify_training_over(&metered_first, out), 0);
+}
+
+TEST(the_end_of_the_training_verifies_nothing_for_a_worker_that_did_not_push)
+{
+    struct verify_lease lease;
+    verify_lease_init(&lease, false, 0, 0, 0);
+    assert_int_equal(verify_training_over(&lease, out), 0);
+    assert_int_equal(meter(&lease, 0, 1000, 1000), 0);
+    assert_int_equal(verify_training_over(&lease, out), 0);
+    verify_lease_init(&lease, false, 0, 0, 0);
+    verify_push(&lease, out);
+    assert_int_equal(meter(&lease, 0, 1000, 1000), 1);
+    assert_int_equal(meter(&lease, 1, 1000, 2000), 0); /* a whole tick without a push, */
+    assert_int_equal(meter(&lease, 2, 300, 2300), 0);  /* and the last one after it */
+    assert_int_equal(verify_training_over(&lease, out), 0);
+}
+
 TEST(a_tick_is_taken_once)
 {
     struct error error;
@@ -71,6 +104,8 @@ TEST(time_beyond_what_passed_is_cut_off)
     ASSERT_FAILS(verify_meter(&lease, &more, 12000, out, &count, &error), ERROR_INVALID);
     const struct verify_meter negative = {.index = 1, .wall_ms = -5, .cpu_ms = 1};
     ASSERT_FAILS(verify_meter(&lease, &negative, 20000, out, &count, &error), ERROR_INVALID);
+    const struct verify_meter far = {.index = UINT64_MAX, .wall_ms = 1000, .cpu_ms = 1};
+    ASSERT_FAILS(verify_meter(&lease, &far, 20000, out, &count, &error), ERROR_INVALID);
 }
 
 TEST(a_worker_that_never_pushes_keeps_a_bounded_number_of_ticks)
@@ -89,6 +124,9 @@ int main(void)
         cmocka_unit_test(a_push_confirms_every_metered_tick_before_it),
         cmocka_unit_test(a_push_within_a_tick_confirms_it_when_its_meter_report_comes),
         cmocka_unit_test(a_parameter_server_is_paid_for_ticks_with_cpu_only),
+        cmocka_unit_test(
+            the_tick_that_the_end_of_the_training_cut_short_is_verified_with_the_one_before),
+        cmocka_unit_test(the_end_of_the_training_verifies_nothing_for_a_worker_that_did_not_push),
         cmocka_unit_test(a_tick_is_taken_once),
         cmocka_unit_test(time_beyond_what_passed_is_cut_off),
         cmocka_unit_test(a_worker_that_never_pushes_keeps_a_bounded_number_of_ticks),
