@@ -157,6 +157,8 @@ static int assemble(struct server *server, struct arena *arena, const struct sto
     struct manifest manifest;
     if (manifest_get(arena, server->blobs, &hash, &manifest, error) < 0)
         return -1;
+    if (manifest.size_bytes != (uint64_t)artifact[ARTIFACTS_SIZE_BYTES].integer)
+        return error_set(error, ERROR_CORRUPT, "the artifact's row is damaged");
     AUTO_FD int fd = memfd_create("artifact", MFD_CLOEXEC);
     if (fd < 0)
         return error_set_errno(error, errno, "put the artifact together");

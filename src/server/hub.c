@@ -18,6 +18,12 @@ int64_t hub_now_ns(const struct hub *hub)
 
 /* ---- Commands -------------------------------------------------------------------------------- */
 
+static void request_free(struct hub_request *request)
+{
+    free(request->rows);
+    free(request);
+}
+
 static void command_done(struct engine_request *engine_request, const struct error *error)
 {
     struct hub_request *request = (struct hub_request *)engine_request;
@@ -31,8 +37,9 @@ static void command_done(struct engine_request *engine_request, const struct err
         log_event(error->code == ERROR_CONFLICT || error->code == ERROR_NOT_FOUND ? LOG_DEBUG
                                                                                   : LOG_WARN,
                   "command_refused", "command=%s error=\"%s\"",
-                  command_kind_name(engine_request->command.kind), error->message);
-    free(request);
+                  request->put ? "rows" : command_kind_name(engine_request->command.kind),
+                  error->message);
+    request_free(request);
 }
 
 static void submit(struct hub_request *request)
@@ -55,6 +62,29 @@ void hub_command(struct hub *hub, const struct command *command, const char *rea
         snprintf(request->reason, sizeof(request->reason), "%s", reason);
         request->request.command.end_lease.reason = text_of(request->reason);
     }
+    submit(request);
+}
+
+static int put_rows(struct engine_request *engine_request, const struct core *core,
+                    struct store_batch *batch, struct error *error)
+{
+    (void)core;
+    (void)error;
+    const struct hub_request *request = (const struct hub_request *)engine_request;
+    request->put(request->rows, batch);
+    return 0;
+}
+
+void hub_rows_take(struct hub *hub, void (*put)(void *rows, struct store_batch *batch), void *rows)
+{
+    struct hub_request *request = calloc(1, sizeof(*request));
+    ASSERT(request);
+    request->hub = hub;
+    request->request.loop = hub->loop;
+    request->request.on_decided = put_rows;
+    request->request.on_done = command_done;
+    request->put = put;
+    request->rows = rows;
     submit(request);
 }
 
@@ -338,7 +368,7 @@ void hub_free(struct hub *hub)
     loop_free(hub->loop); /* answers of the core that still wait are taken first */
     struct list_node *node;
     while ((node = list_take_first(&hub->retries)))
-        free(LIST_ITEM(node, struct hub_request, node));
+        request_free(LIST_ITEM(node, struct hub_request, node));
     for (size_t i = 0; i < hub->leases.count; i++)
         dispatch_lease_free(hub->leases.entries[i].value);
     for (size_t i = 0; i < hub->machines.count; i++)

@@ -55,6 +55,7 @@ struct hub_lease {
     uint32_t grace_ms;
     char stop_reason[LEASE_REASON_SIZE_MAX + 1];
 
+    uint32_t artifact_count;
     struct verify_lease verify;
     uint64_t verified_index; /* of the last verified tick, from 1; 0: none */
     int64_t verified_ms;     /* all verified ticks together */
@@ -73,12 +74,14 @@ struct hub_lease {
     struct hub_relay *relay;
 };
 
-/* A command on its way to the core; tried again while the store is away. */
+/* A command, or rows, on the way to the core; tried again while the store is away. */
 struct hub_request {
     struct engine_request request;
     struct hub *hub;
     struct list_node node;
     char reason[LEASE_REASON_SIZE];
+    void (*put)(void *rows, struct store_batch *batch);
+    void *rows; /* owned */
 };
 
 struct hub {
@@ -108,6 +111,8 @@ struct hub {
 int64_t hub_now_ns(const struct hub *hub);
 /* Takes over the command; `reason` (may be NULL) is copied for an end_lease. */
 void hub_command(struct hub *hub, const struct command *command, const char *reason);
+/* Takes `rows`, which `put` writes on the core thread and free() releases. */
+void hub_rows_take(struct hub *hub, void (*put)(void *rows, struct store_batch *batch), void *rows);
 struct hub_machine *hub_machine(struct hub *hub, uint64_t machine);
 void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
                      const uint8_t public_key[MACHINE_KEY_SIZE]);

@@ -2,9 +2,11 @@
  *
  * The test's thread is the hub's: messages are handed over as if they had come by a link. The core
  * thread and its store are real. */
+#include "blob/manifest.h"
 #include "runtime/child_message.h"
 #include "server/hub_internal.h"
 #include "server/logs.h"
+#include "server/query.h"
 #include "server/tables.h"
 #include "store/store_fault.h"
 #include "testing/testing.h"
@@ -211,14 +213,18 @@ static void start_job(struct fixture *fixture)
 static int open_market(struct fixture *fixture, struct error *error)
 {
     struct server *server = &fixture->server;
-    char path[96];
+    char path[96], blobs_path[96];
     snprintf(path, sizeof(path), "%s/keys", fixture->dir);
+    snprintf(blobs_path, sizeof(blobs_path), "%s/blobs", fixture->dir);
+    const struct blob_store_options blobs = {
+        .folder = blobs_path, .bytes_max = 1 << 20, .clock = server->clock};
     snprintf(server->market_path, sizeof(server->market_path), "%s/market.db", fixture->dir);
     const struct engine_options engine = {.store = {.location = server->market_path,
                                                     .schema = &tables_schema,
                                                     .file_system = "hub-test"},
                                           .clock = server->clock};
     if (keys_open(path, &server->keys, error) < 0 ||
+        blob_store_open(&blobs, &server->blobs, error) < 0 ||
         loop_open(server->clock, &server->loop, error) < 0 ||
         engine_open(&engine, &server->engine, error) < 0 ||
         store_reader_open(&engine.store, &server->reader, error) < 0 ||
@@ -267,6 +273,7 @@ static int teardown(void **state)
     logs_free(server->logs);
     store_reader_free(server->reader);
     engine_free(server->engine);
+    blob_store_free(server->blobs);
     keys_free(server->keys);
     store_fault_remove(&fixture->fault);
     char command[160];
@@ -305,6 +312,36 @@ static void report(struct fixture *fixture, uint64_t pushes, bool is_member, boo
     const struct report_message message = {
         .lease = fixture->leases[0].id, .fence = fixture->leases[0].fence, .json = text_of(json)};
     tick_report(hub_machine(fixture->hub, fixture->machines[0]), arena, &message);
+}
+
+/* Three bytes of the job's result, said to have `size_bytes`. */
+static void leave_artifact(struct fixture *fixture, int index, const char *name,
+                           uint64_t size_bytes)
+{
+    struct error error;
+    struct manifest_chunk chunk = {.size_bytes = 3};
+    ASSERT_OK(blob_store_put(fixture->server.blobs, NULL, TEXT("abc"), &chunk.hash, &error));
+    const struct manifest manifest = {.size_bytes = 3, .chunks = {&chunk, 1}};
+    struct blob_hash hash;
+    ASSERT_OK(manifest_put(fixture->server.blobs, &manifest, &hash, &error));
+    struct artifact_message message = {.lease = fixture->leases[index].id,
+                                       .fence = fixture->leases[index].fence,
+                                       .name = text_of(name),
+                                       .size_bytes = size_bytes};
+    memcpy(message.manifest, hash.bytes, sizeof(message.manifest));
+    tick_artifact(hub_machine(fixture->hub, fixture->machines[index]), &message);
+}
+
+static size_t artifact_count(struct fixture *fixture)
+{
+    struct ask all_before = {0};
+    run_ask(fixture, &all_before);
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct store_query query = {.table = &tables[TABLE_ARTIFACTS], .limit = 100};
+    struct query_rows rows;
+    struct error error;
+    ASSERT_OK(query_all(&fixture->server, arena, &query, &rows, &error));
+    return rows.count;
 }
 
 static void assert_worker(struct fixture *fixture, enum lease_state state, int64_t wall_ms)
@@ -399,25 +436,68 @@ TEST(a_machine_that_says_good_bye_is_paid_for_its_last_ticks)
     assert_false(machine->is_leaving);
 }
 
-/* The core thread is held until the fault, the tick and whatever is asked after them wait. */
+/* Holds the core thread, so that what is asked until let_fail goes into one batch that fails. */
+struct failure {
+    sem_t gate;
+    struct ask held, failing;
+};
+
+static void begin_failure(struct fixture *fixture, struct failure *failure)
+{
+    *failure = (struct failure){.failing = {.fault = STORE_FAULT_DISK_FULL}};
+    sem_init(&failure->gate, 0, 0);
+    failure->held.gate = &failure->gate;
+    submit(fixture, &failure->held);
+    while (engine_counts(fixture->server.engine).waiting > 0)
+        sched_yield();
+    submit(fixture, &failure->failing);
+}
+
+static void let_fail(struct fixture *fixture, struct failure *failure)
+{
+    sem_post(&failure->gate);
+    while (engine_counts(fixture->server.engine).failed_commits == 0)
+        sched_yield();
+}
+
 TEST(a_tick_the_store_refused_is_billed_by_the_end_that_overtakes_it)
 {
     struct fixture *fixture = *state;
-    sem_t gate;
-    sem_init(&gate, 0, 0);
-    struct ask held = {.gate = &gate}, failing = {.fault = STORE_FAULT_DISK_FULL};
+    struct failure failure;
     report(fixture, 1, true, false);
-    submit(fixture, &held);
-    while (engine_counts(fixture->server.engine).waiting > 0)
-        sched_yield();
-    submit(fixture, &failing);
-    meter(fixture, 0); /* verified: its command is in the batch that fails */
-    sem_post(&gate);
-    while (list_is_empty(&fixture->hub->retries))
-        step(fixture, 1000);
-    say(fixture, 1, LEASE_RUN_SUCCEEDED);
+    begin_failure(fixture, &failure);
+    meter(fixture, 0);
+    let_fail(fixture, &failure);
+    say(fixture, 1, LEASE_RUN_SUCCEEDED); /* asked before the hub tries the tick again */
     assert_worker(fixture, LEASE_STATE_ENDED, 1000);
-    sem_destroy(&gate);
+    sem_destroy(&failure.gate);
+}
+
+TEST(an_artifact_the_store_refused_is_kept_when_it_is_back)
+{
+    struct fixture *fixture = *state;
+    struct failure failure;
+    begin_failure(fixture, &failure);
+    leave_artifact(fixture, 0, "model.safetensors", 3);
+    let_fail(fixture, &failure);
+    while (artifact_count(fixture) == 0) /* or the test runs into its time limit */
+        advance(fixture, HUB_TIMER_MS);
+    sem_destroy(&failure.gate);
+}
+
+TEST(an_artifact_is_whole_and_left_by_the_parameter_server_only)
+{
+    struct fixture *fixture = *state;
+    leave_artifact(fixture, 1, "model.safetensors", 3);
+    leave_artifact(fixture, 0, "model.safetensors", 4);
+    leave_artifact(fixture, 0, "../model", 3);
+    assert_int_equal(artifact_count(fixture), 0);
+    char name[24];
+    for (int i = 0; i < 70; i++) {
+        snprintf(name, sizeof(name), "part-%d", i);
+        leave_artifact(fixture, 0, name, 3);
+    }
+    assert_int_equal(artifact_count(fixture), 64);
 }
 
 #define WITH_HUB(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -433,6 +513,8 @@ int main(void)
         WITH_HUB(the_end_of_the_parameter_server_ends_the_waiting),
         WITH_HUB(a_machine_that_says_good_bye_is_paid_for_its_last_ticks),
         WITH_HUB(a_tick_the_store_refused_is_billed_by_the_end_that_overtakes_it),
+        WITH_HUB(an_artifact_the_store_refused_is_kept_when_it_is_back),
+        WITH_HUB(an_artifact_is_whole_and_left_by_the_parameter_server_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
  */
 #include "base/assert.h"
 #include "base/log.h"
+#include "blob/manifest.h"
 #include "runtime/child_message.h"
 #include "server/call.h"
 #include "server/hub_internal.h"
@@ -15,6 +16,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+/* What a parameter server's disk holds. It is put together in memory when it is fetched. */
+#define TICK_ARTIFACT_BYTES_MAX (UINT64_C(1) << 30)
+
+enum { TICK_ARTIFACT_MAX = 64 };
 
 static void bill(struct hub *hub, struct hub_lease *lease, const struct verified_tick *ticks,
                  uint32_t count)
@@ -96,16 +102,12 @@ static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, 
 
 /* ---- To the main thread ---------------------------------------------------------------------- */
 
-enum note_kind { NOTE_REPORT, NOTE_LOG, NOTE_LOG_END, NOTE_ARTIFACT };
+enum note_kind { NOTE_REPORT, NOTE_LOG, NOTE_LOG_END };
 
 struct note {
     struct server *server;
     enum note_kind kind;
     struct live_source source;
-    char name[LEASE_NAME_SIZE_MAX + 1];
-    uint8_t manifest[LEASE_HASH_SIZE];
-    uint64_t size_bytes;
-    int64_t now_ms;
     size_t size;
     char bytes[];
 };
@@ -131,20 +133,6 @@ static struct note *note_new(struct server *server, enum note_kind kind,
     return note;
 }
 
-static void put_artifact(void *context, struct store_batch *batch)
-{
-    const struct note *note = context;
-    const struct store_value row[ARTIFACTS_COLUMN_COUNT] = {
-        [ARTIFACTS_JOB] = store_integer((int64_t)note->source.job),
-        [ARTIFACTS_NAME] = store_text(text_of(note->name)),
-        [ARTIFACTS_LEASE] = store_integer((int64_t)note->source.lease),
-        [ARTIFACTS_MANIFEST] = store_blob(note->manifest, sizeof(note->manifest)),
-        [ARTIFACTS_SIZE_BYTES] = store_integer((int64_t)note->size_bytes),
-        [ARTIFACTS_CREATED_MS] = store_integer(note->now_ms),
-    };
-    store_batch_put(batch, &tables[TABLE_ARTIFACTS], row, ARTIFACTS_COLUMN_COUNT);
-}
-
 static void take_note(void *context)
 {
     struct note *note = context;
@@ -167,8 +155,6 @@ static void take_note(void *context)
     }
     case NOTE_LOG_END:
         logs_end(server->logs, note->source.lease);
-        break;
-    case NOTE_ARTIFACT: /* put_artifact uses it */
         break;
     }
     free(note);
@@ -216,24 +202,85 @@ static bool is_plain_name(struct text name)
     return true;
 }
 
+struct artifact_row {
+    uint64_t job, lease;
+    char name[LEASE_NAME_SIZE_MAX + 1];
+    struct blob_hash manifest;
+    int64_t size_bytes;
+    int64_t now_ms;
+};
+
+static void put_artifact(void *rows, struct store_batch *batch)
+{
+    const struct artifact_row *artifact = rows;
+    const struct store_value row[ARTIFACTS_COLUMN_COUNT] = {
+        [ARTIFACTS_JOB] = store_integer((int64_t)artifact->job),
+        [ARTIFACTS_NAME] = store_text(text_of(artifact->name)),
+        [ARTIFACTS_LEASE] = store_integer((int64_t)artifact->lease),
+        [ARTIFACTS_MANIFEST] =
+            store_blob(artifact->manifest.bytes, sizeof(artifact->manifest.bytes)),
+        [ARTIFACTS_SIZE_BYTES] = store_integer(artifact->size_bytes),
+        [ARTIFACTS_CREATED_MS] = store_integer(artifact->now_ms),
+    };
+    store_batch_put(batch, &tables[TABLE_ARTIFACTS], row, ARTIFACTS_COLUMN_COUNT);
+}
+
+/* All of it is here and it is as large as was said: whoever fetches it must find it whole. */
+static int check_artifact(struct blob_store *blobs, const struct artifact_message *artifact,
+                          struct error *error)
+{
+    if (!is_plain_name(artifact->name))
+        return error_set(error, ERROR_INVALID, "its name is not letters, digits, -_.");
+    if (artifact->size_bytes > TICK_ARTIFACT_BYTES_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "it has %" PRIu64 " bytes, more than %" PRIu64,
+                         artifact->size_bytes, TICK_ARTIFACT_BYTES_MAX);
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct blob_hash hash;
+    struct manifest manifest;
+    memcpy(hash.bytes, artifact->manifest, sizeof(hash.bytes));
+    if (manifest_get(arena, blobs, &hash, &manifest, error) < 0)
+        return -1;
+    if (manifest.size_bytes != artifact->size_bytes)
+        return error_set(error, ERROR_INVALID, "its manifest has %" PRIu64 " bytes, not %" PRIu64,
+                         manifest.size_bytes, artifact->size_bytes);
+    for (size_t i = 0; i < manifest.chunks.count; i++)
+        if (!blob_store_has(blobs, &manifest_chunk(&manifest, i)->hash))
+            return error_set(error, ERROR_NOT_FOUND, "its chunk %zu is not here", i);
+    return 0;
+}
+
+/* The model is the parameter server's to leave: a worker's must not take its place. */
+static int check_leaver(const struct hub_lease *lease, struct error *error)
+{
+    if (lease->server_lease)
+        return error_set(error, ERROR_REFUSED, "it is a worker's, and the job has a server");
+    if (lease->artifact_count == TICK_ARTIFACT_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "a lease leaves at most %d", TICK_ARTIFACT_MAX);
+    return 0;
+}
+
 void tick_artifact(struct hub_machine *machine, const struct artifact_message *artifact)
 {
     struct hub *hub = machine->hub;
-    const struct hub_lease *lease = dispatch_find(machine, artifact->lease, artifact->fence);
+    struct hub_lease *lease = dispatch_find(machine, artifact->lease, artifact->fence);
     if (!lease)
         return;
-    struct blob_hash hash;
-    memcpy(hash.bytes, artifact->manifest, sizeof(hash.bytes));
-    if (!is_plain_name(artifact->name) || !blob_store_has(hub->server->blobs, &hash) ||
-        artifact->size_bytes > INT64_MAX) {
-        log_event(LOG_WARN, "artifact_refused", "lease=%" PRIu64 " machine=%" PRIu64, lease->id,
-                  machine->id);
+    struct error error;
+    if (check_leaver(lease, &error) < 0 ||
+        check_artifact(hub->server->blobs, artifact, &error) < 0) {
+        log_event(LOG_WARN, "artifact_refused",
+                  "lease=%" PRIu64 " machine=%" PRIu64 " error=\"%s\"", lease->id, machine->id,
+                  error.message);
         return;
     }
-    struct note *note = note_new(hub->server, NOTE_ARTIFACT, lease, (struct text){0});
-    memcpy(note->name, artifact->name.data, artifact->name.size);
-    memcpy(note->manifest, artifact->manifest, sizeof(note->manifest));
-    note->size_bytes = artifact->size_bytes;
-    note->now_ms = clock_utc_ms(hub->server->clock);
-    server_put_rows(hub->server, put_artifact, note, free);
+    lease->artifact_count++;
+    struct artifact_row *row = calloc(1, sizeof(*row));
+    ASSERT(row);
+    *row = (struct artifact_row){.job = lease->job,
+                                 .lease = lease->id,
+                                 .size_bytes = (int64_t)artifact->size_bytes,
+                                 .now_ms = clock_utc_ms(hub->server->clock)};
+    memcpy(row->name, artifact->name.data, artifact->name.size);
+    memcpy(row->manifest.bytes, artifact->manifest, sizeof(row->manifest.bytes));
+    hub_rows_take(hub, put_artifact, row);
 }
