@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-enum { PAGE_CODE_MS = 60000, SESSION_MS = 12 * 3600 * 1000 };
+enum { PAGE_CODE_MS = 60000, SESSION_MS = 12 * 3600 * 1000, SECRET_KEY_SIZE_MIN = 32 };
 
 static int account_row(struct server *server, struct arena *arena, uint64_t account,
                        const struct store_value **out_row, struct error *error)
@@ -62,8 +62,21 @@ static bool add_first_token(struct engine_request *request)
     return true;
 }
 
+/* A repeat of the request is answered with the account's token, and nobody has signed in: whoever
+ * knows the key has the account. */
+static bool is_guessable(struct text key)
+{
+    return key.size && key.size < SECRET_KEY_SIZE_MIN;
+}
+
 void handle_account_create(struct http_request *request, void *context)
 {
+    if (is_guessable(http_request_header(request, "Idempotency-Key"))) {
+        http_reply_problem(request, 400, "invalid",
+                           "an Idempotency-Key that opens an account gives its token to whoever "
+                           "repeats it: make it 32 random characters or more");
+        return;
+    }
     AUTO(call) struct call *call = call_new(context, request);
     struct new_account body = {0};
     struct error error;
@@ -153,6 +166,11 @@ static void page_code_created(struct call *call, struct http_request *request)
 void handle_page_code_create(struct http_request *request, void *context)
 {
     struct server *server = context;
+    if (route_caller(request)->scopes != TOKEN_SCOPE_ALL) {
+        http_reply_problem(request, 403, "refused",
+                           "a signed-in page has every scope: use a token that has them all");
+        return;
+    }
     struct call *call = call_new(server, request);
     char *code = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
     token_new("page", code);
@@ -244,6 +262,12 @@ static void code_decided(struct engine_request *engine_request, const struct err
 void handle_session_create(struct http_request *request, void *context)
 {
     struct server *server = context;
+    const struct text origin = http_request_header(request, "Origin");
+    if (origin.size && !auth_is_same_origin(origin, http_request_header(request, "Host"))) {
+        http_reply_problem(request, 403, "refused",
+                           "a browser signs in from this server's own pages only");
+        return;
+    }
     AUTO(call) struct call *call = call_new(server, request);
     struct new_session body = {0};
     struct error error;

@@ -12,6 +12,7 @@ import http.client
 import json
 import pathlib
 import re
+import secrets
 import subprocess
 import urllib.parse
 
@@ -114,28 +115,37 @@ def test_a_wrong_token_is_told_what_to_do(market):
 
 
 def test_a_repeated_request_is_done_once(market):
-    first = market.post("/v1/accounts", {"name": "twice"}, key="signup-1")
-    again = market.post("/v1/accounts", {"name": "twice"}, key="signup-1")
+    key = secrets.token_hex(16)
+    first = market.post("/v1/accounts", {"name": "twice"}, key=key)
+    again = market.post("/v1/accounts", {"name": "twice"}, key=key)
     assert first.status == again.status == 201
     assert first.json == again.json
-    assert_problem(market.post("/v1/accounts", {"name": "other"}, key="signup-1"), 409, "conflict",
+    assert_problem(market.post("/v1/accounts", {"name": "other"}, key=key), 409, "conflict",
                    "another request")
     assert_problem(market.post("/v1/accounts", {"name": "long"}, key="k" * 129), 400)
 
 
+def test_a_key_that_can_be_guessed_opens_no_account(market):
+    answer = market.post("/v1/accounts", {"name": "guessed"}, key="signup-1")
+    assert_problem(answer, 400, "invalid", "32 random characters")
+
+
 def test_a_key_survives_a_restart(tmp_path):
+    key = secrets.token_hex(16)
     market = Market(tmp_path / "data", "--no-local-lender")
-    first = market.post("/v1/accounts", {"name": "lasting"}, key="once").json
+    first = market.post("/v1/accounts", {"name": "lasting"}, key=key).json
     market.kill()
     market.start()
-    assert market.post("/v1/accounts", {"name": "lasting"}, key="once").json == first
+    assert market.post("/v1/accounts", {"name": "lasting"}, key=key).json == first
     assert market.get("/v1/account", first["token"]).json["name"] == "lasting"
     assert market.stop() == 0
 
 
 def test_the_same_key_at_the_same_time_makes_one_account(market):
+    key = secrets.token_hex(16)
+
     def sign_up(_):
-        return market.post("/v1/accounts", {"name": "racer"}, key="race")
+        return market.post("/v1/accounts", {"name": "racer"}, key=key)
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(sign_up, range(16)))
@@ -163,6 +173,8 @@ def test_tokens_carry_scopes_and_can_be_revoked(market, token):
 def test_a_token_cannot_make_a_stronger_one(market, token):
     weak = market.post("/v1/tokens", {"name": "weak", "scopes": ["operate"]}, token).json["token"]
     assert_problem(market.post("/v1/tokens", {"name": "x", "scopes": ["borrow"]}, weak), 403)
+    # A signed-in page has every scope, and so would what it makes.
+    assert_problem(market.post("/v1/account/page-codes", {}, weak), 403, "refused", "every scope")
 
 
 # ---- Signing in ----------------------------------------------------------------------------------
@@ -171,7 +183,9 @@ def test_a_token_cannot_make_a_stronger_one(market, token):
 def test_a_page_code_signs_in_once(market, token):
     code = market.post("/v1/account/page-codes", {}, token).json
     assert code["url"] == f"{market.url}/#code={code['code']}"
-    signed_in = market.post("/v1/sessions", {"code": code["code"]})
+    evil = {"Origin": "http://evil"}
+    assert_problem(market.post("/v1/sessions", {"code": code["code"]}, headers=evil), 403)
+    signed_in = market.post("/v1/sessions", {"code": code["code"]}, headers={"Origin": market.url})
     assert signed_in.status == 201
     cookie = signed_in.headers["Set-Cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie

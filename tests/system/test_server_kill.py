@@ -16,6 +16,10 @@ SEED = int(os.environ.get("SOUK_KILL_SEED", "1"))
 THREADS = 6
 
 
+def key_of(name):
+    return f"{name:-<32}"  # as long as a key that opens an account must be
+
+
 class Load(threading.Thread):
     """Opens accounts and tokens until the market goes away; keeps what was acknowledged."""
 
@@ -25,7 +29,7 @@ class Load(threading.Thread):
         self.accounts = {}  # token -> name
         self.tokens = []
         self.revoked = []
-        self.maybe = None  # asked for and not answered: (name, idempotency key)
+        self.maybe = None  # asked for and not answered
 
     def run(self):
         count = 0
@@ -34,7 +38,7 @@ class Load(threading.Thread):
             name = f"{self.prefix}-{count}"
             try:
                 self.maybe = name
-                answer = self.market.post("/v1/accounts", {"name": name}, key=name)
+                answer = self.market.post("/v1/accounts", {"name": name}, key=key_of(name))
                 assert answer.status == 201, answer
                 token = answer.json["token"]
                 self.accounts[token] = name
@@ -67,7 +71,7 @@ def check(market, loads):
             assert market.get("/v1/account", token).status == 401
         if load.maybe:
             # Done or not, but never half: asked again it is done once, and the name is its own.
-            again = market.post("/v1/accounts", {"name": load.maybe}, key=load.maybe)
+            again = market.post("/v1/accounts", {"name": load.maybe}, key=key_of(load.maybe))
             assert again.status == 201, again
             assert market.get("/v1/account", again.json["token"]).json["name"] == load.maybe
             load.accounts[again.json["token"]] = load.maybe
