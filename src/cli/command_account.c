@@ -26,8 +26,12 @@ static int remember(const struct cli *cli, struct text token, struct error *erro
         {"fingerprint", cli->common.fingerprint}, /* NULL: removes an old one */
     };
     const struct option_setting secret = {"token", arena_copy_string(cli->arena, token)};
-    if (options_file_store(cli->common.config_dir, true, &secret, 1, error) < 0)
+    if (options_file_store(cli->common.config_dir, true, &secret, 1, error) < 0) {
+        /* The market shows a token only once: it may not get lost with the message. */
+        fprintf(stderr, "The account is open, but its token cannot be kept. It is: %s\n",
+                secret.value);
         return -1;
+    }
     return options_file_store(cli->common.config_dir, false, settings, 2, error);
 }
 
@@ -39,6 +43,11 @@ static int create(const struct cli *cli, const char *name, struct api_account_cr
                                            .fingerprint = cli->common.fingerprint};
     if (client_open(&options, &client, error) < 0)
         return -1;
+    /* Before the account is opened: afterwards its token would have nowhere to go. Both files are
+     * written again as they are. */
+    if (options_file_store(cli->common.config_dir, true, NULL, 0, error) < 0 ||
+        options_file_store(cli->common.config_dir, false, NULL, 0, error) < 0)
+        return error_wrap(error, "no account was opened");
     struct buffer body AUTO_BUFFER;
     buffer_init(&body, 4096);
     struct json_writer writer;
@@ -73,7 +82,7 @@ static int run_open(void *context, const void *options, struct error *error)
         if (cli->common.token && !wanted->is_replacing)
             return error_set(error, ERROR_CONFLICT,
                              "an account is known already (souk account shows it); add --replace "
-                             "to open another");
+                             "to open another, or use another folder with --config-dir");
         if (create(cli, wanted->name, &created, error) < 0)
             return -1;
         cli->common.token = arena_copy_string(cli->arena, created.token);

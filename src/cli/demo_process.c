@@ -9,12 +9,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ARGUMENT_MAX = 40, READY_SIZE_MAX = 4096, STOP_MS = 10000, LOG_SHOWN_MAX = 160 };
+enum { ARGUMENT_MAX = 40, READY_SIZE_MAX = 4096, STOP_MS = 10000, LOG_SHOWN_MAX = 300 };
 
 /* Fixed numbers in the child, above the standard three. */
 enum { CHILD_READY_FD = 8, CHILD_STOP_FD = 9 };
@@ -101,12 +102,24 @@ static struct text last_line(struct text log)
 
 static int refuse_ended(const struct demo_process *process, struct error *error)
 {
+    /* The descriptor is closed before the program says why it ends: its end is waited for. */
+    struct pollfd polled = {.fd = process->pidfd, .events = POLLIN};
+    int ended;
+    do
+        ended = poll(&polled, 1, STOP_MS);
+    while (ended < 0 && errno == EINTR);
     struct buffer log AUTO_BUFFER;
     buffer_init(&log, 1 << 20);
     struct error ignored = {0};
     if (file_read(process->log_path, &log, &ignored) < 0)
         buffer_clear(&log);
-    const struct text line = last_line(buffer_text(&log));
+    struct text line = last_line(buffer_text(&log));
+    const size_t prefix = strlen("souk: ");
+    if (text_starts_with(line, TEXT("souk: ")))
+        line = (struct text){line.data + prefix, line.size - prefix};
+    if (line.size == 0)
+        return error_set(error, ERROR_UNAVAILABLE, "%s ended at its start and gave no reason",
+                         process->name);
     return error_set(error, ERROR_UNAVAILABLE, "%s ended at its start: %.*s", process->name,
                      (int)(line.size < LOG_SHOWN_MAX ? line.size : LOG_SHOWN_MAX), line.data);
 }

@@ -68,10 +68,11 @@ static uint32_t terminal_width(const struct progress *progress)
     return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
-/* A line under construction: escape sequences take no room, and what passes the width is cut, so
- * that a line on the screen is always one line. */
+/* A line under construction: escape sequences take no room. Fields go in whole or not at all; only
+ * a single word wider than the terminal is cut, so that a line on the screen is always one line. */
 struct line {
     struct progress *progress;
+    uint32_t width;
     uint32_t left;
 };
 
@@ -112,7 +113,8 @@ static void put_bar(struct line *line, double share, uint32_t width)
 
 static struct line begin_line(struct progress *progress)
 {
-    return (struct line){progress, terminal_width(progress) - 1};
+    const uint32_t width = terminal_width(progress) - 1;
+    return (struct line){progress, width, width};
 }
 
 static void end_line(struct line *line)
@@ -120,6 +122,52 @@ static void end_line(struct line *line)
     put_color(line, PLAIN);
     buffer_append_string(&line->progress->block, "\033[K\n");
     line->progress->line_count++;
+    line->left = line->width;
+}
+
+static uint32_t text_width(const char *text)
+{
+    uint32_t width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+/* Two blanks and the field, on a line of its own when it does not fit behind what is there. */
+__attribute__((format(printf, 2, 3))) static void put_field(struct line *line, const char *format,
+                                                            ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (line->left < line->width && text_width(text) + 2 > line->left)
+        end_line(line);
+    put(line, "  ");
+    put(line, text);
+}
+
+/* Words, on as many lines as they need. */
+static void put_words(struct line *line, const char *text)
+{
+    bool is_first = true;
+    while (*text) {
+        char word[PROGRESS_REASON_SIZE];
+        const size_t size = strcspn(text, " ");
+        snprintf(word, sizeof(word), "%.*s", (int)size, text);
+        text += size + (text[size] == ' ');
+        const uint32_t gap = is_first || line->left == line->width ? 2 : 1;
+        if (line->left < line->width && text_width(word) + gap > line->left) {
+            end_line(line);
+            put_color(line, DIM);
+            put(line, "  ");
+        } else {
+            put(line, gap == 2 ? "  " : " ");
+        }
+        put(line, word);
+        is_first = false;
+    }
 }
 
 static bool is_success(const struct progress_view *view)
@@ -132,14 +180,17 @@ static bool is_failure(const struct progress_view *view)
     return !strcmp(view->state, "failed") || !strcmp(view->state, "cancelled");
 }
 
-/* By time; a job that is not done is never shown as done. */
+/* By time; a job that is not done is never shown as done. With a target accuracy a job ends when it
+ * is reached, but not before its least time: that is the better guess then. */
 static double fraction(const struct progress_view *view)
 {
     if (is_success(view))
         return 1.0;
-    if (view->expected_ms <= 0)
+    const bool ends_early = view->target_accuracy > 0.0 && view->min_ms > 0;
+    const int64_t expected_ms = ends_early ? view->min_ms : view->expected_ms;
+    if (expected_ms <= 0)
         return 0.0;
-    return fmin((double)view->elapsed_ms / (double)view->expected_ms, 0.99);
+    return fmin((double)view->elapsed_ms / (double)expected_ms, 0.99);
 }
 
 static void draw_head(struct progress *progress, const struct progress_view *view)
@@ -157,7 +208,7 @@ static void draw_head(struct progress *progress, const struct progress_view *vie
         put_format(&line, "  %s", units_format_duration(view->elapsed_ms, elapsed));
     if (view->reason[0] && strcmp(view->state, "running") != 0) {
         put_color(&line, DIM);
-        put_format(&line, "  %s", view->reason);
+        put_words(&line, view->reason);
     }
     end_line(&line);
 }
@@ -169,15 +220,35 @@ static void draw_bar(struct progress *progress, const struct progress_view *view
     put_color(&line, GREEN);
     put_bar(&line, fraction(view), BAR_WIDTH);
     put_color(&line, PLAIN);
-    put_format(&line, " %3.0f %%", 100.0 * fraction(view));
-    if (isfinite(view->loss))
-        put_format(&line, "  loss %.4f", view->loss);
-    if (isfinite(view->test_accuracy))
-        put_format(&line, "  accuracy %.2f %%", 100.0 * view->test_accuracy);
+    put_format(&line, " %3.0f %%%s", 100.0 * fraction(view),
+               is_success(view) || is_failure(view) ? "" : " of the time");
+    char accuracy[64] = "", target[32] = "";
     if (isfinite(view->test_accuracy) && view->target_accuracy > 0.0)
-        put_format(&line, " of %.1f %%", 100.0 * view->target_accuracy);
-    put_format(&line, "  spent %s", units_format_credits(view->spent_micro, spent));
+        snprintf(target, sizeof(target), " of %.1f %%", 100.0 * view->target_accuracy);
+    if (isfinite(view->test_accuracy))
+        snprintf(accuracy, sizeof(accuracy), "  accuracy %.2f %%%s", 100.0 * view->test_accuracy,
+                 target);
+    if (isfinite(view->loss))
+        put_field(&line, "loss %.4f%s", view->loss, accuracy);
+    else if (accuracy[0])
+        put_field(&line, "%s", accuracy + 2);
+    put_field(&line, "spent %s", units_format_credits(view->spent_micro, spent));
     end_line(&line);
+}
+
+/* A field that does not fit is left out, and so are those behind it. */
+__attribute__((format(printf, 2, 3))) static void put_if_fits(struct line *line, const char *format,
+                                                              ...)
+{
+    char text[128];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (text_width(text) <= line->left)
+        put(line, text);
+    else
+        line->left = 0;
 }
 
 static void draw_lender(struct progress *progress, const struct progress_view *view,
@@ -195,13 +266,14 @@ static void draw_lender(struct progress *progress, const struct progress_view *v
     const double share = progress_share(view, lender);
     put_bar(&line, share, SHARE_WIDTH);
     put_format(&line, " %3.0f %% ", 100.0 * share);
-    if (lender->steps_per_second > 0.0)
-        put_format(&line, "%8.1f steps/s", lender->steps_per_second);
-    else
-        put(&line, "       - steps/s");
-    put_format(&line, " %8" PRIu64 " steps %5" PRIu64 " commits", lender->steps, lender->commits);
     if (lender->is_gone)
-        put(&line, "  gone");
+        put_if_fits(&line, "%16s", "gone");
+    else if (lender->steps_per_second > 0.0)
+        put_if_fits(&line, "%8.1f steps/s", lender->steps_per_second);
+    else
+        put_if_fits(&line, "       - steps/s");
+    put_if_fits(&line, " %8" PRIu64 " steps", lender->steps);
+    put_if_fits(&line, " %5" PRIu64 " commits", lender->commits);
     end_line(&line);
 }
 
@@ -239,7 +311,11 @@ static void print_line(struct progress *progress, const struct progress_view *vi
     fprintf(file, " spent=\"%s\"", units_format_credits(view->spent_micro, spent));
     for (uint32_t i = 0; i < view->lender_count; i++) {
         const struct progress_lender *lender = &view->lenders[i];
-        if (!lender->is_server && lender->steps_per_second > 0.0)
+        if (lender->is_server)
+            continue;
+        if (lender->is_gone)
+            fprintf(file, " %s=gone", lender->name);
+        else if (lender->steps_per_second > 0.0)
             fprintf(file, " %s=%.1f/s,%.0f%%", lender->name, lender->steps_per_second,
                     100.0 * progress_share(view, lender));
     }

@@ -33,6 +33,7 @@ struct progress_view {
     char reason[PROGRESS_REASON_SIZE];
     int64_t elapsed_ms;     /* since it began to run */
     int64_t expected_ms;    /* 0: not known */
+    int64_t min_ms;         /* before it no target accuracy ends the job; 0: none */
     double loss;            /* NaN: not known */
     double test_accuracy;   /* NaN: not known */
     double target_accuracy; /* 0: none */

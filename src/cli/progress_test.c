@@ -42,7 +42,7 @@ struct drawing {
     struct progress *progress;
 };
 
-static void begin(struct drawing *drawing, bool is_terminal, bool is_quiet)
+static void begin_wide(struct drawing *drawing, bool is_terminal, bool is_quiet, uint32_t width)
 {
     memset(drawing, 0, sizeof(*drawing));
     drawing->file = open_memstream(&drawing->text, &drawing->size);
@@ -52,10 +52,15 @@ static void begin(struct drawing *drawing, bool is_terminal, bool is_quiet)
         .file = drawing->file,
         .is_terminal = is_terminal,
         .is_quiet = is_quiet,
-        .width = 100,
+        .width = width,
         .clock = &drawing->clock.clock,
     };
     drawing->progress = progress_new(&options);
+}
+
+static void begin(struct drawing *drawing, bool is_terminal, bool is_quiet)
+{
+    begin_wide(drawing, is_terminal, is_quiet, 100);
 }
 
 static const char *drawn(struct drawing *drawing)
@@ -79,13 +84,14 @@ TEST(a_terminal_gets_a_block_that_is_redrawn_in_place)
     progress_draw(drawing.progress, &view);
     const char *text = drawn(&drawing);
     assert_non_null(strstr(text, "fashion-mnist  running  15.0 s"));
-    assert_non_null(strstr(text, " 25 %  loss 0.5000  accuracy 81.23 % of 88.5 %  spent 0.000583"));
+    assert_non_null(strstr(text, " 25 % of the time  loss 0.5000  accuracy 81.23 % of 88.5 %"));
+    assert_non_null(strstr(text, "\n  spent 0.000583 credits\033"));
     assert_non_null(strstr(text, "market  parameter server"));
     assert_non_null(strstr(text, " 75 %    100.0 steps/s      300 steps    12 commits"));
     assert_null(strstr(text, "A\r")); /* nothing to go back over yet */
     const size_t first = drawing.size;
     progress_draw(drawing.progress, &view);
-    assert_non_null(strstr(drawn(&drawing) + first, "\033[5A\r"));
+    assert_non_null(strstr(drawn(&drawing) + first, "\033[6A\r"));
     end(&drawing);
 }
 
@@ -106,6 +112,48 @@ TEST(no_line_is_wider_than_the_terminal)
         width = *at == '\n' ? 0 : width + (((unsigned char)*at & 0xc0) != 0x80);
         assert_true(width < 100);
     }
+    end(&drawing);
+}
+
+TEST(on_a_narrow_terminal_whole_fields_go_and_no_word_is_cut)
+{
+    struct drawing drawing;
+    begin_wide(&drawing, true, false, 50);
+    struct progress_view view = example();
+    snprintf(view.state, sizeof(view.state), "pending");
+    snprintf(view.reason, sizeof(view.reason),
+             "waits for two machines with four cores and a gibibyte of memory");
+    progress_draw(drawing.progress, &view);
+    const char *text = drawn(&drawing);
+    assert_non_null(strstr(text, "\n  loss 0.5000  accuracy 81.23 % of 88.5 %\033"));
+    assert_non_null(strstr(text, "\n  spent 0.000583 credits\033"));
+    assert_non_null(strstr(text, "100.0 steps/s\033"));
+    assert_null(strstr(text, "commits"));
+    assert_non_null(strstr(text, "  waits for two\033"));
+    assert_non_null(strstr(text, "\n  machines with four cores and a gibibyte of\033"));
+    end(&drawing);
+}
+
+TEST(a_lender_that_is_gone_has_no_speed)
+{
+    struct drawing drawing;
+    begin(&drawing, true, false);
+    struct progress_view view = example();
+    view.lenders[2].is_gone = true;
+    progress_draw(drawing.progress, &view);
+    assert_null(strstr(drawn(&drawing), "25.5"));
+    assert_non_null(strstr(drawn(&drawing), "gone"));
+    end(&drawing);
+}
+
+TEST(with_a_target_the_least_time_is_what_the_bar_follows)
+{
+    struct drawing drawing;
+    begin(&drawing, true, false);
+    struct progress_view view = example();
+    view.min_ms = 30000;
+    progress_draw(drawing.progress, &view);
+    assert_non_null(strstr(drawn(&drawing), " 50 % of the time"));
     end(&drawing);
 }
 
@@ -161,6 +209,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_a_block_that_is_redrawn_in_place),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
+        cmocka_unit_test(on_a_narrow_terminal_whole_fields_go_and_no_word_is_cut),
+        cmocka_unit_test(a_lender_that_is_gone_has_no_speed),
+        cmocka_unit_test(with_a_target_the_least_time_is_what_the_bar_follows),
         cmocka_unit_test(elsewhere_a_line_comes_now_and_then_and_at_changes),
         cmocka_unit_test(unknown_figures_are_left_out_and_quiet_draws_nothing),
     };
