@@ -48,11 +48,21 @@ void server_print_openapi(FILE *file)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static int make_dir(const char *path, struct error *error)
+/* With the folders above it; `path` is shorter than SERVER_PATH_SIZE. */
+static int make_dirs(const char *path, struct error *error)
 {
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(error, errno, "create the data folder \"%s\"", path);
-    return 0;
+    char part[SERVER_PATH_SIZE];
+    for (size_t i = 1; path[0]; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            return error_set_errno(error, errno, "create the data folder \"%s\"", part);
+        if (path[i] == '\0')
+            return 0;
+    }
+    return error_set(error, ERROR_INVALID, "the path of the data folder is empty");
 }
 
 static int open_stores(struct server *server, struct error *error)
@@ -63,13 +73,11 @@ static int open_stores(struct server *server, struct error *error)
         return error_set(error, ERROR_INVALID,
                          "a data folder is needed, with a path under %d bytes",
                          SERVER_PATH_SIZE - 64);
-    if (make_dir(options->data_dir, error) < 0)
+    if (make_dirs(options->data_dir, error) < 0)
         return -1;
     snprintf(path, sizeof(path), "%s/keys", options->data_dir);
     if (keys_open(path, &server->keys, error) < 0)
         return -1;
-    if (!options->tls_cert != !options->tls_key)
-        return error_set(error, ERROR_INVALID, "--tls-cert and --tls-key are given together");
     if (options->tls_cert &&
         keys_use_certificate(server->keys, options->tls_cert, options->tls_key, error) < 0)
         return -1;
@@ -93,14 +101,12 @@ static int open_stores(struct server *server, struct error *error)
     return store_reader_open(&engine.store, &server->reader, error);
 }
 
-static int open_http(struct server *server, struct http_route *made_routes, struct error *error)
+static int open_http(struct server *server, const struct startup_address *address,
+                     struct http_route *made_routes, struct error *error)
 {
-    struct startup_address address;
-    if (startup_check_address(&server->options, &address, error) < 0)
-        return -1;
     const struct http_server_options http = {
         .loop = server->loop,
-        .listen = address.listen,
+        .listen = address->listen,
         .routes = made_routes,
         .route_count = route_count,
         .context = server,
@@ -108,13 +114,13 @@ static int open_http(struct server *server, struct http_route *made_routes, stru
         .default_header_count = routes_header_count,
         .on_headers = route_on_headers,
         .on_done = route_on_done,
-        .certificate_pem = address.is_tls ? keys_certificate_pem(server->keys) : NULL,
-        .key_pem = address.is_tls ? keys_certificate_key_pem(server->keys) : NULL,
+        .certificate_pem = address->is_tls ? keys_certificate_pem(server->keys) : NULL,
+        .key_pem = address->is_tls ? keys_certificate_key_pem(server->keys) : NULL,
         .stream_heartbeat_ms = 10000,
     };
     if (http_server_open(&http, &server->http, error) < 0)
         return -1;
-    startup_name_addresses(server, &address);
+    startup_name_addresses(server, address);
     return 0;
 }
 
@@ -201,6 +207,9 @@ static void server_done(struct server *server)
 static int run(struct server *server, struct http_route *made_routes, struct error *error)
 {
     signal(SIGPIPE, SIG_IGN);
+    struct startup_address address;
+    if (startup_check_address(&server->options, &address, error) < 0)
+        return -1;
     if (loop_open(server->clock, &server->loop, error) < 0 || watch_for_stop(server, error) < 0)
         return -1;
     server->live = live_new(server);
@@ -208,7 +217,7 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     if (open_stores(server, error) < 0 ||
         hub_open(server, server->options.link_listen, engine_core(server->engine), &server->hub,
                  error) < 0 ||
-        open_http(server, made_routes, error) < 0 || startup_prepare(server, error) < 0)
+        open_http(server, &address, made_routes, error) < 0 || startup_prepare(server, error) < 0)
         return -1;
     engine_listen(server->engine, live_listen, server->live);
     engine_listen(server->engine, hub_listen, server->hub);

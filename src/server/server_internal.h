@@ -25,7 +25,7 @@ struct logs;
 struct local_lender;
 struct upkeep;
 
-enum { SERVER_TEXT_SIZE = 256, SERVER_PATH_SIZE = 4096 };
+enum { SERVER_TEXT_SIZE = 512, SERVER_PATH_SIZE = 4096 };
 
 struct server_counts {
     uint64_t requests, client_errors, server_errors, replays;
@@ -39,6 +39,8 @@ struct server {
     char url[SERVER_TEXT_SIZE];          /* "http://127.0.0.1:7600" */
     char link_address[SERVER_TEXT_SIZE]; /* "127.0.0.1:7601" */
     char local_url[SERVER_TEXT_SIZE];    /* for this machine's own lender */
+    bool is_tls;                         /* this program ends TLS, not a proxy */
+    bool is_address_guessed;             /* url or link_address: nobody gave it */
     struct core_settings settings;
     char market_path[SERVER_PATH_SIZE]; /* DATA/market.db */
     struct keys *keys;

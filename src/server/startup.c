@@ -4,13 +4,33 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/scope.h"
 #include "server/hub.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-enum { READY_SIZE_MAX = 4 * SERVER_PATH_SIZE };
+enum {
+    READY_SIZE_MAX = 4 * SERVER_PATH_SIZE,
+    WELCOME_SIZE_MAX = 8 * SERVER_TEXT_SIZE,
+    HOST_PORT_SIZE = ADDRESS_HOST_SIZE + 16, /* brackets, colon and port */
+};
+
+static bool is_wildcard(const struct host_port *host_port)
+{
+    return !host_port->host[0] || !strcmp(host_port->host, "0.0.0.0") ||
+           !strcmp(host_port->host, "::");
+}
+
+static int check_size(const char *option, const char *value, struct error *error)
+{
+    if (value && strlen(value) >= SERVER_TEXT_SIZE)
+        return error_set(error, ERROR_INVALID, "%s: at most %d bytes", option,
+                         SERVER_TEXT_SIZE - 1);
+    return 0;
+}
 
 int startup_check_address(const struct server_options *options, struct startup_address *out_address,
                           struct error *error)
@@ -19,14 +39,20 @@ int startup_check_address(const struct server_options *options, struct startup_a
     if (host_port_parse(text_of(options->listen), &host_port, error) < 0 ||
         address_resolve(&host_port, &out_address->listen, error) < 0)
         return error_wrap(error, "--listen");
+    if (host_port_parse(text_of(options->link_listen), &out_address->link_listen, error) < 0)
+        return error_wrap(error, "--link-listen");
+    if (check_size("--public-url", options->public_url, error) < 0 ||
+        check_size("--link-address", options->link_address, error) < 0)
+        return -1;
     const bool is_loopback = address_is_loopback(&out_address->listen);
-    out_address->is_wildcard =
-        !host_port.host[0] || !strcmp(host_port.host, "0.0.0.0") || !strcmp(host_port.host, "::");
+    out_address->is_wildcard = is_wildcard(&host_port);
     out_address->is_tls = !options->is_behind_proxy && (options->tls_cert || !is_loopback);
     if (options->is_behind_proxy && options->tls_cert)
         return error_set(error, ERROR_INVALID,
                          "--behind-proxy means that the proxy has the certificate: leave out "
                          "--tls-cert");
+    if (!options->tls_cert != !options->tls_key)
+        return error_set(error, ERROR_INVALID, "--tls-cert and --tls-key are given together");
     const char *url = options->public_url;
     if (url && !is_loopback && text_starts_with(text_of(url), TEXT("http://")))
         return error_set(
@@ -38,11 +64,42 @@ int startup_check_address(const struct server_options *options, struct startup_a
 }
 
 /* "host:port", with brackets around IPv6. */
-static void format_host_port(char *out, size_t size, const char *host, uint16_t port)
+static void format_host_port(char out[HOST_PORT_SIZE], const char *host, uint16_t port)
 {
     const bool has_colon = strchr(host, ':') != NULL;
-    snprintf(out, size, "%s%s%s:%u", has_colon ? "[" : "", host, has_colon ? "]" : "",
-             (unsigned)port);
+    snprintf(out, HOST_PORT_SIZE, "%s%.*s%s:%u", has_colon ? "[" : "", ADDRESS_HOST_SIZE - 1, host,
+             has_colon ? "]" : "", (unsigned)port);
+}
+
+/* This machine's address towards `target`: connecting a datagram socket only asks the routing
+ * table, nothing is sent. */
+static bool route_source(const char *target, char out[ADDRESS_TEXT_SIZE])
+{
+    struct error error;
+    struct host_port host_port = {.port = 9};
+    snprintf(host_port.host, sizeof(host_port.host), "%s", target);
+    struct address address, own = {.size = sizeof(own.storage)};
+    if (address_resolve(&host_port, &address, &error) < 0)
+        return false;
+    AUTO_FD int fd = socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address.storage, address.size) < 0 ||
+        getsockname(fd, (struct sockaddr *)&own.storage, &own.size) < 0 ||
+        address_is_loopback(&own))
+        return false;
+    address_format_host(&own, out);
+    return true;
+}
+
+/* How others reach a machine that listens on all its addresses. A bare host name is the last
+ * resort, since other machines may not resolve it. The targets are reserved for documentation. */
+static void name_this_machine(char out[ADDRESS_HOST_SIZE])
+{
+    char host[ADDRESS_TEXT_SIZE];
+    if (route_source("192.0.2.1", host) || route_source("2001:db8::1", host))
+        snprintf(out, ADDRESS_HOST_SIZE, "%s", host);
+    else if (gethostname(out, ADDRESS_HOST_SIZE - 1) < 0)
+        snprintf(out, ADDRESS_HOST_SIZE, "localhost");
+    out[ADDRESS_HOST_SIZE - 1] = '\0';
 }
 
 void startup_name_addresses(struct server *server, const struct startup_address *address)
@@ -50,32 +107,27 @@ void startup_name_addresses(struct server *server, const struct startup_address 
     const struct server_options *options = &server->options;
     const char *scheme = address->is_tls ? "https" : "http";
     const uint16_t port = http_server_port(server->http);
-    char host[ADDRESS_TEXT_SIZE], host_port[SERVER_TEXT_SIZE - 16], name[ADDRESS_TEXT_SIZE] = "";
+    const bool is_link_any = is_wildcard(&address->link_listen);
+    char host[ADDRESS_TEXT_SIZE], name[ADDRESS_HOST_SIZE] = "", host_port[HOST_PORT_SIZE];
     address_format_host(&address->listen, host);
-    if (address->is_wildcard && gethostname(name, sizeof(name) - 1) < 0)
-        snprintf(name, sizeof(name), "localhost");
-    format_host_port(host_port, sizeof(host_port), address->is_wildcard ? name : host, port);
+    if (address->is_wildcard || is_link_any)
+        name_this_machine(name);
+    server->is_tls = address->is_tls;
+    server->is_address_guessed =
+        (address->is_wildcard && !options->public_url) || (is_link_any && !options->link_address);
+
+    format_host_port(host_port, address->is_wildcard ? name : host, port);
     if (options->public_url)
         snprintf(server->url, sizeof(server->url), "%s", options->public_url);
     else
         snprintf(server->url, sizeof(server->url), "%s://%s", scheme, host_port);
-    format_host_port(host_port, sizeof(host_port), address->is_wildcard ? "127.0.0.1" : host, port);
+    format_host_port(host_port, address->is_wildcard ? "127.0.0.1" : host, port);
     snprintf(server->local_url, sizeof(server->local_url), "%s://%s", scheme, host_port);
 
-    struct host_port link;
-    struct error error;
-    if (options->link_address) {
-        snprintf(server->link_address, sizeof(server->link_address), "%s", options->link_address);
-        return;
-    }
-    /* It was listened on, so it can be parsed. */
-    const int parsed = host_port_parse(text_of(options->link_listen), &link, &error);
-    ASSERT(parsed == 0);
-    const bool is_any = !link.host[0] || !strcmp(link.host, "0.0.0.0") || !strcmp(link.host, "::");
-    if (is_any && !name[0] && gethostname(name, sizeof(name) - 1) < 0)
-        snprintf(name, sizeof(name), "localhost");
-    format_host_port(server->link_address, sizeof(server->link_address), is_any ? name : link.host,
+    format_host_port(host_port, is_link_any ? name : address->link_listen.host,
                      hub_port(server->hub));
+    snprintf(server->link_address, sizeof(server->link_address), "%s",
+             options->link_address ? options->link_address : host_port);
 }
 
 /* ---- First changes --------------------------------------------------------------------------- */
@@ -202,9 +254,35 @@ static void write_ready(struct server *server, struct buffer *line)
     buffer_append_string(line, "\n");
 }
 
+/* For the person who started it; the log line beside it is for programs. */
+static void welcome(const struct server *server)
+{
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, WELCOME_SIZE_MAX);
+    const char *fingerprint = server->is_tls ? keys_fingerprint(server->keys) : NULL;
+    buffer_append_format(&out, "\nThe market is open.\n  page and API  %s\n  links         %s\n",
+                         server->url, server->link_address);
+    if (fingerprint)
+        buffer_append_format(&out, "  fingerprint   %s\n", fingerprint);
+    if (server->is_address_guessed)
+        buffer_append_string(&out,
+                             "  It listens on every address of this machine and tells others the "
+                             "one above;\n  --public-url and --link-address change that.\n");
+    buffer_append_format(&out,
+                         "To go on, open an account:\n  souk account open --name NAME --server %s",
+                         server->url);
+    if (fingerprint)
+        buffer_append_format(&out, " --fingerprint %s", fingerprint);
+    buffer_append_string(&out, "\n\n");
+    /* One write, so that lines of the log do not come between. */
+    if (write(STDERR_FILENO, out.data, out.size) < 0)
+        log_event(LOG_DEBUG, "welcome_not_shown", "errno=%d", errno);
+}
+
 static void announce(struct server *server)
 {
     log_event(LOG_INFO, "ready", "url=%s link=%s", server->url, server->link_address);
+    welcome(server);
     if (server->options.ready_fd < 0)
         return;
     struct buffer line AUTO_BUFFER;

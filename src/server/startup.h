@@ -8,11 +8,13 @@
 
 struct startup_address {
     struct address listen;
+    struct host_port link_listen;
     bool is_tls;
     bool is_wildcard; /* every address of this machine */
 };
 
-/* INVALID for plain HTTP on an address that is not loopback, unless a proxy in front ends TLS. */
+/* Looks at the options only, before anything is made. INVALID for a wrong address, and for plain
+ * HTTP on an address that is not loopback, unless a proxy in front ends TLS. */
 MUST_CHECK int startup_check_address(const struct server_options *options,
                                      struct startup_address *out_address, struct error *error);
 

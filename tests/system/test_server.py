@@ -10,6 +10,7 @@ import concurrent.futures
 import hashlib
 import http.client
 import json
+import os
 import pathlib
 import re
 import secrets
@@ -474,6 +475,34 @@ def test_one_folder_has_one_market_and_plain_http_stays_on_loopback(market):
     plain = serve("--data", other, "--listen", "0.0.0.0:0", "--link-listen", "127.0.0.1:0",
                   "--public-url", "http://market.example")
     assert plain.returncode != 0 and "https" in plain.stderr
+
+
+def test_a_market_in_a_fresh_home_says_how_to_go_on(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {**os.environ, "HOME": str(home)}
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        environment.pop(name, None)
+    command = [PROGRAM, "serve", "--no-local-lender", "--link-listen", "0.0.0.0:0"]
+    wrong = subprocess.run([*command, "--listen", "nowhere"], env=environment, capture_output=True,
+                           text=True, timeout=20)
+    assert wrong.returncode != 0 and "--listen" in wrong.stderr
+    assert not list(home.iterdir())  # nothing is made for a command that cannot work
+    read_end, write_end = os.pipe()
+    process = subprocess.Popen([*command, "--listen", "0.0.0.0:0", "--ready-fd", str(write_end)],
+                               env=environment, pass_fds=[write_end], stderr=subprocess.PIPE,
+                               text=True)
+    os.close(write_end)
+    with os.fdopen(read_end) as file:
+        line = file.readline()
+    process.terminate()
+    said = process.communicate(timeout=20)[1]
+    assert line, said
+    ready = json.loads(line)
+    assert (f"souk account open --name NAME --server {ready['url']} "
+            f"--fingerprint {ready['fingerprint']}") in said
+    assert ready["link_address"] in said and "--public-url" in said
+    assert (home / ".local").stat().st_mode & 0o777 == 0o700
 
 
 def test_the_books_of_all_this_are_sound(market):
