@@ -30,8 +30,21 @@ class Load(threading.Thread):
         self.tokens = []
         self.revoked = []
         self.maybe = None  # asked for and not answered
+        self.problem = None  # what the market did wrong
 
     def run(self):
+        try:
+            self.hammer()
+        except BaseException as problem:  # a thread's own are only printed: finish raises it
+            self.problem = problem
+
+    def finish(self):
+        self.join(30)
+        assert not self.is_alive(), f"{self.prefix} still waits for an answer"
+        if self.problem:
+            raise self.problem
+
+    def hammer(self):
         count = 0
         while True:
             count += 1
@@ -89,7 +102,7 @@ def test_no_acknowledged_change_is_lost(tmp_path):
         time.sleep(chance.uniform(0.02, 0.8))
         market.kill()
         for load in loads:
-            load.join(30)
+            load.finish()
         market.start()
         check(market, loads)
         done += chance.sample(loads, 2)  # some of each round are asked for again in later ones
