@@ -160,6 +160,7 @@ TEST(no_value_can_forge_a_log_line)
     dup2(ends[1], STDERR_FILENO);
     log_event(LOG_INFO, "enrolled", "name=%s", "x\n2026 error forged");
     log_event(LOG_DEBUG, "hidden", "a=%d", 1);
+    log_event(LOG_WARN, "failed", "error=\"%s\" code=%d", "a \"b\\\1\2", 7);
     dup2(kept, STDERR_FILENO);
     close(kept);
     char line[256];
@@ -170,6 +171,7 @@ TEST(no_value_can_forge_a_log_line)
     line[size] = '\0';
     assert_non_null(strstr(line, " info enrolled name=x?2026 error forged\n"));
     assert_null(strstr(line, "hidden"));
+    assert_non_null(strstr(line, " warn failed error=\"a \\\"b\\\\??\" code=7\n"));
 
     struct error error = {0};
     enum log_level level;

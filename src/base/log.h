@@ -3,7 +3,8 @@
  * key=value".
  *
  * Only programs log, once, where a failure stops. Values are given as key=value by the format;
- * control characters that came with them are shown as '?', so that no input can forge a line.
+ * control characters that came with them are shown as '?', and a quote or backslash inside a value
+ * written as key=\"%s\" gets a backslash before it, so that no input can forge a line or a key.
  * Secrets are never passed to a log call.
  */
 #pragma once
