@@ -30,6 +30,8 @@ struct engine {
     struct store_batch *batch;
     struct buffer encoded;      /* one event's JSON */
     uint64_t snapshot_sequence; /* of the last one saved */
+    bool is_failing;            /* the last write failed */
+    int64_t probed_ns;          /* the last look whether writing works again */
     engine_listener *listeners[ENGINE_LISTENERS_MAX];
     void *listener_contexts[ENGINE_LISTENERS_MAX];
     size_t listener_count;
@@ -239,12 +241,42 @@ static void finish(struct engine_request *request)
 static void reload(struct engine *engine)
 {
     struct error error;
-    const bool is_ready = load(engine, &error) == 0;
-    if (!is_ready)
+    if (load(engine, &error) < 0)
         log_event(LOG_ERROR, "reload_failed", "error=\"%s\"", error.message);
+}
+
+/* What the store says names files of this machine: that is for the log. To the asker it is one
+ * thing: try again later. */
+static void write_failed(struct engine *engine, struct error *error)
+{
+    const bool is_full = error->code == ERROR_EXHAUSTED;
+    log_event(LOG_ERROR, "commit_failed", "error=\"%s\"", error->message);
+    (void)!error_set(error, ERROR_UNAVAILABLE,
+                     is_full ? "nothing was changed: the market's disk is full; try again later"
+                             : "nothing was changed: the market cannot write to its store; try "
+                               "again later");
+    engine->is_failing = true;
+    engine->probed_ns = clock_monotonic_ns(engine->options.clock);
     pthread_mutex_lock(&engine->mutex);
-    engine->counts.is_ready = is_ready;
+    engine->counts.is_disk_full = is_full;
     pthread_mutex_unlock(&engine->mutex);
+}
+
+/* A batch without changes proves nothing about the disk: while writing fails, something small is
+ * written now and then, so that readiness comes back without anyone's request. */
+static void probe(struct engine *engine)
+{
+    const int64_t now_ns = clock_monotonic_ns(engine->options.clock);
+    if (!engine->is_failing || now_ns - engine->probed_ns < RETRY_MS * INT64_C(1000000))
+        return;
+    engine->probed_ns = now_ns;
+    struct error error;
+    store_batch_clear(engine->batch);
+    store_batch_meta(engine->batch, "probe", TEXT("1"));
+    engine->is_failing = store_commit(engine->store, engine->batch, &error) < 0;
+    if (!engine->is_failing)
+        log_event(LOG_INFO, "store_works_again", "sequence=%" PRIu64,
+                  store_head(engine->store).sequence);
 }
 
 static void run_batch(struct engine *engine, struct list *requests)
@@ -266,18 +298,19 @@ static void run_batch(struct engine *engine, struct list *requests)
     struct error error;
     const bool is_failed = commit(engine, &error) < 0;
     if (is_failed) {
-        log_event(LOG_ERROR, "commit_failed", "error=\"%s\"", error.message);
-        error.code = ERROR_UNAVAILABLE; /* to the asker it is one thing: try again later */
-        error_wrap(&error, "nothing was changed, the market cannot write to its store");
+        write_failed(engine, &error);
         reload(engine);
     } else {
         tell_listeners(engine);
+        if (engine->core && !store_batch_is_empty(engine->batch))
+            engine->is_failing = false;
+        probe(engine);
     }
     pthread_mutex_lock(&engine->mutex);
     engine->counts.commands += commands;
     engine->counts.refusals += refusals;
-    if (!is_failed && engine->core)
-        engine->counts.is_ready = true;
+    engine->counts.is_ready = engine->core && !engine->is_failing;
+    engine->counts.is_disk_full = engine->counts.is_disk_full && engine->is_failing;
     pthread_mutex_unlock(&engine->mutex);
 
     struct list_node *node;
@@ -299,6 +332,9 @@ static int64_t wait_ms(const struct engine *engine)
         return RETRY_MS;
     const int64_t wake = core_next_wake_ms(engine->core);
     const int64_t left = wake == INT64_MAX ? WAKE_MAX_MS : wake - now_ms(engine);
+    /* What time called for could not be written: it is tried again, but not without a pause. */
+    if (engine->is_failing)
+        return RETRY_MS;
     return left < 0 ? 0 : left > WAKE_MAX_MS ? WAKE_MAX_MS : left;
 }
 

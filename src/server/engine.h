@@ -9,6 +9,7 @@
  *
  * When a commit fails nothing of its batch is acknowledged: every request of it is answered with
  * the failure, the state is loaded again from the store, and the next batch is tried from there.
+ * Until a write succeeds again the engine is not ready; it tries one every second by itself.
  */
 #pragma once
 
@@ -95,6 +96,7 @@ struct engine_counts {
     uint64_t commit_ns; /* spent in all commits */
     uint64_t waiting;   /* in the queue now */
     uint64_t sequence;  /* of the last event on disk */
-    bool is_ready;      /* the last commit and load went well */
+    bool is_ready;      /* the last load and the last write went well */
+    bool is_disk_full;  /* why it is not ready */
 };
 struct engine_counts engine_counts(struct engine *engine); /* from any thread */

@@ -30,6 +30,7 @@ struct ask {
     struct error error;
     bool is_failed;
     enum store_fault_kind fault; /* set on the core thread, before the commit */
+    bool keeps_fault;            /* the disk stays broken after it */
 };
 
 static void heard(void *context, const struct core *core, const struct event *events,
@@ -103,7 +104,8 @@ static void done(struct engine_request *request, const struct error *error)
 {
     struct ask *ask = (struct ask *)request;
     /* Reloading reads only; the disk is well again for what follows. */
-    ask->fixture->fault.kind = STORE_FAULT_NONE;
+    if (!ask->keeps_fault)
+        ask->fixture->fault.kind = STORE_FAULT_NONE;
     pthread_mutex_lock(&ask->fixture->mutex);
     ask->is_done = true;
     ask->is_failed = error != NULL;
@@ -247,6 +249,38 @@ TEST(a_failed_commit_acknowledges_nothing_and_the_next_one_works)
     assert_sound(fixture);
 }
 
+TEST(a_market_that_cannot_write_is_not_ready_until_it_can)
+{
+    struct fixture *fixture = *state;
+    must_open(fixture, "ada");
+    struct ask lost = open_account("grace");
+    lost.fault = STORE_FAULT_DISK_FULL;
+    lost.keeps_fault = true;
+    submit(fixture, &lost);
+    wait_for(fixture, &lost);
+    assert_true(lost.is_failed);
+    assert_non_null(strstr(lost.error.message, "disk is full"));
+    assert_null(strstr(lost.error.message, fixture->dir)); /* clients are not told of files */
+    /* Looking writes nothing: it works, and says nothing about the disk. */
+    for (int i = 0; i < 2; i++) {
+        struct ask look = {.fault = STORE_FAULT_DISK_FULL, .keeps_fault = true};
+        submit(fixture, &look);
+        wait_for(fixture, &look);
+        assert_false(look.is_failed);
+        assert_false(engine_counts(fixture->engine).is_ready);
+        assert_true(engine_counts(fixture->engine).is_disk_full);
+    }
+    struct ask look = {.fault = STORE_FAULT_NONE};
+    submit(fixture, &look);
+    wait_for(fixture, &look);
+    const int64_t until_ns = clock_monotonic_ns(&clock_system) + 10 * INT64_C(1000000000);
+    while (!engine_counts(fixture->engine).is_ready && clock_monotonic_ns(&clock_system) < until_ns)
+        usleep(10000); /* nobody asks for anything: it finds out by itself */
+    assert_true(engine_counts(fixture->engine).is_ready);
+    assert_false(engine_counts(fixture->engine).is_disk_full);
+    must_open(fixture, "grace");
+}
+
 TEST(requests_queued_together_share_a_commit)
 {
     struct fixture *fixture = *state;
@@ -360,6 +394,7 @@ int main(void)
         WITH_ENGINE(a_refused_command_changes_nothing),
         WITH_ENGINE(a_restart_finds_the_same_state_with_and_without_a_snapshot),
         WITH_ENGINE(a_failed_commit_acknowledges_nothing_and_the_next_one_works),
+        WITH_ENGINE(a_market_that_cannot_write_is_not_ready_until_it_can),
         WITH_ENGINE(requests_queued_together_share_a_commit),
         WITH_ENGINE(a_full_queue_refuses_what_comes_from_outside_first),
         WITH_ENGINE(time_passes_without_anyone_asking),

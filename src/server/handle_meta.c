@@ -44,9 +44,13 @@ void handle_healthz(struct http_request *request, void *context)
 void handle_readyz(struct http_request *request, void *context)
 {
     struct server *server = context;
+    const struct engine_counts counts = engine_counts(server->engine);
     if (server->is_stopping)
         http_reply_problem(request, 503, "unavailable", "the market is stopping");
-    else if (!engine_counts(server->engine).is_ready)
+    else if (!counts.is_ready && counts.is_disk_full)
+        http_reply_problem(request, 503, "unavailable",
+                           "the market's disk is full: no changes are taken until there is room");
+    else if (!counts.is_ready)
         http_reply_problem(request, 503, "unavailable",
                            "the market's store is away: no changes are taken; see its log");
     else

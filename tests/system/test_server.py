@@ -299,6 +299,8 @@ def test_a_full_disk_refuses_changes_until_there_is_room(small_disk):
                 break
             kept[f"more-{i}"] = refused.json["token"]
         assert_problem(refused, 503, "unavailable", "full")
+        assert str(small_disk) not in refused.body.decode()  # the path is for the log
+        assert_problem(market.get("/readyz"), 503, "unavailable", "full")
         assert market.get("/healthz").status == 200
         for name, token in list(kept.items())[-5:]:
             assert market.get("/v1/account", token).json["name"] == name
