@@ -46,7 +46,7 @@ format:
 
 # Not the demo and the browser: the same ways of a job are in system/server_job, in less time.
 asan: deps web
-	@tools/run-tests asan -LE 'demo|browser'
+	@tools/run-tests asan -LE 'demo|browser|fuzz-replay'
 
 # What has threads. The sandbox does not take TSan's address space, so no whole programs.
 tsan: deps web
