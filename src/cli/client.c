@@ -232,8 +232,9 @@ static int call(struct client *client, const struct request *request,
     }
     if (result < 0 && error->code == ERROR_REFUSED && !client->fingerprint[0])
         return error_set(error, ERROR_REFUSED,
-                         "the market at %.100s shows a certificate that no authority vouches for; "
-                         "ask its operator for the fingerprint and give --fingerprint",
+                         "the market at %.80s shows a certificate that no authority vouches for; "
+                         "give --fingerprint (\"souk serve\" prints it at its start, \"souk "
+                         "machines add\" in its command)",
                          client->server);
     if (result < 0)
         return error_wrap(error, "the market at %s", client->server);

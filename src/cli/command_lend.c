@@ -1,4 +1,5 @@
 /* souk lend: the lender's daemon. */
+#include "base/json.h"
 #include "base/log.h"
 #include "cli/output.h"
 #include "peer/peer.h"
@@ -66,12 +67,41 @@ static int parse_roles(const struct option_list *list, uint32_t *out_roles, stru
     return 0;
 }
 
-static int run_doctor(const struct peer_options *options, struct error *error)
+/* {"machine": "...", "sandbox": "ok, ..."}: the findings' lines, each by its name. */
+static int print_doctor_json(struct text findings, struct error *error)
+{
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, 1 << 17);
+    struct json_writer writer;
+    json_writer_init(&writer, &json);
+    json_object_begin(&writer);
+    struct text line, name, value;
+    bool has_more = findings.size > 0;
+    while (has_more) {
+        has_more = text_cut(findings, '\n', &line, &findings);
+        if (!text_cut(line, ':', &name, &value))
+            continue;
+        char key[64];
+        snprintf(key, sizeof(key), "%.*s", (int)name.size, name.data);
+        for (char *at = key; *at; at++)
+            *at = *at == ' ' ? '_' : *at;
+        json_field_text(&writer, key, text_trim(value));
+    }
+    json_object_end(&writer);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    output_json(buffer_text(&json));
+    return 0;
+}
+
+static int run_doctor(const struct peer_options *options, bool is_json, struct error *error)
 {
     struct buffer out AUTO_BUFFER;
     buffer_init(&out, 1 << 16);
     if (peer_doctor(options, &out, error) < 0 || buffer_check(&out, error) < 0)
         return -1;
+    if (is_json)
+        return print_doctor_json(buffer_text(&out), error);
     fwrite(out.data, 1, out.size, stdout);
     return 0;
 }
@@ -96,7 +126,7 @@ static int run_lend(void *context, const void *options, struct error *error)
     peer.stop_fd = (int)wanted->stop_fd;
     log_set_level((enum log_level)wanted->log_level);
     if (wanted->is_doctor)
-        return run_doctor(&peer, error);
+        return run_doctor(&peer, cli->common.json, error);
     return peer_run(&peer, error);
 }
 

@@ -255,6 +255,40 @@ int http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
     return set_headers(exchange, options, error);
 }
 
+static bool is_secure_exchange(const struct http_exchange *exchange)
+{
+    char *url = NULL;
+    exchange->curl->curl_easy_getinfo(exchange->easy, CURLINFO_EFFECTIVE_URL, &url);
+    return url && is_secure_url(url);
+}
+
+/* What a person can do about it, where libcurl's words do not say it; NULL: they do. */
+static const char *explain_failure(const struct http_exchange *exchange, CURLcode result)
+{
+    switch (result) {
+    case CURLE_COULDNT_CONNECT:
+        return "nobody answers there; is it running, and is the address right?";
+    case CURLE_SSL_CONNECT_ERROR:
+        if (strstr(exchange->message, "wrong version number") ||
+            strstr(exchange->message, "packet length too long"))
+            return "it does not speak HTTPS; an address with http:// may be meant";
+        return NULL;
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        /* Bytes that are no HTTP, a TLS alert as a rule, or an address that is no URL. */
+        if (result == CURLE_UNSUPPORTED_PROTOCOL && !strstr(exchange->message, "HTTP/0.9"))
+            return NULL;
+        if (!is_secure_exchange(exchange))
+            return "it ended the connection without an answer in plain HTTP; if it serves HTTPS, "
+                   "give its address with https://";
+        return NULL;
+    default:
+        return NULL;
+    }
+}
+
 int http_exchange_finish(struct http_exchange *exchange, CURLcode result, struct error *error)
 {
     const struct curl_library *curl = exchange->curl;
@@ -270,6 +304,9 @@ int http_exchange_finish(struct http_exchange *exchange, CURLcode result, struct
     }
     const char *message =
         exchange->message[0] ? exchange->message : curl->curl_easy_strerror(result);
+    const char *explained = explain_failure(exchange, result);
+    if (explained)
+        return error_set(error, ERROR_UNAVAILABLE, "%s", explained);
     switch (result) {
     case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
         return error_set(error, ERROR_REFUSED, "the server's key is not the pinned one");

@@ -138,7 +138,12 @@ int enlist_read(const struct enlist_request *request, struct text json,
     struct host_port link;
     if (host_port_parse(text_of(reply.link_address), &link, error) < 0)
         return error_wrap(error, "the market's link address");
-    struct enrolment enrolment = {.machine = reply.machine, .generation = reply.generation};
+    struct enrolment enrolment = {.machine = reply.machine,
+                                  .generation = reply.generation,
+                                  .cores_milli = request->cores_milli,
+                                  .ram_bytes = request->ram_bytes,
+                                  .disk_bytes = request->disk_bytes,
+                                  .roles = request->roles};
     memcpy(enrolment.link_key, reply.link_key, sizeof(enrolment.link_key));
     memcpy(enrolment.server_public_key, reply.server_public_key,
            sizeof(enrolment.server_public_key));
@@ -163,8 +168,10 @@ static int enlist_refused(const struct http_response *response, struct error *er
     if (json_read(arena, buffer_text(&response->body), &problem_schema, &problem, &ignored) < 0)
         problem.detail = TEXT("no reason given");
     const enum error_code code = response->status >= 500 ? ERROR_UNAVAILABLE : ERROR_REFUSED;
-    return error_set(error, code, "the market did not enlist this machine (%d): " TEXT_FORMAT,
-                     response->status, TEXT_ARGS(problem.detail));
+    const char *advice = code == ERROR_REFUSED ? "; \"souk machines add\" gives a new code" : "";
+    const int size = (int)(problem.detail.size < 120 ? problem.detail.size : 120);
+    return error_set(error, code, "the market did not enlist this machine: %.*s%s", size,
+                     problem.detail.data, advice);
 }
 
 int enlist(struct identity *identity, const struct enlist_request *request, struct error *error)
@@ -187,7 +194,14 @@ int enlist(struct identity *identity, const struct enlist_request *request, stru
                                               .pinned_fingerprint = request->fingerprint};
     struct http_response response AUTO_HTTP_RESPONSE;
     http_response_init(&response);
-    if (http_call(&options, &response, error) < 0)
+    const int called = http_call(&options, &response, error);
+    if (called < 0 && error->code == ERROR_REFUSED && !request->fingerprint)
+        return error_set(error, ERROR_REFUSED,
+                         "the market at %.80s shows a certificate that no authority vouches for; "
+                         "give --fingerprint (\"souk serve\" prints it at its start, \"souk "
+                         "machines add\" in its command)",
+                         request->server_url);
+    if (called < 0)
         return error_wrap(error, "enlist at %s", request->server_url);
     if (response.status != 200 && response.status != 201)
         return enlist_refused(&response, error);

@@ -36,6 +36,10 @@ static const struct json_field enrolment_fields[] = {
      .size_max = IDENTITY_ADDRESS_SIZE},
     {"name", JSON_CHARS, offsetof(struct enrolment, name), .is_required = true,
      .size_max = IDENTITY_NAME_SIZE},
+    {"cores_milli", JSON_I64, offsetof(struct enrolment, cores_milli)},
+    {"ram_bytes", JSON_I64, offsetof(struct enrolment, ram_bytes)},
+    {"disk_bytes", JSON_I64, offsetof(struct enrolment, disk_bytes)},
+    {"roles", JSON_U64, offsetof(struct enrolment, roles)},
 };
 static const struct json_schema enrolment_schema =
     JSON_SCHEMA("enrolment", enrolment_fields, struct enrolment);

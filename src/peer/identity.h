@@ -31,6 +31,11 @@ struct enrolment {
     char fingerprint[IDENTITY_FINGERPRINT_SIZE]; /* empty: none pinned */
     char link_address[IDENTITY_ADDRESS_SIZE];
     char name[IDENTITY_NAME_SIZE];
+    /* What was offered then; 0 in files of before this was kept. */
+    int64_t cores_milli;
+    int64_t ram_bytes;
+    int64_t disk_bytes;
+    uint64_t roles; /* of enum peer_role */
 };
 
 struct identity;

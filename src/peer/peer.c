@@ -147,13 +147,51 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
     return 0;
 }
 
+static bool differs(int64_t wanted, int64_t enlisted)
+{
+    return wanted != 0 && enlisted != 0 && wanted != enlisted;
+}
+
+/* A restart lends what was enlisted, so that the market and the machine speak of the same. What the
+ * options say now still bounds what runs here: nobody lends more than they ask to. */
+static void keep_enlisted(const struct peer_options *options, const struct enrolment *enrolment,
+                          struct peer_options *out_options)
+{
+    *out_options = *options;
+    if (!options->cores_milli)
+        out_options->cores_milli = enrolment->cores_milli;
+    if (!options->ram_bytes)
+        out_options->ram_bytes = enrolment->ram_bytes;
+    if (!options->disk_bytes)
+        out_options->disk_bytes = enrolment->disk_bytes;
+    if (!options->roles)
+        out_options->roles = (uint32_t)enrolment->roles;
+}
+
+static void warn_of_difference(const struct peer_options *options,
+                               const struct enrolment *enrolment)
+{
+    if (!differs(options->cores_milli, enrolment->cores_milli) &&
+        !differs(options->ram_bytes, enrolment->ram_bytes) &&
+        !differs(options->disk_bytes, enrolment->disk_bytes) &&
+        !differs(options->roles, (int64_t)enrolment->roles))
+        return;
+    log_event(LOG_WARN, "offer_kept",
+              "enlisted_cores_milli=%" PRId64 " enlisted_ram_bytes=%" PRId64
+              " enlisted_disk_bytes=%" PRId64
+              " reason=\"the market keeps offering what was enlisted; the flags given only bound "
+              "what runs here; to change the offer: PUT /v1/machines/%" PRIu64 "/offer\"",
+              enrolment->cores_milli, enrolment->ram_bytes, enrolment->disk_bytes,
+              enrolment->machine);
+}
+
 static int check_enlisted(const struct peer_options *options, const struct enrolment *enrolment,
                           struct error *error)
 {
     if (enrolment->machine == 0)
         return error_set(error, ERROR_INVALID,
-                         "this machine is not enlisted; get a code (souk offer code) and give it "
-                         "with --server URL --code CODE");
+                         "this machine is not enlisted; "
+                         "\"souk machines add\" prints the command to run here");
     if (options->server && !options->code &&
         !text_starts_with(text_of(options->server), text_of(enrolment->server_url)))
         return error_set(error, ERROR_CONFLICT,
@@ -170,18 +208,28 @@ int peer_run(const struct peer_options *options, struct error *error)
     AUTO(sandbox_host) struct sandbox_host *sandboxes = NULL;
     struct machine_probe probe;
     struct lease_limits limits;
+    struct peer_options kept = *options;
     signal(SIGPIPE, SIG_IGN);
     if (make_path(options->state_dir, error) < 0 ||
         lock_state(options->state_dir, &lock_fd, error) < 0 ||
         identity_open(options->state_dir, &identity, error) < 0 ||
-        machine_probe_read(options->state_dir, &probe, error) < 0 ||
-        read_limits(options, &probe, &limits, error) < 0 ||
+        machine_probe_read(options->state_dir, &probe, error) < 0)
+        return -1;
+    /* A code enlists anew, with what the options say; when it turns out to be used up by this very
+     * machine, what it was enlisted with counts. */
+    if (!options->code)
+        keep_enlisted(options, identity_enrolment(identity), &kept);
+    if (read_limits(&kept, &probe, &limits, error) < 0 ||
         open_sandboxes(options, &sandboxes, error) < 0)
         return -1;
     if (options->code && enlist_with_code(options, identity, &probe, &limits, error) < 0)
         return -1;
     if (check_enlisted(options, identity_enrolment(identity), error) < 0)
         return -1;
+    keep_enlisted(options, identity_enrolment(identity), &kept);
+    if (read_limits(&kept, &probe, &limits, error) < 0)
+        return -1;
+    warn_of_difference(options, identity_enrolment(identity));
     log_event(LOG_INFO, "lending", "cores_milli=%" PRId64 " ram_bytes=%" PRId64 " sandbox=\"%s\"",
               limits.cores_milli, limits.ram_bytes, sandbox_describe(sandboxes));
     const struct daemon_options daemon = {.state_dir = options->state_dir,

@@ -33,3 +33,23 @@ def test_an_account_remembers_the_fingerprint(souk, market):
     assert "Account:   ada" in souk("account").stdout
     command = souk("machines", "add").stdout
     assert f"--server {market.url} --fingerprint {fingerprint} --code " in command
+
+
+def test_an_untrusted_certificate_and_a_wrong_scheme_are_told_with_what_to_do(souk, market,
+                                                                               tmp_path):
+    lent = ("lend", "--state-dir", tmp_path / "lend", "--code", "code")
+    refused = souk(*lent, "--server", market.url, code=5)
+    assert "--fingerprint" in refused.stderr and "souk machines add" in refused.stderr
+    plain = market.url.replace("https://", "http://")
+    for arguments in (("prices",), lent):
+        assert "https://" in souk(*arguments, "--server", plain, code=7).stderr.split(plain)[1]
+
+
+def test_a_market_without_https_is_told_as_such(souk, tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender")
+    try:
+        secure = market.url.replace("http://", "https://")
+        refused = souk("prices", "--server", secure, "--fingerprint", "0" * 64, code=7)
+        assert "does not speak HTTPS" in refused.stderr
+    finally:
+        assert market.stop() == 0
