@@ -150,8 +150,10 @@ static int parse_letters(struct parse *parse, const struct option_sources *sourc
         while (index < entry_count(parse) && entry(parse, index)->letter != *letter)
             index++;
         if (index == entry_count(parse))
-            return error_set(parse->error, ERROR_INVALID, "unknown flag \"-%c\" in \"%.40s\"",
-                             *letter, argument);
+            return argument[2] == '\0'
+                       ? error_set(parse->error, ERROR_INVALID, "unknown flag \"%s\"", argument)
+                       : error_set(parse->error, ERROR_INVALID, "unknown flag \"-%c\" in \"%.40s\"",
+                                   *letter, argument);
         const struct option *option = entry(parse, index);
         const char *origin = arena_format(parse->arena, "-%c", *letter);
         if (!option_takes_value(option)) {

@@ -36,8 +36,9 @@ struct cli {
 
 extern const struct program souk_program;
 
-/* Exit code of a job or check that failed; wrong usage and errors are base/error.h's. */
-enum { CLI_EXIT_FAILED = 1 };
+/* Exit codes of a job or check that failed, and of a person who said no; wrong usage and errors are
+ * base/error.h's. */
+enum { CLI_EXIT_FAILED = 1, CLI_EXIT_DECLINED = 9 };
 
 extern const struct command command_account_open;
 extern const struct command command_account_show;

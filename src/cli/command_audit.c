@@ -4,6 +4,7 @@
 #include "server/audit.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 struct audit_options {
     const char *data_dir;
@@ -58,6 +59,11 @@ static int run_audit(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     const struct audit_options *wanted = options;
     struct audit_report *report = arena_alloc(cli->arena, sizeof(*report));
+    const char *database = arena_format(cli->arena, "%s/market.db", wanted->data_dir);
+    if (access(database, F_OK) < 0)
+        return error_set(error, ERROR_NOT_FOUND,
+                         "there is no market in \"%.150s\"; give its folder with --data",
+                         wanted->data_dir);
     if (audit_run(wanted->data_dir, report, error) < 0)
         return -1;
     if (cli->common.json)

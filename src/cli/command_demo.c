@@ -17,7 +17,7 @@
 
 struct demo_options {
     const char *listen;
-    const char *data_dir;
+    const char *dataset_dir;
     const char *job;
     const char *temporary_dir;
     bool is_kept;
@@ -32,7 +32,7 @@ static const struct option demo_options[] = {
      .help = "Another job file for the three lenders."},
     {"temporary_dir", OPTION_PATH, offsetof(struct demo_options, temporary_dir), "DIR", "/tmp",
      "Where the demo's own folder is made.", .environment = "TMPDIR"},
-    {"data_dir", OPTION_PATH, offsetof(struct demo_options, data_dir), "DIR",
+    {"dataset_dir", OPTION_PATH, offsetof(struct demo_options, dataset_dir), "DIR",
      .help = "Folder with the data set's files, instead of where its package puts them."},
 };
 
@@ -60,7 +60,8 @@ static int submit(struct demo_market *market, const struct demo_options *wanted,
 {
     struct cli *cli = market->cli;
     const int64_t started_ms = clock_utc_ms(&clock_system);
-    const struct upload_options upload = {.client = market->borrower, .folder = wanted->data_dir};
+    const struct upload_options upload = {.client = market->borrower,
+                                          .folder = wanted->dataset_dir};
     if (upload_data(cli->arena, &upload, spec, error) < 0)
         return -1;
     struct buffer json AUTO_BUFFER;
@@ -242,7 +243,7 @@ static int run_job(struct demo_market *market, const struct demo_options *wanted
     struct job_spec spec;
     struct demo_result result = {0};
     if (read_job(cli, wanted, &spec, error) < 0 ||
-        upload_check_data(&spec, wanted->data_dir, error) < 0 ||
+        upload_check_data(&spec, wanted->dataset_dir, error) < 0 ||
         demo_market_open(market, error) < 0)
         return market->is_interrupted ? EXIT_INTERRUPTED : -1;
     output_note(cli, "The live page, to open within a minute:\n%s\n", market->page_url);

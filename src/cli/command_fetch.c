@@ -128,7 +128,10 @@ static int fetch_one(const struct cli *cli, struct client *client,
         return error_set(error, ERROR_CORRUPT, "the market names a file \"%s\"; it is not fetched",
                          output_text(arena, artifact->name));
     const char *name = arena_copy_string(arena, artifact->name);
-    const char *path = arena_format(arena, "%s/%s", wanted->output, name);
+    struct text folder = text_of(wanted->output);
+    while (folder.size > 1 && text_ends_with(folder, TEXT("/")))
+        folder.size--;
+    const char *path = arena_format(arena, "%.*s/%s", TEXT_ARGS(folder), name);
     const char *part = arena_format(arena, "%s.part", path);
     AUTO_FD int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0)

@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/upload.h"
 #include "runtime/job_file.h"
+#include "train/dataset_catalogue.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -48,6 +49,11 @@ static int run_validate(void *context, const void *options, struct error *error)
     struct job_spec spec;
     if (job_file_read(cli->arena, wanted->file, &spec, error) < 0)
         return -1;
+    const struct dataset_entry *entry;
+    if (spec.input_count == 0 && dataset_entry_find(spec.train.data, &entry, error) < 0) {
+        error->code = ERROR_INVALID;
+        return error_wrap(error, "%.100s: train.data", wanted->file);
+    }
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
     job_spec_write(&spec, &json);
@@ -207,6 +213,38 @@ const struct command command_job_wait = {
     .run = run_wait,
 };
 
+/* Where an ended job ran, and how that ended. */
+static int explain_ended(struct cli *cli, struct client *client, uint64_t id, struct error *error)
+{
+    struct arena *arena = cli->arena;
+    struct api_job job = api_job_unknown();
+    struct client_answer answer = {&api_job_schema, &job, {0}};
+    if (client_get(client, arena, job_path(cli, id, ""), &answer, error) < 0)
+        return -1;
+    const bool was_done_to = text_equal(job.state, TEXT("cancelled"));
+    printf("Job %" PRIu64 " has %s%s%s%s\n", id, was_done_to ? "been " : "",
+           output_text(arena, job.state), job.reason.size ? ": " : "",
+           output_text(arena, job.reason));
+    if (job.started_ms && job.ended_ms)
+        printf("It ran for %s and cost %s credits.\n",
+               output_duration(arena, job.ended_ms - job.started_ms),
+               output_credits(arena, job.spent_micro));
+    if (job.leases.count == 0)
+        printf("It was never placed.\n");
+    const struct api_lease *leases = job.leases.items;
+    for (size_t i = 0; i < job.leases.count; i++) {
+        const struct api_lease *lease = &leases[i];
+        const bool is_server = text_equal(lease->role, TEXT("server"));
+        const char *role = is_server ? "the parameter server"
+                                     : arena_format(arena, "worker %" PRIu64, lease->rank);
+        printf("%s with %s cores was %s: %s%s%s\n", output_text(arena, lease->machine_name),
+               output_cores(arena, lease->cores_milli), role,
+               output_text(arena, lease->outcome.size ? lease->outcome : lease->state),
+               lease->reason.size ? ", " : "", output_text(arena, lease->reason));
+    }
+    return 0;
+}
+
 static int run_explain(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
@@ -220,6 +258,8 @@ static int run_explain(void *context, const void *options, struct error *error)
         return -1;
     if (is_done)
         return 0;
+    if (api_job_is_final(explain.state))
+        return explain_ended(cli, client, wanted->id, error);
     printf("Job %" PRIu64 " is %s%s%s\n", wanted->id, output_text(cli->arena, explain.state),
            explain.reason.size ? ": " : "", output_text(cli->arena, explain.reason));
     struct text rest = explain.text, line;
@@ -233,7 +273,7 @@ static int run_explain(void *context, const void *options, struct error *error)
 
 const struct command command_job_explain = {
     .name = "job explain",
-    .summary = "Says why a job waits, or how it was placed.",
+    .summary = "Says why a job waits, how it was placed, or how it ended.",
     .example = "souk job explain 7",
     COMMAND_OPTIONS(id_options, job_options),
     .run = run_explain,
@@ -255,12 +295,19 @@ static int run_cancel(void *context, const void *options, struct error *error)
     if (cli_connect(cli, true, &client, error) < 0 ||
         client_get(client, cli->arena, job_path(cli, wanted->id, ""), &answer, error) < 0)
         return -1;
+    if (api_job_is_final(job.state)) {
+        const bool was_done_to = text_equal(job.state, TEXT("cancelled"));
+        return error_set(error, ERROR_CONFLICT, "job %" PRIu64 " has %s%.*s already", job.id,
+                         was_done_to ? "been " : "", TEXT_ARGS(job.state));
+    }
     const char *plan = arena_format(
         cli->arena, "Job %" PRIu64 " \"%s\" is %s; %s credits are spent, %s held come back.\n",
         job.id, output_text(cli->arena, job.name), output_text(cli->arena, job.state),
         output_credits(cli->arena, job.spent_micro), output_credits(cli->arena, job.held_micro));
-    if (output_confirm(cli, wanted->is_yes, plan, "Cancel it?", error) < 0 ||
-        client_post(client, cli->arena, job_path(cli, wanted->id, "/cancel"), (struct text){0},
+    const int confirmed = output_confirm(cli, wanted->is_yes, plan, "Cancel it?", error);
+    if (confirmed != 0)
+        return confirmed;
+    if (client_post(client, cli->arena, job_path(cli, wanted->id, "/cancel"), (struct text){0},
                     &answer, error) < 0)
         return -1;
     if (cli->common.json)
@@ -273,6 +320,7 @@ static int run_cancel(void *context, const void *options, struct error *error)
 const struct command command_job_cancel = {
     .name = "job cancel",
     .summary = "Stops a job; what was used is paid, the rest comes back.",
+    .details = "Exit code 4 means that the job has ended already, 9 that you said no.",
     .example = "souk job cancel 7 -y",
     COMMAND_OPTIONS(cancel_options, job_options),
     .run = run_cancel,

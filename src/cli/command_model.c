@@ -3,6 +3,8 @@
 #include "cli/output.h"
 #include "train/safetensors.h"
 
+#include <string.h>
+
 struct inspect_options {
     const char *path;
 };
@@ -55,8 +57,17 @@ static int run_inspect(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     const struct inspect_options *wanted = options;
     AUTO(safetensors) struct safetensors *file = NULL;
-    if (safetensors_read(wanted->path, &file, error) < 0)
-        return -1;
+    if (safetensors_read(wanted->path, &file, error) < 0) {
+        if (error->code != ERROR_CORRUPT && error->code != ERROR_EXHAUSTED)
+            return -1;
+        /* A header of impossible size says only that this is something else. */
+        const struct error reason = *error;
+        const char *detail = strstr(reason.message, "safetensors: ");
+        return error_set(error, ERROR_CORRUPT,
+                         "\"%.100s\" is not a model's file (safetensors), or damaged%s%.100s",
+                         wanted->path, reason.code == ERROR_CORRUPT && detail ? ": " : "",
+                         reason.code == ERROR_CORRUPT && detail ? detail + 13 : "");
+    }
     if (cli->common.json) {
         print_json(file);
         return 0;

@@ -86,6 +86,39 @@ static void note_part(void *context, const char *name, uint64_t size_bytes, uint
                     units_format_bytes((int64_t)sent_bytes, sent));
 }
 
+/* What the market would refuse anyway, before any data is sent. */
+static int check_money(const struct cli *cli, const struct job_spec *spec,
+                       const struct api_quote *quote, struct error *error)
+{
+    struct arena *arena = cli->arena;
+    const struct job_market *limits = &spec->market;
+    const bool is_placed = quote->placed_micro > 0;
+    const int64_t total_micro = is_placed ? quote->placed_micro : quote->wish_micro;
+    const int64_t hourly_micro = is_placed ? quote->placed_hourly_micro : quote->wish_hourly_micro;
+    if (limits->max_total_cost_micro > 0 && total_micro > limits->max_total_cost_micro)
+        return error_set(error, ERROR_EXHAUSTED,
+                         "it may cost %s credits over its longest run of %s, more than its "
+                         "max_total_cost of %s; nothing was sent",
+                         output_credits(arena, total_micro),
+                         output_duration(arena, quote->max_run_ms),
+                         output_credits(arena, limits->max_total_cost_micro));
+    if (limits->max_hourly_cost_micro > 0 && hourly_micro > limits->max_hourly_cost_micro)
+        return error_set(error, ERROR_EXHAUSTED,
+                         "it would cost %s credits an hour, more than its max_hourly_cost of %s; "
+                         "nothing was sent",
+                         output_credits(arena, hourly_micro),
+                         output_credits(arena, limits->max_hourly_cost_micro));
+    if (total_micro > quote->available_micro)
+        return error_set(error, ERROR_EXHAUSTED,
+                         "it may cost %s credits over its longest run of %s, and you have %s; "
+                         "nothing was sent",
+                         output_credits(arena, total_micro),
+                         output_duration(arena, quote->max_run_ms),
+                         output_credits(arena, quote->available_micro));
+    return 0;
+}
+
+/* 0 to go ahead; CLI_EXIT_DECLINED when the person said no. */
 static int confirm(const struct cli *cli, struct client *client, const struct job_spec *spec,
                    bool is_yes, struct buffer *json, struct error *error)
 {
@@ -94,8 +127,13 @@ static int confirm(const struct cli *cli, struct client *client, const struct jo
     if (write_spec(spec, json, error) < 0 ||
         client_post(client, cli->arena, "/v1/quotes", buffer_text(json), &answer, error) < 0)
         return -1;
-    return output_confirm(cli, is_yes, write_plan(cli, client, spec, &quote), "Submit this job?",
-                          error);
+    const char *plan = write_plan(cli, client, spec, &quote);
+    if (check_money(cli, spec, &quote, error) < 0) {
+        if (!cli->common.quiet)
+            fputs(plan, stderr);
+        return -1;
+    }
+    return output_confirm(cli, is_yes, plan, "Submit this job?", error);
 }
 
 static int run_submit(void *context, const void *options, struct error *error)
@@ -111,9 +149,11 @@ static int run_submit(void *context, const void *options, struct error *error)
     AUTO(client) struct client *client = NULL;
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
-    if (cli_connect(cli, true, &client, error) < 0 ||
-        confirm(cli, client, &spec, wanted->is_yes, &json, error) < 0)
+    if (cli_connect(cli, true, &client, error) < 0)
         return -1;
+    const int confirmed = confirm(cli, client, &spec, wanted->is_yes, &json, error);
+    if (confirmed != 0)
+        return confirmed;
     const struct upload_options upload = {
         .client = client, .folder = wanted->dataset_dir, .on_part = note_part, .context = cli};
     if (needs_upload && upload_data(cli->arena, &upload, &spec, error) < 0)
@@ -138,7 +178,8 @@ const struct command command_job_submit = {
     .summary = "Submits a job and follows it to its end.",
     .details = "Shows what it may cost and asks first. Its data set is sent to the market unless "
                "the market has it. Ctrl-C ends the watching, not the job. Exit code 1 means that "
-               "the job failed.",
+               "the job failed, 6 that it costs more than it may or than you have, 9 that you "
+               "said no.",
     .example = "souk job submit examples/fashion-mnist.yaml",
     COMMAND_OPTIONS(submit_options, submit_options),
     .run = run_submit,

@@ -69,7 +69,8 @@ int output_confirm(const struct cli *cli, bool is_yes, const char *plan, const c
     const struct text word = text_trim(text_of(answer));
     if (text_equal(word, TEXT("y")) || text_equal(word, TEXT("Y")) || text_equal(word, TEXT("yes")))
         return 0;
-    return error_set(error, ERROR_REFUSED, "nothing was done");
+    fputs("Nothing was done.\n", stderr);
+    return CLI_EXIT_DECLINED;
 }
 
 /* ---- Tables -----------------------------------------------------------------------------------

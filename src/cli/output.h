@@ -19,8 +19,9 @@ void output_note(const struct cli *cli, const char *format, ...)
 MUST_CHECK int output_finish(struct error *error);
 
 /*
- * Shows what is about to happen on standard error and asks. 0: go ahead. REFUSED: the answer was
- * no. INVALID (exit code 2): there is no terminal to ask on; the message says to add -y.
+ * Shows what is about to happen on standard error and asks. 0: go ahead. CLI_EXIT_DECLINED: the
+ * answer was no, and it was said that nothing was done. INVALID (exit code 2): there is no terminal
+ * to ask on; the message says to add -y.
  */
 MUST_CHECK int output_confirm(const struct cli *cli, bool is_yes, const char *plan,
                               const char *question, struct error *error);

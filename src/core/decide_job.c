@@ -1,6 +1,7 @@
 /*
  * Commands about jobs and leases, and matching: quote, hold, offer, bill, stop, finish.
  */
+#include "base/units.h"
 #include "core/core_internal.h"
 
 #include <inttypes.h>
@@ -174,21 +175,22 @@ void decide_lose_leases(struct decision *decision, struct machine *machine, cons
 static int check_money(const struct core *core, const struct job_request *request,
                        struct match_quote quote, struct error *error)
 {
+    char cost[UNITS_TEXT_SIZE], limit[UNITS_TEXT_SIZE];
     if (request->max_total_micro > 0 && quote.total_micro > request->max_total_micro)
         return error_set(error, ERROR_EXHAUSTED,
-                         "it would cost %" PRId64 " microcredits over its longest run, more than "
-                         "its maximum of %" PRId64,
-                         quote.total_micro, request->max_total_micro);
+                         "it would cost %s over its longest run, more than its maximum of %s",
+                         units_format_credits(quote.total_micro, cost),
+                         units_format_credits(request->max_total_micro, limit));
     if (request->max_hourly_micro > 0 && quote.hourly_micro > request->max_hourly_micro)
         return error_set(error, ERROR_EXHAUSTED,
-                         "it would cost %" PRId64 " microcredits an hour, more than its maximum "
-                         "of %" PRId64,
-                         quote.hourly_micro, request->max_hourly_micro);
+                         "it would cost %s an hour, more than its maximum of %s",
+                         units_format_credits(quote.hourly_micro, cost),
+                         units_format_credits(request->max_hourly_micro, limit));
     const int64_t available_micro = ledger_available_micro(core_balance(core, request->account));
     if (quote.total_micro > available_micro)
-        return error_set(error, ERROR_EXHAUSTED,
-                         "it may cost %" PRId64 " microcredits, and %" PRId64 " are available",
-                         quote.total_micro, available_micro);
+        return error_set(error, ERROR_EXHAUSTED, "it may cost %s, and %s are available",
+                         units_format_credits(quote.total_micro, cost),
+                         units_format_credits(available_micro, limit));
     return 0;
 }
 

@@ -27,6 +27,7 @@ void model_card_append(struct json_writer *writer, const struct model_card *card
     json_field_u64(writer, "batch", card->batch);
     json_field_double(writer, "lr", card->lr);
     json_field_double(writer, "momentum", card->momentum);
+    json_field_double(writer, "weight_decay", card->weight_decay);
     json_field_u64(writer, "seed", card->seed);
     json_field_string(writer, "finished", finished);
     json_object_end(writer);

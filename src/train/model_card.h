@@ -20,7 +20,7 @@ struct model_card {
     double train_seconds;
     uint32_t workers;
     uint32_t batch;
-    double lr, momentum;
+    double lr, momentum, weight_decay;
     uint64_t seed;
     int64_t finished_utc_ms;
 };

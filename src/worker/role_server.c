@@ -300,6 +300,7 @@ static int model_export(struct role *role, const struct exchange_outcome *outcom
         .batch = (uint32_t)train->batch,
         .lr = train->optimizer.lr,
         .momentum = train->optimizer.momentum,
+        .weight_decay = train->optimizer.weight_decay,
         .seed = train->seed,
         .finished_utc_ms = clock_utc_ms(loop_clock(role->loop)),
     };

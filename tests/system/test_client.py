@@ -281,6 +281,43 @@ def test_listing_explaining_and_cancelling(user, market):
     assert "0.25" in user("job", "show", 7).stdout
 
 
+def test_an_ended_job_is_explained_and_not_cancelled(user, market):
+    market.on("GET", "/v1/jobs/7/explain", {"job": 7, "state": "succeeded", "reason": "",
+                                            "text": ""})
+    market.on("GET", "/v1/jobs/7", ENDED)
+    told = user("job", "explain", 7).stdout
+    assert told.startswith("Job 7 has succeeded\nIt ran for 40.0 s and cost 0.001200 credits.\n")
+    assert "market with 0.25 cores was the parameter server" in told
+    refused = user("job", "cancel", 7, "-y", code=4)
+    assert refused.stderr == "souk: job 7 has succeeded already\n"
+    market.on("GET", "/v1/jobs/7", job("cancelled"))
+    assert "job 7 has been cancelled already" in user("job", "cancel", 7, "-y", code=4).stderr
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"available_microcredits": 3999}, "it may cost 0.004000 credits"),
+    ({"placed_microcredits": 1000001, "available_microcredits": 2000000}, "max_total_cost of 1."),
+    ({"can_start": False, "placed_microcredits": 0, "available_microcredits": 100},
+     "you have 0.000100"),
+])
+def test_what_cannot_be_paid_is_refused_before_data_is_sent(user, market, tmp_path, change, words):
+    script_job(market, job())
+    market.on("POST", "/v1/quotes", {**QUOTE, **change})
+    data = write_data_set(tmp_path / "data")
+    refused = user("job", "submit", ROOT / "examples" / "fashion-mnist.yaml", "--dataset-dir", data,
+                   "-y", code=6)
+    assert words in refused.stderr and "nothing was sent" in refused.stderr
+    assert not market.bodies("POST", "/v1/jobs") and not market.chunks
+
+
+def test_a_token_is_never_lost(souk, market, tmp_path):
+    """A folder that cannot be written is told before the account is opened."""
+    (tmp_path / "file").write_text("")
+    souk("account", "open", "--name", "ada", "--server", market.url, "--config-dir",
+         tmp_path / "file" / "souk", code=2)
+    assert not market.requests
+
+
 def test_logs_are_read_to_their_end(user, market):
     market.on("GET", "/v1/jobs/7/logs?rank=server&offset=0",
               {"job": 7, "rank": "server", "offset": 0, "next_offset": 6, "text": "hello\n",

@@ -106,7 +106,7 @@ def test_a_killed_demo_takes_its_programs_along():
 
 
 def test_absent_data_is_told_before_anything_starts(tmp_path):
-    demo = start(tmp_path, "--data-dir", str(tmp_path / "none"))
+    demo = start(tmp_path, "--dataset-dir", str(tmp_path / "none"))
     out, errors = demo.communicate(timeout=60)
     assert demo.returncode == 3 and out == ""
     assert "none" in errors and len(errors.splitlines()) == 1

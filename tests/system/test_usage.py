@@ -234,3 +234,19 @@ def test_a_reader_that_leaves_is_no_failure(souk):
     assert process.wait(timeout=30) == 0
     assert process.stderr.read() == ""
     process.stderr.close()
+
+
+def test_the_documented_job_file_is_the_example():
+    documented = (ROOT / "docs" / "job-file.md").read_text().split("```yaml\n")[1].split("```")[0]
+    assert documented == (ROOT / "examples" / "fashion-mnist.yaml").read_text()
+
+
+def test_wrong_folders_files_and_flags_are_told_in_a_sentence(souk, tmp_path):
+    assert "there is no market in" in souk("audit", "--data", tmp_path / "none", code=3).stderr
+    assert "is not a model's file" in souk("model", "inspect", ROOT / "README.md", code=8).stderr
+    assert 'unknown flag "-1"\n' in souk("job", "show", "-1", code=2).stderr
+    wrong = tmp_path / "job.yaml"
+    example = (ROOT / "examples" / "fashion-mnist.yaml").read_text()
+    wrong.write_text(example.replace("data: fashion-mnist", "data: fashion"))
+    assert "train.data" in souk("job", "validate", wrong, code=2).stderr
+    assert json.loads(souk("lend", "--doctor", "--json", "--state-dir", tmp_path / "lend").stdout)
