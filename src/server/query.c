@@ -1,5 +1,7 @@
 #include "server/query.h"
 
+#include "base/log.h"
+
 #include <inttypes.h>
 
 enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, CURSOR_SIZE_MAX = 4096 };
@@ -36,6 +38,13 @@ static int gather_row(const struct store_row *row, void *context, struct error *
     return 0;
 }
 
+/* What the store says names files of this machine: that is for the log, not for who asked. */
+static int hide_failure(struct error *error)
+{
+    log_event(LOG_ERROR, "read_failed", "error=\"%s\"", error->message);
+    return error_set(error, ERROR_UNAVAILABLE, "the market cannot read its store; try again later");
+}
+
 int query_all(struct server *server, struct arena *arena, const struct store_query *query,
               struct query_rows *out_rows, struct error *error)
 {
@@ -43,7 +52,7 @@ int query_all(struct server *server, struct arena *arena, const struct store_que
     struct buffer cursor AUTO_BUFFER;
     buffer_init(&cursor, CURSOR_SIZE_MAX);
     if (store_read_rows(server->reader, query, gather_row, &gather, &cursor, error) < 0)
-        return -1;
+        return error->code == ERROR_INVALID ? -1 : hide_failure(error);
     *out_rows = (struct query_rows){
         .items = gather.items,
         .count = gather.count,

@@ -212,7 +212,7 @@ static int sqlite_open(const struct store_options *options, struct store **out_s
     self->store = (struct store){.ops = &store_ops_sqlite, .schema = options->schema};
     self->lock_fd = -1;
     if (lock_location(options->location, &self->lock_fd, error) < 0 ||
-        sqlite_connection_open(&self->connection, options, /* is_writer= */ true, error) < 0 ||
+        sqlite_connection_open(&self->connection, options, CONNECTION_WRITE, error) < 0 ||
         prepare_tables(self, error) < 0 || check_head(self, error) < 0 ||
         prepare_statements(self, error) < 0) {
         sqlite_store_free(self);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 
 enum { STATEMENTS_MAX = 64, BUSY_TIMEOUT_MS = 2000 };
 
@@ -233,7 +234,8 @@ static int create_private_file(const char *path, struct error *error)
     return 0;
 }
 
-static int configure(struct sqlite_connection *connection, bool is_writer, struct error *error)
+static int configure(struct sqlite_connection *connection, enum connection_access access,
+                     struct error *error)
 {
     sqlite3_extended_result_codes(connection->handle, 1);
     sqlite3_busy_timeout(connection->handle, BUSY_TIMEOUT_MS);
@@ -241,8 +243,14 @@ static int configure(struct sqlite_connection *connection, bool is_writer, struc
     if (sqlite_execute(connection, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;",
                        error) < 0)
         return -1;
-    if (!is_writer)
+    if (access == CONNECTION_READ)
         return sqlite_execute(connection, "PRAGMA query_only = ON;", error);
+    if (access == CONNECTION_READ_ALONE) {
+        /* Alone, the index of the write-ahead log is kept in memory; the log itself stays. */
+        sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        return sqlite_execute(connection,
+                              "PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = ON;", error);
+    }
     /* FULL: a commit has reached the disk when it returns, not only when a checkpoint ran. */
     return sqlite_execute(connection,
                           "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
@@ -250,28 +258,66 @@ static int configure(struct sqlite_connection *connection, bool is_writer, struc
                           error);
 }
 
+static bool has_write_ahead_log(const char *path)
+{
+    char name[4096 + 8];
+    struct stat status;
+    const int size = snprintf(name, sizeof(name), "%s-wal", path);
+    return size > 0 && (size_t)size < sizeof(name) && stat(name, &status) == 0 &&
+           status.st_size > 0;
+}
+
+/* "file:PATH?immutable=1": not even locks are taken. */
+static void append_immutable_name(struct buffer *out, const char *path)
+{
+    buffer_append_string(out, "file:");
+    for (const char *at = path; *at; at++) {
+        if (*at == '%' || *at == '?' || *at == '#')
+            buffer_append_format(out, "%%%02X", (unsigned)(unsigned char)*at);
+        else
+            buffer_append_format(out, "%c", *at);
+    }
+    buffer_append_string(out, "?immutable=1");
+}
+
+static int open_handle(struct sqlite_connection *connection, const struct store_options *options,
+                       enum connection_access access, struct error *error)
+{
+    struct buffer name AUTO_BUFFER;
+    buffer_init(&name, 1 << 16);
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    if (access == CONNECTION_READ_ALONE && !has_write_ahead_log(connection->path)) {
+        append_immutable_name(&name, connection->path);
+        flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+    } else {
+        buffer_append_string(&name, connection->path);
+        /* To be alone takes a lock that a descriptor for reading cannot have. */
+        flags |= access == CONNECTION_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+    }
+    const char *text = buffer_string(&name);
+    if (buffer_check(&name, error) < 0)
+        return -1;
+    const int result = sqlite3_open_v2(text, &connection->handle, flags, options->file_system);
+    return result == SQLITE_OK ? 0 : sqlite_fail(connection, result, error);
+}
+
 int sqlite_connection_open(struct sqlite_connection *connection,
-                           const struct store_options *options, bool is_writer, struct error *error)
+                           const struct store_options *options, enum connection_access access,
+                           struct error *error)
 {
     *connection = (struct sqlite_connection){.path = strdup(options->location)};
     ASSERT(connection->path);
     map_init(&connection->statements);
-    if (is_writer) {
+    struct stat status;
+    if (access == CONNECTION_WRITE) {
         if (create_private_file(connection->path, error) < 0)
             goto fail;
-    } else if (access(connection->path, F_OK) < 0) {
+    } else if (stat(connection->path, &status) < 0) {
         (void)error_set_errno(error, errno, "open \"%s\"", connection->path);
         goto fail;
     }
-    const int flags = (is_writer ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) |
-                      SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    const int result =
-        sqlite3_open_v2(connection->path, &connection->handle, flags, options->file_system);
-    if (result != SQLITE_OK) {
-        (void)sqlite_fail(connection, result, error);
-        goto fail;
-    }
-    if (configure(connection, is_writer, error) < 0)
+    if (open_handle(connection, options, access, error) < 0 ||
+        configure(connection, access, error) < 0)
         goto fail;
     return 0;
 fail:

@@ -22,11 +22,19 @@ struct sqlite_connection {
     struct map statements; /* SQL text -> sqlite3_stmt */
 };
 
+enum connection_access {
+    CONNECTION_WRITE,
+    CONNECTION_READ,
+    /* For a disk without room for the index that connections share: nothing is written at all, and
+     * no other program may have the file open. */
+    CONNECTION_READ_ALONE,
+};
+
 /* Opens the file; a writer creates what is missing, a reader finds NOT_FOUND. On failure there is
  * nothing to close. */
 MUST_CHECK int sqlite_connection_open(struct sqlite_connection *connection,
-                                      const struct store_options *options, bool is_writer,
-                                      struct error *error);
+                                      const struct store_options *options,
+                                      enum connection_access access, struct error *error);
 void sqlite_connection_close(struct sqlite_connection *connection);
 
 /* Says in words what SQLite's result code means for this file. Returns -1. */

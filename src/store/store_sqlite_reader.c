@@ -49,15 +49,31 @@ void sqlite_reader_close(struct store_reader *reader)
     sqlite_reader_free(sqlite_reader_of(reader));
 }
 
+static int open_to_read(struct sqlite_reader *self, const struct store_options *options,
+                        enum connection_access access, struct error *error)
+{
+    if (sqlite_connection_open(&self->connection, options, access, error) < 0)
+        return -1;
+    if (check_version(&self->connection, options->schema, error) == 0)
+        return 0;
+    sqlite_connection_close(&self->connection);
+    return -1;
+}
+
 int sqlite_reader_open(const struct store_options *options, struct store_reader **out_reader,
                        struct error *error)
 {
     AUTO(sqlite_reader) struct sqlite_reader *self = calloc(1, sizeof(*self));
     ASSERT(self);
     self->reader = (struct store_reader){.ops = &store_ops_sqlite, .schema = options->schema};
-    if (sqlite_connection_open(&self->connection, options, /* is_writer= */ false, error) < 0 ||
-        check_version(&self->connection, options->schema, error) < 0)
-        return -1;
+    if (open_to_read(self, options, CONNECTION_READ, error) < 0) {
+        /* Reading needs a small file beside the store, for which a full or read-only disk has no
+         * place. Nobody else can have it open then, or the file would be there. */
+        struct error second;
+        if ((error->code != ERROR_EXHAUSTED && error->code != ERROR_REFUSED) ||
+            open_to_read(self, options, CONNECTION_READ_ALONE, &second) < 0)
+            return -1;
+    }
     *out_reader = &TAKE(self)->reader;
     return 0;
 }

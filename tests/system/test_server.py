@@ -316,6 +316,22 @@ def test_a_full_disk_refuses_changes_until_there_is_room(small_disk):
     assert status == 0, text
 
 
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_the_books_can_be_proved_on_a_full_disk(small_disk, end):
+    market = Market(small_disk / "data", "--no-local-lender")
+    names = {market.sign_up(f"kept-{i}"): f"kept-{i}" for i in range(5)}
+    getattr(market, end)()
+    fill(small_disk / "filler")
+    for _ in range(2):
+        status, text = audit(market.folder)
+        assert status == 0 and json.loads(text)["is_sound"], text
+    (small_disk / "filler").unlink()
+    market.start()
+    for token, name in names.items():
+        assert market.get("/v1/account", token).json["name"] == name
+    assert market.stop() == 0
+
+
 # ---- Machines ------------------------------------------------------------------------------------
 
 
