@@ -67,7 +67,8 @@ static size_t escape(const char *one, const char *other, size_t size, char *out,
         }
         if (is_inside && (byte == '"' || byte == '\\'))
             out[used++] = '\\';
-        out[used++] = byte < 0x20 || byte == 0x7f ? '?' : one[i];
+        const bool is_control = byte < 0x20 || byte == 0x7f;
+        out[used++] = (char)(is_control ? '?' : byte);
     }
     if (is_inside) /* the value was cut */
         out[used++] = '"';
