@@ -10,17 +10,38 @@ static int refuse(int status, int *out_status, struct error *error, const char *
     return error_set(error, ERROR_REFUSED, "%s", message);
 }
 
-bool auth_is_same_origin(struct text origin, struct text host)
+static struct text text_after(struct text text, size_t size)
 {
-    if (!host.size)
+    return (struct text){text.data + size, text.size - size};
+}
+
+bool auth_is_same_origin(struct text origin, struct text scheme, struct text host)
+{
+    const struct text colon = TEXT("://");
+    if (!host.size || !text_starts_with(origin, scheme))
         return false;
-    for (int i = 0; i < 2; i++) {
-        const struct text scheme = i ? TEXT("https://") : TEXT("http://");
-        if (text_starts_with(origin, scheme))
-            return text_equal((struct text){origin.data + scheme.size, origin.size - scheme.size},
-                              host);
-    }
-    return false;
+    const struct text rest = text_after(origin, scheme.size);
+    return text_starts_with(rest, colon) && text_equal(text_after(rest, colon.size), host);
+}
+
+bool auth_is_origin_of(struct text origin, struct text url)
+{
+    if (!origin.size || !text_starts_with(url, origin))
+        return false;
+    if (!text_starts_with(origin, TEXT("https://")) && !text_starts_with(origin, TEXT("http://")))
+        return false;
+    return url.size == origin.size || url.data[origin.size] == '/';
+}
+
+bool auth_is_own_page(const struct server *server, struct http_request *request)
+{
+    const struct text origin = http_request_header(request, "Origin");
+    /* A proxy may change the Host header, and the scheme is the proxy's. */
+    if (server->options.is_behind_proxy && server->options.public_url)
+        return auth_is_origin_of(origin, text_of(server->options.public_url));
+    const bool is_https = server->is_tls || server->options.is_behind_proxy;
+    return auth_is_same_origin(origin, is_https ? TEXT("https") : TEXT("http"),
+                               http_request_header(request, "Host"));
 }
 
 static int check_token(struct server *server, struct http_request *request, struct text token,
@@ -94,9 +115,7 @@ int auth_check(struct server *server, const struct route *route, struct http_req
         if (check_token(server, request, token, out_caller, out_status, error) < 0)
             return -1;
     } else if (cookie.size) {
-        if (changes_something(http_request_method(request)) &&
-            !auth_is_same_origin(http_request_header(request, "Origin"),
-                                 http_request_header(request, "Host")))
+        if (changes_something(http_request_method(request)) && !auth_is_own_page(server, request))
             return refuse(403, out_status, error,
                           "a signed-in page may change things only from this server's own pages");
         if (check_token(server, request, cookie, out_caller, out_status, error) < 0)

@@ -18,5 +18,9 @@ MUST_CHECK int auth_check(struct server *server, const struct route *route,
                           struct http_request *request, struct caller *out_caller, int *out_status,
                           struct error *error);
 
-/* Whether an Origin header names the host the request was sent to. */
-bool auth_is_same_origin(struct text origin, struct text host);
+/* Whether an Origin header names this scheme ("https") and host. */
+bool auth_is_same_origin(struct text origin, struct text scheme, struct text host);
+/* Whether an Origin header is that of a public URL, whatever path the URL goes on with. */
+bool auth_is_origin_of(struct text origin, struct text url);
+/* Whether a request's Origin header names this market as browsers reach it. */
+bool auth_is_own_page(const struct server *server, struct http_request *request);

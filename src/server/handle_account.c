@@ -262,8 +262,7 @@ static void code_decided(struct engine_request *engine_request, const struct err
 void handle_session_create(struct http_request *request, void *context)
 {
     struct server *server = context;
-    const struct text origin = http_request_header(request, "Origin");
-    if (origin.size && !auth_is_same_origin(origin, http_request_header(request, "Host"))) {
+    if (http_request_header(request, "Origin").size && !auth_is_own_page(server, request)) {
         http_reply_problem(request, 403, "refused",
                            "a browser signs in from this server's own pages only");
         return;
