@@ -291,8 +291,7 @@ static void take_over(struct hub *hub, const struct core *core)
         if (made)
             dispatch_add_take(hub, made);
         else
-            log_event(LOG_ERROR, "lease_not_prepared", "lease=%" PRIu64 " error=\"%s\"", lease->id,
-                      error.message);
+            order_refuse(hub, lease->id, lease->fence, error.message);
     }
 }
 

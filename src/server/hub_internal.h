@@ -172,3 +172,5 @@ void tick_lease_ended(struct hub *hub, uint64_t lease); /* its log is complete *
  * why and the lease must end. */
 struct hub_lease *order_lease(struct server *server, const struct core *core,
                               const struct lease *lease, struct error *error);
+/* Ends a lease that could not be prepared, so that its job does not wait for it. */
+void order_refuse(struct hub *hub, uint64_t lease, uint64_t fence, const char *reason);

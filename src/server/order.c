@@ -194,16 +194,14 @@ static struct order *order_of(struct hub *hub, const struct core *core, const st
 
 /* ---- Hub thread ------------------------------------------------------------------------------ */
 
-static void refuse_lease(struct order *order)
+void order_refuse(struct hub *hub, uint64_t lease, uint64_t fence, const char *reason)
 {
-    log_event(LOG_ERROR, "lease_not_prepared", "lease=%" PRIu64 " error=\"%s\"", order->id,
-              order->reason);
-    hub_command(order->hub,
-                &(struct command){.kind = COMMAND_END_LEASE,
-                                  .end_lease = {.lease = order->id,
-                                                .fence = order->fence,
-                                                .outcome = LEASE_OUTCOME_FAILED}},
-                order->reason);
+    log_event(LOG_ERROR, "lease_not_prepared", "lease=%" PRIu64 " error=\"%s\"", lease, reason);
+    hub_command(hub,
+                &(struct command){
+                    .kind = COMMAND_END_LEASE,
+                    .end_lease = {.lease = lease, .fence = fence, .outcome = LEASE_OUTCOME_FAILED}},
+                reason);
 }
 
 static void carry_out(struct order *order)
@@ -218,7 +216,7 @@ static void carry_out(struct order *order)
         if (order->lease)
             dispatch_add_take(hub, TAKE(order->lease));
         else
-            refuse_lease(order);
+            order_refuse(hub, order->id, order->fence, order->reason);
         return;
     case ORDER_STOP:
         if (!lease)
