@@ -276,8 +276,22 @@ TEST(a_job_fails_when_its_server_is_gone)
     assert_int_equal(job->state, JOB_STATE_STOPPING);
     market_pass_time(&market, 30000);
     assert_int_equal(job->state, JOB_STATE_FAILED);
-    assert_string_equal(job->reason, "the parameter server was lost: its machine left the market");
+    assert_string_equal(job->reason, "the parameter server was lost: its machine left the market; "
+                                     "submit it again: what was not used was given back");
     assert_int_equal(job->leases[1]->outcome, LEASE_OUTCOME_LOST);
+    market_done(&market);
+}
+
+TEST(a_worker_of_a_failed_job_that_ends_as_asked_was_stopped)
+{
+    struct market market;
+    market_init_demo(&market);
+    const struct job *job = market_submit(&market);
+    run_all(&market, job);
+    market_end_lease(&market, job->leases[0], LEASE_OUTCOME_FAILED, "out of memory");
+    assert_int_equal(job->state, JOB_STATE_STOPPING);
+    market_end_lease(&market, job->leases[1], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->leases[1]->outcome, LEASE_OUTCOME_STOPPED);
     market_done(&market);
 }
 
@@ -462,6 +476,7 @@ int main(void)
         cmocka_unit_test(a_repeated_submit_finds_the_job_it_made),
         cmocka_unit_test(a_lost_worker_leaves_the_job_running),
         cmocka_unit_test(a_job_fails_when_its_server_is_gone),
+        cmocka_unit_test(a_worker_of_a_failed_job_that_ends_as_asked_was_stopped),
         cmocka_unit_test(stopping_does_not_wait_for_an_unreachable_machine),
         cmocka_unit_test(the_longest_run_ends_in_a_grace_for_the_server_then_the_workers),
         cmocka_unit_test(a_server_that_ignores_the_stop_fails_its_job),

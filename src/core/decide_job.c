@@ -404,6 +404,18 @@ int decide_tick_lease(struct decision *decision, const struct command *command, 
     return bill_lease(decision, lease, tick->tick_index, tick->wall_ms, error);
 }
 
+/* A worker that ends in good order because its job failed or was cancelled did what it was asked,
+ * but not what it was for. */
+static enum lease_outcome outcome_in(const struct job *job, const struct lease *lease,
+                                     enum lease_outcome outcome)
+{
+    const bool is_given_up =
+        job->state == JOB_STATE_STOPPING && job->outcome != JOB_STATE_SUCCEEDED;
+    return is_given_up && lease->role == LEASE_ROLE_WORKER && outcome == LEASE_OUTCOME_SUCCEEDED
+               ? LEASE_OUTCOME_STOPPED
+               : outcome;
+}
+
 int decide_end_lease(struct decision *decision, const struct command *command, struct error *error)
 {
     const __typeof__(command->end_lease) *end = &command->end_lease;
@@ -418,8 +430,9 @@ int decide_end_lease(struct decision *decision, const struct command *command, s
     char reason[LEASE_REASON_SIZE];
     copy_reason(end->reason, reason);
     decision->subject = lease->id;
-    end_lease(decision, lease, end->outcome, reason);
-    settle_job(decision, core_job(decision->core, lease->job));
+    const struct job *job = core_job(decision->core, lease->job);
+    end_lease(decision, lease, outcome_in(job, lease, end->outcome), reason);
+    settle_job(decision, job);
     return 0;
 }
 

@@ -72,6 +72,14 @@ static void say(char out_reason[JOB_REASON_SIZE], const char *what, const struct
     snprintf(out_reason, JOB_REASON_SIZE, "%s: %.*s", what, LEASE_REASON_SIZE - 1, reason);
 }
 
+/* Why it failed comes first: advice that does not fit behind it is left out. */
+static void advise(char reason[JOB_REASON_SIZE], const char *advice)
+{
+    const size_t size = strlen(reason);
+    if (size + strlen(advice) < JOB_REASON_SIZE)
+        snprintf(reason + size, JOB_REASON_SIZE - size, "%s", advice);
+}
+
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE])
 {
     const bool has_server = job_has_server(job);
@@ -80,10 +88,11 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
         const struct lease *server = job->leases[0];
         if (server->outcome == LEASE_OUTCOME_SUCCEEDED)
             return JOB_VERDICT_SUCCEEDED;
-        say(out_reason,
-            server->outcome == LEASE_OUTCOME_LOST ? "the parameter server was lost"
-                                                  : "the parameter server failed",
+        const bool is_lost = server->outcome == LEASE_OUTCOME_LOST;
+        say(out_reason, is_lost ? "the parameter server was lost" : "the parameter server failed",
             server);
+        if (is_lost)
+            advise(out_reason, "; submit it again: what was not used was given back");
         return JOB_VERDICT_FAILED;
     }
     size_t open = 0, succeeded = 0, workers = 0;
