@@ -3,18 +3,20 @@
 #include "runtime/job_spec.h"
 #include "sync/policy.h"
 #include "testing/testing.h"
+#include "train/dataset_catalogue.h"
 #include "train/model_spec.h"
 
-static void assert_taken(const char *model, const char *search)
+#include <string.h>
+
+static void assert_taken(const char *model, const char *data, const char *search)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     struct error error;
     struct job_spec spec;
-    const char *json =
-        arena_format(arena,
-                     "{\"name\":\"j\",\"train\":{\"model\":\"%s\",\"data\":\"mnist\"},"
-                     "\"sync\":{\"search\":\"%s\"}}",
-                     model, search);
+    const char *json = arena_format(arena,
+                                    "{\"name\":\"j\",\"train\":{\"model\":\"%s\",\"data\":\"%s\"},"
+                                    "\"sync\":{\"search\":\"%s\"}}",
+                                    model, data, search);
     ASSERT_OK(job_spec_read(arena, text_of(json), &spec, &error));
 }
 
@@ -22,19 +24,42 @@ TEST(every_built_in_model_can_be_named)
 {
     assert_non_null(model_kind_names[0]);
     for (size_t i = 0; model_kind_names[i]; i++)
-        assert_taken(model_kind_names[i], "auto");
+        assert_taken(model_kind_names[i], "mnist", "auto");
+}
+
+TEST(data_sets_that_can_be_named_are_those_of_the_catalogue)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    const struct text unknown =
+        TEXT("{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"zzzzzzzzzzzz\"}}");
+    ASSERT_FAILS(job_spec_read(arena, unknown, &spec, &error), ERROR_INVALID);
+    const char *names = strstr(error.message, "one of ");
+    assert_non_null(names);
+    struct text rest = text_of(names + strlen("one of ")), name;
+    size_t count = 0;
+    for (bool has_more = true; has_more; count++) {
+        has_more = text_cut(rest, ',', &name, &rest);
+        name = text_trim(name);
+        const struct dataset_entry *entry;
+        ASSERT_OK(dataset_entry_find(name, &entry, &error));
+        assert_taken("mlp", entry->name, "auto");
+    }
+    assert_int_equal(count, dataset_entry_count());
 }
 
 TEST(every_search_of_adsp_can_be_named)
 {
     for (int i = 0; i < SYNC_SEARCH_COUNT; i++)
-        assert_taken("mlp", sync_search_name((enum sync_search)i));
+        assert_taken("mlp", "mnist", sync_search_name((enum sync_search)i));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_built_in_model_can_be_named),
+        cmocka_unit_test(data_sets_that_can_be_named_are_those_of_the_catalogue),
         cmocka_unit_test(every_search_of_adsp_can_be_named),
     };
     return cmocka_run_group_tests_name("catalogue", tests, NULL, NULL);

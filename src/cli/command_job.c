@@ -5,7 +5,6 @@
 #include "cli/output.h"
 #include "cli/upload.h"
 #include "runtime/job_file.h"
-#include "train/dataset_catalogue.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -49,11 +48,6 @@ static int run_validate(void *context, const void *options, struct error *error)
     struct job_spec spec;
     if (job_file_read(cli->arena, wanted->file, &spec, error) < 0)
         return -1;
-    const struct dataset_entry *entry;
-    if (spec.input_count == 0 && dataset_entry_find(spec.train.data, &entry, error) < 0) {
-        error->code = ERROR_INVALID;
-        return error_wrap(error, "%.100s: train.data", wanted->file);
-    }
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
     job_spec_write(&spec, &json);

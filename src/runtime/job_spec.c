@@ -17,6 +17,7 @@ static const char *const runtimes[] = {"native", NULL};
 static const char *const runtimes_later[] = {"torch", "tensorflow", "spark",
                                              "mpi",   "command",    NULL};
 static const char *const models[] = {"lenet5", "mlp", "logistic", NULL};
+static const char *const data_sets[] = {"fashion-mnist", "mnist", NULL}; /* of train/ */
 static const char *const losses[] = {"cross_entropy", NULL};
 static const char *const optimizers[] = {"sgd", NULL};
 static const char *const optimizers_later[] = {"adam", "adamw", NULL};
@@ -83,8 +84,8 @@ static const struct job_field train_fields[] = {
     {"model", JOB_FIELD_WORD, offsetof(struct job_train, model), .help = "A built-in model.",
      .is_required = true, .choices = models},
     LATER_SAYING("layers", "is not supported yet; name a built-in model with train.model"),
-    {"data", JOB_FIELD_NAME, offsetof(struct job_train, data),
-     .help = "A data set of the catalogue.", .is_required = true, .maximum = 64},
+    {"data", JOB_FIELD_WORD, offsetof(struct job_train, data),
+     .help = "A data set of the catalogue.", .is_required = true, .choices = data_sets},
     {"loss", JOB_FIELD_WORD, offsetof(struct job_train, loss), "cross_entropy",
      "What is minimised.", .choices = losses},
     {"optimizer", JOB_FIELD_OBJECT, offsetof(struct job_train, optimizer),

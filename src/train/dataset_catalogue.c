@@ -40,6 +40,11 @@ static const struct dataset_entry entries[] = {
 };
 enum { ENTRY_COUNT = sizeof(entries) / sizeof(*entries) };
 
+size_t dataset_entry_count(void)
+{
+    return ENTRY_COUNT;
+}
+
 int dataset_entry_find(struct text name, const struct dataset_entry **out_entry,
                        struct error *error)
 {

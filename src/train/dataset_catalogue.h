@@ -1,14 +1,15 @@
 /*
  * Dataset catalogue: the data sets known by name: where Debian keeps them and how to scale them.
  *
- * To add one: a row in dataset_catalogue.c. The scaling belongs to the name, so that workers that
- * see only a shard scale as everybody else does.
+ * To add one: a row in dataset_catalogue.c, its name in runtime/job_spec.c. The scaling belongs to
+ * the name, so that workers that see only a shard scale as everybody else does.
  */
 #pragma once
 
 #include "base/error.h"
 #include "base/text.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct dataset_entry {
@@ -19,6 +20,8 @@ struct dataset_entry {
     uint32_t channels, height, width, classes;
     double mean, deviation;
 };
+
+size_t dataset_entry_count(void);
 
 /* NOT_FOUND, naming those there are. */
 MUST_CHECK int dataset_entry_find(struct text name, const struct dataset_entry **out_entry,

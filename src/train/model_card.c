@@ -14,7 +14,8 @@ void model_card_append(struct json_writer *writer, const struct model_card *card
     json_object_begin(writer);
     json_key(writer, "model");
     model_spec_write(writer, &card->spec);
-    json_field_string(writer, "name", card->job_name);
+    if (card->job_name)
+        json_field_string(writer, "name", card->job_name);
     json_field_u64(writer, "job", card->job);
     json_field_string(writer, "data", card->data);
     json_field_string(writer, "policy", card->policy);

@@ -11,8 +11,8 @@
 
 struct model_card {
     struct model_spec spec;
-    const char *job_name;
-    uint64_t job; /* 0: trained without a market */
+    const char *job_name; /* NULL: none, left out */
+    uint64_t job;         /* 0: trained without a market */
     const char *data;
     const char *policy;
     double test_accuracy, test_loss;

@@ -266,6 +266,19 @@ def test_on_a_terminal_progress_is_redrawn_and_asked_for(user, market, tmp_path)
     assert "█" in text and "parameter server" in text and "\033[" in text
 
 
+def test_saying_no_has_an_exit_code_of_its_own(user, market):
+    market.on("GET", "/v1/jobs/7", job())
+    main, other = pty.openpty()
+    process = subprocess.Popen([user.program, "job", "cancel", "7"], env=user.variables,
+                               stdin=other, stdout=subprocess.DEVNULL, stderr=other)
+    os.write(main, b"n\n")
+    assert process.wait(timeout=20) == 9
+    os.close(other)
+    assert b"Nothing was done." in os.read(main, 65536)
+    os.close(main)
+    assert not any(r[0] == "POST" for r in market.requests)
+
+
 def test_listing_explaining_and_cancelling(user, market):
     market.on("GET", "/v1/jobs?state=running&limit=50", {"items": [job()], "next_cursor": None})
     assert "fashion-mnist  running" in user("job", "list", "--state", "running").stdout

@@ -248,5 +248,6 @@ def test_wrong_folders_files_and_flags_are_told_in_a_sentence(souk, tmp_path):
     wrong = tmp_path / "job.yaml"
     example = (ROOT / "examples" / "fashion-mnist.yaml").read_text()
     wrong.write_text(example.replace("data: fashion-mnist", "data: fashion"))
-    assert "train.data" in souk("job", "validate", wrong, code=2).stderr
+    refused = souk("job", "validate", wrong, code=2).stderr
+    assert re.search(r"job\.yaml:\d+:\d+: train\.data: .*did you mean \"fashion-mnist\"", refused)
     assert json.loads(souk("lend", "--doctor", "--json", "--state-dir", tmp_path / "lend").stdout)
