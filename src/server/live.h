@@ -92,9 +92,23 @@ void live_log(struct live *live, const struct live_source *source, uint64_t offs
 /* Writes what is new to the table. */
 void live_save(struct live *live);
 
-/* Answers with a stream of this job's events (0: of the account's jobs and all machines). */
-MUST_CHECK int live_stream(struct live *live, struct http_request *request, uint64_t account,
-                           uint64_t job, struct error *error);
+/* Who follows what. The stream ends with the job's last state, and when the token is revoked. */
+struct live_follower {
+    uint64_t account;
+    uint64_t token;
+    uint64_t job; /* 0: the account's jobs and all machines */
+};
+MUST_CHECK int live_stream(struct live *live, struct http_request *request,
+                           const struct live_follower *follower, struct error *error);
+/* A job that has ended: answers with its last state and nothing more. */
+struct live_end {
+    uint64_t job;
+    const char *state;
+    const char *reason;
+    int64_t at_ms;
+};
+MUST_CHECK int live_stream_end(struct live *live, struct http_request *request,
+                               const struct live_end *end, struct error *error);
 size_t live_stream_count(const struct live *live);
 
 /* An engine_listener: context is the struct live. Core thread. */

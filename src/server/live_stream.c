@@ -11,8 +11,7 @@ struct live_stream {
     struct list_node node;
     struct live *live;
     struct http_stream *http;
-    uint64_t account;
-    uint64_t job; /* 0: all of the account's, and machines */
+    struct live_follower follower;
 };
 
 static void stream_free(struct live_stream *stream)
@@ -29,8 +28,8 @@ static void stream_closed(struct http_stream *http, void *context)
     stream_free(context);
 }
 
-int live_stream(struct live *live, struct http_request *request, uint64_t account, uint64_t job,
-                struct error *error)
+int live_stream(struct live *live, struct http_request *request,
+                const struct live_follower *follower, struct error *error)
 {
     if (live->stream_count >= LIVE_STREAM_MAX)
         return error_set(error, ERROR_UNAVAILABLE,
@@ -38,8 +37,7 @@ int live_stream(struct live *live, struct http_request *request, uint64_t accoun
     struct live_stream *stream = calloc(1, sizeof(*stream));
     ASSERT(stream);
     stream->live = live;
-    stream->account = account;
-    stream->job = job;
+    stream->follower = *follower;
     if (http_stream_open(request, stream_closed, stream, &stream->http, error) < 0) {
         free(stream);
         return -1;
@@ -62,9 +60,10 @@ void live_streams_done(struct live *live)
 
 static bool may_see(const struct live_stream *stream, const struct live_event *event)
 {
+    const struct live_follower *follower = &stream->follower;
     if (!event->job)
-        return !stream->job;
-    return stream->account == event->account && (!stream->job || stream->job == event->job);
+        return !follower->job;
+    return follower->account == event->account && (!follower->job || follower->job == event->job);
 }
 
 void live_send(struct live *live, const struct live_event *event)
@@ -114,7 +113,8 @@ struct message {
     uint64_t job;
     uint64_t account;
     const char *name;
-    bool is_final; /* the job's last */
+    bool is_final;    /* the job's last */
+    uint64_t revoked; /* not 0: nothing to tell, this token's streams end */
     struct buffer data;
 };
 
@@ -123,7 +123,17 @@ static void end_job_streams(struct live *live, uint64_t job)
     LIST_EACH(&live->streams, node)
     {
         struct live_stream *stream = LIST_ITEM(node, struct live_stream, node);
-        if (stream->job == job)
+        if (stream->follower.job == job)
+            stream_free(stream);
+    }
+}
+
+static void end_token_streams(struct live *live, uint64_t token)
+{
+    LIST_EACH(&live->streams, node)
+    {
+        struct live_stream *stream = LIST_ITEM(node, struct live_stream, node);
+        if (stream->follower.token == token)
             stream_free(stream);
     }
 }
@@ -133,10 +143,13 @@ static void deliver(void *context)
     struct message *message = context;
     while (message) {
         struct live *live = message->live;
-        live_send(live, &(struct live_event){.job = message->job,
-                                             .account = message->account,
-                                             .name = message->name,
-                                             .data = buffer_text(&message->data)});
+        if (message->revoked)
+            end_token_streams(live, message->revoked);
+        else
+            live_send(live, &(struct live_event){.job = message->job,
+                                                 .account = message->account,
+                                                 .name = message->name,
+                                                 .data = buffer_text(&message->data)});
         if (message->is_final) {
             live_finish(live, message->job);
             end_job_streams(live, message->job);
@@ -169,12 +182,10 @@ struct state_event {
     int64_t at_ms;
 };
 
-static struct message *state_message(struct live *live, const struct core *core,
-                                     const struct state_event *event)
+static void write_state(struct buffer *out, const struct state_event *event)
 {
-    struct message *message = message_new(live, core, event->job, "state");
     struct json_writer writer;
-    json_writer_init(&writer, &message->data);
+    json_writer_init(&writer, out);
     json_object_begin(&writer);
     json_field_u64(&writer, "job", event->job);
     json_field_u64(&writer, "lease", event->lease);
@@ -183,7 +194,35 @@ static struct message *state_message(struct live *live, const struct core *core,
     json_field_string(&writer, "reason", event->reason);
     json_field_i64(&writer, "at_ms", event->at_ms);
     json_object_end(&writer);
+}
+
+static struct message *state_message(struct live *live, const struct core *core,
+                                     const struct state_event *event)
+{
+    struct message *message = message_new(live, core, event->job, "state");
+    write_state(&message->data, event);
     return message;
+}
+
+int live_stream_end(struct live *live, struct http_request *request, const struct live_end *end,
+                    struct error *error)
+{
+    struct buffer data AUTO_BUFFER;
+    buffer_init(&data, EVENT_SIZE_MAX);
+    write_state(&data, &(struct state_event){.job = end->job,
+                                             .state = end->state,
+                                             .reason = end->reason,
+                                             .at_ms = end->at_ms});
+    char id[24];
+    snprintf(id, sizeof(id), "%" PRIu64, ++live->event_count);
+    struct http_stream *http;
+    if (http_stream_open(request, NULL, NULL, &http, error) < 0)
+        return -1;
+    struct error lost;
+    if (http_stream_send(http, text_of(id), TEXT("state"), buffer_text(&data), &lost) < 0)
+        log_event(LOG_DEBUG, "stream_dropped", "error=\"%s\"", lost.message);
+    http_stream_free(http);
+    return 0;
 }
 
 static struct message *bill_message(struct live *live, const struct core *core,
@@ -247,6 +286,14 @@ static struct message *job_message(struct live *live, const struct core *core,
     return message;
 }
 
+static struct message *revoked_message(struct live *live, const struct core *core,
+                                       const struct event *event)
+{
+    struct message *message = message_new(live, core, 0, "");
+    message->revoked = event->token_revoked.token;
+    return message;
+}
+
 static struct message *message_of(struct live *live, const struct core *core,
                                   const struct event *event)
 {
@@ -275,10 +322,11 @@ static struct message *message_of(struct live *live, const struct core *core,
         return machine_message(live, core, event->offer_set.machine, event);
     case EVENT_OFFER_WITHDRAWN:
         return machine_message(live, core, event->offer_withdrawn.machine, event);
+    case EVENT_TOKEN_REVOKED:
+        return revoked_message(live, core, event);
     case EVENT_SETTINGS_CHANGED: /* nobody follows these */
     case EVENT_ACCOUNT_OPENED:
     case EVENT_TOKEN_ADDED:
-    case EVENT_TOKEN_REVOKED:
     case EVENT_CODE_ADDED:
     case EVENT_CODE_REMOVED:
     case EVENT_MACHINE_PROBED:

@@ -405,6 +405,32 @@ def test_a_quote_changes_nothing(market, token):
     assert market.get("/v1/jobs", token).json["items"] == []
 
 
+def follow(market, path, token):
+    where = urllib.parse.urlsplit(market.url)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+    return connection, connection.getresponse()
+
+
+def test_the_stream_of_a_job_that_has_ended_tells_its_state_and_ends(market, token):
+    job = market.post("/v1/jobs", job_spec(market, token), token).json["id"]
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status < 300
+    connection, stream = follow(market, f"/v1/jobs/{job}/events", token)
+    assert stream.status == 200
+    text = stream.read().decode()  # to its end
+    assert "event: state" in text and '"state":"cancelled"' in text
+    connection.close()
+
+
+def test_streams_end_when_their_token_is_revoked(market, token):
+    made = market.post("/v1/tokens", {"name": "short", "scopes": ["read"]}, token).json
+    connection, stream = follow(market, "/v1/events", made["token"])
+    assert stream.status == 200
+    assert market.call("DELETE", f"/v1/tokens/{made['id']}", None, token).status == 204
+    stream.read()  # to its end
+    connection.close()
+
+
 def test_events_tell_what_happens(market, token):
     where = urllib.parse.urlsplit(market.url)
     connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
