@@ -84,7 +84,8 @@ static int print_doctor_json(struct text findings, struct error *error)
         char key[64];
         snprintf(key, sizeof(key), "%.*s", (int)name.size, name.data);
         for (char *at = key; *at; at++)
-            *at = *at == ' ' ? '_' : *at;
+            if (*at == ' ')
+                *at = '_';
         json_field_text(&writer, key, text_trim(value));
     }
     json_object_end(&writer);

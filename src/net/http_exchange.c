@@ -269,9 +269,14 @@ static const char *explain_failure(const struct http_exchange *exchange, CURLcod
     case CURLE_COULDNT_CONNECT:
         return "nobody answers there; is it running, and is the address right?";
     case CURLE_SSL_CONNECT_ERROR:
+        /* A plain server answers with bytes that are no TLS, or just hangs up. */
         if (strstr(exchange->message, "wrong version number") ||
             strstr(exchange->message, "packet length too long"))
             return "it does not speak HTTPS; an address with http:// may be meant";
+        if (strstr(exchange->message, "SSL_ERROR_SYSCALL") ||
+            strstr(exchange->message, "unexpected eof"))
+            return "it does not speak HTTPS, or ended the connection; an address with http:// may "
+                   "be meant";
         return NULL;
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:

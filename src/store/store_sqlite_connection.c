@@ -144,7 +144,7 @@ struct text sqlite_column(sqlite3_stmt *statement, int index)
 int sqlite_meta_get(struct sqlite_connection *connection, struct text key, struct buffer *out,
                     bool *out_is_found, struct error *error)
 {
-    sqlite3_stmt *statement;
+    sqlite3_stmt *statement = NULL;
     const struct store_value value = store_text(key);
     if (sqlite_prepare(connection, "SELECT value FROM store_meta WHERE key = ?1", &statement,
                        error) < 0 ||
