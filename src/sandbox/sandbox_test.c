@@ -6,6 +6,7 @@
  */
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/sandbox_internal.h"
 #include "testing/testing.h"
@@ -14,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -29,14 +31,35 @@ struct fixture {
     char folder[64];
     char lease[96];
     char data[96];
-    char program[PATH_MAX];
     struct sandbox_host *host;
 };
 
-static char *folder_of(char *path)
+/* A copy of the probe where a plain user can read it, wherever this checkout lies. */
+static char probe_folder[] = "/tmp/souk-sandbox-probe-XXXXXX";
+static char probe_path[64];
+
+static int copy_probe(struct error *error)
 {
-    *strrchr(path, '/') = '\0';
-    return path;
+    char self[PATH_MAX - 32], source[PATH_MAX];
+    const ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (size < 0 || !mkdtemp(probe_folder) || chmod(probe_folder, 0755) < 0)
+        return error_set_errno(error, errno, "prepare the probe");
+    self[size] = '\0';
+    *strrchr(self, '/') = '\0';
+    snprintf(source, sizeof(source), "%s/sandbox_probe", self);
+    snprintf(probe_path, sizeof(probe_path), "%s/probe", probe_folder);
+    struct buffer program AUTO_BUFFER;
+    buffer_init(&program, 64 << 20);
+    if (file_read(source, &program, error) < 0)
+        return -1;
+    const struct text whole = buffer_text(&program);
+    return file_replace(probe_path, &whole, 1, 0755, error);
+}
+
+static void remove_probe(void)
+{
+    unlink(probe_path);
+    rmdir(probe_folder);
 }
 
 static int set_up(void **state)
@@ -50,13 +73,7 @@ static int set_up(void **state)
     snprintf(fixture->data, sizeof(fixture->data), "%s/data", fixture->folder);
     if (mkdir(fixture->lease, 0755) < 0 || mkdir(fixture->data, 0755) < 0)
         return -1;
-    char self[PATH_MAX - 32];
-    const ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (size < 0)
-        return -1;
-    self[size] = '\0';
-    snprintf(fixture->program, sizeof(fixture->program), "%s/sandbox_probe", folder_of(self));
-    if (sandbox_host_open(fixture->folder, fixture->program, &fixture->host, &error) < 0) {
+    if (sandbox_host_open(fixture->folder, probe_path, &fixture->host, &error) < 0) {
         print_error("%s\n", error.message);
         return -1;
     }
@@ -524,11 +541,16 @@ int main(void)
     }
     fprintf(stderr, "%s\n", sandbox_describe(host));
     sandbox_host_free(host);
+    if (copy_probe(&error) < 0) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
     int failed = run_all(geteuid() == 0 ? "root" : "plain user");
     if (geteuid() == 0) {
         fflush(NULL);
         const int plain = run_all_as_plain_user();
         failed += plain == SKIPPED ? 0 : plain;
     }
+    remove_probe();
     return failed;
 }
