@@ -76,6 +76,15 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_job_state_changed, apply_lease_offered, apply_lease_started, apply_lease_ticked,
     apply_lease_stop_wanted, apply_lease_ended, apply_entry_posted;
 
+/* apply.c: what the others share. */
+int apply_misfit(const struct event *event, const char *what, struct error *error);
+/* A check of what the event carries failed: names the event in the message. */
+int apply_unfit(const struct event *event, struct error *error);
+bool apply_is_next_id(const struct core *core, uint64_t id);
+void *apply_allocate(size_t size); /* zeroed */
+int apply_find_machine(const struct core *core, const struct event *event, uint64_t id,
+                       struct machine **out_machine, struct error *error);
+
 /* One command on its way to events. */
 struct decision {
     struct core *core;
@@ -90,17 +99,59 @@ void decision_emit(struct decision *decision, struct event *event);
 void decision_emit_plan(struct decision *decision, const struct ledger_plan *plan,
                         const char *memo);
 
-/* decide_job.c */
-MUST_CHECK int decide_submit_job(struct decision *decision, const struct job_request *request,
-                                 struct error *error);
-MUST_CHECK int decide_lease_running(struct decision *decision, const struct command *command,
-                                    struct error *error);
-MUST_CHECK int decide_tick_lease(struct decision *decision, const struct command *command,
-                                 struct error *error);
-MUST_CHECK int decide_end_lease(struct decision *decision, const struct command *command,
+/* What a command's function is: checks all first, then emits. */
+typedef int decide_command(struct decision *decision, const struct command *command,
+                           struct error *error);
+
+/* decide_account.c */
+decide_command decide_change_settings, decide_open_account, decide_add_token, decide_revoke_token,
+    decide_add_code, decide_use_code;
+MUST_CHECK int decide_find_account(const struct core *core, uint64_t account, struct error *error);
+MUST_CHECK int decide_check_instant(int64_t instant_ms, const char *noun, struct error *error);
+/* Of a text that is known to fit. */
+void decide_copy(struct text text, char *out, size_t out_size);
+MUST_CHECK int decide_find_code(const struct decision *decision, enum code_kind kind,
+                                const uint8_t *hash, const struct code **out_code,
                                 struct error *error);
-MUST_CHECK int decide_cancel_job(struct decision *decision, const struct command *command,
-                                 struct error *error);
+void decide_remove_code(struct decision *decision, uint64_t code, bool is_used);
+void decide_expire_codes(struct decision *decision);
+
+/* decide_machine.c */
+decide_command decide_enrol_machine, decide_report_probe, decide_machine_connected,
+    decide_machine_silent, decide_machine_gone;
+MUST_CHECK int decide_find_machine(const struct decision *decision, uint64_t id,
+                                   struct machine **out_machine, struct error *error);
+MUST_CHECK int decide_find_own_machine(const struct decision *decision, uint64_t account,
+                                       uint64_t id, struct machine **out_machine,
+                                       struct error *error);
+void decide_lose_machines(struct decision *decision);
+
+/* decide_offer.c */
+decide_command decide_set_offer, decide_withdraw_offer;
+/* An offer larger than the machine turned out to be shrinks to what there is. */
+void decide_shrink_offer(struct decision *decision, const struct machine *machine,
+                         struct resources found);
+
+/* decide_job.c */
+decide_command decide_submit_job, decide_cancel_job;
 void decide_job_times(struct decision *decision);
+void decision_copy_reason(struct text reason, char out[LEASE_REASON_SIZE]);
+void decision_emit_job_state(struct decision *decision, const struct job *job, enum job_state state,
+                             enum job_state outcome, const char *reason);
+/* After anything that ended a lease: draws the consequences for its job. Safe to repeat. */
+void decision_settle_job(struct decision *decision, const struct job *job);
+void decision_hold_more(struct decision *decision, const struct job *job, int64_t amount_micro);
+
+/* decide_lease.c */
+decide_command decide_lease_running, decide_tick_lease, decide_end_lease;
+void decision_end_lease(struct decision *decision, const struct lease *lease,
+                        enum lease_outcome outcome, const char *reason);
+/* Asks an open lease to stop, once. A machine that cannot be asked is not waited for. */
+void decision_want_stop(struct decision *decision, const struct lease *lease, const char *reason);
+void decision_want_all_stopped(struct decision *decision, const struct job *job,
+                               const char *reason);
 void decide_lose_leases(struct decision *decision, struct machine *machine, const char *reason);
+void decide_late_leases(struct decision *decision, const struct job *job);
+
+/* decide_match.c */
 void decide_match(struct decision *decision);

@@ -1,4 +1,7 @@
-/* The life of a job, from its hold to its last microcredit; covers decide_job.c. */
+/*
+ * The life of a job, from its hold to its last microcredit.
+ * covers decide_job.c, decide_lease.c, decide_match.c, apply_job.c
+ */
 #include "core/testing_internal.h"
 
 static void run_all(struct market *market, const struct job *job)

@@ -1,6 +1,7 @@
 /*
  * Accounts, tokens, codes and machines.
- * covers core.c, decide.c, apply.c, check.c, command.c, id_list.c
+ * covers core.c, decide.c, decide_account.c, decide_machine.c, decide_offer.c, apply.c
+ * covers apply_account.c, apply_machine.c, check.c, command.c, id_list.c
  */
 #include "core/core_internal.h"
 #include "core/testing_internal.h"

@@ -1,0 +1,115 @@
+/*
+ * Events about machines and their offers.
+ */
+#include "core/core_internal.h"
+
+int apply_find_machine(const struct core *core, const struct event *event, uint64_t id,
+                       struct machine **out_machine, struct error *error)
+{
+    *out_machine = map_get(&core->machines, id);
+    return *out_machine ? 0 : apply_misfit(event, "there is no such machine", error);
+}
+
+/* A new machine, or the one known that the event enrols again. */
+static int find_enrolled(struct core *core, const struct event *event, struct machine **out_machine,
+                         struct error *error)
+{
+    const __typeof__(event->machine_enrolled) *enrolled = &event->machine_enrolled;
+    struct machine *known =
+        map_get_text(&core->machines_by_key, core_bytes(enrolled->public_key, MACHINE_KEY_SIZE));
+    const struct machine *namesake = core_machine_by_name(core, text_of(enrolled->name));
+    if (namesake && namesake != known)
+        return apply_misfit(event, "the name is taken", error);
+    if (known) {
+        if (known->id != enrolled->machine || known->owner != enrolled->owner ||
+            known->generation + 1 != enrolled->generation || known->lease_count > 0)
+            return apply_misfit(event, "it is not the machine that was known", error);
+        *out_machine = known;
+        return 0;
+    }
+    if (!apply_is_next_id(core, enrolled->machine) || enrolled->generation != 1 ||
+        !core_account(core, enrolled->owner))
+        return apply_misfit(event, "a new machine needs a new id and an owner", error);
+    struct machine *machine = apply_allocate(sizeof(*machine));
+    machine->id = core->last_id = enrolled->machine;
+    machine->owner = enrolled->owner;
+    machine->enrolled_ms = event->time_ms;
+    memcpy(machine->public_key, enrolled->public_key, MACHINE_KEY_SIZE);
+    map_put(&core->machines, machine->id, machine);
+    map_put_text(&core->machines_by_key, core_bytes(machine->public_key, MACHINE_KEY_SIZE),
+                 machine);
+    *out_machine = machine;
+    return 0;
+}
+
+int apply_machine_enrolled(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->machine_enrolled) *enrolled = &event->machine_enrolled;
+    if (name_check(text_of(enrolled->name), "machine", error) < 0 ||
+        probe_check(&enrolled->probe, error) < 0 ||
+        offer_check(&enrolled->offer, &enrolled->probe, error) < 0)
+        return apply_unfit(event, error);
+    struct machine *machine = NULL;
+    if (find_enrolled(core, event, &machine, error) < 0)
+        return -1;
+    if (machine->name[0])
+        map_remove_text(&core->machines_by_name, text_of(machine->name));
+    memcpy(machine->name, enrolled->name, sizeof(machine->name));
+    map_put_text(&core->machines_by_name, text_of(machine->name), machine);
+    machine->generation = enrolled->generation;
+    machine->probe = enrolled->probe;
+    machine->offer = enrolled->offer;
+    machine->has_offer = true;
+    machine->state = MACHINE_STATE_OFFLINE;
+    machine->state_changed_ms = event->time_ms;
+    core_index_machine(core, machine);
+    return 0;
+}
+
+int apply_machine_probed(struct core *core, const struct event *event, struct error *error)
+{
+    struct machine *machine = NULL;
+    if (apply_find_machine(core, event, event->machine_probed.machine, &machine, error) < 0)
+        return -1;
+    if (probe_check(&event->machine_probed.probe, error) < 0 ||
+        (machine->has_offer &&
+         offer_check(&machine->offer, &event->machine_probed.probe, error) < 0))
+        return apply_unfit(event, error);
+    machine->probe = event->machine_probed.probe;
+    return 0;
+}
+
+int apply_machine_state_changed(struct core *core, const struct event *event, struct error *error)
+{
+    struct machine *machine = NULL;
+    if (apply_find_machine(core, event, event->machine_state_changed.machine, &machine, error) < 0)
+        return -1;
+    machine->state = event->machine_state_changed.state;
+    machine->state_changed_ms = event->time_ms;
+    core_index_machine(core, machine);
+    return 0;
+}
+
+int apply_offer_set(struct core *core, const struct event *event, struct error *error)
+{
+    struct machine *machine = NULL;
+    if (apply_find_machine(core, event, event->offer_set.machine, &machine, error) < 0)
+        return -1;
+    if (offer_check(&event->offer_set.offer, &machine->probe, error) < 0)
+        return apply_unfit(event, error);
+    machine->offer = event->offer_set.offer;
+    machine->has_offer = true;
+    return 0;
+}
+
+int apply_offer_withdrawn(struct core *core, const struct event *event, struct error *error)
+{
+    struct machine *machine = NULL;
+    if (apply_find_machine(core, event, event->offer_withdrawn.machine, &machine, error) < 0)
+        return -1;
+    if (!machine->has_offer)
+        return apply_misfit(event, "there is no offer to withdraw", error);
+    machine->has_offer = false;
+    machine->offer = (struct offer){0};
+    return 0;
+}

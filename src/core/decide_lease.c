@@ -1,0 +1,197 @@
+/*
+ * Commands about leases: run, bill, end; and those that come too late.
+ */
+#include "core/core_internal.h"
+
+#include <inttypes.h>
+
+void decision_end_lease(struct decision *decision, const struct lease *lease,
+                        enum lease_outcome outcome, const char *reason)
+{
+    struct event event = {.kind = EVENT_LEASE_ENDED,
+                          .lease_ended = {.lease = lease->id,
+                                          .job = lease->job,
+                                          .machine = lease->machine,
+                                          .fence = lease->fence,
+                                          .outcome = outcome}};
+    snprintf(event.lease_ended.reason, LEASE_REASON_SIZE, "%s", reason);
+    decision_emit(decision, &event);
+    decision->should_match = true;
+}
+
+/* Asks an open lease to stop, once. A machine that cannot be asked is not waited for. */
+void decision_want_stop(struct decision *decision, const struct lease *lease, const char *reason)
+{
+    if (!lease_is_open(lease) || lease->stop_wanted_ms > 0)
+        return;
+    if (core_machine(decision->core, lease->machine)->state != MACHINE_STATE_ONLINE) {
+        decision_end_lease(decision, lease, LEASE_OUTCOME_LOST, "its machine is unreachable");
+        return;
+    }
+    struct event event = {.kind = EVENT_LEASE_STOP_WANTED,
+                          .lease_stop_wanted = {.lease = lease->id,
+                                                .job = lease->job,
+                                                .machine = lease->machine,
+                                                .fence = lease->fence,
+                                                .grace_ms = decision->core->settings.grace_ms}};
+    decision_copy_reason(text_of(reason), event.lease_stop_wanted.reason);
+    decision_emit(decision, &event);
+}
+
+void decision_want_all_stopped(struct decision *decision, const struct job *job, const char *reason)
+{
+    for (size_t i = 0; i < job->lease_count; i++)
+        decision_want_stop(decision, job->leases[i], reason);
+}
+static int find_lease(const struct decision *decision, uint64_t id, uint64_t fence,
+                      const struct lease **out_lease, struct error *error)
+{
+    const struct lease *lease = core_lease(decision->core, id);
+    if (!lease)
+        return error_set(error, ERROR_NOT_FOUND, "lease %" PRIu64 " does not exist", id);
+    if (lease_check_fence(lease, fence, error) < 0)
+        return -1;
+    *out_lease = lease;
+    return 0;
+}
+
+int decide_lease_running(struct decision *decision, const struct command *command,
+                         struct error *error)
+{
+    const struct lease *lease;
+    if (find_lease(decision, command->lease_running.lease, command->lease_running.fence, &lease,
+                   error) < 0)
+        return -1;
+    decision->subject = lease->id;
+    if (lease->state == LEASE_STATE_RUNNING)
+        return 0;
+    struct event event = {.kind = EVENT_LEASE_STARTED,
+                          .lease_started = {.lease = lease->id, .fence = lease->fence}};
+    decision_emit(decision, &event);
+    const struct job *job = core_job(decision->core, lease->job);
+    if (job->state == JOB_STATE_STARTING && job_is_under_way(job))
+        decision_emit_job_state(decision, job, JOB_STATE_RUNNING, JOB_STATE_RUNNING, "");
+    return 0;
+}
+
+static int plan_tick(const struct decision *decision, const struct lease *lease,
+                     int64_t amount_micro, struct ledger_plan *out_plan, struct error *error)
+{
+    *out_plan = (struct ledger_plan){0};
+    if (amount_micro == 0)
+        return 0;
+    const struct ledger_post post = {.job = lease->job,
+                                     .lease = lease->id,
+                                     .payee = lease->payee,
+                                     .amount_micro = amount_micro,
+                                     .fee_basis_points = decision->core->settings.fee_basis_points};
+    return ledger_plan_post(decision->core->ledger, &post, out_plan, error);
+}
+
+/* Everything verified so far, less what was posted before. */
+static int bill_lease(struct decision *decision, const struct lease *lease, uint64_t tick_index,
+                      int64_t verified_ms, struct error *error)
+{
+    if (tick_index == UINT64_MAX || verified_ms < 0)
+        return error_set(error, ERROR_INVALID, "the tick is out of range");
+    const struct job *job = core_job(decision->core, lease->job);
+    const int64_t wall_ms =
+        lease_billable_ms(lease, verified_ms, decision->now_ms, job->request.max_run_ms);
+    const int64_t bill_micro = price_bill_micro(lease->units, lease->price, wall_ms);
+    ASSERT(bill_micro >= lease->posted_micro && bill_micro <= lease->quote_micro);
+    struct ledger_plan plan;
+    if (plan_tick(decision, lease, bill_micro - lease->posted_micro, &plan, error) < 0)
+        return -1;
+    int64_t fee_micro = 0;
+    for (size_t i = 0; i < plan.entry_count; i++)
+        fee_micro += plan.entries[i].kind == LEDGER_ENTRY_FEE ? plan.entries[i].amount_micro : 0;
+    struct event event = {.kind = EVENT_LEASE_TICKED,
+                          .lease_ticked = {.lease = lease->id,
+                                           .job = job->id,
+                                           .fence = lease->fence,
+                                           .tick_index = tick_index,
+                                           .wall_ms = wall_ms,
+                                           .bill_micro = bill_micro,
+                                           .amount_micro = bill_micro - lease->posted_micro,
+                                           .fee_micro = fee_micro}};
+    decision_emit(decision, &event);
+    char memo[LEDGER_MEMO_SIZE];
+    snprintf(memo, sizeof(memo), "tick %" PRIu64, tick_index);
+    decision_emit_plan(decision, &plan, memo);
+    return 0;
+}
+
+int decide_tick_lease(struct decision *decision, const struct command *command, struct error *error)
+{
+    const __typeof__(command->tick_lease) *tick = &command->tick_lease;
+    const struct lease *lease;
+    if (find_lease(decision, tick->lease, tick->fence, &lease, error) < 0)
+        return -1;
+    if (lease->state != LEASE_STATE_RUNNING)
+        return error_set(error, ERROR_CONFLICT, "lease %" PRIu64 " does not run yet", lease->id);
+    if (tick->tick_index <= lease->tick_index)
+        return error_set(error, ERROR_CONFLICT,
+                         "tick %" PRIu64 " of lease %" PRIu64 " is billed already",
+                         tick->tick_index, lease->id);
+    decision->subject = lease->id;
+    return bill_lease(decision, lease, tick->tick_index, tick->wall_ms, error);
+}
+
+/* A worker that ends in good order because its job failed or was cancelled did what it was asked,
+ * but not what it was for. */
+static enum lease_outcome outcome_in(const struct job *job, const struct lease *lease,
+                                     enum lease_outcome outcome)
+{
+    const bool is_given_up =
+        job->state == JOB_STATE_STOPPING && job->outcome != JOB_STATE_SUCCEEDED;
+    return is_given_up && lease->role == LEASE_ROLE_WORKER && outcome == LEASE_OUTCOME_SUCCEEDED
+               ? LEASE_OUTCOME_STOPPED
+               : outcome;
+}
+
+int decide_end_lease(struct decision *decision, const struct command *command, struct error *error)
+{
+    const __typeof__(command->end_lease) *end = &command->end_lease;
+    const struct lease *lease;
+    if (find_lease(decision, end->lease, end->fence, &lease, error) < 0)
+        return -1;
+    if (end->outcome == LEASE_OUTCOME_NONE || end->outcome >= LEASE_OUTCOME_COUNT)
+        return error_set(error, ERROR_INVALID, "a lease ends with an outcome");
+    if (lease->state == LEASE_STATE_RUNNING && end->tick_index > lease->tick_index &&
+        bill_lease(decision, lease, end->tick_index, end->wall_ms, error) < 0)
+        return -1;
+    char reason[LEASE_REASON_SIZE];
+    decision_copy_reason(end->reason, reason);
+    decision->subject = lease->id;
+    const struct job *job = core_job(decision->core, lease->job);
+    decision_end_lease(decision, lease, outcome_in(job, lease, end->outcome), reason);
+    decision_settle_job(decision, job);
+    return 0;
+}
+void decide_late_leases(struct decision *decision, const struct job *job)
+{
+    const struct core_settings *settings = &decision->core->settings;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        if (!lease_is_open(lease))
+            continue;
+        if (lease->stop_wanted_ms > 0) {
+            if (lease->stop_wanted_ms + settings->grace_ms <= decision->now_ms)
+                decision_end_lease(decision, lease, LEASE_OUTCOME_LOST,
+                                   "it did not stop when asked to");
+        } else if (lease->state == LEASE_STATE_OFFERED &&
+                   lease->offered_ms + settings->start_ms <= decision->now_ms) {
+            decision_end_lease(decision, lease, LEASE_OUTCOME_LOST, "it did not start in time");
+        }
+    }
+}
+
+void decide_lose_leases(struct decision *decision, struct machine *machine, const char *reason)
+{
+    /* Settling a job may end more of this machine's leases, so the list is asked anew each time. */
+    while (machine->lease_count > 0) {
+        const struct lease *lease = machine->leases[0];
+        decision_end_lease(decision, lease, LEASE_OUTCOME_LOST, reason);
+        decision_settle_job(decision, core_job(decision->core, lease->job));
+    }
+}

@@ -1,0 +1,158 @@
+/*
+ * Commands about machines: enrolling, probing, coming and going.
+ */
+#include "core/core_internal.h"
+
+#include <inttypes.h>
+
+/* The name `market` is the operator's own; the other reserved names are nobody's. */
+static bool may_name_machine(uint64_t owner, struct text name)
+{
+    return !name_is_reserved(name) ||
+           (owner == ACCOUNT_OPERATOR && text_equal(name, TEXT("market")));
+}
+
+int decide_enrol_machine(struct decision *decision, const struct command *command,
+                         struct error *error)
+{
+    struct core *core = decision->core;
+    const __typeof__(command->enrol_machine) *enrol = &command->enrol_machine;
+    const struct code *code;
+    if (decide_find_code(decision, CODE_KIND_ENROL, enrol->code_hash, &code, error) < 0 ||
+        probe_check(&enrol->probe, error) < 0 ||
+        offer_check(&enrol->offer, &enrol->probe, error) < 0)
+        return -1;
+    struct machine *known =
+        map_get_text(&core->machines_by_key, core_bytes(enrol->public_key, MACHINE_KEY_SIZE));
+    if (known && known->owner != code->account)
+        return error_set(error, ERROR_REFUSED, "the machine belongs to another account");
+    const struct text name = known && enrol->name.size == 0 ? text_of(known->name) : enrol->name;
+    if (name_check(name, "machine", error) < 0)
+        return -1;
+    const struct machine *namesake = core_machine_by_name(core, name);
+    if (!may_name_machine(code->account, name) || (namesake && namesake != known))
+        return error_set(error, ERROR_CONFLICT, "the machine name \"" TEXT_FORMAT "\" is taken",
+                         TEXT_ARGS(name));
+
+    struct event event = {.kind = EVENT_MACHINE_ENROLLED,
+                          .machine_enrolled = {.owner = code->account,
+                                               .generation = known ? known->generation + 1 : 1,
+                                               .probe = enrol->probe,
+                                               .offer = enrol->offer}};
+    decide_copy(name, event.machine_enrolled.name, sizeof(event.machine_enrolled.name));
+    memcpy(event.machine_enrolled.public_key, enrol->public_key, MACHINE_KEY_SIZE);
+    decide_remove_code(decision, code->id, /* is_used= */ true);
+    if (known)
+        decide_lose_leases(decision, known, "its machine was enrolled again");
+    event.machine_enrolled.machine = known ? known->id : core->last_id + 1;
+    decision->subject = event.machine_enrolled.machine;
+    decision_emit(decision, &event);
+    return 0;
+}
+
+int decide_find_machine(const struct decision *decision, uint64_t id, struct machine **out_machine,
+                        struct error *error)
+{
+    struct machine *machine = map_get(&decision->core->machines, id);
+    if (!machine)
+        return error_set(error, ERROR_NOT_FOUND, "machine %" PRIu64 " does not exist", id);
+    *out_machine = machine;
+    return 0;
+}
+
+int decide_find_own_machine(const struct decision *decision, uint64_t account, uint64_t id,
+                            struct machine **out_machine, struct error *error)
+{
+    struct machine *machine;
+    if (decide_find_machine(decision, id, &machine, error) < 0)
+        return -1;
+    if (machine->owner != account)
+        return error_set(error, ERROR_REFUSED, "machine %" PRIu64 " belongs to another account",
+                         id);
+    *out_machine = machine;
+    return 0;
+}
+
+int decide_report_probe(struct decision *decision, const struct command *command,
+                        struct error *error)
+{
+    struct machine *machine;
+    if (decide_find_machine(decision, command->report_probe.machine, &machine, error) < 0 ||
+        probe_check(&command->report_probe.probe, error) < 0)
+        return -1;
+    decision->subject = machine->id;
+    decide_shrink_offer(decision, machine, command->report_probe.probe.resources);
+    struct event event = {
+        .kind = EVENT_MACHINE_PROBED,
+        .machine_probed = {.machine = machine->id, .probe = command->report_probe.probe}};
+    decision_emit(decision, &event);
+    decision->should_match = true;
+    return 0;
+}
+
+static void emit_machine_state(struct decision *decision, const struct machine *machine,
+                               enum machine_state state)
+{
+    struct event event = {.kind = EVENT_MACHINE_STATE_CHANGED,
+                          .machine_state_changed = {.machine = machine->id, .state = state}};
+    decision_emit(decision, &event);
+}
+
+int decide_machine_connected(struct decision *decision, const struct command *command,
+                             struct error *error)
+{
+    struct machine *machine;
+    if (decide_find_machine(decision, command->machine_connected.machine, &machine, error) < 0)
+        return -1;
+    if (machine->generation != command->machine_connected.generation)
+        return error_set(error, ERROR_REFUSED,
+                         "machine %" PRIu64 " was enrolled again: generation %" PRIu64
+                         " is not %" PRIu64,
+                         machine->id, command->machine_connected.generation, machine->generation);
+    decision->subject = machine->id;
+    if (machine->state == MACHINE_STATE_ONLINE)
+        return 0;
+    emit_machine_state(decision, machine, MACHINE_STATE_ONLINE);
+    decision->should_match = true;
+    return 0;
+}
+
+int decide_machine_silent(struct decision *decision, const struct command *command,
+                          struct error *error)
+{
+    struct machine *machine;
+    if (decide_find_machine(decision, command->machine_silent.machine, &machine, error) < 0)
+        return -1;
+    decision->subject = machine->id;
+    if (machine->state == MACHINE_STATE_ONLINE)
+        emit_machine_state(decision, machine, MACHINE_STATE_UNREACHABLE);
+    return 0;
+}
+
+static void take_offline(struct decision *decision, struct machine *machine, const char *reason)
+{
+    emit_machine_state(decision, machine, MACHINE_STATE_OFFLINE);
+    decide_lose_leases(decision, machine, reason);
+}
+
+int decide_machine_gone(struct decision *decision, const struct command *command,
+                        struct error *error)
+{
+    struct machine *machine;
+    if (decide_find_machine(decision, command->machine_gone.machine, &machine, error) < 0)
+        return -1;
+    decision->subject = machine->id;
+    if (machine->state != MACHINE_STATE_OFFLINE)
+        take_offline(decision, machine, "its machine left the market");
+    return 0;
+}
+
+void decide_lose_machines(struct decision *decision)
+{
+    const struct id_list *unreachable = &decision->core->unreachable;
+    for (size_t i = unreachable->count; i-- > 0;) {
+        struct machine *machine = unreachable->items[i].value;
+        if (machine->state_changed_ms + decision->core->settings.lost_ms <= decision->now_ms)
+            take_offline(decision, machine, "its machine was silent for too long");
+    }
+}
