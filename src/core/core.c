@@ -215,7 +215,7 @@ int64_t core_budget_micro(const struct core *core, const struct job_request *req
     int64_t budget_micro = PRICE_MICRO_MAX;
     const struct ledger_account *account = ledger_account(core->ledger, request->account);
     if (account)
-        budget_micro = held_micro + ledger_available_micro(account);
+        budget_micro = held_micro + ledger_holdable_micro(account);
     if (request->max_total_micro > 0 && request->max_total_micro < budget_micro)
         budget_micro = request->max_total_micro;
     return budget_micro;

@@ -137,7 +137,11 @@ static int check_money(const struct core *core, const struct job_request *reques
                          "it would cost %s an hour, more than its maximum of %s",
                          units_format_credits(quote.hourly_micro, cost),
                          units_format_credits(request->max_hourly_micro, limit));
-    const int64_t available_micro = ledger_available_micro(core_balance(core, request->account));
+    const struct ledger_account *balance = core_balance(core, request->account);
+    const int64_t available_micro = ledger_holdable_micro(balance);
+    if (balance->is_frozen || balance->is_closed)
+        return error_set(error, ERROR_REFUSED, "the account is %s: no credits can be held",
+                         balance->is_frozen ? "frozen" : "closed");
     if (quote.total_micro > available_micro)
         return error_set(error, ERROR_EXHAUSTED, "it may cost %s, and %s are available",
                          units_format_credits(quote.total_micro, cost),

@@ -9,7 +9,8 @@ const char *const schema_lease_states[] = {"offered", "running", "ended", NULL};
 const char *const schema_lease_outcomes[] = {"none",    "succeeded", "failed",
                                              "stopped", "lost",      NULL};
 const char *const schema_lease_roles[] = {"worker", "server", NULL};
-const char *const schema_entry_kinds[] = {"grant", "hold", "post", "fee", "void", "release", NULL};
+const char *const schema_entry_kinds[] = {"grant",   "hold",     "post",    "fee", "void",
+                                          "release", "transfer", "reclaim", NULL};
 
 /* The exact ranges are core_settings_check's; these keep sums of times from overflowing. */
 static const struct json_field settings_fields[] = {

@@ -49,8 +49,6 @@ static const struct json_field account_fields[] = {
     SCHEMA_ID("id", struct account_record, account.id),
     SCHEMA_CHARS("name", struct account_record, account.name),
     SCHEMA_TIME("opened_ms", struct account_record, account.opened_ms),
-    SCHEMA_ID("address_block", struct account_record, account.address_block),
-    SCHEMA_ID("group", struct account_record, account.group),
     SCHEMA_RANGE("granted_micro", struct account_record, parts.granted_micro, -LEDGER_SUPPLY_MAX,
                  LEDGER_SUPPLY_MAX),
     SCHEMA_MICRO("earned_micro", struct account_record, parts.earned_micro),
@@ -59,6 +57,8 @@ static const struct json_field account_fields[] = {
     SCHEMA_RANGE("earned_total_micro", struct account_record, parts.earned_total_micro, 0,
                  INT64_MAX),
     SCHEMA_RANGE("spent_total_micro", struct account_record, parts.spent_total_micro, 0, INT64_MAX),
+    SCHEMA_BOOL("is_frozen", struct account_record, parts.is_frozen),
+    SCHEMA_BOOL("is_closed", struct account_record, parts.is_closed),
 };
 static const struct json_schema account_schema =
     JSON_SCHEMA("account", account_fields, struct account_record);

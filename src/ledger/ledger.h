@@ -11,7 +11,12 @@
  *                earned, and gives back to where it took from
  *
  * balance = granted + earned + held; available = granted + earned - withheld. Only mint is
- * negative.
+ * negative. Only earned credits that are not withheld can be transferred: what mint gave is for
+ * jobs.
+ *
+ * A frozen account keeps every credit: it may receive, and its holds go on to post and void, but
+ * nothing more is held, transferred out or reclaimed. A closed account has nothing and takes part
+ * in nothing; it is never opened again.
  *
  * An operation is planned (validated and computed into entries, nothing changes) and then each of
  * its entries is committed. Committing checks the entry against the accounts again, because a
@@ -22,6 +27,7 @@
 #include "base/error.h"
 #include "base/scope.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,12 +37,14 @@ enum { LEDGER_MEMO_SIZE = 64 };
 #define LEDGER_SUPPLY_MAX (INT64_MAX / 4)
 
 enum ledger_entry_kind {
-    LEDGER_ENTRY_GRANT,   /* mint -> an account's granted part */
-    LEDGER_ENTRY_HOLD,    /* an account's available part -> its hold for a job */
-    LEDGER_ENTRY_POST,    /* a job's hold -> the payee's earned part */
-    LEDGER_ENTRY_FEE,     /* a job's hold -> the operator's earned part */
-    LEDGER_ENTRY_VOID,    /* a job's hold -> back to the parts it came from */
-    LEDGER_ENTRY_RELEASE, /* an account's withheld part -> spendable */
+    LEDGER_ENTRY_GRANT,    /* mint -> an account's granted part */
+    LEDGER_ENTRY_HOLD,     /* an account's available part -> its hold for a job */
+    LEDGER_ENTRY_POST,     /* a job's hold -> the payee's earned part */
+    LEDGER_ENTRY_FEE,      /* a job's hold -> the operator's earned part */
+    LEDGER_ENTRY_VOID,     /* a job's hold -> back to the parts it came from */
+    LEDGER_ENTRY_RELEASE,  /* an account's withheld part -> spendable */
+    LEDGER_ENTRY_TRANSFER, /* spendable earned credits -> another account's earned part */
+    LEDGER_ENTRY_RECLAIM,  /* what an account has -> back to mint */
     LEDGER_ENTRY_KIND_COUNT,
 };
 
@@ -49,7 +57,8 @@ struct ledger_entry {
     uint64_t to_account;
     int64_t amount_micro;   /* > 0 */
     int64_t granted_micro;  /* the part of the amount that is granted credit, on the paying side */
-    int64_t withheld_micro; /* post: the part the payee cannot spend yet */
+    int64_t withheld_micro; /* post: the part the payee cannot spend yet; reclaim: the part that was
+                               withheld */
     uint64_t job;           /* whose hold it is; 0: none */
     uint64_t lease;         /* what is paid for; 0: none */
     char memo[LEDGER_MEMO_SIZE];
@@ -63,6 +72,8 @@ struct ledger_account {
     int64_t held_micro;
     int64_t earned_total_micro; /* ever posted to it: what a lender's page calls earned */
     int64_t spent_total_micro;  /* ever posted from its holds, fees included */
+    bool is_frozen;
+    bool is_closed;
 };
 
 /* One per job. A hold with nothing left does not exist. */
@@ -86,8 +97,17 @@ struct ledger *ledger_new(uint64_t mint_account, uint64_t operator_account);
 void ledger_free(struct ledger *ledger); /* NULL is fine */
 DEFINE_AUTO(ledger);
 
-/* CONFLICT when the account is open already. */
+/* CONFLICT when the account is open already, or was. */
 MUST_CHECK int ledger_open_account(struct ledger *ledger, uint64_t account, struct error *error);
+
+/* INVALID for mint and the operator: a market cannot go on without them. CONFLICT when it is so
+ * already. */
+MUST_CHECK int ledger_set_frozen(struct ledger *ledger, uint64_t account, bool is_frozen,
+                                 struct error *error);
+
+/* CONFLICT while it has a credit, held or not: see ledger_plan_reclaim. No lease may be left that
+ * pays it: that is the caller's to know. */
+MUST_CHECK int ledger_close_account(struct ledger *ledger, uint64_t account, struct error *error);
 
 /* mint -> account, granted. */
 MUST_CHECK int ledger_plan_grant(const struct ledger *ledger, uint64_t account,
@@ -106,6 +126,7 @@ struct ledger_post {
     int64_t amount_micro;          /* the payer's cost; the fee is taken out of it */
     int64_t fee_basis_points;      /* 0..10000, floor of amount x points / 10000 */
     int64_t withheld_basis_points; /* of what the payee gets */
+    const char *memo;              /* NULL: "tick"; a fee for cancelling says so here */
 };
 
 /* A post to the payee, then the operator's fee if there is one. EXHAUSTED past the hold. */
@@ -120,6 +141,18 @@ MUST_CHECK int ledger_plan_release(const struct ledger *ledger, uint64_t account
                                    int64_t amount_micro, struct ledger_plan *out_plan,
                                    struct error *error);
 
+/* Earned credits that are not withheld, to another account. EXHAUSTED when there are fewer, REFUSED
+ * while the payer is frozen, CONFLICT when either is closed. */
+MUST_CHECK int ledger_plan_transfer(const struct ledger *ledger, uint64_t from_account,
+                                    uint64_t to_account, int64_t amount_micro,
+                                    struct ledger_plan *out_plan, struct error *error);
+
+/* Back to mint: granted credits first, then spendable ones, withheld ones last. Holds stay. REFUSED
+ * while the account is frozen. An amount of 0 means all there is, which may be no entry. */
+MUST_CHECK int ledger_plan_reclaim(const struct ledger *ledger, uint64_t account,
+                                   int64_t amount_micro, struct ledger_plan *out_plan,
+                                   struct error *error);
+
 /* The only thing that changes balances. CORRUPT, changing nothing, when the entry does not fit. */
 MUST_CHECK int ledger_commit(struct ledger *ledger, const struct ledger_entry *entry,
                              struct error *error);
@@ -130,6 +163,9 @@ const struct ledger_hold *ledger_hold(const struct ledger *ledger, uint64_t job)
 
 int64_t ledger_balance_micro(const struct ledger_account *account);
 int64_t ledger_available_micro(const struct ledger_account *account);
+/* What can be held, and what can be transferred, now: nothing while frozen or closed. */
+int64_t ledger_holdable_micro(const struct ledger_account *account);
+int64_t ledger_transferable_micro(const struct ledger_account *account);
 int64_t ledger_hold_micro(const struct ledger_hold *hold); /* what is left; NULL: 0 */
 
 size_t ledger_account_count(const struct ledger *ledger);
