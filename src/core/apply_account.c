@@ -16,6 +16,9 @@ int apply_account_opened(struct core *core, const struct event *event, struct er
     const struct text name = text_of(event->account_opened.name);
     if (name_check(name, "account", error) < 0)
         return apply_unfit(event, error);
+    const uint64_t block = event->account_opened.address_block;
+    if (block && !(block & ACCOUNT_BLOCK_BIT))
+        return apply_misfit(event, "its address block may be an id", error);
     if (!apply_is_next_id(core, event->account_opened.account) || core_account_by_name(core, name))
         return apply_misfit(event, "the id or the name is taken", error);
     if (ledger_open_account(core->ledger, event->account_opened.account, error) < 0)
@@ -23,6 +26,7 @@ int apply_account_opened(struct core *core, const struct event *event, struct er
     struct account *account = apply_allocate(sizeof(*account));
     account->id = core->last_id = event->account_opened.account;
     account->opened_ms = event->time_ms;
+    account->address_block = event->account_opened.address_block;
     snprintf(account->name, sizeof(account->name), "%s", event->account_opened.name);
     map_put(&core->accounts, account->id, account);
     map_put_text(&core->accounts_by_name, name, account);

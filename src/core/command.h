@@ -48,7 +48,8 @@ struct command {
         struct core_settings change_settings;
         struct {
             struct text name;
-        } open_account; /* subject: the account */
+            uint64_t address_block; /* with ACCOUNT_BLOCK_BIT; 0: not known */
+        } open_account;             /* subject: the account */
         struct {
             uint64_t account;
             uint8_t hash[MARKET_HASH_SIZE];

@@ -76,6 +76,14 @@ void core_explain(const struct core *core, const struct job *job, struct buffer 
 const struct account *core_account(const struct core *core, uint64_t account);
 const struct account *core_account_by_name(const struct core *core, struct text name);
 const struct ledger_account *core_balance(const struct core *core, uint64_t account);
+/*
+ * Whom an account counts as where prices ask how many independent borrowers spoke: its group, else
+ * its address block, else itself. 0 when there is no such account.
+ */
+uint64_t core_borrower(const struct core *core, uint64_t account);
+/* Payer and payee are one account, of one group, or of one address block that is known: it is paid
+ * like any other, and counts in no price, grant or reputation. */
+bool core_is_self_trade(const struct core *core, uint64_t payer, uint64_t payee);
 const struct token *core_token(const struct core *core, uint64_t token);
 const struct token *core_token_by_hash(const struct core *core,
                                        const uint8_t hash[MARKET_HASH_SIZE]);

@@ -47,11 +47,14 @@ int decide_open_account(struct decision *decision, const struct command *command
     if (name_is_reserved(name) || core_account_by_name(core, name))
         return error_set(error, ERROR_CONFLICT, "the account name \"" TEXT_FORMAT "\" is taken",
                          TEXT_ARGS(name));
+    const uint64_t block = command->open_account.address_block;
+    if (block && !(block & ACCOUNT_BLOCK_BIT))
+        return error_set(error, ERROR_INVALID, "an address block is marked by its highest bit");
     const int64_t grant_micro = core->settings.grant_micro;
     if (grant_micro > LEDGER_SUPPLY_MAX + core_balance(core, ACCOUNT_MINT)->granted_micro)
         return error_set(error, ERROR_EXHAUSTED, "mint has given out all there can be");
     struct event event = {.kind = EVENT_ACCOUNT_OPENED,
-                          .account_opened = {.account = core->last_id + 1}};
+                          .account_opened = {.account = core->last_id + 1, .address_block = block}};
     decide_copy(name, event.account_opened.name, sizeof(event.account_opened.name));
     decision->subject = event.account_opened.account;
     decision_emit(decision, &event);

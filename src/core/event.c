@@ -53,6 +53,7 @@ static const struct json_field account_opened_fields[] = {
     HEADER,
     ID("account", account_opened.account),
     CHARS("name", account_opened.name),
+    ID("address_block", account_opened.address_block),
 };
 static const struct json_field token_added_fields[] = {
     HEADER,

@@ -57,6 +57,7 @@ struct event {
         struct {
             uint64_t account;
             char name[MARKET_NAME_SIZE];
+            uint64_t address_block;
         } account_opened;
         struct {
             uint64_t token;

@@ -26,7 +26,7 @@ TEST(every_kind_of_event_goes_there_and_back)
                                 .labels = "avx2"};
     const struct event examples[] = {
         {.kind = EVENT_SETTINGS_CHANGED, .settings_changed = core_default_settings()},
-        {.kind = EVENT_ACCOUNT_OPENED, .account_opened = {3, "ann"}},
+        {.kind = EVENT_ACCOUNT_OPENED, .account_opened = {3, "ann", ACCOUNT_BLOCK_BIT | 9}},
         {.kind = EVENT_TOKEN_ADDED, .token_added = {4, 3, {1, 2}, 15, 0, "laptop"}},
         {.kind = EVENT_TOKEN_REVOKED, .token_revoked = {4}},
         {.kind = EVENT_CODE_ADDED, .code_added = {5, CODE_KIND_PAGE, 3, {9}, TEST_NOW}},

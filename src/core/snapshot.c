@@ -49,6 +49,8 @@ static const struct json_field account_fields[] = {
     SCHEMA_ID("id", struct account_record, account.id),
     SCHEMA_CHARS("name", struct account_record, account.name),
     SCHEMA_TIME("opened_ms", struct account_record, account.opened_ms),
+    SCHEMA_ID("address_block", struct account_record, account.address_block),
+    SCHEMA_ID("group", struct account_record, account.group),
     SCHEMA_RANGE("granted_micro", struct account_record, parts.granted_micro, -LEDGER_SUPPLY_MAX,
                  LEDGER_SUPPLY_MAX),
     SCHEMA_MICRO("earned_micro", struct account_record, parts.earned_micro),

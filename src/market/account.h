@@ -16,10 +16,16 @@ enum { MARKET_HASH_SIZE = 32, MARKET_LABEL_SIZE = 64 };
 #define ACCOUNT_MINT     UINT64_C(1) /* the only one that may be negative */
 #define ACCOUNT_OPERATOR UINT64_C(2) /* owns the machine `market`, gets the fees */
 
+/* Set in every address block that is known: none is ever equal to an id. */
+#define ACCOUNT_BLOCK_BIT (UINT64_C(1) << 63)
+
 struct account {
     uint64_t id;
     char name[MARKET_NAME_SIZE];
     int64_t opened_ms;
+    uint64_t
+        address_block; /* where it was opened, as a keyed hash; 0: not known, or a private one */
+    uint64_t group;    /* it belongs to; 0: none */
 };
 
 /* Bits of struct token's scopes. */
