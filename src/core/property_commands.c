@@ -1,0 +1,324 @@
+/*
+ * Random commands, most of them sensible, for whatever is tested with many of them.
+ *
+ * To add a command: a function below that fills it in, and its row in the table.
+ */
+#include "core/property_commands.h"
+
+#include "core/testing_internal.h"
+
+enum { NAME_COUNT = 12 };
+
+static uint64_t below(struct property_world *world, uint64_t bound)
+{
+    return random_below(&world->random, bound);
+}
+
+static void random_hash(struct property_world *world, uint8_t *out)
+{
+    memset(out, (int)below(world, 40) + 1, MARKET_HASH_SIZE);
+}
+
+/* Any id that exists, of anything, or one that does not. */
+static uint64_t random_id(struct property_world *world)
+{
+    return below(world, 200);
+}
+
+static uint64_t random_account(struct property_world *world)
+{
+    const size_t count = core_account_count(world->core);
+    if (below(world, 20) == 0)
+        return random_id(world);
+    if (below(world, 20) == 0 || count == 2)
+        return core_account_at(world->core, below(world, count))->id;
+    return core_account_at(world->core, 2 + below(world, count - 2))->id;
+}
+
+static const struct machine *random_machine(struct property_world *world)
+{
+    const size_t count = core_machine_count(world->core);
+    return count ? core_machine_at(world->core, below(world, count)) : NULL;
+}
+
+static uint64_t random_machine_id(struct property_world *world)
+{
+    const struct machine *machine = random_machine(world);
+    return machine && below(world, 20) ? machine->id : random_id(world);
+}
+
+/* Mostly one that is open; now and then any. */
+static const struct lease *random_lease(struct property_world *world)
+{
+    const size_t count = core_lease_count(world->core);
+    const struct lease *open[64];
+    size_t open_count = 0;
+    for (size_t i = count; i-- > 0 && open_count < 64;)
+        if (lease_is_open(core_lease_at(world->core, i)))
+            open[open_count++] = core_lease_at(world->core, i);
+    if (open_count > 0 && below(world, 10))
+        return open[below(world, open_count)];
+    return count ? core_lease_at(world->core, below(world, count)) : NULL;
+}
+
+static uint64_t random_fence(struct property_world *world, const struct lease *lease)
+{
+    return lease && below(world, 20) ? lease->fence : random_id(world);
+}
+
+static uint64_t random_owner(struct property_world *world, const struct machine *machine)
+{
+    return machine && below(world, 10) ? machine->owner : random_account(world);
+}
+
+static struct resources random_resources(struct property_world *world, int64_t cores_max)
+{
+    return (struct resources){.cores_milli = (int64_t)below(world, (uint64_t)cores_max),
+                              .ram_bytes = (int64_t)below(world, 4) * GIB / 4,
+                              .gpus_milli = below(world, 30) ? 0 : 1000,
+                              .disk_bytes = (int64_t)below(world, 3) * GIB};
+}
+
+static struct probe random_probe(struct property_world *world)
+{
+    return (struct probe){.resources = {.cores_milli = 500 + (int64_t)below(world, 4000),
+                                        .ram_bytes = 2 * GIB,
+                                        .gpus_milli = (int64_t)below(world, 2) * 1000,
+                                        .disk_bytes = 4 * GIB},
+                          .speed_weight_milli = 20 + (int64_t)below(world, 4000),
+                          .cpu_model = "random"};
+}
+
+static struct offer random_offer(struct property_world *world)
+{
+    return (struct offer){.resources = {.cores_milli = 1 + (int64_t)below(world, 2500),
+                                        .ram_bytes = 2 * GIB,
+                                        .gpus_milli = (int64_t)below(world, 2) * 1000,
+                                        .disk_bytes = 4 * GIB},
+                          .roles = below(world, 20) ? 1 + below(world, 3) : 0,
+                          .minimum = {.core_micro = below(world, 4) ? 0 : 15000},
+                          .is_paused = below(world, 20) == 0};
+}
+
+static const char *const names[NAME_COUNT] = {"ann", "bob", "cat",  "dan",    "emu",  "fox",
+                                              "gnu", "hen", "ibis", "market", "mint", "Eve!"};
+
+static void enrol_machine(struct property_world *world, struct command *command)
+{
+    random_hash(world, command->enrol_machine.code_hash);
+    for (size_t i = 0; i < 40; i++) { /* mostly a code that is there */
+        if (core_code_by_hash(world->core, command->enrol_machine.code_hash))
+            break;
+        random_hash(world, command->enrol_machine.code_hash);
+    }
+    random_hash(world, command->enrol_machine.public_key);
+    command->enrol_machine.name =
+        below(world, 3) ? text_of(names[below(world, NAME_COUNT)]) : TEXT("");
+    command->enrol_machine.probe = random_probe(world);
+    command->enrol_machine.offer = random_offer(world);
+}
+
+static void submit_job(struct property_world *world, struct command *command)
+{
+    static const char *const specs[] = {"{}", "{\"train\":1}", "\"\xff\""};
+    struct job_request *request = &command->submit_job;
+    *request = (struct job_request){
+        .account = random_account(world),
+        .name = "job",
+        .spec = text_of(specs[below(world, 30) ? below(world, 2) : 2]),
+        .num_nodes = (int64_t)below(world, 20) ? 1 + (int64_t)below(world, 3) : 0,
+        .worker = random_resources(world, 500),
+        .takes_more_cores = below(world, 2),
+        .max_run_ms = 1000 + (int64_t)below(world, 600000),
+        .tick_ms = 1000};
+    if (below(world, 4))
+        request->server = random_resources(world, 500);
+    if (below(world, 10) == 0)
+        request->max_run_ms = 1000 + (int64_t)below(world, (uint64_t)PRICE_RUN_MS_MAX);
+    if (below(world, 2))
+        request->max_total_micro = (int64_t)below(world, 20000);
+    if (below(world, 3) == 0)
+        request->max_hourly_micro = (int64_t)below(world, 100000);
+    if (below(world, 3) == 0)
+        random_hash(world, request->idempotency_hash);
+}
+
+/* ---- One function for each command ----------------------------------------------------------- */
+
+static void lease_running(struct property_world *world, struct command *command)
+{
+    const struct lease *lease = random_lease(world);
+    command->lease_running.lease = lease ? lease->id : random_id(world);
+    command->lease_running.fence = random_fence(world, lease);
+}
+
+static void tick_lease(struct property_world *world, struct command *command)
+{
+    const struct lease *lease = random_lease(world);
+    command->tick_lease.lease = lease ? lease->id : random_id(world);
+    command->tick_lease.fence = random_fence(world, lease);
+    command->tick_lease.tick_index = (lease ? lease->tick_index : 0) + below(world, 4);
+    command->tick_lease.wall_ms =
+        (lease ? lease->wall_ms : 0) + (int64_t)below(world, 20000) - 1000;
+    if (below(world, 50) == 0)
+        command->tick_lease.wall_ms = INT64_MAX;
+}
+
+static void end_lease(struct property_world *world, struct command *command)
+{
+    const struct lease *lease = random_lease(world);
+    command->end_lease.lease = lease ? lease->id : random_id(world);
+    command->end_lease.fence = random_fence(world, lease);
+    command->end_lease.outcome = LEASE_OUTCOME_SUCCEEDED;
+    if (below(world, 3) == 0)
+        command->end_lease.outcome = (enum lease_outcome)below(world, LEASE_OUTCOME_COUNT + 1);
+    command->end_lease.reason = below(world, 2) ? TEXT("bad \xff\x01 byte") : TEXT("");
+}
+
+static void open_account(struct property_world *world, struct command *command)
+{
+    command->open_account.name = text_of(names[below(world, NAME_COUNT)]);
+}
+
+static void add_token(struct property_world *world, struct command *command)
+{
+    command->add_token.account = random_account(world);
+    command->add_token.scopes = below(world, 18);
+    random_hash(world, command->add_token.hash);
+}
+
+static void revoke_token(struct property_world *world, struct command *command)
+{
+    command->revoke_token.account = random_account(world);
+    command->revoke_token.token = random_id(world);
+}
+
+static void change_settings(struct property_world *world, struct command *command)
+{
+    command->change_settings = core_default_settings();
+    command->change_settings.fee_basis_points = (int64_t)below(world, 600);
+    command->change_settings.grant_micro = (int64_t)below(world, 4) * 1000000;
+}
+
+static void use_code(struct property_world *world, struct command *command)
+{
+    command->use_code.kind = CODE_KIND_PAGE;
+    random_hash(world, command->use_code.hash);
+}
+
+static void add_code(struct property_world *world, struct command *command)
+{
+    command->add_code.kind = below(world, 4) ? CODE_KIND_ENROL : CODE_KIND_PAGE;
+    command->add_code.account = random_account(world);
+    command->add_code.expires_ms = world->now_ms + (int64_t)below(world, 200000) - 100;
+    random_hash(world, command->add_code.hash);
+}
+
+static void set_offer(struct property_world *world, struct command *command)
+{
+    const struct machine *machine = random_machine(world);
+    command->set_offer.account = random_owner(world, machine);
+    command->set_offer.machine = machine ? machine->id : random_id(world);
+    command->set_offer.offer = random_offer(world);
+}
+
+static void withdraw_offer(struct property_world *world, struct command *command)
+{
+    const struct machine *machine = random_machine(world);
+    command->withdraw_offer.account = random_owner(world, machine);
+    command->withdraw_offer.machine = machine ? machine->id : random_id(world);
+}
+
+static void report_probe(struct property_world *world, struct command *command)
+{
+    command->report_probe.machine = random_machine_id(world);
+    command->report_probe.probe = random_probe(world);
+}
+
+static void machine_silent(struct property_world *world, struct command *command)
+{
+    command->machine_silent.machine = random_machine_id(world);
+}
+
+static void machine_gone(struct property_world *world, struct command *command)
+{
+    command->machine_gone.machine = random_machine_id(world);
+}
+
+static void machine_connected(struct property_world *world, struct command *command)
+{
+    const struct machine *machine = random_machine(world);
+    command->machine_connected.machine = machine ? machine->id : random_id(world);
+    command->machine_connected.generation = machine ? machine->generation : 1;
+}
+
+static void cancel_job(struct property_world *world, struct command *command)
+{
+    const size_t count = core_job_count(world->core);
+    const size_t recent = count < 10 ? count : 10;
+    const struct job *job =
+        count ? core_job_at(world->core, count - 1 - below(world, recent)) : NULL;
+    command->cancel_job.job = job ? job->id : random_id(world);
+    command->cancel_job.account = job ? job->request.account : random_account(world);
+}
+
+static void time_passed(struct property_world *world, struct command *command)
+{
+    (void)world;
+    (void)command;
+}
+
+/* ---- The table ------------------------------------------------------------------------------- */
+
+/* How often each is tried, against the sum of all. One not listed is never tried. */
+static const struct generator {
+    uint64_t weight;
+    void (*fill)(struct property_world *world, struct command *command); /* all but the kind */
+} generators[COMMAND_KIND_COUNT] = {
+    [COMMAND_CHANGE_SETTINGS] = {10, change_settings},
+    [COMMAND_OPEN_ACCOUNT] = {10, open_account},
+    [COMMAND_ADD_TOKEN] = {10, add_token},
+    [COMMAND_REVOKE_TOKEN] = {10, revoke_token},
+    [COMMAND_ADD_CODE] = {30, add_code},
+    [COMMAND_USE_CODE] = {10, use_code},
+    [COMMAND_ENROL_MACHINE] = {60, enrol_machine},
+    [COMMAND_SET_OFFER] = {9, set_offer},
+    [COMMAND_WITHDRAW_OFFER] = {9, withdraw_offer},
+    [COMMAND_REPORT_PROBE] = {9, report_probe},
+    [COMMAND_MACHINE_CONNECTED] = {135, machine_connected},
+    [COMMAND_MACHINE_SILENT] = {9, machine_silent},
+    [COMMAND_MACHINE_GONE] = {9, machine_gone},
+    [COMMAND_SUBMIT_JOB] = {160, submit_job},
+    [COMMAND_LEASE_RUNNING] = {118, lease_running},
+    [COMMAND_TICK_LEASE] = {314, tick_lease},
+    [COMMAND_END_LEASE] = {39, end_lease},
+    [COMMAND_CANCEL_JOB] = {20, cancel_job},
+    [COMMAND_TIME_PASSED] = {30, time_passed},
+};
+
+struct command property_command(struct property_world *world)
+{
+    uint64_t total = 0;
+    for (enum command_kind kind = 0; kind < COMMAND_KIND_COUNT; kind++)
+        total += generators[kind].weight;
+    uint64_t dice = below(world, total);
+    enum command_kind kind = 0;
+    for (; dice >= generators[kind].weight; kind++)
+        dice -= generators[kind].weight;
+    struct command command;
+    memset(&command, 0, sizeof(command));
+    command.kind = kind;
+    generators[kind].fill(world, &command);
+    return command;
+}
+
+void property_pass_time(struct property_world *world)
+{
+    const int64_t wake_ms = core_next_wake_ms(world->core);
+    if (below(world, 30) == 0 && wake_ms != INT64_MAX)
+        world->now_ms = wake_ms > world->now_ms ? wake_ms : world->now_ms;
+    else if (below(world, 50) == 0)
+        world->now_ms -= (int64_t)below(world, 1000);
+    else
+        world->now_ms += (int64_t)below(world, 2000);
+}

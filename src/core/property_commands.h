@@ -1,0 +1,20 @@
+/*
+ * Random commands for property tests: mostly sensible, so that most are done, and now and then
+ * wrong in one way. The same seed and the same states give the same commands.
+ */
+#pragma once
+
+#include "base/random.h"
+#include "core/core.h"
+
+struct property_world {
+    struct random random;
+    const struct core *core; /* what the commands are about; only looked at */
+    int64_t now_ms;
+};
+
+/* Its texts are constants. */
+struct command property_command(struct property_world *world);
+
+/* Moves now_ms on, now and then straight to the next wake, where the limits are, or back. */
+void property_pass_time(struct property_world *world);
