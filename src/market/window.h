@@ -7,17 +7,13 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { WINDOW_SPANS_MAX = 512 };
-
-struct span {
-    int64_t open_ms;
-    int64_t close_ms;
-};
 
 struct window {
     const struct span *spans;

@@ -1,0 +1,62 @@
+/*
+ * Schedule: when something is open, in its owner's words and its owner's time zone.
+ *
+ *     always (or: now)                          without end
+ *     Mon-Fri 18:00-08:00                       every week; past midnight it goes on the next day
+ *     Mon,Wed 9-17, 19-21; Sat-Sun 0-24         several parts; a bare number is an hour
+ *     2026-11-20 18:00 - 2026-11-21 08:00       once
+ *     Mon-Fri 18:00-08:00 Europe/Berlin         with the zone, which comes last
+ *
+ * A part that crosses midnight belongs to the day on which it starts. Daylight saving: a wall time
+ * that a day skips is the instant of the jump; of one that comes twice a part opens at the first
+ * and closes at the second. So a day has 23, 24 or 25 hours as the owner's clock has them.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/span.h"
+#include "base/text.h"
+#include "base/zone.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SCHEDULE_PART_MAX = 8,
+    SCHEDULE_WEEKS = 8,
+    SCHEDULE_SPAN_MAX = SCHEDULE_PART_MAX * (7 * SCHEDULE_WEEKS + 3),
+    SCHEDULE_TEXT_SIZE = 384, /* of the longest, with the zero byte */
+};
+
+struct schedule_part {
+    unsigned days; /* of each week, bit 0 is Monday; 0: once */
+    int from_minute;
+    int until_minute;     /* of a week's day; past 1440 it is on the next */
+    int64_t from_wall_s;  /* once: see base/zone.h */
+    int64_t until_wall_s; /* > from_wall_s */
+};
+
+struct schedule {
+    struct schedule_part parts[SCHEDULE_PART_MAX];
+    size_t part_count;         /* 0: always */
+    char zone[ZONE_NAME_SIZE]; /* "": the words name none */
+};
+
+/* INVALID, naming the place and, where there is one, the nearest word. */
+MUST_CHECK int schedule_parse(struct text text, struct schedule *out_schedule, struct error *error);
+
+/* The words again, the same for schedules that mean the same part by part. Returns `out`. */
+const char *schedule_format(const struct schedule *schedule, char out[SCHEDULE_TEXT_SIZE]);
+
+/* Whether the spans of an expansion run out, so that it must be made again within 8 weeks. */
+bool schedule_is_weekly(const struct schedule *schedule);
+
+/*
+ * The UTC spans in which it is open and that end after `now_ms`: of weekly parts those that begin
+ * within 8 weeks, of others all. Sorted and disjoint; none for "always". INVALID when it would
+ * never open.
+ */
+MUST_CHECK int schedule_expand(const struct schedule *schedule, const struct zone *zone,
+                               int64_t now_ms, struct span out_spans[SCHEDULE_SPAN_MAX],
+                               size_t *out_count, struct error *error);
