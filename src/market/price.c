@@ -27,16 +27,96 @@ struct price_units price_units(struct resources resources, int64_t speed_weight_
     };
 }
 
+static const char *const resource_names[PRICE_RESOURCE_COUNT] = {"core", "ram", "gpu", "disk"};
+static const char *const unit_hours[PRICE_RESOURCE_COUNT] = {"core-h", "GiB-h", "GPU-h", "GiB-h"};
+
+const char *price_resource_name(enum price_resource resource)
+{
+    ASSERT(resource < PRICE_RESOURCE_COUNT);
+    return resource_names[resource];
+}
+
+const char *price_resource_unit_hours(enum price_resource resource)
+{
+    ASSERT(resource < PRICE_RESOURCE_COUNT);
+    return unit_hours[resource];
+}
+
+int64_t price_vector_get(const struct price_vector *price, enum price_resource resource)
+{
+    switch (resource) {
+    case PRICE_CORE:
+        return price->core_micro;
+    case PRICE_RAM:
+        return price->ram_micro;
+    case PRICE_GPU:
+        return price->gpu_micro;
+    case PRICE_DISK:
+        return price->disk_micro;
+    case PRICE_RESOURCE_COUNT:
+        break;
+    }
+    UNREACHABLE("no such resource");
+}
+
+void price_vector_set(struct price_vector *price, enum price_resource resource, int64_t micro)
+{
+    switch (resource) {
+    case PRICE_CORE:
+        price->core_micro = micro;
+        return;
+    case PRICE_RAM:
+        price->ram_micro = micro;
+        return;
+    case PRICE_GPU:
+        price->gpu_micro = micro;
+        return;
+    case PRICE_DISK:
+        price->disk_micro = micro;
+        return;
+    case PRICE_RESOURCE_COUNT:
+        break;
+    }
+    UNREACHABLE("no such resource");
+}
+
+int64_t price_units_get(const struct price_units *units, enum price_resource resource)
+{
+    switch (resource) {
+    case PRICE_CORE:
+        return units->core_milli;
+    case PRICE_RAM:
+        return units->ram_milli;
+    case PRICE_GPU:
+        return units->gpu_milli;
+    case PRICE_DISK:
+        return units->disk_milli;
+    case PRICE_RESOURCE_COUNT:
+        break;
+    }
+    UNREACHABLE("no such resource");
+}
+
+/* Thousandths of microcredits an hour. */
+static __int128 rate_of(struct price_units units, struct price_vector price)
+{
+    return (__int128)units.core_milli * price.core_micro +
+           (__int128)units.ram_milli * price.ram_micro +
+           (__int128)units.gpu_milli * price.gpu_micro +
+           (__int128)units.disk_milli * price.disk_micro;
+}
+
+/* Of a sum of rates x ms: at most 2 x 4 x 2e10 x 1e12 x 3.2e10, within 128 bits. */
+static int64_t bill_of(__int128 rate_ms)
+{
+    const __int128 bill = rate_ms / 3600000000;
+    return bill > PRICE_MICRO_MAX ? PRICE_MICRO_MAX : (int64_t)bill;
+}
+
 int64_t price_bill_micro(struct price_units units, struct price_vector price, int64_t ms)
 {
     ASSERT(ms >= 0 && ms <= PRICE_RUN_MS_MAX);
-    const __int128 rate = (__int128)units.core_milli * price.core_micro +
-                          (__int128)units.ram_milli * price.ram_micro +
-                          (__int128)units.gpu_milli * price.gpu_micro +
-                          (__int128)units.disk_milli * price.disk_micro;
-    /* At most 4 x 2e10 x 1e12 x 3.2e10: within 128 bits. */
-    const __int128 bill = rate * ms / 3600000000;
-    return bill > PRICE_MICRO_MAX ? PRICE_MICRO_MAX : (int64_t)bill;
+    return bill_of(rate_of(units, price) * ms);
 }
 
 int64_t price_hourly_micro(struct price_units units, struct price_vector price)
@@ -48,4 +128,68 @@ int64_t price_add_micro(int64_t left, int64_t right)
 {
     ASSERT(left >= 0 && left <= PRICE_MICRO_MAX && right >= 0 && right <= PRICE_MICRO_MAX);
     return left + right > PRICE_MICRO_MAX ? PRICE_MICRO_MAX : left + right;
+}
+
+struct price_lock price_lock_flat(struct price_vector price)
+{
+    return (struct price_lock){.slot_count = 1, .slots = {price}};
+}
+
+static __int128 rate_ms_of(struct price_units units, const struct price_lock *lock,
+                           int64_t started_ms, int64_t wall_ms)
+{
+    const int64_t until_ms = started_ms + wall_ms;
+    __int128 sum = 0;
+    for (int64_t i = 0; i < lock->slot_count; i++) {
+        const int64_t slot_ms = slot_start_ms(lock->first_slot + i, lock->offset_ms);
+        const int64_t from = i == 0 || slot_ms < started_ms ? started_ms : slot_ms;
+        const int64_t to = i == lock->slot_count - 1 || slot_ms + SLOT_MS > until_ms
+                               ? until_ms
+                               : slot_ms + SLOT_MS;
+        if (to > from)
+            sum += rate_of(units, lock->slots[i]) * (to - from);
+    }
+    return sum;
+}
+
+int64_t price_bill_lock_micro(struct price_units units, const struct price_lock *lock,
+                              int64_t started_ms, int64_t wall_ms)
+{
+    ASSERT(lock->slot_count >= 1 && lock->slot_count <= PRICE_LOCK_SLOTS);
+    ASSERT(wall_ms >= 0 && wall_ms <= PRICE_RUN_MS_MAX && lock->rush_ms >= 0);
+    __int128 sum = rate_ms_of(units, lock, started_ms, wall_ms);
+    if (lock->rush_ms)
+        sum +=
+            rate_ms_of(units, lock, started_ms, wall_ms < lock->rush_ms ? wall_ms : lock->rush_ms);
+    return bill_of(sum);
+}
+
+int64_t price_quote_lock_micro(struct price_units units, const struct price_lock *lock,
+                               int64_t earliest_ms, int64_t latest_ms, int64_t run_ms)
+{
+    ASSERT(earliest_ms <= latest_ms);
+    int64_t most = price_bill_lock_micro(units, lock, latest_ms, run_ms);
+    /* The bill is linear in the start but for where the start, the rush's end or the run's end
+     * crosses into another slot: one of those is the dearest start. */
+    const int64_t lengths[] = {0, lock->rush_ms, run_ms};
+    for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
+        for (int64_t i = 0; i <= lock->slot_count; i++) {
+            const int64_t crossing =
+                slot_start_ms(lock->first_slot + i, lock->offset_ms) - lengths[l];
+            const int64_t start = clamp(crossing, earliest_ms, latest_ms);
+            const int64_t bill = price_bill_lock_micro(units, lock, start, run_ms);
+            most = bill > most ? bill : most;
+        }
+    return most;
+}
+
+int64_t price_hourly_lock_micro(struct price_units units, const struct price_lock *lock)
+{
+    int64_t dearest = 0;
+    for (int64_t i = 0; i < lock->slot_count; i++) {
+        const __int128 rate = rate_of(units, lock->slots[i]) * (lock->rush_ms ? 2 : 1);
+        const int64_t hourly = bill_of(rate * 3600000);
+        dearest = hourly > dearest ? hourly : dearest;
+    }
+    return dearest;
 }

@@ -2,9 +2,9 @@
  * Price: what a unit-hour costs, what a lease has cost so far, what a job may cost at most.
  *
  * Prices are whole microcredits per unit-hour (core of the reference speed, GiB of RAM, GPU, GiB
- * of disk). A lease locks the prices it was matched at.
+ * of disk). A lease locks the prices of the slots it may run in.
  *
- *     bill so far = floor(sum over resources of milliunits x price x ms / 3 600 000 000)
+ *     bill so far = floor(sum over slots and resources of milliunits x price x ms / 3 600 000 000)
  *
  * Products are 128 bits wide and the result stops at PRICE_MICRO_MAX, so that no wish, however
  * large, wraps around into a small bill.
@@ -12,8 +12,15 @@
 #pragma once
 
 #include "market/resources.h"
+#include "market/slot.h"
 
 #include <stdint.h>
+
+/* What has a price of its own; the order of the fields below. */
+enum price_resource { PRICE_CORE, PRICE_RAM, PRICE_GPU, PRICE_DISK, PRICE_RESOURCE_COUNT };
+
+const char *price_resource_name(enum price_resource resource);       /* "core", "ram" ... */
+const char *price_resource_unit_hours(enum price_resource resource); /* "core-h", "GiB-h" ... */
 
 /* Microcredits per unit-hour. */
 struct price_vector {
@@ -37,6 +44,10 @@ struct price_units {
 #define PRICE_SPEED_MILLI_MAX 20000
 #define PRICE_RUN_MS_MAX      (INT64_C(366) * 24 * 3600 * 1000)
 
+int64_t price_vector_get(const struct price_vector *price, enum price_resource resource);
+void price_vector_set(struct price_vector *price, enum price_resource resource, int64_t micro);
+int64_t price_units_get(const struct price_units *units, enum price_resource resource);
+
 /* The flat table a market starts with. */
 struct price_vector price_cold_start(void);
 
@@ -48,3 +59,28 @@ int64_t price_hourly_micro(struct price_units units, struct price_vector price);
 
 /* Stops at PRICE_MICRO_MAX. */
 int64_t price_add_micro(int64_t left, int64_t right);
+
+enum { PRICE_LOCK_SLOTS = 8 };
+
+/* The prices a lease keeps. Time outside the locked slots costs as much as in the nearest one. */
+struct price_lock {
+    int64_t first_slot;
+    int64_t offset_ms;  /* of the market's slots */
+    int64_t slot_count; /* 1 .. PRICE_LOCK_SLOTS */
+    struct price_vector slots[PRICE_LOCK_SLOTS];
+    int64_t rush_ms; /* the first ms of the run cost double; 0: none do */
+};
+
+/* One price at all times. */
+struct price_lock price_lock_flat(struct price_vector price);
+
+/* The whole bill of `wall_ms` from `started_ms` on: never less for a longer time. */
+int64_t price_bill_lock_micro(struct price_units units, const struct price_lock *lock,
+                              int64_t started_ms, int64_t wall_ms);
+
+/* The most that a run of `run_ms` can cost that starts between the two instants. */
+int64_t price_quote_lock_micro(struct price_units units, const struct price_lock *lock,
+                               int64_t earliest_ms, int64_t latest_ms, int64_t run_ms);
+
+/* In the dearest slot, and double when there is a rush. */
+int64_t price_hourly_lock_micro(struct price_units units, const struct price_lock *lock);
