@@ -32,6 +32,7 @@ static const struct json_field account_fields[] = {
     NEEDED("available_microcredits", JSON_I64, api_account, available_micro),
     FIELD("held_microcredits", JSON_I64, api_account, held_micro),
     FIELD("granted_microcredits", JSON_I64, api_account, granted_micro),
+    FIELD("transferable_microcredits", JSON_I64, api_account, transferable_micro),
     FIELD("earned_microcredits", JSON_I64, api_account, earned_micro),
     FIELD("spent_microcredits", JSON_I64, api_account, spent_micro),
 };
@@ -115,7 +116,7 @@ static const struct json_field entry_fields[] = {
     FIELD("lease", JSON_U64, api_entry, lease),
     LONG_TEXT("memo", api_entry, memo),
 };
-static const struct json_schema entry_schema =
+const struct json_schema api_entry_schema =
     JSON_SCHEMA_LENIENT("entry", entry_fields, struct api_entry);
 
 static const struct json_field quote_fields[] = {
@@ -245,7 +246,7 @@ const struct json_schema api_missing_schema =
 static const struct json_field machine_page_fields[] = PAGE_FIELDS(&machine_schema);
 const struct json_schema api_machine_page_schema =
     JSON_SCHEMA_LENIENT("machines", machine_page_fields, struct api_page);
-static const struct json_field entry_page_fields[] = PAGE_FIELDS(&entry_schema);
+static const struct json_field entry_page_fields[] = PAGE_FIELDS(&api_entry_schema);
 const struct json_schema api_entry_page_schema =
     JSON_SCHEMA_LENIENT("entries", entry_page_fields, struct api_page);
 static const struct json_field job_page_fields[] = PAGE_FIELDS(&api_job_schema);

@@ -18,6 +18,7 @@ struct api_account {
     int64_t available_micro;
     int64_t held_micro;
     int64_t granted_micro;
+    int64_t transferable_micro;
     int64_t earned_micro;
     int64_t spent_micro;
 };
@@ -216,6 +217,7 @@ extern const struct json_schema api_server_schema;
 extern const struct json_schema api_machine_code_schema;
 extern const struct json_schema api_machine_page_schema;
 extern const struct json_schema api_prices_schema;
+extern const struct json_schema api_entry_schema;
 extern const struct json_schema api_entry_page_schema;
 extern const struct json_schema api_quote_schema;
 extern const struct json_schema api_job_schema;

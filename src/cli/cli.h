@@ -64,3 +64,4 @@ extern const struct command command_prices;
 extern const struct command command_serve;
 extern const struct command command_wallet;
 extern const struct command command_wallet_statement;
+extern const struct command command_wallet_transfer;

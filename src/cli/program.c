@@ -40,6 +40,7 @@ static const struct command *const commands[] = {
     &command_account_open,
     &command_wallet,
     &command_wallet_statement,
+    &command_wallet_transfer,
     &command_prices,
     &command_machines,
     &command_machines_add,

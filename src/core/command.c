@@ -21,6 +21,7 @@ static const char *const kind_names[COMMAND_KIND_COUNT] = {
     [COMMAND_TICK_LEASE] = "tick_lease",
     [COMMAND_END_LEASE] = "end_lease",
     [COMMAND_CANCEL_JOB] = "cancel_job",
+    [COMMAND_TRANSFER] = "transfer",
     [COMMAND_TIME_PASSED] = "time_passed",
 };
 

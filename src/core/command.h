@@ -36,6 +36,7 @@ enum command_kind {
     COMMAND_TICK_LEASE,
     COMMAND_END_LEASE,
     COMMAND_CANCEL_JOB,
+    COMMAND_TRANSFER,
     COMMAND_TIME_PASSED, /* at core_next_wake_ms, or any time */
     COMMAND_KIND_COUNT,
 };
@@ -124,5 +125,11 @@ struct command {
             uint64_t account;
             uint64_t job;
         } cancel_job;
+        struct {
+            uint64_t from;
+            uint64_t to;
+            int64_t amount_micro;
+            struct text memo; /* empty: "transfer" */
+        } transfer;           /* subject: the entry */
     };
 };

@@ -153,5 +153,8 @@ void decision_want_all_stopped(struct decision *decision, const struct job *job,
 void decide_lose_leases(struct decision *decision, struct machine *machine, const char *reason);
 void decide_late_leases(struct decision *decision, const struct job *job);
 
+/* decide_credit.c */
+decide_command decide_transfer;
+
 /* decide_match.c */
 void decide_match(struct decision *decision);

@@ -64,6 +64,8 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_end_lease(decision, command, error);
     case COMMAND_CANCEL_JOB:
         return decide_cancel_job(decision, command, error);
+    case COMMAND_TRANSFER:
+        return decide_transfer(decision, command, error);
     case COMMAND_TIME_PASSED:
         decide_expire_codes(decision);
         decide_lose_machines(decision);

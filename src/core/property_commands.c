@@ -262,6 +262,16 @@ static void cancel_job(struct property_world *world, struct command *command)
     command->cancel_job.account = job ? job->request.account : random_account(world);
 }
 
+static void transfer(struct property_world *world, struct command *command)
+{
+    command->transfer.from = random_account(world);
+    command->transfer.to = random_account(world);
+    command->transfer.amount_micro = (int64_t)below(world, 300) - 2;
+    if (below(world, 50) == 0)
+        command->transfer.amount_micro = INT64_MAX;
+    command->transfer.memo = below(world, 10) ? TEXT("thanks") : TEXT("bad \xff byte");
+}
+
 static void time_passed(struct property_world *world, struct command *command)
 {
     (void)world;
@@ -293,6 +303,7 @@ static const struct generator {
     [COMMAND_TICK_LEASE] = {314, tick_lease},
     [COMMAND_END_LEASE] = {39, end_lease},
     [COMMAND_CANCEL_JOB] = {20, cancel_job},
+    [COMMAND_TRANSFER] = {40, transfer},
     [COMMAND_TIME_PASSED] = {30, time_passed},
 };
 

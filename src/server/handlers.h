@@ -11,6 +11,9 @@ http_handler handle_page_code_create;
 http_handler handle_session_create;
 http_handler handle_session_delete;
 
+/* handle_credit.c */
+http_handler handle_transfer_create;
+
 /* handle_token.c */
 http_handler handle_token_create;
 http_handler handle_token_list;

@@ -27,6 +27,8 @@ const struct route routes[] = {
     {"GET", "/v1/account", READER, 0, handle_account_get, false, "This token's account."},
     {"GET", "/v1/account/entries", READER, 0, handle_account_entries, false,
      "The account's statement, newest first."},
+    {"POST", "/v1/transfers", OWNER, SMALL, handle_transfer_create, true,
+     "Gives earned credits to another account, at once and for good."},
     {"POST", "/v1/account/page-codes", OWNER, SMALL, handle_page_code_create, false,
      "A code that signs a browser in: 60 s, once."},
     {"POST", "/v1/sessions", ANYONE, SMALL, handle_session_create, false,

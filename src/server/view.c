@@ -32,6 +32,8 @@ void view_account(struct json_writer *writer, const struct store_value *row)
     json_field_i64(writer, "available_microcredits", granted + earned - withheld);
     field(writer, "held_microcredits", row, ACCOUNTS_HELD_MICRO);
     json_field_i64(writer, "granted_microcredits", granted);
+    json_field_i64(writer, "withheld_microcredits", withheld);
+    json_field_i64(writer, "transferable_microcredits", earned - withheld);
     field(writer, "earned_microcredits", row, ACCOUNTS_EARNED_TOTAL_MICRO);
     field(writer, "spent_microcredits", row, ACCOUNTS_SPENT_TOTAL_MICRO);
     json_object_end(writer);

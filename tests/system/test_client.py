@@ -2,6 +2,7 @@
 
 covers cli/client.c, cli/connect.c, cli/follow.c, cli/job_view.c, cli/upload.c
 covers cli/command_account.c, cli/command_market.c, cli/command_fetch.c, cli/command_submit.c
+covers cli/command_transfer.c
 """
 import json
 import os
@@ -292,6 +293,23 @@ def test_listing_explaining_and_cancelling(user, market):
     assert not any(r[0] == "POST" for r in market.requests)
     assert user("job", "cancel", 7, "-y").stdout == "Job 7 is cancelled\n"
     assert "0.25" in user("job", "show", 7).stdout
+
+
+def test_a_transfer_shows_the_plan_and_asks(user, market):
+    market.on("GET", "/v1/account", {**ACCOUNT, "transferable_microcredits": 3000000})
+    market.on("POST", "/v1/transfers", {
+        "id": 12, "at_ms": 1, "kind": "transfer", "amount_microcredits": -2500000,
+        "direction": "out", "job": 0, "lease": 0, "other_account": 4, "memo": "thanks"}, 201)
+    shown = user("wallet", "transfer", "bob", "2.5", "--memo", "thanks", code=2).stderr
+    assert 'Transfer:  2.500000 credits from "ada" to "bob"' in shown and "add -y" in shown
+    assert "Left:      0.500000 credits" in shown
+    assert "more than the 3.000000" in user("wallet", "transfer", "bob", "3.1", "-y", code=6).stderr
+    assert "more than 0" in user("wallet", "transfer", "bob", "0", "-y", code=2).stderr
+    assert not any(r[0] == "POST" for r in market.requests)
+    done = user("wallet", "transfer", "bob", "2.5", "--memo", "thanks", "-y")
+    assert done.stdout == 'Entry 12: 2.500000 credits to "bob"\n'
+    assert market.bodies("POST", "/v1/transfers") == [
+        {"to": "bob", "amount_microcredits": 2500000, "memo": "thanks"}]
 
 
 def test_an_ended_job_is_explained_and_not_cancelled(user, market):

@@ -2,7 +2,7 @@
 verified ticks, metrics, logs, artifacts and the bill; also across a restart of the market.
 
 covers server/hub.c, server/connection.c, server/stream.c, server/dispatch.c, server/tick.c
-covers server/order.c, server/live.c, server/logs.c, server/local_lender.c
+covers server/order.c, server/live.c, server/logs.c, server/local_lender.c, server/handle_credit.c
 """
 import os
 import signal
@@ -38,6 +38,33 @@ def assert_books(market, token, job):
     return bill
 
 
+def give_earned_credits_away(market, lender_token, earned):
+    friend_token = market.sign_up("friend")
+
+    def give(amount, to="friend", token=lender_token, key=None, **more):
+        return market.post("/v1/transfers", {"to": to, "amount_microcredits": amount, **more},
+                           token, key=key)
+
+    refused = [(give(earned + 1), 402), (give(0), 400), (give(2**63), 400), (give(1.5), 400),
+               (give(1, to="nobody"), 404), (give(1, to="mint"), 404), (give(1, extra=1), 400),
+               (give(1, memo="x" * 64), 400), (give(1, to="lender"), 400), (give(1, token=None), 401)]
+    for answer, status in refused:
+        assert answer.status == status, answer
+    assert give(2, token=friend_token, to="lender").status == 402  # it has only what was granted
+    assert market.get("/v1/account", lender_token).json["transferable_microcredits"] == earned
+
+    made = [give(2, key="one-gift", memo="thanks") for _ in range(3)]
+    assert {(answer.status, answer.body) for answer in made} == {(201, made[0].body)}
+    assert made[0].json["kind"] == "transfer" and made[0].json["amount_microcredits"] == -2
+    assert give(3, key="one-gift").status == 409
+    statement = market.get("/v1/account/entries", friend_token).json["items"]
+    assert [(e["kind"], e["amount_microcredits"], e["memo"]) for e in statement[:1]] == [
+        ("transfer", 2, "thanks")]
+    account = market.get("/v1/account", lender_token).json
+    assert account["transferable_microcredits"] == earned - 2
+    assert account["earned_microcredits"] == earned  # what lending brought, over all time
+
+
 def test_a_job_is_trained_metered_billed_and_fetched(place):
     market, token, lender_token, _ = place
     job = submit(market, token, 2)
@@ -67,6 +94,7 @@ def test_a_job_is_trained_metered_billed_and_fetched(place):
     log = market.get(f"/v1/jobs/{job}/logs?rank=0", token).json
     assert log["next_offset"] == len(log["text"].encode())
 
+    give_earned_credits_away(market, lender_token, earned)
     market.kill()
     market.start()
     again = market.get(f"/v1/jobs/{job}/metrics", token).json

@@ -1,0 +1,95 @@
+/* covers decide_credit.c */
+#include "core/testing_internal.h"
+
+enum { EARNED = 607 }; /* of the demo's lender: one minute of a whole, a half and a quarter core */
+
+/* The lender has earned; the borrower has only what mint gave. */
+static void market_init_earned(struct market *market)
+{
+    market_init_demo(market);
+    const struct job *job = market_submit(market);
+    for (size_t i = 0; i < job->lease_count; i++)
+        market_run_lease(market, job->leases[i]);
+    market->now_ms += 60000;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct command tick = market_tick(job->leases[i], 1, 60000);
+        market_do(market, &tick);
+    }
+    assert_int_equal(ledger_transferable_micro(core_balance(market->core, market->lender)), EARNED);
+}
+
+static struct command transfer(uint64_t from, uint64_t to, int64_t amount_micro, const char *memo)
+{
+    return (struct command){
+        .kind = COMMAND_TRANSFER,
+        .transfer = {.from = from, .to = to, .amount_micro = amount_micro, .memo = text_of(memo)}};
+}
+
+TEST(earned_credits_are_transferred_with_a_memo)
+{
+    struct market market;
+    market_init_earned(&market);
+    const int64_t before = market_balance(&market, market.borrower);
+    const struct command give = transfer(market.lender, market.borrower, 600, "for the lunch");
+    const uint64_t entry = market_do(&market, &give);
+    assert_int_equal(market_new_events(&market, EVENT_ENTRY_POSTED), 1);
+    const struct event *event = &market.events.items[market.events.count - 1];
+    assert_int_equal(event->entry_posted.sequence, entry);
+    assert_int_equal(event->entry_posted.kind, LEDGER_ENTRY_TRANSFER);
+    assert_string_equal(event->entry_posted.memo, "for the lunch");
+    assert_int_equal(market_balance(&market, market.borrower), before + 600);
+    /* What was received can be passed on: it was earned once. */
+    const struct command back = transfer(market.borrower, market.lender, 600, "");
+    market_do(&market, &back);
+    market_done(&market);
+}
+
+TEST(granted_credits_cannot_be_transferred)
+{
+    struct market market;
+    market_init_earned(&market);
+    struct command give = transfer(market.borrower, market.lender, 1, "");
+    market_refuses(&market, &give, ERROR_EXHAUSTED);
+    give = transfer(market.lender, market.borrower, EARNED + 1, "");
+    market_refuses(&market, &give, ERROR_EXHAUSTED);
+    assert_non_null(strstr(market.error.message, "0.000607"));
+    market_done(&market);
+}
+
+TEST(a_transfer_that_makes_no_sense_is_refused)
+{
+    struct market market;
+    market_init_earned(&market);
+    struct command give = transfer(market.lender, market.lender, 1, "");
+    market_refuses(&market, &give, ERROR_INVALID);
+    give = transfer(market.lender, ACCOUNT_MINT, 1, "");
+    market_refuses(&market, &give, ERROR_NOT_FOUND);
+    give = transfer(market.lender, 9999, 1, "");
+    market_refuses(&market, &give, ERROR_NOT_FOUND);
+    give = transfer(9999, market.lender, 1, "");
+    market_refuses(&market, &give, ERROR_NOT_FOUND);
+    give = transfer(market.lender, market.borrower, 0, "");
+    market_refuses(&market, &give, ERROR_INVALID);
+    give = transfer(market.lender, market.borrower, INT64_MIN, "");
+    market_refuses(&market, &give, ERROR_INVALID);
+    give = transfer(market.lender, market.borrower, INT64_MAX, "");
+    market_refuses(&market, &give, ERROR_EXHAUSTED);
+    give = transfer(market.lender, market.borrower, 1, "a bell\a");
+    market_refuses(&market, &give, ERROR_INVALID);
+    char memo[LEDGER_MEMO_SIZE + 1];
+    memset(memo, 'a', sizeof(memo) - 1);
+    memo[sizeof(memo) - 1] = '\0';
+    give = transfer(market.lender, market.borrower, 1, memo);
+    market_refuses(&market, &give, ERROR_INVALID);
+    market_done(&market);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(earned_credits_are_transferred_with_a_memo),
+        cmocka_unit_test(granted_credits_cannot_be_transferred),
+        cmocka_unit_test(a_transfer_that_makes_no_sense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
