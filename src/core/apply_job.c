@@ -97,6 +97,9 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
     struct machine *machine = NULL;
     if (apply_find_machine(core, event, offered->machine, &machine, error) < 0)
         return -1;
+    struct offer *offer = map_get(&core->offers, offered->offer);
+    if (!offer || offer->machine != machine)
+        return apply_misfit(event, "the machine has no such offer", error);
     struct job *job = map_get(&core->jobs, offered->job);
     if (!job || job->state != JOB_STATE_PENDING ||
         !is_expected_part(job, offered->role, offered->rank))
@@ -105,12 +108,13 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
         offered->payee != machine->owner)
         return apply_misfit(event, "the id, the fence or the payee is not the next one", error);
     if (!resources_are_valid(offered->resources) ||
-        !resources_fit(offered->resources, machine_free(machine)))
-        return apply_misfit(event, "the machine has not that much free", error);
+        !resources_fit(offered->resources, offer_free(offer)))
+        return apply_misfit(event, "the offer has not that much free", error);
     struct lease *lease = apply_allocate(sizeof(*lease));
     *lease = (struct lease){.id = offered->lease,
                             .job = job->id,
                             .machine = machine->id,
+                            .offer = offer->id,
                             .payee = offered->payee,
                             .fence = offered->fence,
                             .role = offered->role,
@@ -123,7 +127,8 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
     core->last_id = lease->id;
     core->last_fence = lease->fence;
     map_put(&core->leases, lease->id, lease);
-    core_attach_lease(job, machine, lease);
+    core_attach_lease(core, job, machine, lease);
+    offer->last_lease = lease->id;
     return 0;
 }
 
@@ -200,7 +205,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     const struct job *job = map_get(&core->jobs, lease->job);
     if (ended->outcome == LEASE_OUTCOME_NONE || !job_state_has_leases(job->state))
         return apply_misfit(event, "it has no outcome, or its job none of its leases", error);
-    core_detach_lease(map_get(&core->machines, lease->machine), lease);
+    core_detach_lease(core, map_get(&core->machines, lease->machine), lease);
     lease->state = LEASE_STATE_ENDED;
     lease->outcome = ended->outcome;
     lease->ended_ms = event->time_ms;

@@ -1,5 +1,5 @@
 /*
- * Events about machines and their offers.
+ * Events about machines.
  */
 #include "core/core_internal.h"
 
@@ -46,8 +46,7 @@ int apply_machine_enrolled(struct core *core, const struct event *event, struct 
 {
     const __typeof__(event->machine_enrolled) *enrolled = &event->machine_enrolled;
     if (name_check(text_of(enrolled->name), "machine", error) < 0 ||
-        probe_check(&enrolled->probe, error) < 0 ||
-        offer_check(&enrolled->offer, &enrolled->probe, error) < 0)
+        probe_check(&enrolled->probe, error) < 0)
         return apply_unfit(event, error);
     struct machine *machine = NULL;
     if (find_enrolled(core, event, &machine, error) < 0)
@@ -58,8 +57,6 @@ int apply_machine_enrolled(struct core *core, const struct event *event, struct 
     map_put_text(&core->machines_by_name, text_of(machine->name), machine);
     machine->generation = enrolled->generation;
     machine->probe = enrolled->probe;
-    machine->offer = enrolled->offer;
-    machine->has_offer = true;
     machine->state = MACHINE_STATE_OFFLINE;
     machine->state_changed_ms = event->time_ms;
     core_index_machine(core, machine);
@@ -71,9 +68,7 @@ int apply_machine_probed(struct core *core, const struct event *event, struct er
     struct machine *machine = NULL;
     if (apply_find_machine(core, event, event->machine_probed.machine, &machine, error) < 0)
         return -1;
-    if (probe_check(&event->machine_probed.probe, error) < 0 ||
-        (machine->has_offer &&
-         offer_check(&machine->offer, &event->machine_probed.probe, error) < 0))
+    if (probe_check(&event->machine_probed.probe, error) < 0)
         return apply_unfit(event, error);
     machine->probe = event->machine_probed.probe;
     return 0;
@@ -87,29 +82,5 @@ int apply_machine_state_changed(struct core *core, const struct event *event, st
     machine->state = event->machine_state_changed.state;
     machine->state_changed_ms = event->time_ms;
     core_index_machine(core, machine);
-    return 0;
-}
-
-int apply_offer_set(struct core *core, const struct event *event, struct error *error)
-{
-    struct machine *machine = NULL;
-    if (apply_find_machine(core, event, event->offer_set.machine, &machine, error) < 0)
-        return -1;
-    if (offer_check(&event->offer_set.offer, &machine->probe, error) < 0)
-        return apply_unfit(event, error);
-    machine->offer = event->offer_set.offer;
-    machine->has_offer = true;
-    return 0;
-}
-
-int apply_offer_withdrawn(struct core *core, const struct event *event, struct error *error)
-{
-    struct machine *machine = NULL;
-    if (apply_find_machine(core, event, event->offer_withdrawn.machine, &machine, error) < 0)
-        return -1;
-    if (!machine->has_offer)
-        return apply_misfit(event, "there is no offer to withdraw", error);
-    machine->has_offer = false;
-    machine->offer = (struct offer){0};
     return 0;
 }

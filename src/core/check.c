@@ -8,6 +8,25 @@ static int broken(struct error *error, const char *noun, uint64_t id, const char
     return error_set(error, ERROR_CORRUPT, "%s %" PRIu64 ": %s", noun, id, what);
 }
 
+static int check_offer(const struct core *core, const struct offer *offer,
+                       const struct machine *machine, struct error *error)
+{
+    struct resources leased = {0};
+    uint64_t count = 0;
+    for (size_t i = 0; i < machine->lease_count; i++)
+        if (machine->leases[i]->offer == offer->id) {
+            leased = resources_add(leased, machine->leases[i]->resources);
+            count++;
+        }
+    if (offer->machine != machine || core_offer(core, offer->id) != offer)
+        return broken(error, "offer", offer->id, "its machine lists it, but it is not its own");
+    if (!resources_equal(leased, offer->leased) || count != offer->lease_count)
+        return broken(error, "offer", offer->id, "its leases do not add up");
+    if (id_list_contains(&core->turning, offer->id) != (offer->turns_ms > 0))
+        return broken(error, "offer", offer->id, "when it turns is not listed");
+    return 0;
+}
+
 static int check_machine(const struct core *core, const struct machine *machine,
                          struct error *error)
 {
@@ -20,10 +39,9 @@ static int check_machine(const struct core *core, const struct machine *machine,
     }
     if (!resources_equal(leased, machine->leased))
         return broken(error, "machine", machine->id, "its leases do not add up");
-    const struct resources offered =
-        machine->has_offer ? machine->offer.resources : (struct resources){0};
-    if (!resources_equal(resources_add(machine_free(machine), leased), offered))
-        return broken(error, "machine", machine->id, "free and leased do not make what is offered");
+    for (size_t i = 0; i < machine->offer_count; i++)
+        if (check_offer(core, machine->offers[i], machine, error) < 0)
+            return -1;
     if (machine->lease_count > 0 && machine->state == MACHINE_STATE_OFFLINE)
         return broken(error, "machine", machine->id, "it is offline and has leases");
     if (id_list_contains(&core->unreachable, machine->id) !=
@@ -93,9 +111,14 @@ static int check_job(const struct core *core, const struct job *job, struct erro
 
 static int check_counts(const struct core *core, struct error *error)
 {
-    size_t listed = 0, open = 0, leases = 0;
-    for (size_t i = 0; i < core->machines.count; i++)
-        listed += ((const struct machine *)core->machines.entries[i].value)->lease_count;
+    size_t listed = 0, open = 0, leases = 0, offers = 0;
+    for (size_t i = 0; i < core->machines.count; i++) {
+        const struct machine *machine = core->machines.entries[i].value;
+        listed += machine->lease_count;
+        offers += machine->offer_count;
+    }
+    if (offers != core->offers.count)
+        return error_set(error, ERROR_CORRUPT, "offers are listed more than once, or not at all");
     for (size_t i = 0; i < core->leases.count; i++)
         open += lease_is_open(core->leases.entries[i].value);
     for (size_t i = 0; i < core->jobs.count; i++)

@@ -25,7 +25,9 @@ enum command_kind {
     COMMAND_ADD_CODE,
     COMMAND_USE_CODE, /* of kind page; an enrolment code is used by enrol_machine */
     COMMAND_ENROL_MACHINE,
-    COMMAND_SET_OFFER,
+    COMMAND_SET_OFFER, /* makes or changes one */
+    COMMAND_PAUSE_OFFER,
+    COMMAND_RENEW_OFFER, /* the shell expanded its schedule further */
     COMMAND_WITHDRAW_OFFER,
     COMMAND_REPORT_PROBE,
     COMMAND_MACHINE_CONNECTED,
@@ -77,16 +79,27 @@ struct command {
             uint8_t public_key[MACHINE_KEY_SIZE];
             struct text name; /* empty: the name it has, for a key that is known */
             struct probe probe;
-            struct offer offer;
-        } enrol_machine; /* subject: the machine */
+            struct offer_terms offer; /* of the machine's first offer */
+        } enrol_machine;              /* subject: the machine */
         struct {
             uint64_t account; /* the owner; the same below */
             uint64_t machine;
-            struct offer offer;
-        } set_offer;
+            uint64_t offer; /* 0: a new one */
+            bool is_first;  /* instead: the machine's first, made when it has none */
+            struct offer_terms terms;
+        } set_offer; /* subject: the offer */
         struct {
             uint64_t account;
-            uint64_t machine;
+            uint64_t offer;
+            int64_t until_ms; /* not after now: it is resumed; OFFER_PAUSED_FOREVER */
+        } pause_offer;
+        struct {
+            uint64_t offer;
+            struct json_array spans; /* of struct span: all of them, anew */
+        } renew_offer;
+        struct {
+            uint64_t account;
+            uint64_t offer;
         } withdraw_offer;
         struct {
             uint64_t machine;

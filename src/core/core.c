@@ -79,15 +79,20 @@ void core_free(struct core *core)
 {
     if (!core)
         return;
-    for (size_t i = 0; i < core->machines.count; i++)
-        free(((struct machine *)core->machines.entries[i].value)->leases);
+    for (size_t i = 0; i < core->machines.count; i++) {
+        struct machine *machine = core->machines.entries[i].value;
+        free(machine->leases);
+        free(machine->offers);
+    }
+    for (size_t i = 0; i < core->offers.count; i++)
+        offer_terms_done(&((struct offer *)core->offers.entries[i].value)->terms);
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job *job = core->jobs.entries[i].value;
         free(job->leases);
         free_spec(job);
     }
-    struct map *owners[] = {&core->accounts, &core->tokens, &core->codes,
-                            &core->machines, &core->jobs,   &core->leases};
+    struct map *owners[] = {&core->accounts, &core->tokens, &core->codes, &core->machines,
+                            &core->offers,   &core->jobs,   &core->leases};
     for (size_t i = 0; i < sizeof(owners) / sizeof(*owners); i++)
         free_values(owners[i]);
     struct map *indexes[] = {&core->accounts_by_name, &core->tokens_by_hash,  &core->codes_by_hash,
@@ -97,6 +102,7 @@ void core_free(struct core *core)
     id_list_done(&core->code_list);
     id_list_done(&core->machine_list);
     id_list_done(&core->unreachable);
+    id_list_done(&core->turning);
     id_list_done(&core->pending);
     id_list_done(&core->active);
     ledger_free(core->ledger);
@@ -134,7 +140,19 @@ void core_index_job(struct core *core, struct job *job)
         id_list_remove(&core->active, job->id);
 }
 
-void core_attach_lease(struct job *job, struct machine *machine, struct lease *lease)
+void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms)
+{
+    offer->is_open = offer_is_open(offer, now_ms);
+    const int64_t turns_ms = offer_next_change_ms(offer, now_ms);
+    offer->turns_ms = turns_ms == INT64_MAX ? 0 : turns_ms;
+    if (offer->turns_ms > 0)
+        id_list_add(&core->turning, offer->id, offer);
+    else
+        id_list_remove(&core->turning, offer->id);
+}
+
+void core_attach_lease(struct core *core, struct job *job, struct machine *machine,
+                       struct lease *lease)
 {
     job->leases = realloc(job->leases, (job->lease_count + 1) * sizeof(struct lease *));
     ASSERT(job->leases);
@@ -149,9 +167,14 @@ void core_attach_lease(struct job *job, struct machine *machine, struct lease *l
     }
     machine->leases[machine->lease_count++] = lease;
     machine->leased = resources_add(machine->leased, lease->resources);
+    struct offer *offer = map_get(&core->offers, lease->offer);
+    if (offer) {
+        offer->leased = resources_add(offer->leased, lease->resources);
+        offer->lease_count++;
+    }
 }
 
-void core_detach_lease(struct machine *machine, const struct lease *lease)
+void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease)
 {
     size_t at = 0;
     while (at < machine->lease_count && machine->leases[at] != lease)
@@ -161,6 +184,11 @@ void core_detach_lease(struct machine *machine, const struct lease *lease)
     memmove(machine->leases + at, machine->leases + at + 1,
             (machine->lease_count - at) * sizeof(struct lease *));
     machine->leased = resources_subtract(machine->leased, lease->resources);
+    struct offer *offer = map_get(&core->offers, lease->offer);
+    if (offer) {
+        offer->leased = resources_subtract(offer->leased, lease->resources);
+        offer->lease_count--;
+    }
 }
 
 struct machine **core_machine_pointers(const struct core *core, struct arena *arena)
@@ -202,6 +230,8 @@ int64_t core_next_wake_ms(const struct core *core)
         const struct machine *machine = core->unreachable.items[i].value;
         earlier(&wake_ms, machine->state_changed_ms + core->settings.lost_ms);
     }
+    for (size_t i = 0; i < core->turning.count; i++)
+        earlier(&wake_ms, ((const struct offer *)core->turning.items[i].value)->turns_ms);
     for (size_t i = 0; i < core->active.count; i++)
         wake_for_job(core, core->active.items[i].value, &wake_ms);
     return wake_ms;
@@ -231,6 +261,7 @@ int core_quote(const struct core *core, const struct job_request *request,
                          request->account);
     AUTO(arena) struct arena *arena = arena_new(0);
     const struct match_wish wish = {.request = request,
+                                    .now_ms = core->time_ms,
                                     .price = core->price,
                                     .budget_micro = core_budget_micro(core, request, 0)};
     struct match_placement placement = {0};
@@ -248,6 +279,7 @@ static void explain_pending(const struct core *core, const struct job *job, stru
     struct machine **machines = core_machine_pointers(core, arena);
     const struct match_wish wish = {
         .request = &job->request,
+        .now_ms = core->time_ms,
         .price = core->price,
         .budget_micro = core_budget_micro(core, &job->request, core_held_micro(core, job->id))};
     struct match_placement placement;
@@ -347,6 +379,22 @@ const struct machine *core_machine_by_key(const struct core *core,
                                           const uint8_t public_key[MACHINE_KEY_SIZE])
 {
     return map_get_text(&core->machines_by_key, core_bytes(public_key, MACHINE_KEY_SIZE));
+}
+
+const struct offer *core_offer(const struct core *core, uint64_t offer)
+{
+    return map_get(&core->offers, offer);
+}
+
+size_t core_offer_count(const struct core *core)
+{
+    return core->offers.count;
+}
+
+const struct offer *core_offer_at(const struct core *core, size_t index)
+{
+    ASSERT(index < core->offers.count);
+    return core->offers.entries[index].value;
 }
 
 const struct job *core_job(const struct core *core, uint64_t job)

@@ -92,6 +92,7 @@ const struct machine *core_machine(const struct core *core, uint64_t machine);
 const struct machine *core_machine_by_name(const struct core *core, struct text name);
 const struct machine *core_machine_by_key(const struct core *core,
                                           const uint8_t public_key[MACHINE_KEY_SIZE]);
+const struct offer *core_offer(const struct core *core, uint64_t offer);
 const struct job *core_job(const struct core *core, uint64_t job);
 const struct lease *core_lease(const struct core *core, uint64_t lease);
 /* What is still held for a job. */
@@ -106,6 +107,9 @@ size_t core_token_count(const struct core *core);
 const struct token *core_token_at(const struct core *core, size_t index);
 size_t core_machine_count(const struct core *core);
 const struct machine *core_machine_at(const struct core *core, size_t index);
+/* In an order that changes when one is withdrawn. */
+size_t core_offer_count(const struct core *core);
+const struct offer *core_offer_at(const struct core *core, size_t index);
 size_t core_job_count(const struct core *core);
 const struct job *core_job_at(const struct core *core, size_t index);
 size_t core_lease_count(const struct core *core);

@@ -20,11 +20,13 @@ struct core {
     uint64_t last_fence; /* given out */
     struct ledger *ledger;
 
-    /* Owners, by id. Nothing but codes is ever removed, so of the others the order is of ids. */
+    /* Owners, by id. Only codes and offers are ever removed, so of the others the order is of ids.
+     */
     struct map accounts;
     struct map tokens;
     struct map codes;
     struct map machines;
+    struct map offers; /* withdrawn ones are removed */
     struct map jobs;
     struct map leases;
 
@@ -39,6 +41,7 @@ struct core {
     struct id_list code_list;    /* all */
     struct id_list machine_list; /* all */
     struct id_list unreachable;  /* machines in that state */
+    struct id_list turning;      /* offers that open or close by themselves */
     struct id_list pending;      /* jobs in that state */
     struct id_list active;       /* jobs with leases: starting, running, stopping */
 };
@@ -64,17 +67,21 @@ struct machine **core_machine_pointers(const struct core *core, struct arena *ar
 /* Puts a machine, job or lease into every index that its state calls for. */
 void core_index_machine(struct core *core, struct machine *machine);
 void core_index_job(struct core *core, struct job *job);
-void core_attach_lease(struct job *job, struct machine *machine, struct lease *lease);
-void core_detach_lease(struct machine *machine, const struct lease *lease);
+/* With what follows from its terms at that time: whether it is open, and when that turns. */
+void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms);
+void core_attach_lease(struct core *core, struct job *job, struct machine *machine,
+                       struct lease *lease);
+void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease);
 
 /* One event's change of the state: the table in event.c names them. */
 typedef int event_apply(struct core *core, const struct event *event, struct error *error);
 event_apply *event_apply_function(enum event_kind kind);
 event_apply apply_settings_changed, apply_account_opened, apply_token_added, apply_token_revoked,
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
-    apply_machine_state_changed, apply_offer_set, apply_offer_withdrawn, apply_job_submitted,
-    apply_job_state_changed, apply_lease_offered, apply_lease_started, apply_lease_ticked,
-    apply_lease_stop_wanted, apply_lease_ended, apply_entry_posted;
+    apply_machine_state_changed, apply_offer_set, apply_offer_paused, apply_offer_renewed,
+    apply_offer_turned, apply_offer_withdrawn, apply_job_submitted, apply_job_state_changed,
+    apply_lease_offered, apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted,
+    apply_lease_ended, apply_entry_posted;
 
 /* apply.c: what the others share. */
 int apply_misfit(const struct event *event, const char *what, struct error *error);
@@ -127,10 +134,14 @@ MUST_CHECK int decide_find_own_machine(const struct decision *decision, uint64_t
 void decide_lose_machines(struct decision *decision);
 
 /* decide_offer.c */
-decide_command decide_set_offer, decide_withdraw_offer;
-/* An offer larger than the machine turned out to be shrinks to what there is. */
-void decide_shrink_offer(struct decision *decision, const struct machine *machine,
-                         struct resources found);
+decide_command decide_set_offer, decide_pause_offer, decide_renew_offer, decide_withdraw_offer;
+/* `offer` 0: a new one. The terms must have been checked. */
+uint64_t decision_emit_offer(struct decision *decision, uint64_t offer, uint64_t machine,
+                             const struct offer_terms *terms);
+/* Offers larger than the machine turned out to be shrink to what there is. */
+void decide_shrink_offers(struct decision *decision, const struct machine *machine,
+                          struct resources found);
+void decide_turn_offers(struct decision *decision);
 
 /* decide_job.c */
 decide_command decide_submit_job, decide_cancel_job;

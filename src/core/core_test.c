@@ -1,7 +1,7 @@
 /*
  * Accounts, tokens, codes and machines.
  * covers core.c, decide.c, decide_account.c, decide_machine.c, decide_offer.c, apply.c
- * covers apply_account.c, apply_machine.c, check.c, command.c, id_list.c
+ * covers apply_account.c, apply_machine.c, apply_offer.c, check.c, command.c, id_list.c
  */
 #include "core/core_internal.h"
 #include "core/testing_internal.h"
@@ -124,7 +124,7 @@ TEST(enrolling_a_known_key_again_raises_the_generation)
     const struct machine *machine = core_machine(market.core, id);
     assert_int_equal(machine->generation, 2);
     assert_string_equal(machine->name, "heron");
-    assert_int_equal(machine->offer.resources.cores_milli, 2000);
+    assert_int_equal(machine->offers[0]->terms.resources.cores_milli, 2000);
     const struct command old_link = {.kind = COMMAND_MACHINE_CONNECTED,
                                      .machine_connected = {.machine = id, .generation = 1}};
     market_refuses(&market, &old_link, ERROR_REFUSED);
@@ -159,20 +159,21 @@ TEST(only_the_owner_changes_an_offer)
     struct command set = {.kind = COMMAND_SET_OFFER,
                           .set_offer = {.account = market.borrower,
                                         .machine = id,
-                                        .offer = core_machine(market.core, id)->offer}};
-    set.set_offer.offer.resources.cores_milli = 500;
+                                        .offer = core_machine(market.core, id)->offers[0]->id,
+                                        .terms = core_machine(market.core, id)->offers[0]->terms}};
+    set.set_offer.terms.resources.cores_milli = 500;
     market_refuses(&market, &set, ERROR_REFUSED);
     set.set_offer.account = market.lender;
     market_do(&market, &set);
-    assert_int_equal(machine_free(core_machine(market.core, id)).cores_milli, 500);
-    set.set_offer.offer.resources.cores_milli = 1001;
+    assert_int_equal(offer_free(core_machine(market.core, id)->offers[0]).cores_milli, 500);
+    set.set_offer.terms.resources.cores_milli = 1001;
     market_refuses(&market, &set, ERROR_INVALID);
-    const struct command withdraw = {.kind = COMMAND_WITHDRAW_OFFER,
-                                     .withdraw_offer = {.account = market.lender, .machine = id}};
+    const struct command withdraw = {
+        .kind = COMMAND_WITHDRAW_OFFER,
+        .withdraw_offer = {.account = market.lender, .offer = set.set_offer.offer}};
     market_do(&market, &withdraw);
-    assert_false(core_machine(market.core, id)->has_offer);
-    market_do(&market, &withdraw);
-    assert_int_equal(market_new_events(&market, EVENT_OFFER_WITHDRAWN), 0);
+    assert_int_equal(core_machine(market.core, id)->offer_count, 0);
+    market_refuses(&market, &withdraw, ERROR_NOT_FOUND);
     set.set_offer.machine = 999;
     market_refuses(&market, &set, ERROR_NOT_FOUND);
     market_done(&market);
@@ -188,7 +189,7 @@ TEST(a_smaller_probe_shrinks_the_offer)
         .report_probe = {.machine = id, .probe = core_machine(market.core, id)->probe}};
     report.report_probe.probe.resources.cores_milli = 600;
     market_do(&market, &report);
-    assert_int_equal(core_machine(market.core, id)->offer.resources.cores_milli, 600);
+    assert_int_equal(core_machine(market.core, id)->offers[0]->terms.resources.cores_milli, 600);
     assert_int_equal(core_machine(market.core, id)->probe.resources.cores_milli, 600);
     market_done(&market);
 }
@@ -304,6 +305,76 @@ TEST(an_id_list_keeps_its_order_whatever_comes_first)
     id_list_done(&list);
 }
 
+static struct command offer_between(const struct market *market, uint64_t machine,
+                                    struct span *spans, size_t span_count)
+{
+    struct command set = {
+        .kind = COMMAND_SET_OFFER,
+        .set_offer = {.account = market->lender,
+                      .machine = machine,
+                      .terms = core_machine(market->core, machine)->offers[0]->terms}};
+    set.set_offer.terms.spans = (struct json_array){spans, span_count};
+    return set;
+}
+
+TEST(an_offer_opens_and_closes_as_its_time_comes)
+{
+    struct market market;
+    market_init(&market);
+    const uint64_t id = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    struct span spans[] = {{TEST_NOW + 1000, TEST_NOW + 2000}, {TEST_NOW + 5000, TEST_NOW + 9000}};
+    const struct command set = offer_between(&market, id, spans, 2);
+    const struct offer *offer = core_offer(market.core, market_do(&market, &set));
+    assert_int_equal(core_machine(market.core, id)->offer_count, 2);
+    assert_false(offer->is_open);
+    assert_true(core_next_wake_ms(market.core) == TEST_NOW + 1000);
+    market_pass_time(&market, 1000);
+    assert_true(offer->is_open);
+    assert_true(core_next_wake_ms(market.core) == TEST_NOW + 2000);
+    market_pass_time(&market, 1000);
+    assert_false(offer->is_open);
+    market_pass_time(&market, 3500); /* late for the opening */
+    assert_true(offer->is_open);
+    const struct command pause = {.kind = COMMAND_PAUSE_OFFER,
+                                  .pause_offer = {market.lender, offer->id, market.now_ms + 700}};
+    market_do(&market, &pause);
+    assert_false(offer->is_open);
+    market_pass_time(&market, 700);
+    assert_true(offer->is_open);
+    market_pass_time(&market, 60000);
+    assert_false(offer->is_open);
+    assert_true(core_next_wake_ms(market.core) == INT64_MAX);
+    const struct command renew = {.kind = COMMAND_RENEW_OFFER,
+                                  .renew_offer = {offer->id, {spans, 2}}};
+    market_refuses(&market, &renew, ERROR_INVALID);
+    spans[1].close_ms = market.now_ms + 1;
+    market_do(&market, &renew);
+    assert_true(offer->is_open);
+    market_done(&market);
+}
+
+TEST(the_offers_of_a_machine_do_not_lend_the_same_core_twice)
+{
+    struct market market;
+    market_init(&market);
+    const uint64_t id = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_ALL);
+    struct command set = offer_between(&market, id, NULL, 0);
+    market_do(&market, &set);
+    struct command submit = market_job(&market);
+    submit.submit_job.num_nodes = 1;
+    submit.submit_job.takes_more_cores = false;
+    submit.submit_job.worker.cores_milli = 400;
+    const struct job *job = core_job(market.core, market_do(&market, &submit));
+    assert_int_equal(job->state, JOB_STATE_STARTING); /* 400 and 500 of 1000 */
+    const struct job *second = core_job(market.core, market_do(&market, &submit));
+    assert_int_equal(second->state, JOB_STATE_PENDING);
+    for (size_t i = 0; i < 17; i++)
+        if (core_machine(market.core, id)->offer_count < MACHINE_OFFERS_MAX)
+            market_do(&market, &set);
+    market_refuses(&market, &set, ERROR_EXHAUSTED);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +387,8 @@ int main(void)
         cmocka_unit_test(the_name_market_is_the_operators_and_names_are_unique),
         cmocka_unit_test(only_the_owner_changes_an_offer),
         cmocka_unit_test(a_smaller_probe_shrinks_the_offer),
+        cmocka_unit_test(an_offer_opens_and_closes_as_its_time_comes),
+        cmocka_unit_test(the_offers_of_a_machine_do_not_lend_the_same_core_twice),
         cmocka_unit_test(a_silent_machine_is_unreachable_then_offline),
         cmocka_unit_test(settings_have_ranges_and_change_what_comes_after),
         cmocka_unit_test(time_that_goes_back_is_the_time_of_the_last_event),

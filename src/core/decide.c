@@ -9,10 +9,12 @@ void decision_emit(struct decision *decision, struct event *event)
 {
     event->sequence = decision->core->sequence + 1;
     event->time_ms = decision->now_ms;
-    struct error error = {0};
-    if (core_apply(decision->core, event, &error) < 0)
-        assert_failed(error.message, __FILE__, __LINE__, __func__);
+    /* Appended first: its texts may be of the very state that it changes. */
     event_list_append(decision->out, event);
+    struct error error = {0};
+    const struct event *appended = &decision->out->items[decision->out->count - 1];
+    if (core_apply(decision->core, appended, &error) < 0)
+        assert_failed(error.message, __FILE__, __LINE__, __func__);
 }
 
 void decision_emit_plan(struct decision *decision, const struct ledger_plan *plan, const char *memo)
@@ -44,6 +46,10 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_enrol_machine(decision, command, error);
     case COMMAND_SET_OFFER:
         return decide_set_offer(decision, command, error);
+    case COMMAND_PAUSE_OFFER:
+        return decide_pause_offer(decision, command, error);
+    case COMMAND_RENEW_OFFER:
+        return decide_renew_offer(decision, command, error);
     case COMMAND_WITHDRAW_OFFER:
         return decide_withdraw_offer(decision, command, error);
     case COMMAND_REPORT_PROBE:
@@ -69,6 +75,7 @@ static int decide_kind(struct decision *decision, const struct command *command,
     case COMMAND_TIME_PASSED:
         decide_expire_codes(decision);
         decide_lose_machines(decision);
+        decide_turn_offers(decision);
         decide_job_times(decision);
         return 0;
     case COMMAND_KIND_COUNT:

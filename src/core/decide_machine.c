@@ -20,7 +20,7 @@ int decide_enrol_machine(struct decision *decision, const struct command *comman
     const struct code *code;
     if (decide_find_code(decision, CODE_KIND_ENROL, enrol->code_hash, &code, error) < 0 ||
         probe_check(&enrol->probe, error) < 0 ||
-        offer_check(&enrol->offer, &enrol->probe, error) < 0)
+        offer_terms_check(&enrol->offer, &enrol->probe, decision->now_ms, error) < 0)
         return -1;
     struct machine *known =
         map_get_text(&core->machines_by_key, core_bytes(enrol->public_key, MACHINE_KEY_SIZE));
@@ -37,8 +37,7 @@ int decide_enrol_machine(struct decision *decision, const struct command *comman
     struct event event = {.kind = EVENT_MACHINE_ENROLLED,
                           .machine_enrolled = {.owner = code->account,
                                                .generation = known ? known->generation + 1 : 1,
-                                               .probe = enrol->probe,
-                                               .offer = enrol->offer}};
+                                               .probe = enrol->probe}};
     decide_copy(name, event.machine_enrolled.name, sizeof(event.machine_enrolled.name));
     memcpy(event.machine_enrolled.public_key, enrol->public_key, MACHINE_KEY_SIZE);
     decide_remove_code(decision, code->id, /* is_used= */ true);
@@ -46,7 +45,11 @@ int decide_enrol_machine(struct decision *decision, const struct command *comman
         decide_lose_leases(decision, known, "its machine was enrolled again");
     event.machine_enrolled.machine = known ? known->id : core->last_id + 1;
     decision->subject = event.machine_enrolled.machine;
+    if (known)
+        decide_shrink_offers(decision, known, enrol->probe.resources);
     decision_emit(decision, &event);
+    const uint64_t first = known && known->offer_count > 0 ? known->offers[0]->id : 0;
+    decision_emit_offer(decision, first, decision->subject, &enrol->offer);
     return 0;
 }
 
@@ -81,7 +84,7 @@ int decide_report_probe(struct decision *decision, const struct command *command
         probe_check(&command->report_probe.probe, error) < 0)
         return -1;
     decision->subject = machine->id;
-    decide_shrink_offer(decision, machine, command->report_probe.probe.resources);
+    decide_shrink_offers(decision, machine, command->report_probe.probe.resources);
     struct event event = {
         .kind = EVENT_MACHINE_PROBED,
         .machine_probed = {.machine = machine->id, .probe = command->report_probe.probe}};

@@ -25,6 +25,7 @@ static void offer_lease(struct decision *decision, const struct job *job,
                           .lease_offered = {.lease = decision->core->last_id + 1,
                                             .job = job->id,
                                             .machine = part->machine->id,
+                                            .offer = part->offer->id,
                                             .payee = part->machine->owner,
                                             .fence = decision->core->last_fence + 1,
                                             .role = part->role,
@@ -42,6 +43,7 @@ static bool match_job(struct decision *decision, struct arena *arena, struct mac
     const struct core *core = decision->core;
     const struct match_wish wish = {
         .request = &job->request,
+        .now_ms = decision->now_ms,
         .price = core->price,
         .budget_micro = core_budget_micro(core, &job->request, core_held_micro(core, job->id))};
     struct match_placement placement;

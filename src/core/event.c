@@ -22,6 +22,9 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_MACHINE_PROBED] = "machine_probed",
     [EVENT_MACHINE_STATE_CHANGED] = "machine_state_changed",
     [EVENT_OFFER_SET] = "offer_set",
+    [EVENT_OFFER_PAUSED] = "offer_paused",
+    [EVENT_OFFER_RENEWED] = "offer_renewed",
+    [EVENT_OFFER_TURNED] = "offer_turned",
     [EVENT_OFFER_WITHDRAWN] = "offer_withdrawn",
     [EVENT_JOB_SUBMITTED] = "job_submitted",
     [EVENT_JOB_STATE_CHANGED] = "job_state_changed",
@@ -89,7 +92,6 @@ static const struct json_field machine_enrolled_fields[] = {
     HEX("public_key", machine_enrolled.public_key),
     ID("generation", machine_enrolled.generation),
     OBJECT("probe", machine_enrolled.probe, schema_probe),
-    OBJECT("offer", machine_enrolled.offer, schema_offer),
 };
 static const struct json_field machine_probed_fields[] = {
     HEADER,
@@ -103,11 +105,31 @@ static const struct json_field machine_state_changed_fields[] = {
 };
 static const struct json_field offer_set_fields[] = {
     HEADER,
+    ID("offer", offer_set.offer),
     ID("machine", offer_set.machine),
-    OBJECT("offer", offer_set.offer, schema_offer),
+    OBJECT("terms", offer_set.terms, schema_offer_terms),
+};
+static const struct json_field offer_paused_fields[] = {
+    HEADER,
+    ID("offer", offer_paused.offer),
+    ID("machine", offer_paused.machine),
+    TIME("until_ms", offer_paused.until_ms),
+};
+static const struct json_field offer_renewed_fields[] = {
+    HEADER,
+    ID("offer", offer_renewed.offer),
+    ID("machine", offer_renewed.machine),
+    SCHEMA_ARRAY("spans", struct event, offer_renewed.spans, schema_span, WINDOW_SPANS_MAX),
+};
+static const struct json_field offer_turned_fields[] = {
+    HEADER,
+    ID("offer", offer_turned.offer),
+    ID("machine", offer_turned.machine),
+    BOOL("is_open", offer_turned.is_open),
 };
 static const struct json_field offer_withdrawn_fields[] = {
     HEADER,
+    ID("offer", offer_withdrawn.offer),
     ID("machine", offer_withdrawn.machine),
 };
 static const struct json_field job_submitted_fields[] = {
@@ -128,6 +150,7 @@ static const struct json_field lease_offered_fields[] = {
     ID("lease", lease_offered.lease),
     ID("job", lease_offered.job),
     ID("machine", lease_offered.machine),
+    ID("offer", lease_offered.offer),
     ID("payee", lease_offered.payee),
     ID("fence", lease_offered.fence),
     CHOICE("role", lease_offered.role, schema_lease_roles),
@@ -206,6 +229,9 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_MACHINE_PROBED] = ROW(machine_probed),
     [EVENT_MACHINE_STATE_CHANGED] = ROW(machine_state_changed),
     [EVENT_OFFER_SET] = ROW(offer_set),
+    [EVENT_OFFER_PAUSED] = ROW(offer_paused),
+    [EVENT_OFFER_RENEWED] = ROW(offer_renewed),
+    [EVENT_OFFER_TURNED] = ROW(offer_turned),
     [EVENT_OFFER_WITHDRAWN] = ROW(offer_withdrawn),
     [EVENT_JOB_SUBMITTED] = ROW(job_submitted),
     [EVENT_JOB_STATE_CHANGED] = ROW(job_state_changed),
@@ -292,6 +318,27 @@ void event_list_clear(struct event_list *list)
     list->subject = 0;
 }
 
+static struct json_array copy_spans(struct arena *arena, struct json_array spans)
+{
+    const size_t size = spans.count * sizeof(struct span);
+    void *items = arena_alloc(arena, size);
+    if (size)
+        memcpy(items, spans.items, size);
+    return (struct json_array){items, spans.count};
+}
+
+/* What the event only points to. */
+static void copy_texts(struct arena *arena, struct event *event)
+{
+    if (event->kind == EVENT_JOB_SUBMITTED)
+        event->job_submitted.request.spec =
+            arena_copy_text(arena, event->job_submitted.request.spec);
+    else if (event->kind == EVENT_OFFER_SET)
+        event->offer_set.terms = offer_terms_copy_to(arena, &event->offer_set.terms);
+    else if (event->kind == EVENT_OFFER_RENEWED)
+        event->offer_renewed.spans = copy_spans(arena, event->offer_renewed.spans);
+}
+
 void event_list_append(struct event_list *list, const struct event *event)
 {
     if (list->count == list->capacity) {
@@ -301,7 +348,5 @@ void event_list_append(struct event_list *list, const struct event *event)
     }
     struct event *added = &list->items[list->count++];
     *added = *event;
-    if (event->kind == EVENT_JOB_SUBMITTED)
-        added->job_submitted.request.spec =
-            arena_copy_text(list->arena, event->job_submitted.request.spec);
+    copy_texts(list->arena, added);
 }

@@ -35,7 +35,10 @@ enum event_kind {
     EVENT_MACHINE_ENROLLED,
     EVENT_MACHINE_PROBED,
     EVENT_MACHINE_STATE_CHANGED,
-    EVENT_OFFER_SET,
+    EVENT_OFFER_SET,    /* made or changed */
+    EVENT_OFFER_PAUSED, /* or resumed */
+    EVENT_OFFER_RENEWED,
+    EVENT_OFFER_TURNED, /* opened or closed as its time came */
     EVENT_OFFER_WITHDRAWN,
     EVENT_JOB_SUBMITTED,
     EVENT_JOB_STATE_CHANGED,
@@ -88,7 +91,6 @@ struct event {
             uint8_t public_key[MACHINE_KEY_SIZE];
             uint64_t generation; /* more than 1: a machine that was known */
             struct probe probe;
-            struct offer offer;
         } machine_enrolled;
         struct {
             uint64_t machine;
@@ -99,10 +101,27 @@ struct event {
             enum machine_state state;
         } machine_state_changed;
         struct {
+            uint64_t offer;
             uint64_t machine;
-            struct offer offer;
+            struct offer_terms terms;
         } offer_set;
         struct {
+            uint64_t offer;
+            uint64_t machine;
+            int64_t until_ms;
+        } offer_paused;
+        struct {
+            uint64_t offer;
+            uint64_t machine;
+            struct json_array spans;
+        } offer_renewed;
+        struct {
+            uint64_t offer;
+            uint64_t machine;
+            bool is_open;
+        } offer_turned;
+        struct {
+            uint64_t offer;
             uint64_t machine;
         } offer_withdrawn;
         struct {
@@ -120,6 +139,7 @@ struct event {
             uint64_t lease;
             uint64_t job;
             uint64_t machine;
+            uint64_t offer;
             uint64_t payee;
             uint64_t fence;
             enum lease_role role;

@@ -19,7 +19,14 @@ static void assert_round_trip(const struct event *event)
 
 TEST(every_kind_of_event_goes_there_and_back)
 {
-    const struct offer offer = {.resources = {.cores_milli = 1}, .roles = MACHINE_ROLE_ALL};
+    struct span spans[] = {{1, 2}, {3, 4}};
+    struct offer_account accounts[] = {{3}};
+    const struct offer_terms offer = {.spans = {spans, 2},
+                                      .audience = OFFER_AUDIENCE_ACCOUNTS,
+                                      .accounts = {accounts, 1},
+                                      .labels = TEXT("cuda-12"),
+                                      .resources = {.cores_milli = 1},
+                                      .roles = MACHINE_ROLE_ALL};
     const struct probe probe = {.resources = {.cores_milli = 1},
                                 .speed_weight_milli = 1000,
                                 .cpu_model = "a \"quoted\" model",
@@ -31,12 +38,15 @@ TEST(every_kind_of_event_goes_there_and_back)
         {.kind = EVENT_TOKEN_REVOKED, .token_revoked = {4}},
         {.kind = EVENT_CODE_ADDED, .code_added = {5, CODE_KIND_PAGE, 3, {9}, TEST_NOW}},
         {.kind = EVENT_CODE_REMOVED, .code_removed = {5, true}},
-        {.kind = EVENT_MACHINE_ENROLLED, .machine_enrolled = {6, 3, "heron", {7}, 1, probe, offer}},
+        {.kind = EVENT_MACHINE_ENROLLED, .machine_enrolled = {6, 3, "heron", {7}, 1, probe}},
         {.kind = EVENT_MACHINE_PROBED, .machine_probed = {6, probe}},
         {.kind = EVENT_MACHINE_STATE_CHANGED,
          .machine_state_changed = {6, MACHINE_STATE_UNREACHABLE}},
-        {.kind = EVENT_OFFER_SET, .offer_set = {6, offer}},
-        {.kind = EVENT_OFFER_WITHDRAWN, .offer_withdrawn = {6}},
+        {.kind = EVENT_OFFER_SET, .offer_set = {9, 6, offer}},
+        {.kind = EVENT_OFFER_PAUSED, .offer_paused = {9, 6, TEST_NOW}},
+        {.kind = EVENT_OFFER_RENEWED, .offer_renewed = {9, 6, {spans, 2}}},
+        {.kind = EVENT_OFFER_TURNED, .offer_turned = {9, 6, true}},
+        {.kind = EVENT_OFFER_WITHDRAWN, .offer_withdrawn = {9, 6}},
         {.kind = EVENT_JOB_SUBMITTED,
          .job_submitted = {7,
                            {.account = 3,

@@ -89,15 +89,40 @@ static struct probe random_probe(struct property_world *world)
                           .cpu_model = "random"};
 }
 
-static struct offer random_offer(struct property_world *world)
+static struct json_array random_spans(struct property_world *world)
 {
-    return (struct offer){.resources = {.cores_milli = 1 + (int64_t)below(world, 2500),
-                                        .ram_bytes = 2 * GIB,
-                                        .gpus_milli = (int64_t)below(world, 2) * 1000,
-                                        .disk_bytes = 4 * GIB},
-                          .roles = below(world, 20) ? 1 + below(world, 3) : 0,
-                          .minimum = {.core_micro = below(world, 4) ? 0 : 15000},
-                          .is_paused = below(world, 20) == 0};
+    const size_t count = below(world, 4) ? 0 : 1 + below(world, 3);
+    int64_t at_ms = world->now_ms - 5000;
+    for (size_t i = 0; i < count; i++) {
+        world->spans[i].open_ms = at_ms += 1 + (int64_t)below(world, 9000);
+        world->spans[i].close_ms = at_ms += 1 + (int64_t)below(world, 900000);
+    }
+    return (struct json_array){world->spans, count};
+}
+
+static struct offer_terms random_offer(struct property_world *world)
+{
+    const bool is_listed = below(world, 10) == 0;
+    world->accounts[0].account = random_account(world);
+    return (struct offer_terms){
+        .resources = {.cores_milli = 1 + (int64_t)below(world, 2500),
+                      .ram_bytes = 2 * GIB,
+                      .gpus_milli = (int64_t)below(world, 2) * 1000,
+                      .disk_bytes = 4 * GIB},
+        .roles = below(world, 20) ? 1 + below(world, 3) : 0,
+        .minimum = {.core_micro = below(world, 4) ? 0 : 15000},
+        .audience = is_listed ? OFFER_AUDIENCE_ACCOUNTS : OFFER_AUDIENCE_ANYONE,
+        .accounts = {is_listed ? world->accounts : NULL, is_listed},
+        .max_lease_ms = below(world, 8) ? 0 : 300000,
+        .spans = random_spans(world),
+        .paused_until_ms = below(world, 20) ? 0 : world->now_ms + (int64_t)below(world, 9000)};
+}
+
+static uint64_t random_offer_id(struct property_world *world, const struct machine *machine)
+{
+    if (!machine || machine->offer_count == 0 || below(world, 20) == 0)
+        return random_id(world);
+    return machine->offers[below(world, machine->offer_count)]->id;
 }
 
 static const char *const names[NAME_COUNT] = {"ann", "bob", "cat",  "dan",    "emu",  "fox",
@@ -219,14 +244,30 @@ static void set_offer(struct property_world *world, struct command *command)
     const struct machine *machine = random_machine(world);
     command->set_offer.account = random_owner(world, machine);
     command->set_offer.machine = machine ? machine->id : random_id(world);
-    command->set_offer.offer = random_offer(world);
+    command->set_offer.offer = below(world, 2) ? random_offer_id(world, machine) : 0;
+    command->set_offer.is_first = below(world, 4) == 0;
+    command->set_offer.terms = random_offer(world);
+}
+
+static void pause_offer(struct property_world *world, struct command *command)
+{
+    const struct machine *machine = random_machine(world);
+    command->pause_offer.account = random_owner(world, machine);
+    command->pause_offer.offer = random_offer_id(world, machine);
+    command->pause_offer.until_ms = world->now_ms + (int64_t)below(world, 9000) - 1000;
+}
+
+static void renew_offer(struct property_world *world, struct command *command)
+{
+    command->renew_offer.offer = random_offer_id(world, random_machine(world));
+    command->renew_offer.spans = random_spans(world);
 }
 
 static void withdraw_offer(struct property_world *world, struct command *command)
 {
     const struct machine *machine = random_machine(world);
     command->withdraw_offer.account = random_owner(world, machine);
-    command->withdraw_offer.machine = machine ? machine->id : random_id(world);
+    command->withdraw_offer.offer = random_offer_id(world, machine);
 }
 
 static void report_probe(struct property_world *world, struct command *command)
@@ -292,7 +333,9 @@ static const struct generator {
     [COMMAND_ADD_CODE] = {30, add_code},
     [COMMAND_USE_CODE] = {10, use_code},
     [COMMAND_ENROL_MACHINE] = {60, enrol_machine},
-    [COMMAND_SET_OFFER] = {9, set_offer},
+    [COMMAND_SET_OFFER] = {12, set_offer},
+    [COMMAND_PAUSE_OFFER] = {9, pause_offer},
+    [COMMAND_RENEW_OFFER] = {9, renew_offer},
     [COMMAND_WITHDRAW_OFFER] = {9, withdraw_offer},
     [COMMAND_REPORT_PROBE] = {9, report_probe},
     [COMMAND_MACHINE_CONNECTED] = {135, machine_connected},

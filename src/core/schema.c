@@ -9,6 +9,10 @@ const char *const schema_lease_states[] = {"offered", "running", "ended", NULL};
 const char *const schema_lease_outcomes[] = {"none",    "succeeded", "failed",
                                              "stopped", "lost",      NULL};
 const char *const schema_lease_roles[] = {"worker", "server", NULL};
+const char *const schema_networks[] = {"none", "job", "open", NULL};
+const char *const schema_installs[] = {"none", "wheels", "index", NULL};
+const char *const schema_audiences[] = {"anyone", "accounts", "group", NULL};
+const char *const schema_starts[] = {"now", "deadline", "cheapest", NULL};
 const char *const schema_entry_kinds[] = {"grant",   "hold",     "post",    "fee", "void",
                                           "release", "transfer", "reclaim", NULL};
 
@@ -29,6 +33,7 @@ static const struct json_field resources_fields[] = {
     SCHEMA_RANGE("ram_bytes", struct resources, ram_bytes, 0, RESOURCES_BYTES_MAX),
     SCHEMA_RANGE("gpus_milli", struct resources, gpus_milli, 0, RESOURCES_GPUS_MILLI_MAX),
     SCHEMA_RANGE("disk_bytes", struct resources, disk_bytes, 0, RESOURCES_BYTES_MAX),
+    SCHEMA_RANGE("bandwidth_kbit", struct resources, bandwidth_kbit, 0, RESOURCES_KBIT_MAX),
 };
 const struct json_schema schema_resources =
     JSON_SCHEMA("resources", resources_fields, struct resources);
@@ -57,16 +62,56 @@ static const struct json_field probe_fields[] = {
                  PRICE_SPEED_MILLI_MAX),
     SCHEMA_CHARS("cpu_model", struct probe, cpu_model),
     SCHEMA_CHARS("labels", struct probe, labels),
+    SCHEMA_CHARS("gpu_model", struct probe, gpu_model),
+    SCHEMA_RANGE("gpu_ram_bytes", struct probe, gpu_ram_bytes, 0, RESOURCES_BYTES_MAX),
+    SCHEMA_RANGE("rtt_us", struct probe, rtt_us, 0, MACHINE_RTT_US_MAX),
 };
 const struct json_schema schema_probe = JSON_SCHEMA("probe", probe_fields, struct probe);
 
-static const struct json_field offer_fields[] = {
-    SCHEMA_OBJECT("resources", struct offer, resources, schema_resources),
-    SCHEMA_RANGE("roles", struct offer, roles, 0, MACHINE_ROLE_ALL),
-    SCHEMA_OBJECT("minimum", struct offer, minimum, schema_price),
-    SCHEMA_BOOL("is_paused", struct offer, is_paused),
+static const struct json_field span_fields[] = {
+    SCHEMA_TIME("open_ms", struct span, open_ms),
+    SCHEMA_TIME("close_ms", struct span, close_ms),
 };
-const struct json_schema schema_offer = JSON_SCHEMA("offer", offer_fields, struct offer);
+const struct json_schema schema_span = JSON_SCHEMA("span", span_fields, struct span);
+
+static const struct json_field offer_account_fields[] = {
+    SCHEMA_ID("account", struct offer_account, account),
+};
+static const struct json_schema schema_offer_account =
+    JSON_SCHEMA("account", offer_account_fields, struct offer_account);
+
+static const struct json_field offer_terms_fields[] = {
+    SCHEMA_OBJECT("resources", struct offer_terms, resources, schema_resources),
+    SCHEMA_RANGE("roles", struct offer_terms, roles, 0, MACHINE_ROLE_ALL),
+    SCHEMA_OBJECT("minimum", struct offer_terms, minimum, schema_price),
+    SCHEMA_RANGE("max_lease_ms", struct offer_terms, max_lease_ms, 0, PRICE_RUN_MS_MAX),
+    SCHEMA_TIME("paused_until_ms", struct offer_terms, paused_until_ms),
+    SCHEMA_CHOICE("network", struct offer_terms, network, schema_networks),
+    SCHEMA_CHOICE("install", struct offer_terms, install, schema_installs),
+    SCHEMA_CHOICE("audience", struct offer_terms, audience, schema_audiences),
+    SCHEMA_ID("group", struct offer_terms, group),
+    SCHEMA_RANGE("gpu_ram_bytes", struct offer_terms, gpu_ram_bytes, 0, RESOURCES_BYTES_MAX),
+    SCHEMA_TEXT("gpu_model", struct offer_terms, gpu_model, OFFER_GPU_MODEL_MAX),
+    SCHEMA_TEXT("labels", struct offer_terms, labels, OFFER_LABELS_MAX),
+    SCHEMA_TEXT("schedule", struct offer_terms, schedule, OFFER_SCHEDULE_MAX),
+    SCHEMA_ARRAY("accounts", struct offer_terms, accounts, schema_offer_account,
+                 OFFER_ACCOUNTS_MAX),
+    SCHEMA_ARRAY("spans", struct offer_terms, spans, schema_span, WINDOW_SPANS_MAX),
+};
+const struct json_schema schema_offer_terms =
+    JSON_SCHEMA("terms", offer_terms_fields, struct offer_terms);
+
+static const struct json_field wishes_fields[] = {
+    SCHEMA_CHARS("gpu_model", struct job_wishes, gpu_model),
+    SCHEMA_RANGE("gpu_ram_bytes", struct job_wishes, gpu_ram_bytes, 0, RESOURCES_BYTES_MAX),
+    SCHEMA_CHARS("labels", struct job_wishes, labels),
+    SCHEMA_CHOICE("network", struct job_wishes, network, schema_networks),
+    SCHEMA_CHOICE("install", struct job_wishes, install, schema_installs),
+    SCHEMA_RANGE("max_rtt_us", struct job_wishes, max_rtt_us, 0, MACHINE_RTT_US_MAX),
+    SCHEMA_RANGE("min_reliability_milli", struct job_wishes, min_reliability_milli, 0, 1000),
+    SCHEMA_RANGE("min_speed_milli", struct job_wishes, min_speed_milli, 0, PRICE_SPEED_MILLI_MAX),
+};
+const struct json_schema schema_wishes = JSON_SCHEMA("wishes", wishes_fields, struct job_wishes);
 
 static const struct json_field job_request_fields[] = {
     SCHEMA_ID("account", struct job_request, account),
@@ -77,6 +122,7 @@ static const struct json_field job_request_fields[] = {
      .is_required = true,
      .size_max = JOB_SPEC_MAX},
     SCHEMA_RANGE("num_nodes", struct job_request, num_nodes, 1, JOB_NODES_MAX),
+    SCHEMA_RANGE("num_nodes_max", struct job_request, num_nodes_max, 0, JOB_NODES_MAX),
     SCHEMA_OBJECT("worker", struct job_request, worker, schema_resources),
     SCHEMA_BOOL("takes_more_cores", struct job_request, takes_more_cores),
     SCHEMA_OBJECT("server", struct job_request, server, schema_resources),
@@ -85,6 +131,11 @@ static const struct json_field job_request_fields[] = {
     SCHEMA_RANGE("max_run_ms", struct job_request, max_run_ms, 1, PRICE_RUN_MS_MAX),
     SCHEMA_RANGE("expected_run_ms", struct job_request, expected_run_ms, 0, PRICE_RUN_MS_MAX),
     SCHEMA_RANGE("tick_ms", struct job_request, tick_ms, 1, PRICE_RUN_MS_MAX),
+    SCHEMA_OBJECT("wishes", struct job_request, wishes, schema_wishes),
+    SCHEMA_CHOICE("start", struct job_request, start, schema_starts),
+    SCHEMA_TIME("deadline_ms", struct job_request, deadline_ms),
+    SCHEMA_BOOL("is_rush", struct job_request, is_rush),
+    SCHEMA_BOOL("replaces_lost", struct job_request, replaces_lost),
     SCHEMA_HEX("idempotency_hash", struct job_request, idempotency_hash),
 };
 const struct json_schema schema_job_request =

@@ -11,7 +11,9 @@ extern const struct json_schema schema_resources;
 extern const struct json_schema schema_price;
 extern const struct json_schema schema_units;
 extern const struct json_schema schema_probe;
-extern const struct json_schema schema_offer;
+extern const struct json_schema schema_span;
+extern const struct json_schema schema_offer_terms;
+extern const struct json_schema schema_wishes;
 extern const struct json_schema schema_job_request;
 
 /* Names by number, ended by NULL, for JSON_CHOICE. */
@@ -22,9 +24,13 @@ extern const char *const schema_lease_states[];
 extern const char *const schema_lease_outcomes[];
 extern const char *const schema_lease_roles[];
 extern const char *const schema_entry_kinds[];
+extern const char *const schema_networks[];
+extern const char *const schema_installs[];
+extern const char *const schema_audiences[];
+extern const char *const schema_starts[];
 
 /* Instants end with the year 9999, so that adding any span to one cannot overflow. */
-#define SCHEMA_TIME_MS_MAX INT64_C(253402300799999)
+#define SCHEMA_TIME_MS_MAX MARKET_TIME_MS_MAX
 
 /* One field each; `owner` is the struct, `member` its field. */
 #define SCHEMA_ID(name_, owner, member)                                                            \
@@ -66,4 +72,14 @@ extern const char *const schema_entry_kinds[];
     {                                                                                              \
         .name = (name_), .kind = JSON_OBJECT, .offset = offsetof(owner, member),                   \
         .is_required = true, .schema = &(schema_)                                                  \
+    }
+#define SCHEMA_TEXT(name_, owner, member, size_max_)                                               \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_TEXT, .offset = offsetof(owner, member),                     \
+        .is_required = true, .size_max = (size_max_)                                               \
+    }
+#define SCHEMA_ARRAY(name_, owner, member, schema_, count_max)                                     \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_ARRAY, .offset = offsetof(owner, member),                    \
+        .is_required = true, .size_max = (count_max), .schema = &(schema_)                         \
     }

@@ -3,7 +3,7 @@
  *
  *     core      version, counters, settings, price, and how many lines follow
  *     account   with its parts in the ledger
- *     token, code, machine, job, hold, lease
+ *     token, code, machine, offer, job, hold, lease
  *
  * each kind in the order of ids. What follows from other fields is not written: a machine's leased
  * resources, a job's list of leases, every index.
@@ -13,7 +13,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 struct core_record {
     int64_t version;
@@ -93,14 +93,29 @@ static const struct json_field machine_fields[] = {
     SCHEMA_HEX("public_key", struct machine, public_key),
     SCHEMA_ID("generation", struct machine, generation),
     SCHEMA_OBJECT("probe", struct machine, probe, schema_probe),
-    SCHEMA_BOOL("has_offer", struct machine, has_offer),
-    SCHEMA_OBJECT("offer", struct machine, offer, schema_offer),
     SCHEMA_CHOICE("state", struct machine, state, schema_machine_states),
     SCHEMA_TIME("enrolled_ms", struct machine, enrolled_ms),
     SCHEMA_TIME("state_changed_ms", struct machine, state_changed_ms),
 };
 static const struct json_schema machine_schema =
     JSON_SCHEMA("machine", machine_fields, struct machine);
+
+/* An offer, which points to its machine. */
+struct offer_record {
+    uint64_t machine;
+    struct offer offer;
+};
+
+static const struct json_field offer_fields[] = {
+    SCHEMA_ID("id", struct offer_record, offer.id),
+    SCHEMA_ID("machine", struct offer_record, machine),
+    SCHEMA_OBJECT("terms", struct offer_record, offer.terms, schema_offer_terms),
+    SCHEMA_BOOL("is_open", struct offer_record, offer.is_open),
+    SCHEMA_TIME("turns_ms", struct offer_record, offer.turns_ms),
+    SCHEMA_ID("last_lease", struct offer_record, offer.last_lease),
+};
+static const struct json_schema offer_schema =
+    JSON_SCHEMA("offer", offer_fields, struct offer_record);
 
 static const struct json_field job_fields[] = {
     SCHEMA_ID("id", struct job, id),
@@ -131,6 +146,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_ID("id", struct lease, id),
     SCHEMA_ID("job", struct lease, job),
     SCHEMA_ID("machine", struct lease, machine),
+    SCHEMA_ID("offer", struct lease, offer),
     SCHEMA_ID("payee", struct lease, payee),
     SCHEMA_ID("fence", struct lease, fence),
     SCHEMA_CHOICE("role", struct lease, role, schema_lease_roles),
@@ -172,10 +188,19 @@ static void write_map(struct buffer *out, const struct json_schema *schema, cons
         write_line(out, schema, map->entries[i].value);
 }
 
+static void write_offers(struct buffer *out, const struct machine *machine)
+{
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const struct offer_record record = {machine->id, *machine->offers[i]};
+        write_line(out, &offer_schema, &record);
+    }
+}
+
 static uint64_t count_lines(const struct core *core)
 {
     return core->accounts.count + core->tokens.count + core->codes.count + core->machines.count +
-           core->jobs.count + ledger_hold_count(core->ledger) + core->leases.count;
+           core->offers.count + core->jobs.count + ledger_hold_count(core->ledger) +
+           core->leases.count;
 }
 
 void core_snapshot_write(const struct core *core, struct buffer *out)
@@ -199,6 +224,8 @@ void core_snapshot_write(const struct core *core, struct buffer *out)
     for (size_t i = 0; i < core->code_list.count; i++)
         write_line(out, &code_schema, core->code_list.items[i].value);
     write_map(out, &machine_schema, &core->machines);
+    for (size_t i = 0; i < core->machines.count; i++)
+        write_offers(out, core->machines.entries[i].value);
     write_map(out, &job_schema, &core->jobs);
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct ledger_hold *hold = ledger_hold(core->ledger, core->jobs.entries[i].key);
@@ -284,8 +311,7 @@ static int restore_machine(struct core *core, const void *record, struct error *
     const struct text name = text_of(stored->name);
     if (!follows(core, &core->machines, stored->id) || !core_account(core, stored->owner) ||
         core_machine_by_name(core, name) || core_machine_by_key(core, stored->public_key) ||
-        name_check(name, "machine", error) < 0 || probe_check(&stored->probe, error) < 0 ||
-        (stored->has_offer && offer_check(&stored->offer, &stored->probe, error) < 0))
+        name_check(name, "machine", error) < 0 || probe_check(&stored->probe, error) < 0)
         return misfit(error, "machine", stored->id);
     struct machine *machine = allocate_copy(stored, sizeof(*stored));
     map_put(&core->machines, machine->id, machine);
@@ -293,6 +319,24 @@ static int restore_machine(struct core *core, const void *record, struct error *
     map_put_text(&core->machines_by_key, core_bytes(machine->public_key, MACHINE_KEY_SIZE),
                  machine);
     core_index_machine(core, machine);
+    return 0;
+}
+
+static int restore_offer(struct core *core, const void *record, struct error *error)
+{
+    const struct offer_record *stored = record;
+    struct machine *machine = map_get(&core->machines, stored->machine);
+    if (!machine || stored->offer.id == 0 || stored->offer.id > core->last_id ||
+        core_offer(core, stored->offer.id) || machine->offer_count == MACHINE_OFFERS_MAX ||
+        offer_terms_check(&stored->offer.terms, &machine->probe, /* now_ms= */ 0, error) < 0)
+        return misfit(error, "offer", stored->offer.id);
+    struct offer *offer = allocate_copy(&stored->offer, sizeof(stored->offer));
+    offer->machine = machine;
+    offer->terms = offer_terms_copy(&stored->offer.terms);
+    map_put(&core->offers, offer->id, offer);
+    machine_add_offer(machine, offer);
+    if (offer->turns_ms > 0)
+        id_list_add(&core->turning, offer->id, offer);
     return 0;
 }
 
@@ -333,7 +377,7 @@ static int restore_lease(struct core *core, const void *record, struct error *er
         return misfit(error, "lease", stored->id);
     struct lease *lease = allocate_copy(stored, sizeof(*stored));
     map_put(&core->leases, lease->id, lease);
-    core_attach_lease(job, machine, lease);
+    core_attach_lease(core, job, machine, lease);
     return 0;
 }
 
@@ -345,8 +389,8 @@ struct record_row {
 static const struct record_row record_rows[] = {
     {&account_schema, restore_account}, {&token_schema, restore_token},
     {&code_schema, restore_code},       {&machine_schema, restore_machine},
-    {&job_schema, restore_job},         {&hold_schema, restore_hold},
-    {&lease_schema, restore_lease},
+    {&offer_schema, restore_offer},     {&job_schema, restore_job},
+    {&hold_schema, restore_hold},       {&lease_schema, restore_lease},
 };
 
 enum { RECORD_ROW_COUNT = sizeof(record_rows) / sizeof(*record_rows) };

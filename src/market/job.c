@@ -13,6 +13,14 @@ static const char *const state_names[JOB_STATE_COUNT] = {
     [JOB_STATE_CANCELLED] = "cancelled",
 };
 
+static const char *const start_names[JOB_START_COUNT] = {"now", "deadline", "cheapest"};
+
+const char *job_start_name(enum job_start start)
+{
+    ASSERT(start < JOB_START_COUNT);
+    return start_names[start];
+}
+
 const char *job_state_name(enum job_state state)
 {
     ASSERT(state < JOB_STATE_COUNT);
@@ -39,13 +47,59 @@ static int check_range(const char *field, int64_t value, int64_t minimum, int64_
     return 0;
 }
 
+static bool is_ended(const char *field, size_t size)
+{
+    return strnlen(field, size) < size;
+}
+
+static int check_wishes(const struct job_wishes *wishes, struct error *error)
+{
+    if (!is_ended(wishes->gpu_model, sizeof(wishes->gpu_model)) ||
+        !is_ended(wishes->labels, sizeof(wishes->labels)))
+        return error_set(error, ERROR_INVALID, "gpu_model or labels are too long");
+    if (name_check_text(text_of(wishes->gpu_model), "gpu_model", MACHINE_GPU_MODEL_SIZE - 1,
+                        error) < 0 ||
+        name_check_text(text_of(wishes->labels), "labels", MACHINE_LABELS_SIZE - 1, error) < 0)
+        return -1;
+    if (!offer_are_labels(text_of(wishes->labels)))
+        return error_set(error, ERROR_INVALID, "labels must be words with one comma between");
+    if (wishes->network >= OFFER_NETWORK_COUNT || wishes->install >= OFFER_INSTALL_COUNT)
+        return error_set(error, ERROR_INVALID, "network or install is none that exists");
+    if (check_range("gpu_ram_bytes", wishes->gpu_ram_bytes, 0, RESOURCES_BYTES_MAX, error) < 0 ||
+        check_range("max_rtt_us", wishes->max_rtt_us, 0, MACHINE_RTT_US_MAX, error) < 0 ||
+        check_range("min_reliability_milli", wishes->min_reliability_milli, 0, 1000, error) < 0)
+        return -1;
+    return check_range("min_speed_milli", wishes->min_speed_milli, 0, PRICE_SPEED_MILLI_MAX, error);
+}
+
+/* Whether the deadline has passed is for whoever knows the time. */
+static int check_start(const struct job_request *request, struct error *error)
+{
+    if (request->start >= JOB_START_COUNT)
+        return error_set(error, ERROR_INVALID, "start is none that exists");
+    if (request->deadline_ms < 0 || request->deadline_ms > MARKET_TIME_MS_MAX ||
+        (request->start == JOB_START_NOW) != (request->deadline_ms == 0))
+        return error_set(error, ERROR_INVALID,
+                         "a deadline belongs to the starts `deadline` and `cheapest`, and to no "
+                         "other");
+    return 0;
+}
+
+int64_t job_request_nodes_max(const struct job_request *request)
+{
+    return request->num_nodes_max ? request->num_nodes_max : request->num_nodes;
+}
+
 int job_request_check(const struct job_request *request, struct error *error)
 {
     if (strnlen(request->name, JOB_NAME_SIZE) == JOB_NAME_SIZE || !request->name[0])
         return error_set(error, ERROR_INVALID, "a job's name has 1 to %d bytes", JOB_NAME_SIZE - 1);
     if (name_check_text(text_of(request->name), "the job's name", JOB_NAME_SIZE - 1, error) < 0 ||
         name_check_text(request->spec, "the job's spec", JOB_SPEC_MAX, error) < 0 ||
-        check_range("num_nodes", request->num_nodes, 1, JOB_NODES_MAX, error) < 0)
+        check_range("num_nodes", request->num_nodes, 1, JOB_NODES_MAX, error) < 0 ||
+        check_range("num_nodes_max", job_request_nodes_max(request), request->num_nodes,
+                    JOB_NODES_MAX, error) < 0 ||
+        check_wishes(&request->wishes, error) < 0 || check_start(request, error) < 0)
         return -1;
     if (!resources_are_valid(request->worker) || request->worker.cores_milli == 0)
         return error_set(error, ERROR_INVALID, "a worker's resources are out of range");

@@ -29,11 +29,33 @@ const char *job_state_name(enum job_state state);
 bool job_state_is_final(enum job_state state);
 bool job_state_has_leases(enum job_state state); /* starting, running, stopping */
 
+enum job_start {
+    JOB_START_NOW,      /* as soon as there is room */
+    JOB_START_DEADLINE, /* when there is room at its price, by the deadline */
+    JOB_START_CHEAPEST, /* in the cheapest slot before the deadline */
+    JOB_START_COUNT,
+};
+
+const char *job_start_name(enum job_start start);
+
+/* What a worker's machine must be, besides large enough. */
+struct job_wishes {
+    char gpu_model[MACHINE_GPU_MODEL_SIZE]; /* empty: any */
+    int64_t gpu_ram_bytes;                  /* of each GPU, at least */
+    char labels[MACHINE_LABELS_SIZE];       /* all of them; of the probe or the offer */
+    enum offer_network network;             /* at least */
+    enum offer_install install;             /* at least */
+    int64_t max_rtt_us;                     /* between any two workers; 0: any */
+    int64_t min_reliability_milli;          /* 0..1000 */
+    int64_t min_speed_milli;                /* of the speed weight */
+};
+
 struct job_request {
     uint64_t account; /* who pays */
     char name[JOB_NAME_SIZE];
-    struct text spec;  /* JSON, opaque here; at most JOB_SPEC_MAX bytes of UTF-8 */
-    int64_t num_nodes; /* workers, each on a machine of its own */
+    struct text spec;      /* JSON, opaque here; at most JOB_SPEC_MAX bytes of UTF-8 */
+    int64_t num_nodes;     /* workers, each on a machine of its own: the least it starts with */
+    int64_t num_nodes_max; /* the most it takes when there is room; 0: num_nodes */
     struct resources worker;
     bool takes_more_cores;   /* "0.25+": as many cores as the machine has free, within the budget */
     struct resources server; /* no cores: the job has no server lease */
@@ -42,6 +64,11 @@ struct job_request {
     int64_t max_run_ms;       /* from the first lease that runs */
     int64_t expected_run_ms;
     int64_t tick_ms;
+    struct job_wishes wishes;
+    enum job_start start;
+    int64_t deadline_ms; /* start deadline: by when it starts; start cheapest: before when */
+    bool is_rush;        /* pays double for its first hour to go ahead when there is a queue */
+    bool replaces_lost;  /* a worker that is lost or taken back gets a successor */
     uint8_t idempotency_hash[MARKET_HASH_SIZE]; /* all zero: none */
 };
 
@@ -63,6 +90,9 @@ struct job {
     int64_t posted_micro; /* spent so far, fees included */
     int64_t fee_micro;
 };
+
+/* num_nodes_max, or num_nodes where it is not given. */
+int64_t job_request_nodes_max(const struct job_request *request);
 
 /* INVALID with the first thing wrong: names, sizes, limits, times. Not the account. */
 MUST_CHECK int job_request_check(const struct job_request *request, struct error *error);

@@ -7,6 +7,7 @@ static struct job_request sound_request(void)
     return (struct job_request){.name = "fashion-mnist",
                                 .spec = TEXT("{}"),
                                 .num_nodes = 3,
+                                .num_nodes_max = 3,
                                 .worker = {.cores_milli = 250},
                                 .server = {.cores_milli = 250},
                                 .max_run_ms = 180000,

@@ -40,6 +40,7 @@ struct lease {
     uint64_t id;
     uint64_t job;
     uint64_t machine;
+    uint64_t offer; /* under which it was made; may be gone since */
     uint64_t payee; /* the machine's owner when it was matched */
     uint64_t fence;
     enum lease_role role;

@@ -2,6 +2,8 @@
 
 #include "base/assert.h"
 
+#include <stdlib.h>
+
 static const char *const state_names[MACHINE_STATE_COUNT] = {
     [MACHINE_STATE_OFFLINE] = "offline",
     [MACHINE_STATE_ONLINE] = "online",
@@ -12,25 +14,6 @@ const char *machine_state_name(enum machine_state state)
 {
     ASSERT(state < MACHINE_STATE_COUNT);
     return state_names[state];
-}
-
-/* "avx2,arm64": words of printable characters with one comma between, or nothing. */
-static bool are_labels(struct text labels)
-{
-    size_t word_size = 0;
-    for (size_t i = 0; i < labels.size; i++) {
-        const char character = labels.data[i];
-        if (character == ',') {
-            if (word_size == 0)
-                return false;
-            word_size = 0;
-        } else if (character <= ' ' || character == 0x7f) {
-            return false;
-        } else {
-            word_size++;
-        }
-    }
-    return labels.size == 0 || word_size > 0;
 }
 
 static bool is_ended(const char *field, size_t size)
@@ -49,49 +32,64 @@ int probe_check(const struct probe *probe, struct error *error)
     if (!is_ended(probe->cpu_model, sizeof(probe->cpu_model)) ||
         !is_ended(probe->labels, sizeof(probe->labels)))
         return error_set(error, ERROR_INVALID, "cpu_model or labels are too long");
-    if (!are_labels(text_of(probe->labels)))
+    if (!offer_are_labels(text_of(probe->labels)))
         return error_set(error, ERROR_INVALID, "labels must be words with one comma between");
+    if (!is_ended(probe->gpu_model, sizeof(probe->gpu_model)) ||
+        name_check_text(text_of(probe->gpu_model), "gpu_model", MACHINE_GPU_MODEL_SIZE - 1, error) <
+            0)
+        return error_set(error, ERROR_INVALID, "gpu_model is too long or not text");
+    if (probe->gpu_ram_bytes < 0 || probe->gpu_ram_bytes > RESOURCES_BYTES_MAX ||
+        probe->rtt_us < 0 || probe->rtt_us > MACHINE_RTT_US_MAX)
+        return error_set(error, ERROR_INVALID, "gpu_ram_bytes or rtt_us is out of range");
     return name_check_text(text_of(probe->cpu_model), "cpu_model", MACHINE_CPU_MODEL_SIZE - 1,
                            error);
 }
 
-static bool is_price(struct price_vector price)
+void machine_add_offer(struct machine *machine, struct offer *offer)
 {
-    const int64_t parts[] = {price.core_micro, price.ram_micro, price.gpu_micro, price.disk_micro};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-        if (parts[i] < 0 || parts[i] > PRICE_PER_HOUR_MAX)
-            return false;
-    return true;
+    ASSERT(machine->offer_count < MACHINE_OFFERS_MAX);
+    machine->offers =
+        realloc(machine->offers, (machine->offer_count + 1) * sizeof(*machine->offers));
+    ASSERT(machine->offers);
+    size_t at = machine->offer_count++;
+    for (; at > 0 && machine->offers[at - 1]->id > offer->id; at--)
+        machine->offers[at] = machine->offers[at - 1];
+    machine->offers[at] = offer;
 }
 
-int offer_check(const struct offer *offer, const struct probe *probe, struct error *error)
+void machine_remove_offer(struct machine *machine, const struct offer *offer)
 {
-    if (!resources_are_valid(offer->resources) || offer->resources.cores_milli == 0)
-        return error_set(error, ERROR_INVALID, "the offer's resources are out of range");
-    if (!resources_fit(offer->resources, probe->resources))
-        return error_set(error, ERROR_INVALID, "the offer is more than the machine has");
-    if (offer->roles == 0 || (offer->roles & ~(uint64_t)MACHINE_ROLE_ALL))
-        return error_set(error, ERROR_INVALID, "an offer has the role worker, server or both");
-    if (!is_price(offer->minimum))
-        return error_set(error, ERROR_INVALID, "the minimum price is out of range");
-    return 0;
+    size_t at = 0;
+    while (at < machine->offer_count && machine->offers[at] != offer)
+        at++;
+    ASSERT(at < machine->offer_count);
+    machine->offer_count--;
+    memmove(machine->offers + at, machine->offers + at + 1,
+            (machine->offer_count - at) * sizeof(*machine->offers));
 }
 
 struct resources machine_free(const struct machine *machine)
 {
-    const struct resources offered =
-        machine->has_offer ? machine->offer.resources : (struct resources){0};
-    return resources_subtract(offered, machine->leased);
+    struct resources found = machine->probe.resources;
+    if (found.bandwidth_kbit == 0) /* not known: what the owner offers counts */
+        found.bandwidth_kbit = RESOURCES_KBIT_MAX;
+    return resources_subtract(found, machine->leased);
 }
 
-bool machine_takes_leases(const struct machine *machine, enum machine_role role)
+bool machine_takes_leases(const struct machine *machine, enum machine_role role, int64_t now_ms)
 {
-    return machine->state == MACHINE_STATE_ONLINE && machine->has_offer &&
-           !machine->offer.is_paused && (machine->offer.roles & role);
+    if (machine->state != MACHINE_STATE_ONLINE)
+        return false;
+    for (size_t i = 0; i < machine->offer_count; i++)
+        if ((machine->offers[i]->terms.roles & role) && offer_is_open(machine->offers[i], now_ms))
+            return true;
+    return false;
 }
 
-bool offer_accepts_price(const struct offer *offer, struct price_units units,
-                         struct price_vector price)
+struct resources machine_offered(const struct machine *machine)
 {
-    return price_hourly_micro(units, price) >= price_hourly_micro(units, offer->minimum);
+    struct resources most = {0};
+    for (size_t i = 0; i < machine->offer_count; i++)
+        most = resources_larger(most, machine->offers[i]->terms.resources);
+    return most;
 }

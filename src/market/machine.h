@@ -1,15 +1,22 @@
 /*
- * Machine: what a lender enlisted, what it can do, what its owner offers, what is leased of it.
+ * Machine: what a lender enlisted, what it can do, what of it is offered and leased.
  */
 #pragma once
 
 #include "market/account.h"
-#include "market/price.h"
-#include "market/resources.h"
+#include "market/offer.h"
 
 #include <stddef.h>
 
-enum { MACHINE_KEY_SIZE = 32, MACHINE_CPU_MODEL_SIZE = 96, MACHINE_LABELS_SIZE = 256 };
+enum {
+    MACHINE_KEY_SIZE = 32,
+    MACHINE_CPU_MODEL_SIZE = 96,
+    MACHINE_GPU_MODEL_SIZE = OFFER_GPU_MODEL_MAX + 1,
+    MACHINE_LABELS_SIZE = 256,
+    MACHINE_OFFERS_MAX = 16,
+};
+
+#define MACHINE_RTT_US_MAX INT64_C(60000000)
 
 /* What the daemon found on the machine. */
 struct probe {
@@ -17,16 +24,9 @@ struct probe {
     int64_t speed_weight_milli; /* per core, against the reference; used for bills and matching */
     char cpu_model[MACHINE_CPU_MODEL_SIZE];
     char labels[MACHINE_LABELS_SIZE]; /* "avx2,arm64": words with a comma between, or empty */
-};
-
-/* Bits of struct offer's roles: what the owner lets run. */
-enum machine_role { MACHINE_ROLE_WORKER = 1, MACHINE_ROLE_SERVER = 2, MACHINE_ROLE_ALL = 3 };
-
-struct offer {
-    struct resources resources;  /* never more than the probe found */
-    uint64_t roles;              /* of enum machine_role */
-    struct price_vector minimum; /* the owner's own rates; zero: any price will do */
-    bool is_paused;              /* no new leases; running ones go on */
+    char gpu_model[MACHINE_GPU_MODEL_SIZE];
+    int64_t gpu_ram_bytes; /* of each GPU */
+    int64_t rtt_us;        /* to the market; 0: not known */
 };
 
 enum machine_state {
@@ -47,8 +47,8 @@ struct machine {
     uint8_t public_key[MACHINE_KEY_SIZE]; /* Ed25519 */
     uint64_t generation;                  /* 1, raised by each new enrolment of the same key */
     struct probe probe;
-    bool has_offer;
-    struct offer offer;
+    struct offer **offers; /* by id */
+    size_t offer_count;
     enum machine_state state;
     int64_t enrolled_ms;
     int64_t state_changed_ms; /* while unreachable or offline: when it was missed */
@@ -60,16 +60,16 @@ struct machine {
 
 /* INVALID when a part is out of range, or the texts are. */
 MUST_CHECK int probe_check(const struct probe *probe, struct error *error);
-/* INVALID when the offer is empty, out of range, or more than the probe found. */
-MUST_CHECK int offer_check(const struct offer *offer, const struct probe *probe,
-                           struct error *error);
+/* Keeps the order of ids. The array is the machine's own, the offers are not. */
+void machine_add_offer(struct machine *machine, struct offer *offer);
+void machine_remove_offer(struct machine *machine, const struct offer *offer);
 
-/* Offered less leased; parts are negative when the offer shrank under running leases. */
+/* What it has less what is leased, whatever is offered; parts are negative when a probe found less
+ * than before under running leases. */
 struct resources machine_free(const struct machine *machine);
 
-/* Online, offered and not paused, with the role. Says nothing about room. */
-bool machine_takes_leases(const struct machine *machine, enum machine_role role);
+/* Online, and some offer with the role is open. Says nothing about room. */
+bool machine_takes_leases(const struct machine *machine, enum machine_role role, int64_t now_ms);
 
-/* A lender is willing when the lease's rate at the posted price reaches its rate at the minimum. */
-bool offer_accepts_price(const struct offer *offer, struct price_units units,
-                         struct price_vector price);
+/* Over all its offers: the most of each part that is offered. */
+struct resources machine_offered(const struct machine *machine);

@@ -9,6 +9,7 @@ enum { SCALE_MAX = 1024 }; /* steps between the least cores and all that are fre
 /* A machine with room for a worker, or for the server lease. */
 struct candidate {
     struct machine *machine;
+    struct offer *offer;
     struct resources free;
     int64_t surplus_milli; /* cores a worker may take on top of its wish */
     bool is_dedicated;     /* server: it offers no other role */
@@ -76,31 +77,59 @@ static void sort(struct candidates *candidates, candidate_order *order)
         qsort(candidates->items, candidates->count, sizeof(*candidates->items), order);
 }
 
-static bool accepts(const struct machine *machine, struct resources resources,
+static bool accepts(const struct offer *offer, struct resources resources,
                     const struct match_wish *wish)
 {
     return offer_accepts_price(
-        &machine->offer, price_units(resources, machine->probe.speed_weight_milli), wish->price);
+        offer, price_units(resources, offer->machine->probe.speed_weight_milli), wish->price);
+}
+
+/* Open, admitting the borrower, for the role, and for as long as the job may run. */
+static bool admits(const struct offer *offer, enum machine_role role, const struct match_wish *wish)
+{
+    const int64_t run_ms = wish->request->max_run_ms;
+    return offer->machine->state == MACHINE_STATE_ONLINE && (offer->terms.roles & role) &&
+           offer_is_open(offer, wish->now_ms) &&
+           window_open_until_ms(offer_window(offer), wish->now_ms) - wish->now_ms >= run_ms &&
+           (offer->terms.max_lease_ms == 0 || offer->terms.max_lease_ms >= run_ms) &&
+           offer_admits(offer, wish->request->account, wish->group);
+}
+
+static bool fits(const struct offer *offer, struct resources free, enum machine_role role,
+                 const struct match_wish *wish)
+{
+    const struct resources wanted =
+        role == MACHINE_ROLE_SERVER ? wish->request->server : wish->request->worker;
+    return admits(offer, role, wish) && resources_fit(wanted, free) && accepts(offer, wanted, wish);
+}
+
+/* Of a machine's offers that fit, the one with the most free cores; NULL: none does. */
+static struct offer *best_offer(const struct machine *machine, struct resources taken,
+                                enum machine_role role, const struct match_wish *wish)
+{
+    struct offer *best = NULL;
+    int64_t best_milli = -1;
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        struct offer *offer = machine->offers[i];
+        const struct resources free = resources_subtract(offer_free(offer), taken);
+        if (free.cores_milli > best_milli && fits(offer, free, role, wish)) {
+            best = offer;
+            best_milli = free.cores_milli;
+        }
+    }
+    return best;
 }
 
 /* Rates are linear in cores, so a lender content with the least and the most is with all between.
  */
-static int64_t surplus_milli(const struct machine *machine, struct resources free,
+static int64_t surplus_milli(const struct offer *offer, struct resources free,
                              const struct match_wish *wish)
 {
     if (!wish->request->takes_more_cores)
         return 0;
     struct resources most = wish->request->worker;
     most.cores_milli = free.cores_milli;
-    return accepts(machine, most, wish) ? free.cores_milli - wish->request->worker.cores_milli : 0;
-}
-
-static bool fits_worker(const struct machine *machine, struct resources free,
-                        const struct match_wish *wish)
-{
-    return machine_takes_leases(machine, MACHINE_ROLE_WORKER) &&
-           resources_fit(wish->request->worker, free) &&
-           accepts(machine, wish->request->worker, wish);
+    return accepts(offer, most, wish) ? free.cores_milli - wish->request->worker.cores_milli : 0;
 }
 
 static struct candidates find_workers(struct arena *arena, struct machine *const *machines,
@@ -108,12 +137,14 @@ static struct candidates find_workers(struct arena *arena, struct machine *const
 {
     struct candidates found = {arena_alloc(arena, machine_count * sizeof(struct candidate)), 0};
     for (size_t i = 0; i < machine_count; i++) {
-        const struct resources free = machine_free(machines[i]);
-        if (fits_worker(machines[i], free, wish))
+        struct offer *offer =
+            best_offer(machines[i], (struct resources){0}, MACHINE_ROLE_WORKER, wish);
+        if (offer)
             found.items[found.count++] =
                 (struct candidate){.machine = machines[i],
-                                   .free = free,
-                                   .surplus_milli = surplus_milli(machines[i], free, wish)};
+                                   .offer = offer,
+                                   .free = offer_free(offer),
+                                   .surplus_milli = surplus_milli(offer, offer_free(offer), wish)};
     }
     return found;
 }
@@ -123,14 +154,14 @@ static struct candidates find_servers(struct arena *arena, struct machine *const
 {
     struct candidates found = {arena_alloc(arena, machine_count * sizeof(struct candidate)), 0};
     for (size_t i = 0; i < machine_count; i++) {
-        const struct resources free = machine_free(machines[i]);
-        if (machine_takes_leases(machines[i], MACHINE_ROLE_SERVER) &&
-            resources_fit(wish->request->server, free) &&
-            accepts(machines[i], wish->request->server, wish))
+        struct offer *offer =
+            best_offer(machines[i], (struct resources){0}, MACHINE_ROLE_SERVER, wish);
+        if (offer)
             found.items[found.count++] =
                 (struct candidate){.machine = machines[i],
-                                   .free = free,
-                                   .is_dedicated = machines[i]->offer.roles == MACHINE_ROLE_SERVER};
+                                   .offer = offer,
+                                   .free = offer_free(offer),
+                                   .is_dedicated = offer->terms.roles == MACHINE_ROLE_SERVER};
     }
     return found;
 }
@@ -151,9 +182,12 @@ static void take_server_room(struct candidates *workers, const struct candidate 
     struct candidate *shared = find_machine(workers, server->machine);
     if (!shared)
         return;
-    shared->free = resources_subtract(shared->free, wish->request->server);
-    if (fits_worker(shared->machine, shared->free, wish)) {
-        shared->surplus_milli = surplus_milli(shared->machine, shared->free, wish);
+    struct offer *offer =
+        best_offer(shared->machine, wish->request->server, MACHINE_ROLE_WORKER, wish);
+    if (offer) {
+        shared->offer = offer;
+        shared->free = resources_subtract(offer_free(offer), wish->request->server);
+        shared->surplus_milli = surplus_milli(offer, shared->free, wish);
         return;
     }
     *shared = workers->items[--workers->count];
@@ -162,7 +196,7 @@ static void take_server_room(struct candidates *workers, const struct candidate 
 /* Chooses the server's machine and leaves in *workers those that still fit, in order. */
 static enum match_result choose_server(struct candidates *workers, struct candidates *servers,
                                        const struct match_wish *wish, bool is_cheapest,
-                                       struct machine **out_server)
+                                       const struct candidate **out_server)
 {
     const size_t wanted = (size_t)wish->request->num_nodes;
     for (size_t i = 0; i < servers->count; i++) {
@@ -173,14 +207,13 @@ static enum match_result choose_server(struct candidates *workers, struct candid
     for (size_t i = 0; i < servers->count; i++) {
         const struct candidate *server = &servers->items[i];
         const struct candidate *worker = find_machine(workers, server->machine);
-        const bool keeps_worker =
-            !worker || fits_worker(server->machine,
-                                   resources_subtract(server->free, wish->request->server), wish);
+        const bool keeps_worker = !worker || best_offer(server->machine, wish->request->server,
+                                                        MACHINE_ROLE_WORKER, wish) != NULL;
         if (workers->count - !keeps_worker < wanted)
             continue;
         take_server_room(workers, server, wish);
         sort(workers, is_cheapest ? order_cheapest : order_biggest);
-        *out_server = server->machine;
+        *out_server = server;
         return MATCH_PLACED;
     }
     return servers->count ? MATCH_FEW_MACHINES : MATCH_NO_SERVER;
@@ -246,7 +279,7 @@ static enum match_result fit_cost(struct match_placement *placement,
     return MATCH_PLACED;
 }
 
-static struct match_placement make_parts(struct arena *arena, struct machine *server,
+static struct match_placement make_parts(struct arena *arena, const struct candidate *server,
                                          const struct candidates *workers,
                                          const struct match_wish *wish)
 {
@@ -255,13 +288,18 @@ static struct match_placement make_parts(struct arena *arena, struct machine *se
     placement.parts = arena_alloc(arena, (worker_count + 1) * sizeof(struct match_part));
     if (server) {
         struct match_part *part = &placement.parts[placement.part_count++];
-        *part = (struct match_part){
-            .machine = server, .role = LEASE_ROLE_SERVER, .resources = wish->request->server};
+        *part = (struct match_part){.machine = server->machine,
+                                    .offer = server->offer,
+                                    .role = LEASE_ROLE_SERVER,
+                                    .resources = wish->request->server};
         set_part(part, wish);
     }
     for (size_t i = 0; i < worker_count; i++)
-        placement.parts[placement.part_count++] = (struct match_part){
-            .machine = workers->items[i].machine, .role = LEASE_ROLE_WORKER, .rank = i};
+        placement.parts[placement.part_count++] =
+            (struct match_part){.machine = workers->items[i].machine,
+                                .offer = workers->items[i].offer,
+                                .role = LEASE_ROLE_WORKER,
+                                .rank = i};
     return placement;
 }
 
@@ -273,9 +311,10 @@ static enum match_result place(struct arena *arena, struct machine *const *machi
     if (workers.count < (size_t)wish->request->num_nodes)
         return MATCH_FEW_MACHINES;
     sort(&workers, is_cheapest ? order_cheapest : order_biggest);
-    struct machine *server = NULL;
+    const struct candidate *server = NULL;
+    struct candidates servers = {0};
     if (wish->request->server.cores_milli > 0) {
-        struct candidates servers = find_servers(arena, machines, machine_count, wish);
+        servers = find_servers(arena, machines, machine_count, wish);
         const enum match_result found =
             choose_server(&workers, &servers, wish, is_cheapest, &server);
         if (found != MATCH_PLACED)

@@ -27,12 +27,15 @@ enum match_result {
 
 struct match_wish {
     const struct job_request *request;
+    uint64_t group; /* of the borrower; 0: none */
+    int64_t now_ms;
     struct price_vector price;
     int64_t budget_micro; /* over max_run_ms, for all leases */
 };
 
 struct match_part {
     struct machine *machine;
+    struct offer *offer;
     enum lease_role role;
     uint64_t rank;
     struct resources resources;

@@ -39,25 +39,35 @@ static void append_resources(struct buffer *out, struct resources resources)
                              units_format_bytes(resources.disk_bytes, bytes));
 }
 
-/* Whether the offer is large enough and willing, whatever is leased of it now. */
+/* Whether some offer is large enough and willing; or also free enough. */
+static bool find_offer(const struct machine *machine, struct resources needed,
+                       const struct match_wish *wish, bool is_free)
+{
+    const struct price_units units = price_units(needed, machine->probe.speed_weight_milli);
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const struct offer *offer = machine->offers[i];
+        if (resources_fit(needed, is_free ? offer_free(offer) : offer->terms.resources) &&
+            offer_accepts_price(offer, units, wish->price))
+            return true;
+    }
+    return false;
+}
+
 static bool offers_enough(const struct machine *machine, const struct match_wish *wish,
                           enum machine_role role)
 {
     const struct resources *needed =
         role == MACHINE_ROLE_SERVER ? &wish->request->server : &wish->request->worker;
-    return machine_takes_leases(machine, role) &&
-           resources_fit(*needed, machine->offer.resources) &&
-           offer_accepts_price(&machine->offer,
-                               price_units(*needed, machine->probe.speed_weight_milli),
-                               wish->price);
+    return machine_takes_leases(machine, role, wish->now_ms) &&
+           find_offer(machine, *needed, wish, /* is_free= */ false);
 }
 
 static bool has_room(const struct machine *machine, const struct match_wish *wish,
                      enum machine_role role)
 {
-    return resources_fit(role == MACHINE_ROLE_SERVER ? wish->request->server
-                                                     : wish->request->worker,
-                         machine_free(machine));
+    return find_offer(
+        machine, role == MACHINE_ROLE_SERVER ? wish->request->server : wish->request->worker, wish,
+        /* is_free= */ true);
 }
 
 struct names {

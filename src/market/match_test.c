@@ -9,6 +9,8 @@ enum { MACHINE_MAX = 8 };
 
 struct fixture {
     struct machine machines[MACHINE_MAX];
+    struct offer offers[MACHINE_MAX];
+    struct offer *offered[MACHINE_MAX];
     struct machine *pointers[MACHINE_MAX];
     size_t count;
     struct job_request request;
@@ -25,10 +27,16 @@ static struct machine *add_machine(struct fixture *fixture, const char *name, in
     *machine = (struct machine){
         .id = 100 + fixture->count,
         .state = MACHINE_STATE_ONLINE,
-        .has_offer = true,
-        .probe = {.speed_weight_milli = 1000},
-        .offer = {.resources = {.cores_milli = cores_milli, .ram_bytes = GIB}, .roles = roles},
+        .probe = {.resources = {.cores_milli = 64000, .ram_bytes = 64 * GIB},
+                  .speed_weight_milli = 1000},
+        .offers = &fixture->offered[fixture->count],
+        .offer_count = 1,
     };
+    fixture->offers[fixture->count] = (struct offer){
+        .id = 200 + fixture->count,
+        .machine = machine,
+        .terms = {.resources = {.cores_milli = cores_milli, .ram_bytes = GIB}, .roles = roles}};
+    fixture->offered[fixture->count] = &fixture->offers[fixture->count];
     snprintf(machine->name, sizeof(machine->name), "%s", name);
     fixture->pointers[fixture->count++] = machine;
     return machine;
@@ -40,6 +48,7 @@ static void set_up(struct fixture *fixture, int64_t num_nodes)
         .arena = arena_new(0),
         .request = {.name = "job",
                     .num_nodes = num_nodes,
+                    .num_nodes_max = num_nodes,
                     .worker = {.cores_milli = 250, .ram_bytes = 256 * MIB},
                     .server = {.cores_milli = 500, .ram_bytes = 128 * MIB},
                     .max_run_ms = 3600000,
@@ -113,7 +122,7 @@ TEST(at_least_takes_all_free_cores)
     fixture.request.takes_more_cores = true;
     add_machine(&fixture, "market", 1000, MACHINE_ROLE_SERVER);
     struct machine *heron = add_machine(&fixture, "heron", 1000, MACHINE_ROLE_WORKER);
-    heron->leased.cores_milli = 300;
+    heron->offers[0]->leased.cores_milli = 300;
     assert_int_equal(place(&fixture), MATCH_PLACED);
     assert_int_equal(fixture.placement.parts[1].resources.cores_milli, 700);
     assert_int_equal(fixture.placement.parts[1].resources.ram_bytes, 256 * MIB);
@@ -178,7 +187,7 @@ TEST(server_and_worker_share_a_machine_with_room_for_both_and_only_then)
     struct machine *large = add_machine(&fixture, "large", 750, MACHINE_ROLE_ALL);
     assert_int_equal(place(&fixture), MATCH_PLACED);
     assert_ptr_equal(fixture.placement.parts[0].machine, large);
-    large->offer.resources.cores_milli = 749;
+    large->offers[0]->terms.resources.cores_milli = 749;
     assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
     tear_down(&fixture);
 }
@@ -201,9 +210,9 @@ TEST(a_lender_below_its_minimum_is_left_out)
     set_up(&fixture, 1);
     fixture.request.server = (struct resources){0};
     struct machine *heron = add_machine(&fixture, "heron", 1000, MACHINE_ROLE_WORKER);
-    heron->offer.minimum.core_micro = 30000;
+    heron->offers[0]->terms.minimum.core_micro = 30000;
     assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
-    heron->offer.minimum.core_micro = 20000;
+    heron->offers[0]->terms.minimum.core_micro = 20000;
     assert_int_equal(place(&fixture), MATCH_PLACED);
     tear_down(&fixture);
 }
@@ -215,7 +224,7 @@ TEST(a_lender_whose_minimum_only_the_least_cores_reach_lends_only_those)
     fixture.request.server = (struct resources){0};
     fixture.request.takes_more_cores = true;
     struct machine *heron = add_machine(&fixture, "heron", 1000, MACHINE_ROLE_WORKER);
-    heron->offer.minimum.core_micro = 21000;
+    heron->offers[0]->terms.minimum.core_micro = 21000;
     assert_int_equal(place(&fixture), MATCH_PLACED);
     assert_int_equal(fixture.placement.parts[0].resources.cores_milli, 250);
     tear_down(&fixture);
@@ -232,7 +241,7 @@ TEST(waiting_is_explained_with_the_machines_there_are)
     assert_string_equal(explain(&fixture, MATCH_FEW_MACHINES),
                         "needs 3 machines offering at least 0.25 cores and 256 MiB; 2 are online: "
                         "heron, wren");
-    wren->leased.cores_milli = 1;
+    wren->offers[0]->leased.cores_milli = 1;
     assert_string_equal(explain(&fixture, MATCH_FEW_MACHINES),
                         "needs 3 machines offering at least 0.25 cores and 256 MiB; 2 are online: "
                         "heron, wren; busy: wren");

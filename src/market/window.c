@@ -1,15 +1,13 @@
 #include "market/window.h"
 
-/* Windows reach to the year 9999, so that adding any span to an instant cannot overflow. */
-#define INSTANT_MS_MAX INT64_C(253402300799999)
-
 int window_check(struct window window, int64_t now_ms, struct error *error)
 {
     if (window.span_count > WINDOW_SPANS_MAX)
         return error_set(error, ERROR_INVALID, "windows: at most %d spans", WINDOW_SPANS_MAX);
     for (size_t i = 0; i < window.span_count; i++) {
         const struct span *span = &window.spans[i];
-        if (span->open_ms < 0 || span->close_ms > INSTANT_MS_MAX || span->close_ms <= span->open_ms)
+        if (span->open_ms < 0 || span->close_ms > MARKET_TIME_MS_MAX ||
+            span->close_ms <= span->open_ms)
             return error_set(error, ERROR_INVALID,
                              "windows: span %zu does not open before it closes", i + 1);
         if (i > 0 && span->open_ms <= window.spans[i - 1].close_ms)

@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Instants end with the year 9999, so that adding any span to one cannot overflow. */
+#define MARKET_TIME_MS_MAX INT64_C(253402300799999)
+
 enum { WINDOW_SPANS_MAX = 512 };
 
 struct window {

@@ -51,6 +51,10 @@ static const struct json_field probe_fields[] = {
     {"cpu_model", JSON_CHARS, offsetof(struct probe, cpu_model),
      .size_max = MACHINE_CPU_MODEL_SIZE},
     {"labels", JSON_CHARS, offsetof(struct probe, labels), .size_max = MACHINE_LABELS_SIZE},
+    {"gpu_model", JSON_CHARS, offsetof(struct probe, gpu_model),
+     .size_max = MACHINE_GPU_MODEL_SIZE},
+    {"gpu_ram_bytes", JSON_I64, offsetof(struct probe, gpu_ram_bytes)},
+    {"bandwidth_kbit", JSON_I64, offsetof(struct probe, resources.bandwidth_kbit)},
 };
 static const struct json_schema probe_schema = JSON_SCHEMA("probe", probe_fields, struct probe);
 
@@ -64,23 +68,30 @@ static const struct json_schema minimum_schema =
     JSON_SCHEMA("minimum", minimum_fields, struct price_vector);
 
 struct offer_body {
-    struct offer offer;
+    struct offer_terms terms;
+    bool is_paused;
     struct json_array roles;
 };
 static const struct json_field offer_fields[] = {
-    {"cores_milli", JSON_I64, offsetof(struct offer_body, offer.resources.cores_milli),
+    {"cores_milli", JSON_I64, offsetof(struct offer_body, terms.resources.cores_milli),
      .is_required = true},
-    {"ram_bytes", JSON_I64, offsetof(struct offer_body, offer.resources.ram_bytes),
+    {"ram_bytes", JSON_I64, offsetof(struct offer_body, terms.resources.ram_bytes),
      .is_required = true},
-    {"disk_bytes", JSON_I64, offsetof(struct offer_body, offer.resources.disk_bytes),
+    {"disk_bytes", JSON_I64, offsetof(struct offer_body, terms.resources.disk_bytes),
      .is_required = true},
-    {"gpus_milli", JSON_I64, offsetof(struct offer_body, offer.resources.gpus_milli)},
+    {"gpus_milli", JSON_I64, offsetof(struct offer_body, terms.resources.gpus_milli)},
     {"roles", JSON_TEXTS, offsetof(struct offer_body, roles), .is_required = true, .size_max = 8},
-    {"paused", JSON_BOOL, offsetof(struct offer_body, offer.is_paused)},
-    {"minimum", JSON_OBJECT, offsetof(struct offer_body, offer.minimum), .schema = &minimum_schema},
+    {"paused", JSON_BOOL, offsetof(struct offer_body, is_paused)},
+    {"minimum", JSON_OBJECT, offsetof(struct offer_body, terms.minimum), .schema = &minimum_schema},
 };
 static const struct json_schema offer_schema =
     JSON_SCHEMA("offer", offer_fields, struct offer_body);
+
+static int read_offer(struct offer_body *body, struct error *error)
+{
+    body->terms.paused_until_ms = body->is_paused ? OFFER_PAUSED_FOREVER : 0;
+    return view_read_roles(&body->roles, &body->terms.roles, error);
+}
 
 struct new_machine {
     struct text code;
@@ -109,7 +120,7 @@ static int read_machine(struct call *call, struct http_request *request, struct 
                         struct error *error)
 {
     if (json_read(call->arena, http_request_body(request), &new_machine_schema, body, error) < 0 ||
-        view_read_roles(&body->offer.roles, &body->offer.offer.roles, error) < 0)
+        read_offer(&body->offer, error) < 0)
         return -1;
     /* Whoever holds a code proves that the key it enrols is its own. */
     const char *signed_text = arena_format(call->arena, "souk-enrol\n" TEXT_FORMAT "\n" TEXT_FORMAT,
@@ -165,7 +176,7 @@ void handle_machine_enrol(struct http_request *request, void *context)
     memcpy(enrol->public_key, body->public_key, sizeof(enrol->public_key));
     enrol->name = body->name;
     enrol->probe = body->probe;
-    enrol->offer = body->offer.offer;
+    enrol->offer = body->offer.terms;
     call_start_take(TAKE(call), machine_enrolled);
 }
 
@@ -252,13 +263,16 @@ void handle_machine_put_offer(struct http_request *request, void *context)
     struct offer_body body = {0};
     struct error error;
     if (json_read(call->arena, http_request_body(request), &offer_schema, &body, &error) < 0 ||
-        view_read_roles(&body.roles, &body.offer.roles, &error) < 0) {
+        read_offer(&body, &error) < 0) {
         http_reply_error(request, &error);
         return;
     }
     call->request.command = (struct command){
         .kind = COMMAND_SET_OFFER,
-        .set_offer = {.account = call->caller.account, .machine = machine, .offer = body.offer},
+        .set_offer = {.account = call->caller.account,
+                      .machine = machine,
+                      .is_first = true,
+                      .terms = body.terms},
     };
     call_start_take(TAKE(call), offer_set);
 }

@@ -320,6 +320,12 @@ static struct message *message_of(struct live *live, const struct core *core,
         return machine_message(live, core, event->machine_state_changed.machine, event);
     case EVENT_OFFER_SET:
         return machine_message(live, core, event->offer_set.machine, event);
+    case EVENT_OFFER_PAUSED:
+        return machine_message(live, core, event->offer_paused.machine, event);
+    case EVENT_OFFER_RENEWED:
+        return machine_message(live, core, event->offer_renewed.machine, event);
+    case EVENT_OFFER_TURNED:
+        return machine_message(live, core, event->offer_turned.machine, event);
     case EVENT_OFFER_WITHDRAWN:
         return machine_message(live, core, event->offer_withdrawn.machine, event);
     case EVENT_TOKEN_REVOKED:

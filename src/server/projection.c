@@ -193,6 +193,15 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_OFFER_SET:
         mark_machine(projection, core, event->offer_set.machine);
         return;
+    case EVENT_OFFER_PAUSED:
+        mark_machine(projection, core, event->offer_paused.machine);
+        return;
+    case EVENT_OFFER_RENEWED:
+        mark_machine(projection, core, event->offer_renewed.machine);
+        return;
+    case EVENT_OFFER_TURNED:
+        mark_machine(projection, core, event->offer_turned.machine);
+        return;
     case EVENT_OFFER_WITHDRAWN:
         mark_machine(projection, core, event->offer_withdrawn.machine);
         return;

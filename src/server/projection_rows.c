@@ -53,14 +53,15 @@ void projection_token_row(const struct token *token, struct store_value *out)
 
 static void offer_columns(const struct machine *machine, struct store_value *out)
 {
-    static const struct offer none;
-    const struct offer *offer = machine->has_offer ? &machine->offer : &none;
+    static const struct offer_terms none;
+    const bool has_offer = machine->offer_count > 0;
+    const struct offer_terms *offer = has_offer ? &machine->offers[0]->terms : &none;
     out[MACHINES_OFFER_CORES_MILLI] = store_integer(offer->resources.cores_milli);
     out[MACHINES_OFFER_RAM_BYTES] = store_integer(offer->resources.ram_bytes);
     out[MACHINES_OFFER_GPUS_MILLI] = store_integer(offer->resources.gpus_milli);
     out[MACHINES_OFFER_DISK_BYTES] = store_integer(offer->resources.disk_bytes);
     out[MACHINES_OFFER_ROLES] = id_value(offer->roles);
-    out[MACHINES_OFFER_IS_PAUSED] = store_integer(offer->is_paused || !machine->has_offer);
+    out[MACHINES_OFFER_IS_PAUSED] = store_integer(offer->paused_until_ms > 0 || !has_offer);
     out[MACHINES_MINIMUM_CORE_MICRO] = store_integer(offer->minimum.core_micro);
     out[MACHINES_MINIMUM_RAM_MICRO] = store_integer(offer->minimum.ram_micro);
     out[MACHINES_MINIMUM_GPU_MICRO] = store_integer(offer->minimum.gpu_micro);
