@@ -11,6 +11,7 @@
 #include "net/link.h"
 #include "net/loop.h"
 #include "peer/folder.h"
+#include "peer/lease_verify.h"
 #include "peer/outbox.h"
 #include "peer/probe.h"
 #include "peer/tenancy.h"
@@ -41,7 +42,8 @@ struct daemon {
     struct http_client *client;
     struct outbox *outbox;
     struct map tenancies; /* by lease: struct tenancy */
-    struct arena *arena;  /* for one message at a time */
+    struct lent lent;
+    struct arena *arena; /* for one message at a time */
     struct random random;
     char leases_dir[PATH_MAX];
     int ready_fd;
@@ -183,7 +185,12 @@ static int daemon_check_start(struct daemon *daemon, const struct lease_document
         return error_set(error, ERROR_EXHAUSTED, "this machine runs %d leases already",
                          DAEMON_LEASE_MAX);
     const int64_t now_ms = clock_utc_ms(loop_clock(daemon->loop)) + daemon->host.market_ahead_ms;
-    return lease_check(document, &daemon->options->limits, now_ms, error);
+    struct lent_use running[DAEMON_LEASE_MAX];
+    for (size_t i = 0; i < daemon->tenancies.count; i++)
+        running[i] = tenancy_use(daemon->tenancies.entries[i].value);
+    if (lease_check(document, now_ms, error) < 0)
+        return -1;
+    return lent_check(&daemon->lent, document, running, daemon->tenancies.count, error);
 }
 
 static void daemon_on_start(struct daemon *daemon, const struct start_message *start)
@@ -260,6 +267,18 @@ static void daemon_on_welcome(struct daemon *daemon, const struct welcome_messag
     daemon_check_stopped(daemon);
 }
 
+static void daemon_on_offers(struct daemon *daemon, const struct offers_message *offers)
+{
+    lent_set_offers(&daemon->lent, offers);
+    log_event(LOG_INFO, "offers", "count=%" PRIu32, offers->offer_count);
+    for (uint32_t i = 0; i < offers->offer_count; i++)
+        log_event(LOG_DEBUG, "offer",
+                  "offer=%" PRIu64 " cores_milli=%" PRId64 " ram_bytes=%" PRId64
+                  " disk_bytes=%" PRId64,
+                  offers->offers[i].offer, offers->offers[i].resources.cores_milli,
+                  offers->offers[i].resources.ram_bytes, offers->offers[i].resources.disk_bytes);
+}
+
 static void daemon_on_frame(struct link *link, uint16_t type, struct text payload, void *context)
 {
     struct daemon *daemon = context;
@@ -281,6 +300,9 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
         break;
     case LEASE_MESSAGE_STOP:
         daemon_on_stop_message(daemon, &message.stop);
+        break;
+    case LEASE_MESSAGE_OFFERS:
+        daemon_on_offers(daemon, &message.offers);
         break;
     case LEASE_MESSAGE_PEER:
         tenancy = daemon_find(daemon, message.peer.lease, message.peer.fence);
@@ -321,6 +343,7 @@ static void daemon_on_open(struct link *link, struct text identity, void *contex
         .type = LEASE_MESSAGE_HELLO,
         .hello = {.version = LEASE_MESSAGE_VERSION,
                   .machine = daemon->enrolment->machine,
+                  .ceiling = lent_ceiling(&daemon->lent),
                   .running = running,
                   .running_count = (uint32_t)daemon->tenancies.count}};
     struct buffer payload AUTO_BUFFER;
@@ -542,6 +565,7 @@ int daemon_run(const struct daemon_options *options, struct error *error)
                             .ready_fd = options->ready_fd};
     ASSERT(daemon.enrolment->machine != 0);
     map_init(&daemon.tenancies);
+    lent_init(&daemon.lent, &options->limits);
     int result = daemon_open(&daemon, error);
     if (result == 0) {
         daemon_dial(&daemon);

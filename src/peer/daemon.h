@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "peer/identity.h"
-#include "peer/lease_verify.h"
+#include "peer/lent.h"
 #include "sandbox/sandbox.h"
 
 #include <stdint.h>
@@ -24,9 +24,9 @@ struct daemon_options {
     const char *state_dir;
     const struct identity *identity; /* enlisted */
     struct sandbox_host *sandboxes;  /* swept */
-    struct lease_limits limits;
-    int ready_fd; /* taken: see peer.h */
-    int stop_fd;  /* borrowed */
+    struct lease_limits limits;      /* the owner's ceiling */
+    int ready_fd;                    /* taken: see peer.h */
+    int stop_fd;                     /* borrowed */
 };
 
 /* Runs until SIGTERM, SIGINT or stop_fd, then stops the leases and returns. */

@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MACHINE = 5, MESSAGE_MAX = 4096, WAIT_MS = 15000, TICK_MS = 300, SKIPPED = 77 };
+enum { MACHINE = 5, OFFER = 6, MESSAGE_MAX = 4096, WAIT_MS = 15000, TICK_MS = 300, SKIPPED = 77 };
 
 struct received {
     uint16_t type;
@@ -163,6 +163,10 @@ static void on_link_frame(struct link *link, uint16_t type, struct text payload,
                                         .welcome = {.version = LEASE_MESSAGE_VERSION,
                                                     .machine = MACHINE,
                                                     .now_ms = clock_utc_ms(&clock_system)}});
+    const struct lent_offer offer = {
+        OFFER, {.cores_milli = 64000, .ram_bytes = 1 << 30, .disk_bytes = 1 << 30}, 3};
+    market_send(market,
+                &(struct lease_message){.type = LEASE_MESSAGE_OFFERS, .offers = {&offer, 1}});
 }
 
 static void on_link_close(struct link *link, const struct error *reason, void *context)
@@ -359,6 +363,7 @@ static void start_lease(struct market *market, int64_t run_ms)
                                        .fence = 1,
                                        .job = 1,
                                        .machine = MACHINE,
+                                       .offer = OFFER,
                                        .role = LEASE_ROLE_WORKER,
                                        .rank = 1,
                                        .world = 4,

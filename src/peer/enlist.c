@@ -68,14 +68,16 @@ int enlist_check_url(const char *url, struct error *error)
     return 0;
 }
 
-static void write_probe(struct json_writer *writer, const struct machine_probe *probe)
+/* Of its resources the market learns what the owner lets out: no offer can be more. */
+static void write_probe(struct json_writer *writer, const struct enlist_request *request)
 {
+    const struct machine_probe *probe = request->probe;
     json_key(writer, "probe");
     json_object_begin(writer);
-    json_field_i64(writer, "cores_milli", probe->cores_milli);
+    json_field_i64(writer, "cores_milli", request->cores_milli);
     json_field_i64(writer, "speed_weight_milli", probe->speed_weight_milli);
-    json_field_i64(writer, "ram_bytes", probe->ram_bytes);
-    json_field_i64(writer, "disk_bytes", probe->disk_bytes);
+    json_field_i64(writer, "ram_bytes", request->ram_bytes);
+    json_field_i64(writer, "disk_bytes", request->disk_bytes);
     json_field_i64(writer, "gpus_milli", 0);
     json_field_string(writer, "cpu_model", probe->cpu_model);
     json_field_string(writer, "labels", probe->architecture);
@@ -121,7 +123,7 @@ int enlist_write(const struct identity *identity, const struct enlist_request *r
     json_field_string(&writer, "code", request->code);
     json_field_string(&writer, "public_key", key_text);
     json_field_string(&writer, "name", request->name);
-    write_probe(&writer, request->probe);
+    write_probe(&writer, request);
     write_offer(&writer, request);
     json_field_string(&writer, "signature", signature_text);
     json_object_end(&writer);

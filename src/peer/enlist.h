@@ -15,7 +15,7 @@ struct enlist_request {
     const char *code;
     const char *name;
     const struct machine_probe *probe;
-    int64_t cores_milli;
+    int64_t cores_milli; /* what the owner lets out, and so the first offer */
     int64_t ram_bytes;
     int64_t disk_bytes;
     uint32_t roles; /* of enum peer_role */

@@ -11,20 +11,13 @@
 
 #include <stdint.h>
 
-struct lease_limits {
-    int64_t cores_milli; /* what the owner lends; a lease may not take more */
-    int64_t ram_bytes;
-    int64_t disk_bytes;
-    uint32_t roles; /* bits: 1 << enum lease_role */
-};
-
 /* Who it is for and from: REFUSED for a signature that is not the market's or a lease for another
  * machine; CORRUPT for a document that cannot be read. The document lives in the arena. */
 MUST_CHECK int lease_verify(struct arena *arena, const struct start_message *start,
                             const struct enrolment *enrolment, struct lease_document *out_document,
                             struct error *error);
 
-/* Whether it may run here and now: REFUSED when it has expired or takes more than is lent, CORRUPT
- * when it makes no sense. `now_ms` is UTC by the market's clock as far as it is known. */
-MUST_CHECK int lease_check(const struct lease_document *document, const struct lease_limits *limits,
-                           int64_t now_ms, struct error *error);
+/* REFUSED when it has expired, CORRUPT when it makes no sense; whether there is room for it is
+ * lent.h's matter. `now_ms` is UTC by the market's clock as far as it is known. */
+MUST_CHECK int lease_check(const struct lease_document *document, int64_t now_ms,
+                           struct error *error);

@@ -179,10 +179,9 @@ static void warn_of_difference(const struct peer_options *options,
     log_event(LOG_WARN, "offer_kept",
               "enlisted_cores_milli=%" PRId64 " enlisted_ram_bytes=%" PRId64
               " enlisted_disk_bytes=%" PRId64
-              " reason=\"the market keeps offering what was enlisted; the flags given only bound "
-              "what runs here; to change the offer: PUT /v1/machines/%" PRIu64 "/offer\"",
-              enrolment->cores_milli, enrolment->ram_bytes, enrolment->disk_bytes,
-              enrolment->machine);
+              " reason=\"the flags given are the most that is lent; to offer more than was "
+              "enlisted: souk offer change\"",
+              enrolment->cores_milli, enrolment->ram_bytes, enrolment->disk_bytes);
 }
 
 static int check_enlisted(const struct peer_options *options, const struct enrolment *enrolment,

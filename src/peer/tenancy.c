@@ -18,6 +18,11 @@ struct lease_fence tenancy_fence(const struct tenancy *tenancy)
     return (struct lease_fence){tenancy->document.lease, tenancy->document.fence};
 }
 
+struct lent_use tenancy_use(const struct tenancy *tenancy)
+{
+    return lent_use_of(&tenancy->document);
+}
+
 bool tenancy_has_ended(const struct tenancy *tenancy)
 {
     return tenancy->has_ended;

@@ -11,6 +11,7 @@
 #include "base/scope.h"
 #include "net/address.h"
 #include "peer/lease_verify.h"
+#include "peer/lent.h"
 #include "peer/outbox.h"
 #include "sandbox/sandbox.h"
 
@@ -60,6 +61,8 @@ void tenancy_free(struct tenancy *tenancy);
 DEFINE_AUTO(tenancy);
 
 struct lease_fence tenancy_fence(const struct tenancy *tenancy);
+/* What it takes of the machine, as long as it runs. */
+struct lent_use tenancy_use(const struct tenancy *tenancy);
 bool tenancy_has_ended(const struct tenancy *tenancy);
 
 /* Asks the process to end and kills it after the grace. `reason` is told to people. */

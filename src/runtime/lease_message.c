@@ -2,7 +2,8 @@
  * Encodings, in the order of the bytes; integers little-endian, `text` and `bytes` are a u32
  * length and the bytes, [n] is n bytes without a length (wire/wire.h).
  *
- *     HELLO         u32 version, u64 machine, u32 count, count x (u64 lease, u64 fence)
+ *     HELLO         u32 version, u64 machine, resources ceiling, u32 count,
+ *                   count x (u64 lease, u64 fence)
  *     HEARTBEAT     u32 load_milli, u32 running_count, u64 free_ram_bytes
  *     STATE         u64 lease, u64 fence, u8 state, u32 exit_code (two's complement), text reason
  *     METER         u64 lease, u64 fence, u64 tick_index, u64 wall_ms, u64 cpu_ms,
@@ -17,6 +18,9 @@
  *     PEER          u64 lease, u64 fence, peer
  *     STOP          u64 lease, u64 fence, u32 grace_ms, text reason
  *     STREAM_OPEN   u64 lease, u64 fence, u64 peer_lease, [32] ticket
+ *     OFFERS        u32 count, count x (u64 offer, resources, u32 roles)
+ *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
+ *                   i64 bandwidth_kbit
  *     peer          u64 lease, u64 fence, u32 rank, [32] key, [32] ticket
  *
  * The signature of METER is Ed25519 over the 16 bytes "souk-meter-v1\0\0\0" and the eight integers
@@ -31,6 +35,7 @@
 
 enum {
     FENCE_SIZE = 16,
+    OFFER_SIZE = 8 + 5 * 8 + 4,
     PEER_SIZE = 8 + 8 + 4 + LEASE_KEY_SIZE + LEASE_TICKET_SIZE,
 };
 
@@ -73,6 +78,8 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "STOP";
     case LEASE_MESSAGE_STREAM_OPEN:
         return "STREAM_OPEN";
+    case LEASE_MESSAGE_OFFERS:
+        return "OFFERS";
     }
     return "unknown";
 }
@@ -100,11 +107,21 @@ static void put_peer(struct buffer *buffer, const struct lease_peer *peer)
     wire_put_raw(buffer, peer->ticket, sizeof(peer->ticket));
 }
 
+static void put_resources(struct buffer *buffer, const struct resources *resources)
+{
+    wire_put_i64(buffer, resources->cores_milli);
+    wire_put_i64(buffer, resources->ram_bytes);
+    wire_put_i64(buffer, resources->gpus_milli);
+    wire_put_i64(buffer, resources->disk_bytes);
+    wire_put_i64(buffer, resources->bandwidth_kbit);
+}
+
 static void put_hello(struct buffer *buffer, const struct hello_message *hello)
 {
     ASSERT(hello->running_count <= LEASE_RUNNING_MAX);
     wire_put_u32(buffer, hello->version);
     wire_put_u64(buffer, hello->machine);
+    put_resources(buffer, &hello->ceiling);
     wire_put_u32(buffer, hello->running_count);
     for (uint32_t i = 0; i < hello->running_count; i++)
         put_fence(buffer, hello->running[i].lease, hello->running[i].fence);
@@ -131,6 +148,17 @@ static void put_start(struct buffer *buffer, const struct start_message *start)
     wire_put_u32(buffer, start->peer_count);
     for (uint32_t i = 0; i < start->peer_count; i++)
         put_peer(buffer, &start->peers[i]);
+}
+
+static void put_offers(struct buffer *buffer, const struct offers_message *offers)
+{
+    ASSERT(offers->offer_count <= LEASE_OFFERS_MAX);
+    wire_put_u32(buffer, offers->offer_count);
+    for (uint32_t i = 0; i < offers->offer_count; i++) {
+        wire_put_u64(buffer, offers->offers[i].offer);
+        put_resources(buffer, &offers->offers[i].resources);
+        wire_put_u32(buffer, offers->offers[i].roles);
+    }
 }
 
 static void encode_from_daemon(const struct lease_message *message, struct buffer *buffer)
@@ -202,6 +230,9 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
         wire_put_u64(payload, message->stream_open.peer_lease);
         wire_put_raw(payload, message->stream_open.ticket, sizeof(message->stream_open.ticket));
         return;
+    case LEASE_MESSAGE_OFFERS:
+        put_offers(payload, &message->offers);
+        return;
     default:
         encode_from_daemon(message, payload);
     }
@@ -230,10 +261,22 @@ static void get_peer(struct wire_reader *reader, struct lease_peer *peer)
     wire_get_raw(reader, peer->ticket, sizeof(peer->ticket));
 }
 
+static void get_resources(struct wire_reader *reader, struct resources *resources)
+{
+    resources->cores_milli = wire_get_i64(reader);
+    resources->ram_bytes = wire_get_i64(reader);
+    resources->gpus_milli = wire_get_i64(reader);
+    resources->disk_bytes = wire_get_i64(reader);
+    resources->bandwidth_kbit = wire_get_i64(reader);
+    if (!resources_are_valid(*resources))
+        wire_reader_fail(reader, "resources out of range");
+}
+
 static void get_hello(struct arena *arena, struct wire_reader *reader, struct hello_message *hello)
 {
     hello->version = wire_get_u32(reader);
     hello->machine = wire_get_u64(reader);
+    get_resources(reader, &hello->ceiling);
     hello->running_count = wire_get_count(reader, LEASE_RUNNING_MAX, FENCE_SIZE);
     struct lease_fence *running = arena_alloc(arena, hello->running_count * sizeof(*running) + 1);
     for (uint32_t i = 0; i < hello->running_count; i++) {
@@ -311,6 +354,19 @@ static void get_stop(struct wire_reader *reader, struct stop_message *stop)
     stop->reason = wire_get_text(reader, LEASE_REASON_SIZE_MAX);
 }
 
+static void get_offers(struct arena *arena, struct wire_reader *reader,
+                       struct offers_message *offers)
+{
+    offers->offer_count = wire_get_count(reader, LEASE_OFFERS_MAX, OFFER_SIZE);
+    struct lent_offer *items = arena_alloc(arena, offers->offer_count * sizeof(*items) + 1);
+    for (uint32_t i = 0; i < offers->offer_count; i++) {
+        items[i].offer = wire_get_u64(reader);
+        get_resources(reader, &items[i].resources);
+        items[i].roles = wire_get_u32(reader);
+    }
+    offers->offers = items;
+}
+
 /* False: no such type. */
 static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
                                struct lease_message *message)
@@ -337,6 +393,9 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->stream_open.fence = wire_get_u64(reader);
         message->stream_open.peer_lease = wire_get_u64(reader);
         wire_get_raw(reader, message->stream_open.ticket, sizeof(message->stream_open.ticket));
+        return true;
+    case LEASE_MESSAGE_OFFERS:
+        get_offers(arena, reader, &message->offers);
         return true;
     default:
         return false;

@@ -12,11 +12,12 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "market/resources.h"
 
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 1,
+    LEASE_MESSAGE_VERSION = 2,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
@@ -28,6 +29,7 @@ enum {
     LEASE_LOG_SIZE_MAX = 64 << 10,
     LEASE_PEERS_MAX = 1024,
     LEASE_RUNNING_MAX = 1024,
+    LEASE_OFFERS_MAX = 16,
     LEASE_TOKEN_SIZE_MAX = 128,
     LEASE_NAME_SIZE_MAX = 128,
     LEASE_REASON_SIZE_MAX = 240,
@@ -49,6 +51,7 @@ enum lease_message_type {
     LEASE_MESSAGE_PEER = 66,
     LEASE_MESSAGE_STOP = 67,
     LEASE_MESSAGE_STREAM_OPEN = 68,
+    LEASE_MESSAGE_OFFERS = 69,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -61,6 +64,8 @@ struct lease_fence {
 struct hello_message {
     uint32_t version; /* LEASE_MESSAGE_VERSION */
     uint64_t machine;
+    struct resources
+        ceiling; /* the most its owner lends of it, by the options it was started with */
     const struct lease_fence *running;
     uint32_t running_count;
 };
@@ -184,6 +189,20 @@ struct stream_open_message {
     uint8_t ticket[LEASE_TICKET_SIZE];
 };
 
+/* One of the machine's offers, as far as its daemon looks after it. */
+struct lent_offer {
+    uint64_t offer;
+    struct resources resources;
+    uint32_t roles; /* bits: 1 << enum lease_role */
+};
+
+/* All offers of the machine as they are now: after the welcome, and whenever one has changed. A
+ * lease is started under one of those told last; what runs already goes on. */
+struct offers_message {
+    const struct lent_offer *offers;
+    uint32_t offer_count;
+};
+
 struct lease_message {
     enum lease_message_type type;
     union {
@@ -200,6 +219,7 @@ struct lease_message {
         struct peer_message peer;
         struct stop_message stop;
         struct stream_open_message stream_open;
+        struct offers_message offers;
     };
 };
 

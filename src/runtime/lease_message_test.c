@@ -9,9 +9,18 @@ static const struct lease_peer peers[] = {
     {.lease = 10, .fence = 11, .rank = 12, .key = {3}, .ticket = {4}},
 };
 
+static const struct lent_offer offers[] = {
+    {.offer = 13, .resources = {.cores_milli = 500, .ram_bytes = 1 << 20}, .roles = 1},
+    {.offer = 14, .resources = {.gpus_milli = 1000, .bandwidth_kbit = 100000}, .roles = 3},
+};
+
 static const struct lease_message examples[] = {
     {.type = LEASE_MESSAGE_HELLO,
-     .hello = {.version = 1, .machine = 5, .running = running, .running_count = 2}},
+     .hello = {.version = 2,
+               .machine = 5,
+               .ceiling = {.cores_milli = 2000, .disk_bytes = 7},
+               .running = running,
+               .running_count = 2}},
     {.type = LEASE_MESSAGE_HEARTBEAT,
      .heartbeat = {.load_milli = 1500, .running_count = 2, .free_ram_bytes = 1 << 30}},
     {.type = LEASE_MESSAGE_STATE,
@@ -54,6 +63,7 @@ static const struct lease_message examples[] = {
      .stop = {.lease = 1, .fence = 2, .grace_ms = 5000, .reason = {"cancelled", 9}}},
     {.type = LEASE_MESSAGE_STREAM_OPEN,
      .stream_open = {.lease = 1, .fence = 2, .peer_lease = 3, .ticket = {4}}},
+    {.type = LEASE_MESSAGE_OFFERS, .offers = {.offers = offers, .offer_count = 2}},
 };
 
 enum { EXAMPLE_COUNT = sizeof(examples) / sizeof(*examples) };

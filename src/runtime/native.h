@@ -27,6 +27,7 @@ struct lease_document {
     uint64_t job;
     struct text name; /* the job's */
     uint64_t machine;
+    uint64_t offer; /* of the machine, under which it was made */
     enum lease_role role;
     uint64_t rank;  /* of a worker, from 0; of the parameter server 0 */
     uint64_t world; /* number of workers */
@@ -48,6 +49,7 @@ struct native_lease {
     uint64_t fence;
     uint64_t job;
     uint64_t machine;
+    uint64_t offer;
     enum lease_role role;
     uint32_t rank;
     uint32_t world;

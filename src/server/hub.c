@@ -107,7 +107,7 @@ struct hub_machine *hub_machine(struct hub *hub, uint64_t machine)
 }
 
 void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
-                     const uint8_t public_key[MACHINE_KEY_SIZE])
+                     const uint8_t public_key[MACHINE_KEY_SIZE], const struct probe *probe)
 {
     struct hub_machine *machine = hub_machine(hub, id);
     if (!machine) {
@@ -116,12 +116,24 @@ void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
         machine->id = id;
         machine->hub = hub;
         machine->heard_ns = hub_now_ns(hub);
+        buffer_init(&machine->offers, LEASE_MESSAGE_SIZE_MAX);
         map_put(&hub->machines, id, machine);
     }
+    machine->probe = *probe;
     if (machine->generation != generation)
         connection_free(machine->connection); /* its key is no longer good */
     machine->generation = generation;
     memcpy(machine->public_key, public_key, sizeof(machine->public_key));
+}
+
+void hub_put_offers(struct hub *hub, uint64_t id, struct text payload)
+{
+    struct hub_machine *machine = hub_machine(hub, id);
+    ASSERT(machine);
+    buffer_clear(&machine->offers);
+    buffer_append_text(&machine->offers, payload);
+    if (machine->is_welcome)
+        hub_send_encoded(machine, LEASE_MESSAGE_OFFERS, payload);
 }
 
 bool hub_send_encoded(struct hub_machine *machine, enum lease_message_type type,
@@ -178,6 +190,23 @@ void hub_tell_gone(struct hub_machine *machine)
                 NULL);
 }
 
+/* Offers of a machine whose owner lends less of it now shrink before it takes leases. */
+static void tell_ceiling(struct hub_machine *machine, struct resources ceiling)
+{
+    struct probe probe = machine->probe;
+    ceiling.bandwidth_kbit = probe.resources.bandwidth_kbit;
+    ceiling.gpus_milli = probe.resources.gpus_milli;
+    if (resources_equal(ceiling, probe.resources))
+        return;
+    probe.resources = ceiling;
+    log_event(LOG_INFO, "ceiling_changed", "machine=%" PRIu64 " cores_milli=%" PRId64, machine->id,
+              ceiling.cores_milli);
+    hub_command(machine->hub,
+                &(struct command){.kind = COMMAND_REPORT_PROBE,
+                                  .report_probe = {.machine = machine->id, .probe = probe}},
+                NULL);
+}
+
 static void take_hello(struct hub_machine *machine, const struct hello_message *hello)
 {
     if (hello->version != LEASE_MESSAGE_VERSION || hello->machine != machine->id) {
@@ -194,6 +223,8 @@ static void take_hello(struct hub_machine *machine, const struct hello_message *
                           .welcome = {.version = LEASE_MESSAGE_VERSION,
                                       .machine = machine->id,
                                       .now_ms = clock_utc_ms(machine->hub->server->clock)}});
+    hub_send_encoded(machine, LEASE_MESSAGE_OFFERS, buffer_text(&machine->offers));
+    tell_ceiling(machine, hello->ceiling);
     /* Told before its leases: the core must not place new ones on what it thinks is away. */
     machine->is_told_online = false;
     hub_tell_online(machine);
@@ -238,6 +269,7 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
     case LEASE_MESSAGE_PEER:
     case LEASE_MESSAGE_STOP:
     case LEASE_MESSAGE_STREAM_OPEN:
+    case LEASE_MESSAGE_OFFERS:
         log_event(LOG_WARN, "message_refused", "machine=%" PRIu64 " type=%s", machine->id,
                   lease_message_type_name(message->type));
         connection_free(machine->connection);
@@ -278,7 +310,12 @@ static void take_over(struct hub *hub, const struct core *core)
     hub->silence_ns = core_settings(core)->silence_ms * INT64_C(1000000);
     for (size_t i = 0; i < core_machine_count(core); i++) {
         const struct machine *machine = core_machine_at(core, i);
-        hub_put_machine(hub, machine->id, machine->generation, machine->public_key);
+        struct buffer offers AUTO_BUFFER;
+        buffer_init(&offers, LEASE_MESSAGE_SIZE_MAX);
+        order_offers(machine, &offers);
+        hub_put_machine(hub, machine->id, machine->generation, machine->public_key,
+                        &machine->probe);
+        hub_put_offers(hub, machine->id, buffer_text(&offers));
         /* What was online before a restart is expected back within the silence. */
         hub_machine(hub, machine->id)->is_told_online = machine->state == MACHINE_STATE_ONLINE;
     }
@@ -370,8 +407,11 @@ void hub_free(struct hub *hub)
         request_free(LIST_ITEM(node, struct hub_request, node));
     for (size_t i = 0; i < hub->leases.count; i++)
         dispatch_lease_free(hub->leases.entries[i].value);
-    for (size_t i = 0; i < hub->machines.count; i++)
-        free(hub->machines.entries[i].value);
+    for (size_t i = 0; i < hub->machines.count; i++) {
+        struct hub_machine *machine = hub->machines.entries[i].value;
+        buffer_done(&machine->offers);
+        free(machine);
+    }
     map_done(&hub->machines);
     map_done(&hub->leases);
     map_done(&hub->tickets);

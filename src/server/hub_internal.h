@@ -40,6 +40,8 @@ struct hub_machine {
     bool is_told_online;               /* what the core was told last */
     bool is_leaving;                   /* it said good-bye; the core is told once all is settled */
     int64_t heard_ns;                  /* when anything came last, or the hub started */
+    struct probe probe;                /* as the core has it */
+    struct buffer offers;              /* payload of its OFFERS */
 };
 
 struct hub_lease {
@@ -115,7 +117,9 @@ void hub_command(struct hub *hub, const struct command *command, const char *rea
 void hub_rows_take(struct hub *hub, void (*put)(void *rows, struct store_batch *batch), void *rows);
 struct hub_machine *hub_machine(struct hub *hub, uint64_t machine);
 void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
-                     const uint8_t public_key[MACHINE_KEY_SIZE]);
+                     const uint8_t public_key[MACHINE_KEY_SIZE], const struct probe *probe);
+/* Keeps the payload of an OFFERS, and sends it if the machine is there. */
+void hub_put_offers(struct hub *hub, uint64_t machine, struct text payload);
 /* False when the machine is not linked or its queue is full; then it is sent on reconnecting. */
 bool hub_send(struct hub_machine *machine, const struct lease_message *message);
 bool hub_send_encoded(struct hub_machine *machine, enum lease_message_type type,
@@ -172,5 +176,7 @@ void tick_lease_ended(struct hub *hub, uint64_t lease); /* its log is complete *
  * why and the lease must end. */
 struct hub_lease *order_lease(struct server *server, const struct core *core,
                               const struct lease *lease, struct error *error);
+/* The payload of a machine's OFFERS. */
+void order_offers(const struct machine *machine, struct buffer *payload);
 /* Ends a lease that could not be prepared, so that its job does not wait for it. */
 void order_refuse(struct hub *hub, uint64_t lease, uint64_t fence, const char *reason);

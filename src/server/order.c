@@ -15,7 +15,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-enum order_kind { ORDER_MACHINE, ORDER_START, ORDER_STOP, ORDER_END };
+enum order_kind { ORDER_MACHINE, ORDER_OFFERS, ORDER_START, ORDER_STOP, ORDER_END };
 
 struct order {
     struct order *next;
@@ -25,6 +25,8 @@ struct order {
     uint64_t fence;
     uint64_t generation;
     uint8_t public_key[MACHINE_KEY_SIZE];
+    struct probe probe;
+    struct buffer offers;    /* payload of an OFFERS */
     struct hub_lease *lease; /* start; NULL: it could not be prepared, `reason` says why */
     uint32_t grace_ms;
     char reason[LEASE_REASON_SIZE];
@@ -52,6 +54,7 @@ static int write_document(const struct core *core, const struct job *job, const 
         .fence = lease->fence,
         .job = lease->job,
         .machine = lease->machine,
+        .offer = lease->offer,
         .role = lease->role,
         .rank = (uint32_t)lease->rank,
         .world = (uint32_t)job->request.num_nodes,
@@ -173,13 +176,58 @@ static struct order *start_order(struct hub *hub, const struct core *core,
     return order;
 }
 
+/* Enrolled, or probed anew. */
+static struct order *machine_order(struct hub *hub, const struct core *core, uint64_t id)
+{
+    const struct machine *machine = core_machine(core, id);
+    ASSERT(machine);
+    struct order *order = order_new(hub, ORDER_MACHINE, id);
+    order->generation = machine->generation;
+    memcpy(order->public_key, machine->public_key, sizeof(order->public_key));
+    order->probe = machine->probe;
+    return order;
+}
+
+void order_offers(const struct machine *machine, struct buffer *payload)
+{
+    struct lent_offer offers[LEASE_OFFERS_MAX];
+    _Static_assert((int)MACHINE_OFFERS_MAX <= (int)LEASE_OFFERS_MAX, "an OFFERS holds them all");
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const struct offer_terms *terms = &machine->offers[i]->terms;
+        const uint32_t worker = terms->roles & MACHINE_ROLE_WORKER ? 1u << LEASE_ROLE_WORKER : 0;
+        const uint32_t server = terms->roles & MACHINE_ROLE_SERVER ? 1u << LEASE_ROLE_SERVER : 0;
+        offers[i] = (struct lent_offer){.offer = machine->offers[i]->id,
+                                        .resources = terms->resources,
+                                        .roles = worker | server};
+    }
+    const struct lease_message message = {
+        .type = LEASE_MESSAGE_OFFERS,
+        .offers = {.offers = offers, .offer_count = (uint32_t)machine->offer_count}};
+    lease_message_encode(&message, payload);
+    ASSERT(!payload->is_overflowed);
+}
+
+static struct order *offers_order(struct hub *hub, const struct core *core, uint64_t id)
+{
+    const struct machine *machine = core_machine(core, id);
+    ASSERT(machine);
+    struct order *order = order_new(hub, ORDER_OFFERS, id);
+    buffer_init(&order->offers, LEASE_MESSAGE_SIZE_MAX);
+    order_offers(machine, &order->offers);
+    return order;
+}
+
 static struct order *order_of(struct hub *hub, const struct core *core, const struct event *event)
 {
     struct order *order = NULL;
     if (event->kind == EVENT_MACHINE_ENROLLED) {
-        order = order_new(hub, ORDER_MACHINE, event->machine_enrolled.machine);
-        order->generation = event->machine_enrolled.generation;
-        memcpy(order->public_key, event->machine_enrolled.public_key, sizeof(order->public_key));
+        order = machine_order(hub, core, event->machine_enrolled.machine);
+    } else if (event->kind == EVENT_MACHINE_PROBED) {
+        order = machine_order(hub, core, event->machine_probed.machine);
+    } else if (event->kind == EVENT_OFFER_SET) {
+        order = offers_order(hub, core, event->offer_set.machine);
+    } else if (event->kind == EVENT_OFFER_WITHDRAWN) {
+        order = offers_order(hub, core, event->offer_withdrawn.machine);
     } else if (event->kind == EVENT_LEASE_OFFERED) {
         order = start_order(hub, core, event);
     } else if (event->kind == EVENT_LEASE_STOP_WANTED) {
@@ -210,7 +258,11 @@ static void carry_out(struct order *order)
     struct hub_lease *lease = map_get(&hub->leases, order->id);
     switch (order->kind) {
     case ORDER_MACHINE:
-        hub_put_machine(hub, order->id, order->generation, order->public_key);
+        hub_put_machine(hub, order->id, order->generation, order->public_key, &order->probe);
+        return;
+    case ORDER_OFFERS:
+        hub_put_offers(hub, order->id, buffer_text(&order->offers));
+        buffer_done(&order->offers);
         return;
     case ORDER_START:
         if (order->lease)

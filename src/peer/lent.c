@@ -1,0 +1,76 @@
+#include "peer/lent.h"
+
+#include "base/assert.h"
+
+#include <inttypes.h>
+
+void lent_init(struct lent *lent, const struct lease_limits *ceiling)
+{
+    *lent = (struct lent){.ceiling = *ceiling};
+}
+
+void lent_set_offers(struct lent *lent, const struct offers_message *offers)
+{
+    ASSERT(offers->offer_count <= LEASE_OFFERS_MAX);
+    lent->is_told = true;
+    lent->offer_count = offers->offer_count;
+    if (offers->offer_count > 0)
+        memcpy(lent->offers, offers->offers, offers->offer_count * sizeof(*lent->offers));
+}
+
+struct resources lent_ceiling(const struct lent *lent)
+{
+    return (struct resources){.cores_milli = lent->ceiling.cores_milli,
+                              .ram_bytes = lent->ceiling.ram_bytes,
+                              .disk_bytes = lent->ceiling.disk_bytes};
+}
+
+struct lent_use lent_use_of(const struct lease_document *document)
+{
+    return (struct lent_use){.offer = document->offer,
+                             .resources = {.cores_milli = document->cores_milli,
+                                           .ram_bytes = document->ram_bytes,
+                                           .disk_bytes = document->disk_bytes}};
+}
+
+static const struct lent_offer *find_offer(const struct lent *lent, uint64_t offer)
+{
+    for (size_t i = 0; i < lent->offer_count; i++)
+        if (lent->offers[i].offer == offer)
+            return &lent->offers[i];
+    return NULL;
+}
+
+int lent_check(const struct lent *lent, const struct lease_document *document,
+               const struct lent_use *running, size_t running_count, struct error *error)
+{
+    const struct lent_offer *offer = find_offer(lent, document->offer);
+    const struct lent_use wanted = lent_use_of(document);
+    struct resources of_offer = wanted.resources, of_machine = wanted.resources;
+    if (!lent->is_told)
+        return error_set(error, ERROR_REFUSED,
+                         "lease %" PRIu64 " came before the market said what is lent",
+                         document->lease);
+    if (!offer)
+        return error_set(error, ERROR_REFUSED,
+                         "lease %" PRIu64 " is under offer %" PRIu64
+                         ", which is none of this machine's",
+                         document->lease, document->offer);
+    if (!(lent->ceiling.roles & offer->roles & (1u << document->role)))
+        return error_set(error, ERROR_REFUSED, "lease %" PRIu64 " has the role %s, not lent here",
+                         document->lease, lease_role_name(document->role));
+    for (size_t i = 0; i < running_count; i++) {
+        of_machine = resources_add(of_machine, running[i].resources);
+        if (running[i].offer == document->offer)
+            of_offer = resources_add(of_offer, running[i].resources);
+    }
+    if (!resources_fit(of_machine, lent_ceiling(lent)))
+        return error_set(error, ERROR_REFUSED,
+                         "lease %" PRIu64 " asks for more than is lent of this machine",
+                         document->lease);
+    if (!resources_fit(of_offer, offer->resources))
+        return error_set(error, ERROR_REFUSED,
+                         "lease %" PRIu64 " asks for more than is left of offer %" PRIu64,
+                         document->lease, offer->offer);
+    return 0;
+}

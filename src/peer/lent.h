@@ -1,0 +1,52 @@
+/*
+ * Lent: what of this machine is lent now, and whether one more lease fits into it.
+ *
+ * Two bounds hold at once. The ceiling is the owner's own word on this machine, the options of
+ * `souk lend`: nothing the market says goes past it. Below it are the machine's offers as the
+ * market told them last over the link, so that an offer changed on the web holds without a restart.
+ * Both bound the sum of all running leases, not each one alone.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "runtime/lease_message.h"
+#include "runtime/native.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lease_limits {
+    int64_t cores_milli;
+    int64_t ram_bytes;
+    int64_t disk_bytes;
+    uint32_t roles; /* bits: 1 << enum lease_role */
+};
+
+struct lent {
+    struct lease_limits ceiling;
+    struct lent_offer offers[LEASE_OFFERS_MAX];
+    size_t offer_count;
+    bool is_told; /* the market has said what the offers are */
+};
+
+void lent_init(struct lent *lent, const struct lease_limits *ceiling);
+void lent_set_offers(struct lent *lent, const struct offers_message *offers);
+
+/* The ceiling as the market is told it. */
+struct resources lent_ceiling(const struct lent *lent);
+
+/* What a lease that runs takes, and under which offer. */
+struct lent_use {
+    uint64_t offer;
+    struct resources resources;
+};
+struct lent_use lent_use_of(const struct lease_document *document);
+
+/*
+ * REFUSED when the lease, on top of those that run, takes more than its offer or the ceiling, when
+ * its role is not lent, or when its offer is none of this machine's.
+ */
+MUST_CHECK int lent_check(const struct lent *lent, const struct lease_document *document,
+                          const struct lent_use *running, size_t running_count,
+                          struct error *error);

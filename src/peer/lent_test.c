@@ -1,0 +1,134 @@
+#include "peer/lent.h"
+#include "testing/testing.h"
+
+static const struct lease_limits ceiling = {.cores_milli = 2000,
+                                            .ram_bytes = 4096,
+                                            .disk_bytes = 1024,
+                                            .roles =
+                                                1 << LEASE_ROLE_WORKER | 1 << LEASE_ROLE_SERVER};
+enum { BOTH = 1 << LEASE_ROLE_WORKER | 1 << LEASE_ROLE_SERVER };
+
+static const struct lent_offer offers[] = {
+    {.offer = 7,
+     .resources = {.cores_milli = 1000, .ram_bytes = 4096, .disk_bytes = 512},
+     .roles = 1 << LEASE_ROLE_WORKER},
+    {.offer = 8,
+     .resources = {.cores_milli = 2000, .ram_bytes = 4096, .disk_bytes = 1024},
+     .roles = BOTH},
+};
+
+static struct lent told(void)
+{
+    struct lent lent;
+    lent_init(&lent, &ceiling);
+    lent_set_offers(&lent, &(struct offers_message){.offers = offers, .offer_count = 2});
+    return lent;
+}
+
+static struct lease_document lease(uint64_t offer, int64_t cores_milli)
+{
+    return (struct lease_document){.lease = 1,
+                                   .offer = offer,
+                                   .role = LEASE_ROLE_WORKER,
+                                   .cores_milli = cores_milli,
+                                   .ram_bytes = 100};
+}
+
+TEST(a_lease_within_its_offer_fits)
+{
+    struct error error = {0};
+    const struct lent lent = told();
+    const struct lease_document document = lease(7, 1000);
+    ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
+}
+
+TEST(a_lease_larger_than_its_offer_is_refused)
+{
+    struct error error = {0};
+    const struct lent lent = told();
+    const struct lease_document document = lease(7, 1001);
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+}
+
+TEST(running_leases_of_the_same_offer_count)
+{
+    struct error error = {0};
+    const struct lent lent = told();
+    const struct lent_use running[] = {{7, {.cores_milli = 600, .ram_bytes = 100}}};
+    const struct lease_document fits = lease(7, 400), too_much = lease(7, 401);
+    ASSERT_OK(lent_check(&lent, &fits, running, 1, &error));
+    ASSERT_FAILS(lent_check(&lent, &too_much, running, 1, &error), ERROR_REFUSED);
+    assert_string_equal(error.message, "lease 1 asks for more than is left of offer 7");
+}
+
+TEST(running_leases_of_all_offers_stay_under_the_ceiling)
+{
+    struct error error = {0};
+    const struct lent lent = told();
+    const struct lent_use running[] = {{7, {.cores_milli = 1000, .ram_bytes = 100}},
+                                       {8, {.cores_milli = 500, .ram_bytes = 100}}};
+    const struct lease_document fits = lease(8, 500), too_much = lease(8, 501);
+    ASSERT_OK(lent_check(&lent, &fits, running, 2, &error));
+    ASSERT_FAILS(lent_check(&lent, &too_much, running, 2, &error), ERROR_REFUSED);
+    assert_string_equal(error.message, "lease 1 asks for more than is lent of this machine");
+}
+
+TEST(no_offer_of_the_market_lifts_the_ceiling)
+{
+    struct error error = {0};
+    struct lent lent = told();
+    const struct lent_offer large = {
+        .offer = 9, .resources = {.cores_milli = 64000, .ram_bytes = 1 << 20}, .roles = BOTH};
+    lent_set_offers(&lent, &(struct offers_message){.offers = &large, .offer_count = 1});
+    const struct lease_document document = lease(9, 2001);
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+}
+
+TEST(offers_told_anew_replace_the_old_ones)
+{
+    struct error error = {0};
+    struct lent lent = told();
+    const struct lease_document document = lease(7, 100);
+    lent_set_offers(&lent, &(struct offers_message){.offers = &offers[1], .offer_count = 1});
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+    lent_set_offers(&lent, &(struct offers_message){.offers = offers, .offer_count = 2});
+    ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
+}
+
+TEST(nothing_is_lent_before_the_market_has_told_the_offers)
+{
+    struct error error = {0};
+    struct lent lent;
+    const struct lease_document document = lease(7, 100);
+    lent_init(&lent, &ceiling);
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+    assert_string_equal(error.message, "lease 1 came before the market said what is lent");
+}
+
+TEST(a_role_must_be_of_the_offer_and_of_the_ceiling)
+{
+    struct error error = {0};
+    struct lent lent = told();
+    struct lease_document document = lease(7, 100);
+    document.role = LEASE_ROLE_SERVER;
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+    document.offer = 8;
+    ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
+    lent.ceiling.roles = 1 << LEASE_ROLE_WORKER;
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lease_within_its_offer_fits),
+        cmocka_unit_test(a_lease_larger_than_its_offer_is_refused),
+        cmocka_unit_test(running_leases_of_the_same_offer_count),
+        cmocka_unit_test(running_leases_of_all_offers_stay_under_the_ceiling),
+        cmocka_unit_test(no_offer_of_the_market_lifts_the_ceiling),
+        cmocka_unit_test(offers_told_anew_replace_the_old_ones),
+        cmocka_unit_test(nothing_is_lent_before_the_market_has_told_the_offers),
+        cmocka_unit_test(a_role_must_be_of_the_offer_and_of_the_ceiling),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
