@@ -149,6 +149,25 @@ static int read_array(struct reader *reader, json_object *value, const struct js
     return 0;
 }
 
+static int read_list(struct reader *reader, json_object *value, const struct json_field *field,
+                     const struct place *place, void *target)
+{
+    if (!json_object_is_type(value, json_type_array))
+        return refuse(reader->error, place, "list expected");
+    const size_t count = json_object_array_length(value);
+    if (count > field->size_max)
+        return refuse(reader->error, place, "more than %zu items", field->size_max);
+    char *items = (char *)target + sizeof(int64_t);
+    for (size_t i = 0; i < count; i++) {
+        const struct place inner = {place, NULL, i};
+        if (read_object(reader, json_object_array_get_idx(value, i), field->schema, &inner,
+                        items + i * field->schema->struct_size) < 0)
+            return -1;
+    }
+    *(int64_t *)target = (int64_t)count;
+    return 0;
+}
+
 static int read_texts(struct reader *reader, json_object *value, const struct json_field *field,
                       const struct place *place, struct json_array *target)
 {
@@ -207,6 +226,8 @@ static int read_value(struct reader *reader, json_object *value, const struct js
         return read_object(reader, value, field->schema, place, target);
     case JSON_ARRAY:
         return read_array(reader, value, field, place, target);
+    case JSON_LIST:
+        return read_list(reader, value, field, place, target);
     case JSON_TEXTS:
         return read_texts(reader, value, field, place, target);
     case JSON_ANY:
@@ -289,6 +310,15 @@ int json_read(struct arena *arena, struct text json, const struct json_schema *s
     return result;
 }
 
+static void write_items(struct json_writer *writer, const struct json_schema *schema,
+                        const char *items, size_t count)
+{
+    json_array_begin(writer);
+    for (size_t i = 0; i < count; i++)
+        json_write(writer, schema, items + i * schema->struct_size);
+    json_array_end(writer);
+}
+
 static void write_value(struct json_writer *writer, const struct json_field *field,
                         const void *source)
 {
@@ -326,13 +356,13 @@ static void write_value(struct json_writer *writer, const struct json_field *fie
         return;
     case JSON_ARRAY: {
         const struct json_array *array = source;
-        json_array_begin(writer);
-        for (size_t i = 0; i < array->count; i++)
-            json_write(writer, field->schema,
-                       (const char *)array->items + i * field->schema->struct_size);
-        json_array_end(writer);
+        write_items(writer, field->schema, array->items, array->count);
         return;
     }
+    case JSON_LIST:
+        write_items(writer, field->schema, (const char *)source + sizeof(int64_t),
+                    (size_t)(*(const int64_t *)source));
+        return;
     case JSON_TEXTS: {
         const struct json_array *array = source;
         json_array_begin(writer);

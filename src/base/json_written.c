@@ -124,6 +124,23 @@ static bool read_bool(struct cursor *cursor, bool *target)
 
 static bool read_object(struct cursor *cursor, const struct json_schema *schema, char *out);
 
+static bool read_list(struct cursor *cursor, const struct json_field *field, char *target)
+{
+    size_t count = 0;
+    char *items = target + sizeof(int64_t);
+    if (!skip_byte(cursor, '['))
+        return false;
+    while (!skip_byte(cursor, ']')) {
+        if (count == field->size_max || (count > 0 && !skip_byte(cursor, ',')) ||
+            !read_object(cursor, field->schema, items + count * field->schema->struct_size))
+            return false;
+        count++;
+    }
+    const int64_t counted = (int64_t)count;
+    memcpy(target, &counted, sizeof(counted));
+    return true;
+}
+
 static bool read_value(struct cursor *cursor, const struct json_field *field, void *target)
 {
     switch (field->kind) {
@@ -141,6 +158,8 @@ static bool read_value(struct cursor *cursor, const struct json_field *field, vo
         return read_choice(cursor, field, target);
     case JSON_OBJECT:
         return read_object(cursor, field->schema, target);
+    case JSON_LIST:
+        return read_list(cursor, field, target);
     case JSON_DOUBLE:
     case JSON_ARRAY:
     case JSON_TEXTS:

@@ -18,6 +18,8 @@ struct outer {
     char name[8];
     struct text memo;
     struct inner inner;
+    int64_t share_count;
+    struct inner shares[3];
 };
 
 static const struct json_field inner_fields[] = {
@@ -35,6 +37,8 @@ static const struct json_field outer_fields[] = {
     {"name", JSON_CHARS, offsetof(struct outer, name), .is_required = true, .size_max = 8},
     {"memo", JSON_TEXT, offsetof(struct outer, memo), .is_required = true},
     {"inner", JSON_OBJECT, offsetof(struct outer, inner), .is_required = true,
+     .schema = &inner_schema},
+    {"shares", JSON_LIST, offsetof(struct outer, share_count), .is_required = true, .size_max = 3,
      .schema = &inner_schema},
 };
 static const struct json_schema outer_schema = JSON_SCHEMA("outer", outer_fields, struct outer);
@@ -77,6 +81,8 @@ static const struct outer example = {.id = 18,
                                      .hash = {0, 1, 0xfe, 0xff},
                                      .name = "wren",
                                      .memo = {"caf\xc3\xa9", 5},
+                                     .share_count = 2,
+                                     .shares = {{-4}, {5}},
                                      .inner = {.share = -5}};
 
 TEST(what_was_written_is_read_back)

@@ -107,6 +107,8 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
     if (!apply_is_next_id(core, offered->lease) || offered->fence != core->last_fence + 1 ||
         offered->payee != machine->owner)
         return apply_misfit(event, "the id, the fence or the payee is not the next one", error);
+    if (offered->lock.slot_count < 1)
+        return apply_misfit(event, "it has no price", error);
     if (!resources_are_valid(offered->resources) ||
         !resources_fit(offered->resources, offer_free(offer)))
         return apply_misfit(event, "the offer has not that much free", error);
@@ -121,7 +123,7 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
                             .rank = offered->rank,
                             .resources = offered->resources,
                             .units = offered->units,
-                            .price = offered->price,
+                            .lock = offered->lock,
                             .quote_micro = offered->quote_micro,
                             .offered_ms = event->time_ms};
     core->last_id = lease->id;

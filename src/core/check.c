@@ -60,9 +60,8 @@ static bool is_lease_sound(const struct core *core, const struct job *job,
         return false;
     return lease->posted_micro <= lease->quote_micro && lease->fee_micro <= lease->posted_micro &&
            lease->wall_ms <= job->request.max_run_ms &&
-           price_bill_micro(lease->units, lease->price, job->request.max_run_ms) ==
-               lease->quote_micro &&
-           price_bill_micro(lease->units, lease->price, lease->wall_ms) == lease->posted_micro;
+           price_bill_lock_micro(lease->units, &lease->lock, lease->started_ms, lease->wall_ms) ==
+               lease->posted_micro;
 }
 
 static bool is_state_sound(const struct core *core, const struct job *job)

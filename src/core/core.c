@@ -251,6 +251,18 @@ int64_t core_budget_micro(const struct core *core, const struct job_request *req
     return budget_micro;
 }
 
+struct match_wish core_wish(const struct core *core, const struct job_request *request,
+                            int64_t held_micro, int64_t now_ms)
+{
+    return (struct match_wish){
+        .request = request,
+        .now_ms = now_ms,
+        .lock = price_lock_flat(core->price),
+        .latest_start_ms = now_ms + core->settings.start_ms,
+        .budget_micro = core_budget_micro(core, request, held_micro),
+    };
+}
+
 int core_quote(const struct core *core, const struct job_request *request,
                struct core_quote *out_quote, struct error *error)
 {
@@ -260,12 +272,9 @@ int core_quote(const struct core *core, const struct job_request *request,
         return error_set(error, ERROR_NOT_FOUND, "account %" PRIu64 " does not exist",
                          request->account);
     AUTO(arena) struct arena *arena = arena_new(0);
-    const struct match_wish wish = {.request = request,
-                                    .now_ms = core->time_ms,
-                                    .price = core->price,
-                                    .budget_micro = core_budget_micro(core, request, 0)};
+    const struct match_wish wish = core_wish(core, request, 0, core->time_ms);
     struct match_placement placement = {0};
-    struct core_quote quote = {.wish = match_quote_wish(request, core->price)};
+    struct core_quote quote = {.wish = match_quote_wish(&wish)};
     quote.result = match_place(arena, core_machine_pointers(core, arena), core->machine_list.count,
                                &wish, &placement);
     quote.placed = (struct match_quote){placement.quote_micro, placement.hourly_micro};
@@ -277,11 +286,8 @@ static void explain_pending(const struct core *core, const struct job *job, stru
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     struct machine **machines = core_machine_pointers(core, arena);
-    const struct match_wish wish = {
-        .request = &job->request,
-        .now_ms = core->time_ms,
-        .price = core->price,
-        .budget_micro = core_budget_micro(core, &job->request, core_held_micro(core, job->id))};
+    const struct match_wish wish =
+        core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
     struct match_placement placement;
     const enum match_result result =
         match_place(arena, machines, core->machine_list.count, &wish, &placement);

@@ -61,6 +61,10 @@ MUST_CHECK int core_settings_check(const struct core_settings *settings, struct 
 int64_t core_budget_micro(const struct core *core, const struct job_request *request,
                           int64_t held_micro);
 
+/* What is asked of the market for a job now. */
+struct match_wish core_wish(const struct core *core, const struct job_request *request,
+                            int64_t held_micro, int64_t now_ms);
+
 /* Machines in id order, for matching. */
 struct machine **core_machine_pointers(const struct core *core, struct arena *arena);
 

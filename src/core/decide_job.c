@@ -181,7 +181,8 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
         decision->subject = same->id;
         return 0;
     }
-    const struct match_quote quote = match_quote_wish(request, core->price);
+    const struct match_wish wish = core_wish(core, request, 0, decision->now_ms);
+    const struct match_quote quote = match_quote_wish(&wish);
     if (check_money(core, request, quote, error) < 0)
         return -1;
     struct event event = {.kind = EVENT_JOB_SUBMITTED,

@@ -97,7 +97,8 @@ static int bill_lease(struct decision *decision, const struct lease *lease, uint
     const struct job *job = core_job(decision->core, lease->job);
     const int64_t wall_ms =
         lease_billable_ms(lease, verified_ms, decision->now_ms, job->request.max_run_ms);
-    const int64_t bill_micro = price_bill_micro(lease->units, lease->price, wall_ms);
+    const int64_t bill_micro =
+        price_bill_lock_micro(lease->units, &lease->lock, lease->started_ms, wall_ms);
     ASSERT(bill_micro >= lease->posted_micro && bill_micro <= lease->quote_micro);
     struct ledger_plan plan;
     if (plan_tick(decision, lease, bill_micro - lease->posted_micro, &plan, error) < 0)

@@ -19,7 +19,7 @@ static void adjust_hold(struct decision *decision, const struct job *job, int64_
 }
 
 static void offer_lease(struct decision *decision, const struct job *job,
-                        const struct match_part *part)
+                        const struct match_part *part, const struct price_lock *lock)
 {
     struct event event = {.kind = EVENT_LEASE_OFFERED,
                           .lease_offered = {.lease = decision->core->last_id + 1,
@@ -32,7 +32,7 @@ static void offer_lease(struct decision *decision, const struct job *job,
                                             .rank = part->rank,
                                             .resources = part->resources,
                                             .units = part->units,
-                                            .price = decision->core->price,
+                                            .lock = *lock,
                                             .quote_micro = part->quote_micro}};
     decision_emit(decision, &event);
 }
@@ -41,17 +41,14 @@ static bool match_job(struct decision *decision, struct arena *arena, struct mac
                       const struct job *job)
 {
     const struct core *core = decision->core;
-    const struct match_wish wish = {
-        .request = &job->request,
-        .now_ms = decision->now_ms,
-        .price = core->price,
-        .budget_micro = core_budget_micro(core, &job->request, core_held_micro(core, job->id))};
+    const struct match_wish wish =
+        core_wish(core, &job->request, core_held_micro(core, job->id), decision->now_ms);
     struct match_placement placement;
     if (match_place(arena, machines, core->machine_list.count, &wish, &placement) != MATCH_PLACED)
         return false;
     adjust_hold(decision, job, placement.quote_micro);
     for (size_t i = 0; i < placement.part_count; i++)
-        offer_lease(decision, job, &placement.parts[i]);
+        offer_lease(decision, job, &placement.parts[i], &wish.lock);
     decision_emit_job_state(decision, job, JOB_STATE_STARTING, JOB_STATE_STARTING, "");
     return true;
 }

@@ -157,7 +157,7 @@ static const struct json_field lease_offered_fields[] = {
     ID("rank", lease_offered.rank),
     OBJECT("resources", lease_offered.resources, schema_resources),
     OBJECT("units", lease_offered.units, schema_units),
-    OBJECT("price", lease_offered.price, schema_price),
+    OBJECT("lock", lease_offered.lock, schema_lock),
     MICRO("quote_micro", lease_offered.quote_micro),
 };
 static const struct json_field lease_started_fields[] = {

@@ -146,7 +146,7 @@ struct event {
             uint64_t rank;
             struct resources resources;
             struct price_units units;
-            struct price_vector price;
+            struct price_lock lock;
             int64_t quote_micro;
         } lease_offered;
         struct {

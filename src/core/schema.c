@@ -1,5 +1,7 @@
 #include "core/schema.h"
 
+#include "market/slot.h"
+
 /* In the order of the enums; event_test compares them with the name functions. */
 const char *const schema_code_kinds[] = {"enrol", "page", NULL};
 const char *const schema_machine_states[] = {"offline", "online", "unreachable", NULL};
@@ -45,6 +47,23 @@ static const struct json_field price_fields[] = {
     SCHEMA_RANGE("disk_micro", struct price_vector, disk_micro, 0, PRICE_PER_HOUR_MAX),
 };
 const struct json_schema schema_price = JSON_SCHEMA("price", price_fields, struct price_vector);
+
+static const struct json_field lock_fields[] = {
+    SCHEMA_RANGE("first_slot", struct price_lock, first_slot, SLOT_INDEX_MIN, SLOT_INDEX_MAX),
+    SCHEMA_RANGE("offset_ms", struct price_lock, offset_ms, -SLOT_OFFSET_MS_MAX,
+                 SLOT_OFFSET_MS_MAX),
+    {.name = "slots",
+     .kind = JSON_LIST,
+     .offset = offsetof(struct price_lock, slot_count),
+     .is_required = true,
+     .size_max = PRICE_LOCK_SLOTS,
+     .schema = &schema_price},
+    SCHEMA_TIME("rush_ms", struct price_lock, rush_ms),
+};
+const struct json_schema schema_lock = JSON_SCHEMA("lock", lock_fields, struct price_lock);
+_Static_assert(offsetof(struct price_lock, slots) ==
+                   offsetof(struct price_lock, slot_count) + sizeof(int64_t),
+               "a JSON_LIST has its items right after their count");
 
 /* Each at most what the largest resources come to. */
 #define UNITS_MILLI_MAX (RESOURCES_CORES_MILLI_MAX * PRICE_SPEED_MILLI_MAX / 1000)

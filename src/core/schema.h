@@ -9,6 +9,7 @@
 extern const struct json_schema schema_settings;
 extern const struct json_schema schema_resources;
 extern const struct json_schema schema_price;
+extern const struct json_schema schema_lock;
 extern const struct json_schema schema_units;
 extern const struct json_schema schema_probe;
 extern const struct json_schema schema_span;

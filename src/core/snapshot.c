@@ -157,7 +157,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_TIME("stop_wanted_ms", struct lease, stop_wanted_ms),
     SCHEMA_OBJECT("resources", struct lease, resources, schema_resources),
     SCHEMA_OBJECT("units", struct lease, units, schema_units),
-    SCHEMA_OBJECT("price", struct lease, price, schema_price),
+    SCHEMA_OBJECT("lock", struct lease, lock, schema_lock),
     SCHEMA_MICRO("quote_micro", struct lease, quote_micro),
     SCHEMA_TIME("offered_ms", struct lease, offered_ms),
     SCHEMA_TIME("started_ms", struct lease, started_ms),

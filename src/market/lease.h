@@ -50,9 +50,9 @@ struct lease {
     char reason[LEASE_REASON_SIZE]; /* why it ended; empty before */
     int64_t stop_wanted_ms;         /* when it was asked to stop; 0: it was not */
     struct resources resources;
-    struct price_units units;  /* what is billed, speed weighed in */
-    struct price_vector price; /* locked */
-    int64_t quote_micro;       /* over the job's longest run: never passed by the bill */
+    struct price_units units; /* what is billed, speed weighed in */
+    struct price_lock lock;   /* what it costs, whatever prices do meanwhile */
+    int64_t quote_micro;      /* over the job's longest run: never passed by the bill */
     int64_t offered_ms;
     int64_t started_ms;   /* 0: not yet */
     int64_t ended_ms;     /* 0: not yet */

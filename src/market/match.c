@@ -77,11 +77,15 @@ static void sort(struct candidates *candidates, candidate_order *order)
         qsort(candidates->items, candidates->count, sizeof(*candidates->items), order);
 }
 
+/* Over the whole run: the lender gets at least what its own rates come to. */
 static bool accepts(const struct offer *offer, struct resources resources,
                     const struct match_wish *wish)
 {
-    return offer_accepts_price(
-        offer, price_units(resources, offer->machine->probe.speed_weight_milli), wish->price);
+    const struct price_units units =
+        price_units(resources, offer->machine->probe.speed_weight_milli);
+    const int64_t run_ms = wish->request->max_run_ms;
+    return price_bill_lock_micro(units, &wish->lock, wish->now_ms, run_ms) >=
+           price_bill_micro(units, offer->terms.minimum, run_ms);
 }
 
 /* Open, admitting the borrower, for the role, and for as long as the job may run. */
@@ -219,10 +223,16 @@ static enum match_result choose_server(struct candidates *workers, struct candid
     return servers->count ? MATCH_FEW_MACHINES : MATCH_NO_SERVER;
 }
 
+static int64_t quote_micro(struct price_units units, const struct match_wish *wish)
+{
+    return price_quote_lock_micro(units, &wish->lock, wish->now_ms, wish->latest_start_ms,
+                                  wish->request->max_run_ms);
+}
+
 static void set_part(struct match_part *part, const struct match_wish *wish)
 {
     part->units = price_units(part->resources, part->machine->probe.speed_weight_milli);
-    part->quote_micro = price_bill_micro(part->units, wish->price, wish->request->max_run_ms);
+    part->quote_micro = quote_micro(part->units, wish);
 }
 
 /* Gives each worker its wish and `scale` of SCALE_MAX of its surplus, and adds up the cost. */
@@ -239,8 +249,8 @@ static void size_parts(struct match_placement *placement, const struct candidate
             set_part(part, wish);
         }
         placement->quote_micro = price_add_micro(placement->quote_micro, part->quote_micro);
-        placement->hourly_micro =
-            price_add_micro(placement->hourly_micro, price_hourly_micro(part->units, wish->price));
+        placement->hourly_micro = price_add_micro(
+            placement->hourly_micro, price_hourly_lock_micro(part->units, &wish->lock));
     }
 }
 
@@ -339,18 +349,19 @@ enum match_result match_place(struct arena *arena, struct machine *const *machin
     return place(arena, machines, machine_count, wish, /* is_cheapest= */ true, out_placement);
 }
 
-struct match_quote match_quote_wish(const struct job_request *request, struct price_vector price)
+struct match_quote match_quote_wish(const struct match_wish *wish)
 {
-    const struct price_units worker = price_units(request->worker, 1000);
-    const struct price_units server = price_units(request->server, 1000);
+    const struct price_units worker = price_units(wish->request->worker, 1000);
+    const struct price_units server = price_units(wish->request->server, 1000);
+    const int64_t worker_micro = quote_micro(worker, wish);
+    const int64_t worker_hourly_micro = price_hourly_lock_micro(worker, &wish->lock);
     struct match_quote quote = {
-        .total_micro = price_bill_micro(server, price, request->max_run_ms),
-        .hourly_micro = price_hourly_micro(server, price),
+        .total_micro = quote_micro(server, wish),
+        .hourly_micro = price_hourly_lock_micro(server, &wish->lock),
     };
-    for (int64_t i = 0; i < request->num_nodes; i++) {
-        quote.total_micro = price_add_micro(quote.total_micro,
-                                            price_bill_micro(worker, price, request->max_run_ms));
-        quote.hourly_micro = price_add_micro(quote.hourly_micro, price_hourly_micro(worker, price));
+    for (int64_t i = 0; i < wish->request->num_nodes; i++) {
+        quote.total_micro = price_add_micro(quote.total_micro, worker_micro);
+        quote.hourly_micro = price_add_micro(quote.hourly_micro, worker_hourly_micro);
     }
     return quote;
 }

@@ -29,8 +29,9 @@ struct match_wish {
     const struct job_request *request;
     uint64_t group; /* of the borrower; 0: none */
     int64_t now_ms;
-    struct price_vector price;
-    int64_t budget_micro; /* over max_run_ms, for all leases */
+    struct price_lock lock;  /* over the slots of its span */
+    int64_t latest_start_ms; /* a lease may start up to then */
+    int64_t budget_micro;    /* over max_run_ms, for all leases */
 };
 
 struct match_part {
@@ -60,7 +61,7 @@ struct match_quote {
     int64_t total_micro;
     int64_t hourly_micro;
 };
-struct match_quote match_quote_wish(const struct job_request *request, struct price_vector price);
+struct match_quote match_quote_wish(const struct match_wish *wish);
 
 /*
  * Why a job was not placed, for people: "needs 3 machines offering at least 0.25 cores and

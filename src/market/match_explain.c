@@ -47,7 +47,7 @@ static bool find_offer(const struct machine *machine, struct resources needed,
     for (size_t i = 0; i < machine->offer_count; i++) {
         const struct offer *offer = machine->offers[i];
         if (resources_fit(needed, is_free ? offer_free(offer) : offer->terms.resources) &&
-            offer_accepts_price(offer, units, wish->price))
+            offer_accepts_price(offer, units, wish->lock.slots[0]))
             return true;
     }
     return false;

@@ -53,7 +53,7 @@ static void set_up(struct fixture *fixture, int64_t num_nodes)
                     .server = {.cores_milli = 500, .ram_bytes = 128 * MIB},
                     .max_run_ms = 3600000,
                     .tick_ms = 1000},
-        .wish = {.price = price_cold_start(), .budget_micro = 10000000},
+        .wish = {.lock = price_lock_flat(price_cold_start()), .budget_micro = 10000000},
     };
     fixture->wish.request = &fixture->request;
     buffer_init(&fixture->words, 4096);
@@ -252,7 +252,7 @@ TEST(the_wish_is_quoted_at_reference_speed)
 {
     struct fixture fixture;
     set_up(&fixture, 3);
-    const struct match_quote quote = match_quote_wish(&fixture.request, fixture.wish.price);
+    const struct match_quote quote = match_quote_wish(&fixture.wish);
     assert_int_equal(quote.total_micro, 3 * 5500 + 10250);
     assert_int_equal(quote.hourly_micro, quote.total_micro);
     tear_down(&fixture);
