@@ -43,6 +43,7 @@ enum { CLI_EXIT_FAILED = 1, CLI_EXIT_DECLINED = 9 };
 extern const struct command command_account_open;
 extern const struct command command_account_show;
 extern const struct command command_audit;
+extern const struct command command_bench_ledger;
 extern const struct command command_completion;
 extern const struct command command_demo;
 extern const struct command command_job_cancel;

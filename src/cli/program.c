@@ -46,6 +46,7 @@ static const struct command *const commands[] = {
     &command_machines_add,
     &command_model_inspect,
     &command_audit,
+    &command_bench_ledger,
     &command_completion,
     &command_man,
     NULL,

@@ -1,0 +1,23 @@
+"""The benches run, short, and say what they must.
+
+covers cli/bench.c, cli/command_bench_ledger.c, server/bench_ledger.c, store/store_raw.c
+"""
+import json
+
+LEDGER_FIGURES = {
+    "cpu_us_per_transfer", "ratio_to_raw_sqlite", "transfers_per_s", "p50_ms", "p99_ms",
+    "batch_mean", "raw_transfers_per_s", "raw_cpu_us_per_transfer", "audit_entries_per_s"}
+
+
+def test_the_ledger_is_measured_and_leaves_nothing_behind(souk, tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = souk("bench", "ledger", "--dir", folder, "--rounds", 2, "--round", "200ms", "--json")
+    figures = json.loads(done.stdout)
+    assert figures.keys() == LEDGER_FIGURES and all(value > 0 for value in figures.values())
+    assert figures["p50_ms"] <= figures["p99_ms"]
+    assert not list(folder.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_refused(souk, tmp_path):
+    assert "make a folder" in souk("bench", "ledger", "--dir", tmp_path / "no", code=3).stderr
