@@ -1,7 +1,9 @@
 /*
- * Events about the settings, accounts, tokens and codes.
+ * Events about the settings and accounts.
  */
 #include "core/core_internal.h"
+
+#include <inttypes.h>
 
 int apply_settings_changed(struct core *core, const struct event *event, struct error *error)
 {
@@ -11,85 +13,181 @@ int apply_settings_changed(struct core *core, const struct event *event, struct 
     return 0;
 }
 
+int apply_find_account(const struct core *core, const struct event *event, uint64_t id,
+                       struct account **out_account, struct error *error)
+{
+    struct account *account = map_get(&core->accounts, id);
+    if (!account || account->deleted_ms || id == ACCOUNT_MINT)
+        return apply_misfit(event, "there is no such account", error);
+    *out_account = account;
+    return 0;
+}
+
 int apply_account_opened(struct core *core, const struct event *event, struct error *error)
 {
-    const struct text name = text_of(event->account_opened.name);
+    const __typeof__(event->account_opened) *opened = &event->account_opened;
+    const struct text name = text_of(opened->name);
     if (name_check(name, "account", error) < 0)
         return apply_unfit(event, error);
-    const uint64_t block = event->account_opened.address_block;
-    if (block && !(block & ACCOUNT_BLOCK_BIT))
+    if (opened->address_block && !(opened->address_block & ACCOUNT_BLOCK_BIT))
         return apply_misfit(event, "its address block may be an id", error);
-    if (!apply_is_next_id(core, event->account_opened.account) || core_account_by_name(core, name))
+    if (!apply_is_next_id(core, opened->account) || core_account_by_name(core, name))
         return apply_misfit(event, "the id or the name is taken", error);
-    if (ledger_open_account(core->ledger, event->account_opened.account, error) < 0)
+    if (ledger_open_account(core->ledger, opened->account, error) < 0)
         return apply_unfit(event, error);
     struct account *account = apply_allocate(sizeof(*account));
-    account->id = core->last_id = event->account_opened.account;
-    account->opened_ms = event->time_ms;
-    account->address_block = event->account_opened.address_block;
-    snprintf(account->name, sizeof(account->name), "%s", event->account_opened.name);
+    account->id = core->last_id = opened->account;
+    account->opened_ms = account->seen_ms = event->time_ms;
+    account->address_block = opened->address_block;
+    account->grant = opened->is_grant_due ? GRANT_STATE_WAITING : GRANT_STATE_NONE;
+    snprintf(account->name, sizeof(account->name), "%s", opened->name);
     map_put(&core->accounts, account->id, account);
     map_put_text(&core->accounts_by_name, name, account);
+    core_index_account(core, account);
+    if (core->day == 0)
+        core->day = core_day(event->time_ms);
     return 0;
 }
 
-int apply_token_added(struct core *core, const struct event *event, struct error *error)
+int apply_password_set(struct core *core, const struct event *event, struct error *error)
 {
-    const __typeof__(event->token_added) *added = &event->token_added;
-    if (!apply_is_next_id(core, added->token) || core_token_by_hash(core, added->hash) ||
-        !core_account(core, added->account))
-        return apply_misfit(event, "the id or the hash is taken, or there is no such account",
-                            error);
-    struct token *token = apply_allocate(sizeof(*token));
-    *token = (struct token){.id = added->token,
-                            .account = added->account,
-                            .scopes = added->scopes,
-                            .expires_ms = added->expires_ms,
-                            .added_ms = event->time_ms};
-    memcpy(token->hash, added->hash, sizeof(token->hash));
-    memcpy(token->label, added->label, sizeof(token->label));
-    core->last_id = token->id;
-    map_put(&core->tokens, token->id, token);
-    map_put_text(&core->tokens_by_hash, core_bytes(token->hash, sizeof(token->hash)), token);
+    struct account *account;
+    if (apply_find_account(core, event, event->password_set.account, &account, error) < 0)
+        return -1;
+    memcpy(account->password, event->password_set.password, sizeof(account->password));
     return 0;
 }
 
-int apply_token_revoked(struct core *core, const struct event *event, struct error *error)
+/* Jobs of a frozen account wait, and its machines get none: both as long as it is frozen. */
+static void bar_machines(struct core *core, uint64_t owner, bool is_barred)
 {
-    struct token *token = map_get(&core->tokens, event->token_revoked.token);
-    if (!token || token->is_revoked)
-        return apply_misfit(event, "there is no such token to revoke", error);
-    token->is_revoked = true;
+    for (size_t i = 0; i < core->machine_list.count; i++) {
+        struct machine *machine = core->machine_list.items[i].value;
+        if (machine->owner != owner)
+            continue;
+        machine->is_barred = is_barred;
+        core_index_machine(core, machine);
+    }
+}
+
+int apply_account_frozen(struct core *core, const struct event *event, struct error *error)
+{
+    struct account *account;
+    if (apply_find_account(core, event, event->account_frozen.account, &account, error) < 0)
+        return -1;
+    if (!event->account_frozen.reason[0])
+        return apply_misfit(event, "it does not say why", error);
+    if (ledger_set_frozen(core->ledger, account->id, true, error) < 0)
+        return apply_unfit(event, error);
+    memcpy(account->freeze_reason, event->account_frozen.reason, sizeof(account->freeze_reason));
+    bar_machines(core, account->id, true);
     return 0;
 }
 
-int apply_code_added(struct core *core, const struct event *event, struct error *error)
+int apply_account_unfrozen(struct core *core, const struct event *event, struct error *error)
 {
-    const __typeof__(event->code_added) *added = &event->code_added;
-    if (!apply_is_next_id(core, added->code) || core_code_by_hash(core, added->hash) ||
-        !core_account(core, added->account))
-        return apply_misfit(event, "the id or the hash is taken, or there is no such account",
-                            error);
-    struct code *code = apply_allocate(sizeof(*code));
-    *code = (struct code){.id = added->code,
-                          .kind = added->code_kind,
-                          .account = added->account,
-                          .expires_ms = added->expires_ms};
-    memcpy(code->hash, added->hash, sizeof(code->hash));
-    core->last_id = code->id;
-    map_put(&core->codes, code->id, code);
-    id_list_add(&core->code_list, code->id, code);
-    map_put_text(&core->codes_by_hash, core_bytes(code->hash, sizeof(code->hash)), code);
+    struct account *account;
+    if (apply_find_account(core, event, event->account_unfrozen.account, &account, error) < 0)
+        return -1;
+    if (ledger_set_frozen(core->ledger, account->id, false, error) < 0)
+        return apply_unfit(event, error);
+    memset(account->freeze_reason, 0, sizeof(account->freeze_reason));
+    bar_machines(core, account->id, false);
     return 0;
 }
 
-int apply_code_removed(struct core *core, const struct event *event, struct error *error)
+int apply_account_deleted(struct core *core, const struct event *event, struct error *error)
 {
-    struct code *code = map_remove(&core->codes, event->code_removed.code);
-    if (!code)
-        return apply_misfit(event, "there is no such code", error);
-    id_list_remove(&core->code_list, code->id);
-    map_remove_text(&core->codes_by_hash, core_bytes(code->hash, sizeof(code->hash)));
-    free(code);
+    struct account *account;
+    if (apply_find_account(core, event, event->account_deleted.account, &account, error) < 0)
+        return -1;
+    if (account->token_count > 0 || account->code_count > 0 || account->group)
+        return apply_misfit(event, "it has tokens, codes or a group", error);
+    if (ledger_close_account(core->ledger, account->id, error) < 0)
+        return apply_unfit(event, error);
+    account->deleted_ms = event->time_ms;
+    memcpy(account->former_name, account->name, sizeof(account->name));
+    memset(account->name, 0, sizeof(account->name));
+    snprintf(account->name, sizeof(account->name), "deleted-%" PRIu64, account->id);
+    account->to_earn_micro = 0;
+    if (account->grant == GRANT_STATE_WAITING)
+        account->grant = GRANT_STATE_NONE;
+    memset(account->password, 0, sizeof(account->password));
+    core_index_account(core, account);
+    return 0;
+}
+
+int apply_account_seen(struct core *core, const struct event *event, struct error *error)
+{
+    struct account *account;
+    if (apply_find_account(core, event, event->account_seen.account, &account, error) < 0)
+        return -1;
+    apply_see_account(core, account->id, event->time_ms);
+    return 0;
+}
+
+void apply_see_account(struct core *core, uint64_t id, int64_t time_ms)
+{
+    struct account *account = map_get(&core->accounts, id);
+    if (!account || account->deleted_ms)
+        return;
+    account->seen_ms = time_ms;
+    account->dormant_steps = 0;
+    account->dormant_step_ms = 0;
+}
+
+/* ---- Grants and dormancy --------------------------------------------------------------------- */
+
+int apply_grant_given(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->grant_given) *given = &event->grant_given;
+    struct account *account;
+    if (apply_find_account(core, event, given->account, &account, error) < 0)
+        return -1;
+    const int64_t day = core_day(event->time_ms);
+    const int64_t before_micro = core->grant_day == day ? core->grant_day_micro : 0;
+    if (account->grant != GRANT_STATE_WAITING ||
+        given->amount_micro > LEDGER_SUPPLY_MAX - before_micro)
+        return apply_misfit(event, "the account does not wait for a grant, or for less", error);
+    account->grant = GRANT_STATE_GIVEN;
+    account->granted_ms = event->time_ms;
+    account->to_earn_micro = given->to_earn_micro;
+    core_index_account(core, account);
+    if (given->is_invited)
+        return 0;
+    core->grant_day = day;
+    core->grant_day_micro = before_micro + given->amount_micro;
+    return 0;
+}
+
+int apply_grant_released(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->grant_released) *released = &event->grant_released;
+    struct account *account;
+    if (apply_find_account(core, event, released->account, &account, error) < 0)
+        return -1;
+    if (released->amount_micro > account->to_earn_micro)
+        return apply_misfit(event, "more is released than there was to earn", error);
+    account->to_earn_micro -= released->amount_micro;
+    return 0;
+}
+
+int apply_dormancy_advanced(struct core *core, const struct event *event, struct error *error)
+{
+    struct account *account;
+    if (apply_find_account(core, event, event->dormancy_advanced.account, &account, error) < 0)
+        return -1;
+    if (event->dormancy_advanced.step != account->dormant_steps + 1)
+        return apply_misfit(event, "it is not the next step", error);
+    account->dormant_steps++;
+    account->dormant_step_ms = event->time_ms;
+    return 0;
+}
+
+int apply_day_began(struct core *core, const struct event *event, struct error *error)
+{
+    if (event->day_began.day <= core->day || event->day_began.day != core_day(event->time_ms))
+        return apply_misfit(event, "it is not a later day", error);
+    core->day = event->day_began.day;
     return 0;
 }

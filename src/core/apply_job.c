@@ -28,6 +28,7 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     if (has_key)
         map_put_text(&core->jobs_by_key, core_bytes(key, sizeof(key)), job);
     core_index_job(core, job);
+    apply_see_account(core, request->account, event->time_ms);
     return 0;
 }
 
@@ -211,6 +212,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     lease->state = LEASE_STATE_ENDED;
     lease->outcome = ended->outcome;
     lease->ended_ms = event->time_ms;
+    apply_see_account(core, lease->payee, event->time_ms);
     memcpy(lease->reason, ended->reason, sizeof(lease->reason));
     return 0;
 }

@@ -58,6 +58,7 @@ int apply_machine_enrolled(struct core *core, const struct event *event, struct 
     machine->generation = enrolled->generation;
     machine->probe = enrolled->probe;
     machine->state = MACHINE_STATE_OFFLINE;
+    machine->is_barred = account_is_frozen(core_account(core, machine->owner));
     machine->state_changed_ms = event->time_ms;
     core_index_machine(core, machine);
     return 0;
@@ -81,6 +82,8 @@ int apply_machine_state_changed(struct core *core, const struct event *event, st
         return -1;
     machine->state = event->machine_state_changed.state;
     machine->state_changed_ms = event->time_ms;
+    if (machine->state == MACHINE_STATE_ONLINE)
+        apply_see_account(core, machine->owner, event->time_ms);
     core_index_machine(core, machine);
     return 0;
 }

@@ -42,6 +42,11 @@ static int check_machine(const struct core *core, const struct machine *machine,
     for (size_t i = 0; i < machine->offer_count; i++)
         if (check_offer(core, machine->offers[i], machine, error) < 0)
             return -1;
+    const struct account *owner = core_account(core, machine->owner);
+    if (machine->is_barred != account_is_frozen(owner))
+        return broken(error, "machine", machine->id, "it is barred without reason, or not");
+    if (owner->deleted_ms && machine->state != MACHINE_STATE_OFFLINE)
+        return broken(error, "machine", machine->id, "its owner is deleted and it is not offline");
     if (machine->lease_count > 0 && machine->state == MACHINE_STATE_OFFLINE)
         return broken(error, "machine", machine->id, "it is offline and has leases");
     if (id_list_contains(&core->unreachable, machine->id) !=
@@ -136,10 +141,59 @@ static int check_counts(const struct core *core, struct error *error)
     return 0;
 }
 
+static int check_account(const struct core *core, const struct account *account,
+                         struct error *error)
+{
+    const struct ledger_account *parts = ledger_account(core->ledger, account->id);
+    if (parts->is_frozen != account_is_frozen(account) ||
+        parts->is_closed != (account->deleted_ms > 0))
+        return broken(error, "account", account->id, "it and the ledger differ in its state");
+    if (id_list_contains(&core->waiting_grants, account->id) !=
+        (account->grant == GRANT_STATE_WAITING))
+        return broken(error, "account", account->id, "its wait for a grant is not listed");
+    if (account->deleted_ms && (account->token_count || account->code_count || account->group ||
+                                account->password[0] || account->grant == GRANT_STATE_WAITING))
+        return broken(error, "account", account->id, "it is deleted and has something left");
+    for (size_t i = 0; i < account->token_count; i++)
+        if (account->tokens[i]->account != account->id || account->tokens[i]->is_revoked)
+            return broken(error, "account", account->id, "it lists a token that is not its own");
+    return 0;
+}
+
+static int check_groups(const struct core *core, struct error *error)
+{
+    size_t members = 0, tokens = 0, codes = 0, usable = 0;
+    for (size_t i = 0; i < core->accounts.count; i++) {
+        const struct account *account = core->accounts.entries[i].value;
+        if (account->group && !core_group(core, account->group))
+            return broken(error, "account", account->id, "its group does not exist");
+        members += account->group != 0;
+        tokens += account->token_count;
+        codes += account->code_count;
+    }
+    for (size_t i = 0; i < core->groups.count; i++) {
+        const struct group *group = core->groups.entries[i].value;
+        const struct account *owner = core_account(core, group->owner);
+        if (group->member_count == 0 ? group->owner != 0 : !owner || owner->group != group->id)
+            return broken(error, "group", group->id, "its owner is not one of its members");
+        members -= group->member_count;
+    }
+    for (size_t i = 0; i < core->tokens.count; i++)
+        usable += !((const struct token *)core->tokens.entries[i].value)->is_revoked;
+    if (members != 0 || tokens != usable || codes != core->codes.count)
+        return error_set(error, ERROR_CORRUPT, "members, tokens or codes do not add up");
+    return 0;
+}
+
 int core_check(const struct core *core, struct error *error)
 {
     if (ledger_check(core->ledger, error) < 0 || check_counts(core, error) < 0)
         return -1;
+    if (check_groups(core, error) < 0)
+        return -1;
+    for (size_t i = 0; i < core->accounts.count; i++)
+        if (check_account(core, core->accounts.entries[i].value, error) < 0)
+            return -1;
     for (size_t i = 0; i < core->machines.count; i++)
         if (check_machine(core, core->machines.entries[i].value, error) < 0)
             return -1;

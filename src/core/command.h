@@ -9,17 +9,32 @@
 #include "market/job.h"
 
 struct core_settings {
-    int64_t grant_micro;      /* a new account's first credits, from mint */
-    int64_t fee_basis_points; /* the operator's part of each post */
-    int64_t silence_ms;       /* without a heartbeat: the shell sends machine_silent */
-    int64_t lost_ms;          /* unreachable for so long: its leases are lost */
-    int64_t start_ms;         /* a lease that does not run so long after its offer is lost */
-    int64_t grace_ms;         /* from lease_stop_wanted until an open lease counts as lost */
+    int64_t grant_micro;        /* a new account's first credits, from mint */
+    int64_t grant_earned_micro; /* more of them, released credit for credit against lending */
+    /* All first credits of a UTC day together, or a hundredth of all credits if that is more; the
+     * accounts after that wait. 0: none but by invitation. */
+    int64_t grant_daily_micro;
+    int64_t dormant_ms;           /* not seen for so long: two notices, each followed by a step */
+    int64_t dormant_step_ms;      /* from step to step */
+    int64_t dormant_basis_points; /* of what it has, back to mint with each step after them */
+    int64_t fee_basis_points;     /* the operator's part of each post */
+    int64_t silence_ms;           /* without a heartbeat: the shell sends machine_silent */
+    int64_t lost_ms;              /* unreachable for so long: its leases are lost */
+    int64_t start_ms;             /* a lease that does not run so long after its offer is lost */
+    int64_t grace_ms;             /* from lease_stop_wanted until an open lease counts as lost */
 };
 
 enum command_kind {
     COMMAND_CHANGE_SETTINGS,
     COMMAND_OPEN_ACCOUNT,
+    COMMAND_SET_PASSWORD,
+    COMMAND_FREEZE_ACCOUNT,
+    COMMAND_UNFREEZE_ACCOUNT,
+    COMMAND_DELETE_ACCOUNT,
+    COMMAND_SEE_ACCOUNT, /* it was used; at most one event a day */
+    COMMAND_CREATE_GROUP,
+    COMMAND_JOIN_GROUP,
+    COMMAND_LEAVE_GROUP,
     COMMAND_ADD_TOKEN,
     COMMAND_REVOKE_TOKEN,
     COMMAND_ADD_CODE,
@@ -52,13 +67,45 @@ struct command {
         struct {
             struct text name;
             uint64_t address_block; /* with ACCOUNT_BLOCK_BIT; 0: not known */
-        } open_account;             /* subject: the account */
+            bool has_invite;
+            uint8_t invite_hash[MARKET_HASH_SIZE];
+        } open_account; /* subject: the account */
+        struct {
+            uint64_t account;
+            struct text password; /* argon2id's string */
+            uint64_t token;       /* the session that stays when the others end; 0: none */
+        } set_password;
+        struct {
+            uint64_t account;
+            struct text reason;
+        } freeze_account;
+        struct {
+            uint64_t account;
+        } unfreeze_account;
+        struct {
+            uint64_t account;
+        } delete_account;
+        struct {
+            uint64_t account;
+        } see_account;
+        struct {
+            uint64_t account;
+            struct text name;
+        } create_group; /* subject: the group */
+        struct {
+            uint64_t account;
+            uint8_t code_hash[MARKET_HASH_SIZE];
+        } join_group; /* subject: the group */
+        struct {
+            uint64_t account;
+        } leave_group; /* subject: the group */
         struct {
             uint64_t account;
             uint8_t hash[MARKET_HASH_SIZE];
             uint64_t scopes;
             int64_t expires_ms; /* 0: never */
             struct text label;
+            bool is_session;
         } add_token; /* subject: the token */
         struct {
             uint64_t account; /* whose it must be */

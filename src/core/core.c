@@ -7,6 +7,11 @@ enum { FEE_BASIS_POINTS_MAX = 500 };
 struct core_settings core_default_settings(void)
 {
     return (struct core_settings){.grant_micro = 10000000,
+                                  .grant_earned_micro = 40000000,
+                                  .grant_daily_micro = 1000000000,
+                                  .dormant_ms = 180 * CORE_DAY_MS,
+                                  .dormant_step_ms = 28 * CORE_DAY_MS,
+                                  .dormant_basis_points = 1000,
                                   .fee_basis_points = 0,
                                   .silence_ms = 6000,
                                   .lost_ms = 30000,
@@ -16,12 +21,17 @@ struct core_settings core_default_settings(void)
 
 int core_settings_check(const struct core_settings *settings, struct error *error)
 {
-    const int64_t day_ms = INT64_C(24) * 3600 * 1000;
+    const int64_t day_ms = CORE_DAY_MS;
     const struct {
         const char *name;
         int64_t value, minimum, maximum;
     } ranges[] = {
         {"grant_micro", settings->grant_micro, 0, LEDGER_SUPPLY_MAX},
+        {"grant_earned_micro", settings->grant_earned_micro, 0, LEDGER_SUPPLY_MAX},
+        {"grant_daily_micro", settings->grant_daily_micro, 0, LEDGER_SUPPLY_MAX},
+        {"dormant_ms", settings->dormant_ms, day_ms, 100 * 366 * day_ms},
+        {"dormant_step_ms", settings->dormant_step_ms, day_ms, 100 * 366 * day_ms},
+        {"dormant_basis_points", settings->dormant_basis_points, 0, 10000},
         {"fee_basis_points", settings->fee_basis_points, 0, FEE_BASIS_POINTS_MAX},
         {"silence_ms", settings->silence_ms, 100, day_ms},
         {"lost_ms", settings->lost_ms, 100, day_ms},
@@ -79,6 +89,8 @@ void core_free(struct core *core)
 {
     if (!core)
         return;
+    for (size_t i = 0; i < core->accounts.count; i++)
+        free(((struct account *)core->accounts.entries[i].value)->tokens);
     for (size_t i = 0; i < core->machines.count; i++) {
         struct machine *machine = core->machines.entries[i].value;
         free(machine->leases);
@@ -91,14 +103,17 @@ void core_free(struct core *core)
         free(job->leases);
         free_spec(job);
     }
-    struct map *owners[] = {&core->accounts, &core->tokens, &core->codes, &core->machines,
-                            &core->offers,   &core->jobs,   &core->leases};
+    struct map *owners[] = {&core->accounts, &core->groups, &core->tokens, &core->codes,
+                            &core->machines, &core->offers, &core->jobs,   &core->leases};
     for (size_t i = 0; i < sizeof(owners) / sizeof(*owners); i++)
         free_values(owners[i]);
-    struct map *indexes[] = {&core->accounts_by_name, &core->tokens_by_hash,  &core->codes_by_hash,
-                             &core->machines_by_name, &core->machines_by_key, &core->jobs_by_key};
+    struct map *indexes[] = {&core->groups_by_name,   &core->grants_by_block,
+                             &core->accounts_by_name, &core->tokens_by_hash,
+                             &core->codes_by_hash,    &core->machines_by_name,
+                             &core->machines_by_key,  &core->jobs_by_key};
     for (size_t i = 0; i < sizeof(indexes) / sizeof(*indexes); i++)
         map_done(indexes[i]);
+    id_list_done(&core->waiting_grants);
     id_list_done(&core->code_list);
     id_list_done(&core->machine_list);
     id_list_done(&core->unreachable);
@@ -117,6 +132,40 @@ bool core_job_key(const struct job_request *request, uint8_t out_key[CORE_JOB_KE
     memcpy(out_key, &request->account, 8);
     memcpy(out_key + 8, request->idempotency_hash, MARKET_HASH_SIZE);
     return memcmp(request->idempotency_hash, none, MARKET_HASH_SIZE) != 0;
+}
+
+void core_index_account(struct core *core, struct account *account)
+{
+    if (account->grant == GRANT_STATE_WAITING)
+        id_list_add(&core->waiting_grants, account->id, account);
+    else
+        id_list_remove(&core->waiting_grants, account->id);
+    if (account->grant != GRANT_STATE_GIVEN || !account->address_block)
+        return;
+    const struct account *last = map_get(&core->grants_by_block, account->address_block);
+    if (!last || last->granted_ms <= account->granted_ms)
+        map_put(&core->grants_by_block, account->address_block, account);
+}
+
+void core_attach_token(struct account *account, struct token *token)
+{
+    if (account->token_count == account->token_capacity) {
+        account->token_capacity = account->token_capacity ? account->token_capacity * 2 : 4;
+        account->tokens = realloc(account->tokens, account->token_capacity * sizeof(token));
+        ASSERT(account->tokens);
+    }
+    account->tokens[account->token_count++] = token;
+}
+
+void core_detach_token(struct account *account, const struct token *token)
+{
+    size_t at = 0;
+    while (at < account->token_count && account->tokens[at] != token)
+        at++;
+    ASSERT(at < account->token_count);
+    account->token_count--;
+    memmove(account->tokens + at, account->tokens + at + 1,
+            (account->token_count - at) * sizeof(token));
 }
 
 void core_index_machine(struct core *core, struct machine *machine)
@@ -223,7 +272,7 @@ static void wake_for_job(const struct core *core, const struct job *job, int64_t
 
 int64_t core_next_wake_ms(const struct core *core)
 {
-    int64_t wake_ms = INT64_MAX;
+    int64_t wake_ms = core_day_wake_ms(core);
     for (size_t i = 0; i < core->code_list.count; i++)
         earlier(&wake_ms, ((const struct code *)core->code_list.items[i].value)->expires_ms);
     for (size_t i = 0; i < core->unreachable.count; i++) {
@@ -355,6 +404,16 @@ const struct ledger_account *core_balance(const struct core *core, uint64_t acco
     return ledger_account(core->ledger, account);
 }
 
+const struct group *core_group(const struct core *core, uint64_t group)
+{
+    return map_get(&core->groups, group);
+}
+
+const struct group *core_group_by_name(const struct core *core, struct text name)
+{
+    return map_get_text(&core->groups_by_name, name);
+}
+
 const struct token *core_token(const struct core *core, uint64_t token)
 {
     return map_get(&core->tokens, token);
@@ -433,6 +492,17 @@ const struct account *core_account_at(const struct core *core, size_t index)
 {
     ASSERT(index < core->accounts.count);
     return core->accounts.entries[index].value;
+}
+
+size_t core_group_count(const struct core *core)
+{
+    return core->groups.count;
+}
+
+const struct group *core_group_at(const struct core *core, size_t index)
+{
+    ASSERT(index < core->groups.count);
+    return core->groups.entries[index].value;
 }
 
 size_t core_token_count(const struct core *core)

@@ -84,6 +84,8 @@ uint64_t core_borrower(const struct core *core, uint64_t account);
 /* Payer and payee are one account, of one group, or of one address block that is known: it is paid
  * like any other, and counts in no price, grant or reputation. */
 bool core_is_self_trade(const struct core *core, uint64_t payer, uint64_t payee);
+const struct group *core_group(const struct core *core, uint64_t group);
+const struct group *core_group_by_name(const struct core *core, struct text name);
 const struct token *core_token(const struct core *core, uint64_t token);
 const struct token *core_token_by_hash(const struct core *core,
                                        const uint8_t hash[MARKET_HASH_SIZE]);
@@ -103,6 +105,8 @@ bool core_lease_is_unreachable(const struct core *core, const struct lease *leas
 /* Iteration, in the order of ids: 0 .. count - 1. */
 size_t core_account_count(const struct core *core);
 const struct account *core_account_at(const struct core *core, size_t index);
+size_t core_group_count(const struct core *core);
+const struct group *core_group_at(const struct core *core, size_t index);
 size_t core_token_count(const struct core *core);
 const struct token *core_token_at(const struct core *core, size_t index);
 size_t core_machine_count(const struct core *core);

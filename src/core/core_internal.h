@@ -23,6 +23,7 @@ struct core {
     /* Owners, by id. Only codes and offers are ever removed, so of the others the order is of ids.
      */
     struct map accounts;
+    struct map groups;
     struct map tokens;
     struct map codes;
     struct map machines;
@@ -32,18 +33,25 @@ struct core {
 
     /* By other keys; hashes and public keys are texts of raw bytes. */
     struct map accounts_by_name;
+    struct map groups_by_name;
+    struct map grants_by_block; /* address block -> the account that got a grant there last */
     struct map tokens_by_hash;
     struct map codes_by_hash;
     struct map machines_by_name;
     struct map machines_by_key;
     struct map jobs_by_key; /* account and idempotency hash */
 
-    struct id_list code_list;    /* all */
-    struct id_list machine_list; /* all */
-    struct id_list unreachable;  /* machines in that state */
-    struct id_list turning;      /* offers that open or close by themselves */
-    struct id_list pending;      /* jobs in that state */
-    struct id_list active;       /* jobs with leases: starting, running, stopping */
+    int64_t day;             /* the last that began, UTC; 0: no account was opened yet */
+    int64_t grant_day;       /* of the last grant that was not by invitation */
+    int64_t grant_day_micro; /* all of that day's together */
+
+    struct id_list waiting_grants; /* accounts in that state */
+    struct id_list code_list;      /* all */
+    struct id_list machine_list;   /* all */
+    struct id_list unreachable;    /* machines in that state */
+    struct id_list turning;        /* offers that open or close by themselves */
+    struct id_list pending;        /* jobs in that state */
+    struct id_list active;         /* jobs with leases: starting, running, stopping */
 };
 
 static inline struct text core_bytes(const void *bytes, size_t size)
@@ -68,7 +76,15 @@ struct match_wish core_wish(const struct core *core, const struct job_request *r
 /* Machines in id order, for matching. */
 struct machine **core_machine_pointers(const struct core *core, struct arena *arena);
 
-/* Puts a machine, job or lease into every index that its state calls for. */
+#define CORE_DAY_MS (INT64_C(24) * 3600 * 1000)
+int64_t core_day(int64_t instant_ms);
+/* decide_grant.c: when the next day begins. */
+int64_t core_day_wake_ms(const struct core *core);
+
+/* Puts an account, machine, job or lease into every index that its state calls for. */
+void core_index_account(struct core *core, struct account *account);
+void core_attach_token(struct account *account, struct token *token);
+void core_detach_token(struct account *account, const struct token *token);
 void core_index_machine(struct core *core, struct machine *machine);
 void core_index_job(struct core *core, struct job *job);
 /* With what follows from its terms at that time: whether it is open, and when that turns. */
@@ -80,6 +96,9 @@ void core_detach_lease(struct core *core, struct machine *machine, const struct 
 /* One event's change of the state: the table in event.c names them. */
 typedef int event_apply(struct core *core, const struct event *event, struct error *error);
 event_apply *event_apply_function(enum event_kind kind);
+event_apply apply_account_deleted, apply_account_frozen, apply_account_seen, apply_account_unfrozen,
+    apply_day_began, apply_dormancy_advanced, apply_grant_given, apply_grant_released,
+    apply_group_created, apply_group_joined, apply_group_left, apply_password_set;
 event_apply apply_settings_changed, apply_account_opened, apply_token_added, apply_token_revoked,
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
     apply_machine_state_changed, apply_offer_set, apply_offer_paused, apply_offer_renewed,
@@ -93,6 +112,10 @@ int apply_misfit(const struct event *event, const char *what, struct error *erro
 int apply_unfit(const struct event *event, struct error *error);
 bool apply_is_next_id(const struct core *core, uint64_t id);
 void *apply_allocate(size_t size); /* zeroed */
+int apply_find_account(const struct core *core, const struct event *event, uint64_t id,
+                       struct account **out_account, struct error *error);
+/* Something of the account's was used: it is not dormant. */
+void apply_see_account(struct core *core, uint64_t id, int64_t time_ms);
 int apply_find_machine(const struct core *core, const struct event *event, uint64_t id,
                        struct machine **out_machine, struct error *error);
 
@@ -115,12 +138,31 @@ typedef int decide_command(struct decision *decision, const struct command *comm
                            struct error *error);
 
 /* decide_account.c */
-decide_command decide_change_settings, decide_open_account, decide_add_token, decide_revoke_token,
-    decide_add_code, decide_use_code;
+decide_command decide_change_settings, decide_open_account, decide_set_password,
+    decide_freeze_account, decide_unfreeze_account, decide_delete_account, decide_see_account;
+/* An account that is open; what is active is not frozen either. */
 MUST_CHECK int decide_find_account(const struct core *core, uint64_t account, struct error *error);
+MUST_CHECK int decide_find_active_account(const struct core *core, uint64_t account,
+                                          struct error *error);
 MUST_CHECK int decide_check_instant(int64_t instant_ms, const char *noun, struct error *error);
 /* Of a text that is known to fit. */
 void decide_copy(struct text text, char *out, size_t out_size);
+
+/* decide_group.c */
+decide_command decide_create_group, decide_join_group, decide_leave_group;
+void decision_leave_group(struct decision *decision, const struct account *account);
+
+/* decide_grant.c */
+/* If it waits for a grant and may have it now. */
+void decide_first_grant(struct decision *decision, const struct account *account, bool is_invited);
+void decide_waiting_grants(struct decision *decision);
+/* Of a lease that ended: what it earned releases as much of the payee's grant. */
+void decide_release_grant(struct decision *decision, const struct lease *lease);
+void decide_new_day(struct decision *decision);
+
+/* decide_token.c */
+decide_command decide_add_token, decide_revoke_token, decide_add_code, decide_use_code;
+void decision_revoke_token(struct decision *decision, uint64_t token);
 MUST_CHECK int decide_find_code(const struct decision *decision, enum code_kind kind,
                                 const uint8_t *hash, const struct code **out_code,
                                 struct error *error);

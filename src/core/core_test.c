@@ -88,7 +88,7 @@ TEST(a_code_is_good_once_and_not_after_it_expires)
     market_pass_time(&market, 0);
     assert_int_equal(market_new_events(&market, EVENT_CODE_REMOVED), 1);
     assert_null(core_code_by_hash(market.core, add.add_code.hash));
-    assert_true(core_next_wake_ms(market.core) == INT64_MAX);
+    assert_true(core_next_wake_ms(market.core) > market.now_ms + 60000);
     market_done(&market);
 }
 
@@ -212,7 +212,7 @@ TEST(a_silent_machine_is_unreachable_then_offline)
     market_do(&market, &silent);
     market_pass_time(&market, 30000);
     assert_int_equal(machine->state, MACHINE_STATE_OFFLINE);
-    assert_true(core_next_wake_ms(market.core) == INT64_MAX);
+    assert_true(core_next_wake_ms(market.core) > market.now_ms + 60000);
     market_done(&market);
 }
 
@@ -343,7 +343,7 @@ TEST(an_offer_opens_and_closes_as_its_time_comes)
     assert_true(offer->is_open);
     market_pass_time(&market, 60000);
     assert_false(offer->is_open);
-    assert_true(core_next_wake_ms(market.core) == INT64_MAX);
+    assert_true(core_next_wake_ms(market.core) > market.now_ms + 3600000);
     const struct command renew = {.kind = COMMAND_RENEW_OFFER,
                                   .renew_offer = {offer->id, {spans, 2}}};
     market_refuses(&market, &renew, ERROR_INVALID);

@@ -34,6 +34,22 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_change_settings(decision, command, error);
     case COMMAND_OPEN_ACCOUNT:
         return decide_open_account(decision, command, error);
+    case COMMAND_SET_PASSWORD:
+        return decide_set_password(decision, command, error);
+    case COMMAND_FREEZE_ACCOUNT:
+        return decide_freeze_account(decision, command, error);
+    case COMMAND_UNFREEZE_ACCOUNT:
+        return decide_unfreeze_account(decision, command, error);
+    case COMMAND_DELETE_ACCOUNT:
+        return decide_delete_account(decision, command, error);
+    case COMMAND_SEE_ACCOUNT:
+        return decide_see_account(decision, command, error);
+    case COMMAND_CREATE_GROUP:
+        return decide_create_group(decision, command, error);
+    case COMMAND_JOIN_GROUP:
+        return decide_join_group(decision, command, error);
+    case COMMAND_LEAVE_GROUP:
+        return decide_leave_group(decision, command, error);
     case COMMAND_ADD_TOKEN:
         return decide_add_token(decision, command, error);
     case COMMAND_REVOKE_TOKEN:
@@ -74,6 +90,7 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_transfer(decision, command, error);
     case COMMAND_TIME_PASSED:
         decide_expire_codes(decision);
+        decide_new_day(decision);
         decide_lose_machines(decision);
         decide_turn_offers(decision);
         decide_job_times(decision);

@@ -1,5 +1,5 @@
 /*
- * Commands about the settings, accounts, tokens and codes.
+ * Commands about the settings and accounts.
  */
 #include "core/core_internal.h"
 #include "core/schema.h"
@@ -8,8 +8,23 @@
 
 int decide_find_account(const struct core *core, uint64_t account, struct error *error)
 {
-    if (!core_account(core, account) || account == ACCOUNT_MINT)
+    const struct account *found = core_account(core, account);
+    if (!found || account == ACCOUNT_MINT)
         return error_set(error, ERROR_NOT_FOUND, "account %" PRIu64 " does not exist", account);
+    if (found->deleted_ms)
+        return error_set(error, ERROR_NOT_FOUND, "account %" PRIu64 " was deleted", account);
+    return 0;
+}
+
+int decide_find_active_account(const struct core *core, uint64_t account, struct error *error)
+{
+    if (decide_find_account(core, account, error) < 0)
+        return -1;
+    const struct account *found = core_account(core, account);
+    if (account_is_frozen(found))
+        return error_set(error, ERROR_REFUSED,
+                         "the account \"%s\" is frozen: %s; its credits stay, ask the operator",
+                         found->name, found->freeze_reason);
     return 0;
 }
 
@@ -34,6 +49,7 @@ int decide_change_settings(struct decision *decision, const struct command *comm
     struct event event = {.kind = EVENT_SETTINGS_CHANGED,
                           .settings_changed = command->change_settings};
     decision_emit(decision, &event);
+    decide_waiting_grants(decision);
     return 0;
 }
 
@@ -41,131 +57,181 @@ int decide_open_account(struct decision *decision, const struct command *command
                         struct error *error)
 {
     struct core *core = decision->core;
-    const struct text name = command->open_account.name;
-    if (name_check(name, "account", error) < 0)
+    const __typeof__(command->open_account) *open = &command->open_account;
+    if (name_check(open->name, "account", error) < 0)
         return -1;
-    if (name_is_reserved(name) || core_account_by_name(core, name))
+    if (name_is_reserved(open->name) || core_account_by_name(core, open->name))
         return error_set(error, ERROR_CONFLICT, "the account name \"" TEXT_FORMAT "\" is taken",
-                         TEXT_ARGS(name));
-    const uint64_t block = command->open_account.address_block;
-    if (block && !(block & ACCOUNT_BLOCK_BIT))
+                         TEXT_ARGS(open->name));
+    if (open->address_block && !(open->address_block & ACCOUNT_BLOCK_BIT))
         return error_set(error, ERROR_INVALID, "an address block is marked by its highest bit");
-    const int64_t grant_micro = core->settings.grant_micro;
-    if (grant_micro > LEDGER_SUPPLY_MAX + core_balance(core, ACCOUNT_MINT)->granted_micro)
-        return error_set(error, ERROR_EXHAUSTED, "mint has given out all there can be");
+    const struct code *invite = NULL;
+    if (open->has_invite &&
+        decide_find_code(decision, CODE_KIND_INVITE, open->invite_hash, &invite, error) < 0)
+        return error_wrap(error, "invite");
+    if (invite)
+        decide_remove_code(decision, invite->id, /* is_used= */ true);
+    const bool is_grant_due =
+        core->settings.grant_micro > 0 && (invite || core->settings.grant_daily_micro > 0);
     struct event event = {.kind = EVENT_ACCOUNT_OPENED,
-                          .account_opened = {.account = core->last_id + 1, .address_block = block}};
-    decide_copy(name, event.account_opened.name, sizeof(event.account_opened.name));
+                          .account_opened = {.account = core->last_id + 1,
+                                             .address_block = open->address_block,
+                                             .is_grant_due = is_grant_due}};
+    decide_copy(open->name, event.account_opened.name, sizeof(event.account_opened.name));
     decision->subject = event.account_opened.account;
     decision_emit(decision, &event);
-    if (grant_micro > 0) {
-        struct ledger_plan plan;
-        struct error ignored;
-        ASSERT(ledger_plan_grant(core->ledger, decision->subject, grant_micro, &plan, &ignored) ==
-               0);
-        decision_emit_plan(decision, &plan, "sign-up grant");
-    }
+    decide_first_grant(decision, core_account(core, decision->subject), invite != NULL);
     return 0;
 }
 
-int decide_add_token(struct decision *decision, const struct command *command, struct error *error)
-{
-    struct core *core = decision->core;
-    const __typeof__(command->add_token) *add = &command->add_token;
-    if (decide_find_account(core, add->account, error) < 0 ||
-        name_check_text(add->label, "label", MARKET_LABEL_SIZE - 1, error) < 0 ||
-        decide_check_instant(add->expires_ms, "expires_ms", error) < 0)
-        return -1;
-    if (add->scopes == 0 || (add->scopes & ~(uint64_t)TOKEN_SCOPE_ALL))
-        return error_set(error, ERROR_INVALID, "a token needs scopes that exist");
-    if (core_token_by_hash(core, add->hash))
-        return error_set(error, ERROR_CONFLICT, "the token exists already");
-    struct event event = {.kind = EVENT_TOKEN_ADDED,
-                          .token_added = {.token = core->last_id + 1,
-                                          .account = add->account,
-                                          .scopes = add->scopes,
-                                          .expires_ms = add->expires_ms}};
-    memcpy(event.token_added.hash, add->hash, MARKET_HASH_SIZE);
-    decide_copy(add->label, event.token_added.label, sizeof(event.token_added.label));
-    decision->subject = event.token_added.token;
-    decision_emit(decision, &event);
-    return 0;
-}
-
-int decide_revoke_token(struct decision *decision, const struct command *command,
+/* Whoever learnt the old password may have signed in with it: sessions end but the one that asks.
+ * Tokens were made on purpose and stay. */
+int decide_set_password(struct decision *decision, const struct command *command,
                         struct error *error)
 {
-    const struct token *token = core_token(decision->core, command->revoke_token.token);
-    if (!token || token->account != command->revoke_token.account)
-        return error_set(error, ERROR_NOT_FOUND, "token %" PRIu64 " does not exist",
-                         command->revoke_token.token);
-    decision->subject = token->id;
-    if (token->is_revoked)
+    const __typeof__(command->set_password) *set = &command->set_password;
+    if (decide_find_account(decision->core, set->account, error) < 0)
+        return -1;
+    if (!text_starts_with(set->password, TEXT("$argon2id$")) ||
+        set->password.size >= ACCOUNT_PASSWORD_SIZE || !text_is_utf8(set->password))
+        return error_set(error, ERROR_INVALID, "a password is kept as an argon2id hash");
+    struct event event = {.kind = EVENT_PASSWORD_SET, .password_set = {.account = set->account}};
+    decide_copy(set->password, event.password_set.password, sizeof(event.password_set.password));
+    decision->subject = set->account;
+    const struct account *account = core_account(decision->core, set->account);
+    for (size_t i = account->token_count; i-- > 0;)
+        if (account->tokens[i]->is_session && account->tokens[i]->id != set->token)
+            decision_revoke_token(decision, account->tokens[i]->id);
+    decision_emit(decision, &event);
+    return 0;
+}
+
+int decide_freeze_account(struct decision *decision, const struct command *command,
+                          struct error *error)
+{
+    const __typeof__(command->freeze_account) *freeze = &command->freeze_account;
+    if (decide_find_account(decision->core, freeze->account, error) < 0 ||
+        name_check_text(freeze->reason, "reason", ACCOUNT_REASON_SIZE - 1, error) < 0)
+        return -1;
+    if (freeze->account == ACCOUNT_OPERATOR)
+        return error_set(error, ERROR_INVALID, "the operator's account cannot be frozen");
+    if (freeze->reason.size == 0)
+        return error_set(error, ERROR_INVALID, "reason: its owner is shown why; give one");
+    if (account_is_frozen(core_account(decision->core, freeze->account)))
+        return error_set(error, ERROR_CONFLICT, "the account is frozen already");
+    struct event event = {.kind = EVENT_ACCOUNT_FROZEN,
+                          .account_frozen = {.account = freeze->account}};
+    decide_copy(freeze->reason, event.account_frozen.reason, sizeof(event.account_frozen.reason));
+    decision->subject = freeze->account;
+    decision_emit(decision, &event);
+    return 0;
+}
+
+int decide_unfreeze_account(struct decision *decision, const struct command *command,
+                            struct error *error)
+{
+    const uint64_t account = command->unfreeze_account.account;
+    if (decide_find_account(decision->core, account, error) < 0)
+        return -1;
+    if (!account_is_frozen(core_account(decision->core, account)))
+        return error_set(error, ERROR_CONFLICT, "the account is not frozen");
+    struct event event = {.kind = EVENT_ACCOUNT_UNFROZEN, .account_unfrozen = {.account = account}};
+    decision->subject = account;
+    decision_emit(decision, &event);
+    decision->should_match = true; /* its jobs and its machines */
+    return 0;
+}
+
+int decide_see_account(struct decision *decision, const struct command *command,
+                       struct error *error)
+{
+    const uint64_t id = command->see_account.account;
+    if (decide_find_account(decision->core, id, error) < 0)
+        return -1;
+    decision->subject = id;
+    const struct account *account = core_account(decision->core, id);
+    if (core_day(decision->now_ms) == core_day(account->seen_ms))
         return 0;
-    struct event event = {.kind = EVENT_TOKEN_REVOKED, .token_revoked = {.token = token->id}};
+    struct event event = {.kind = EVENT_ACCOUNT_SEEN, .account_seen = {.account = id}};
     decision_emit(decision, &event);
     return 0;
 }
 
-int decide_add_code(struct decision *decision, const struct command *command, struct error *error)
+/* ---- Deleting -------------------------------------------------------------------------------- */
+
+static const struct job *find_open_job(const struct core *core, uint64_t account)
 {
-    struct core *core = decision->core;
-    const __typeof__(command->add_code) *add = &command->add_code;
-    if (decide_find_account(core, add->account, error) < 0 ||
-        decide_check_instant(add->expires_ms, "expires_ms", error) < 0)
-        return -1;
-    if (add->kind >= CODE_KIND_COUNT || add->expires_ms <= decision->now_ms)
-        return error_set(error, ERROR_INVALID, "a code needs a kind and some time to live");
-    if (core_code_by_hash(core, add->hash))
-        return error_set(error, ERROR_CONFLICT, "the code exists already");
-    struct event event = {.kind = EVENT_CODE_ADDED,
-                          .code_added = {.code = core->last_id + 1,
-                                         .code_kind = add->kind,
-                                         .account = add->account,
-                                         .expires_ms = add->expires_ms}};
-    memcpy(event.code_added.hash, add->hash, MARKET_HASH_SIZE);
-    decision->subject = event.code_added.code;
-    decision_emit(decision, &event);
+    const struct id_list *lists[] = {&core->pending, &core->active};
+    for (size_t list = 0; list < 2; list++)
+        for (size_t i = 0; i < lists[list]->count; i++) {
+            const struct job *job = lists[list]->items[i].value;
+            if (job->request.account == account)
+                return job;
+        }
+    return NULL;
+}
+
+/* An offline machine has no leases, and that of a deleted account does not come back. */
+static const struct machine *find_lending_machine(const struct core *core, uint64_t account)
+{
+    for (size_t i = 0; i < core->machine_list.count; i++) {
+        const struct machine *machine = core->machine_list.items[i].value;
+        if (machine->owner == account && machine->state != MACHINE_STATE_OFFLINE)
+            return machine;
+    }
+    return NULL;
+}
+
+static int check_idle(const struct core *core, uint64_t account, struct error *error)
+{
+    const struct job *job = find_open_job(core, account);
+    if (job)
+        return error_set(error, ERROR_CONFLICT,
+                         "job %" PRIu64 " has not ended: cancel it, then delete the account",
+                         job->id);
+    const struct machine *machine = find_lending_machine(core, account);
+    if (machine)
+        return error_set(error, ERROR_CONFLICT,
+                         "the machine \"%s\" lends: stop it, then delete the account",
+                         machine->name);
+    if (core_balance(core, account)->held_micro > 0)
+        return error_set(error, ERROR_CONFLICT,
+                         "credits are held for a job: wait until they are settled");
     return 0;
 }
 
-/* One message for wrong, used and expired: a guess learns nothing. */
-int decide_find_code(const struct decision *decision, enum code_kind kind, const uint8_t *hash,
-                     const struct code **out_code, struct error *error)
-{
-    const struct code *code = core_code_by_hash(decision->core, hash);
-    if (!code || code->kind != kind || code->expires_ms <= decision->now_ms)
-        return error_set(error, ERROR_REFUSED, "the code is wrong, used or expired");
-    *out_code = code;
-    return 0;
-}
-
-void decide_remove_code(struct decision *decision, uint64_t code, bool is_used)
-{
-    struct event event = {.kind = EVENT_CODE_REMOVED,
-                          .code_removed = {.code = code, .is_used = is_used}};
-    decision_emit(decision, &event);
-}
-
-int decide_use_code(struct decision *decision, const struct command *command, struct error *error)
-{
-    const struct code *code;
-    if (command->use_code.kind == CODE_KIND_ENROL)
-        return error_set(error, ERROR_INVALID, "an enrolment code is used by enrolling a machine");
-    if (decide_find_code(decision, command->use_code.kind, command->use_code.hash, &code, error) <
-        0)
-        return -1;
-    decision->subject = code->account;
-    decide_remove_code(decision, code->id, /* is_used= */ true);
-    return 0;
-}
-
-void decide_expire_codes(struct decision *decision)
+static void remove_codes(struct decision *decision, uint64_t account)
 {
     const struct id_list *codes = &decision->core->code_list;
     for (size_t i = codes->count; i-- > 0;) {
         const struct code *code = codes->items[i].value;
-        if (code->expires_ms <= decision->now_ms)
+        if (code->account == account)
             decide_remove_code(decision, code->id, /* is_used= */ false);
     }
+}
+
+int decide_delete_account(struct decision *decision, const struct command *command,
+                          struct error *error)
+{
+    struct core *core = decision->core;
+    const uint64_t id = command->delete_account.account;
+    if (decide_find_active_account(core, id, error) < 0)
+        return -1;
+    if (id == ACCOUNT_OPERATOR)
+        return error_set(error, ERROR_INVALID, "the operator's account cannot be deleted");
+    struct ledger_plan plan;
+    if (check_idle(core, id, error) < 0 ||
+        ledger_plan_reclaim(core->ledger, id, 0, &plan, error) < 0)
+        return -1;
+    const struct account *account = core_account(core, id);
+    decision->subject = id;
+    decision_emit_plan(decision, &plan, "account deleted");
+    remove_codes(decision, id);
+    while (account->token_count > 0)
+        decision_revoke_token(decision, account->tokens[account->token_count - 1]->id);
+    if (account->group)
+        decision_leave_group(decision, account);
+    struct event event = {.kind = EVENT_ACCOUNT_DELETED, .account_deleted = {.account = id}};
+    decision_emit(decision, &event);
+    return 0;
 }

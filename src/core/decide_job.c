@@ -166,9 +166,8 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
     struct core *core = decision->core;
     if (job_request_check(request, error) < 0)
         return -1;
-    if (!core_account(core, request->account) || request->account == ACCOUNT_MINT)
-        return error_set(error, ERROR_NOT_FOUND, "account %" PRIu64 " does not exist",
-                         request->account);
+    if (decide_find_active_account(core, request->account, error) < 0)
+        return -1;
     uint8_t key[CORE_JOB_KEY_SIZE];
     const struct job *same = core_job_key(request, key)
                                  ? map_get_text(&core->jobs_by_key, core_bytes(key, sizeof(key)))

@@ -16,6 +16,7 @@ void decision_end_lease(struct decision *decision, const struct lease *lease,
                                           .outcome = outcome}};
     snprintf(event.lease_ended.reason, LEASE_REASON_SIZE, "%s", reason);
     decision_emit(decision, &event);
+    decide_release_grant(decision, lease);
     decision->should_match = true;
 }
 

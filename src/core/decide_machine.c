@@ -22,6 +22,8 @@ int decide_enrol_machine(struct decision *decision, const struct command *comman
         probe_check(&enrol->probe, error) < 0 ||
         offer_terms_check(&enrol->offer, &enrol->probe, decision->now_ms, error) < 0)
         return -1;
+    if (decide_find_active_account(core, code->account, error) < 0)
+        return -1;
     struct machine *known =
         map_get_text(&core->machines_by_key, core_bytes(enrol->public_key, MACHINE_KEY_SIZE));
     if (known && known->owner != code->account)
@@ -105,7 +107,8 @@ int decide_machine_connected(struct decision *decision, const struct command *co
                              struct error *error)
 {
     struct machine *machine;
-    if (decide_find_machine(decision, command->machine_connected.machine, &machine, error) < 0)
+    if (decide_find_machine(decision, command->machine_connected.machine, &machine, error) < 0 ||
+        decide_find_account(decision->core, machine->owner, error) < 0)
         return -1;
     if (machine->generation != command->machine_connected.generation)
         return error_set(error, ERROR_REFUSED,

@@ -41,6 +41,8 @@ static bool match_job(struct decision *decision, struct arena *arena, struct mac
                       const struct job *job)
 {
     const struct core *core = decision->core;
+    if (account_is_frozen(core_account(core, job->request.account)))
+        return false;
     const struct match_wish wish =
         core_wish(core, &job->request, core_held_micro(core, job->id), decision->now_ms);
     struct match_placement placement;

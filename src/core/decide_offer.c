@@ -44,7 +44,8 @@ int decide_set_offer(struct decision *decision, const struct command *command, s
     const __typeof__(command->set_offer) *set = &command->set_offer;
     struct machine *machine;
     struct offer *known = NULL;
-    if (decide_find_own_machine(decision, set->account, set->machine, &machine, error) < 0)
+    if (decide_find_active_account(decision->core, set->account, error) < 0 ||
+        decide_find_own_machine(decision, set->account, set->machine, &machine, error) < 0)
         return -1;
     const uint64_t id = set->is_first && machine->offer_count ? machine->offers[0]->id : set->offer;
     if ((id && find_own_offer(decision, set->account, id, &known, error) < 0) ||

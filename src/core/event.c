@@ -14,6 +14,18 @@ enum { EVENT_BYTES_MAX = 1 << 20 };
 static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_SETTINGS_CHANGED] = "settings_changed",
     [EVENT_ACCOUNT_OPENED] = "account_opened",
+    [EVENT_PASSWORD_SET] = "password_set",
+    [EVENT_ACCOUNT_FROZEN] = "account_frozen",
+    [EVENT_ACCOUNT_UNFROZEN] = "account_unfrozen",
+    [EVENT_ACCOUNT_DELETED] = "account_deleted",
+    [EVENT_ACCOUNT_SEEN] = "account_seen",
+    [EVENT_GROUP_CREATED] = "group_created",
+    [EVENT_GROUP_JOINED] = "group_joined",
+    [EVENT_GROUP_LEFT] = "group_left",
+    [EVENT_GRANT_GIVEN] = "grant_given",
+    [EVENT_GRANT_RELEASED] = "grant_released",
+    [EVENT_DORMANCY_ADVANCED] = "dormancy_advanced",
+    [EVENT_DAY_BEGAN] = "day_began",
     [EVENT_TOKEN_ADDED] = "token_added",
     [EVENT_TOKEN_REVOKED] = "token_revoked",
     [EVENT_CODE_ADDED] = "code_added",
@@ -57,6 +69,69 @@ static const struct json_field account_opened_fields[] = {
     ID("account", account_opened.account),
     CHARS("name", account_opened.name),
     ID("address_block", account_opened.address_block),
+    BOOL("is_grant_due", account_opened.is_grant_due),
+};
+static const struct json_field password_set_fields[] = {
+    HEADER,
+    ID("account", password_set.account),
+    CHARS("password", password_set.password),
+};
+static const struct json_field account_frozen_fields[] = {
+    HEADER,
+    ID("account", account_frozen.account),
+    CHARS("reason", account_frozen.reason),
+};
+static const struct json_field account_unfrozen_fields[] = {
+    HEADER,
+    ID("account", account_unfrozen.account),
+};
+static const struct json_field account_deleted_fields[] = {
+    HEADER,
+    ID("account", account_deleted.account),
+};
+static const struct json_field account_seen_fields[] = {
+    HEADER,
+    ID("account", account_seen.account),
+};
+static const struct json_field group_created_fields[] = {
+    HEADER,
+    ID("group", group_created.group),
+    ID("account", group_created.account),
+    CHARS("name", group_created.name),
+};
+static const struct json_field group_joined_fields[] = {
+    HEADER,
+    ID("group", group_joined.group),
+    ID("account", group_joined.account),
+};
+static const struct json_field group_left_fields[] = {
+    HEADER,
+    ID("group", group_left.group),
+    ID("account", group_left.account),
+    ID("owner", group_left.owner),
+};
+static const struct json_field grant_given_fields[] = {
+    HEADER,
+    ID("account", grant_given.account),
+    MICRO("amount_micro", grant_given.amount_micro),
+    MICRO("to_earn_micro", grant_given.to_earn_micro),
+    BOOL("is_invited", grant_given.is_invited),
+};
+static const struct json_field grant_released_fields[] = {
+    HEADER,
+    ID("account", grant_released.account),
+    ID("lease", grant_released.lease),
+    MICRO("amount_micro", grant_released.amount_micro),
+};
+static const struct json_field dormancy_advanced_fields[] = {
+    HEADER,
+    ID("account", dormancy_advanced.account),
+    SCHEMA_RANGE("step", struct event, dormancy_advanced.step, 1, INT64_MAX),
+    MICRO("amount_micro", dormancy_advanced.amount_micro),
+};
+static const struct json_field day_began_fields[] = {
+    HEADER,
+    SCHEMA_RANGE("day", struct event, day_began.day, 0, SCHEMA_TIME_MS_MAX),
 };
 static const struct json_field token_added_fields[] = {
     HEADER,
@@ -66,6 +141,7 @@ static const struct json_field token_added_fields[] = {
     SCHEMA_BITS("scopes", struct event, token_added.scopes, TOKEN_SCOPE_ALL),
     TIME("expires_ms", token_added.expires_ms),
     CHARS("label", token_added.label),
+    BOOL("is_session", token_added.is_session),
 };
 static const struct json_field token_revoked_fields[] = {
     HEADER,
@@ -78,6 +154,7 @@ static const struct json_field code_added_fields[] = {
     ID("account", code_added.account),
     HEX("hash", code_added.hash),
     TIME("expires_ms", code_added.expires_ms),
+    ID("group", code_added.group),
 };
 static const struct json_field code_removed_fields[] = {
     HEADER,
@@ -221,6 +298,18 @@ struct event_row {
 static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_SETTINGS_CHANGED] = ROW(settings_changed),
     [EVENT_ACCOUNT_OPENED] = ROW(account_opened),
+    [EVENT_PASSWORD_SET] = ROW(password_set),
+    [EVENT_ACCOUNT_FROZEN] = ROW(account_frozen),
+    [EVENT_ACCOUNT_UNFROZEN] = ROW(account_unfrozen),
+    [EVENT_ACCOUNT_DELETED] = ROW(account_deleted),
+    [EVENT_ACCOUNT_SEEN] = ROW(account_seen),
+    [EVENT_GROUP_CREATED] = ROW(group_created),
+    [EVENT_GROUP_JOINED] = ROW(group_joined),
+    [EVENT_GROUP_LEFT] = ROW(group_left),
+    [EVENT_GRANT_GIVEN] = ROW(grant_given),
+    [EVENT_GRANT_RELEASED] = ROW(grant_released),
+    [EVENT_DORMANCY_ADVANCED] = ROW(dormancy_advanced),
+    [EVENT_DAY_BEGAN] = ROW(day_began),
     [EVENT_TOKEN_ADDED] = ROW(token_added),
     [EVENT_TOKEN_REVOKED] = ROW(token_revoked),
     [EVENT_CODE_ADDED] = ROW(code_added),

@@ -28,6 +28,18 @@
 enum event_kind {
     EVENT_SETTINGS_CHANGED,
     EVENT_ACCOUNT_OPENED,
+    EVENT_PASSWORD_SET,
+    EVENT_ACCOUNT_FROZEN,
+    EVENT_ACCOUNT_UNFROZEN,
+    EVENT_ACCOUNT_DELETED, /* what it had, its tokens, codes and group went before */
+    EVENT_ACCOUNT_SEEN,
+    EVENT_GROUP_CREATED,
+    EVENT_GROUP_JOINED,
+    EVENT_GROUP_LEFT,
+    EVENT_GRANT_GIVEN,       /* the credits themselves are in entry_posted; so below */
+    EVENT_GRANT_RELEASED,    /* the part that is earned by lending */
+    EVENT_DORMANCY_ADVANCED, /* a notice, or a part that goes back to mint */
+    EVENT_DAY_BEGAN,         /* accounts that wait for grants or are dormant were looked through */
     EVENT_TOKEN_ADDED,
     EVENT_TOKEN_REVOKED,
     EVENT_CODE_ADDED,
@@ -61,7 +73,58 @@ struct event {
             uint64_t account;
             char name[MARKET_NAME_SIZE];
             uint64_t address_block;
+            bool is_grant_due;
         } account_opened;
+        struct {
+            uint64_t account;
+            char password[ACCOUNT_PASSWORD_SIZE];
+        } password_set;
+        struct {
+            uint64_t account;
+            char reason[ACCOUNT_REASON_SIZE];
+        } account_frozen;
+        struct {
+            uint64_t account;
+        } account_unfrozen;
+        struct {
+            uint64_t account;
+        } account_deleted;
+        struct {
+            uint64_t account;
+        } account_seen;
+        struct {
+            uint64_t group;
+            uint64_t account; /* its owner and first member */
+            char name[MARKET_NAME_SIZE];
+        } group_created;
+        struct {
+            uint64_t group;
+            uint64_t account;
+        } group_joined;
+        struct {
+            uint64_t group;
+            uint64_t account;
+            uint64_t owner; /* from now on; 0: nobody is left */
+        } group_left;
+        struct {
+            uint64_t account;
+            int64_t amount_micro;
+            int64_t to_earn_micro;
+            bool is_invited; /* beside the day's grants */
+        } grant_given;
+        struct {
+            uint64_t account;
+            uint64_t lease;
+            int64_t amount_micro;
+        } grant_released;
+        struct {
+            uint64_t account;
+            int64_t step;         /* 1, 2: notices */
+            int64_t amount_micro; /* that goes back */
+        } dormancy_advanced;
+        struct {
+            int64_t day; /* since 1970, UTC */
+        } day_began;
         struct {
             uint64_t token;
             uint64_t account;
@@ -69,6 +132,7 @@ struct event {
             uint64_t scopes;
             int64_t expires_ms;
             char label[MARKET_LABEL_SIZE];
+            bool is_session;
         } token_added;
         struct {
             uint64_t token;
@@ -79,6 +143,7 @@ struct event {
             uint64_t account;
             uint8_t hash[MARKET_HASH_SIZE];
             int64_t expires_ms;
+            uint64_t group;
         } code_added;
         struct {
             uint64_t code;

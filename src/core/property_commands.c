@@ -32,7 +32,27 @@ static uint64_t random_account(struct property_world *world)
         return random_id(world);
     if (below(world, 20) == 0 || count == 2)
         return core_account_at(world->core, below(world, count))->id;
-    return core_account_at(world->core, 2 + below(world, count - 2))->id;
+    const struct account *account = NULL;
+    for (int i = 0; i < 20 && (!account || account->deleted_ms); i++)
+        account = core_account_at(world->core, 2 + below(world, count - 2));
+    return account->id;
+}
+
+static size_t count_open_accounts(const struct property_world *world)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < core_account_count(world->core); i++)
+        count += !core_account_at(world->core, i)->deleted_ms;
+    return count;
+}
+
+/* New ones as long as there are few, so that they meet each other; else mostly taken ones. */
+static struct text random_name(struct property_world *world)
+{
+    const bool is_new = count_open_accounts(world) < 16;
+    snprintf(world->name, sizeof(world->name), "member-%u",
+             (unsigned)(is_new ? core_account_count(world->core) : below(world, 40)));
+    return text_of(world->name);
 }
 
 static const struct machine *random_machine(struct property_world *world)
@@ -202,13 +222,70 @@ static void end_lease(struct property_world *world, struct command *command)
 
 static void open_account(struct property_world *world, struct command *command)
 {
-    command->open_account.name = text_of(names[below(world, NAME_COUNT)]);
+    command->open_account.name = random_name(world);
+    command->open_account.address_block = below(world, 3) ? ACCOUNT_BLOCK_BIT | below(world, 6) : 0;
+    command->open_account.has_invite = below(world, 5) == 0;
+    random_hash(world, command->open_account.invite_hash);
+}
+
+static void set_password(struct property_world *world, struct command *command)
+{
+    command->set_password.account = random_account(world);
+    command->set_password.password =
+        below(world, 10) ? TEXT("$argon2id$v=19$m=65536,t=3,p=1$salt$hash") : TEXT("plain");
+    command->set_password.token = random_id(world);
+}
+
+static void freeze_account(struct property_world *world, struct command *command)
+{
+    command->freeze_account.account = random_account(world);
+    command->freeze_account.reason = below(world, 10) ? TEXT("a reason") : TEXT("");
+}
+
+static void unfreeze_account(struct property_world *world, struct command *command)
+{
+    command->unfreeze_account.account = random_account(world);
+    for (size_t i = core_account_count(world->core); i-- > 0;)
+        if (account_is_frozen(core_account_at(world->core, i)) && below(world, 2))
+            command->unfreeze_account.account = core_account_at(world->core, i)->id;
+}
+
+static void delete_account(struct property_world *world, struct command *command)
+{
+    command->delete_account.account = random_account(world);
+}
+
+static void see_account(struct property_world *world, struct command *command)
+{
+    command->see_account.account = random_account(world);
+}
+
+static void create_group(struct property_world *world, struct command *command)
+{
+    command->create_group.account = random_account(world);
+    snprintf(world->name, sizeof(world->name), "group-%u",
+             (unsigned)(core_group_count(world->core) + below(world, 2)));
+    command->create_group.name = text_of(world->name);
+}
+
+static void join_group(struct property_world *world, struct command *command)
+{
+    command->join_group.account = random_account(world);
+    random_hash(world, command->join_group.code_hash);
+}
+
+static void leave_group(struct property_world *world, struct command *command)
+{
+    command->leave_group.account = random_account(world);
 }
 
 static void add_token(struct property_world *world, struct command *command)
 {
     command->add_token.account = random_account(world);
     command->add_token.scopes = below(world, 18);
+    command->add_token.is_session = below(world, 2) == 0;
+    command->add_token.expires_ms =
+        below(world, 2) ? world->now_ms + (int64_t)below(world, 100000) : 0;
     random_hash(world, command->add_token.hash);
 }
 
@@ -223,6 +300,13 @@ static void change_settings(struct property_world *world, struct command *comman
     command->change_settings = core_default_settings();
     command->change_settings.fee_basis_points = (int64_t)below(world, 600);
     command->change_settings.grant_micro = (int64_t)below(world, 4) * 1000000;
+    command->change_settings.grant_earned_micro = (int64_t)below(world, 3) * 1000;
+    if (below(world, 6) == 0)
+        command->change_settings.grant_daily_micro = (int64_t)below(world, 4) * 3000000;
+    if (below(world, 3) == 0) {
+        command->change_settings.dormant_ms = (int64_t)(1 + below(world, 3)) * 86400000;
+        command->change_settings.dormant_step_ms = 86400000;
+    }
 }
 
 static void use_code(struct property_world *world, struct command *command)
@@ -233,8 +317,10 @@ static void use_code(struct property_world *world, struct command *command)
 
 static void add_code(struct property_world *world, struct command *command)
 {
-    command->add_code.kind = below(world, 4) ? CODE_KIND_ENROL : CODE_KIND_PAGE;
-    command->add_code.account = random_account(world);
+    command->add_code.kind =
+        below(world, 4) ? CODE_KIND_ENROL : (enum code_kind)below(world, CODE_KIND_COUNT + 1);
+    command->add_code.account =
+        command->add_code.kind == CODE_KIND_INVITE ? ACCOUNT_OPERATOR : random_account(world);
     command->add_code.expires_ms = world->now_ms + (int64_t)below(world, 200000) - 100;
     random_hash(world, command->add_code.hash);
 }
@@ -328,6 +414,14 @@ static const struct generator {
 } generators[COMMAND_KIND_COUNT] = {
     [COMMAND_CHANGE_SETTINGS] = {10, change_settings},
     [COMMAND_OPEN_ACCOUNT] = {10, open_account},
+    [COMMAND_SET_PASSWORD] = {4, set_password},
+    [COMMAND_FREEZE_ACCOUNT] = {1, freeze_account},
+    [COMMAND_UNFREEZE_ACCOUNT] = {12, unfreeze_account},
+    [COMMAND_DELETE_ACCOUNT] = {3, delete_account},
+    [COMMAND_SEE_ACCOUNT] = {4, see_account},
+    [COMMAND_CREATE_GROUP] = {2, create_group},
+    [COMMAND_JOIN_GROUP] = {8, join_group},
+    [COMMAND_LEAVE_GROUP] = {3, leave_group},
     [COMMAND_ADD_TOKEN] = {10, add_token},
     [COMMAND_REVOKE_TOKEN] = {10, revoke_token},
     [COMMAND_ADD_CODE] = {30, add_code},
@@ -375,4 +469,6 @@ void property_pass_time(struct property_world *world)
         world->now_ms -= (int64_t)below(world, 1000);
     else
         world->now_ms += (int64_t)below(world, 2000);
+    if (below(world, 5000) == 0)
+        world->now_ms += 86400000; /* a new day, and with a few of them dormant accounts */
 }

@@ -11,12 +11,13 @@ struct property_world {
     struct random random;
     const struct core *core; /* what the commands are about; only looked at */
     int64_t now_ms;
+    char name[MARKET_NAME_SIZE]; /* of an account or a group to be */
     /* What the last command points to. */
     struct span spans[4];
     struct offer_account accounts[1];
 };
 
-/* Its texts are constants; its arrays are the world's, good until the next. */
+/* Its texts are constants or the world's, as its arrays are: good until the next. */
 struct command property_command(struct property_world *world);
 
 /* Moves now_ms on, now and then straight to the next wake, where the limits are, or back. */

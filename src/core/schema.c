@@ -3,7 +3,8 @@
 #include "market/slot.h"
 
 /* In the order of the enums; event_test compares them with the name functions. */
-const char *const schema_code_kinds[] = {"enrol", "page", NULL};
+const char *const schema_code_kinds[] = {"enrol", "page", "group", "invite", NULL};
+const char *const schema_grant_states[] = {"none", "waiting", "given", NULL};
 const char *const schema_machine_states[] = {"offline", "online", "unreachable", NULL};
 const char *const schema_job_states[] = {"pending",   "starting", "running",   "stopping",
                                          "succeeded", "failed",   "cancelled", NULL};
@@ -21,6 +22,11 @@ const char *const schema_entry_kinds[] = {"grant",   "hold",     "post",    "fee
 /* The exact ranges are core_settings_check's; these keep sums of times from overflowing. */
 static const struct json_field settings_fields[] = {
     SCHEMA_MICRO("grant_micro", struct core_settings, grant_micro),
+    SCHEMA_MICRO("grant_earned_micro", struct core_settings, grant_earned_micro),
+    SCHEMA_MICRO("grant_daily_micro", struct core_settings, grant_daily_micro),
+    SCHEMA_TIME("dormant_ms", struct core_settings, dormant_ms),
+    SCHEMA_TIME("dormant_step_ms", struct core_settings, dormant_step_ms),
+    SCHEMA_RANGE("dormant_basis_points", struct core_settings, dormant_basis_points, 0, 10000),
     SCHEMA_RANGE("fee_basis_points", struct core_settings, fee_basis_points, 0, 10000),
     SCHEMA_TIME("silence_ms", struct core_settings, silence_ms),
     SCHEMA_TIME("lost_ms", struct core_settings, lost_ms),

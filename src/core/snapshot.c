@@ -2,6 +2,7 @@
  * Snapshot: the whole state as JSON lines, each {"RECORD":{...}}, in this order:
  *
  *     core      version, counters, settings, price, and how many lines follow
+ *     group
  *     account   with its parts in the ledger
  *     token, code, machine, offer, job, hold, lease
  *
@@ -24,6 +25,9 @@ struct core_record {
     uint64_t entry_count;
     struct core_settings settings;
     struct price_vector price;
+    int64_t day;
+    int64_t grant_day;
+    int64_t grant_day_micro;
     uint64_t line_count; /* after this one */
 };
 
@@ -41,9 +45,20 @@ static const struct json_field core_fields[] = {
     SCHEMA_ID("entry_count", struct core_record, entry_count),
     SCHEMA_OBJECT("settings", struct core_record, settings, schema_settings),
     SCHEMA_OBJECT("price", struct core_record, price, schema_price),
+    SCHEMA_TIME("day", struct core_record, day),
+    SCHEMA_TIME("grant_day", struct core_record, grant_day),
+    SCHEMA_MICRO("grant_day_micro", struct core_record, grant_day_micro),
     SCHEMA_ID("line_count", struct core_record, line_count),
 };
 static const struct json_schema core_schema = JSON_SCHEMA("core", core_fields, struct core_record);
+
+static const struct json_field group_fields[] = {
+    SCHEMA_ID("id", struct group, id),
+    SCHEMA_CHARS("name", struct group, name),
+    SCHEMA_ID("owner", struct group, owner),
+    SCHEMA_TIME("created_ms", struct group, created_ms),
+};
+static const struct json_schema group_schema = JSON_SCHEMA("group", group_fields, struct group);
 
 static const struct json_field account_fields[] = {
     SCHEMA_ID("id", struct account_record, account.id),
@@ -51,6 +66,16 @@ static const struct json_field account_fields[] = {
     SCHEMA_TIME("opened_ms", struct account_record, account.opened_ms),
     SCHEMA_ID("address_block", struct account_record, account.address_block),
     SCHEMA_ID("group", struct account_record, account.group),
+    SCHEMA_TIME("deleted_ms", struct account_record, account.deleted_ms),
+    SCHEMA_CHARS("former_name", struct account_record, account.former_name),
+    SCHEMA_CHARS("password", struct account_record, account.password),
+    SCHEMA_CHARS("freeze_reason", struct account_record, account.freeze_reason),
+    SCHEMA_CHOICE("grant", struct account_record, account.grant, schema_grant_states),
+    SCHEMA_TIME("granted_ms", struct account_record, account.granted_ms),
+    SCHEMA_MICRO("to_earn_micro", struct account_record, account.to_earn_micro),
+    SCHEMA_TIME("seen_ms", struct account_record, account.seen_ms),
+    SCHEMA_RANGE("dormant_steps", struct account_record, account.dormant_steps, 0, INT64_MAX),
+    SCHEMA_TIME("dormant_step_ms", struct account_record, account.dormant_step_ms),
     SCHEMA_RANGE("granted_micro", struct account_record, parts.granted_micro, -LEDGER_SUPPLY_MAX,
                  LEDGER_SUPPLY_MAX),
     SCHEMA_MICRO("earned_micro", struct account_record, parts.earned_micro),
@@ -73,6 +98,7 @@ static const struct json_field token_fields[] = {
     SCHEMA_TIME("expires_ms", struct token, expires_ms),
     SCHEMA_TIME("added_ms", struct token, added_ms),
     SCHEMA_BOOL("is_revoked", struct token, is_revoked),
+    SCHEMA_BOOL("is_session", struct token, is_session),
     SCHEMA_CHARS("label", struct token, label),
 };
 static const struct json_schema token_schema = JSON_SCHEMA("token", token_fields, struct token);
@@ -83,6 +109,7 @@ static const struct json_field code_fields[] = {
     SCHEMA_ID("account", struct code, account),
     SCHEMA_HEX("hash", struct code, hash),
     SCHEMA_TIME("expires_ms", struct code, expires_ms),
+    SCHEMA_ID("group", struct code, group),
 };
 static const struct json_schema code_schema = JSON_SCHEMA("code", code_fields, struct code);
 
@@ -198,9 +225,9 @@ static void write_offers(struct buffer *out, const struct machine *machine)
 
 static uint64_t count_lines(const struct core *core)
 {
-    return core->accounts.count + core->tokens.count + core->codes.count + core->machines.count +
-           core->offers.count + core->jobs.count + ledger_hold_count(core->ledger) +
-           core->leases.count;
+    return core->groups.count + core->accounts.count + core->tokens.count + core->codes.count +
+           core->machines.count + core->offers.count + core->jobs.count +
+           ledger_hold_count(core->ledger) + core->leases.count;
 }
 
 void core_snapshot_write(const struct core *core, struct buffer *out)
@@ -213,8 +240,12 @@ void core_snapshot_write(const struct core *core, struct buffer *out)
                                        .entry_count = ledger_entry_count(core->ledger),
                                        .settings = core->settings,
                                        .price = core->price,
+                                       .day = core->day,
+                                       .grant_day = core->grant_day,
+                                       .grant_day_micro = core->grant_day_micro,
                                        .line_count = count_lines(core)};
     write_line(out, &core_schema, &record);
+    write_map(out, &group_schema, &core->groups);
     for (size_t i = 0; i < core->accounts.count; i++) {
         const struct account *account = core->accounts.entries[i].value;
         const struct account_record both = {*account, *ledger_account(core->ledger, account->id)};
@@ -258,15 +289,44 @@ static bool follows(const struct core *core, const struct map *map, uint64_t id)
            (map->count == 0 || map->entries[map->count - 1].key < id);
 }
 
+static int restore_group(struct core *core, const void *record, struct error *error)
+{
+    const struct group *stored = record;
+    const struct text name = text_of(stored->name);
+    if (!follows(core, &core->groups, stored->id) || core_group_by_name(core, name) ||
+        name_check(name, "group", error) < 0)
+        return misfit(error, "group", stored->id);
+    struct group *group = allocate_copy(stored, sizeof(*stored));
+    group->member_count = 0; /* counted by the accounts that follow */
+    map_put(&core->groups, group->id, group);
+    map_put_text(&core->groups_by_name, name, group);
+    return 0;
+}
+
+/* What the market's own accounts can have beside their credits. */
+static void restore_own_account(struct account *own, const struct account *stored)
+{
+    memcpy(own->password, stored->password, sizeof(own->password));
+    own->seen_ms = stored->seen_ms;
+    own->group = stored->group;
+}
+
 static int restore_account(struct core *core, const void *record, struct error *error)
 {
     struct account_record both = *(const struct account_record *)record;
     both.parts.id = both.account.id;
-    const struct text name = text_of(both.account.name);
+    struct group *group = map_get(&core->groups, both.account.group);
+    if (both.account.group && !group)
+        return misfit(error, "account", both.account.id);
+    if (group)
+        group->member_count++;
+    const struct text name =
+        text_of(both.account.deleted_ms ? both.account.former_name : both.account.name);
     if (both.account.id == ACCOUNT_MINT || both.account.id == ACCOUNT_OPERATOR) {
-        const struct account *own = core_account(core, both.account.id);
+        struct account *own = map_get(&core->accounts, both.account.id);
         if (!text_equal(name, text_of(own->name)) || both.account.opened_ms != 0)
             return misfit(error, "account", both.account.id);
+        restore_own_account(own, &both.account);
         return ledger_restore_account(core->ledger, &both.parts, error);
     }
     if (!follows(core, &core->accounts, both.account.id) || core_account_by_name(core, name) ||
@@ -277,6 +337,7 @@ static int restore_account(struct core *core, const void *record, struct error *
     struct account *account = allocate_copy(&both.account, sizeof(both.account));
     map_put(&core->accounts, account->id, account);
     map_put_text(&core->accounts_by_name, name, account);
+    core_index_account(core, account);
     return 0;
 }
 
@@ -289,6 +350,8 @@ static int restore_token(struct core *core, const void *record, struct error *er
     struct token *token = allocate_copy(stored, sizeof(*stored));
     map_put(&core->tokens, token->id, token);
     map_put_text(&core->tokens_by_hash, core_bytes(token->hash, sizeof(token->hash)), token);
+    if (!token->is_revoked)
+        core_attach_token(map_get(&core->accounts, token->account), token);
     return 0;
 }
 
@@ -296,12 +359,14 @@ static int restore_code(struct core *core, const void *record, struct error *err
 {
     const struct code *stored = record;
     if (!follows(core, &core->codes, stored->id) || !core_account(core, stored->account) ||
-        core_code_by_hash(core, stored->hash))
+        core_code_by_hash(core, stored->hash) ||
+        (stored->kind == CODE_KIND_GROUP) != (core_group(core, stored->group) != NULL))
         return misfit(error, "code", stored->id);
     struct code *code = allocate_copy(stored, sizeof(*stored));
     map_put(&core->codes, code->id, code);
     map_put_text(&core->codes_by_hash, core_bytes(code->hash, sizeof(code->hash)), code);
     id_list_add(&core->code_list, code->id, code);
+    ((struct account *)map_get(&core->accounts, code->account))->code_count++;
     return 0;
 }
 
@@ -314,6 +379,7 @@ static int restore_machine(struct core *core, const void *record, struct error *
         name_check(name, "machine", error) < 0 || probe_check(&stored->probe, error) < 0)
         return misfit(error, "machine", stored->id);
     struct machine *machine = allocate_copy(stored, sizeof(*stored));
+    machine->is_barred = account_is_frozen(core_account(core, stored->owner));
     map_put(&core->machines, machine->id, machine);
     map_put_text(&core->machines_by_name, name, machine);
     map_put_text(&core->machines_by_key, core_bytes(machine->public_key, MACHINE_KEY_SIZE),
@@ -387,10 +453,11 @@ struct record_row {
 };
 
 static const struct record_row record_rows[] = {
-    {&account_schema, restore_account}, {&token_schema, restore_token},
-    {&code_schema, restore_code},       {&machine_schema, restore_machine},
-    {&offer_schema, restore_offer},     {&job_schema, restore_job},
-    {&hold_schema, restore_hold},       {&lease_schema, restore_lease},
+    {&group_schema, restore_group},     {&account_schema, restore_account},
+    {&token_schema, restore_token},     {&code_schema, restore_code},
+    {&machine_schema, restore_machine}, {&offer_schema, restore_offer},
+    {&job_schema, restore_job},         {&hold_schema, restore_hold},
+    {&lease_schema, restore_lease},
 };
 
 enum { RECORD_ROW_COUNT = sizeof(record_rows) / sizeof(*record_rows) };
@@ -452,6 +519,9 @@ static int restore_head(struct core *core, struct arena *arena, struct text line
     core->last_fence = head->last_fence;
     core->settings = head->settings;
     core->price = head->price;
+    core->day = head->day;
+    core->grant_day = head->grant_day;
+    core->grant_day_micro = head->grant_day_micro;
     ledger_restore_entry_count(core->ledger, head->entry_count);
     *out_line_count = head->line_count;
     return 0;

@@ -78,7 +78,7 @@ struct resources machine_free(const struct machine *machine)
 
 bool machine_takes_leases(const struct machine *machine, enum machine_role role, int64_t now_ms)
 {
-    if (machine->state != MACHINE_STATE_ONLINE)
+    if (machine->state != MACHINE_STATE_ONLINE || machine->is_barred)
         return false;
     for (size_t i = 0; i < machine->offer_count; i++)
         if ((machine->offers[i]->terms.roles & role) && offer_is_open(machine->offers[i], now_ms))

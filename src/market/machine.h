@@ -50,6 +50,7 @@ struct machine {
     struct offer **offers; /* by id */
     size_t offer_count;
     enum machine_state state;
+    bool is_barred; /* its owner is frozen: no new leases; running ones go on */
     int64_t enrolled_ms;
     int64_t state_changed_ms; /* while unreachable or offline: when it was missed */
     struct resources leased;  /* the sum over its leases that have not ended */

@@ -92,8 +92,8 @@ static bool accepts(const struct offer *offer, struct resources resources,
 static bool admits(const struct offer *offer, enum machine_role role, const struct match_wish *wish)
 {
     const int64_t run_ms = wish->request->max_run_ms;
-    return offer->machine->state == MACHINE_STATE_ONLINE && (offer->terms.roles & role) &&
-           offer_is_open(offer, wish->now_ms) &&
+    return offer->machine->state == MACHINE_STATE_ONLINE && !offer->machine->is_barred &&
+           (offer->terms.roles & role) && offer_is_open(offer, wish->now_ms) &&
            window_open_until_ms(offer_window(offer), wish->now_ms) - wish->now_ms >= run_ms &&
            (offer->terms.max_lease_ms == 0 || offer->terms.max_lease_ms >= run_ms) &&
            offer_admits(offer, wish->request->account, wish->group);

@@ -22,7 +22,7 @@ int name_check(struct text name, const char *noun, struct error *error)
 bool name_is_reserved(struct text name)
 {
     return text_equal(name, TEXT("mint")) || text_equal(name, TEXT("operator")) ||
-           text_equal(name, TEXT("market"));
+           text_equal(name, TEXT("market")) || text_starts_with(name, TEXT("deleted-"));
 }
 
 int name_check_text(struct text text, const char *noun, size_t size_max, struct error *error)

@@ -14,7 +14,8 @@ enum { MARKET_NAME_SIZE = 41 }; /* with the zero byte */
 /* INVALID, saying what a `noun` may be called: "account name ...". */
 MUST_CHECK int name_check(struct text name, const char *noun, struct error *error);
 
-/* mint, operator, market: accounts the market itself has or may need. */
+/* mint, operator, market: accounts the market itself has or may need; and "deleted-...", as those
+ * that are gone are called. */
 bool name_is_reserved(struct text name);
 
 /* Text for people, at most `size_max` bytes. */

@@ -332,6 +332,18 @@ static struct message *message_of(struct live *live, const struct core *core,
         return revoked_message(live, core, event);
     case EVENT_SETTINGS_CHANGED: /* nobody follows these */
     case EVENT_ACCOUNT_OPENED:
+    case EVENT_ACCOUNT_DELETED:
+    case EVENT_ACCOUNT_FROZEN:
+    case EVENT_ACCOUNT_SEEN:
+    case EVENT_ACCOUNT_UNFROZEN:
+    case EVENT_DAY_BEGAN:
+    case EVENT_DORMANCY_ADVANCED:
+    case EVENT_GRANT_GIVEN:
+    case EVENT_GRANT_RELEASED:
+    case EVENT_GROUP_CREATED:
+    case EVENT_GROUP_JOINED:
+    case EVENT_GROUP_LEFT:
+    case EVENT_PASSWORD_SET:
     case EVENT_TOKEN_ADDED:
     case EVENT_CODE_ADDED:
     case EVENT_CODE_REMOVED:

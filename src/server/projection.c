@@ -13,7 +13,7 @@ struct mark_set {
 };
 
 struct projection {
-    struct mark_set accounts, tokens, machines, jobs, leases, specs;
+    struct mark_set accounts, groups, tokens, machines, jobs, leases, specs;
     struct map earned; /* machine -> int64_t, owned */
 };
 
@@ -32,6 +32,7 @@ static void mark_set_clear(struct mark_set *set)
 static void each_mark_set(struct projection *projection, void (*function)(struct mark_set *))
 {
     function(&projection->accounts);
+    function(&projection->groups);
     function(&projection->tokens);
     function(&projection->machines);
     function(&projection->jobs);
@@ -168,12 +169,51 @@ static void mark_job(struct projection *projection, const struct core *core, uin
         mark(&projection->leases, job->leases[i]->id);
 }
 
+static void mark_group(struct projection *projection, uint64_t group, uint64_t account)
+{
+    mark(&projection->groups, group);
+    mark(&projection->accounts, account);
+}
+
 void projection_event(struct projection *projection, const struct core *core,
                       const struct event *event, struct store_batch *batch)
 {
     switch (event->kind) {
     case EVENT_ACCOUNT_OPENED:
         mark(&projection->accounts, event->account_opened.account);
+        return;
+    case EVENT_PASSWORD_SET:
+        mark(&projection->accounts, event->password_set.account);
+        return;
+    case EVENT_ACCOUNT_FROZEN:
+        mark(&projection->accounts, event->account_frozen.account);
+        return;
+    case EVENT_ACCOUNT_UNFROZEN:
+        mark(&projection->accounts, event->account_unfrozen.account);
+        return;
+    case EVENT_ACCOUNT_DELETED:
+        mark(&projection->accounts, event->account_deleted.account);
+        return;
+    case EVENT_ACCOUNT_SEEN:
+        mark(&projection->accounts, event->account_seen.account);
+        return;
+    case EVENT_GRANT_GIVEN:
+        mark(&projection->accounts, event->grant_given.account);
+        return;
+    case EVENT_GRANT_RELEASED:
+        mark(&projection->accounts, event->grant_released.account);
+        return;
+    case EVENT_DORMANCY_ADVANCED:
+        mark(&projection->accounts, event->dormancy_advanced.account);
+        return;
+    case EVENT_GROUP_CREATED:
+        mark_group(projection, event->group_created.group, event->group_created.account);
+        return;
+    case EVENT_GROUP_JOINED:
+        mark_group(projection, event->group_joined.group, event->group_joined.account);
+        return;
+    case EVENT_GROUP_LEFT:
+        mark_group(projection, event->group_left.group, event->group_left.account);
         return;
     case EVENT_TOKEN_ADDED:
         mark(&projection->tokens, event->token_added.token);
@@ -236,6 +276,7 @@ void projection_event(struct projection *projection, const struct core *core,
         project_entry(projection, event, batch);
         return;
     case EVENT_SETTINGS_CHANGED: /* in no table */
+    case EVENT_DAY_BEGAN:
     case EVENT_CODE_ADDED:
     case EVENT_CODE_REMOVED:
     case EVENT_KIND_COUNT:
@@ -247,6 +288,8 @@ void projection_mark_all(struct projection *projection, const struct core *core)
 {
     for (size_t i = 0; i < core_account_count(core); i++)
         mark(&projection->accounts, core_account_at(core, i)->id);
+    for (size_t i = 0; i < core_group_count(core); i++)
+        mark(&projection->groups, core_group_at(core, i)->id);
     for (size_t i = 0; i < core_token_count(core); i++)
         mark(&projection->tokens, core_token_at(core, i)->id);
     for (size_t i = 0; i < core_machine_count(core); i++)
@@ -297,6 +340,13 @@ void projection_flush(struct projection *projection, const struct core *core,
             continue;
         projection_account_row(core, account, row);
         store_batch_put(batch, &tables[TABLE_ACCOUNTS], row, ACCOUNTS_COLUMN_COUNT);
+    }
+    for (size_t i = 0; i < projection->groups.map.count; i++) {
+        const struct group *group = core_group(core, projection->groups.map.entries[i].key);
+        if (!group)
+            continue;
+        projection_group_row(group, row);
+        store_batch_put(batch, &tables[TABLE_GROUPS], row, GROUPS_COLUMN_COUNT);
     }
     for (size_t i = 0; i < projection->tokens.map.count; i++) {
         const struct token *token = core_token(core, projection->tokens.map.entries[i].key);

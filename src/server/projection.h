@@ -34,6 +34,7 @@ int64_t projection_lease_expires_ms(const struct core *core, const struct lease 
  * state's own. */
 void projection_account_row(const struct core *core, const struct account *account,
                             struct store_value *out);
+void projection_group_row(const struct group *group, struct store_value *out);
 void projection_token_row(const struct token *token, struct store_value *out);
 void projection_machine_row(const struct projection *projection, const struct machine *machine,
                             struct store_value *out);

@@ -37,6 +37,21 @@ void projection_account_row(const struct core *core, const struct account *accou
     out[ACCOUNTS_HELD_MICRO] = store_integer(balance->held_micro);
     out[ACCOUNTS_EARNED_TOTAL_MICRO] = store_integer(balance->earned_total_micro);
     out[ACCOUNTS_SPENT_TOTAL_MICRO] = store_integer(balance->spent_total_micro);
+    out[ACCOUNTS_PASSWORD] = string_value(account->password);
+    out[ACCOUNTS_FREEZE_REASON] = string_value(account->freeze_reason);
+    out[ACCOUNTS_DELETED_MS] = store_integer(account->deleted_ms);
+    out[ACCOUNTS_GROUP_ID] = id_value(account->group);
+    out[ACCOUNTS_GRANT_STATE] = store_integer(account->grant);
+    out[ACCOUNTS_TO_EARN_MICRO] = store_integer(account->to_earn_micro);
+}
+
+void projection_group_row(const struct group *group, struct store_value *out)
+{
+    out[GROUPS_ID] = id_value(group->id);
+    out[GROUPS_NAME] = string_value(group->name);
+    out[GROUPS_OWNER] = id_value(group->owner);
+    out[GROUPS_CREATED_MS] = store_integer(group->created_ms);
+    out[GROUPS_MEMBER_COUNT] = id_value(group->member_count);
 }
 
 void projection_token_row(const struct token *token, struct store_value *out)
@@ -49,6 +64,7 @@ void projection_token_row(const struct token *token, struct store_value *out)
     out[TOKENS_ADDED_MS] = store_integer(token->added_ms);
     out[TOKENS_IS_REVOKED] = store_integer(token->is_revoked);
     out[TOKENS_LABEL] = string_value(token->label);
+    out[TOKENS_IS_SESSION] = store_integer(token->is_session);
 }
 
 static void offer_columns(const struct machine *machine, struct store_value *out)

@@ -29,6 +29,20 @@ static const struct store_column accounts_columns[] = {
     PLAIN(held_micro, STORE_INTEGER),
     PLAIN(earned_total_micro, STORE_INTEGER),
     PLAIN(spent_total_micro, STORE_INTEGER),
+    PLAIN(password, STORE_TEXT),
+    PLAIN(freeze_reason, STORE_TEXT),
+    PLAIN(deleted_ms, STORE_INTEGER),
+    INDEXED(group_id, STORE_INTEGER),
+    PLAIN(grant_state, STORE_INTEGER),
+    PLAIN(to_earn_micro, STORE_INTEGER),
+};
+
+static const struct store_column groups_columns[] = {
+    KEY(id, STORE_INTEGER),
+    INDEXED(name, STORE_TEXT),
+    PLAIN(owner, STORE_INTEGER),
+    PLAIN(created_ms, STORE_INTEGER),
+    PLAIN(member_count, STORE_INTEGER),
 };
 
 static const struct store_column tokens_columns[] = {
@@ -36,6 +50,7 @@ static const struct store_column tokens_columns[] = {
     INDEXED(hash, STORE_BLOB),        PLAIN(scopes, STORE_INTEGER),
     PLAIN(expires_ms, STORE_INTEGER), PLAIN(added_ms, STORE_INTEGER),
     PLAIN(is_revoked, STORE_INTEGER), PLAIN(label, STORE_TEXT),
+    PLAIN(is_session, STORE_INTEGER),
 };
 
 static const struct store_column machines_columns[] = {
@@ -156,7 +171,13 @@ static const struct store_column usage_columns[] = {
     PLAIN(bytes, STORE_INTEGER),
 };
 
+static const struct store_column token_uses_columns[] = {
+    KEY(token, STORE_INTEGER),
+    PLAIN(used_ms, STORE_INTEGER),
+};
+
 const struct store_table tables[TABLE_COUNT] = {
+    [TABLE_GROUPS] = TABLE(groups),       [TABLE_TOKEN_USES] = TABLE(token_uses),
     [TABLE_ACCOUNTS] = TABLE(accounts),   [TABLE_TOKENS] = TABLE(tokens),
     [TABLE_MACHINES] = TABLE(machines),   [TABLE_JOBS] = TABLE(jobs),
     [TABLE_JOB_SPECS] = TABLE(job_specs), [TABLE_LEASES] = TABLE(leases),

@@ -5,7 +5,7 @@
  *
  * Rows written before the column hold 0 or "". Raising the version instead would drop every table.
  *
- * The first six show the core's state and can be built again from the events. The others are the
+ * The first eight show the core's state and can be built again from the events. The others are the
  * server's own: what was done under which idempotency key, what jobs left behind, what accounts
  * stored.
  */
@@ -17,6 +17,7 @@ extern const struct store_schema tables_schema;
 
 enum table {
     TABLE_ACCOUNTS,
+    TABLE_GROUPS,
     TABLE_TOKENS,
     TABLE_MACHINES,
     TABLE_JOBS,
@@ -28,6 +29,7 @@ enum table {
     TABLE_LOGS,
     TABLE_METRICS,
     TABLE_USAGE,
+    TABLE_TOKEN_USES,
     TABLE_COUNT,
 };
 extern const struct store_table tables[TABLE_COUNT]; /* by enum table */
@@ -42,7 +44,22 @@ enum {
     ACCOUNTS_HELD_MICRO,
     ACCOUNTS_EARNED_TOTAL_MICRO,
     ACCOUNTS_SPENT_TOTAL_MICRO,
+    ACCOUNTS_PASSWORD, /* argon2id's string; "": none */
+    ACCOUNTS_FREEZE_REASON,
+    ACCOUNTS_DELETED_MS,
+    ACCOUNTS_GROUP_ID,
+    ACCOUNTS_GRANT_STATE,
+    ACCOUNTS_TO_EARN_MICRO,
     ACCOUNTS_COLUMN_COUNT,
+};
+
+enum {
+    GROUPS_ID,
+    GROUPS_NAME,
+    GROUPS_OWNER,
+    GROUPS_CREATED_MS,
+    GROUPS_MEMBER_COUNT,
+    GROUPS_COLUMN_COUNT,
 };
 
 enum {
@@ -54,6 +71,7 @@ enum {
     TOKENS_ADDED_MS,
     TOKENS_IS_REVOKED,
     TOKENS_LABEL,
+    TOKENS_IS_SESSION,
     TOKENS_COLUMN_COUNT,
 };
 
@@ -180,3 +198,6 @@ enum { METRICS_JOB, METRICS_UPDATED_MS, METRICS_JSON, METRICS_COLUMN_COUNT };
 
 /* Bytes of chunks an account was the first to upload. */
 enum { USAGE_ACCOUNT, USAGE_BYTES, USAGE_COLUMN_COUNT };
+
+/* When a token was used last, to the minute. */
+enum { TOKEN_USES_TOKEN, TOKEN_USES_USED_MS, TOKEN_USES_COLUMN_COUNT };

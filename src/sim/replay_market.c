@@ -10,6 +10,9 @@ static int open_accounts(struct replay *replay, struct error *error)
                              .change_settings = core_default_settings()};
     /* Nobody runs out: what credits do to a market is the matter of the months' experiment. */
     change.change_settings.grant_micro = INT64_C(1000000000000);
+    change.change_settings.grant_daily_micro = LEDGER_SUPPLY_MAX;
+    change.change_settings.grant_earned_micro = 0;
+    change.change_settings.dormant_basis_points = 0;
     change.change_settings.lost_ms = 100;
     if (replay_do(replay, &change, error) < 0)
         return -1;
