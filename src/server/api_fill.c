@@ -1,0 +1,357 @@
+/*
+ * Fills a market's folder for bench/api.py: machines and jobs made by commands to the real engine,
+ * in virtual time, with their leases, ticks and entries. Every job has ended, all but every
+ * hundredth with success.
+ *
+ *     api_fill FOLDER JOBS MACHINES    prints {"account": ..., "token": ...}
+ */
+#include "base/assert.h"
+#include "base/json.h"
+#include "base/scope.h"
+#include "runtime/job_spec.h"
+#include "server/engine.h"
+#include "server/keys.h"
+#include "server/tables.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    WAVE = 64, /* jobs that run side by side */
+    WORKERS_ONLINE = 192,
+    NODES_MAX = 2,
+    LEASES_MAX = NODES_MAX + 1,
+    TICK_MS = 10000,
+    JOB_MS = 25000, /* of virtual time per wave */
+    LENDERS = 100,
+};
+
+static const char spec_json[] =
+    "{\"name\":\"fashion-mnist\",\"num_nodes\":2,\"resources\":{\"cpus\":\"0.5\",\"memory\":\"1\"},"
+    "\"train\":{\"model\":\"lenet5\",\"data\":\"fashion-mnist\",\"epochs\":5},"
+    "\"sync\":{\"policy\":\"adsp\"},"
+    "\"inputs\":[{\"name\":\"train-images\",\"split\":\"train\",\"manifest\":"
+    "\"7f1c0d9a7f1c0d9a7f1c0d9a7f1c0d9a7f1c0d9a7f1c0d9a7f1c0d9a7f1c0d9a\",\"records\":60000},"
+    "{\"name\":\"test-images\",\"split\":\"test\",\"manifest\":"
+    "\"0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d\",\"records\":10000}]}";
+
+struct filler {
+    struct engine *engine;
+    struct virtual_clock clock;
+    pthread_mutex_t mutex;
+    pthread_cond_t done;
+    size_t waiting; /* guarded by mutex */
+    struct text spec;
+};
+
+struct fill_lease {
+    uint64_t id, fence;
+};
+
+/* One command, and of a job that was submitted its leases. */
+struct fill_request {
+    struct engine_request request;
+    struct filler *filler;
+    struct fill_lease leases[LEASES_MAX];
+    size_t lease_count;
+};
+
+static void must(int result, const struct error *error)
+{
+    if (result == 0)
+        return;
+    fprintf(stderr, "api_fill: %s\n", error->message);
+    exit(1);
+}
+
+static void on_done(struct engine_request *request, const struct error *error)
+{
+    struct filler *filler = ((struct fill_request *)request)->filler;
+    if (error)
+        must(-1, error);
+    pthread_mutex_lock(&filler->mutex);
+    if (--filler->waiting == 0)
+        pthread_cond_signal(&filler->done);
+    pthread_mutex_unlock(&filler->mutex);
+}
+
+static int note_leases(struct engine_request *engine_request, const struct core *core,
+                       struct store_batch *batch, struct error *error)
+{
+    (void)batch;
+    (void)error;
+    struct fill_request *request = (struct fill_request *)engine_request;
+    const struct job *job = core_job(core, engine_request->subject);
+    ASSERT(job && job->lease_count > 0 && job->lease_count <= LEASES_MAX);
+    request->lease_count = job->lease_count;
+    for (size_t i = 0; i < job->lease_count; i++)
+        request->leases[i] = (struct fill_lease){job->leases[i]->id, job->leases[i]->fence};
+    return 0;
+}
+
+/* Returns once all are committed. */
+static void run_all(struct filler *filler, struct fill_request *requests, size_t count)
+{
+    struct error error;
+    filler->waiting = count;
+    for (size_t i = 0; i < count; i++) {
+        requests[i].filler = filler;
+        requests[i].request.has_command = true;
+        requests[i].request.on_done = on_done;
+        must(engine_submit(filler->engine, &requests[i].request, true, &error), &error);
+    }
+    pthread_mutex_lock(&filler->mutex);
+    while (filler->waiting)
+        pthread_cond_wait(&filler->done, &filler->mutex);
+    pthread_mutex_unlock(&filler->mutex);
+}
+
+static uint64_t run_one(struct filler *filler, const struct command *command)
+{
+    struct fill_request request = {.request = {.command = *command}};
+    run_all(filler, &request, 1);
+    return request.request.subject;
+}
+
+static void advance(struct filler *filler, int64_t span_ms)
+{
+    virtual_clock_advance(&filler->clock, span_ms * 1000000);
+}
+
+/* ---- Accounts and machines ------------------------------------------------------------------- */
+
+static uint64_t open_account(struct filler *filler, const char *name)
+{
+    return run_one(filler, &(struct command){.kind = COMMAND_OPEN_ACCOUNT,
+                                             .open_account = {.name = text_of(name)}});
+}
+
+static void number_hash(uint64_t kind, uint64_t number, uint8_t out[MARKET_HASH_SIZE])
+{
+    memset(out, 0, MARKET_HASH_SIZE);
+    memcpy(out, &kind, sizeof(kind));
+    memcpy(out + sizeof(kind), &number, sizeof(number));
+}
+
+static struct command enrolment(const char *name, uint64_t index)
+{
+    const struct resources resources = {.cores_milli = (int64_t)(1 + index % 8) * 1000,
+                                        .ram_bytes = (int64_t)(2 + index % 30) << 30,
+                                        .disk_bytes = INT64_C(50) << 30};
+    struct command command = {
+        .kind = COMMAND_ENROL_MACHINE,
+        .enrol_machine = {
+            .name = text_of(name),
+            .probe = {.resources = resources,
+                      .speed_weight_milli = 600 + (int64_t)(index % 900),
+                      .cpu_model = "Intel(R) Core(TM) i5-8250U CPU @ 1.60GHz",
+                      .labels = "python3-torch"},
+            .offer = {.resources = resources, .roles = MACHINE_ROLE_WORKER | MACHINE_ROLE_SERVER}}};
+    number_hash(1, index, command.enrol_machine.code_hash);
+    number_hash(2, index, command.enrol_machine.public_key);
+    return command;
+}
+
+static void fill_machines(struct filler *filler, uint64_t count, uint64_t *out_ids)
+{
+    uint64_t lenders[LENDERS];
+    for (size_t i = 0; i < LENDERS; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "lender-%zu", i);
+        lenders[i] = open_account(filler, name);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        struct command code = {
+            .kind = COMMAND_ADD_CODE,
+            .add_code = {.kind = CODE_KIND_ENROL,
+                         .account = lenders[i % LENDERS],
+                         .expires_ms = clock_utc_ms(&filler->clock.clock) + 60000}};
+        char name[32];
+        snprintf(name, sizeof(name), "machine-%" PRIu64, i);
+        number_hash(1, i, code.add_code.hash);
+        struct fill_request pair[2] = {{.request = {.command = code}},
+                                       {.request = {.command = enrolment(name, i)}}};
+        run_all(filler, pair, 2);
+        out_ids[i] = pair[1].request.subject;
+    }
+}
+
+static void set_online(struct filler *filler, const uint64_t *machines, uint64_t count,
+                       bool is_online)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        struct command command = {.kind =
+                                      is_online ? COMMAND_MACHINE_CONNECTED : COMMAND_MACHINE_GONE};
+        if (is_online) {
+            command.machine_connected.machine = machines[i];
+            command.machine_connected.generation = 1;
+        } else {
+            command.machine_gone.machine = machines[i];
+        }
+        run_one(filler, &command);
+    }
+}
+
+/* ---- Jobs ------------------------------------------------------------------------------------ */
+
+static struct command submission(const struct filler *filler, uint64_t account, uint64_t index)
+{
+    struct command command = {.kind = COMMAND_SUBMIT_JOB,
+                              .submit_job = {.account = account,
+                                             .spec = filler->spec,
+                                             .num_nodes = NODES_MAX,
+                                             .worker = {.cores_milli = 250,
+                                                        .ram_bytes = INT64_C(256) << 20,
+                                                        .disk_bytes = INT64_C(1) << 30},
+                                             .server = {.cores_milli = 250,
+                                                        .ram_bytes = INT64_C(256) << 20,
+                                                        .disk_bytes = INT64_C(1) << 30},
+                                             .max_run_ms = 3600000,
+                                             .expected_run_ms = 2 * TICK_MS,
+                                             .tick_ms = TICK_MS}};
+    snprintf(command.submit_job.name, sizeof(command.submit_job.name), "fashion-mnist-%" PRIu64,
+             index);
+    return command;
+}
+
+static struct command lease_command(enum command_kind kind, const struct fill_lease *lease,
+                                    bool is_failure)
+{
+    struct command command = {.kind = kind};
+    if (kind == COMMAND_LEASE_RUNNING) {
+        command.lease_running.lease = lease->id;
+        command.lease_running.fence = lease->fence;
+    } else if (kind == COMMAND_TICK_LEASE) {
+        command.tick_lease.lease = lease->id;
+        command.tick_lease.fence = lease->fence;
+        command.tick_lease.tick_index = 1;
+        command.tick_lease.wall_ms = TICK_MS;
+    } else {
+        command.end_lease.lease = lease->id;
+        command.end_lease.fence = lease->fence;
+        command.end_lease.outcome = is_failure ? LEASE_OUTCOME_FAILED : LEASE_OUTCOME_SUCCEEDED;
+        command.end_lease.reason = is_failure ? TEXT("the program exited with 1") : TEXT("");
+    }
+    return command;
+}
+
+static void all_leases(struct filler *filler, const struct fill_request *jobs, size_t job_count,
+                       enum command_kind kind, uint64_t first_index)
+{
+    struct fill_request *requests = calloc(job_count * LEASES_MAX, sizeof(*requests));
+    ASSERT(requests);
+    size_t count = 0;
+    for (size_t i = 0; i < job_count; i++)
+        for (size_t k = jobs[i].lease_count; k-- > 0;) /* the parameter server ends last */
+            requests[count++].request.command =
+                lease_command(kind, &jobs[i].leases[k], (first_index + i) % 100 == 0);
+    run_all(filler, requests, count);
+    free(requests);
+}
+
+static void fill_jobs(struct filler *filler, uint64_t account, uint64_t count)
+{
+    struct fill_request *jobs = calloc(WAVE, sizeof(*jobs));
+    ASSERT(jobs);
+    for (uint64_t index = 0; index < count; index += WAVE) {
+        const size_t wave = count - index < WAVE ? (size_t)(count - index) : WAVE;
+        memset(jobs, 0, WAVE * sizeof(*jobs));
+        for (size_t i = 0; i < wave; i++) {
+            jobs[i].request.command = submission(filler, account, index + i);
+            jobs[i].request.on_decided = note_leases;
+        }
+        run_all(filler, jobs, wave);
+        all_leases(filler, jobs, wave, COMMAND_LEASE_RUNNING, index);
+        advance(filler, TICK_MS);
+        all_leases(filler, jobs, wave, COMMAND_TICK_LEASE, index);
+        all_leases(filler, jobs, wave, COMMAND_END_LEASE, index);
+        advance(filler, JOB_MS - TICK_MS);
+    }
+    free(jobs);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+static void read_spec(struct filler *filler, struct arena *arena)
+{
+    struct error error;
+    struct job_spec spec = {0};
+    must(job_spec_read(arena, text_of(spec_json), &spec, &error), &error);
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    job_spec_write(&spec, &json);
+    filler->spec = arena_copy_text(arena, buffer_text(&json));
+}
+
+static void print_result(uint64_t account, const char *token)
+{
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, 4096);
+    struct json_writer writer;
+    json_writer_init(&writer, &out);
+    json_object_begin(&writer);
+    json_field_u64(&writer, "account", account);
+    json_field_string(&writer, "token", token);
+    json_object_end(&writer);
+    puts(buffer_string(&out));
+}
+
+static void fill(struct filler *filler, uint64_t job_count, uint64_t machine_count)
+{
+    uint64_t *machines = calloc(machine_count, sizeof(*machines));
+    ASSERT(machines);
+    run_one(filler, &(struct command){.kind = COMMAND_CHANGE_SETTINGS,
+                                      .change_settings = {.grant_micro = INT64_C(100000000000000),
+                                                          .silence_ms = 6000,
+                                                          .lost_ms = 600000,
+                                                          .start_ms = 600000,
+                                                          .grace_ms = 10000}});
+    fill_machines(filler, machine_count, machines);
+    const uint64_t account = open_account(filler, "borrower");
+    char token[KEYS_TOKEN_SIZE];
+    token_new("account", token);
+    struct command add = {
+        .kind = COMMAND_ADD_TOKEN,
+        .add_token = {.account = account, .scopes = TOKEN_SCOPE_ALL, .label = TEXT("bench")}};
+    token_hash(text_of(token), add.add_token.hash);
+    run_one(filler, &add);
+    const uint64_t online = machine_count < WORKERS_ONLINE ? machine_count : WORKERS_ONLINE;
+    set_online(filler, machines, online, true);
+    fill_jobs(filler, account, job_count);
+    set_online(filler, machines, online, false);
+    print_result(account, token);
+    free(machines);
+}
+
+int main(int argument_count, char **arguments)
+{
+    struct error error = {0};
+    uint64_t job_count = 0, machine_count = 0;
+    if (argument_count != 4 || text_parse_u64(text_of(arguments[2]), &job_count, &error) < 0 ||
+        text_parse_u64(text_of(arguments[3]), &machine_count, &error) < 0 || !job_count ||
+        !machine_count) {
+        fprintf(stderr, "usage: api_fill FOLDER JOBS MACHINES\n");
+        return 2;
+    }
+    char path[4096];
+    snprintf(path, sizeof(path), "%.4000s/market.db", arguments[1]);
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct filler filler = {.mutex = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+    /* The last thing happens about an hour ago. */
+    const int64_t span_ms = (int64_t)(job_count / WAVE + 1) * JOB_MS + 3600000;
+    virtual_clock_init(&filler.clock, clock_utc_ms(&clock_system) - span_ms);
+    read_spec(&filler, arena);
+    must(engine_open(&(struct engine_options){.store = {.location = path, .schema = &tables_schema},
+                                              .clock = &filler.clock.clock,
+                                              .snapshot_event_count = 1 << 30},
+                     &filler.engine, &error),
+         &error);
+    must(engine_start(filler.engine, &error), &error);
+    fill(&filler, job_count, machine_count);
+    engine_free(filler.engine);
+    return 0;
+}
