@@ -50,6 +50,18 @@ static inline void reply_hello(struct http_request *request, void *context __att
     http_reply_static(request, 200, "text/plain", TEXT("hello"));
 }
 
+/* Two replies share one body; its owner lets go of it before they are sent. */
+static inline void reply_shared(struct http_request *request, void *context __attribute__((unused)))
+{
+    struct buffer target AUTO_BUFFER;
+    buffer_init(&target, 1000);
+    http_request_target(request, &target);
+    struct http_body *body = http_body_new(buffer_text(&target));
+    http_reply_body(request, 200, "text/plain", body);
+    http_reply_body(request, 500, "text/plain", body); /* ignored, and released */
+    http_body_unref(body);
+}
+
 static inline void reply_echo(struct http_request *request, void *context)
 {
     struct fixture *fixture = context;
@@ -142,6 +154,7 @@ static const struct http_route ROUTES[] = {
     {"GET", "/echo/{id}", 0, reply_echo, 3},
     {"POST", "/echo/{id}", BODY_MAX, reply_echo, 4},
     {"PUT", "/guarded", BODY_MAX, reply_echo, 9},
+    {"GET", "/shared/{id}", 0, reply_shared, 0},
     {"GET", "/later", 0, reply_later, 0},
     {"GET", "/file", 0, reply_file, 0},
     {"GET", "/events", 0, open_stream, 0},

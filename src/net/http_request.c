@@ -19,6 +19,15 @@ struct text http_request_parameter(const struct http_request *request, const cha
     return (struct text){0};
 }
 
+void http_request_target(const struct http_request *request, struct buffer *out)
+{
+    buffer_append(out, request->path.data, request->path.size + 1);
+    for (const struct http_pair *pair = request->query; pair; pair = pair->next) {
+        buffer_append(out, pair->name.data, pair->name.size + 1);
+        buffer_append(out, pair->value.data, pair->value.size + 1);
+    }
+}
+
 struct text http_request_query(const struct http_request *request, const char *name)
 {
     const struct text wanted = text_of(name);

@@ -83,6 +83,9 @@ struct text http_request_method(const struct http_request *request);
 struct text http_request_path(const struct http_request *request); /* as sent, without the query */
 /* Decoded value of {name} in the pattern. */
 struct text http_request_parameter(const struct http_request *request, const char *name);
+/* Appends the path as sent and the decoded query in the order sent; a zero byte, which is in none
+ * of them, ends each part: two requests with the same bytes ask for the same. */
+void http_request_target(const struct http_request *request, struct buffer *out);
 /* Decoded value of ?name=. */
 struct text http_request_query(const struct http_request *request, const char *name);
 struct text http_request_header(const struct http_request *request, const char *name);
@@ -118,6 +121,13 @@ void http_reply_take(struct http_request *request, int status, const char *conte
 /* `body` outlives the server: assets that are part of the program. */
 void http_reply_static(struct http_request *request, int status, const char *content_type,
                        struct text body);
+/* Bytes that several replies share, all on the server's thread. */
+struct http_body;
+struct http_body *http_body_new(struct text text); /* a copy; never NULL */
+void http_body_unref(struct http_body *body);      /* NULL is fine */
+size_t http_body_size(const struct http_body *body);
+void http_reply_body(struct http_request *request, int status, const char *content_type,
+                     struct http_body *body);
 /* `size` bytes of the file from `offset`; takes the descriptor. */
 void http_reply_file_take(struct http_request *request, int status, const char *content_type,
                           int fd, uint64_t offset, uint64_t size);

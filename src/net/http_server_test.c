@@ -1,4 +1,4 @@
-/* covers http_server.c, http_request.c, http_reply.c, mhd_library.c, library.c */
+/* covers http_server.c, http_body.c, http_request.c, http_reply.c, mhd_library.c, library.c */
 #include "net/http_fixture_internal.h"
 
 TEST(a_request_reaches_its_handler_with_all_its_parts)
@@ -62,6 +62,20 @@ TEST(mistakes_are_answered_by_problems)
             assert_contains(&reply, cases[i].parts[k]);
     }
     assert_int_equal(atomic_load(&fixture.handler_count), 0);
+    fixture_stop(&fixture);
+}
+
+TEST(a_shared_body_lives_until_its_last_reply)
+{
+    struct fixture fixture;
+    fixture_init(&fixture);
+    fixture_start(&fixture);
+    struct buffer reply AUTO_BUFFER;
+    exchange(&fixture, "GET /shared/1?a=b%20c HTTP/1.1\r\n" CLOSE, &reply);
+    assert_contains(&reply, "HTTP/1.1 200");
+    const char *body = strstr(buffer_string(&reply), "\r\n\r\n");
+    assert_non_null(body);
+    assert_memory_equal(body + 4, "/shared/1\0a\0b c", sizeof("/shared/1\0a\0b c"));
     fixture_stop(&fixture);
 }
 
@@ -386,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_request_reaches_its_handler_with_all_its_parts),
         cmocka_unit_test(head_gives_the_headers_alone),
         cmocka_unit_test(mistakes_are_answered_by_problems),
+        cmocka_unit_test(a_shared_body_lives_until_its_last_reply),
         cmocka_unit_test(a_body_at_its_maximum_is_taken_and_one_over_it_is_not),
         cmocka_unit_test(a_huge_body_is_refused_before_it_is_sent),
         cmocka_unit_test(an_endless_body_is_cut_off),

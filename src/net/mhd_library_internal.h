@@ -22,6 +22,7 @@
     X(MHD_suspend_connection)                                                                      \
     X(MHD_resume_connection)                                                                       \
     X(MHD_create_response_from_buffer)                                                             \
+    X(MHD_create_response_from_buffer_with_free_callback)                                          \
     X(MHD_create_response_from_callback)                                                           \
     X(MHD_create_response_from_fd_at_offset64)                                                     \
     X(MHD_add_response_header)                                                                     \

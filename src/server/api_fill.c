@@ -21,7 +21,7 @@
 #include <time.h>
 
 enum {
-    WAVE = 64, /* jobs that run side by side */
+    WAVE = 256, /* jobs that run side by side, and machines enrolled at once */
     WORKERS_ONLINE = 192,
     NODES_MAX = 2,
     LEASES_MAX = NODES_MAX + 1,
@@ -156,6 +156,31 @@ static struct command enrolment(const char *name, uint64_t index)
     return command;
 }
 
+static void enrol(struct filler *filler, const uint64_t *lenders, uint64_t first, size_t count,
+                  uint64_t *out_ids)
+{
+    char(*names)[32] = calloc(count, sizeof(*names));
+    struct fill_request *requests = calloc(2 * count, sizeof(*requests));
+    ASSERT(names && requests);
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t index = first + i;
+        snprintf(names[i], sizeof(names[i]), "machine-%" PRIu64, index);
+        struct command *code = &requests[2 * i].request.command;
+        *code = (struct command){
+            .kind = COMMAND_ADD_CODE,
+            .add_code = {.kind = CODE_KIND_ENROL,
+                         .account = lenders[index % LENDERS],
+                         .expires_ms = clock_utc_ms(&filler->clock.clock) + 60000}};
+        number_hash(1, index, code->add_code.hash);
+        requests[2 * i + 1].request.command = enrolment(names[i], index);
+    }
+    run_all(filler, requests, 2 * count);
+    for (size_t i = 0; i < count; i++)
+        out_ids[i] = requests[2 * i + 1].request.subject;
+    free(requests);
+    free(names);
+}
+
 static void fill_machines(struct filler *filler, uint64_t count, uint64_t *out_ids)
 {
     uint64_t lenders[LENDERS];
@@ -164,20 +189,8 @@ static void fill_machines(struct filler *filler, uint64_t count, uint64_t *out_i
         snprintf(name, sizeof(name), "lender-%zu", i);
         lenders[i] = open_account(filler, name);
     }
-    for (uint64_t i = 0; i < count; i++) {
-        struct command code = {
-            .kind = COMMAND_ADD_CODE,
-            .add_code = {.kind = CODE_KIND_ENROL,
-                         .account = lenders[i % LENDERS],
-                         .expires_ms = clock_utc_ms(&filler->clock.clock) + 60000}};
-        char name[32];
-        snprintf(name, sizeof(name), "machine-%" PRIu64, i);
-        number_hash(1, i, code.add_code.hash);
-        struct fill_request pair[2] = {{.request = {.command = code}},
-                                       {.request = {.command = enrolment(name, i)}}};
-        run_all(filler, pair, 2);
-        out_ids[i] = pair[1].request.subject;
-    }
+    for (uint64_t i = 0; i < count; i += WAVE)
+        enrol(filler, lenders, i, count - i < WAVE ? (size_t)(count - i) : WAVE, out_ids + i);
 }
 
 static void set_online(struct filler *filler, const uint64_t *machines, uint64_t count,

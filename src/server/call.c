@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "server/answers.h"
 #include "server/query.h"
 #include "server/tables.h"
 
@@ -116,6 +117,7 @@ static void submit_take(struct call *call, call_answer *answer)
 {
     call->answer = answer;
     call->request.on_done = call_done;
+    answers_forget(call->server->answers); /* what the core says is not noted */
     struct error error;
     if (engine_submit(call->server->engine, &call->request, false, &error) == 0)
         return;

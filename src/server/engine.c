@@ -5,6 +5,7 @@
 #include "server/engine_load.h"
 #include "server/projection.h"
 #include "server/tables.h"
+#include "server/version.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -188,6 +189,8 @@ static int commit(struct engine *engine, struct error *error)
     engine->counts.events += result == 0 ? engine->events.count : 0;
     engine->counts.sequence = store_head(engine->store).sequence;
     pthread_mutex_unlock(&engine->mutex);
+    if (engine->options.versions && result == 0)
+        versions_commit(engine->options.versions, engine->batch);
     return result;
 }
 
@@ -243,6 +246,8 @@ static void reload(struct engine *engine)
     struct error error;
     if (load(engine, &error) < 0)
         log_event(LOG_ERROR, "reload_failed", "error=\"%s\"", error.message);
+    if (engine->options.versions)
+        versions_move_all(engine->options.versions);
 }
 
 /* What the store says names files of this machine: that is for the log. To the asker it is one

@@ -23,6 +23,7 @@
 
 struct engine;
 struct engine_request;
+struct versions;
 
 struct engine_request {
     struct loop *loop; /* where on_done runs; NULL: on the core thread */
@@ -59,6 +60,7 @@ typedef void engine_listener(void *context, const struct core *core, const struc
 struct engine_options {
     struct store_options store;
     const struct clock *clock;
+    struct versions *versions;     /* told of every commit before anyone else; NULL: none */
     uint32_t queue_max;            /* requests from outside that may wait; 0: 4096 */
     uint32_t batch_max;            /* 0: 512 */
     uint32_t snapshot_event_count; /* 0: 10000 */

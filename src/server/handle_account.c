@@ -1,4 +1,5 @@
 /* Accounts: opening one, its statement, and signing a browser in. */
+#include "server/answers.h"
 #include "server/auth.h"
 #include "server/call.h"
 #include "server/handlers.h"
@@ -98,9 +99,12 @@ void handle_account_create(struct http_request *request, void *context)
 
 void handle_account_get(struct http_request *request, void *context)
 {
+    struct server *server = context;
+    if (answers_reply(server->answers, request))
+        return;
     const struct store_value *row = NULL;
     struct error error;
-    if (account_row(context, http_request_arena(request), route_caller(request)->account, &row,
+    if (account_row(server, http_request_arena(request), route_caller(request)->account, &row,
                     &error) < 0) {
         http_reply_error(request, &error);
         return;
@@ -108,11 +112,14 @@ void handle_account_get(struct http_request *request, void *context)
     struct view_answer answer;
     view_answer_begin(&answer);
     view_account(&answer.writer, row);
-    view_answer_send(&answer, request, 200);
+    answers_send(server->answers, &answer, request);
 }
 
 void handle_account_entries(struct http_request *request, void *context)
 {
+    struct server *server = context;
+    if (answers_reply(server->answers, request))
+        return;
     struct store_filter filters[2] = {
         {"account", STORE_EQUAL, store_integer((int64_t)route_caller(request)->account)},
     };
@@ -143,7 +150,7 @@ void handle_account_entries(struct http_request *request, void *context)
     for (size_t i = 0; i < rows.count; i++)
         view_entry(&answer.writer, rows.items[i]);
     query_page_end(&answer.writer, &rows);
-    view_answer_send(&answer, request, 200);
+    answers_send(server->answers, &answer, request);
 }
 
 /* ---- Signing in ------------------------------------------------------------------------------ */

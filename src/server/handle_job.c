@@ -3,6 +3,7 @@
 
 #include "blob/manifest.h"
 #include "runtime/job_spec.h"
+#include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
 #include "server/query.h"
@@ -315,7 +316,10 @@ static void send_jobs(struct call *call, struct http_request *request)
     } else {
         if (jobs->is_list)
             query_page_end(&answer.writer, &jobs->rows);
-        view_answer_send(&answer, request, jobs->status);
+        if (jobs->is_list)
+            answers_send(call->server->answers, &answer, request);
+        else
+            view_answer_send(&answer, request, jobs->status);
     }
     call_free(call);
 }
@@ -392,6 +396,8 @@ static int64_t find_state(struct text name)
 void handle_job_list(struct http_request *request, void *context)
 {
     struct server *server = context;
+    if (answers_reply(server->answers, request))
+        return;
     const struct text state = http_request_query(request, "state");
     if (state.data && find_state(state) < 0) {
         http_reply_problem(request, 400, "invalid", "there is no such state of jobs");

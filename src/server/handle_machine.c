@@ -1,4 +1,5 @@
 /* Machines: enrolling them by a one-time code, showing them, changing their offers. */
+#include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
 #include "server/query.h"
@@ -195,6 +196,9 @@ static void write_machine(struct server *server, struct arena *arena, uint64_t a
 
 void handle_machine_list(struct http_request *request, void *context)
 {
+    struct server *server = context;
+    if (answers_reply(server->answers, request))
+        return;
     const uint64_t account = route_caller(request)->account;
     const struct store_filter filter = {"owner", STORE_EQUAL, store_integer((int64_t)account)};
     const bool is_mine = text_equal(http_request_query(request, "mine"), TEXT("true"));
@@ -212,7 +216,7 @@ void handle_machine_list(struct http_request *request, void *context)
     for (size_t i = 0; i < rows.count; i++)
         write_machine(context, http_request_arena(request), account, rows.items[i], &answer.writer);
     query_page_end(&answer.writer, &rows);
-    view_answer_send(&answer, request, 200);
+    answers_send(server->answers, &answer, request);
 }
 
 static void send_machine(struct server *server, struct http_request *request, uint64_t account,
@@ -228,7 +232,7 @@ static void send_machine(struct server *server, struct http_request *request, ui
     struct view_answer answer;
     view_answer_begin(&answer);
     write_machine(server, arena, account, row, &answer.writer);
-    view_answer_send(&answer, request, 200);
+    answers_send(server->answers, &answer, request);
 }
 
 static int read_id(struct http_request *request, uint64_t *out_id)
@@ -242,8 +246,9 @@ static int read_id(struct http_request *request, uint64_t *out_id)
 
 void handle_machine_get(struct http_request *request, void *context)
 {
+    struct server *server = context;
     uint64_t machine = 0;
-    if (read_id(request, &machine) == 0)
+    if (!answers_reply(server->answers, request) && read_id(request, &machine) == 0)
         send_machine(context, request, route_caller(request)->account, machine);
 }
 

@@ -1,6 +1,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "runtime/child_message.h"
+#include "server/answers.h"
 #include "server/call.h"
 #include "server/live_internal.h"
 #include "server/query.h"
@@ -133,6 +134,7 @@ void live_free(struct live *live)
 const struct live_job *live_find(struct live *live, uint64_t job)
 {
     struct live_entry *entry = map_get(&live->jobs, job);
+    answers_note_key(live->server->answers, TABLE_METRICS, job);
     if (entry)
         return &entry->job;
     if (!live->shown || live->shown->job.job != job) {
@@ -327,6 +329,8 @@ int live_report(struct live *live, const struct live_source *source, struct text
                   is_server ? (void *)&server_report : (void *)&worker_report, error) < 0)
         return -1;
     struct live_entry *entry = entry_of(live, source);
+    if (live->server->versions)
+        versions_move(live->server->versions, TABLE_METRICS, source->job);
     struct live_worker *worker = worker_of(entry, source);
     if (!worker)
         return error_set(error, ERROR_EXHAUSTED, "more leases report than a job can have");

@@ -1,6 +1,8 @@
 #include "server/query.h"
 
 #include "base/log.h"
+#include "server/answers.h"
+#include "server/row_cache.h"
 
 #include <inttypes.h>
 
@@ -48,6 +50,7 @@ static int hide_failure(struct error *error)
 int query_all(struct server *server, struct arena *arena, const struct store_query *query,
               struct query_rows *out_rows, struct error *error)
 {
+    answers_note(server->answers, query);
     struct gather gather = {.arena = arena};
     struct buffer cursor AUTO_BUFFER;
     buffer_init(&cursor, CURSOR_SIZE_MAX);
@@ -61,17 +64,43 @@ int query_all(struct server *server, struct arena *arena, const struct store_que
     return 0;
 }
 
+static int find_first(struct server *server, struct arena *arena, const struct store_query *query,
+                      const struct store_value **out_values, struct error *error)
+{
+    struct query_rows rows;
+    if (query_all(server, arena, query, &rows, error) < 0)
+        return -1;
+    *out_values = rows.count ? rows.items[0] : NULL;
+    return 0;
+}
+
+static int find_cached(struct server *server, struct arena *arena, const struct store_query *query,
+                       const struct store_value **out_values, struct error *error)
+{
+    const enum table table = (enum table)(query->table - tables);
+    answers_note(server->answers, query);
+    *out_values = row_cache_find(server->rows, arena, table, &query->filters[0]);
+    if (*out_values)
+        return 0;
+    struct version_marks marks;
+    version_marks_clear(&marks, server->versions);
+    version_marks_add(&marks, server->versions, query);
+    if (find_first(server, arena, query, out_values, error) < 0)
+        return -1;
+    if (*out_values)
+        row_cache_put(server->rows, table, &query->filters[0], &marks, *out_values);
+    return 0;
+}
+
 int query_one(struct server *server, struct arena *arena, enum table table, const char *column,
               struct store_value value, const struct store_value **out_values, struct error *error)
 {
     const struct store_filter filter = {.column = column, .compare = STORE_EQUAL, .value = value};
     const struct store_query query = {
         .table = &tables[table], .filters = &filter, .filter_count = 1, .limit = 1};
-    struct query_rows rows;
-    if (query_all(server, arena, &query, &rows, error) < 0)
-        return -1;
-    *out_values = rows.count ? rows.items[0] : NULL;
-    return 0;
+    return server->rows && row_cache_takes(table, &filter)
+               ? find_cached(server, arena, &query, out_values, error)
+               : find_first(server, arena, &query, out_values, error);
 }
 
 int query_id(struct server *server, struct arena *arena, enum table table, uint64_t id,

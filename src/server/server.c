@@ -3,12 +3,14 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "net/address.h"
+#include "server/answers.h"
 #include "server/hub.h"
 #include "server/live.h"
 #include "server/local_lender.h"
 #include "server/logs.h"
 #include "server/page.h"
 #include "server/routes.h"
+#include "server/row_cache.h"
 #include "server/server_internal.h"
 #include "server/startup.h"
 #include "server/tables.h"
@@ -21,6 +23,9 @@
 #include <unistd.h>
 
 #define BLOB_QUOTA_BYTES (UINT64_C(64) << 30)
+
+/* Filled by what is asked for: a market that nobody reads from needs none of it. */
+enum { ANSWERS_BYTES_MAX = 96 << 20, ROWS_BYTES_MAX = 8 << 20 };
 
 void server_options_init(struct server_options *options)
 {
@@ -91,9 +96,13 @@ static int open_stores(struct server *server, struct error *error)
     if (blob_store_open(&blobs, &server->blobs, error) < 0)
         return -1;
     snprintf(server->market_path, sizeof(server->market_path), "%s/market.db", options->data_dir);
+    server->versions = versions_new();
+    server->answers = answers_new(server->versions, ANSWERS_BYTES_MAX);
+    server->rows = row_cache_new(server->versions, ROWS_BYTES_MAX);
     const struct engine_options engine = {
         .store = {.location = server->market_path, .schema = &tables_schema},
         .clock = server->clock,
+        .versions = server->versions,
         .snapshot_event_count = options->snapshot_event_count,
     };
     if (engine_open(&engine, &server->engine, error) < 0)
@@ -196,6 +205,9 @@ static void server_done(struct server *server)
     logs_free(server->logs);
     store_reader_free(server->reader);
     engine_free(server->engine);
+    answers_free(server->answers);
+    row_cache_free(server->rows);
+    versions_free(server->versions);
     blob_store_free(server->blobs);
     keys_free(server->keys);
     for (size_t i = 0; i < server->usage.count; i++)

@@ -19,11 +19,14 @@
 #include "server/server.h"
 #include "store/store.h"
 
+struct answers;
 struct hub;
 struct live;
 struct logs;
 struct local_lender;
+struct row_cache;
 struct upkeep;
+struct versions;
 
 enum { SERVER_TEXT_SIZE = 512, SERVER_PATH_SIZE = 4096 };
 
@@ -50,6 +53,9 @@ struct server {
     struct loop *loop; /* main */
     struct http_server *http;
     struct store_reader *reader;
+    struct versions *versions; /* moved by the core, read here */
+    struct answers *answers;
+    struct row_cache *rows;
     struct live *live;
     struct logs *logs;
     struct local_lender *lender;

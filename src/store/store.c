@@ -141,22 +141,37 @@ void store_reader_free(struct store_reader *reader)
         reader->ops->reader_close(reader);
 }
 
+int store_reader_begin(struct store_reader *reader, struct error *error)
+{
+    if (reader->begin_count == 0 && reader->ops->read_begin(reader, error) < 0)
+        return -1;
+    reader->begin_count++;
+    return 0;
+}
+
+void store_reader_end(struct store_reader *reader)
+{
+    ASSERT(reader->begin_count > 0);
+    if (--reader->begin_count == 0)
+        reader->ops->read_end(reader);
+}
+
 int store_read_head(struct store_reader *reader, struct store_head *out_head, struct error *error)
 {
-    if (reader->ops->read_begin(reader, error) < 0)
+    if (store_reader_begin(reader, error) < 0)
         return -1;
     const int result = reader->ops->read_head(reader, out_head, error);
-    reader->ops->read_end(reader);
+    store_reader_end(reader);
     return result;
 }
 
 int store_read_meta(struct store_reader *reader, const char *key, struct buffer *out,
                     bool *out_is_found, struct error *error)
 {
-    if (reader->ops->read_begin(reader, error) < 0)
+    if (store_reader_begin(reader, error) < 0)
         return -1;
     const int result = reader->ops->read_meta(reader, text_of(key), out, out_is_found, error);
-    reader->ops->read_end(reader);
+    store_reader_end(reader);
     return result < 0 ? -1 : buffer_check(out, error);
 }
 
@@ -203,10 +218,10 @@ int store_snapshot_load(struct store_reader *reader, struct store_head *out_head
 {
     struct snapshot_search search = {.out = out};
     buffer_clear(out);
-    if (reader->ops->read_begin(reader, error) < 0)
+    if (store_reader_begin(reader, error) < 0)
         return -1;
     const int result = reader->ops->read_snapshots(reader, take_whole_snapshot, &search, error);
-    reader->ops->read_end(reader);
+    store_reader_end(reader);
     if (result < 0)
         return -1;
     *out_head = search.head;

@@ -167,6 +167,12 @@ void store_batch_delete(struct store_batch *batch, const struct store_table *tab
 /* Sets a small fact of the caller's; keys beginning with "store." are the store's own. */
 void store_batch_meta(struct store_batch *batch, const char *key, struct text value);
 
+/* The rows that were put (one value per column) and deleted (one per key column), in order. */
+typedef void store_change_callback(void *context, const struct store_table *table,
+                                   const struct store_value *values, bool is_deleted);
+void store_batch_each_row(const struct store_batch *batch, store_change_callback *callback,
+                          void *context);
+
 size_t store_batch_event_count(const struct store_batch *batch);
 bool store_batch_is_empty(const struct store_batch *batch);
 
@@ -189,6 +195,11 @@ MUST_CHECK int store_reader_open(const struct store_options *options,
                                  struct store_reader **out_reader, struct error *error);
 void store_reader_free(struct store_reader *reader); /* NULL is fine */
 DEFINE_AUTO(store_reader);
+
+/* Between these all calls see one committed state, and several cost less; may be nested. Not for
+ * long: the log of what is written meanwhile cannot be folded into the store. */
+MUST_CHECK int store_reader_begin(struct store_reader *reader, struct error *error);
+void store_reader_end(struct store_reader *reader);
 
 struct store_event {
     uint64_t sequence;

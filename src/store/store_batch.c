@@ -32,6 +32,14 @@ void store_batch_clear(struct store_batch *batch)
     batch->error = (struct error){0};
 }
 
+void store_batch_each_row(const struct store_batch *batch, store_change_callback *callback,
+                          void *context)
+{
+    for (const struct store_change *change = batch->first; change; change = change->next)
+        if (change->kind == STORE_CHANGE_PUT || change->kind == STORE_CHANGE_DELETE)
+            callback(context, change->table, change->values, change->kind == STORE_CHANGE_DELETE);
+}
+
 size_t store_batch_event_count(const struct store_batch *batch)
 {
     return batch->event_count;

@@ -138,10 +138,10 @@ static int walk_run(struct store_reader *reader, uint64_t from_sequence, struct 
                     struct error *error)
 {
     ASSERT(from_sequence >= 1);
-    if (reader->ops->read_begin(reader, error) < 0)
+    if (store_reader_begin(reader, error) < 0)
         return -1;
     const int result = walk_log(reader, from_sequence, walk, error);
-    reader->ops->read_end(reader);
+    store_reader_end(reader);
     return result;
 }
 

@@ -1,7 +1,7 @@
 /*
  * Cursor: where a page ended, as text a client hands back.
  *
- * base64url without padding of: version u8 (1); tag u32, from the names of the table and the order
+ * base64url without padding of: version u8 (2); tag u32, from the names of the table and the order
  * column and the direction, so that a cursor of another list is refused; then the order column's
  * value, if there is one, and the key's values, each: null u8 (0 or 1), and unless null 8 bytes
  * (integer, real) or size u32 and bytes. Integers are little-endian. It holds nothing the client
@@ -15,26 +15,26 @@
 #include <sodium.h>
 
 enum {
-    CURSOR_VERSION = 1,
+    CURSOR_VERSION = 2,
     CURSOR_BYTES_MAX = 16384,
     CURSOR_TEXT_MAX = 2 * CURSOR_BYTES_MAX,
     BASE64 = sodium_base64_VARIANT_URLSAFE_NO_PADDING
 };
 
+/* FNV-1a, with the zero byte that ends the string. */
+static uint32_t hash_string(uint32_t hash, const char *string)
+{
+    do
+        hash = (hash ^ (uint8_t)*string) * 16777619U;
+    while (*string++);
+    return hash;
+}
+
 static uint32_t cursor_tag(const struct store_plan *plan)
 {
-    crypto_generichash_state state;
-    crypto_generichash_init(&state, NULL, 0, 16);
-    const char *order = plan->has_order ? plan->table->columns[plan->order_index].name : "";
-    crypto_generichash_update(&state, (const void *)plan->table->name,
-                              strlen(plan->table->name) + 1);
-    crypto_generichash_update(&state, (const void *)order, strlen(order) + 1);
-    crypto_generichash_update(&state, (const void *)(plan->is_descending ? "d" : "a"), 1);
-    uint8_t hash[16];
-    crypto_generichash_final(&state, hash, sizeof(hash));
-    uint32_t tag;
-    memcpy(&tag, hash, sizeof(tag));
-    return tag;
+    uint32_t tag = hash_string(2166136261U, plan->table->name);
+    tag = hash_string(tag, plan->has_order ? plan->table->columns[plan->order_index].name : "");
+    return hash_string(tag, plan->is_descending ? "d" : "a");
 }
 
 static void encode_value(struct buffer *out, const struct store_value *value)

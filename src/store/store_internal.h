@@ -21,6 +21,7 @@ struct store {
 struct store_reader {
     const struct store_ops *ops;
     const struct store_schema *schema; /* NULL: no tables */
+    uint32_t begin_count;              /* store_reader_begin without store_reader_end */
 };
 
 /* ---- Batches --------------------------------------------------------------------------------- */
@@ -123,7 +124,8 @@ struct store_ops {
     /* Between these all reads see the same state. */
     int (*read_begin)(struct store_reader *reader, struct error *error);
     void (*read_end)(struct store_reader *reader);
-    /* The rest is called between them. Events as they are stored, unchecked. */
+    /* The rest is called between them, but for read_rows, which may stand alone. Events as they are
+     * stored, unchecked. */
     int (*read_events)(struct store_reader *reader, uint64_t from_sequence,
                        store_event_callback *callback, void *context, struct error *error);
     /* As the last commit left it, kept apart from the events. */

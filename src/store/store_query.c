@@ -103,7 +103,7 @@ int store_read_rows(struct store_reader *reader, const struct store_query *query
                     store_row_callback *callback, void *context, struct buffer *out_next_cursor,
                     struct error *error)
 {
-    AUTO(arena) struct arena *arena = arena_new(0);
+    AUTO(arena) struct arena *arena = query->after.size ? arena_new(0) : NULL;
     struct store_plan plan;
     if (plan_query(arena, reader->schema, query, &plan, error) < 0)
         return -1;
@@ -117,10 +117,7 @@ int store_read_rows(struct store_reader *reader, const struct store_query *query
         .cursor = out_next_cursor ? &cursor : NULL,
     };
     plan.limit += out_next_cursor != NULL;
-    if (reader->ops->read_begin(reader, error) < 0)
-        return -1;
     const int result = reader->ops->read_rows(reader, &plan, page_row, &page, error);
-    reader->ops->read_end(reader);
     if (result < 0 || !out_next_cursor || !page.has_more)
         return result;
     buffer_append_text(out_next_cursor, buffer_text(&cursor));

@@ -1,4 +1,4 @@
-/* covers store_query.c, store_cursor.c */
+/* covers store_query.c, store_cursor.c, store_sqlite_rows.c */
 #include "base/random.h"
 #include "store/store_internal.h"
 #include "store/store_testing.h"
@@ -167,6 +167,104 @@ static void pages_of_a_table_with_two_keys_add_up(void **state)
         }
 }
 
+static void pages_of_one_value_of_the_first_key_add_up(void **state)
+{
+    const struct store_filter filter = {test_tables[1].columns[0].name, STORE_EQUAL,
+                                        store_text(TEXT("ada"))};
+    static const char *const orders[] = {NULL, "rank", "state"};
+    for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++)
+        for (int direction = 0; direction < 2; direction++) {
+            const struct store_query query = {.table = &test_tables[1],
+                                              .filters = &filter,
+                                              .filter_count = 1,
+                                              .order_column = orders[i],
+                                              .is_descending = direction == 1};
+            expect_pages_add_up(*state, query, 9);
+        }
+}
+
+static void nothing_comes_after_the_one_row_of_a_whole_key(void **state)
+{
+    struct error error;
+    struct fixture *fixture = *state;
+    struct ids ids = {.stop_after = 1};
+    struct buffer cursor AUTO_BUFFER;
+    buffer_init(&cursor, 1000);
+    struct store_query query = {.table = &test_tables[0], .limit = 1};
+    ASSERT_OK(store_read_rows(fixture->reader, &query, add_id, &ids, &cursor, &error));
+    assert_true(cursor.size > 0);
+    const struct store_filter filter = {"id", STORE_EQUAL, store_integer(ids.ids[0])};
+    query.filters = &filter;
+    query.filter_count = 1;
+    query.after = buffer_text(&cursor);
+    ids = (struct ids){0};
+    ASSERT_OK(store_read_rows(fixture->reader, &query, add_id, &ids, NULL, &error));
+    assert_int_equal(ids.count, 0);
+}
+
+static size_t count_jobs(struct fixture *fixture)
+{
+    struct error error;
+    struct ids ids = {0};
+    const struct store_query query = {.table = &test_tables[0]};
+    ASSERT_OK(store_read_rows(fixture->reader, &query, add_id, &ids, NULL, &error));
+    return ids.count;
+}
+
+static void reads_between_begin_and_end_see_one_state(void **state)
+{
+    struct error error;
+    struct fixture *fixture = *state;
+    AUTO(store_batch) struct store_batch *batch = store_batch_new(0);
+    batch_add_job(batch, JOB_COUNT + 1, "zoe", 1);
+    ASSERT_OK(store_reader_begin(fixture->reader, &error));
+    const size_t before = count_jobs(fixture);
+    ASSERT_OK(store_reader_begin(fixture->reader, &error));
+    ASSERT_OK(store_commit(fixture->store, batch, &error));
+    assert_int_equal(count_jobs(fixture), before);
+    store_reader_end(fixture->reader);
+    assert_int_equal(count_jobs(fixture), before);
+    store_reader_end(fixture->reader);
+    assert_int_equal(count_jobs(fixture), before + 1);
+
+    store_batch_clear(batch);
+    const struct store_value key = store_integer(JOB_COUNT + 1);
+    store_batch_delete(batch, &test_tables[0], &key, 1);
+    ASSERT_OK(store_commit(fixture->store, batch, &error));
+    assert_int_equal(count_jobs(fixture), before);
+}
+
+struct changes {
+    int put_count, delete_count;
+    int64_t last_key;
+};
+
+static void note_change(void *context, const struct store_table *table,
+                        const struct store_value *values, bool is_deleted)
+{
+    struct changes *changes = context;
+    assert_ptr_equal(table, &test_tables[0]);
+    changes->put_count += !is_deleted;
+    changes->delete_count += is_deleted;
+    changes->last_key = values[0].integer;
+}
+
+static void a_batch_tells_its_rows_in_order(void **state)
+{
+    (void)state;
+    AUTO(store_batch) struct store_batch *batch = store_batch_new(0);
+    batch_add_job(batch, 501, "ada", 1);
+    batch_add_events(batch, 1, 2);
+    batch_add_job(batch, 502, "ada", 1);
+    const struct store_value key = store_integer(503);
+    store_batch_delete(batch, &test_tables[0], &key, 1);
+    struct changes changes = {0};
+    store_batch_each_row(batch, note_change, &changes);
+    assert_int_equal(changes.put_count, 2);
+    assert_int_equal(changes.delete_count, 1);
+    assert_int_equal(changes.last_key, 503);
+}
+
 static void nulls_come_first_going_up_and_last_going_down(void **state)
 {
     struct error error;
@@ -318,6 +416,10 @@ int main(void)
         cmocka_unit_test(order_and_limit_hold),
         cmocka_unit_test(pages_add_up_in_every_order),
         cmocka_unit_test(pages_of_a_table_with_two_keys_add_up),
+        cmocka_unit_test(pages_of_one_value_of_the_first_key_add_up),
+        cmocka_unit_test(nothing_comes_after_the_one_row_of_a_whole_key),
+        cmocka_unit_test(reads_between_begin_and_end_see_one_state),
+        cmocka_unit_test(a_batch_tells_its_rows_in_order),
         cmocka_unit_test(nulls_come_first_going_up_and_last_going_down),
         cmocka_unit_test(a_page_the_callback_ended_goes_on_behind_it),
         cmocka_unit_test(a_failing_callback_fails_the_read),

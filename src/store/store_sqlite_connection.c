@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-enum { STATEMENTS_MAX = 64, BUSY_TIMEOUT_MS = 2000 };
+enum { STATEMENTS_MAX = 128, BUSY_TIMEOUT_MS = 2000 };
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -73,24 +73,31 @@ static void statements_clear(struct sqlite_connection *connection)
     map_init(&connection->statements);
 }
 
-int sqlite_prepare(struct sqlite_connection *connection, const char *sql,
-                   sqlite3_stmt **out_statement, struct error *error)
+int sqlite_prepare_as(struct sqlite_connection *connection, struct text key, const char *sql,
+                      sqlite3_stmt **out_statement, struct error *error)
 {
-    const struct text key = text_of(sql);
     sqlite3_stmt *statement = map_get_text(&connection->statements, key);
-    if (!statement) {
+    if (!statement && sql) {
         /* Few shapes of query exist; should a caller make many, starting over bounds the memory. */
         if (connection->statements.count >= STATEMENTS_MAX)
             statements_clear(connection);
-        const int result = sqlite3_prepare_v3(connection->handle, sql, (int)key.size + 1,
+        const int result = sqlite3_prepare_v3(connection->handle, sql, -1,
                                               SQLITE_PREPARE_PERSISTENT, &statement, NULL);
         if (result != SQLITE_OK)
             return sqlite_fail(connection, result, error);
         map_put_text(&connection->statements, key, statement);
     }
-    sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
     *out_statement = statement;
+    return 0;
+}
+
+int sqlite_prepare(struct sqlite_connection *connection, const char *sql,
+                   sqlite3_stmt **out_statement, struct error *error)
+{
+    if (sqlite_prepare_as(connection, text_of(sql), sql, out_statement, error) < 0)
+        return -1;
+    sqlite3_reset(*out_statement);
+    sqlite3_clear_bindings(*out_statement);
     return 0;
 }
 
@@ -243,8 +250,10 @@ static int configure(struct sqlite_connection *connection, enum connection_acces
     if (sqlite_execute(connection, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;",
                        error) < 0)
         return -1;
+    /* Mapped, a page is neither copied nor read again after every commit of the writer. */
     if (access == CONNECTION_READ)
-        return sqlite_execute(connection, "PRAGMA query_only = ON;", error);
+        return sqlite_execute(connection, "PRAGMA query_only = ON; PRAGMA mmap_size = 1073741824;",
+                              error);
     if (access == CONNECTION_READ_ALONE) {
         /* Alone, the index of the write-ahead log is kept in memory; the log itself stays. */
         sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);

@@ -19,8 +19,18 @@
 struct sqlite_connection {
     sqlite3 *handle;
     char *path;
-    struct map statements; /* SQL text -> sqlite3_stmt */
+    struct map statements; /* SQL text, or a query's shape -> sqlite3_stmt */
 };
+
+struct sqlite_reader {
+    struct store_reader reader; /* first */
+    struct sqlite_connection connection;
+};
+
+static inline struct sqlite_reader *sqlite_reader_of(struct store_reader *reader)
+{
+    return (struct sqlite_reader *)(void *)reader;
+}
 
 enum connection_access {
     CONNECTION_WRITE,
@@ -46,6 +56,11 @@ MUST_CHECK int sqlite_execute(struct sqlite_connection *connection, const char *
 /* A statement from the cache, with nothing bound. It is good until the next sqlite_prepare. */
 MUST_CHECK int sqlite_prepare(struct sqlite_connection *connection, const char *sql,
                               sqlite3_stmt **out_statement, struct error *error);
+/* The same under a key of the caller's that stands for `sql`, which may be NULL to only look: then
+ * *out_statement is NULL when there is none. What was bound is still bound. */
+MUST_CHECK int sqlite_prepare_as(struct sqlite_connection *connection, struct text key,
+                                 const char *sql, sqlite3_stmt **out_statement,
+                                 struct error *error);
 /* 1: a row. 0: done, and the statement is reset. -1: failed, and it is reset. */
 MUST_CHECK int sqlite_step(struct sqlite_connection *connection, sqlite3_stmt *statement,
                            struct error *error);
@@ -97,6 +112,7 @@ int sqlite_read_events(struct store_reader *reader, uint64_t from_sequence,
 int sqlite_read_head(struct store_reader *reader, struct store_head *out_head, struct error *error);
 int sqlite_read_meta(struct store_reader *reader, struct text key, struct buffer *out,
                      bool *out_is_found, struct error *error);
+/* in store_sqlite_rows.c */
 int sqlite_read_rows(struct store_reader *reader, const struct store_plan *plan,
                      store_row_callback *callback, void *context, struct error *error);
 int sqlite_read_snapshots(struct store_reader *reader, store_snapshot_callback *callback,

@@ -1,0 +1,101 @@
+"""Reads that are answered from memory: never an answer that is no longer true.
+
+covers server/answers.c, server/api_fill.c
+"""
+import concurrent.futures
+import json
+import pathlib
+import subprocess
+import threading
+
+import pytest
+
+from serving import PROGRAM, Market, audit
+
+JOBS, MACHINES = 130, 30
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A market with jobs and machines made by api_fill, and the token of who owns the jobs."""
+    folder = tmp_path_factory.mktemp("answers") / "data"
+    folder.mkdir(mode=0o700)
+    fill = pathlib.Path(PROGRAM).resolve().with_name("api_fill")
+    done = subprocess.run([fill, folder, str(JOBS), str(MACHINES)], capture_output=True, text=True,
+                          timeout=120, check=True)
+    market = Market(folder, "--no-local-lender")
+    yield market, json.loads(done.stdout)["token"]
+    assert market.stop() == 0
+    assert audit(folder)[0] == 0
+
+
+def pages(market, path, token, limit):
+    items, cursor = [], ""
+    while True:
+        answer = market.get(f"{path}?limit={limit}{cursor}", token)
+        assert answer.status == 200, answer
+        items += answer.json["items"]
+        if not answer.json["next_cursor"]:
+            return items
+        cursor = "&cursor=" + answer.json["next_cursor"]
+
+
+@pytest.mark.parametrize("path, count", [("/v1/jobs", JOBS), ("/v1/machines", MACHINES)])
+def test_pages_add_up_whether_kept_or_not(filled, path, count):
+    market, token = filled
+    first = pages(market, path, token, 7)
+    assert len({item["id"] for item in first}) == count
+    assert pages(market, path, token, 7) == first
+    assert pages(market, path, token, 500) == first
+
+
+def test_who_has_an_answer_is_told_that_it_still_holds(filled):
+    market, token = filled
+    first = market.get("/v1/jobs?limit=5", token)
+    tag = first.headers["ETag"]
+    assert first.headers["Cache-Control"] == "private, no-cache"
+    same = market.get("/v1/jobs?limit=5", token, headers={"If-None-Match": tag})
+    assert (same.status, same.body) == (304, b"") and same.headers["ETag"] == tag
+    other = market.get("/v1/jobs?limit=6", token, headers={"If-None-Match": tag})
+    assert other.status == 200 and len(other.json["items"]) == 6
+
+
+def test_each_account_has_its_own_answer(filled):
+    market, token = filled
+    stranger = market.sign_up("stranger")
+    assert market.get("/v1/jobs", token).json["items"]
+    answer = market.get("/v1/jobs", stranger)
+    assert answer.status == 200 and answer.json["items"] == []
+    job = market.get("/v1/jobs?limit=1", token).json["items"][0]["id"]
+    assert market.get(f"/v1/jobs/{job}", token).status == 200
+    assert market.get(f"/v1/jobs/{job}", stranger).status == 404
+
+
+def test_a_change_is_read_as_soon_as_it_is_acknowledged(filled):
+    """Readers keep the answers in memory all the while."""
+    market, token = filled
+    done = threading.Event()
+
+    def read():
+        count = 0
+        while not done.is_set():
+            assert market.get("/v1/tokens", token).status == 200
+            assert market.get("/v1/account", token).status == 200
+            count += 1
+        return count
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read) for _ in range(3)]
+        try:
+            for number in range(40):
+                made = market.post("/v1/tokens", {"name": f"n-{number}", "scopes": ["read"]}, token)
+                assert made.status == 201, made
+                fresh, number = made.json["token"], made.json["id"]
+                assert market.get("/v1/account", fresh).status == 200
+                assert market.get("/v1/account", fresh).status == 200
+                assert number in [item["id"] for item in pages(market, "/v1/tokens", token, 500)]
+                assert market.call("DELETE", f"/v1/tokens/{number}", None, token).status == 204
+                assert market.get("/v1/account", fresh).status == 401
+        finally:
+            done.set()
+        assert all(reader.result() > 0 for reader in readers)
