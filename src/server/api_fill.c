@@ -30,6 +30,9 @@ enum {
     LENDERS = 100,
 };
 
+/* For all of one account's jobs. */
+#define GRANT_MICRO INT64_C(10000000000000)
+
 static const char spec_json[] =
     "{\"name\":\"fashion-mnist\",\"num_nodes\":2,\"resources\":{\"cpus\":\"0.5\",\"memory\":\"1\"},"
     "\"train\":{\"model\":\"lenet5\",\"data\":\"fashion-mnist\",\"epochs\":5},"
@@ -317,12 +320,11 @@ static void fill(struct filler *filler, uint64_t job_count, uint64_t machine_cou
 {
     uint64_t *machines = calloc(machine_count, sizeof(*machines));
     ASSERT(machines);
-    run_one(filler, &(struct command){.kind = COMMAND_CHANGE_SETTINGS,
-                                      .change_settings = {.grant_micro = INT64_C(100000000000000),
-                                                          .silence_ms = 6000,
-                                                          .lost_ms = 600000,
-                                                          .start_ms = 600000,
-                                                          .grace_ms = 10000}});
+    struct command settings = {.kind = COMMAND_CHANGE_SETTINGS,
+                               .change_settings = core_default_settings()};
+    settings.change_settings.grant_micro = GRANT_MICRO;
+    settings.change_settings.grant_daily_micro = 2 * LENDERS * GRANT_MICRO;
+    run_one(filler, &settings);
     fill_machines(filler, machine_count, machines);
     const uint64_t account = open_account(filler, "borrower");
     char token[KEYS_TOKEN_SIZE];
