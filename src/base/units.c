@@ -158,6 +158,39 @@ int units_parse_cores(struct text text, int64_t *out_milli, struct error *error)
     return 0;
 }
 
+int units_parse_bandwidth(struct text text, int64_t *out_kbit, struct error *error)
+{
+    static const struct {
+        const char *name;
+        int64_t kbit;
+    } units[] = {
+        {"", 1000},       {"kbit", 1},         {"Mbit", 1000}, {"Gbit", 1000000}, {"kbit/s", 1},
+        {"Mbit/s", 1000}, {"Gbit/s", 1000000}, {"kbps", 1},    {"Mbps", 1000},    {"Gbps", 1000000},
+    };
+    struct decimal decimal;
+    int64_t product;
+    if (parse_decimal(text, 3, &decimal) && decimal.scaled >= 0)
+        for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+            if (text_equal(decimal.rest, text_of(units[i].name)) &&
+                !__builtin_mul_overflow(decimal.scaled, units[i].kbit, &product)) {
+                *out_kbit = product / 1000;
+                return 0;
+            }
+    return refuse(text, "a bandwidth", "100Mbit or 1Gbit", error);
+}
+
+int units_parse_factor(struct text text, int64_t *out_milli, struct error *error)
+{
+    struct decimal decimal;
+    const bool is_read =
+        (parse_decimal(text, 1, &decimal) && text_equal(decimal.rest, TEXT("%"))) ||
+        (parse_decimal(text, 3, &decimal) && decimal.rest.size == 0);
+    if (!is_read || decimal.scaled < 0)
+        return refuse(text, "a factor", "0.9 or 90%", error);
+    *out_milli = decimal.scaled;
+    return 0;
+}
+
 const char *units_format_bytes(int64_t bytes, char out[UNITS_TEXT_SIZE])
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

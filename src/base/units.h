@@ -6,6 +6,8 @@
  *     duration  "30s", "1h30m", "250ms"       -> milliseconds; a bare number is seconds
  *     credits   "1.5 credits", "2", "-0.25"   -> microcredits, exact to the sixth digit
  *     cores     "2", "0.5", "50%"             -> thousandths of a core
+ *     bandwidth "100Mbit", "1.5 Gbit", "20"   -> kbit per second; a bare number is Mbit
+ *     factor    "0.9", "1.25", "90%"          -> thousandths, of any size
  */
 #pragma once
 
@@ -19,6 +21,8 @@ MUST_CHECK int units_parse_bytes(struct text text, int64_t *out_bytes, struct er
 MUST_CHECK int units_parse_duration(struct text text, int64_t *out_ms, struct error *error);
 MUST_CHECK int units_parse_credits(struct text text, int64_t *out_micro, struct error *error);
 MUST_CHECK int units_parse_cores(struct text text, int64_t *out_milli, struct error *error);
+MUST_CHECK int units_parse_bandwidth(struct text text, int64_t *out_kbit, struct error *error);
+MUST_CHECK int units_parse_factor(struct text text, int64_t *out_milli, struct error *error);
 
 enum { UNITS_TEXT_SIZE = 40 };
 

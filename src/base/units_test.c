@@ -66,6 +66,33 @@ TEST(credits_are_exact_to_the_sixth_digit)
     assert_int_equal(credits("0.1234560"), 123456);
 }
 
+TEST(bandwidths_are_megabits_unless_they_say)
+{
+    struct error error;
+    int64_t value;
+    ASSERT_OK(units_parse_bandwidth(TEXT("20"), &value, &error));
+    assert_int_equal(value, 20000);
+    ASSERT_OK(units_parse_bandwidth(TEXT("1.5 Gbit"), &value, &error));
+    assert_int_equal(value, 1500000);
+    ASSERT_OK(units_parse_bandwidth(TEXT("256kbit/s"), &value, &error));
+    assert_int_equal(value, 256);
+    ASSERT_FAILS(units_parse_bandwidth(TEXT("20MB"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_bandwidth(TEXT("-1"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_bandwidth(TEXT("9223372036854Gbit"), &value, &error), ERROR_INVALID);
+}
+
+TEST(factors_may_pass_one)
+{
+    struct error error;
+    int64_t value;
+    ASSERT_OK(units_parse_factor(TEXT("1.25"), &value, &error));
+    assert_int_equal(value, 1250);
+    ASSERT_OK(units_parse_factor(TEXT("90%"), &value, &error));
+    assert_int_equal(value, 900);
+    ASSERT_FAILS(units_parse_factor(TEXT("-0.5"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_factor(TEXT("fast"), &value, &error), ERROR_INVALID);
+}
+
 TEST(what_is_not_an_amount_is_refused_with_an_example)
 {
     struct error error = {0};
@@ -100,6 +127,8 @@ int main(void)
         cmocka_unit_test(sizes_know_both_families_of_units),
         cmocka_unit_test(spans_of_time_may_have_several_parts),
         cmocka_unit_test(credits_are_exact_to_the_sixth_digit),
+        cmocka_unit_test(bandwidths_are_megabits_unless_they_say),
+        cmocka_unit_test(factors_may_pass_one),
         cmocka_unit_test(what_is_not_an_amount_is_refused_with_an_example),
         cmocka_unit_test(amounts_are_shown_short),
     };

@@ -56,8 +56,9 @@ static int run_validate(void *context, const void *options, struct error *error)
     if (cli->common.json)
         output_json(buffer_text(&json));
     else
-        printf("%s is a good job file: %.*s on %" PRIu64 " workers, policy %.*s, tick %s\n",
-               wanted->file, TEXT_ARGS(spec.train.model), spec.num_nodes,
+        printf("%s is a good job file: %.*s on %s workers, policy %.*s, tick %s\n", wanted->file,
+               TEXT_ARGS(spec.train.model),
+               output_workers(cli->arena, spec.num_nodes, spec.num_nodes_max),
                TEXT_ARGS(spec.sync.policy), output_duration(cli->arena, job_spec_tick_ms(&spec)));
     return 0;
 }

@@ -30,12 +30,27 @@ static const struct option submit_options[] = {
 static void append_amounts(struct buffer *plan, struct arena *arena, const struct job_spec *spec)
 {
     const struct job_resources *resources = &spec->resources;
+    char accelerators[JOB_WISH_TEXT_SIZE] = "";
+    if (resources->accelerators.count_milli > 0)
+        job_accelerators_format(&resources->accelerators, accelerators);
     buffer_append_format(
-        plan, "  machines  %" PRIu64 " x %s%s cores, %s%s memory; one parameter server\n",
-        spec->num_nodes, output_cores(arena, resources->cpus_milli.value),
+        plan, "  machines  %s x %s%s cores, %s%s memory%s%s; one parameter server\n",
+        output_workers(arena, spec->num_nodes, spec->num_nodes_max),
+        output_cores(arena, resources->cpus_milli.value),
         resources->cpus_milli.is_at_least ? "+" : "",
         output_bytes(arena, resources->memory_bytes.value),
-        resources->memory_bytes.is_at_least ? "+" : "");
+        resources->memory_bytes.is_at_least ? "+" : "", accelerators[0] ? ", " : "", accelerators);
+}
+
+static void append_start(struct buffer *plan, struct arena *arena, const struct job_spec *spec,
+                         const struct api_quote *quote)
+{
+    char wish[JOB_WISH_TEXT_SIZE];
+    buffer_append_format(plan, "  start     %s%s\n", job_start_format(&spec->market.start, wish),
+                         spec->market.rush ? ", ahead of a queue for double the first hour" : "");
+    if (!quote->can_start)
+        buffer_append_format(plan, "            once it can: %s\n",
+                             output_text(arena, quote->reason));
 }
 
 static const char *write_plan(const struct cli *cli, const struct client *client,
@@ -59,11 +74,7 @@ static const char *write_plan(const struct cli *cli, const struct client *client
         output_credits(arena, quote->expected_micro));
     buffer_append_format(&plan, "  you have  %s credits\n",
                          output_credits(arena, quote->available_micro));
-    if (quote->can_start)
-        buffer_append_string(&plan, "  start     now\n");
-    else
-        buffer_append_format(&plan, "  start     once it can: %s\n",
-                             output_text(arena, quote->reason));
+    append_start(&plan, arena, spec, quote);
     return arena_copy_string(arena, buffer_text(&plan));
 }
 

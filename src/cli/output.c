@@ -203,6 +203,12 @@ const char *output_number(struct arena *arena, uint64_t value)
     return arena_format(arena, "%" PRIu64, value);
 }
 
+const char *output_workers(struct arena *arena, uint64_t least, uint64_t most)
+{
+    return most > least ? arena_format(arena, "%" PRIu64 "..%" PRIu64, least, most)
+                        : output_number(arena, least);
+}
+
 const char *output_text(struct arena *arena, struct text text)
 {
     char *copy = arena_copy_string(arena, text);

@@ -62,4 +62,6 @@ const char *output_bytes(struct arena *arena, int64_t bytes);    /* "1.5 GiB" */
 const char *output_duration(struct arena *arena, int64_t ms);    /* "1m 5s" */
 const char *output_instant(struct arena *arena, int64_t utc_ms); /* "-" for 0 */
 const char *output_number(struct arena *arena, uint64_t value);
+/* "3", or "2..8" of an elastic job; most 0: not given. */
+const char *output_workers(struct arena *arena, uint64_t least, uint64_t most);
 const char *output_text(struct arena *arena, struct text text); /* control characters as '?' */

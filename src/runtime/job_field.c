@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { PATH_SIZE = 96 };
 
@@ -200,6 +201,60 @@ static int read_unit(struct reader *reader, const struct job_field *field,
     return 0;
 }
 
+static int read_bool(struct reader *reader, const struct job_node *node, const struct place *place,
+                     bool *out)
+{
+    *out = text_equal(node->value, TEXT("true"));
+    if (node->is_quoted || (!*out && !text_equal(node->value, TEXT("false"))))
+        return REFUSE(reader, node, place, "must be true or false");
+    return 0;
+}
+
+static int read_milli(struct reader *reader, const struct job_field *field,
+                      const struct job_node *node, const struct place *place, int64_t *out)
+{
+    struct error reason;
+    const bool is_bandwidth = field->kind == JOB_FIELD_BANDWIDTH;
+    if ((is_bandwidth ? units_parse_bandwidth(node->value, out, &reason)
+                      : units_parse_factor(node->value, out, &reason)) < 0)
+        return REFUSE(reader, node, place, "%s", reason.message);
+    if (*out >= field->minimum && *out <= field->maximum)
+        return 0;
+    if (is_bandwidth)
+        return REFUSE(reader, node, place, "is out of range");
+    char least[JOB_WISH_TEXT_SIZE], most[JOB_WISH_TEXT_SIZE];
+    return REFUSE(reader, node, place, "must be from %.20s to %.20s",
+                  job_milli_format(field->minimum, least), job_milli_format(field->maximum, most));
+}
+
+static int read_nodes(struct reader *reader, const struct job_field *field,
+                      const struct job_node *node, const struct place *place, char *out)
+{
+    struct error reason;
+    struct job_nodes nodes;
+    if (job_nodes_parse(node->value, &nodes, &reason) < 0)
+        return REFUSE(reader, node, place, "%s", reason.message);
+    if (nodes.least < (uint64_t)field->minimum || nodes.least > (uint64_t)field->maximum ||
+        nodes.most > (uint64_t)field->maximum)
+        return REFUSE(reader, node, place, "must be from %" PRId64 " to %" PRId64, field->minimum,
+                      field->maximum);
+    *(uint64_t *)(void *)out = nodes.least;
+    if (nodes.most)
+        *(uint64_t *)(void *)(out - field->offset + field->count_offset) = nodes.most;
+    return 0;
+}
+
+static int read_phrase(struct reader *reader, const struct job_field *field,
+                       const struct job_node *node, const struct place *place, void *out)
+{
+    struct error reason;
+    if ((field->kind == JOB_FIELD_START
+             ? job_start_parse(node->value, out, &reason)
+             : job_accelerators_parse(reader->arena, node->value, out, &reason)) < 0)
+        return REFUSE(reader, node, place, "%s", reason.message);
+    return 0;
+}
+
 static int read_scalar(struct reader *reader, const struct job_field *field,
                        const struct job_node *node, const struct place *place, char *out)
 {
@@ -229,6 +284,16 @@ static int read_scalar(struct reader *reader, const struct job_field *field,
     case JOB_FIELD_MEMORY:
     case JOB_FIELD_SIZE:
         return read_amount(reader, field, node, place, out);
+    case JOB_FIELD_BOOL:
+        return read_bool(reader, node, place, (bool *)out);
+    case JOB_FIELD_MILLI:
+    case JOB_FIELD_BANDWIDTH:
+        return read_milli(reader, field, node, place, (int64_t *)(void *)out);
+    case JOB_FIELD_NODES:
+        return read_nodes(reader, field, node, place, out);
+    case JOB_FIELD_ACCELERATORS:
+    case JOB_FIELD_START:
+        return read_phrase(reader, field, node, place, out);
     case JOB_FIELD_HASH: {
         struct error ignored;
         if (text_hex_decode(value, out, JOB_HASH_SIZE, &ignored) < 0)
@@ -238,10 +303,54 @@ static int read_scalar(struct reader *reader, const struct job_field *field,
     }
     case JOB_FIELD_OBJECT:
     case JOB_FIELD_LIST:
+    case JOB_FIELD_WORDS:
     case JOB_FIELD_LATER:
         break;
     }
     UNREACHABLE("a scalar field without a reader");
+}
+
+/* A list of words, or one word. */
+static int read_words(struct reader *reader, const struct job_field *field,
+                      const struct job_node *node, const struct place *place, struct text *out)
+{
+    struct buffer words AUTO_BUFFER;
+    buffer_init(&words, (size_t)field->maximum + 1);
+    if (node->kind == JOB_NODE_MAPPING)
+        return REFUSE(reader, node, place, "must be a list of words like [python3-torch, cuda-12]");
+    size_t index = 0;
+    const bool is_list = node->kind == JOB_NODE_SEQUENCE;
+    for (const struct job_node *word = is_list ? node->first_child : node; word;
+         word = is_list ? word->next : NULL, index++) {
+        const struct place inner = {place, NULL, index};
+        const struct place *at = is_list ? &inner : place;
+        if (word->kind != JOB_NODE_SCALAR || !word->value.size || !offer_are_labels(word->value) ||
+            memchr(word->value.data, ',', word->value.size))
+            return REFUSE(reader, word, at, "must be one word, without spaces and commas");
+        if (index > 0)
+            buffer_append(&words, ",", 1);
+        buffer_append(&words, word->value.data, word->value.size);
+    }
+    if (words.is_overflowed || words.size > (size_t)field->maximum)
+        return REFUSE(reader, node, place, "is longer than %" PRId64 " characters", field->maximum);
+    *out = arena_copy_text(reader->arena, buffer_text(&words));
+    return 0;
+}
+
+/* SkyPilot's other form: {T4: 1}. */
+static int read_accelerators(struct reader *reader, const struct job_field *field,
+                             const struct job_node *node, const struct place *place, char *out)
+{
+    const struct job_node *only = node->first_child;
+    if (node->kind == JOB_NODE_SEQUENCE || !only || only->next || only->kind != JOB_NODE_SCALAR)
+        return REFUSE(reader, node, place, "must name one model, like T4:1 or {T4: 1}");
+    char joined[JOB_WISH_TEXT_SIZE];
+    const int length = snprintf(
+        joined, sizeof(joined), "%.*s:%.*s", (int)(only->key.size < 60 ? only->key.size : 60),
+        only->key.data, (int)(only->value.size < 20 ? only->value.size : 20), only->value.data);
+    const struct job_node scalar = {
+        .line = only->line, .column = only->column, .value = {joined, (size_t)length}};
+    return read_scalar(reader, field, &scalar, place, out);
 }
 
 static int read_mapping(struct reader *reader, const struct job_table *table,
@@ -280,6 +389,11 @@ static int read_field(struct reader *reader, const struct job_field *field,
         return read_mapping(reader, field->table, node, place, base + field->offset);
     if (field->kind == JOB_FIELD_LIST)
         return read_list(reader, field, node, place, base);
+    if (field->kind == JOB_FIELD_WORDS)
+        return read_words(reader, field, node, place,
+                          (struct text *)(void *)(base + field->offset));
+    if (field->kind == JOB_FIELD_ACCELERATORS && node->kind != JOB_NODE_SCALAR)
+        return read_accelerators(reader, field, node, place, base + field->offset);
     if (node->kind != JOB_NODE_SCALAR)
         return REFUSE(reader, node, place, "must be a single value");
     return read_scalar(reader, field, node, place, base + field->offset);
@@ -328,6 +442,23 @@ int job_table_read(struct arena *arena, const struct job_table *table, const str
 {
     struct reader reader = {arena, file_name, error};
     return read_mapping(&reader, table, root, NULL, out);
+}
+
+int job_table_refuse(const struct job_node *root, const char *file_name, const char *path,
+                     const char *what, struct error *error)
+{
+    struct reader reader = {.file_name = file_name, .error = error};
+    const struct job_node *node = root;
+    const struct place place = {.name = path};
+    for (struct text rest = text_of(path); rest.size && node;) {
+        size_t size = 0;
+        while (size < rest.size && rest.data[size] != '.')
+            size++;
+        node = job_node_find(node, (struct text){rest.data, size});
+        size += size < rest.size;
+        rest = (struct text){rest.data + size, rest.size - size};
+    }
+    return refuse(&reader, node ? node->line : 0, node ? node->column : 0, &place, "%s", what);
 }
 
 void job_table_set_defaults(struct arena *arena, const struct job_table *table, void *out)

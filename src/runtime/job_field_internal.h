@@ -33,20 +33,27 @@ MUST_CHECK int job_node_read_json(struct arena *arena, struct text json, struct 
                                   struct error *error);
 
 enum job_field_kind {
-    JOB_FIELD_NAME,     /* struct text of letters, digits, '-', '_', '.'; at most `maximum` */
-    JOB_FIELD_WORD,     /* struct text, one of `choices` */
-    JOB_FIELD_INDEX,    /* int, an index into `choices` */
-    JOB_FIELD_U64,      /* uint64_t from minimum to maximum */
-    JOB_FIELD_DOUBLE,   /* double from minimum to maximum */
-    JOB_FIELD_DURATION, /* int64_t ms; minimum and maximum too */
-    JOB_FIELD_CREDITS,  /* int64_t microcredits, more than 0 */
-    JOB_FIELD_CPUS,     /* struct job_amount, thousandths of a core */
-    JOB_FIELD_MEMORY,   /* struct job_amount, bytes; a bare number is GiB */
-    JOB_FIELD_SIZE,     /* int64_t bytes; a bare number is GiB */
-    JOB_FIELD_HASH,     /* uint8_t[32], 64 hex digits */
-    JOB_FIELD_OBJECT,   /* a struct in place, by `table` */
-    JOB_FIELD_LIST,     /* pointer to structs by `table`, their number at count_offset */
-    JOB_FIELD_LATER,    /* of the format, but not supported yet: refused, with `help` */
+    JOB_FIELD_NAME,         /* struct text of letters, digits, '-', '_', '.'; at most `maximum` */
+    JOB_FIELD_WORD,         /* struct text, one of `choices` */
+    JOB_FIELD_INDEX,        /* int, an index into `choices` */
+    JOB_FIELD_U64,          /* uint64_t from minimum to maximum */
+    JOB_FIELD_DOUBLE,       /* double from minimum to maximum */
+    JOB_FIELD_DURATION,     /* int64_t ms; minimum and maximum too */
+    JOB_FIELD_CREDITS,      /* int64_t microcredits, more than 0 */
+    JOB_FIELD_CPUS,         /* struct job_amount, thousandths of a core */
+    JOB_FIELD_MEMORY,       /* struct job_amount, bytes; a bare number is GiB */
+    JOB_FIELD_SIZE,         /* int64_t bytes; a bare number is GiB */
+    JOB_FIELD_HASH,         /* uint8_t[32], 64 hex digits */
+    JOB_FIELD_BOOL,         /* bool */
+    JOB_FIELD_MILLI,        /* int64_t thousandths; minimum and maximum too */
+    JOB_FIELD_BANDWIDTH,    /* int64_t kbit per second; a bare number is Mbit */
+    JOB_FIELD_WORDS,        /* struct text: a list of words, joined by commas; at most `maximum` */
+    JOB_FIELD_NODES,        /* uint64_t, or a range whose end goes to count_offset */
+    JOB_FIELD_ACCELERATORS, /* struct job_accelerators */
+    JOB_FIELD_START,        /* struct job_start_wish */
+    JOB_FIELD_OBJECT,       /* a struct in place, by `table` */
+    JOB_FIELD_LIST,         /* pointer to structs by `table`, their number at count_offset */
+    JOB_FIELD_LATER,        /* of the format, but not supported yet: refused, with `help` */
 };
 
 struct job_field {
@@ -60,7 +67,7 @@ struct job_field {
     const char *const *choices; /* ends with NULL */
     const char *const *later;   /* values of the format that are not supported yet */
     const struct job_table *table;
-    size_t count_offset;
+    size_t count_offset; /* of a list: its length; of nodes: the end of the range */
 };
 
 struct job_table {
@@ -82,6 +89,9 @@ void job_table_set_defaults(struct arena *arena, const struct job_table *table, 
 MUST_CHECK int job_table_read(struct arena *arena, const struct job_table *table,
                               const struct job_node *root, const char *file_name, void *out,
                               struct error *error);
+/* INVALID about one field, with its place in the file when the tree has it: "market.start". */
+MUST_CHECK int job_table_refuse(const struct job_node *root, const char *file_name,
+                                const char *path, const char *what, struct error *error);
 void job_table_write(struct json_writer *writer, const struct job_table *table, const void *value);
 void job_table_write_schema(struct json_writer *writer, const struct job_table *table);
 

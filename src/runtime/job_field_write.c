@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static void write_bytes(struct json_writer *writer, int64_t bytes, const char *suffix)
 {
@@ -43,19 +44,28 @@ static bool is_given(const struct job_field *field, const char *base)
     switch (field->kind) {
     case JOB_FIELD_NAME:
     case JOB_FIELD_WORD:
+    case JOB_FIELD_WORDS:
         return ((const struct text *)(const void *)value)->size > 0;
     case JOB_FIELD_DURATION:
     case JOB_FIELD_CREDITS:
     case JOB_FIELD_SIZE:
+    case JOB_FIELD_MILLI:
+    case JOB_FIELD_BANDWIDTH:
         return field->default_text || *(const int64_t *)(const void *)value != 0;
     case JOB_FIELD_DOUBLE:
         return field->default_text || *(const double *)(const void *)value != 0.0;
     case JOB_FIELD_LIST:
         return *(const size_t *)(const void *)(base + field->count_offset) > 0;
+    case JOB_FIELD_U64:
+        return field->default_text || *(const uint64_t *)(const void *)value != 0;
+    case JOB_FIELD_ACCELERATORS:
+        return ((const struct job_accelerators *)(const void *)value)->count_milli > 0;
     case JOB_FIELD_LATER:
         return false;
+    case JOB_FIELD_BOOL:
+    case JOB_FIELD_NODES:
+    case JOB_FIELD_START:
     case JOB_FIELD_INDEX:
-    case JOB_FIELD_U64:
     case JOB_FIELD_CPUS:
     case JOB_FIELD_MEMORY:
     case JOB_FIELD_HASH:
@@ -75,10 +85,31 @@ static void write_list(struct json_writer *writer, const struct job_field *field
     json_array_end(writer);
 }
 
+static void write_words(struct json_writer *writer, struct text words)
+{
+    json_array_begin(writer);
+    while (words.size) {
+        const char *comma = memchr(words.data, ',', words.size);
+        const size_t size = comma ? (size_t)(comma - words.data) : words.size;
+        json_text(writer, (struct text){words.data, size});
+        words = (struct text){words.data + size + !!comma, words.size - size - !!comma};
+    }
+    json_array_end(writer);
+}
+
+static void write_kbit(struct json_writer *writer, int64_t kbit)
+{
+    char text[32];
+    const bool is_mbit = kbit % 1000 == 0;
+    snprintf(text, sizeof(text), "%" PRId64 "%s", is_mbit ? kbit / 1000 : kbit,
+             is_mbit ? "Mbit" : "kbit");
+    json_string(writer, text);
+}
+
 static void write_field(struct json_writer *writer, const struct job_field *field, const char *base)
 {
     const void *value = base + field->offset;
-    char text[64];
+    char text[JOB_WISH_TEXT_SIZE];
     switch (field->kind) {
     case JOB_FIELD_NAME:
     case JOB_FIELD_WORD:
@@ -88,7 +119,26 @@ static void write_field(struct json_writer *writer, const struct job_field *fiel
         json_string(writer, field->choices[*(const int *)value]);
         return;
     case JOB_FIELD_U64:
+    case JOB_FIELD_NODES:
         json_u64(writer, *(const uint64_t *)value);
+        return;
+    case JOB_FIELD_BOOL:
+        json_raw(writer, *(const bool *)value ? TEXT("true") : TEXT("false"));
+        return;
+    case JOB_FIELD_MILLI:
+        json_raw(writer, text_of(job_milli_format(*(const int64_t *)value, text)));
+        return;
+    case JOB_FIELD_BANDWIDTH:
+        write_kbit(writer, *(const int64_t *)value);
+        return;
+    case JOB_FIELD_WORDS:
+        write_words(writer, *(const struct text *)value);
+        return;
+    case JOB_FIELD_ACCELERATORS:
+        json_string(writer, job_accelerators_format(value, text));
+        return;
+    case JOB_FIELD_START:
+        json_string(writer, job_start_format(value, text));
         return;
     case JOB_FIELD_DOUBLE:
         json_double(writer, *(const double *)value);
@@ -185,10 +235,66 @@ static void write_default(struct json_writer *writer, const struct job_field *fi
     if (!field->default_text)
         return;
     json_key(writer, "default");
-    if (field->kind == JOB_FIELD_U64 || field->kind == JOB_FIELD_DOUBLE)
+    if (field->kind == JOB_FIELD_U64 || field->kind == JOB_FIELD_DOUBLE ||
+        field->kind == JOB_FIELD_NODES || field->kind == JOB_FIELD_BOOL)
         json_raw(writer, text_of(field->default_text));
     else
         json_string(writer, field->default_text);
+}
+
+static void write_one_of_begin(struct json_writer *writer)
+{
+    json_key(writer, "anyOf");
+    json_array_begin(writer);
+    json_object_begin(writer);
+}
+
+static void write_one_of_next(struct json_writer *writer)
+{
+    json_object_end(writer);
+    json_object_begin(writer);
+}
+
+static void write_one_of_end(struct json_writer *writer)
+{
+    json_object_end(writer);
+    json_array_end(writer);
+}
+
+static void write_nodes(struct json_writer *writer, const struct job_field *field)
+{
+    write_one_of_begin(writer);
+    json_field_string(writer, "type", "integer");
+    write_range(writer, field);
+    write_one_of_next(writer);
+    write_types(writer, false, "^[0-9]+ *\\.\\. *[0-9]+$");
+    write_one_of_end(writer);
+}
+
+static void write_words_kind(struct json_writer *writer, const struct job_field *field)
+{
+    write_one_of_begin(writer);
+    json_field_string(writer, "type", "array");
+    json_key(writer, "items");
+    json_object_begin(writer);
+    write_types(writer, false, "^[^\\s,]+$");
+    json_object_end(writer);
+    write_one_of_next(writer);
+    write_types(writer, false, "^[^\\s,]+$");
+    json_field_i64(writer, "maxLength", field->maximum);
+    write_one_of_end(writer);
+}
+
+static void write_accelerators(struct json_writer *writer)
+{
+    write_one_of_begin(writer);
+    write_types(writer, false,
+                "^([A-Za-z0-9._-]+|[0-9.]+ *[KMGTk]i?B\\+)(:[0-9.]+ *[KMGTk]i?B\\+)?(:[0-9.]+)?$");
+    write_one_of_next(writer);
+    json_field_string(writer, "type", "object");
+    json_field_i64(writer, "minProperties", 1);
+    json_field_i64(writer, "maxProperties", 1);
+    write_one_of_end(writer);
 }
 
 static void write_kind(struct json_writer *writer, const struct job_field *field)
@@ -227,6 +333,27 @@ static void write_kind(struct json_writer *writer, const struct job_field *field
         return;
     case JOB_FIELD_HASH:
         write_types(writer, false, "^[0-9a-f]{64}$");
+        return;
+    case JOB_FIELD_BOOL:
+        json_field_string(writer, "type", "boolean");
+        return;
+    case JOB_FIELD_MILLI:
+        write_types(writer, true, "^[0-9]*\\.?[0-9]+ *%?$");
+        return;
+    case JOB_FIELD_BANDWIDTH:
+        write_types(writer, true, "^[0-9]*\\.?[0-9]+ *([kMG]bit(/s)?|[kMG]bps)?$");
+        return;
+    case JOB_FIELD_WORDS:
+        write_words_kind(writer, field);
+        return;
+    case JOB_FIELD_NODES:
+        write_nodes(writer, field);
+        return;
+    case JOB_FIELD_ACCELERATORS:
+        write_accelerators(writer);
+        return;
+    case JOB_FIELD_START:
+        write_types(writer, false, "^(now|(by|cheapest +before) +[0-9].*)$");
         return;
     case JOB_FIELD_OBJECT:
         write_table_schema(writer, field->table);

@@ -127,7 +127,7 @@ static const struct {
      "job.yaml:3:26: market.max_total_cost: must be from 0.000001 credits to 1000000000.000000 "
      "credits"},
     {MINIMAL "market: {max_run_time: 10s, expected_run_time: 1m}\n",
-     "job.yaml: market.expected_run_time: must not be longer than max_run_time"},
+     "job.yaml:3:48: market.expected_run_time: must not be longer than max_run_time"},
     {MINIMAL "resources: {cpus: some}\n",
      "job.yaml:3:19: resources.cpus: must be a number of cores like 0.5, 2 or 2+"},
     {MINIMAL "resources: {cpus: 5000}\n", "job.yaml:3:19: resources.cpus: is out of range"},
@@ -135,6 +135,40 @@ static const struct {
      "job.yaml:3:21: resources.memory: must be a size in GiB like 0.5 or 2, or with a unit like "
      "512MiB"},
     {MINIMAL "num_nodes: 1001\n", "job.yaml:3:12: num_nodes: must be from 1 to 1000"},
+    /* wishes */
+    {MINIMAL "num_nodes: 8..2\n", "job.yaml:3:12: num_nodes: the least is above the most"},
+    {MINIMAL "num_nodes: 2..1001\n", "job.yaml:3:12: num_nodes: must be from 1 to 1000"},
+    {MINIMAL "num_nodes: few\n",
+     "job.yaml:3:12: num_nodes: must be a whole number like 3, or a range like 2..8"},
+    {MINIMAL "num_nodes: 2..8\nnum_nodes_max: 4\n",
+     "job.yaml:4:16: num_nodes_max: num_nodes names the most already"},
+    {MINIMAL "num_nodes: 3\nnum_nodes_max: 2\n",
+     "job.yaml:4:16: num_nodes_max: is below num_nodes"},
+    {MINIMAL "resources: {accelerators: 'T4:'}\n",
+     "job.yaml:3:27: resources.accelerators: must be a model, its memory and a count, like T4:1, "
+     "T4:16GB+:2 or 24GB+:1"},
+    {MINIMAL "resources: {accelerators: {T4: 1, V100: 1}}\n",
+     "job.yaml:3:27: resources.accelerators: must name one model, like T4:1 or {T4: 1}"},
+    {MINIMAL "resources: {bandwidth: 20MB}\n",
+     "job.yaml:3:24: resources.bandwidth: \"20MB\" is not a bandwidth; write it like 100Mbit or "
+     "1Gbit"},
+    {MINIMAL "resources: {labels: {a: b}}\n",
+     "job.yaml:3:21: resources.labels: must be a list of words like [python3-torch, cuda-12]"},
+    {MINIMAL "resources: {labels: [avx2, a b]}\n",
+     "job.yaml:3:28: resources.labels[1]: must be one word, without spaces and commas"},
+    {MINIMAL "resources: {network: closed}\n",
+     "job.yaml:3:22: resources.network: must be one of none, job, open"},
+    {MINIMAL "market: {start: soon}\n",
+     "job.yaml:3:17: market.start: must be now, by 2026-11-20T18:00Z, by 6h or cheapest before "
+     "24h"},
+    {MINIMAL "market: {start: by Friday}\n",
+     "job.yaml:3:17: market.start: \"Friday\" is neither an instant nor a span of time; write it "
+     "like 2026-11-20T18:00Z or 6h"},
+    {MINIMAL "market: {rush: yes}\n", "job.yaml:3:16: market.rush: must be true or false"},
+    {MINIMAL "market: {min_reliability: 1.1}\n",
+     "job.yaml:3:27: market.min_reliability: must be from 0 to 1"},
+    {MINIMAL "market: {min_speed: 21}\n", "job.yaml:3:21: market.min_speed: must be from 0 to 20"},
+    {MINIMAL "market: {max_rtt: 0}\n", "job.yaml:3:19: market.max_rtt: must be from 1 ms to 1m 0s"},
     /* of the format, but not yet */
     {MINIMAL "setup: pip install torch\n",
      "job.yaml:3:1: setup: is not supported by runtime native yet; leave it out"},
@@ -142,8 +176,8 @@ static const struct {
                                     "describe the training under train"},
     {MINIMAL "file_mounts: {/a: b}\n",
      "job.yaml:3:1: file_mounts: is not supported yet; leave it out"},
-    {MINIMAL "resources: {accelerators: A100}\n",
-     "job.yaml:3:13: resources.accelerators: is not supported yet; leave it out"},
+    {MINIMAL "resources: {image_id: a}\n",
+     "job.yaml:3:13: resources.image_id: is not supported yet; leave it out"},
     {MINIMAL "resources: {max_hourly_cost: 2}\n",
      "job.yaml:3:13: resources.max_hourly_cost: belongs into market: write market.max_hourly_cost"},
     {MINIMAL "runtime: torch\n",
@@ -182,6 +216,40 @@ TEST(a_file_that_is_too_large_or_absent_is_refused)
     ASSERT_FAILS(job_file_read(arena, "/nonexistent/job.yaml", &spec, &error), ERROR_NOT_FOUND);
 }
 
+TEST(wishes_of_every_kind_are_read)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    ASSERT_OK(job_file_parse(
+        arena,
+        TEXT(MINIMAL "num_nodes: 2..8\n"
+                     "resources:\n"
+                     "  accelerators: {T4: 2}\n"
+                     "  bandwidth: 100\n"
+                     "  labels: [python3-torch, cuda-12]\n"
+                     "  network: open\n"
+                     "  install: wheels\n"
+                     "market: {start: cheapest before 2026-11-20T18:00Z, rush: true, max_rtt: 50ms,"
+                     " min_reliability: 0.9, min_speed: 50%, replace_lost: false}\n"),
+        "job.yaml", &spec, &error));
+    assert_int_equal(spec.num_nodes, 2);
+    assert_int_equal(spec.num_nodes_max, 8);
+    assert_true(text_equal(spec.resources.accelerators.model, TEXT("T4")));
+    assert_int_equal(spec.resources.accelerators.count_milli, 2000);
+    assert_int_equal(spec.resources.bandwidth_kbit, 100000);
+    assert_true(text_equal(spec.resources.labels, TEXT("python3-torch,cuda-12")));
+    assert_true(text_equal(spec.resources.network, TEXT("open")));
+    assert_true(text_equal(spec.resources.install, TEXT("wheels")));
+    assert_int_equal(spec.market.start.kind, JOB_START_CHEAPEST);
+    assert_int_equal(spec.market.start.at_ms, INT64_C(1795197600000));
+    assert_true(spec.market.rush);
+    assert_false(spec.market.replace_lost);
+    assert_int_equal(spec.market.max_rtt_ms, 50);
+    assert_int_equal(spec.market.min_reliability_milli, 900);
+    assert_int_equal(spec.market.min_speed_milli, 500);
+}
+
 TEST(sizes_may_name_their_unit)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -203,6 +271,7 @@ int main(void)
         cmocka_unit_test(json_is_yaml_too),
         cmocka_unit_test(every_mistake_is_told_with_its_place),
         cmocka_unit_test(a_file_that_is_too_large_or_absent_is_refused),
+        cmocka_unit_test(wishes_of_every_kind_are_read),
         cmocka_unit_test(sizes_may_name_their_unit),
     };
     return cmocka_run_group_tests_name("job_file", tests, NULL, NULL);

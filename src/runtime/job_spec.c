@@ -25,7 +25,8 @@ static const char *const policies[] = {"adsp", "bsp", "tap", NULL};
 static const char *const policies_later[] = {
     "ssp", "fixed-adacomm", "adacomm", "hsp", "batchtune", "diloco", "async-local", "pace", NULL};
 static const char *const searches[] = {"auto", "paper", "off", NULL};
-static const char *const starts[] = {"now", NULL};
+static const char *const networks[] = {"none", "job", "open", NULL};
+static const char *const installs[] = {"none", "wheels", "index", NULL};
 static const char *const splits[] = {"train", "test", NULL};
 
 #define LATER(name_)                                                                               \
@@ -46,12 +47,24 @@ static const struct job_field resources_fields[] = {
     {"disk_size", JOB_FIELD_SIZE, offsetof(struct job_resources, disk_size_bytes), "1",
      "Disk of each worker in GiB, or with a unit.", .minimum = 1 << 20, .maximum = 16384 * GIB},
     LATER("infra"),
-    LATER("accelerators"),
+    {"accelerators", JOB_FIELD_ACCELERATORS, offsetof(struct job_resources, accelerators),
+     .help = "GPUs of each worker: a model and a count, T4:1; with the least memory, T4:16GB+:1."},
+    {"bandwidth", JOB_FIELD_BANDWIDTH, offsetof(struct job_resources, bandwidth_kbit),
+     .help = "Of each worker's link, in Mbit/s or with a unit.", .minimum = 1,
+     .maximum = RESOURCES_KBIT_MAX},
+    {"labels", JOB_FIELD_WORDS, offsetof(struct job_resources, labels),
+     .help = "What each worker's machine must have: python3-torch, cuda-12, avx2.",
+     .maximum = MACHINE_LABELS_SIZE - 1},
+    {"network", JOB_FIELD_WORD, offsetof(struct job_resources, network), "none",
+     "What each worker may reach: nothing, the job's other ranks, the Internet.",
+     .choices = networks},
+    {"install", JOB_FIELD_WORD, offsetof(struct job_resources, install), "none",
+     "What may be installed for it: nothing, uploaded wheels, wheels of the machine's index.",
+     .choices = installs},
     LATER("instance_type"),
     LATER("use_spot"),
     LATER("image_id"),
     LATER("ports"),
-    LATER("labels"),
     LATER("any_of"),
     LATER("ordered"),
     LATER("autostop"),
@@ -132,8 +145,20 @@ static const struct job_field market_fields[] = {
      .maximum = 30 * DAY_MS},
     {"expected_run_time", JOB_FIELD_DURATION, offsetof(struct job_market, expected_run_time_ms),
      .help = "How long it will likely run.", .minimum = 1000, .maximum = 30 * DAY_MS},
-    {"start", JOB_FIELD_WORD, offsetof(struct job_market, start), "now", "When to start.",
-     .choices = starts},
+    {"start", JOB_FIELD_START, offsetof(struct job_market, start), "now",
+     "When to start: now, by an instant or a span of time, or cheapest before one."},
+    {"rush", JOB_FIELD_BOOL, offsetof(struct job_market, rush), "false",
+     "Go ahead when there is a queue, for double the price of the first hour."},
+    {"replace_lost", JOB_FIELD_BOOL, offsetof(struct job_market, replace_lost), "true",
+     "A worker that is lost or taken back gets a successor, within the budget."},
+    {"max_rtt", JOB_FIELD_DURATION, offsetof(struct job_market, max_rtt_ms),
+     .help = "The longest round trip between any two workers.", .minimum = 1,
+     .maximum = MACHINE_RTT_US_MAX / 1000},
+    {"min_reliability", JOB_FIELD_MILLI, offsetof(struct job_market, min_reliability_milli),
+     .help = "The least reliability of each machine, 0 to 1.", .minimum = 0, .maximum = 1000},
+    {"min_speed", JOB_FIELD_MILLI, offsetof(struct job_market, min_speed_milli),
+     .help = "The least speed of each machine's cores, against the reference.", .minimum = 0,
+     .maximum = PRICE_SPEED_MILLI_MAX},
 };
 static const struct job_table market_table = JOB_TABLE(market_fields, struct job_market);
 
@@ -153,8 +178,13 @@ static const struct job_field spec_fields[] = {
     {"name", JOB_FIELD_NAME, offsetof(struct job_spec, name), .help = "What to call the job.",
      .is_required = true, .maximum = 64},
     LATER("workdir"),
-    {"num_nodes", JOB_FIELD_U64, offsetof(struct job_spec, num_nodes), "1",
-     "Workers, each on a machine of its own.", .minimum = 1, .maximum = JOB_NODES_MAX},
+    {"num_nodes", JOB_FIELD_NODES, offsetof(struct job_spec, num_nodes), "1",
+     "Workers, each on a machine of its own; 2..8 is two at least, eight when there is room.",
+     .minimum = 1, .maximum = JOB_NODES_MAX,
+     .count_offset = offsetof(struct job_spec, num_nodes_max)},
+    {"num_nodes_max", JOB_FIELD_U64, offsetof(struct job_spec, num_nodes_max),
+     .help = "The most workers it takes when there is room; by default num_nodes.", .minimum = 1,
+     .maximum = JOB_NODES_MAX},
     {"resources", JOB_FIELD_OBJECT, offsetof(struct job_spec, resources),
      .help = "What each worker needs.", .table = &resources_table},
     LATER("envs"),
@@ -188,9 +218,16 @@ int job_spec_read_tree(struct arena *arena, const struct job_node *root, const c
     if (job_table_read(arena, &spec_table, root, file_name, &spec, error) < 0)
         return -1;
     if (spec.market.expected_run_time_ms > spec.market.max_run_time_ms)
-        return error_set(error, ERROR_INVALID,
-                         "%s%smarket.expected_run_time: must not be longer than max_run_time",
-                         file_name ? file_name : "", file_name ? ": " : "");
+        return job_table_refuse(root, file_name, "market.expected_run_time",
+                                "must not be longer than max_run_time", error);
+    const struct job_node *nodes = job_node_find(root, TEXT("num_nodes"));
+    const struct job_node *most = job_node_find(root, TEXT("num_nodes_max"));
+    struct job_nodes range = {0};
+    if (nodes && most && job_nodes_parse(nodes->value, &range, error) == 0 && range.most)
+        return job_table_refuse(root, file_name, "num_nodes_max",
+                                "num_nodes names the most already", error);
+    if (spec.num_nodes_max && spec.num_nodes_max < spec.num_nodes)
+        return job_table_refuse(root, file_name, "num_nodes_max", "is below num_nodes", error);
     for (size_t i = 0; i < spec.input_count; i++)
         for (size_t k = 0; k < i; k++)
             if (text_equal(spec.inputs[i].name, spec.inputs[k].name))

@@ -12,13 +12,13 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "runtime/job_wish.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
     JOB_SPEC_SIZE_MAX = 64 << 10, /* as YAML or JSON */
-    JOB_SPEC_NODES_MAX = 1000,
     JOB_INPUTS_MAX = 16,
     JOB_HASH_SIZE = 32,
 };
@@ -30,9 +30,14 @@ struct job_amount {
 };
 
 struct job_resources {
-    struct job_amount cpus_milli;   /* default "1+" */
-    struct job_amount memory_bytes; /* default "0.25+" GiB */
-    int64_t disk_size_bytes;        /* default 1 GiB */
+    struct job_amount cpus_milli;         /* default "1+" */
+    struct job_amount memory_bytes;       /* default "0.25+" GiB */
+    int64_t disk_size_bytes;              /* default 1 GiB */
+    struct job_accelerators accelerators; /* optional */
+    int64_t bandwidth_kbit;               /* optional */
+    struct text labels;                   /* words with a comma between; optional */
+    struct text network;                  /* "none", "job" or "open": at least */
+    struct text install;                  /* "none", "wheels" or "index": at least */
 };
 
 struct job_optimizer {
@@ -63,7 +68,12 @@ struct job_market {
     int64_t max_total_cost_micro;  /* optional */
     int64_t max_run_time_ms;       /* the hold covers this long; then the job is stopped */
     int64_t expected_run_time_ms;  /* optional */
-    struct text start;             /* "now" */
+    struct job_start_wish start;
+    bool rush;                     /* pays double for its first hour when there is a queue */
+    bool replace_lost;             /* a worker that is lost gets a successor */
+    int64_t max_rtt_ms;            /* between any two workers; optional */
+    int64_t min_reliability_milli; /* optional */
+    int64_t min_speed_milli;       /* optional */
 };
 
 struct job_sync {
@@ -87,7 +97,8 @@ struct job_input {
 
 struct job_spec {
     struct text name;
-    uint64_t num_nodes; /* workers */
+    uint64_t num_nodes;     /* workers: the least it starts with */
+    uint64_t num_nodes_max; /* the most it takes when there is room; optional: num_nodes */
     struct job_resources resources;
     struct text runtime; /* "native" */
     struct job_train train;

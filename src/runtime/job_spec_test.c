@@ -7,14 +7,17 @@
 #define HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
 static const char whole[] =
-    "{\"name\":\"j\",\"num_nodes\":3,\"resources\":{\"cpus\":\"0.25+\",\"memory\":\"256MiB+\","
-    "\"disk_size\":\"1024MiB\"},\"runtime\":\"native\",\"train\":{\"model\":\"lenet5\",\"data\":"
+    "{\"name\":\"j\",\"num_nodes\":3,\"num_nodes_max\":5,\"resources\":{\"cpus\":\"0.25+\","
+    "\"memory\":\"256MiB+\",\"disk_size\":\"1024MiB\",\"accelerators\":\"T4:16384MiB+:2\","
+    "\"bandwidth\":\"100Mbit\",\"labels\":[\"avx2\",\"cuda-12\"],\"network\":\"job\",\"install\":"
+    "\"none\"},\"runtime\":\"native\",\"train\":{\"model\":\"lenet5\",\"data\":"
     "\"mnist\",\"loss\":\"cross_entropy\",\"optimizer\":{\"name\":\"sgd\",\"lr\":0.02,\"momentum\":"
     "0.9,\"weight_decay\":0},\"batch\":32,\"epochs\":5,\"target\":{\"accuracy\":0.885,\"min_time\":"
     "\"30s\"},\"seed\":1},\"sync\":{\"policy\":\"adsp\",\"tick\":\"2500ms\",\"search\":\"auto\","
     "\"local_steps\":1},\"market\":{\"max_total_cost\":\"1.5\",\"max_run_time\":\"180s\",\"start\":"
-    "\"now\"},\"inputs\":[{\"name\":\"train-images\",\"split\":\"train\",\"manifest\":\"" HASH
-    "\",\"records\":60000}]}";
+    "\"by 2026-11-20T18:00:00Z\",\"rush\":true,\"replace_lost\":true,\"max_rtt\":\"50ms\","
+    "\"min_reliability\":0.9,\"min_speed\":0.5},\"inputs\":[{\"name\":\"train-images\",\"split\":"
+    "\"train\",\"manifest\":\"" HASH "\",\"records\":60000}]}";
 
 TEST(canonical_json_reads_back_to_equal_bytes)
 {

@@ -2,42 +2,14 @@
 #include "server/handle_job.h"
 
 #include "blob/manifest.h"
-#include "runtime/job_spec.h"
 #include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/job_request.h"
 #include "server/query.h"
 #include "server/view.h"
 
 #include <inttypes.h>
-
-/* What a parameter server gets: it averages, evaluates and relays; it does not train. */
-static const struct resources server_resources = {
-    .cores_milli = 500,
-    .ram_bytes = INT64_C(512) << 20,
-    .disk_bytes = INT64_C(1) << 30,
-};
-
-static struct job_request request_of_spec(const struct job_spec *spec, struct text json,
-                                          uint64_t account)
-{
-    struct job_request request = {
-        .account = account,
-        .spec = json,
-        .num_nodes = (int64_t)spec->num_nodes,
-        .worker = {.cores_milli = spec->resources.cpus_milli.value,
-                   .ram_bytes = spec->resources.memory_bytes.value,
-                   .disk_bytes = spec->resources.disk_size_bytes},
-        .takes_more_cores = spec->resources.cpus_milli.is_at_least,
-        .server = server_resources,
-        .max_total_micro = spec->market.max_total_cost_micro,
-        .max_hourly_micro = spec->market.max_hourly_cost_micro,
-        .max_run_ms = spec->market.max_run_time_ms,
-        .expected_run_ms = job_spec_expected_run_ms(spec),
-        .tick_ms = job_spec_tick_ms(spec),
-    };
-    return request;
-}
 
 /* Reads and writes the spec again, so that what is stored is canonical. */
 static int read_spec(struct call *call, struct http_request *request, struct job_spec *out_spec,
@@ -50,9 +22,9 @@ static int read_spec(struct call *call, struct http_request *request, struct job
     job_spec_write(out_spec, &json);
     if (buffer_check(&json, error) < 0)
         return -1;
-    *out_request = request_of_spec(out_spec, arena_copy_text(call->arena, buffer_text(&json)),
-                                   call->caller.account);
-    return text_copy(out_spec->name, out_request->name, sizeof(out_request->name), error);
+    return job_request_of_spec(out_spec, arena_copy_text(call->arena, buffer_text(&json)),
+                               call->caller.account, clock_utc_ms(call->server->clock), out_request,
+                               error);
 }
 
 /* Every chunk of every input must be here: a lease that starts must find its data. */

@@ -52,7 +52,7 @@ struct process {
     int64_t first_step_ms;
 };
 
-struct job {
+struct work_job {
     char folder[64];
     struct arena *arena;
     struct job_spec spec;
@@ -137,7 +137,7 @@ static pid_t process_fork(struct process *process, int child_fd)
     _exit(worker_main(7, argv));
 }
 
-static void send_config(struct job *job, uint32_t index, const struct job_spec *spec)
+static void send_config(struct work_job *job, uint32_t index, const struct job_spec *spec)
 {
     struct error error;
     struct buffer json AUTO_BUFFER;
@@ -173,7 +173,7 @@ static void send_config(struct job *job, uint32_t index, const struct job_spec *
     }
 }
 
-static void process_start(struct job *job, uint32_t index, const struct job_spec *spec)
+static void process_start(struct work_job *job, uint32_t index, const struct job_spec *spec)
 {
     struct error error;
     struct process *process = &job->processes[index];
@@ -192,7 +192,7 @@ static void process_start(struct job *job, uint32_t index, const struct job_spec
     send_config(job, index, spec);
 }
 
-static void stream_hand_over(struct job *job, uint32_t rank)
+static void stream_hand_over(struct work_job *job, uint32_t rank)
 {
     struct error error;
     int ends[2];
@@ -207,7 +207,7 @@ static void stream_hand_over(struct job *job, uint32_t rank)
     ASSERT_OK(child_message_send(job->processes[SERVER].control, &message, 1000, &error));
 }
 
-static void report_take(struct job *job, struct process *process, struct text json)
+static void report_take(struct work_job *job, struct process *process, struct text json)
 {
     struct error error;
     process->reports++;
@@ -227,7 +227,7 @@ static void report_take(struct job *job, struct process *process, struct text js
     }
 }
 
-static void message_take(struct job *job, struct process *process,
+static void message_take(struct work_job *job, struct process *process,
                          const struct child_message *message)
 {
     struct error error;
@@ -257,7 +257,7 @@ static void message_take(struct job *job, struct process *process,
 }
 
 /* One message of any process; a closed socket is waited for. */
-static void job_turn(struct job *job)
+static void job_turn(struct work_job *job)
 {
     struct pollfd polls[PROCESSES];
     for (uint32_t i = 0; i < PROCESSES; i++)
@@ -286,7 +286,7 @@ static void job_turn(struct job *job)
     }
 }
 
-static bool is_all_over(const struct job *job)
+static bool is_all_over(const struct work_job *job)
 {
     for (uint32_t i = 0; i < PROCESSES; i++)
         if (job->processes[i].pid > 0)
@@ -294,10 +294,10 @@ static bool is_all_over(const struct job *job)
     return true;
 }
 
-static struct job *job_start(const char *train, const char *sync)
+static struct work_job *job_start(const char *train, const char *sync)
 {
     struct error error;
-    struct job *job = calloc(1, sizeof *job);
+    struct work_job *job = calloc(1, sizeof *job);
     assert_non_null(job);
     job->arena = arena_new(0);
     snprintf(job->folder, sizeof job->folder, "/tmp/souk_worker_test_XXXXXX");
@@ -321,7 +321,7 @@ static struct job *job_start(const char *train, const char *sync)
     return job;
 }
 
-static void job_free(struct job *job)
+static void work_job_free(struct work_job *job)
 {
     if (!job)
         return;
@@ -350,15 +350,15 @@ static void job_free(struct job *job)
     arena_free(job->arena);
     free(job);
 }
-DEFINE_AUTO(job);
+DEFINE_AUTO(work_job);
 
-static void job_finish(struct job *job)
+static void job_finish(struct work_job *job)
 {
     while (!is_all_over(job))
         job_turn(job);
 }
 
-static void job_stop_all(struct job *job)
+static void job_stop_all(struct work_job *job)
 {
     struct error error;
     const struct child_message stop = {.kind = CHILD_STOP,
@@ -369,7 +369,7 @@ static void job_stop_all(struct job *job)
     job_finish(job);
 }
 
-static void assert_model_saved(const struct job *job)
+static void assert_model_saved(const struct work_job *job)
 {
     const struct process *server = &job->processes[SERVER];
     struct error error;
@@ -390,8 +390,8 @@ static void a_job_reaches_its_target(const char *policy)
 {
     char sync[80];
     snprintf(sync, sizeof sync, "\"policy\":\"%s\",\"gamma\":\"300ms\"", policy);
-    AUTO(job)
-    struct job *job =
+    AUTO(work_job)
+    struct work_job *job =
         job_start("\"model\":\"logistic\",\"batch\":16,\"epochs\":100000,"
                   "\"optimizer\":{\"lr\":0.02},\"target\":{\"accuracy\":0.9,\"min_time\":\"1s\"}",
                   sync);
@@ -429,7 +429,8 @@ static const char endless[] = "\"model\":\"mlp\",\"batch\":16,\"epochs\":100000,
 
 TEST(a_killed_worker_stops_nobody_and_sigterm_ends_the_rest_in_good_order)
 {
-    AUTO(job) struct job *job = job_start(endless, "\"policy\":\"bsp\",\"gamma\":\"300ms\"");
+    AUTO(work_job)
+    struct work_job *job = job_start(endless, "\"policy\":\"bsp\",\"gamma\":\"300ms\"");
     struct process *server = &job->processes[SERVER];
     while (server->accepted[0] < 5 || server->accepted[1] < 5 || server->accepted[2] < 5)
         job_turn(job);
@@ -463,7 +464,7 @@ TEST(a_killed_worker_stops_nobody_and_sigterm_ends_the_rest_in_good_order)
 TEST(missing_data_fails_with_a_sentence_that_names_the_file)
 {
     struct error error;
-    AUTO(job) struct job *job = job_start(endless, "\"policy\":\"adsp\"");
+    AUTO(work_job) struct work_job *job = job_start(endless, "\"policy\":\"adsp\"");
     job_stop_all(job);
     struct process *worker = &job->processes[0];
     char path[160];

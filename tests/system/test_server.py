@@ -388,6 +388,18 @@ def test_a_job_without_machines_waits_and_says_why(market, token):
 def test_a_job_is_refused_for_its_spec_its_data_or_its_price(market, token):
     spec = job_spec(market, token)
     assert_problem(market.post("/v1/jobs", {**spec, "nodes": 3}, token), 400, "invalid", "nodes")
+    for part, fields, named in [
+            ("market", {"start": "by 2020-01-01T00:00Z"}, "market.start: 2020-01-01T00:00:00Z is in the past"),
+            ("market", {"start": "cheapest before noon"}, "market.start"),
+            ("market", {"min_reliability": 1.5}, "market.min_reliability: must be from 0 to 1"),
+            ("market", {"min_speed": -1}, "market.min_speed"),
+            ("market", {"max_total_cost": "NaN"}, "market.max_total_cost"),
+            ("resources", {"accelerators": "T4:many"}, "resources.accelerators"),
+            ("resources", {"bandwidth": "9" * 30}, "resources.bandwidth")]:
+        wrong = {**spec, part: {**spec.get(part, {}), **fields}}
+        assert_problem(market.post("/v1/jobs", wrong, token), 400, "invalid", named)
+    assert_problem(market.post("/v1/jobs", {**spec, "num_nodes": "8..2"}, token), 400, "invalid",
+                   "num_nodes: the least is above the most")
     missing = [{**spec["inputs"][0], "manifest": "0" * 64}, *spec["inputs"][1:]]
     assert_problem(market.post("/v1/jobs", {**spec, "inputs": missing}, token), 404, "not_found",
                    "upload")

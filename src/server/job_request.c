@@ -1,0 +1,77 @@
+#include "server/job_request.h"
+
+/* What a parameter server gets: it averages, evaluates and relays; it does not train. */
+static const struct resources server_resources = {
+    .cores_milli = 500,
+    .ram_bytes = INT64_C(512) << 20,
+    .disk_bytes = INT64_C(1) << 30,
+};
+
+static int find_network(struct text name, enum offer_network *out, struct error *error)
+{
+    for (int i = 0; i < OFFER_NETWORK_COUNT; i++)
+        if (text_equal(name, text_of(offer_network_name((enum offer_network)i)))) {
+            *out = (enum offer_network)i;
+            return 0;
+        }
+    return error_set(error, ERROR_INVALID, "resources.network: is none that exists");
+}
+
+static int find_install(struct text name, enum offer_install *out, struct error *error)
+{
+    for (int i = 0; i < OFFER_INSTALL_COUNT; i++)
+        if (text_equal(name, text_of(offer_install_name((enum offer_install)i)))) {
+            *out = (enum offer_install)i;
+            return 0;
+        }
+    return error_set(error, ERROR_INVALID, "resources.install: is none that exists");
+}
+
+static int read_wishes(const struct job_spec *spec, struct job_wishes *out, struct error *error)
+{
+    const struct job_resources *resources = &spec->resources;
+    out->gpu_ram_bytes = resources->accelerators.memory_bytes;
+    out->max_rtt_us = spec->market.max_rtt_ms * 1000;
+    out->min_reliability_milli = spec->market.min_reliability_milli;
+    out->min_speed_milli = spec->market.min_speed_milli;
+    if (find_network(resources->network, &out->network, error) < 0 ||
+        find_install(resources->install, &out->install, error) < 0 ||
+        text_copy(resources->accelerators.model, out->gpu_model, sizeof(out->gpu_model), error) < 0)
+        return -1;
+    return text_copy(resources->labels, out->labels, sizeof(out->labels), error);
+}
+
+int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t account,
+                        int64_t now_ms, struct job_request *out_request, struct error *error)
+{
+    const struct job_resources *resources = &spec->resources;
+    const struct job_market *market = &spec->market;
+    struct job_request request = {
+        .account = account,
+        .spec = json,
+        .num_nodes = (int64_t)spec->num_nodes,
+        .num_nodes_max = (int64_t)spec->num_nodes_max,
+        .worker = {.cores_milli = resources->cpus_milli.value,
+                   .ram_bytes = resources->memory_bytes.value,
+                   .gpus_milli = resources->accelerators.count_milli,
+                   .disk_bytes = resources->disk_size_bytes,
+                   .bandwidth_kbit = resources->bandwidth_kbit},
+        .takes_more_cores = resources->cpus_milli.is_at_least,
+        .server = server_resources,
+        .max_total_micro = market->max_total_cost_micro,
+        .max_hourly_micro = market->max_hourly_cost_micro,
+        .max_run_ms = market->max_run_time_ms,
+        .expected_run_ms = job_spec_expected_run_ms(spec),
+        .tick_ms = job_spec_tick_ms(spec),
+        .start = market->start.kind,
+        .is_rush = market->rush,
+        .replaces_lost = market->replace_lost,
+    };
+    if (job_start_deadline(&market->start, now_ms, &request.deadline_ms, error) < 0 ||
+        read_wishes(spec, &request.wishes, error) < 0 ||
+        text_copy(spec->name, request.name, sizeof(request.name), error) < 0 ||
+        job_request_check(&request, error) < 0)
+        return -1;
+    *out_request = request;
+    return 0;
+}

@@ -1,0 +1,85 @@
+#include "runtime/job_file.h"
+#include "server/job_request.h"
+#include "testing/testing.h"
+
+#define MINIMAL "name: j\ntrain: {model: mlp, data: mnist}\n"
+#define NOW_MS  INT64_C(1795197600000) /* 2026-11-20T18:00Z */
+
+static int ask(const char *yaml, struct job_request *out, struct error *out_error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    ASSERT_OK(job_file_parse(arena, text_of(yaml), "job.yaml", &spec, &error));
+    return job_request_of_spec(&spec, TEXT("{}"), 7, NOW_MS, out, out_error);
+}
+
+TEST(every_wish_of_the_file_reaches_the_core)
+{
+    struct error error;
+    struct job_request request = {0};
+    ASSERT_OK(ask(MINIMAL
+                  "num_nodes: 2..8\n"
+                  "resources: {cpus: 2+, memory: 1, accelerators: 'T4:16GiB+:2', bandwidth: 20,\n"
+                  "  labels: [avx2, cuda-12], network: job, install: index}\n"
+                  "market: {start: by 6h, rush: true, max_rtt: 50ms, min_reliability: 0.9,\n"
+                  "  min_speed: 0.5, replace_lost: false, max_run_time: 2h, max_total_cost: 3}\n",
+                  &request, &error));
+    assert_int_equal(request.account, 7);
+    assert_string_equal(request.name, "j");
+    assert_int_equal(request.num_nodes, 2);
+    assert_int_equal(request.num_nodes_max, 8);
+    assert_int_equal(request.worker.cores_milli, 2000);
+    assert_true(request.takes_more_cores);
+    assert_int_equal(request.worker.gpus_milli, 2000);
+    assert_int_equal(request.worker.bandwidth_kbit, 20000);
+    assert_string_equal(request.wishes.gpu_model, "T4");
+    assert_int_equal(request.wishes.gpu_ram_bytes, INT64_C(16) << 30);
+    assert_string_equal(request.wishes.labels, "avx2,cuda-12");
+    assert_int_equal(request.wishes.network, OFFER_NETWORK_JOB);
+    assert_int_equal(request.wishes.install, OFFER_INSTALL_INDEX);
+    assert_int_equal(request.wishes.max_rtt_us, 50000);
+    assert_int_equal(request.wishes.min_reliability_milli, 900);
+    assert_int_equal(request.wishes.min_speed_milli, 500);
+    assert_int_equal(request.start, JOB_START_DEADLINE);
+    assert_int_equal(request.deadline_ms, NOW_MS + 6 * 3600000);
+    assert_true(request.is_rush);
+    assert_false(request.replaces_lost);
+    assert_int_equal(request.max_run_ms, 7200000);
+    assert_int_equal(request.max_total_micro, 3000000);
+}
+
+TEST(what_is_not_said_wishes_nothing)
+{
+    struct error error;
+    struct job_request request = {0};
+    ASSERT_OK(ask(MINIMAL, &request, &error));
+    assert_int_equal(request.num_nodes_max, 0);
+    assert_int_equal(request.worker.gpus_milli, 0);
+    assert_int_equal(request.start, JOB_START_NOW);
+    assert_int_equal(request.deadline_ms, 0);
+    assert_string_equal(request.wishes.labels, "");
+    assert_int_equal(request.wishes.network, OFFER_NETWORK_NONE);
+    assert_true(request.replaces_lost); /* a job with a parameter server */
+}
+
+TEST(a_start_in_the_past_is_refused_by_name)
+{
+    struct error error;
+    struct job_request request = {.num_nodes = 5};
+    ASSERT_FAILS(
+        ask(MINIMAL "market: {start: cheapest before 2026-11-20T17:59Z}\n", &request, &error),
+        ERROR_INVALID);
+    assert_string_equal(error.message, "market.start: 2026-11-20T17:59:00Z is in the past");
+    assert_int_equal(request.num_nodes, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_wish_of_the_file_reaches_the_core),
+        cmocka_unit_test(what_is_not_said_wishes_nothing),
+        cmocka_unit_test(a_start_in_the_past_is_refused_by_name),
+    };
+    return cmocka_run_group_tests_name("job_request", tests, NULL, NULL);
+}
