@@ -46,8 +46,8 @@ static void append_factor(struct buffer *out, int64_t log2_q32)
 void price_explain_price(const struct price_board *board, enum price_resource resource, int of_day,
                          int64_t price_micro, struct buffer *out)
 {
-    const int64_t level = board->level_q32[resource];
-    const int64_t factor = board->factor_q32[resource][of_day];
+    const int64_t level = board->curves[resource].level_q32;
+    const int64_t factor = board->curves[resource].factor_q32[of_day];
     const int64_t product = fixed_exp2(level + factor);
     buffer_append_format(out, "%s %s: ", price_resource_name(resource), slot_hours_name(of_day));
     append_credits(out, price_micro);
@@ -102,7 +102,7 @@ void price_explain_update(const struct price_working *working, struct buffer *ou
                        9000, 3);
     }
     buffer_append_string(out, " -> level ");
-    append_percent_change(out, working->level_after_q32 - working->level_before_q32);
+    append_percent_change(out, working->after.level_q32 - working->before.level_q32);
 }
 
 static void append_error_sum(const struct price_working *working, struct buffer *out)
@@ -131,12 +131,12 @@ static void append_level_sum(const struct price_working *working, struct buffer 
     buffer_append_string(out, "level: 0.6 x c x e, at most 0.5850 either way, = ");
     append_q32(out, working->level_step_q32);
     buffer_append_string(out, "; ");
-    append_credits(out, fixed_exp2(working->level_before_q32));
+    append_credits(out, fixed_exp2(working->before.level_q32));
     buffer_append_string(out, " x 2^");
     append_q32(out, working->level_step_q32);
     buffer_append_string(out, " = ");
-    append_credits(out, fixed_exp2(working->level_after_q32));
-    if (working->level_after_q32 != working->level_before_q32 + working->level_step_q32)
+    append_credits(out, fixed_exp2(working->after.level_q32));
+    if (working->after.level_q32 != working->before.level_q32 + working->level_step_q32)
         buffer_append_string(out, ", which is as far as it goes");
     buffer_append_byte(out, '\n');
 }
@@ -149,13 +149,13 @@ static void append_factor_sum(const struct price_working *working, const char *i
     buffer_append_string(out, ", then a quarter of that off all four:\n");
     for (int s = 0; s < SLOT_PER_DAY; s++) {
         buffer_append_format(out, "%s  %-9s log2 ", indent, slot_word(s));
-        append_q32(out, working->factor_before_q32[s]);
+        append_q32(out, working->before.factor_q32[s]);
         buffer_append_string(out, " -> ");
-        append_q32(out, working->factor_after_q32[s]);
+        append_q32(out, working->after.factor_q32[s]);
         buffer_append_string(out, ", factor ");
-        append_factor(out, working->factor_before_q32[s]);
+        append_factor(out, working->before.factor_q32[s]);
         buffer_append_string(out, " -> ");
-        append_factor(out, working->factor_after_q32[s]);
+        append_factor(out, working->after.factor_q32[s]);
         buffer_append_byte(out, '\n');
     }
 }

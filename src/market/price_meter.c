@@ -68,6 +68,18 @@ void price_meter_done(struct price_meter *meter)
     free_values(&meter->spreads);
 }
 
+void price_meter_copy(const struct price_meter *meter, struct price_meter *out_copy)
+{
+    price_meter_init(out_copy);
+    out_copy->offered = meter->offered;
+    for (size_t i = 0; i < meter->borrowers.count; i++) {
+        const struct price_borrower *borrower = meter->borrowers.entries[i].value;
+        price_meter_want(out_copy, borrower->id, borrower->wanted);
+    }
+    for (size_t i = 0; i < meter->spreads.count; i++)
+        price_meter_restore_spread(out_copy, meter->spreads.entries[i].value);
+}
+
 static void *allocate(size_t size)
 {
     void *memory = calloc(1, size);
@@ -86,6 +98,8 @@ void price_meter_want(struct price_meter *meter, uint64_t borrower, struct price
         map_put(&meter->borrowers, borrower, known);
     }
     known->wanted = price_usage_add(known->wanted, usage);
+    if (is_zero(&known->wanted))
+        free(map_remove(&meter->borrowers, borrower));
 }
 
 void price_meter_offer(struct price_meter *meter, struct price_usage usage)

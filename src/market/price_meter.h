@@ -40,6 +40,8 @@ struct price_meter {
 
 void price_meter_init(struct price_meter *meter);
 void price_meter_done(struct price_meter *meter);
+/* With borrowers and spreads of its own. */
+void price_meter_copy(const struct price_meter *meter, struct price_meter *out_copy);
 
 void price_meter_want(struct price_meter *meter, uint64_t borrower, struct price_usage usage);
 void price_meter_offer(struct price_meter *meter, struct price_usage usage);

@@ -174,6 +174,28 @@ TEST(spreads_that_end_leave_the_others_their_turn)
     price_meter_done(&meter);
 }
 
+TEST(a_copy_goes_its_own_way)
+{
+    struct price_meter meter, copy;
+    price_meter_init(&meter);
+    price_meter_want(&meter, 1, cores(1, 6));
+    price_meter_spread(&meter, 10, 2, cores(2, 6), 2);
+    price_meter_offer(&meter, cores(5, 6));
+    price_meter_copy(&meter, &copy);
+    price_meter_want(&copy, 3, cores(1, 1));
+    price_meter_spread_cancelled(&copy, 10);
+    price_meter_next_slot(&copy);
+    assert_true(price_meter_is_empty(&copy));
+    const struct price_inputs inputs = core_inputs(&meter);
+    assert_int_equal(inputs.wanted_milli_s, INT64_C(12) * 1000 * 3600);
+    assert_int_equal(inputs.offered_milli_s, INT64_C(30) * 1000 * 3600);
+    assert_int_equal(inputs.borrower_count, 2);
+    price_meter_next_slot(&meter);
+    assert_int_equal(core_inputs(&meter).wanted_milli_s, INT64_C(6) * 1000 * 3600);
+    price_meter_done(&copy);
+    price_meter_done(&meter);
+}
+
 TEST(the_largest_sums_stop_at_their_maximum)
 {
     struct price_meter meter;
@@ -208,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_job_that_ended_early_goes_on_counting_what_it_really_used),
         cmocka_unit_test(cancelled_time_counts_for_nobody),
         cmocka_unit_test(spreads_that_end_leave_the_others_their_turn),
+        cmocka_unit_test(a_copy_goes_its_own_way),
         cmocka_unit_test(the_largest_sums_stop_at_their_maximum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

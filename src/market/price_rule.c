@@ -23,7 +23,7 @@ void price_board_init(struct price_board *board)
 {
     *board = (struct price_board){0};
     for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++)
-        board->level_q32[r] = cold_level_q32(r);
+        board->curves[r].level_q32 = cold_level_q32(r);
 }
 
 static int64_t clamp_level(int64_t level_q32, enum price_resource resource)
@@ -54,11 +54,11 @@ static void move_factors(struct price_working *working)
 {
     int64_t sum = working->factor_step_q32;
     for (int s = 0; s < SLOT_PER_DAY; s++)
-        sum += working->factor_before_q32[s];
+        sum += working->before.factor_q32[s];
     const int64_t mean = sum / SLOT_PER_DAY;
     for (int s = 0; s < SLOT_PER_DAY; s++) {
         const int64_t step = s == working->of_day ? working->factor_step_q32 : 0;
-        working->factor_after_q32[s] = fixed_clamp(working->factor_before_q32[s] + step - mean,
+        working->after.factor_q32[s] = fixed_clamp(working->before.factor_q32[s] + step - mean,
                                                    -FACTOR_MAX_Q32, FACTOR_MAX_Q32);
     }
 }
@@ -73,11 +73,9 @@ struct price_working price_work(const struct price_board *board, enum price_reso
         .of_day = of_day,
         .inputs = *inputs,
         .is_still = inputs->wanted_milli_s == 0 && inputs->offered_milli_s == 0,
-        .level_before_q32 = board->level_q32[resource],
-        .level_after_q32 = board->level_q32[resource],
+        .before = board->curves[resource],
+        .after = board->curves[resource],
     };
-    for (int s = 0; s < SLOT_PER_DAY; s++)
-        working.factor_before_q32[s] = working.factor_after_q32[s] = board->factor_q32[resource][s];
     if (working.is_still)
         return working;
     const int64_t credibility = working.credibility_q16 = credibility_q16(inputs->effective_q16);
@@ -85,8 +83,8 @@ struct price_working price_work(const struct price_board *board, enum price_reso
     working.level_step_q32 = fixed_clamp(fixed_scale(error, 3 * credibility, 5 * FIXED_Q16_ONE),
                                          -LEVEL_STEP_MAX_Q32, LEVEL_STEP_MAX_Q32);
     working.factor_step_q32 = fixed_scale(error, credibility, 10 * FIXED_Q16_ONE);
-    working.level_after_q32 =
-        clamp_level(working.level_before_q32 + working.level_step_q32, resource);
+    working.after.level_q32 =
+        clamp_level(working.before.level_q32 + working.level_step_q32, resource);
     move_factors(&working);
     return working;
 }
@@ -96,9 +94,7 @@ void price_board_close(struct price_board *board, int of_day,
 {
     for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
         const struct price_working working = price_work(board, r, of_day, &inputs[r]);
-        board->level_q32[r] = working.level_after_q32;
-        for (int s = 0; s < SLOT_PER_DAY; s++)
-            board->factor_q32[r][s] = working.factor_after_q32[s];
+        board->curves[r] = working.after;
     }
 }
 
@@ -110,7 +106,8 @@ struct price_vector price_board_price(const struct price_board *board, int of_da
     for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
         const int64_t cold = cold_micro(r);
         const int64_t least = cold >> COLD_SPAN_LOG2 > 0 ? cold >> COLD_SPAN_LOG2 : 1;
-        const int64_t rule = fixed_exp2(board->level_q32[r] + board->factor_q32[r][of_day]);
+        const int64_t rule =
+            fixed_exp2(board->curves[r].level_q32 + board->curves[r].factor_q32[of_day]);
         const int64_t within = fixed_clamp(rule, least, cold << COLD_SPAN_LOG2);
         const int64_t lowest = price_vector_get(floor, r);
         price_vector_set(&price, r, within > lowest ? within : lowest);
@@ -118,14 +115,27 @@ struct price_vector price_board_price(const struct price_board *board, int of_da
     return price;
 }
 
+bool price_board_equal(const struct price_board *left, const struct price_board *right)
+{
+    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
+        const struct price_curve *a = &left->curves[r], *b = &right->curves[r];
+        if (a->level_q32 != b->level_q32)
+            return false;
+        for (int s = 0; s < SLOT_PER_DAY; s++)
+            if (a->factor_q32[s] != b->factor_q32[s])
+                return false;
+    }
+    return true;
+}
+
 bool price_board_is_valid(const struct price_board *board)
 {
     for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
-        if (board->level_q32[r] != clamp_level(board->level_q32[r], r))
+        if (board->curves[r].level_q32 != clamp_level(board->curves[r].level_q32, r))
             return false;
         for (int s = 0; s < SLOT_PER_DAY; s++)
-            if (board->factor_q32[r][s] < -FACTOR_MAX_Q32 ||
-                board->factor_q32[r][s] > FACTOR_MAX_Q32)
+            if (board->curves[r].factor_q32[s] < -FACTOR_MAX_Q32 ||
+                board->curves[r].factor_q32[s] > FACTOR_MAX_Q32)
                 return false;
     }
     return true;

@@ -33,9 +33,14 @@ struct price_inputs {
 #define PRICE_USAGE_MILLI_S_MAX (INT64_MAX / 16)
 #define PRICE_BORROWERS_MAX     INT64_C(1000000000)
 
+/* Of one resource: where its prices stand. */
+struct price_curve {
+    int64_t level_q32;
+    int64_t factor_q32[SLOT_PER_DAY];
+};
+
 struct price_board {
-    int64_t level_q32[PRICE_RESOURCE_COUNT];
-    int64_t factor_q32[PRICE_RESOURCE_COUNT][SLOT_PER_DAY];
+    struct price_curve curves[PRICE_RESOURCE_COUNT];
 };
 
 /* Levels at the cold prices, all factors 1. */
@@ -51,10 +56,8 @@ struct price_working {
     int64_t error_q32;
     int64_t level_step_q32;
     int64_t factor_step_q32;
-    int64_t level_before_q32;
-    int64_t level_after_q32;
-    int64_t factor_before_q32[SLOT_PER_DAY];
-    int64_t factor_after_q32[SLOT_PER_DAY];
+    struct price_curve before;
+    struct price_curve after;
 };
 
 struct price_working price_work(const struct price_board *board, enum price_resource resource,
@@ -68,6 +71,8 @@ void price_board_close(struct price_board *board, int of_day,
 struct price_vector price_board_price(const struct price_board *board, int of_day,
                                       const struct price_vector *floor);
 
-/* Within what the rule can reach: for boards that were read from a file. */
+bool price_board_equal(const struct price_board *left, const struct price_board *right);
+
+/* Within what the rule can reach: for what was read from a file. */
 bool price_board_is_valid(const struct price_board *board);
 bool price_inputs_are_valid(const struct price_inputs *inputs);
