@@ -48,8 +48,13 @@ int core_apply(struct core *core, const struct event *event, struct error *error
     if (event->sequence != core->sequence + 1 || event->time_ms < core->time_ms ||
         event->time_ms <= 0)
         return apply_misfit(event, "it does not follow the last one", error);
+    if (core->sequence > 0 && event->kind != EVENT_SLOT_CLOSED &&
+        event->time_ms >= core_slot_end_ms(core))
+        return apply_misfit(event, "a slot ended before it", error);
     if (event_apply_function(event->kind)(core, event, error) < 0)
         return -1;
+    if (core->sequence == 0)
+        core_prices_begin(core, event->time_ms);
     core->sequence = event->sequence;
     core->time_ms = event->time_ms;
     return 0;

@@ -9,7 +9,13 @@ int apply_settings_changed(struct core *core, const struct event *event, struct 
 {
     if (core_settings_check(&event->settings_changed, error) < 0)
         return apply_unfit(event, error);
+    const bool moves_slots =
+        event->settings_changed.slot_offset_ms != core->settings.slot_offset_ms;
+    if (moves_slots && core->prices.close_count > 0)
+        return apply_misfit(event, "slots that have ended cannot be moved", error);
     core->settings = event->settings_changed;
+    if (moves_slots)
+        core_prices_begin(core, event->time_ms);
     return 0;
 }
 

@@ -29,6 +29,7 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
         map_put_text(&core->jobs_by_key, core_bytes(key, sizeof(key)), job);
     core_index_job(core, job);
     apply_see_account(core, request->account, event->time_ms);
+    core_count_submitted(core, job);
     return 0;
 }
 
@@ -67,6 +68,8 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
     if (changed->state == JOB_STATE_STOPPING ? !job_state_is_final(changed->outcome)
                                              : changed->outcome != changed->state)
         return apply_misfit(event, "the outcome is not one", error);
+    if (job->state == JOB_STATE_PENDING && changed->state != JOB_STATE_CANCELLED)
+        core_count_wait(core, job, event->time_ms);
     job->state = changed->state;
     job->outcome = changed->outcome;
     memcpy(job->reason, changed->reason, sizeof(job->reason));
@@ -78,8 +81,10 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
     }
     if (job->state == JOB_STATE_STOPPING)
         job->stopping_ms = event->time_ms;
-    if (job_state_is_final(job->state))
+    if (job_state_is_final(job->state)) {
         job->ended_ms = event->time_ms;
+        core_count_ended(core, job);
+    }
     core_index_job(core, job);
     return 0;
 }
@@ -130,6 +135,7 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
     core->last_id = lease->id;
     core->last_fence = lease->fence;
     map_put(&core->leases, lease->id, lease);
+    core_count_lease_start(core, lease, event->time_ms);
     core_attach_lease(core, job, machine, lease);
     offer->last_lease = lease->id;
     return 0;
@@ -208,6 +214,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     const struct job *job = map_get(&core->jobs, lease->job);
     if (ended->outcome == LEASE_OUTCOME_NONE || !job_state_has_leases(job->state))
         return apply_misfit(event, "it has no outcome, or its job none of its leases", error);
+    core_count_lease_end(core, lease, event->time_ms);
     core_detach_lease(core, map_get(&core->machines, lease->machine), lease);
     lease->state = LEASE_STATE_ENDED;
     lease->outcome = ended->outcome;

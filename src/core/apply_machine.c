@@ -51,6 +51,7 @@ int apply_machine_enrolled(struct core *core, const struct event *event, struct 
     struct machine *machine = NULL;
     if (find_enrolled(core, event, &machine, error) < 0)
         return -1;
+    core_count_machine(core, machine, event->time_ms);
     if (machine->name[0])
         map_remove_text(&core->machines_by_name, text_of(machine->name));
     memcpy(machine->name, enrolled->name, sizeof(machine->name));
@@ -71,6 +72,7 @@ int apply_machine_probed(struct core *core, const struct event *event, struct er
         return -1;
     if (probe_check(&event->machine_probed.probe, error) < 0)
         return apply_unfit(event, error);
+    core_count_machine(core, machine, event->time_ms);
     machine->probe = event->machine_probed.probe;
     return 0;
 }
@@ -80,6 +82,7 @@ int apply_machine_state_changed(struct core *core, const struct event *event, st
     struct machine *machine = NULL;
     if (apply_find_machine(core, event, event->machine_state_changed.machine, &machine, error) < 0)
         return -1;
+    core_count_machine(core, machine, event->time_ms);
     machine->state = event->machine_state_changed.state;
     machine->state_changed_ms = event->time_ms;
     if (machine->state == MACHINE_STATE_ONLINE)

@@ -26,6 +26,7 @@ int apply_offer_set(struct core *core, const struct event *event, struct error *
     if (offer ? offer->machine != machine
               : !apply_is_next_id(core, set->offer) || machine->offer_count == MACHINE_OFFERS_MAX)
         return apply_misfit(event, "it is neither one of the machine's offers nor the next", error);
+    core_count_machine(core, machine, event->time_ms);
     struct offer_terms terms = offer_terms_copy(&set->terms);
     if (!offer) {
         offer = apply_allocate(sizeof(*offer));
@@ -46,6 +47,7 @@ int apply_offer_paused(struct core *core, const struct event *event, struct erro
     if (find_offer(core, event, event->offer_paused.offer, event->offer_paused.machine, &offer,
                    error) < 0)
         return -1;
+    core_count_machine(core, offer->machine, event->time_ms);
     offer->terms.paused_until_ms = event->offer_paused.until_ms;
     core_index_offer(core, offer, event->time_ms);
     return 0;
@@ -60,6 +62,7 @@ int apply_offer_renewed(struct core *core, const struct event *event, struct err
     if (window_check((struct window){renewed->spans.items, renewed->spans.count}, event->time_ms,
                      error) < 0)
         return apply_unfit(event, error);
+    core_count_machine(core, offer->machine, event->time_ms);
     struct offer_terms terms = offer->terms;
     terms.spans = renewed->spans;
     terms = offer_terms_copy(&terms);
@@ -88,6 +91,7 @@ int apply_offer_withdrawn(struct core *core, const struct event *event, struct e
     if (find_offer(core, event, event->offer_withdrawn.offer, event->offer_withdrawn.machine,
                    &offer, error) < 0)
         return -1;
+    core_count_machine(core, offer->machine, event->time_ms);
     machine_remove_offer(offer->machine, offer);
     map_remove(&core->offers, offer->id);
     id_list_remove(&core->turning, offer->id);

@@ -37,6 +37,7 @@ int core_settings_check(const struct core_settings *settings, struct error *erro
         {"lost_ms", settings->lost_ms, 100, day_ms},
         {"start_ms", settings->start_ms, 100, day_ms},
         {"grace_ms", settings->grace_ms, 100, day_ms},
+        {"slot_offset_ms", settings->slot_offset_ms, -SLOT_OFFSET_MS_MAX, SLOT_OFFSET_MS_MAX},
     };
     for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
         if (ranges[i].value < ranges[i].minimum || ranges[i].value > ranges[i].maximum)
@@ -60,7 +61,7 @@ struct core *core_new(void)
     struct core *core = calloc(1, sizeof(*core));
     ASSERT(core);
     core->settings = core_default_settings();
-    core->price = price_cold_start();
+    core_prices_init(core);
     core->ledger = ledger_new(ACCOUNT_MINT, ACCOUNT_OPERATOR);
     add_own_account(core, ACCOUNT_MINT, "mint");
     add_own_account(core, ACCOUNT_OPERATOR, "operator");
@@ -120,6 +121,7 @@ void core_free(struct core *core)
     id_list_done(&core->turning);
     id_list_done(&core->pending);
     id_list_done(&core->active);
+    core_prices_done(core);
     ledger_free(core->ledger);
     free(core);
 }
@@ -273,6 +275,7 @@ static void wake_for_job(const struct core *core, const struct job *job, int64_t
 int64_t core_next_wake_ms(const struct core *core)
 {
     int64_t wake_ms = core_day_wake_ms(core);
+    earlier(&wake_ms, decide_price_wake_ms(core));
     for (size_t i = 0; i < core->code_list.count; i++)
         earlier(&wake_ms, ((const struct code *)core->code_list.items[i].value)->expires_ms);
     for (size_t i = 0; i < core->unreachable.count; i++) {
@@ -306,7 +309,8 @@ struct match_wish core_wish(const struct core *core, const struct job_request *r
     return (struct match_wish){
         .request = request,
         .now_ms = now_ms,
-        .lock = price_lock_flat(core->price),
+        .lock =
+            core_price_lock(core, now_ms, now_ms + core->settings.start_ms + request->max_run_ms),
         .latest_start_ms = now_ms + core->settings.start_ms,
         .budget_micro = core_budget_micro(core, request, held_micro),
     };
@@ -552,11 +556,6 @@ const struct lease *core_lease_at(const struct core *core, size_t index)
 const struct core_settings *core_settings(const struct core *core)
 {
     return &core->settings;
-}
-
-struct price_vector core_price(const struct core *core)
-{
-    return core->price;
 }
 
 uint64_t core_sequence(const struct core *core)

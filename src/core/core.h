@@ -22,6 +22,7 @@
 #include "core/command.h"
 #include "core/event.h"
 #include "market/match.h"
+#include "market/price_rule.h"
 
 struct core;
 
@@ -119,8 +120,38 @@ const struct job *core_job_at(const struct core *core, size_t index);
 size_t core_lease_count(const struct core *core);
 const struct lease *core_lease_at(const struct core *core, size_t index);
 
-const struct core_settings *core_settings(const struct core *core);
+enum {
+    CORE_PRICE_FORECASTS = 8, /* slots after the running one: 48 hours */
+    CORE_PRICE_CLOSES = 28,   /* kept: 7 days */
+};
+
+/* A slot that ended: what it cost, where prices stood then, and what moved them. */
+struct core_price_close {
+    int64_t slot;
+    struct price_vector price;
+    struct price_board before;
+    struct price_inputs inputs[PRICE_RESOURCE_COUNT];
+};
+
+/* The running slot's prices: final. No slot runs before the first event. */
 struct price_vector core_price(const struct core *core);
+int64_t core_price_slot(const struct core *core);
+/* Final for the running slot, a forecast for a later one. */
+struct price_vector core_price_of_slot(const struct core *core, int64_t slot);
+/* The prices of the slots that a run between two instants touches, of the first PRICE_LOCK_SLOTS
+ * at most. */
+struct price_lock core_price_lock(const struct core *core, int64_t from_ms, int64_t until_ms);
+const struct price_board *core_price_board(const struct core *core);
+/* Slots that ended since the market began, and those of them that are kept, oldest first. */
+uint64_t core_price_close_count(const struct core *core);
+size_t core_price_close_kept(const struct core *core);
+const struct core_price_close *core_price_close_at(const struct core *core, size_t index);
+/* NULL when that slot is not kept, or passed while the market lay idle. */
+const struct core_price_close *core_price_close_of(const struct core *core, int64_t slot);
+/* Over the slots of the last 7 days, or those of one time of day; -1: all. False: there is none. */
+bool core_price_average(const struct core *core, int of_day, struct price_vector *out_average);
+
+const struct core_settings *core_settings(const struct core *core);
 uint64_t core_sequence(const struct core *core); /* of the last event; 0: none */
 /* Over all accounts: zero. */
 int64_t core_ledger_sum_micro(const struct core *core);

@@ -10,10 +10,12 @@
 #include "base/map.h"
 #include "core/core.h"
 #include "core/id_list.h"
+#include "core/price_state.h"
 
 struct core {
     struct core_settings settings;
-    struct price_vector price;
+    struct price_vector price; /* of the running slot */
+    struct core_prices prices;
     uint64_t sequence;   /* of the last event */
     int64_t time_ms;     /* of the last event */
     uint64_t last_id;    /* given out */
@@ -104,7 +106,7 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_machine_state_changed, apply_offer_set, apply_offer_paused, apply_offer_renewed,
     apply_offer_turned, apply_offer_withdrawn, apply_job_submitted, apply_job_state_changed,
     apply_lease_offered, apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted,
-    apply_lease_ended, apply_entry_posted;
+    apply_lease_ended, apply_entry_posted, apply_slot_closed;
 
 /* apply.c: what the others share. */
 int apply_misfit(const struct event *event, const char *what, struct error *error);
@@ -188,6 +190,10 @@ uint64_t decision_emit_offer(struct decision *decision, uint64_t offer, uint64_t
 void decide_shrink_offers(struct decision *decision, const struct machine *machine,
                           struct resources found);
 void decide_turn_offers(struct decision *decision);
+
+/* decide_price.c */
+void decide_close_slots(struct decision *decision);
+int64_t decide_price_wake_ms(const struct core *core);
 
 /* decide_job.c */
 decide_command decide_submit_job, decide_cancel_job;

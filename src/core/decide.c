@@ -7,6 +7,8 @@
 
 void decision_emit(struct decision *decision, struct event *event)
 {
+    if (event->kind != EVENT_SLOT_CLOSED)
+        decide_close_slots(decision);
     event->sequence = decision->core->sequence + 1;
     event->time_ms = decision->now_ms;
     /* Appended first: its texts may be of the very state that it changes. */
@@ -89,6 +91,7 @@ static int decide_kind(struct decision *decision, const struct command *command,
     case COMMAND_TRANSFER:
         return decide_transfer(decision, command, error);
     case COMMAND_TIME_PASSED:
+        decide_close_slots(decision);
         decide_expire_codes(decision);
         decide_new_day(decision);
         decide_lose_machines(decision);

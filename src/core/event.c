@@ -46,6 +46,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_LEASE_STOP_WANTED] = "lease_stop_wanted",
     [EVENT_LEASE_ENDED] = "lease_ended",
     [EVENT_ENTRY_POSTED] = "entry_posted",
+    [EVENT_SLOT_CLOSED] = "slot_closed",
 };
 
 #define ID(name, member)            SCHEMA_ID(name, struct event, member)
@@ -285,6 +286,22 @@ static const struct json_field entry_posted_fields[] = {
     CHARS("memo", entry_posted.memo),
 };
 
+#define SLOT(name, member) SCHEMA_RANGE(name, struct event, member, SLOT_INDEX_MIN, SLOT_INDEX_MAX)
+static const struct json_field slot_closed_fields[] = {
+    HEADER,
+    SLOT("slot", slot_closed.slot),
+    SLOT("next_slot", slot_closed.next_slot),
+    OBJECT("core_inputs", slot_closed.inputs[PRICE_CORE], schema_price_inputs),
+    OBJECT("ram_inputs", slot_closed.inputs[PRICE_RAM], schema_price_inputs),
+    OBJECT("gpu_inputs", slot_closed.inputs[PRICE_GPU], schema_price_inputs),
+    OBJECT("disk_inputs", slot_closed.inputs[PRICE_DISK], schema_price_inputs),
+    OBJECT("core_curve", slot_closed.board.curves[PRICE_CORE], schema_price_curve),
+    OBJECT("ram_curve", slot_closed.board.curves[PRICE_RAM], schema_price_curve),
+    OBJECT("gpu_curve", slot_closed.board.curves[PRICE_GPU], schema_price_curve),
+    OBJECT("disk_curve", slot_closed.board.curves[PRICE_DISK], schema_price_curve),
+    OBJECT("price", slot_closed.price, schema_price),
+};
+
 struct event_row {
     struct json_schema schema;
     event_apply *apply;
@@ -330,6 +347,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_LEASE_STOP_WANTED] = ROW(lease_stop_wanted),
     [EVENT_LEASE_ENDED] = ROW(lease_ended),
     [EVENT_ENTRY_POSTED] = ROW(entry_posted),
+    [EVENT_SLOT_CLOSED] = ROW(slot_closed),
 };
 
 const char *event_kind_name(enum event_kind kind)

@@ -14,6 +14,7 @@
  *     lease_ticked       live bill; the money itself is in entry_posted
  *     job_state_changed  live events, the job's row; a final state also ends followers' streams
  *     entry_posted       one row of the statement
+ *     slot_closed        the running slot's prices; computed again and compared by every replay
  *     machine_enrolled   a higher generation: older links of that machine are closed
  *     token_revoked      sessions of that token end
  *     the others         rows of the query tables
@@ -24,6 +25,7 @@
 #include "base/buffer.h"
 #include "core/command.h"
 #include "ledger/ledger.h"
+#include "market/price_rule.h"
 
 enum event_kind {
     EVENT_SETTINGS_CHANGED,
@@ -60,6 +62,7 @@ enum event_kind {
     EVENT_LEASE_STOP_WANTED,
     EVENT_LEASE_ENDED,
     EVENT_ENTRY_POSTED,
+    EVENT_SLOT_CLOSED,
     EVENT_KIND_COUNT,
 };
 
@@ -245,6 +248,13 @@ struct event {
             char reason[LEASE_REASON_SIZE];
         } lease_ended;
         struct ledger_entry entry_posted;
+        struct {
+            int64_t slot;      /* that ended */
+            int64_t next_slot; /* that runs now; further on when the market lay idle */
+            struct price_inputs inputs[PRICE_RESOURCE_COUNT];
+            struct price_board board;  /* after the update */
+            struct price_vector price; /* of the next slot: final */
+        } slot_closed;
     };
 };
 

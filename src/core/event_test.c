@@ -80,6 +80,12 @@ TEST(every_kind_of_event_goes_there_and_back)
         {.kind = EVENT_LEASE_ENDED, .lease_ended = {8, 7, 6, 1, LEASE_OUTCOME_LOST, "gone"}},
         {.kind = EVENT_ENTRY_POSTED,
          .entry_posted = {.sequence = 1, .kind = LEDGER_ENTRY_VOID, .memo = "memo"}},
+        {.kind = EVENT_SLOT_CLOSED,
+         .slot_closed = {.slot = 83333,
+                         .next_slot = 83334,
+                         .inputs = {{1, 2, 3, 4}, {5, 6, 7, 8}, {0, 0, 0, 1}, {9, 9, 9, 9}},
+                         .board = {{{-1, {1, -1, 2, -2}}, {5, {0}}, {6, {3, 4}}, {7, {0}}}},
+                         .price = price_cold_start()}},
     };
     assert_int_equal(sizeof(examples) / sizeof(*examples), EVENT_KIND_COUNT);
     for (size_t i = 0; i < EVENT_KIND_COUNT; i++) {

@@ -32,6 +32,8 @@ static const struct json_field settings_fields[] = {
     SCHEMA_TIME("lost_ms", struct core_settings, lost_ms),
     SCHEMA_TIME("start_ms", struct core_settings, start_ms),
     SCHEMA_TIME("grace_ms", struct core_settings, grace_ms),
+    SCHEMA_RANGE("slot_offset_ms", struct core_settings, slot_offset_ms, -SLOT_OFFSET_MS_MAX,
+                 SLOT_OFFSET_MS_MAX),
 };
 const struct json_schema schema_settings =
     JSON_SCHEMA("settings", settings_fields, struct core_settings);
@@ -70,6 +72,28 @@ const struct json_schema schema_lock = JSON_SCHEMA("lock", lock_fields, struct p
 _Static_assert(offsetof(struct price_lock, slots) ==
                    offsetof(struct price_lock, slot_count) + sizeof(int64_t),
                "a JSON_LIST has its items right after their count");
+
+static const struct json_field price_inputs_fields[] = {
+    SCHEMA_RANGE("wanted_milli_s", struct price_inputs, wanted_milli_s, 0, PRICE_USAGE_MILLI_S_MAX),
+    SCHEMA_RANGE("offered_milli_s", struct price_inputs, offered_milli_s, 0,
+                 PRICE_USAGE_MILLI_S_MAX),
+    SCHEMA_RANGE("borrower_count", struct price_inputs, borrower_count, 0, PRICE_BORROWERS_MAX),
+    SCHEMA_RANGE("effective_q16", struct price_inputs, effective_q16, 1, INT64_MAX),
+};
+const struct json_schema schema_price_inputs =
+    JSON_SCHEMA("inputs", price_inputs_fields, struct price_inputs);
+
+/* Far more than prices reach; price_board_is_valid has the exact ranges. */
+#define LOG2_Q32_MAX (INT64_C(64) << 32)
+static const struct json_field price_curve_fields[] = {
+    SCHEMA_RANGE("level_q32", struct price_curve, level_q32, -LOG2_Q32_MAX, LOG2_Q32_MAX),
+    SCHEMA_RANGE("night_q32", struct price_curve, factor_q32[0], -LOG2_Q32_MAX, LOG2_Q32_MAX),
+    SCHEMA_RANGE("morning_q32", struct price_curve, factor_q32[1], -LOG2_Q32_MAX, LOG2_Q32_MAX),
+    SCHEMA_RANGE("afternoon_q32", struct price_curve, factor_q32[2], -LOG2_Q32_MAX, LOG2_Q32_MAX),
+    SCHEMA_RANGE("evening_q32", struct price_curve, factor_q32[3], -LOG2_Q32_MAX, LOG2_Q32_MAX),
+};
+const struct json_schema schema_price_curve =
+    JSON_SCHEMA("curve", price_curve_fields, struct price_curve);
 
 /* Each at most what the largest resources come to. */
 #define UNITS_MILLI_MAX (RESOURCES_CORES_MILLI_MAX * PRICE_SPEED_MILLI_MAX / 1000)

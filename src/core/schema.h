@@ -5,11 +5,14 @@
 
 #include "base/json_schema.h"
 #include "core/command.h"
+#include "market/price_rule.h"
 
 extern const struct json_schema schema_settings;
 extern const struct json_schema schema_resources;
 extern const struct json_schema schema_price;
 extern const struct json_schema schema_lock;
+extern const struct json_schema schema_price_inputs;
+extern const struct json_schema schema_price_curve;
 extern const struct json_schema schema_units;
 extern const struct json_schema schema_probe;
 extern const struct json_schema schema_span;

@@ -2,19 +2,19 @@
  * Snapshot: the whole state as JSON lines, each {"RECORD":{...}}, in this order:
  *
  *     core      version, counters, settings, price, and how many lines follow
+ *     prices, price_close, price_borrower, price_spread
  *     group
  *     account   with its parts in the ledger
  *     token, code, machine, offer, job, hold, lease
  *
- * each kind in the order of ids. What follows from other fields is not written: a machine's leased
- * resources, a job's list of leases, every index.
+ * each kind in the order of ids, the prices' by time or in the order they came. What follows from
+ * other fields is not written: a machine's leased resources, a job's list of leases, every index.
  */
-#include "core/core_internal.h"
-#include "core/schema.h"
+#include "core/snapshot_internal.h"
 
 #include <inttypes.h>
 
-enum { VERSION = 2 };
+enum { VERSION = 4 };
 
 struct core_record {
     int64_t version;
@@ -123,6 +123,7 @@ static const struct json_field machine_fields[] = {
     SCHEMA_CHOICE("state", struct machine, state, schema_machine_states),
     SCHEMA_TIME("enrolled_ms", struct machine, enrolled_ms),
     SCHEMA_TIME("state_changed_ms", struct machine, state_changed_ms),
+    SCHEMA_TIME("counted_ms", struct machine, counted_ms),
 };
 static const struct json_schema machine_schema =
     JSON_SCHEMA("machine", machine_fields, struct machine);
@@ -198,7 +199,7 @@ static const struct json_schema lease_schema = JSON_SCHEMA("lease", lease_fields
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void write_line(struct buffer *out, const struct json_schema *schema, const void *record)
+void snapshot_write_line(struct buffer *out, const struct json_schema *schema, const void *record)
 {
     struct json_writer writer;
     json_writer_init(&writer, out);
@@ -212,22 +213,22 @@ static void write_line(struct buffer *out, const struct json_schema *schema, con
 static void write_map(struct buffer *out, const struct json_schema *schema, const struct map *map)
 {
     for (size_t i = 0; i < map->count; i++)
-        write_line(out, schema, map->entries[i].value);
+        snapshot_write_line(out, schema, map->entries[i].value);
 }
 
 static void write_offers(struct buffer *out, const struct machine *machine)
 {
     for (size_t i = 0; i < machine->offer_count; i++) {
         const struct offer_record record = {machine->id, *machine->offers[i]};
-        write_line(out, &offer_schema, &record);
+        snapshot_write_line(out, &offer_schema, &record);
     }
 }
 
 static uint64_t count_lines(const struct core *core)
 {
-    return core->groups.count + core->accounts.count + core->tokens.count + core->codes.count +
-           core->machines.count + core->offers.count + core->jobs.count +
-           ledger_hold_count(core->ledger) + core->leases.count;
+    return snapshot_price_line_count(core) + core->groups.count + core->accounts.count +
+           core->tokens.count + core->codes.count + core->machines.count + core->offers.count +
+           core->jobs.count + ledger_hold_count(core->ledger) + core->leases.count;
 }
 
 void core_snapshot_write(const struct core *core, struct buffer *out)
@@ -244,16 +245,17 @@ void core_snapshot_write(const struct core *core, struct buffer *out)
                                        .grant_day = core->grant_day,
                                        .grant_day_micro = core->grant_day_micro,
                                        .line_count = count_lines(core)};
-    write_line(out, &core_schema, &record);
+    snapshot_write_line(out, &core_schema, &record);
+    snapshot_write_prices(core, out);
     write_map(out, &group_schema, &core->groups);
     for (size_t i = 0; i < core->accounts.count; i++) {
         const struct account *account = core->accounts.entries[i].value;
         const struct account_record both = {*account, *ledger_account(core->ledger, account->id)};
-        write_line(out, &account_schema, &both);
+        snapshot_write_line(out, &account_schema, &both);
     }
     write_map(out, &token_schema, &core->tokens);
     for (size_t i = 0; i < core->code_list.count; i++)
-        write_line(out, &code_schema, core->code_list.items[i].value);
+        snapshot_write_line(out, &code_schema, core->code_list.items[i].value);
     write_map(out, &machine_schema, &core->machines);
     for (size_t i = 0; i < core->machines.count; i++)
         write_offers(out, core->machines.entries[i].value);
@@ -261,7 +263,7 @@ void core_snapshot_write(const struct core *core, struct buffer *out)
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct ledger_hold *hold = ledger_hold(core->ledger, core->jobs.entries[i].key);
         if (hold)
-            write_line(out, &hold_schema, hold);
+            snapshot_write_line(out, &hold_schema, hold);
     }
     write_map(out, &lease_schema, &core->leases);
 }
@@ -449,14 +451,22 @@ static int restore_lease(struct core *core, const void *record, struct error *er
 
 struct record_row {
     const struct json_schema *schema;
-    int (*restore)(struct core *core, const void *record, struct error *error);
+    snapshot_restore *restore;
 };
 
 static const struct record_row record_rows[] = {
-    {&group_schema, restore_group},     {&account_schema, restore_account},
-    {&token_schema, restore_token},     {&code_schema, restore_code},
-    {&machine_schema, restore_machine}, {&offer_schema, restore_offer},
-    {&job_schema, restore_job},         {&hold_schema, restore_hold},
+    {&snapshot_prices_schema, snapshot_restore_prices},
+    {&snapshot_close_schema, snapshot_restore_close},
+    {&snapshot_borrower_schema, snapshot_restore_borrower},
+    {&snapshot_spread_schema, snapshot_restore_spread},
+    {&group_schema, restore_group},
+    {&account_schema, restore_account},
+    {&token_schema, restore_token},
+    {&code_schema, restore_code},
+    {&machine_schema, restore_machine},
+    {&offer_schema, restore_offer},
+    {&job_schema, restore_job},
+    {&hold_schema, restore_hold},
     {&lease_schema, restore_lease},
 };
 

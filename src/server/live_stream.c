@@ -350,6 +350,7 @@ static struct message *message_of(struct live *live, const struct core *core,
     case EVENT_MACHINE_PROBED:
     case EVENT_LEASE_STOP_WANTED:
     case EVENT_ENTRY_POSTED:
+    case EVENT_SLOT_CLOSED:
     case EVENT_KIND_COUNT:
         return NULL;
     }

@@ -277,6 +277,7 @@ void projection_event(struct projection *projection, const struct core *core,
         return;
     case EVENT_SETTINGS_CHANGED: /* in no table */
     case EVENT_DAY_BEGAN:
+    case EVENT_SLOT_CLOSED:
     case EVENT_CODE_ADDED:
     case EVENT_CODE_REMOVED:
     case EVENT_KIND_COUNT:

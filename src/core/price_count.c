@@ -1,0 +1,299 @@
+/*
+ * What counts as wanted and as lent.
+ *
+ * Wanted: what jobs run or wait for in the queue, as long as their maximum per hour covers the
+ * posted price of what they asked for. A job that waits counts at the reference speed, a lease as
+ * it is billed. A job that takes the cheapest slot counts evenly over all it could take. A job
+ * cancelled in the queue has not waited. Leases between an owner and itself count nowhere.
+ *
+ * Lent: offers open on machines that are online, when the posted price reaches their minimum, less
+ * what the owner rents itself; of offers that overlap no more than the machine has.
+ */
+#include "core/core_internal.h"
+
+#include <stdlib.h>
+
+static int64_t later(int64_t left, int64_t right)
+{
+    return left > right ? left : right;
+}
+
+int64_t core_slot_start_ms(const struct core *core)
+{
+    return slot_start_ms(core->prices.slot, core->settings.slot_offset_ms);
+}
+
+int64_t core_slot_end_ms(const struct core *core)
+{
+    return slot_start_ms(core->prices.slot + 1, core->settings.slot_offset_ms);
+}
+
+/* ---- Lent ------------------------------------------------------------------------------------ */
+
+static struct price_usage usage_less(struct price_usage left, struct price_usage right)
+{
+    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++)
+        left.milli_s[r] =
+            left.milli_s[r] > right.milli_s[r] ? left.milli_s[r] - right.milli_s[r] : 0;
+    return left;
+}
+
+static struct price_usage usage_least(struct price_usage left, struct price_usage right)
+{
+    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++)
+        if (left.milli_s[r] > right.milli_s[r])
+            left.milli_s[r] = right.milli_s[r];
+    return left;
+}
+
+static int64_t open_ms(const struct offer *offer, int64_t from_ms, int64_t until_ms)
+{
+    const int64_t open_from = later(from_ms, offer->terms.paused_until_ms);
+    return open_from < until_ms ? window_open_ms(offer_window(offer), open_from, until_ms) : 0;
+}
+
+static bool is_self_rented(const struct core *core, const struct lease *lease)
+{
+    return core_is_self_trade(core, core_job(core, lease->job)->request.account, lease->payee);
+}
+
+static struct price_usage rented_itself(const struct core *core, const struct machine *machine,
+                                        int64_t ms)
+{
+    struct price_usage usage = {0};
+    for (size_t i = 0; i < machine->lease_count; i++) {
+        const struct lease *lease = machine->leases[i];
+        if (is_self_rented(core, lease))
+            usage = price_usage_add(usage, price_usage_of(lease->units, ms));
+    }
+    return usage;
+}
+
+static void count_machine(const struct core *core, const struct machine *machine, int64_t until_ms,
+                          struct price_meter *meter)
+{
+    const int64_t from_ms = later(core_slot_start_ms(core), machine->counted_ms);
+    if (machine->state != MACHINE_STATE_ONLINE || from_ms >= until_ms)
+        return;
+    const int64_t speed = machine->probe.speed_weight_milli;
+    struct price_usage lent = {0};
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const struct offer *offer = machine->offers[i];
+        const struct price_units units = price_units(offer->terms.resources, speed);
+        if (offer_accepts_price(offer, units, core->price))
+            lent = price_usage_add(lent, price_usage_of(units, open_ms(offer, from_ms, until_ms)));
+    }
+    const int64_t ms = until_ms - from_ms;
+    lent = usage_least(lent, price_usage_of(price_units(machine->probe.resources, speed), ms));
+    price_meter_offer(meter, usage_less(lent, rented_itself(core, machine, ms)));
+}
+
+void core_count_machine(struct core *core, struct machine *machine, int64_t now_ms)
+{
+    count_machine(core, machine, now_ms, &core->prices.meter);
+    machine->counted_ms = now_ms;
+}
+
+/* ---- Wanted ---------------------------------------------------------------------------------- */
+
+/* What the job asks for, at the least, of the reference speed. */
+static struct price_units wish_units(const struct job_request *request)
+{
+    const struct price_units worker = price_units(request->worker, 1000);
+    const struct price_units server = price_units(request->server, 1000);
+    return (struct price_units){
+        .core_milli = worker.core_milli * request->num_nodes + server.core_milli,
+        .ram_milli = worker.ram_milli * request->num_nodes + server.ram_milli,
+        .gpu_milli = worker.gpu_milli * request->num_nodes + server.gpu_milli,
+        .disk_milli = worker.disk_milli * request->num_nodes + server.disk_milli};
+}
+
+static bool would_pay(const struct core *core, const struct job_request *request)
+{
+    return request->max_hourly_micro == 0 ||
+           price_hourly_micro(wish_units(request), core->price) <= request->max_hourly_micro;
+}
+
+static bool is_spread(const struct job *job)
+{
+    return job->request.start == JOB_START_CHEAPEST;
+}
+
+static void count_wait(const struct core *core, const struct job *job, int64_t until_ms,
+                       struct price_meter *meter)
+{
+    const int64_t from_ms = later(core_slot_start_ms(core), job->submitted_ms);
+    if (is_spread(job) || from_ms >= until_ms || !would_pay(core, &job->request))
+        return;
+    price_meter_want(meter, core_borrower(core, job->request.account),
+                     price_usage_of(wish_units(&job->request), until_ms - from_ms));
+}
+
+void core_count_wait(struct core *core, const struct job *job, int64_t now_ms)
+{
+    count_wait(core, job, now_ms, &core->prices.meter);
+}
+
+static void count_lease(const struct core *core, const struct lease *lease, int64_t until_ms,
+                        struct price_meter *meter)
+{
+    const struct job *job = core_job(core, lease->job);
+    const int64_t from_ms = later(core_slot_start_ms(core), lease->offered_ms);
+    if (is_spread(job) || from_ms >= until_ms || !would_pay(core, &job->request) ||
+        is_self_rented(core, lease))
+        return;
+    price_meter_want(meter, core_borrower(core, job->request.account),
+                     price_usage_of(lease->units, until_ms - from_ms));
+}
+
+void core_count_lease_start(struct core *core, const struct lease *lease, int64_t now_ms)
+{
+    struct machine *machine = map_get(&core->machines, lease->machine);
+    if (is_self_rented(core, lease))
+        core_count_machine(core, machine, now_ms);
+}
+
+void core_count_lease_end(struct core *core, const struct lease *lease, int64_t now_ms)
+{
+    struct machine *machine = map_get(&core->machines, lease->machine);
+    if (is_self_rented(core, lease))
+        core_count_machine(core, machine, now_ms);
+    count_lease(core, lease, now_ms, &core->prices.meter);
+}
+
+void core_count_submitted(struct core *core, const struct job *job)
+{
+    if (!is_spread(job))
+        return;
+    const struct job_request *request = &job->request;
+    const int64_t last = slot_index(request->deadline_ms, core->settings.slot_offset_ms);
+    const int64_t slots = last - core->prices.slot + 1;
+    const int64_t run_ms =
+        request->expected_run_ms ? request->expected_run_ms : request->max_run_ms;
+    price_meter_spread(&core->prices.meter, job->id, core_borrower(core, request->account),
+                       price_usage_of(wish_units(request), run_ms), slots > 1 ? slots : 1);
+}
+
+void core_count_ended(struct core *core, const struct job *job)
+{
+    if (!is_spread(job))
+        return;
+    if (job->lease_count == 0) {
+        price_meter_spread_cancelled(&core->prices.meter, job->id);
+        return;
+    }
+    struct price_usage used = {0};
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        if (!is_self_rented(core, lease))
+            used = price_usage_add(
+                used, price_usage_of(lease->units, lease->ended_ms - lease->offered_ms));
+    }
+    price_meter_spread_ended(&core->prices.meter, job->id, used);
+}
+
+/* ---- The end of a slot ----------------------------------------------------------------------- */
+
+static void count_all(const struct core *core, int64_t until_ms, struct price_meter *meter)
+{
+    for (size_t i = 0; i < core->machine_list.count; i++)
+        count_machine(core, core->machine_list.items[i].value, until_ms, meter);
+    for (size_t i = 0; i < core->pending.count; i++)
+        count_wait(core, core->pending.items[i].value, until_ms, meter);
+    for (size_t i = 0; i < core->active.count; i++) {
+        const struct job *job = core->active.items[i].value;
+        for (size_t l = 0; l < job->lease_count; l++)
+            if (lease_is_open(job->leases[l]))
+                count_lease(core, job->leases[l], until_ms, meter);
+    }
+}
+
+enum { FLOORS = 1 + CORE_PRICE_FORECASTS };
+
+/* The lowest minimum among offers that have the resource; -1: no offer has it. */
+struct floors {
+    struct price_vector always; /* of offers that are always open */
+    struct price_vector slots[FLOORS];
+};
+
+static void lower(struct price_vector *floor, const struct offer *offer)
+{
+    const struct price_units units = price_units(offer->terms.resources, 1000);
+    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
+        const int64_t minimum = price_vector_get(&offer->terms.minimum, r);
+        const int64_t lowest = price_vector_get(floor, r);
+        if (price_units_get(&units, r) > 0 && (lowest < 0 || minimum < lowest))
+            price_vector_set(floor, r, minimum);
+    }
+}
+
+static void lower_by_offer(struct floors *floors, const struct core *core,
+                           const struct offer *offer, int64_t first_slot)
+{
+    if (offer->terms.spans.count == 0 && offer->terms.paused_until_ms == 0) {
+        lower(&floors->always, offer);
+        return;
+    }
+    for (int i = 0; i < FLOORS; i++) {
+        const int64_t start_ms = slot_start_ms(first_slot + i, core->settings.slot_offset_ms);
+        if (open_ms(offer, start_ms, start_ms + SLOT_MS) > 0)
+            lower(&floors->slots[i], offer);
+    }
+}
+
+static void find_floors(const struct core *core, int64_t first_slot,
+                        struct price_vector out_floors[FLOORS])
+{
+    const struct price_vector none = {-1, -1, -1, -1};
+    struct floors floors = {.always = none};
+    for (int i = 0; i < FLOORS; i++)
+        floors.slots[i] = none;
+    for (size_t m = 0; m < core->machine_list.count; m++) {
+        const struct machine *machine = core->machine_list.items[m].value;
+        for (size_t i = 0; machine->state == MACHINE_STATE_ONLINE && i < machine->offer_count; i++)
+            lower_by_offer(&floors, core, machine->offers[i], first_slot);
+    }
+    for (int i = 0; i < FLOORS; i++)
+        for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
+            const int64_t always = price_vector_get(&floors.always, r);
+            const int64_t slot = price_vector_get(&floors.slots[i], r);
+            const int64_t lowest = slot < 0 || (always >= 0 && always < slot) ? always : slot;
+            price_vector_set(&out_floors[i], r, lowest > 0 ? lowest : 0);
+        }
+}
+
+bool core_prices_are_idle(const struct core *core)
+{
+    if (core->pending.count > 0 || core->active.count > 0 || core->prices.meter.spreads.count > 0)
+        return false;
+    for (size_t i = 0; i < core->machine_list.count; i++) {
+        const struct machine *machine = core->machine_list.items[i].value;
+        if (machine->state == MACHINE_STATE_ONLINE && machine->offer_count > 0)
+            return false;
+    }
+    return true;
+}
+
+void core_slot_end_prepare(const struct core *core, int64_t now_ms, struct core_slot_end *out)
+{
+    const struct core_prices *prices = &core->prices;
+    const bool is_idle = core_prices_are_idle(core);
+    *out = (struct core_slot_end){.board = prices->board, .next_slot = prices->slot + 1};
+    price_meter_copy(&prices->meter, &out->meter);
+    count_all(core, core_slot_end_ms(core), &out->meter);
+    price_meter_inputs(&out->meter, out->inputs);
+    price_board_close(&out->board, slot_of_day(prices->slot), out->inputs);
+    if (is_idle)
+        out->next_slot = slot_index(now_ms, core->settings.slot_offset_ms);
+    struct price_vector floors[FLOORS];
+    find_floors(core, out->next_slot, floors);
+    out->price = price_board_price(&out->board, slot_of_day(out->next_slot), &floors[0]);
+    for (int i = 0; i < CORE_PRICE_FORECASTS; i++)
+        out->forecasts[i] =
+            price_board_price(&out->board, slot_of_day(out->next_slot + 1 + i), &floors[1 + i]);
+}
+
+void core_slot_end_done(struct core_slot_end *end)
+{
+    price_meter_done(&end->meter);
+}
