@@ -65,14 +65,14 @@ int apply_password_set(struct core *core, const struct event *event, struct erro
 }
 
 /* Jobs of a frozen account wait, and its machines get none: both as long as it is frozen. */
-static void bar_machines(struct core *core, uint64_t owner, bool is_barred)
+static void bar_machines(struct core *core, uint64_t owner, bool is_barred, int64_t now_ms)
 {
     for (size_t i = 0; i < core->machine_list.count; i++) {
         struct machine *machine = core->machine_list.items[i].value;
         if (machine->owner != owner)
             continue;
         machine->is_barred = is_barred;
-        core_index_machine(core, machine);
+        core_index_machine(core, machine, now_ms);
     }
 }
 
@@ -86,7 +86,7 @@ int apply_account_frozen(struct core *core, const struct event *event, struct er
     if (ledger_set_frozen(core->ledger, account->id, true, error) < 0)
         return apply_unfit(event, error);
     memcpy(account->freeze_reason, event->account_frozen.reason, sizeof(account->freeze_reason));
-    bar_machines(core, account->id, true);
+    bar_machines(core, account->id, true, event->time_ms);
     return 0;
 }
 
@@ -98,7 +98,7 @@ int apply_account_unfrozen(struct core *core, const struct event *event, struct 
     if (ledger_set_frozen(core->ledger, account->id, false, error) < 0)
         return apply_unfit(event, error);
     memset(account->freeze_reason, 0, sizeof(account->freeze_reason));
-    bar_machines(core, account->id, false);
+    bar_machines(core, account->id, false, event->time_ms);
     return 0;
 }
 

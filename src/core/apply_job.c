@@ -24,6 +24,9 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     job->request.spec.data = spec;
     job->quote_micro = event->job_submitted.quote_micro;
     job->submitted_ms = event->time_ms;
+    struct account *account = map_get(&core->accounts, request->account);
+    job->turn = queue_take_turn(&core->queue, account->queue_finish_tag, job->quote_micro);
+    account->queue_finish_tag = job->turn.finish_tag;
     map_put(&core->jobs, job->id, job);
     if (has_key)
         map_put_text(&core->jobs_by_key, core_bytes(key, sizeof(key)), job);
@@ -33,16 +36,16 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     return 0;
 }
 
-static size_t wanted_lease_count(const struct job *job)
+static bool has_enough_leases(const struct job *job)
 {
-    return (size_t)job->request.num_nodes + job_has_server(job);
+    return job->lease_count >= (size_t)job->request.num_nodes + job_has_server(job);
 }
 
 static bool may_pass(const struct job *job, enum job_state to)
 {
     switch (to) {
     case JOB_STATE_STARTING:
-        return job->state == JOB_STATE_PENDING && job->lease_count == wanted_lease_count(job);
+        return job->state == JOB_STATE_PENDING && has_enough_leases(job);
     case JOB_STATE_RUNNING:
         return job->state == JOB_STATE_STARTING;
     case JOB_STATE_STOPPING:
@@ -75,6 +78,7 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
     memcpy(job->reason, changed->reason, sizeof(job->reason));
     if (job->state == JOB_STATE_STARTING) {
         job->matched_ms = event->time_ms;
+        queue_serve(&core->queue, job->turn);
         job->quote_micro = 0;
         for (size_t i = 0; i < job->lease_count; i++)
             job->quote_micro = price_add_micro(job->quote_micro, job->leases[i]->quote_micro);
@@ -92,8 +96,8 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
 static bool is_expected_part(const struct job *job, enum lease_role role, uint64_t rank)
 {
     const bool is_server = job_has_server(job) && job->lease_count == 0;
-    return job->lease_count < wanted_lease_count(job) &&
-           role == (is_server ? LEASE_ROLE_SERVER : LEASE_ROLE_WORKER) &&
+    const size_t most = (size_t)job_request_nodes_max(&job->request) + job_has_server(job);
+    return job->lease_count < most && role == (is_server ? LEASE_ROLE_SERVER : LEASE_ROLE_WORKER) &&
            rank == (is_server ? 0 : job->lease_count - job_has_server(job));
 }
 
@@ -136,8 +140,7 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
     core->last_fence = lease->fence;
     map_put(&core->leases, lease->id, lease);
     core_count_lease_start(core, lease, event->time_ms);
-    core_attach_lease(core, job, machine, lease);
-    offer->last_lease = lease->id;
+    core_attach_lease(core, job, machine, lease, event->time_ms);
     return 0;
 }
 
@@ -162,8 +165,10 @@ int apply_lease_started(struct core *core, const struct event *event, struct err
     struct job *job = map_get(&core->jobs, lease->job);
     lease->state = LEASE_STATE_RUNNING;
     lease->started_ms = event->time_ms;
-    if (job->started_ms == 0)
+    if (job->started_ms == 0) {
         job->started_ms = event->time_ms;
+        core_set_lease_ends(core, job);
+    }
     return 0;
 }
 
@@ -215,7 +220,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     if (ended->outcome == LEASE_OUTCOME_NONE || !job_state_has_leases(job->state))
         return apply_misfit(event, "it has no outcome, or its job none of its leases", error);
     core_count_lease_end(core, lease, event->time_ms);
-    core_detach_lease(core, map_get(&core->machines, lease->machine), lease);
+    core_detach_lease(core, map_get(&core->machines, lease->machine), lease, event->time_ms);
     lease->state = LEASE_STATE_ENDED;
     lease->outcome = ended->outcome;
     lease->ended_ms = event->time_ms;

@@ -61,7 +61,7 @@ int apply_machine_enrolled(struct core *core, const struct event *event, struct 
     machine->state = MACHINE_STATE_OFFLINE;
     machine->is_barred = account_is_frozen(core_account(core, machine->owner));
     machine->state_changed_ms = event->time_ms;
-    core_index_machine(core, machine);
+    core_index_machine(core, machine, event->time_ms);
     return 0;
 }
 
@@ -74,6 +74,7 @@ int apply_machine_probed(struct core *core, const struct event *event, struct er
         return apply_unfit(event, error);
     core_count_machine(core, machine, event->time_ms);
     machine->probe = event->machine_probed.probe;
+    core_index_machine(core, machine, event->time_ms);
     return 0;
 }
 
@@ -87,6 +88,6 @@ int apply_machine_state_changed(struct core *core, const struct event *event, st
     machine->state_changed_ms = event->time_ms;
     if (machine->state == MACHINE_STATE_ONLINE)
         apply_see_account(core, machine->owner, event->time_ms);
-    core_index_machine(core, machine);
+    core_index_machine(core, machine, event->time_ms);
     return 0;
 }

@@ -92,6 +92,7 @@ int apply_offer_withdrawn(struct core *core, const struct event *event, struct e
                    &offer, error) < 0)
         return -1;
     core_count_machine(core, offer->machine, event->time_ms);
+    listing_remove(&core->listing, offer);
     machine_remove_offer(offer->machine, offer);
     map_remove(&core->offers, offer->id);
     id_list_remove(&core->turning, offer->id);

@@ -24,6 +24,9 @@ static int check_offer(const struct core *core, const struct offer *offer,
         return broken(error, "offer", offer->id, "its leases do not add up");
     if (id_list_contains(&core->turning, offer->id) != (offer->turns_ms > 0))
         return broken(error, "offer", offer->id, "when it turns is not listed");
+    if ((offer->listing_number != 0) !=
+        (offer->is_open && machine->state == MACHINE_STATE_ONLINE && !machine->is_barred))
+        return broken(error, "offer", offer->id, "it is open and not in the book, or the reverse");
     return 0;
 }
 
@@ -71,9 +74,11 @@ static bool is_lease_sound(const struct core *core, const struct job *job,
 
 static bool is_state_sound(const struct core *core, const struct job *job)
 {
-    const size_t wanted = (size_t)job->request.num_nodes + job_has_server(job);
+    const size_t least = (size_t)job->request.num_nodes + job_has_server(job);
+    const size_t most = (size_t)job_request_nodes_max(&job->request) + job_has_server(job);
     const bool was_matched = job->state != JOB_STATE_PENDING && job->state != JOB_STATE_CANCELLED;
-    if (job->lease_count != wanted && (was_matched || job->lease_count != 0))
+    if ((job->lease_count < least || job->lease_count > most) &&
+        (was_matched || job->lease_count != 0))
         return false;
     if (job->state == JOB_STATE_PENDING && job->lease_count != 0)
         return false;
@@ -82,6 +87,7 @@ static bool is_state_sound(const struct core *core, const struct job *job)
     if (job_state_has_leases(job->state) && job_all_leases_ended(job))
         return false;
     return id_list_contains(&core->pending, job->id) == (job->state == JOB_STATE_PENDING) &&
+           (job->waiting_numbers[0] != 0) == (job->state == JOB_STATE_PENDING) &&
            id_list_contains(&core->active, job->id) == job_state_has_leases(job->state);
 }
 

@@ -66,6 +66,12 @@ struct core *core_new(void)
     add_own_account(core, ACCOUNT_MINT, "mint");
     add_own_account(core, ACCOUNT_OPERATOR, "operator");
     core->last_id = ACCOUNT_OPERATOR;
+    listing_init(&core->listing);
+    waiting_init(&core->waiting);
+    core->rounds = match_rounds_new();
+    core->matcher = calloc(1, sizeof(*core->matcher));
+    ASSERT(core->matcher);
+    matcher_init(core->matcher, &core->listing);
     return core;
 }
 
@@ -122,6 +128,12 @@ void core_free(struct core *core)
     id_list_done(&core->pending);
     id_list_done(&core->active);
     core_prices_done(core);
+    id_list_done(&core->short_of_money);
+    matcher_done(core->matcher);
+    free(core->matcher);
+    match_rounds_free(core->rounds);
+    waiting_done(&core->waiting);
+    listing_done(&core->listing);
     ledger_free(core->ledger);
     free(core);
 }
@@ -170,9 +182,18 @@ void core_detach_token(struct account *account, const struct token *token)
             (account->token_count - at) * sizeof(token));
 }
 
-void core_index_machine(struct core *core, struct machine *machine)
+void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms)
+{
+    for (size_t i = 0; i < machine->offer_count; i++)
+        listing_update(&core->listing, machine->offers[i], now_ms);
+}
+
+void core_index_machine(struct core *core, struct machine *machine, int64_t now_ms)
 {
     id_list_add(&core->machine_list, machine->id, machine);
+    core_list_offers(core, machine, now_ms);
+    core->listing_version++;
+    match_rounds_touch(core->rounds, machine);
     if (machine->state == MACHINE_STATE_UNREACHABLE)
         id_list_add(&core->unreachable, machine->id, machine);
     else
@@ -185,6 +206,12 @@ void core_index_job(struct core *core, struct job *job)
         id_list_add(&core->pending, job->id, job);
     else
         id_list_remove(&core->pending, job->id);
+    if (job->state == JOB_STATE_PENDING) {
+        waiting_add(&core->waiting, &core->listing, job);
+    } else {
+        waiting_remove(&core->waiting, job);
+        id_list_remove(&core->short_of_money, job->id);
+    }
     if (job_state_has_leases(job->state))
         id_list_add(&core->active, job->id, job);
     else
@@ -200,14 +227,32 @@ void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms)
         id_list_add(&core->turning, offer->id, offer);
     else
         id_list_remove(&core->turning, offer->id);
+    listing_update(&core->listing, offer, now_ms);
+    core->listing_version++;
+    match_rounds_touch(core->rounds, offer->machine);
+}
+
+static int64_t latest_end_ms(const struct core *core, const struct job *job,
+                             const struct lease *lease)
+{
+    const int64_t latest_start_ms =
+        job->started_ms > 0 ? job->started_ms : lease->offered_ms + core->settings.start_ms;
+    return latest_start_ms + job->request.max_run_ms + core->settings.grace_ms;
+}
+
+void core_set_lease_ends(const struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < job->lease_count; i++)
+        job->leases[i]->ends_ms = latest_end_ms(core, job, job->leases[i]);
 }
 
 void core_attach_lease(struct core *core, struct job *job, struct machine *machine,
-                       struct lease *lease)
+                       struct lease *lease, int64_t now_ms)
 {
     job->leases = realloc(job->leases, (job->lease_count + 1) * sizeof(struct lease *));
     ASSERT(job->leases);
     job->leases[job->lease_count++] = lease;
+    lease->ends_ms = latest_end_ms(core, job, lease);
     if (!lease_is_open(lease))
         return;
     if (machine->lease_count == machine->lease_capacity) {
@@ -222,10 +267,14 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
     if (offer) {
         offer->leased = resources_add(offer->leased, lease->resources);
         offer->lease_count++;
+        if (lease->id > offer->last_lease)
+            offer->last_lease = lease->id;
     }
+    core_list_offers(core, machine, now_ms);
 }
 
-void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease)
+void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease,
+                       int64_t now_ms)
 {
     size_t at = 0;
     while (at < machine->lease_count && machine->leases[at] != lease)
@@ -240,6 +289,8 @@ void core_detach_lease(struct core *core, struct machine *machine, const struct 
         offer->leased = resources_subtract(offer->leased, lease->resources);
         offer->lease_count--;
     }
+    core_list_offers(core, machine, now_ms);
+    match_rounds_touch(core->rounds, machine);
 }
 
 struct machine **core_machine_pointers(const struct core *core, struct arena *arena)
@@ -306,12 +357,16 @@ int64_t core_budget_micro(const struct core *core, const struct job_request *req
 struct match_wish core_wish(const struct core *core, const struct job_request *request,
                             int64_t held_micro, int64_t now_ms)
 {
+    const struct account *account = core_account(core, request->account);
     return (struct match_wish){
         .request = request,
+        .group = account ? account->group : 0,
         .now_ms = now_ms,
         .lock =
             core_price_lock(core, now_ms, now_ms + core->settings.start_ms + request->max_run_ms),
         .latest_start_ms = now_ms + core->settings.start_ms,
+        .latest_end_ms =
+            now_ms + core->settings.start_ms + request->max_run_ms + core->settings.grace_ms,
         .budget_micro = core_budget_micro(core, request, held_micro),
     };
 }
@@ -324,12 +379,10 @@ int core_quote(const struct core *core, const struct job_request *request,
     if (request->account != 0 && !core_account(core, request->account))
         return error_set(error, ERROR_NOT_FOUND, "account %" PRIu64 " does not exist",
                          request->account);
-    AUTO(arena) struct arena *arena = arena_new(0);
     const struct match_wish wish = core_wish(core, request, 0, core->time_ms);
     struct match_placement placement = {0};
     struct core_quote quote = {.wish = match_quote_wish(&wish)};
-    quote.result = match_place(arena, core_machine_pointers(core, arena), core->machine_list.count,
-                               &wish, &placement);
+    quote.result = match_place(core->matcher, &wish, NULL, &placement);
     quote.placed = (struct match_quote){placement.quote_micro, placement.hourly_micro};
     *out_quote = quote;
     return 0;
@@ -342,9 +395,8 @@ static void explain_pending(const struct core *core, const struct job *job, stru
     const struct match_wish wish =
         core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
     struct match_placement placement;
-    const enum match_result result =
-        match_place(arena, machines, core->machine_list.count, &wish, &placement);
-    match_explain(machines, core->machine_list.count, &wish, result, out);
+    const enum match_result result = match_place(core->matcher, &wish, NULL, &placement);
+    match_explain_words(machines, core->machine_list.count, &wish, result, out);
 }
 
 static void explain_leases(const struct core *core, const struct job *job, enum lease_state state,

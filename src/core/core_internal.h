@@ -54,6 +54,15 @@ struct core {
     struct id_list turning;        /* offers that open or close by themselves */
     struct id_list pending;        /* jobs in that state */
     struct id_list active;         /* jobs with leases: starting, running, stopping */
+
+    /* Matching. Only the clock is told by events; the rest follows from the state. */
+    struct queue_clock queue;
+    struct listing listing;        /* open offers of machines that are online */
+    struct waiting_list waiting;   /* pending jobs that may start when there is room */
+    struct id_list short_of_money; /* of them, those for which there was room at too high a cost */
+    struct matcher *matcher;       /* scratch */
+    uint64_t listing_version;      /* raised when an offer comes or has more in all */
+    struct match_rounds *rounds;   /* scratch of decide_match.c */
 };
 
 static inline struct text core_bytes(const void *bytes, size_t size)
@@ -75,7 +84,7 @@ int64_t core_budget_micro(const struct core *core, const struct job_request *req
 struct match_wish core_wish(const struct core *core, const struct job_request *request,
                             int64_t held_micro, int64_t now_ms);
 
-/* Machines in id order, for matching. */
+/* Machines in id order, to explain to people. */
 struct machine **core_machine_pointers(const struct core *core, struct arena *arena);
 
 #define CORE_DAY_MS (INT64_C(24) * 3600 * 1000)
@@ -87,13 +96,18 @@ int64_t core_day_wake_ms(const struct core *core);
 void core_index_account(struct core *core, struct account *account);
 void core_attach_token(struct account *account, struct token *token);
 void core_detach_token(struct account *account, const struct token *token);
-void core_index_machine(struct core *core, struct machine *machine);
+void core_index_machine(struct core *core, struct machine *machine, int64_t now_ms);
+/* After any change of what a machine has, offers or has leased. */
+void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms);
 void core_index_job(struct core *core, struct job *job);
 /* With what follows from its terms at that time: whether it is open, and when that turns. */
 void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms);
 void core_attach_lease(struct core *core, struct job *job, struct machine *machine,
-                       struct lease *lease);
-void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease);
+                       struct lease *lease, int64_t now_ms);
+void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease,
+                       int64_t now_ms);
+/* By when all its leases have ended, as far as is known. */
+void core_set_lease_ends(const struct core *core, struct job *job);
 
 /* One event's change of the state: the table in event.c names them. */
 typedef int event_apply(struct core *core, const struct event *event, struct error *error);
@@ -128,6 +142,7 @@ struct decision {
     struct event_list *out;
     uint64_t subject;
     bool should_match; /* something changed that a pending job may have waited for */
+    uint64_t new_job;  /* to be tried; 0: none */
 };
 
 /* Applies the event and appends it. What was validated must apply: anything else is our mistake. */
@@ -219,5 +234,9 @@ void decide_late_leases(struct decision *decision, const struct job *job);
 /* decide_credit.c */
 decide_command decide_transfer;
 
-/* decide_match.c */
+/* decide_match.c: machines that got better since the command began, and tries to use them. */
+struct match_rounds *match_rounds_new(void);
+void match_rounds_free(struct match_rounds *rounds);
+void match_rounds_begin(struct match_rounds *rounds);
+void match_rounds_touch(struct match_rounds *rounds, struct machine *machine);
 void decide_match(struct decision *decision);

@@ -112,12 +112,12 @@ int core_decide(struct core *core, const struct command *command, int64_t now_ms
     struct decision decision = {
         .core = core, .now_ms = now_ms > core->time_ms ? now_ms : core->time_ms, .out = out};
     const size_t count = out->count;
+    match_rounds_begin(core->rounds);
     if (decide_kind(&decision, command, error) < 0) {
         ASSERT(out->count == count);
         return -1;
     }
-    if (decision.should_match)
-        decide_match(&decision);
+    decide_match(&decision);
     out->subject = decision.subject;
     return 0;
 }

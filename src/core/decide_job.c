@@ -191,7 +191,7 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
     decision->subject = event.job_submitted.job;
     decision_emit(decision, &event);
     decision_hold_more(decision, core_job(core, decision->subject), quote.total_micro);
-    decision->should_match = true;
+    decision->new_job = decision->subject;
     return 0;
 }
 

@@ -1,7 +1,208 @@
 /*
- * Matching: gives pending jobs their leases.
+ * Matching: gives pending jobs their leases, in the queue's order, with backfill.
+ *
+ * A try follows an event: a job that is new is tried, a machine that got better tries the jobs it
+ * could serve, a change of balances or prices those for which there was room at too high a cost.
+ * Nothing else can have changed for the others, so nobody else is tried.
+ *
+ * The first job of the queue that waits for leases to end has a reservation (match_reserve). A job
+ * behind it may start only if it ends before, or leaves the reserved room free. The reservation
+ * follows from the state and is made anew each time it is asked for; since what it rests on can
+ * only come free earlier than thought, its start does not move back.
+ *
+ * One machine tries at most TRIES_MAX jobs of any size and then as many of one worker; that bounds
+ * the time of a decision however long the queue is.
  */
 #include "core/core_internal.h"
+
+#include <stdlib.h>
+
+enum { TRIES_MAX = 64, QUEUE_LOOKS = 1024, RESERVE_TRIES = 4, MACHINES_MAX = 256 };
+
+struct
+try {
+    struct job *job;
+    int64_t score;
+};
+
+struct match_rounds {
+    bool is_deciding; /* only then is it worth to remember machines */
+    struct machine **machines;
+    size_t machine_count;
+    size_t machine_capacity;
+    struct try *tries;
+    size_t try_count;
+    size_t try_capacity;
+    struct book_search search;
+    struct arena *arena; /* of the reservation */
+    struct match_reservation ahead;
+    bool has_ahead; /* of the round under way */
+};
+
+struct match_rounds *match_rounds_new(void)
+{
+    struct match_rounds *rounds = calloc(1, sizeof(*rounds));
+    ASSERT(rounds);
+    rounds->arena = arena_new(0);
+    return rounds;
+}
+
+void match_rounds_free(struct match_rounds *rounds)
+{
+    if (!rounds)
+        return;
+    free(rounds->machines);
+    free(rounds->tries);
+    book_search_done(&rounds->search);
+    arena_free(rounds->arena);
+    free(rounds);
+}
+
+void match_rounds_begin(struct match_rounds *rounds)
+{
+    rounds->is_deciding = true;
+    rounds->machine_count = 0;
+    rounds->try_count = 0;
+    rounds->has_ahead = false;
+}
+
+void match_rounds_touch(struct match_rounds *rounds, struct machine *machine)
+{
+    if (!rounds->is_deciding)
+        return;
+    if (rounds->machine_count > 0 && rounds->machines[rounds->machine_count - 1] == machine)
+        return;
+    if (rounds->machine_count == rounds->machine_capacity) {
+        rounds->machine_capacity = rounds->machine_capacity ? rounds->machine_capacity * 2 : 16;
+        rounds->machines =
+            realloc(rounds->machines, rounds->machine_capacity * sizeof(*rounds->machines));
+        ASSERT(rounds->machines);
+    }
+    rounds->machines[rounds->machine_count++] = machine;
+}
+
+/* ---- Whom to try ----------------------------------------------------------------------------- */
+
+static int64_t score_of(const struct job *job)
+{
+    return queue_score(job->request.is_rush, job->turn.tag);
+}
+
+static void add_try(struct match_rounds *rounds, struct job *job)
+{
+    if (rounds->try_count == rounds->try_capacity) {
+        rounds->try_capacity = rounds->try_capacity ? rounds->try_capacity * 2 : 64;
+        rounds->tries = realloc(rounds->tries, rounds->try_capacity * sizeof(*rounds->tries));
+        ASSERT(rounds->tries);
+    }
+    rounds->tries[rounds->try_count++] = (struct try){job, score_of(job)};
+}
+
+/* How many jobs were found. */
+static size_t add_tries(struct decision *decision, const struct book_wish *wish)
+{
+    struct match_rounds *rounds = decision->core->rounds;
+    size_t count = 0;
+    struct job *job;
+    book_search_start(&rounds->search, decision->core->waiting.book, wish,
+                      (struct book_sort){.by = BOOK_BY_SCORE});
+    while (count < TRIES_MAX && (job = book_search_next(&rounds->search))) {
+        add_try(rounds, job);
+        count++;
+    }
+    return count;
+}
+
+static void add_tries_of(struct decision *decision, const struct machine *machine)
+{
+    struct core *core = decision->core;
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const struct offer *offer = machine->offers[i];
+        if (!offer->listing_number)
+            continue;
+        struct book_wish wish = waiting_wish(&core->listing, offer, decision->now_ms, LISTING_FREE);
+        if (add_tries(decision, &wish) == TRIES_MAX) {
+            waiting_want_few(&wish, 1);
+            (void)add_tries(decision, &wish);
+        }
+    }
+}
+
+static void gather_tries(struct decision *decision)
+{
+    struct core *core = decision->core;
+    struct match_rounds *rounds = core->rounds;
+    struct job *added = decision->new_job ? map_get(&core->jobs, decision->new_job) : NULL;
+    if (added && added->waiting_numbers[0])
+        add_try(rounds, added);
+    if (book_count(core->waiting.book) == 0)
+        return;
+    const size_t machine_count =
+        rounds->machine_count < MACHINES_MAX ? rounds->machine_count : MACHINES_MAX;
+    for (size_t i = 0; i < machine_count; i++)
+        add_tries_of(decision, rounds->machines[i]);
+    if (decision->should_match)
+        for (size_t i = 0; i < core->short_of_money.count && i < TRIES_MAX; i++)
+            add_try(rounds, core->short_of_money.items[i].value);
+}
+
+static int compare_tries(const void *left, const void *right)
+{
+    const struct try *a = left, *b = right;
+    if (a->score != b->score)
+        return a->score > b->score ? -1 : 1;
+    return (a->job->id > b->job->id) - (a->job->id < b->job->id);
+}
+
+/* ---- Who goes first -------------------------------------------------------------------------- */
+
+static bool is_before(const struct job *left, const struct job *right)
+{
+    const int64_t a = score_of(left), b = score_of(right);
+    return a != b ? a > b : left->id < right->id;
+}
+
+static struct match_wish wish_of(const struct decision *decision, const struct job *job)
+{
+    return core_wish(decision->core, &job->request, core_held_micro(decision->core, job->id),
+                     decision->now_ms);
+}
+
+/* The reservation of the first job in the queue that has one, if that is before `job`. */
+static const struct match_reservation *find_ahead(struct decision *decision, const struct job *job)
+{
+    struct core *core = decision->core;
+    struct match_rounds *rounds = core->rounds;
+    const struct book_wish any = book_wish_any();
+    struct job *first;
+    if (rounds->has_ahead) {
+        first = map_get(&core->jobs, rounds->ahead.job);
+        if (first->waiting_numbers[0])
+            return is_before(first, job) ? &rounds->ahead : NULL;
+        rounds->has_ahead = false;
+    }
+    book_search_start(&rounds->search, core->waiting.book, &any,
+                      (struct book_sort){.by = BOOK_BY_SCORE});
+    for (int looks = 0, made = 0; looks < QUEUE_LOOKS && made < RESERVE_TRIES; looks++) {
+        first = book_search_next(&rounds->search);
+        if (!first || !is_before(first, job))
+            return NULL;
+        if (first->stuck_version == core->listing_version + 1)
+            continue;
+        const struct match_wish wish = wish_of(decision, first);
+        arena_clear(rounds->arena);
+        made++;
+        if (match_reserve(core->matcher, rounds->arena, &wish, &rounds->ahead)) {
+            rounds->ahead.job = first->id;
+            rounds->has_ahead = true;
+            return &rounds->ahead;
+        }
+        first->stuck_version = core->listing_version + 1;
+    }
+    return NULL;
+}
+
+/* ---- Placing --------------------------------------------------------------------------------- */
 
 /* Makes the hold exactly what the leases may cost. */
 static void adjust_hold(struct decision *decision, const struct job *job, int64_t quote_micro)
@@ -19,7 +220,7 @@ static void adjust_hold(struct decision *decision, const struct job *job, int64_
 }
 
 static void offer_lease(struct decision *decision, const struct job *job,
-                        const struct match_part *part, const struct price_lock *lock)
+                        const struct match_part *part, const struct match_wish *wish)
 {
     struct event event = {.kind = EVENT_LEASE_OFFERED,
                           .lease_offered = {.lease = decision->core->last_id + 1,
@@ -32,42 +233,53 @@ static void offer_lease(struct decision *decision, const struct job *job,
                                             .rank = part->rank,
                                             .resources = part->resources,
                                             .units = part->units,
-                                            .lock = *lock,
+                                            .lock = match_part_lock(part, wish),
                                             .quote_micro = part->quote_micro}};
     decision_emit(decision, &event);
 }
 
-static bool match_job(struct decision *decision, struct arena *arena, struct machine **machines,
-                      const struct job *job)
+static void note_result(struct core *core, struct job *job, enum match_result result)
 {
-    const struct core *core = decision->core;
-    if (account_is_frozen(core_account(core, job->request.account)))
-        return false;
-    const struct match_wish wish =
-        core_wish(core, &job->request, core_held_micro(core, job->id), decision->now_ms);
-    struct match_placement placement;
-    if (match_place(arena, machines, core->machine_list.count, &wish, &placement) != MATCH_PLACED)
-        return false;
-    adjust_hold(decision, job, placement.quote_micro);
-    for (size_t i = 0; i < placement.part_count; i++)
-        offer_lease(decision, job, &placement.parts[i], &wish.lock);
-    decision_emit_job_state(decision, job, JOB_STATE_STARTING, JOB_STATE_STARTING, "");
-    return true;
+    if (result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY)
+        id_list_add(&core->short_of_money, job->id, job);
+    else
+        id_list_remove(&core->short_of_money, job->id);
 }
 
-/* The oldest job first; one that does not fit does not keep the next from being tried. */
+static void try_job(struct decision *decision, struct job *job)
+{
+    struct core *core = decision->core;
+    if (account_is_frozen(core_account(core, job->request.account))) {
+        id_list_add(&core->short_of_money, job->id, job);
+        return;
+    }
+    const struct match_wish wish = wish_of(decision, job);
+    struct match_placement placement;
+    const enum match_result result =
+        match_place(core->matcher, &wish, find_ahead(decision, job), &placement);
+    note_result(core, job, result);
+    if (result != MATCH_PLACED)
+        return;
+    adjust_hold(decision, job, placement.quote_micro);
+    for (size_t i = 0; i < placement.part_count; i++)
+        offer_lease(decision, job, &placement.parts[i], &wish);
+    decision_emit_job_state(decision, job, JOB_STATE_STARTING, JOB_STATE_STARTING, "");
+}
+
 void decide_match(struct decision *decision)
 {
-    const struct id_list *pending = &decision->core->pending;
-    if (pending->count == 0)
-        return;
-    AUTO(arena) struct arena *lasting = arena_new(0);
-    AUTO(arena) struct arena *scratch = arena_new(0);
-    struct machine **machines = core_machine_pointers(decision->core, lasting);
-    for (size_t i = 0; i < pending->count;) {
-        /* A job that is placed leaves the list, and the next takes its place in it. */
-        if (!match_job(decision, scratch, machines, pending->items[i].value))
-            i++;
-        arena_clear(scratch);
+    struct match_rounds *rounds = decision->core->rounds;
+    rounds->try_count = 0;
+    gather_tries(decision);
+    if (rounds->try_count > 1)
+        qsort(rounds->tries, rounds->try_count, sizeof(*rounds->tries), compare_tries);
+    const struct job *last = NULL;
+    for (size_t i = 0; i < rounds->try_count; i++) {
+        struct job *job = rounds->tries[i].job;
+        if (job != last && job->waiting_numbers[0])
+            try_job(decision, job);
+        last = job;
     }
+    rounds->machine_count = 0;
+    rounds->is_deciding = false;
 }

@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 4 };
+enum { VERSION = 5 };
 
 struct core_record {
     int64_t version;
@@ -28,6 +28,7 @@ struct core_record {
     int64_t day;
     int64_t grant_day;
     int64_t grant_day_micro;
+    struct queue_clock queue;
     uint64_t line_count; /* after this one */
 };
 
@@ -48,6 +49,7 @@ static const struct json_field core_fields[] = {
     SCHEMA_TIME("day", struct core_record, day),
     SCHEMA_TIME("grant_day", struct core_record, grant_day),
     SCHEMA_MICRO("grant_day_micro", struct core_record, grant_day_micro),
+    SCHEMA_RANGE("queue_tag", struct core_record, queue.now_tag, 0, QUEUE_TAG_MAX),
     SCHEMA_ID("line_count", struct core_record, line_count),
 };
 static const struct json_schema core_schema = JSON_SCHEMA("core", core_fields, struct core_record);
@@ -76,6 +78,8 @@ static const struct json_field account_fields[] = {
     SCHEMA_TIME("seen_ms", struct account_record, account.seen_ms),
     SCHEMA_RANGE("dormant_steps", struct account_record, account.dormant_steps, 0, INT64_MAX),
     SCHEMA_TIME("dormant_step_ms", struct account_record, account.dormant_step_ms),
+    SCHEMA_RANGE("queue_finish_tag", struct account_record, account.queue_finish_tag, 0,
+                 QUEUE_TAG_MAX),
     SCHEMA_RANGE("granted_micro", struct account_record, parts.granted_micro, -LEDGER_SUPPLY_MAX,
                  LEDGER_SUPPLY_MAX),
     SCHEMA_MICRO("earned_micro", struct account_record, parts.earned_micro),
@@ -149,6 +153,8 @@ static const struct json_field job_fields[] = {
     SCHEMA_ID("id", struct job, id),
     SCHEMA_OBJECT("request", struct job, request, schema_job_request),
     SCHEMA_CHOICE("state", struct job, state, schema_job_states),
+    SCHEMA_RANGE("queue_tag", struct job, turn.tag, 0, QUEUE_TAG_MAX),
+    SCHEMA_RANGE("queue_finish_tag", struct job, turn.finish_tag, 0, QUEUE_TAG_MAX),
     SCHEMA_CHOICE("outcome", struct job, outcome, schema_job_states),
     SCHEMA_CHARS("reason", struct job, reason),
     SCHEMA_MICRO("quote_micro", struct job, quote_micro),
@@ -244,6 +250,7 @@ void core_snapshot_write(const struct core *core, struct buffer *out)
                                        .day = core->day,
                                        .grant_day = core->grant_day,
                                        .grant_day_micro = core->grant_day_micro,
+                                       .queue = core->queue,
                                        .line_count = count_lines(core)};
     snapshot_write_line(out, &core_schema, &record);
     snapshot_write_prices(core, out);
@@ -329,6 +336,7 @@ static int restore_account(struct core *core, const void *record, struct error *
         if (!text_equal(name, text_of(own->name)) || both.account.opened_ms != 0)
             return misfit(error, "account", both.account.id);
         restore_own_account(own, &both.account);
+        own->queue_finish_tag = both.account.queue_finish_tag;
         return ledger_restore_account(core->ledger, &both.parts, error);
     }
     if (!follows(core, &core->accounts, both.account.id) || core_account_by_name(core, name) ||
@@ -386,7 +394,7 @@ static int restore_machine(struct core *core, const void *record, struct error *
     map_put_text(&core->machines_by_name, name, machine);
     map_put_text(&core->machines_by_key, core_bytes(machine->public_key, MACHINE_KEY_SIZE),
                  machine);
-    core_index_machine(core, machine);
+    core_index_machine(core, machine, core->time_ms);
     return 0;
 }
 
@@ -405,6 +413,7 @@ static int restore_offer(struct core *core, const void *record, struct error *er
     machine_add_offer(machine, offer);
     if (offer->turns_ms > 0)
         id_list_add(&core->turning, offer->id, offer);
+    listing_update(&core->listing, offer, core->time_ms);
     return 0;
 }
 
@@ -445,7 +454,7 @@ static int restore_lease(struct core *core, const void *record, struct error *er
         return misfit(error, "lease", stored->id);
     struct lease *lease = allocate_copy(stored, sizeof(*stored));
     map_put(&core->leases, lease->id, lease);
-    core_attach_lease(core, job, machine, lease);
+    core_attach_lease(core, job, machine, lease, core->time_ms);
     return 0;
 }
 
@@ -532,6 +541,7 @@ static int restore_head(struct core *core, struct arena *arena, struct text line
     core->day = head->day;
     core->grant_day = head->grant_day;
     core->grant_day_micro = head->grant_day_micro;
+    core->queue = head->queue;
     ledger_restore_entry_count(core->ledger, head->entry_count);
     *out_line_count = head->line_count;
     return 0;

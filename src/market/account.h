@@ -64,6 +64,8 @@ struct account {
     struct token **tokens; /* that are not revoked, in the order of ids; owned by the core */
     size_t token_count, token_capacity;
     size_t code_count; /* made for it and not used */
+
+    int64_t queue_finish_tag; /* of its last job: where its next one stands (queue.h) */
 };
 
 static inline bool account_is_frozen(const struct account *account)

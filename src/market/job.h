@@ -11,6 +11,7 @@
 #pragma once
 
 #include "market/lease.h"
+#include "market/queue.h"
 
 enum { JOB_NAME_SIZE = 65, JOB_REASON_SIZE = 200, JOB_SPEC_MAX = 64 * 1024, JOB_NODES_MAX = 1000 };
 
@@ -80,6 +81,7 @@ struct job {
     char reason[JOB_REASON_SIZE];
     int64_t
         quote_micro; /* pending: at its wish; then the sum over its leases; what is held at most */
+    struct queue_turn turn; /* among those that wait */
     int64_t submitted_ms;
     int64_t matched_ms;  /* 0: not yet; the same for the next three */
     int64_t started_ms;  /* the first lease ran */
@@ -89,6 +91,8 @@ struct job {
     size_t lease_count;
     int64_t posted_micro; /* spent so far, fees included */
     int64_t fee_micro;
+    uint32_t waiting_numbers[2]; /* among those that wait for room: its workers, its server */
+    uint64_t stuck_version;      /* no reservation could be made with the offers of then; 0: none */
 };
 
 /* num_nodes_max, or num_nodes where it is not given. */

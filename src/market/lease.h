@@ -56,6 +56,7 @@ struct lease {
     int64_t offered_ms;
     int64_t started_ms;   /* 0: not yet */
     int64_t ended_ms;     /* 0: not yet */
+    int64_t ends_ms;      /* at the latest, as far as is known; follows from the job */
     uint64_t tick_index;  /* the last one billed; 0: none, the first is 1 */
     int64_t wall_ms;      /* billed so far */
     int64_t posted_micro; /* billed so far, fee included */

@@ -70,6 +70,10 @@ void machine_remove_offer(struct machine *machine, const struct offer *offer);
  * than before under running leases. */
 struct resources machine_free(const struct machine *machine);
 
+/* How sure a lease there is to end as it should; one that is not proven otherwise counts as
+ * reliable. */
+int64_t machine_reliability_milli(const struct machine *machine);
+
 /* Online, and some offer with the role is open. Says nothing about room. */
 bool machine_takes_leases(const struct machine *machine, enum machine_role role, int64_t now_ms);
 

@@ -1,257 +1,360 @@
 #include "market/match.h"
 
 #include "base/assert.h"
+#include "market/match_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { SCALE_MAX = 1024 }; /* steps between the least cores and all that are free */
 
-/* A machine with room for a worker, or for the server lease. */
+/* An offer that is taken for a worker, or for the server lease. */
 struct candidate {
-    struct machine *machine;
     struct offer *offer;
     struct resources free;
     int64_t surplus_milli; /* cores a worker may take on top of its wish */
-    bool is_dedicated;     /* server: it offers no other role */
-    bool is_wanted;        /* server: it is among the machines the workers would take */
+    bool is_at_minimum;
 };
 
-struct candidates {
-    struct candidate *items;
-    size_t count;
+/* One attempt at a placement. */
+struct attempt {
+    struct matcher *matcher;
+    const struct match_wish *wish;
+    const struct match_reservation *ahead;
+    struct book_sort sort;
+    struct candidate *workers; /* in the order taken */
+    size_t worker_count;
+    size_t worker_max;     /* one more than may be used: a spare if the server needs a machine */
+    const void **machines; /* a set of those taken: open addressing */
+    size_t machine_mask;
+    bool has_server;
+    bool needs_worker; /* a machine that could take the server is needed for a worker */
+    struct candidate server;
 };
 
-typedef int candidate_order(const void *left, const void *right);
+static const struct book_sort by_score = {.by = BOOK_BY_SCORE};
+static const struct book_sort by_size = {
+    .by = BOOK_BY_KEYS, .first_key = LISTING_CORES, .second_key = LISTING_SPEED};
+static const struct book_sort by_slowness = {
+    .by = BOOK_BY_KEYS, .first_key = LISTING_SLOWNESS, .second_key = LISTING_NEARNESS};
+static const struct book_sort by_nearness = {
+    .by = BOOK_BY_KEYS, .first_key = LISTING_NEARNESS, .second_key = LISTING_SPEED};
+static const struct book_sort by_core_minimum = {
+    .by = BOOK_BY_KEYS, .first_key = LISTING_CORE_CHEAPNESS, .second_key = LISTING_SPEED};
+static const struct book_sort by_gpu_minimum = {
+    .by = BOOK_BY_KEYS, .first_key = LISTING_GPU_CHEAPNESS, .second_key = LISTING_SPEED};
 
-static int compare_numbers(int64_t left, int64_t right)
+void matcher_init(struct matcher *matcher, struct listing *listing)
 {
-    return (left > right) - (left < right);
+    *matcher = (struct matcher){.listing = listing, .arena = arena_new(0)};
 }
 
-static int compare_ids(const struct candidate *left, const struct candidate *right)
+void matcher_done(struct matcher *matcher)
 {
-    return (left->machine->id > right->machine->id) - (left->machine->id < right->machine->id);
+    arena_free(matcher->arena);
+    book_search_done(&matcher->search);
 }
 
-static int order_biggest(const void *left_item, const void *right_item)
-{
-    const struct candidate *left = left_item, *right = right_item;
-    int order = compare_numbers(right->free.cores_milli, left->free.cores_milli);
-    if (!order)
-        order = compare_numbers(right->machine->probe.speed_weight_milli,
-                                left->machine->probe.speed_weight_milli);
-    return order ? order : compare_ids(left, right);
-}
+/* ---- Machines taken -------------------------------------------------------------------------- */
 
-static int order_cheapest(const void *left_item, const void *right_item)
+static size_t find_slot(const struct attempt *attempt, const struct machine *machine)
 {
-    const struct candidate *left = left_item, *right = right_item;
-    const int order = compare_numbers(left->machine->probe.speed_weight_milli,
-                                      right->machine->probe.speed_weight_milli);
-    return order ? order : compare_ids(left, right);
-}
-
-static int order_server(const struct candidate *left, const struct candidate *right,
-                        candidate_order *then)
-{
-    if (left->is_dedicated != right->is_dedicated)
-        return left->is_dedicated ? -1 : 1;
-    if (left->is_wanted != right->is_wanted)
-        return left->is_wanted ? 1 : -1;
-    return then(left, right);
-}
-
-static int order_server_biggest(const void *left, const void *right)
-{
-    return order_server(left, right, order_biggest);
-}
-
-static int order_server_cheapest(const void *left, const void *right)
-{
-    return order_server(left, right, order_cheapest);
-}
-
-static void sort(struct candidates *candidates, candidate_order *order)
-{
-    if (candidates->count > 1)
-        qsort(candidates->items, candidates->count, sizeof(*candidates->items), order);
-}
-
-/* Over the whole run: the lender gets at least what its own rates come to. */
-static bool accepts(const struct offer *offer, struct resources resources,
-                    const struct match_wish *wish)
-{
-    const struct price_units units =
-        price_units(resources, offer->machine->probe.speed_weight_milli);
-    const int64_t run_ms = wish->request->max_run_ms;
-    return price_bill_lock_micro(units, &wish->lock, wish->now_ms, run_ms) >=
-           price_bill_micro(units, offer->terms.minimum, run_ms);
-}
-
-/* Open, admitting the borrower, for the role, and for as long as the job may run. */
-static bool admits(const struct offer *offer, enum machine_role role, const struct match_wish *wish)
-{
-    const int64_t run_ms = wish->request->max_run_ms;
-    return offer->machine->state == MACHINE_STATE_ONLINE && !offer->machine->is_barred &&
-           (offer->terms.roles & role) && offer_is_open(offer, wish->now_ms) &&
-           window_open_until_ms(offer_window(offer), wish->now_ms) - wish->now_ms >= run_ms &&
-           (offer->terms.max_lease_ms == 0 || offer->terms.max_lease_ms >= run_ms) &&
-           offer_admits(offer, wish->request->account, wish->group);
-}
-
-static bool fits(const struct offer *offer, struct resources free, enum machine_role role,
-                 const struct match_wish *wish)
-{
-    const struct resources wanted =
-        role == MACHINE_ROLE_SERVER ? wish->request->server : wish->request->worker;
-    return admits(offer, role, wish) && resources_fit(wanted, free) && accepts(offer, wanted, wish);
-}
-
-/* Of a machine's offers that fit, the one with the most free cores; NULL: none does. */
-static struct offer *best_offer(const struct machine *machine, struct resources taken,
-                                enum machine_role role, const struct match_wish *wish)
-{
-    struct offer *best = NULL;
-    int64_t best_milli = -1;
-    for (size_t i = 0; i < machine->offer_count; i++) {
-        struct offer *offer = machine->offers[i];
-        const struct resources free = resources_subtract(offer_free(offer), taken);
-        if (free.cores_milli > best_milli && fits(offer, free, role, wish)) {
-            best = offer;
-            best_milli = free.cores_milli;
-        }
+    size_t slot = (size_t)(machine->id * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+    for (;; slot++) {
+        slot &= attempt->machine_mask;
+        if (!attempt->machines[slot] || attempt->machines[slot] == machine)
+            return slot;
     }
-    return best;
+}
+
+static bool is_taken(const struct attempt *attempt, const struct machine *machine)
+{
+    return attempt->machines[find_slot(attempt, machine)] != NULL;
+}
+
+static void take_machine(struct attempt *attempt, const struct machine *machine)
+{
+    attempt->machines[find_slot(attempt, machine)] = machine;
+}
+
+static void start_attempt(struct attempt *attempt)
+{
+    struct arena *arena = attempt->matcher->arena;
+    const int64_t most = job_request_nodes_max(attempt->wish->request);
+    attempt->worker_count = 0;
+    attempt->worker_max = (size_t)most + 1;
+    attempt->workers = arena_alloc(arena, attempt->worker_max * sizeof(*attempt->workers));
+    size_t slot_count = 8;
+    while (slot_count < 2 * attempt->worker_max)
+        slot_count *= 2;
+    attempt->machines = arena_alloc(arena, slot_count * sizeof(*attempt->machines));
+    attempt->machine_mask = slot_count - 1;
+    attempt->has_server = attempt->needs_worker = false;
+}
+
+/* ---- Who fits -------------------------------------------------------------------------------- */
+
+/* What is free there for this job, when one that goes first must not be put off. */
+static struct resources free_for(const struct attempt *attempt, const struct offer *offer)
+{
+    const struct match_wish *wish = attempt->wish;
+    if (!attempt->ahead || wish->latest_end_ms <= attempt->ahead->start_ms)
+        return offer_free(offer);
+    return match_free_beside(attempt->ahead, offer);
 }
 
 /* Rates are linear in cores, so a lender content with the least and the most is with all between.
  */
-static int64_t surplus_milli(const struct offer *offer, struct resources free,
-                             const struct match_wish *wish)
+static int64_t surplus_milli(const struct attempt *attempt, const struct candidate *candidate)
 {
-    if (!wish->request->takes_more_cores)
+    const struct job_request *request = attempt->wish->request;
+    if (!request->takes_more_cores)
         return 0;
-    struct resources most = wish->request->worker;
-    most.cores_milli = free.cores_milli;
-    return accepts(offer, most, wish) ? free.cores_milli - wish->request->worker.cores_milli : 0;
+    struct resources most = request->worker;
+    most.cores_milli = candidate->free.cores_milli;
+    return candidate->is_at_minimum || wish_is_accepted(attempt->wish, candidate->offer, most)
+               ? candidate->free.cores_milli - request->worker.cores_milli
+               : 0;
 }
 
-static struct candidates find_workers(struct arena *arena, struct machine *const *machines,
-                                      size_t machine_count, const struct match_wish *wish)
+static bool fits(const struct attempt *attempt, enum machine_role role, struct offer *offer,
+                 bool with_dearer, struct candidate *out_candidate)
 {
-    struct candidates found = {arena_alloc(arena, machine_count * sizeof(struct candidate)), 0};
-    for (size_t i = 0; i < machine_count; i++) {
-        struct offer *offer =
-            best_offer(machines[i], (struct resources){0}, MACHINE_ROLE_WORKER, wish);
-        if (offer)
-            found.items[found.count++] =
-                (struct candidate){.machine = machines[i],
-                                   .offer = offer,
-                                   .free = offer_free(offer),
-                                   .surplus_milli = surplus_milli(offer, offer_free(offer), wish)};
+    const struct match_wish *wish = attempt->wish;
+    const struct resources wanted = wish_resources(wish, role);
+    struct candidate candidate = {.offer = offer, .free = free_for(attempt, offer)};
+    if (!resources_fit(wanted, candidate.free) || !wish_suits(wish, role, offer))
+        return false;
+    candidate.is_at_minimum = !wish_is_accepted(wish, offer, wanted);
+    if (candidate.is_at_minimum && !with_dearer)
+        return false;
+    if (role == MACHINE_ROLE_WORKER)
+        candidate.surplus_milli = surplus_milli(attempt, &candidate);
+    *out_candidate = candidate;
+    return true;
+}
+
+/* ---- Workers --------------------------------------------------------------------------------- */
+
+static void collect_workers(struct attempt *attempt, const struct book_wish *wish,
+                            struct book_sort sort, size_t most, bool with_dearer)
+{
+    struct book_search *search = &attempt->matcher->search;
+    struct offer *offer;
+    book_search_start(search, attempt->matcher->listing->book, wish, sort);
+    while (attempt->worker_count < most && (offer = book_search_next(search)))
+        if (!is_taken(attempt, offer->machine) &&
+            fits(attempt, MACHINE_ROLE_WORKER, offer, with_dearer,
+                 &attempt->workers[attempt->worker_count])) {
+            take_machine(attempt, offer->machine);
+            attempt->worker_count++;
+        }
+}
+
+static bool names_maximum(const struct job_request *request)
+{
+    return request->max_total_micro > 0 || request->max_hourly_micro > 0;
+}
+
+static struct book_sort by_minimum(struct resources wanted)
+{
+    return wanted.gpus_milli > 0 ? by_gpu_minimum : by_core_minimum;
+}
+
+/* Of the workers, nearest first, as many as are within the longest RTT of each other. */
+static void keep_near(struct attempt *attempt, int64_t max_us)
+{
+    size_t count = 1;
+    for (; count < attempt->worker_count; count++)
+        if (attempt->workers[count - 1].offer->machine->probe.rtt_us +
+                attempt->workers[count].offer->machine->probe.rtt_us >
+            max_us)
+            break;
+    if (attempt->worker_count > count)
+        attempt->worker_count = count;
+}
+
+static bool find_workers(struct attempt *attempt)
+{
+    const struct match_wish *wish = attempt->wish;
+    const size_t least = (size_t)wish->request->num_nodes;
+    const int64_t max_us = wish_max_rtt_us(wish, MACHINE_ROLE_WORKER);
+    struct listing *listing = attempt->matcher->listing;
+    struct book_wish found =
+        listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_FREE, /* with_dearer= */ false);
+    if (max_us > 0)
+        found.least.keys[LISTING_NEARNESS] = (int32_t)(-max_us / 2);
+    collect_workers(attempt, &found, attempt->sort, attempt->worker_max, false);
+    if (attempt->worker_count >= least)
+        return true;
+    if (max_us > 0) {
+        start_attempt(attempt);
+        found.least.keys[LISTING_NEARNESS] = (int32_t)-max_us;
+        collect_workers(attempt, &found, by_nearness, attempt->worker_max, false);
+        keep_near(attempt, max_us);
+        return attempt->worker_count >= least;
     }
-    return found;
-}
-
-static struct candidates find_servers(struct arena *arena, struct machine *const *machines,
-                                      size_t machine_count, const struct match_wish *wish)
-{
-    struct candidates found = {arena_alloc(arena, machine_count * sizeof(struct candidate)), 0};
-    for (size_t i = 0; i < machine_count; i++) {
-        struct offer *offer =
-            best_offer(machines[i], (struct resources){0}, MACHINE_ROLE_SERVER, wish);
-        if (offer)
-            found.items[found.count++] =
-                (struct candidate){.machine = machines[i],
-                                   .offer = offer,
-                                   .free = offer_free(offer),
-                                   .is_dedicated = offer->terms.roles == MACHINE_ROLE_SERVER};
+    if (names_maximum(wish->request)) {
+        found = listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_FREE, true);
+        collect_workers(attempt, &found, by_minimum(wish->request->worker), least, true);
     }
-    return found;
+    return attempt->worker_count >= least;
 }
 
-static struct candidate *find_machine(const struct candidates *candidates,
-                                      const struct machine *machine)
+/* ---- The server lease ------------------------------------------------------------------------ */
+
+static bool find_server_apart(struct attempt *attempt, bool is_dedicated, bool with_dearer)
 {
-    for (size_t i = 0; i < candidates->count; i++)
-        if (candidates->items[i].machine == machine)
-            return &candidates->items[i];
-    return NULL;
+    struct book_search *search = &attempt->matcher->search;
+    struct book_wish found = listing_wish(attempt->matcher->listing, attempt->wish,
+                                          MACHINE_ROLE_SERVER, LISTING_FREE, with_dearer);
+    struct book_sort sort = attempt->sort;
+    if (is_dedicated)
+        listing_want_dedicated(&found);
+    if (with_dearer)
+        sort = by_minimum(attempt->wish->request->server);
+    book_search_start(search, attempt->matcher->listing->book, &found, sort);
+    for (struct offer *offer; (offer = book_search_next(search));)
+        if (!is_taken(attempt, offer->machine) &&
+            fits(attempt, MACHINE_ROLE_SERVER, offer, with_dearer, &attempt->server))
+            return true;
+    return false;
 }
 
-/* The workers' machines after the server lease took its part of `server`. */
-static void take_server_room(struct candidates *workers, const struct candidate *server,
-                             const struct match_wish *wish)
+/* An offer of the worker's machine that takes the server too. */
+static bool find_server_at(struct attempt *attempt, const struct machine *machine)
 {
-    struct candidate *shared = find_machine(workers, server->machine);
-    if (!shared)
-        return;
-    struct offer *offer =
-        best_offer(shared->machine, wish->request->server, MACHINE_ROLE_WORKER, wish);
-    if (offer) {
-        shared->offer = offer;
-        shared->free = resources_subtract(offer_free(offer), wish->request->server);
-        shared->surplus_milli = surplus_milli(offer, shared->free, wish);
-        return;
-    }
-    *shared = workers->items[--workers->count];
+    for (size_t i = 0; i < machine->offer_count; i++)
+        if (fits(attempt, MACHINE_ROLE_SERVER, machine->offers[i], /* with_dearer= */ false,
+                 &attempt->server))
+            return true;
+    return false;
 }
 
-/* Chooses the server's machine and leaves in *workers those that still fit, in order. */
-static enum match_result choose_server(struct candidates *workers, struct candidates *servers,
-                                       const struct match_wish *wish, bool is_cheapest,
-                                       const struct candidate **out_server)
+/* Beside a worker, or in its place when there is one to spare. The last taken is the first asked.
+ */
+static bool find_server_beside(struct attempt *attempt)
 {
-    const size_t wanted = (size_t)wish->request->num_nodes;
-    for (size_t i = 0; i < servers->count; i++) {
-        const struct candidate *worker = find_machine(workers, servers->items[i].machine);
-        servers->items[i].is_wanted = worker && (size_t)(worker - workers->items) < wanted;
-    }
-    sort(servers, is_cheapest ? order_server_cheapest : order_server_biggest);
-    for (size_t i = 0; i < servers->count; i++) {
-        const struct candidate *server = &servers->items[i];
-        const struct candidate *worker = find_machine(workers, server->machine);
-        const bool keeps_worker = !worker || best_offer(server->machine, wish->request->server,
-                                                        MACHINE_ROLE_WORKER, wish) != NULL;
-        if (workers->count - !keeps_worker < wanted)
+    const struct job_request *request = attempt->wish->request;
+    for (size_t i = attempt->worker_count; i-- > 0;) {
+        struct candidate *worker = &attempt->workers[i];
+        if (!find_server_at(attempt, worker->offer->machine))
             continue;
-        take_server_room(workers, server, wish);
-        sort(workers, is_cheapest ? order_cheapest : order_biggest);
-        *out_server = server;
-        return MATCH_PLACED;
+        const struct resources left = resources_subtract(worker->free, request->server);
+        if (resources_fit(request->worker, left)) {
+            worker->free = left;
+            worker->surplus_milli = surplus_milli(attempt, worker);
+            return true;
+        }
+        if (attempt->worker_count > (size_t)request->num_nodes) {
+            memmove(worker, worker + 1, (attempt->worker_count - i - 1) * sizeof(*worker));
+            attempt->worker_count--;
+            return true;
+        }
+        attempt->needs_worker = true;
     }
-    return servers->count ? MATCH_FEW_MACHINES : MATCH_NO_SERVER;
+    return false;
 }
 
-static int64_t quote_micro(struct price_units units, const struct match_wish *wish)
+/* Leaves no more workers than may be used. */
+static bool find_server(struct attempt *attempt)
 {
-    return price_quote_lock_micro(units, &wish->lock, wish->now_ms, wish->latest_start_ms,
+    const size_t most = attempt->worker_max - 1;
+    const bool is_wanted = attempt->wish->request->server.cores_milli > 0;
+    if (is_wanted) {
+        attempt->has_server = find_server_apart(attempt, /* is_dedicated= */ true, false) ||
+                              find_server_apart(attempt, /* is_dedicated= */ false, false) ||
+                              find_server_beside(attempt) ||
+                              (names_maximum(attempt->wish->request) &&
+                               find_server_apart(attempt, /* is_dedicated= */ false, true));
+        if (!attempt->has_server)
+            return false;
+    }
+    if (attempt->worker_count > most)
+        attempt->worker_count = most;
+    return true;
+}
+
+/* ---- Costs ----------------------------------------------------------------------------------- */
+
+struct price_lock match_part_lock(const struct match_part *part, const struct match_wish *wish)
+{
+    if (!part->is_at_minimum)
+        return wish->lock;
+    struct price_lock lock = price_lock_flat(part->offer->terms.minimum);
+    lock.rush_ms = wish->lock.rush_ms;
+    return lock;
+}
+
+static int64_t quote_micro(struct price_units units, const struct price_lock *lock,
+                           const struct match_wish *wish)
+{
+    return price_quote_lock_micro(units, lock, wish->now_ms, wish->latest_start_ms,
                                   wish->request->max_run_ms);
 }
 
 static void set_part(struct match_part *part, const struct match_wish *wish)
 {
+    const struct price_lock *lock = &wish->lock;
+    struct price_lock own;
+    if (part->is_at_minimum) {
+        own = match_part_lock(part, wish);
+        lock = &own;
+    }
     part->units = price_units(part->resources, part->machine->probe.speed_weight_milli);
-    part->quote_micro = quote_micro(part->units, wish);
+    part->quote_micro = quote_micro(part->units, lock, wish);
+    part->hourly_micro = price_hourly_lock_micro(part->units, lock);
 }
 
-/* Gives each worker its wish and `scale` of SCALE_MAX of its surplus, and adds up the cost. */
-static void size_parts(struct match_placement *placement, const struct candidates *workers,
-                       const struct match_wish *wish, int64_t scale)
+static struct match_part part_of(const struct candidate *candidate, enum lease_role role,
+                                 uint64_t rank)
 {
-    size_t at = 0;
+    return (struct match_part){.machine = candidate->offer->machine,
+                               .offer = candidate->offer,
+                               .role = role,
+                               .rank = rank,
+                               .is_at_minimum = candidate->is_at_minimum};
+}
+
+static void make_parts(struct attempt *attempt, struct match_placement *out_placement)
+{
+    struct match_placement placement = {
+        .parts = arena_alloc(attempt->matcher->arena,
+                             (attempt->worker_count + 1) * sizeof(struct match_part))};
+    if (attempt->has_server) {
+        struct match_part *part = &placement.parts[placement.part_count++];
+        *part = part_of(&attempt->server, LEASE_ROLE_SERVER, 0);
+        part->resources = attempt->wish->request->server;
+        set_part(part, attempt->wish);
+    }
+    for (size_t i = 0; i < attempt->worker_count; i++)
+        placement.parts[placement.part_count++] =
+            part_of(&attempt->workers[i], LEASE_ROLE_WORKER, i);
+    *out_placement = placement;
+}
+
+static void add_up(struct match_placement *placement)
+{
     placement->quote_micro = placement->hourly_micro = 0;
     for (size_t i = 0; i < placement->part_count; i++) {
-        struct match_part *part = &placement->parts[i];
-        if (part->role == LEASE_ROLE_WORKER) {
-            part->resources = wish->request->worker;
-            part->resources.cores_milli += workers->items[at++].surplus_milli * scale / SCALE_MAX;
-            set_part(part, wish);
-        }
+        const struct match_part *part = &placement->parts[i];
         placement->quote_micro = price_add_micro(placement->quote_micro, part->quote_micro);
-        placement->hourly_micro = price_add_micro(
-            placement->hourly_micro, price_hourly_lock_micro(part->units, &wish->lock));
+        placement->hourly_micro = price_add_micro(placement->hourly_micro, part->hourly_micro);
     }
+}
+
+/* Gives each worker its wish and `scale` of SCALE_MAX of its surplus. */
+static void size_parts(struct match_placement *placement, const struct attempt *attempt,
+                       int64_t scale)
+{
+    for (size_t i = attempt->has_server; i < placement->part_count; i++) {
+        struct match_part *part = &placement->parts[i];
+        part->resources = attempt->wish->request->worker;
+        part->resources.cores_milli +=
+            attempt->workers[part->rank].surplus_milli * scale / SCALE_MAX;
+        set_part(part, attempt->wish);
+    }
+    add_up(placement);
 }
 
 static enum match_result judge_cost(const struct match_placement *placement,
@@ -265,101 +368,99 @@ static enum match_result judge_cost(const struct match_placement *placement,
     return MATCH_PLACED;
 }
 
-/* The cost grows with the scale, so the largest that is allowed is found by halving. */
-static enum match_result fit_cost(struct match_placement *placement,
-                                  const struct candidates *workers, const struct match_wish *wish)
+/* Workers beyond the least go, the last taken first, until the rest is within the limits. */
+static enum match_result drop_workers(struct match_placement *placement,
+                                      const struct attempt *attempt)
 {
-    int64_t allowed = SCALE_MAX, refused = SCALE_MAX + 1;
-    size_parts(placement, workers, wish, SCALE_MAX);
-    if (judge_cost(placement, wish) == MATCH_PLACED)
-        return MATCH_PLACED;
-    size_parts(placement, workers, wish, 0);
-    const enum match_result least = judge_cost(placement, wish);
+    size_t allowed = (size_t)attempt->wish->request->num_nodes + attempt->has_server;
+    size_t refused = placement->part_count + 1;
+    placement->part_count = allowed;
+    add_up(placement);
+    const enum match_result least = judge_cost(placement, attempt->wish);
     if (least != MATCH_PLACED)
         return least;
-    for (allowed = 0, refused = SCALE_MAX; refused - allowed > 1;) {
+    while (refused - allowed > 1) {
+        const size_t middle = allowed + (refused - allowed) / 2;
+        placement->part_count = middle;
+        add_up(placement);
+        if (judge_cost(placement, attempt->wish) == MATCH_PLACED)
+            allowed = middle;
+        else
+            refused = middle;
+    }
+    placement->part_count = allowed;
+    add_up(placement);
+    return MATCH_PLACED;
+}
+
+/* The cost grows with the scale, so the largest that is allowed is found by halving. */
+static enum match_result fit_cost(struct match_placement *placement, const struct attempt *attempt)
+{
+    const struct match_wish *wish = attempt->wish;
+    size_parts(placement, attempt, SCALE_MAX);
+    if (judge_cost(placement, wish) == MATCH_PLACED)
+        return MATCH_PLACED;
+    size_parts(placement, attempt, 0);
+    const enum match_result least = drop_workers(placement, attempt);
+    if (least != MATCH_PLACED || !wish->request->takes_more_cores)
+        return least;
+    int64_t allowed = 0, refused = SCALE_MAX;
+    while (refused - allowed > 1) {
         const int64_t middle = (allowed + refused) / 2;
-        size_parts(placement, workers, wish, middle);
+        size_parts(placement, attempt, middle);
         if (judge_cost(placement, wish) == MATCH_PLACED)
             allowed = middle;
         else
             refused = middle;
     }
-    size_parts(placement, workers, wish, allowed);
+    size_parts(placement, attempt, allowed);
     return MATCH_PLACED;
 }
 
-static struct match_placement make_parts(struct arena *arena, const struct candidate *server,
-                                         const struct candidates *workers,
-                                         const struct match_wish *wish)
-{
-    const size_t worker_count = (size_t)wish->request->num_nodes;
-    struct match_placement placement = {0};
-    placement.parts = arena_alloc(arena, (worker_count + 1) * sizeof(struct match_part));
-    if (server) {
-        struct match_part *part = &placement.parts[placement.part_count++];
-        *part = (struct match_part){.machine = server->machine,
-                                    .offer = server->offer,
-                                    .role = LEASE_ROLE_SERVER,
-                                    .resources = wish->request->server};
-        set_part(part, wish);
-    }
-    for (size_t i = 0; i < worker_count; i++)
-        placement.parts[placement.part_count++] =
-            (struct match_part){.machine = workers->items[i].machine,
-                                .offer = workers->items[i].offer,
-                                .role = LEASE_ROLE_WORKER,
-                                .rank = i};
-    return placement;
-}
+/* ---- The whole ------------------------------------------------------------------------------- */
 
-static enum match_result place(struct arena *arena, struct machine *const *machines,
-                               size_t machine_count, const struct match_wish *wish,
-                               bool is_cheapest, struct match_placement *out_placement)
+static enum match_result place(struct attempt *attempt, struct match_placement *out_placement)
 {
-    struct candidates workers = find_workers(arena, machines, machine_count, wish);
-    if (workers.count < (size_t)wish->request->num_nodes)
+    start_attempt(attempt);
+    if (!find_workers(attempt))
         return MATCH_FEW_MACHINES;
-    sort(&workers, is_cheapest ? order_cheapest : order_biggest);
-    const struct candidate *server = NULL;
-    struct candidates servers = {0};
-    if (wish->request->server.cores_milli > 0) {
-        servers = find_servers(arena, machines, machine_count, wish);
-        const enum match_result found =
-            choose_server(&workers, &servers, wish, is_cheapest, &server);
-        if (found != MATCH_PLACED)
-            return found;
-    }
-    struct match_placement placement = make_parts(arena, server, &workers, wish);
-    const enum match_result result = fit_cost(&placement, &workers, wish);
+    if (!find_server(attempt))
+        return attempt->needs_worker ? MATCH_FEW_MACHINES : MATCH_NO_SERVER;
+    struct match_placement placement;
+    make_parts(attempt, &placement);
+    const enum match_result result = fit_cost(&placement, attempt);
     if (result == MATCH_PLACED)
         *out_placement = placement;
     return result;
 }
 
-enum match_result match_place(struct arena *arena, struct machine *const *machines,
-                              size_t machine_count, const struct match_wish *wish,
+enum match_result match_place(struct matcher *matcher, const struct match_wish *wish,
+                              const struct match_reservation *ahead,
                               struct match_placement *out_placement)
 {
     ASSERT(wish->request->num_nodes > 0);
-    const enum match_result biggest =
-        place(arena, machines, machine_count, wish, /* is_cheapest= */ false, out_placement);
-    if (biggest != MATCH_OVER_BUDGET && biggest != MATCH_OVER_HOURLY)
-        return biggest;
-    return place(arena, machines, machine_count, wish, /* is_cheapest= */ true, out_placement);
+    arena_clear(matcher->arena);
+    struct attempt attempt = {.matcher = matcher,
+                              .wish = wish,
+                              .ahead = ahead,
+                              .sort = wish->request->takes_more_cores ? by_size : by_score};
+    const enum match_result first = place(&attempt, out_placement);
+    if (first != MATCH_OVER_BUDGET && first != MATCH_OVER_HOURLY)
+        return first;
+    attempt.sort = by_slowness;
+    return place(&attempt, out_placement);
 }
 
 struct match_quote match_quote_wish(const struct match_wish *wish)
 {
-    const struct price_units worker = price_units(wish->request->worker, 1000);
-    const struct price_units server = price_units(wish->request->server, 1000);
-    const int64_t worker_micro = quote_micro(worker, wish);
+    const struct job_request *request = wish->request;
+    const struct price_units worker = price_units(request->worker, 1000);
+    const struct price_units server = price_units(request->server, 1000);
+    const int64_t worker_micro = quote_micro(worker, &wish->lock, wish);
     const int64_t worker_hourly_micro = price_hourly_lock_micro(worker, &wish->lock);
-    struct match_quote quote = {
-        .total_micro = quote_micro(server, wish),
-        .hourly_micro = price_hourly_lock_micro(server, &wish->lock),
-    };
-    for (int64_t i = 0; i < wish->request->num_nodes; i++) {
+    struct match_quote quote = {.total_micro = quote_micro(server, &wish->lock, wish),
+                                .hourly_micro = price_hourly_lock_micro(server, &wish->lock)};
+    for (int64_t i = 0; i < request->num_nodes; i++) {
         quote.total_micro = price_add_micro(quote.total_micro, worker_micro);
         quote.hourly_micro = price_add_micro(quote.hourly_micro, worker_hourly_micro);
     }

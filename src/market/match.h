@@ -1,20 +1,28 @@
 /*
  * Match: finds machines for a whole job at once, or none.
  *
- * Workers go one to a machine, the machines with the most free cores first (then the faster, then
- * the older). The server lease goes to a machine that offers the role, first of all to one that
- * offers nothing else, then to one that is not needed for a worker. Roles are the owner's consent:
- * a machine that does not offer `server` never gets one.
+ * Workers go one to a machine: at least num_nodes or nothing, up to num_nodes_max while the budget
+ * lasts. Offers are taken by their score (listing.h). A wish for "at least" takes all free cores of
+ * its machines, those with the most first; when that would pass the budget, the surplus of all
+ * workers is scaled down evenly to the most the budget allows. If even the least passes it, the
+ * slowest machines, which are the cheapest, are tried instead.
  *
- * A wish for "at least" takes all free cores of its machines; when that would pass the budget, the
- * surplus of all workers is scaled down evenly to the most the budget allows. If even the least
- * passes it, the cheapest machines are tried instead of the biggest.
+ * The RTT between two workers is taken as the sum of theirs to the market. With a longest RTT,
+ * those within half of it are taken by score; if they are too few, the nearest are.
+ *
+ * The server lease goes to a machine that offers the role, first of all to one that offers nothing
+ * else, then to one that is not needed for a worker. Roles are the owner's consent: a machine that
+ * does not offer `server` never gets one.
+ *
+ * Lenders who are content with the posted price come first and are paid the posted price. If they
+ * are too few and the job names a maximum, others follow, the lowest minimum first, each at its own
+ * minimum.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "base/buffer.h"
-#include "market/job.h"
+#include "market/listing.h"
 
 enum match_result {
     MATCH_PLACED,
@@ -25,15 +33,6 @@ enum match_result {
     MATCH_RESULT_COUNT,
 };
 
-struct match_wish {
-    const struct job_request *request;
-    uint64_t group; /* of the borrower; 0: none */
-    int64_t now_ms;
-    struct price_lock lock;  /* over the slots of its span */
-    int64_t latest_start_ms; /* a lease may start up to then */
-    int64_t budget_micro;    /* over max_run_ms, for all leases */
-};
-
 struct match_part {
     struct machine *machine;
     struct offer *offer;
@@ -41,7 +40,9 @@ struct match_part {
     uint64_t rank;
     struct resources resources;
     struct price_units units;
+    bool is_at_minimum; /* the lender asks more than is posted, and gets it */
     int64_t quote_micro;
+    int64_t hourly_micro; /* in the dearest slot */
 };
 
 struct match_placement {
@@ -51,10 +52,48 @@ struct match_placement {
     int64_t hourly_micro;
 };
 
-/* Machines in id order. Parts live in the arena; *out_placement is set only when placed. */
-enum match_result match_place(struct arena *arena, struct machine *const *machines,
-                              size_t machine_count, const struct match_wish *wish,
+/* What matching works with, kept from call to call to save allocations. Zeroed, then init. */
+struct matcher {
+    struct listing *listing;
+    struct arena *arena; /* of the call under way */
+    struct book_search search;
+};
+
+void matcher_init(struct matcher *matcher, struct listing *listing);
+void matcher_done(struct matcher *matcher);
+
+/*
+ * A reservation: by when a job that waits will have room, and where, if every lease runs for as
+ * long as it may. It is found among the oldest MATCH_RESERVE_LOOKS offers that suit; leases of
+ * later jobs may not put it off.
+ */
+enum { MATCH_RESERVE_LOOKS = 256 }; /* and four for each worker */
+
+struct match_reserved {
+    const struct machine *machine;
+    const struct offer *offer; /* of its worker, or of the server if that is all */
+    struct resources resources;
+};
+
+struct match_reservation {
+    uint64_t job;
+    int64_t start_ms;
+    struct match_reserved *parts; /* by machine id */
+    size_t part_count;
+};
+
+/* False when the offers there are would never do. Parts live in `arena`. */
+bool match_reserve(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
+                   struct match_reservation *out_reservation);
+
+/* Parts live until the next call; *out_placement is set only when placed. `ahead`: of a job that
+ * goes first, or NULL. */
+enum match_result match_place(struct matcher *matcher, const struct match_wish *wish,
+                              const struct match_reservation *ahead,
                               struct match_placement *out_placement);
+
+/* The prices a part's lease locks. */
+struct price_lock match_part_lock(const struct match_part *part, const struct match_wish *wish);
 
 /* What the wish costs on reference machines: what is held when the job is submitted. */
 struct match_quote {
@@ -63,9 +102,35 @@ struct match_quote {
 };
 struct match_quote match_quote_wish(const struct match_wish *wish);
 
+/* ---- Why a job waits ------------------------------------------------------------------------- */
+
+/* Machines with an offer that passes this test and all before it. */
+struct match_row {
+    enum machine_role role;
+    enum wish_test test;
+    size_t machines_left;
+};
+
+enum { MATCH_ROWS_MAX = 2 * WISH_TEST_COUNT, MATCH_NEAREST_SIZE = 160 };
+
+struct match_explanation {
+    enum match_result result;
+    size_t machine_count; /* of all states */
+    struct match_row rows[MATCH_ROWS_MAX];
+    size_t row_count;
+    char nearest[MATCH_NEAREST_SIZE]; /* "with 2 GiB instead of 4 GiB of RAM it would start now" */
+    int64_t expected_start_ms;        /* 0: not with the offers there are now */
+};
+
+/* Walks over all machines, so only for answers to people. */
+void match_explain(struct matcher *matcher, struct machine *const *machines, size_t machine_count,
+                   const struct match_wish *wish, enum match_result result,
+                   struct match_explanation *out_explanation);
+
 /*
- * Why a job was not placed, for people: "needs 3 machines offering at least 0.25 cores and
- * 256 MiB; 2 are online: heron, wren".
+ * The result in words: "needs 3 machines offering at least 0.25 cores and 256 MiB; 2 are online:
+ * heron, wren".
  */
-void match_explain(struct machine *const *machines, size_t machine_count,
-                   const struct match_wish *wish, enum match_result result, struct buffer *out);
+void match_explain_words(struct machine *const *machines, size_t machine_count,
+                         const struct match_wish *wish, enum match_result result,
+                         struct buffer *out);

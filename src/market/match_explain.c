@@ -39,15 +39,14 @@ static void append_resources(struct buffer *out, struct resources resources)
                              units_format_bytes(resources.disk_bytes, bytes));
 }
 
-/* Whether some offer is large enough and willing; or also free enough. */
-static bool find_offer(const struct machine *machine, struct resources needed,
-                       const struct match_wish *wish, bool is_free)
+/* Whether some offer passes every test; or all but that it is free. */
+static bool has_offer(const struct machine *machine, const struct match_wish *wish,
+                      enum machine_role role, bool is_free)
 {
-    const struct price_units units = price_units(needed, machine->probe.speed_weight_milli);
     for (size_t i = 0; i < machine->offer_count; i++) {
         const struct offer *offer = machine->offers[i];
-        if (resources_fit(needed, is_free ? offer_free(offer) : offer->terms.resources) &&
-            offer_accepts_price(offer, units, wish->lock.slots[0]))
+        if (wish_suits(wish, role, offer) && wish_passes(wish, role, WISH_TEST_PRICE, offer) &&
+            (!is_free || wish_passes(wish, role, WISH_TEST_ROOM, offer)))
             return true;
     }
     return false;
@@ -56,18 +55,13 @@ static bool find_offer(const struct machine *machine, struct resources needed,
 static bool offers_enough(const struct machine *machine, const struct match_wish *wish,
                           enum machine_role role)
 {
-    const struct resources *needed =
-        role == MACHINE_ROLE_SERVER ? &wish->request->server : &wish->request->worker;
-    return machine_takes_leases(machine, role, wish->now_ms) &&
-           find_offer(machine, *needed, wish, /* is_free= */ false);
+    return has_offer(machine, wish, role, /* is_free= */ false);
 }
 
 static bool has_room(const struct machine *machine, const struct match_wish *wish,
                      enum machine_role role)
 {
-    return find_offer(
-        machine, role == MACHINE_ROLE_SERVER ? wish->request->server : wish->request->worker, wish,
-        /* is_free= */ true);
+    return has_offer(machine, wish, role, /* is_free= */ true);
 }
 
 struct names {
@@ -132,8 +126,9 @@ static void explain_few(struct machine *const *machines, size_t machine_count,
     append_machines(machines, machine_count, wish, role, out);
 }
 
-void match_explain(struct machine *const *machines, size_t machine_count,
-                   const struct match_wish *wish, enum match_result result, struct buffer *out)
+void match_explain_words(struct machine *const *machines, size_t machine_count,
+                         const struct match_wish *wish, enum match_result result,
+                         struct buffer *out)
 {
     char credits[UNITS_TEXT_SIZE];
     switch (result) {

@@ -1,11 +1,15 @@
-/* Placement and its explanation; covers match.c, match_explain.c. */
+/*
+ * Placement and its explanation.
+ * covers match.c, match_explain.c, match_nearest.c, match_reserve.c, listing.c, wish.c
+ */
+#include "base/random.h"
 #include "market/match.h"
 #include "testing/testing.h"
 
 #define GIB (INT64_C(1) << 30)
 #define MIB (INT64_C(1) << 20)
 
-enum { MACHINE_MAX = 8 };
+enum { MACHINE_MAX = 300 };
 
 struct fixture {
     struct machine machines[MACHINE_MAX];
@@ -15,7 +19,9 @@ struct fixture {
     size_t count;
     struct job_request request;
     struct match_wish wish;
-    struct arena *arena;
+    const struct match_reservation *ahead;
+    struct listing listing;
+    struct matcher matcher;
     struct match_placement placement;
     struct buffer words;
 };
@@ -35,6 +41,7 @@ static struct machine *add_machine(struct fixture *fixture, const char *name, in
     fixture->offers[fixture->count] = (struct offer){
         .id = 200 + fixture->count,
         .machine = machine,
+        .is_open = true,
         .terms = {.resources = {.cores_milli = cores_milli, .ram_bytes = GIB}, .roles = roles}};
     fixture->offered[fixture->count] = &fixture->offers[fixture->count];
     snprintf(machine->name, sizeof(machine->name), "%s", name);
@@ -45,7 +52,6 @@ static struct machine *add_machine(struct fixture *fixture, const char *name, in
 static void set_up(struct fixture *fixture, int64_t num_nodes)
 {
     *fixture = (struct fixture){
-        .arena = arena_new(0),
         .request = {.name = "job",
                     .num_nodes = num_nodes,
                     .num_nodes_max = num_nodes,
@@ -56,34 +62,40 @@ static void set_up(struct fixture *fixture, int64_t num_nodes)
         .wish = {.lock = price_lock_flat(price_cold_start()), .budget_micro = 10000000},
     };
     fixture->wish.request = &fixture->request;
+    fixture->wish.latest_start_ms = fixture->wish.latest_end_ms = 0;
+    listing_init(&fixture->listing);
+    matcher_init(&fixture->matcher, &fixture->listing);
     buffer_init(&fixture->words, 4096);
 }
 
 static void tear_down(struct fixture *fixture)
 {
-    arena_free(fixture->arena);
+    matcher_done(&fixture->matcher);
+    listing_done(&fixture->listing);
     buffer_done(&fixture->words);
 }
 
 static enum match_result place(struct fixture *fixture)
 {
-    return match_place(fixture->arena, fixture->pointers, fixture->count, &fixture->wish,
-                       &fixture->placement);
+    for (size_t i = 0; i < fixture->count; i++)
+        for (size_t k = 0; k < fixture->machines[i].offer_count; k++)
+            listing_update(&fixture->listing, fixture->machines[i].offers[k], fixture->wish.now_ms);
+    return match_place(&fixture->matcher, &fixture->wish, fixture->ahead, &fixture->placement);
 }
 
 static const char *explain(struct fixture *fixture, enum match_result result)
 {
     buffer_clear(&fixture->words);
-    match_explain(fixture->pointers, fixture->count, &fixture->wish, result, &fixture->words);
+    match_explain_words(fixture->pointers, fixture->count, &fixture->wish, result, &fixture->words);
     return buffer_string(&fixture->words);
 }
 
-TEST(workers_take_the_biggest_machines_one_each_and_the_server_the_dedicated_one)
+TEST(workers_go_one_to_a_machine_and_the_server_to_the_dedicated_one)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 2);
     add_machine(&fixture, "owl", 500, MACHINE_ROLE_ALL);
-    add_machine(&fixture, "wren", 250, MACHINE_ROLE_WORKER);
+    add_machine(&fixture, "tiny", 200, MACHINE_ROLE_WORKER);
     add_machine(&fixture, "market", 1000, MACHINE_ROLE_SERVER);
     add_machine(&fixture, "heron", 1000, MACHINE_ROLE_WORKER);
     assert_int_equal(place(&fixture), MATCH_PLACED);
@@ -91,33 +103,365 @@ TEST(workers_take_the_biggest_machines_one_each_and_the_server_the_dedicated_one
     assert_int_equal(fixture.placement.part_count, 3);
     assert_string_equal(parts[0].machine->name, "market");
     assert_int_equal(parts[0].role, LEASE_ROLE_SERVER);
-    assert_string_equal(parts[1].machine->name, "heron");
+    assert_string_equal(parts[1].machine->name, "owl");
     assert_int_equal(parts[1].rank, 0);
     assert_int_equal(parts[1].resources.cores_milli, 250);
-    assert_string_equal(parts[2].machine->name, "owl");
+    assert_string_equal(parts[2].machine->name, "heron");
     assert_int_equal(parts[2].rank, 1);
     assert_int_equal(fixture.placement.quote_micro,
                      parts[0].quote_micro + parts[1].quote_micro + parts[2].quote_micro);
     tear_down(&fixture);
 }
 
-TEST(equal_machines_are_taken_in_the_order_they_came)
+TEST(the_faster_come_first_and_equals_take_turns)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 2);
     fixture.request.server = (struct resources){0};
-    add_machine(&fixture, "a", 500, MACHINE_ROLE_WORKER);
+    struct machine *a = add_machine(&fixture, "a", 500, MACHINE_ROLE_WORKER);
     add_machine(&fixture, "b", 500, MACHINE_ROLE_WORKER);
-    add_machine(&fixture, "c", 500, MACHINE_ROLE_WORKER)->probe.speed_weight_milli = 1100;
+    add_machine(&fixture, "c", 500, MACHINE_ROLE_WORKER)->probe.speed_weight_milli = 1600;
     assert_int_equal(place(&fixture), MATCH_PLACED);
     assert_string_equal(fixture.placement.parts[0].machine->name, "c");
     assert_string_equal(fixture.placement.parts[1].machine->name, "a");
+    a->offers[0]->last_lease = 300;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    assert_string_equal(fixture.placement.parts[1].machine->name, "b");
+    tear_down(&fixture);
+}
+
+TEST(at_least_takes_the_biggest_machines_first)
+{
+    static struct fixture fixture;
+    set_up(&fixture, 2);
+    fixture.request.takes_more_cores = true;
+    fixture.request.server = (struct resources){0};
+    add_machine(&fixture, "owl", 500, MACHINE_ROLE_ALL);
+    add_machine(&fixture, "wren", 250, MACHINE_ROLE_WORKER)->probe.speed_weight_milli = 4000;
+    add_machine(&fixture, "heron", 1000, MACHINE_ROLE_WORKER);
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    assert_string_equal(fixture.placement.parts[0].machine->name, "heron");
+    assert_string_equal(fixture.placement.parts[1].machine->name, "owl");
+    tear_down(&fixture);
+}
+
+TEST(an_elastic_job_takes_what_room_and_budget_allow)
+{
+    static struct fixture fixture;
+    set_up(&fixture, 1);
+    fixture.request.num_nodes_max = 4;
+    fixture.request.server = (struct resources){0};
+    add_machine(&fixture, "a", 500, MACHINE_ROLE_WORKER);
+    add_machine(&fixture, "b", 500, MACHINE_ROLE_WORKER);
+    add_machine(&fixture, "c", 500, MACHINE_ROLE_WORKER);
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    assert_int_equal(fixture.placement.part_count, 3);
+    fixture.wish.budget_micro = 2 * 5500;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    assert_int_equal(fixture.placement.part_count, 2);
+    assert_int_equal(fixture.placement.quote_micro, 2 * 5500);
+    fixture.wish.budget_micro = 5499;
+    assert_int_equal(place(&fixture), MATCH_OVER_BUDGET);
+    tear_down(&fixture);
+}
+
+TEST(workers_are_within_the_longest_rtt_of_each_other)
+{
+    static struct fixture fixture;
+    set_up(&fixture, 2);
+    fixture.request.server = (struct resources){0};
+    fixture.request.wishes.max_rtt_us = 20000;
+    add_machine(&fixture, "unknown", 500, MACHINE_ROLE_WORKER);
+    add_machine(&fixture, "far", 500, MACHINE_ROLE_WORKER)->probe.rtt_us = 15000;
+    add_machine(&fixture, "mid", 500, MACHINE_ROLE_WORKER)->probe.rtt_us = 9000;
+    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
+    add_machine(&fixture, "near", 500, MACHINE_ROLE_WORKER)->probe.rtt_us = 10000;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    fixture.machines[3].probe.rtt_us = 11000;
+    assert_int_equal(place(&fixture), MATCH_PLACED); /* one is beyond the half, both within */
+    fixture.machines[3].probe.rtt_us = 11001;
+    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
+    tear_down(&fixture);
+}
+
+TEST(a_lender_above_the_price_serves_at_its_minimum_when_the_maximum_allows)
+{
+    static struct fixture fixture;
+    set_up(&fixture, 2);
+    fixture.request.server = (struct resources){0};
+    add_machine(&fixture, "cheap", 500, MACHINE_ROLE_WORKER);
+    add_machine(&fixture, "dearest", 500, MACHINE_ROLE_WORKER)->offers[0]->terms.minimum =
+        (struct price_vector){.core_micro = 90000};
+    add_machine(&fixture, "dear", 500, MACHINE_ROLE_WORKER)->offers[0]->terms.minimum =
+        (struct price_vector){.core_micro = 60000};
+    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
+    fixture.request.max_hourly_micro = 5500 + 15000;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    assert_string_equal(fixture.placement.parts[0].machine->name, "cheap");
+    assert_int_equal(fixture.placement.parts[0].quote_micro, 5500);
+    assert_string_equal(fixture.placement.parts[1].machine->name, "dear");
+    assert_int_equal(fixture.placement.parts[1].quote_micro, 15000);
+    const struct price_lock lock = match_part_lock(&fixture.placement.parts[1], &fixture.wish);
+    assert_int_equal(lock.slots[0].core_micro, 60000);
+    fixture.request.max_hourly_micro--;
+    assert_int_equal(place(&fixture), MATCH_OVER_HOURLY);
+    tear_down(&fixture);
+}
+
+TEST(every_wish_is_kept)
+{
+    static struct fixture fixture;
+    set_up(&fixture, 1);
+    fixture.request.server = (struct resources){0};
+    fixture.wish.now_ms = fixture.wish.latest_start_ms = 1000000;
+    struct machine *machine = add_machine(&fixture, "a", 500, MACHINE_ROLE_WORKER);
+    struct offer_terms *terms = &machine->offers[0]->terms;
+    struct job_wishes *wishes = &fixture.request.wishes;
+    machine->owner = 9;
+    fixture.request.account = 7;
+    terms->resources = machine->probe.resources = (struct resources){.cores_milli = 8000,
+                                                                     .ram_bytes = 8 * GIB,
+                                                                     .gpus_milli = 1000,
+                                                                     .disk_bytes = 9 * GIB,
+                                                                     .bandwidth_kbit = 5000};
+    terms->gpu_model = TEXT("T4");
+    terms->gpu_ram_bytes = 16 * GIB;
+    terms->labels = TEXT("python3-torch,cuda-12");
+    terms->network = OFFER_NETWORK_JOB;
+    terms->max_lease_ms = 3600000;
+    fixture.request.worker = terms->resources;
+    *wishes = (struct job_wishes){.gpu_model = "T4",
+                                  .gpu_ram_bytes = 16 * GIB,
+                                  .labels = "cuda-12",
+                                  .network = OFFER_NETWORK_JOB,
+                                  .min_speed_milli = 1000};
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+#define REFUSES(field, value)                                                                      \
+    do {                                                                                           \
+        const __typeof__(field) kept = (field);                                                    \
+        (field) = (value);                                                                         \
+        assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);                                     \
+        (field) = kept;                                                                            \
+        assert_int_equal(place(&fixture), MATCH_PLACED);                                           \
+    } while (0)
+    REFUSES(terms->gpu_model, TEXT("V100"));
+    REFUSES(terms->gpu_ram_bytes, 15 * GIB);
+    REFUSES(terms->labels, TEXT("python3-torch"));
+    REFUSES(terms->network, OFFER_NETWORK_NONE);
+    REFUSES(terms->max_lease_ms, 3599999);
+    REFUSES(terms->resources.disk_bytes, 9 * GIB - 1);
+    REFUSES(terms->resources.bandwidth_kbit, 4999);
+    REFUSES(terms->resources.gpus_milli, 999);
+    REFUSES(terms->resources.ram_bytes, 8 * GIB - 1);
+    REFUSES(terms->resources.cores_milli, 7999);
+    REFUSES(machine->probe.speed_weight_milli, 999);
+    REFUSES(wishes->install, OFFER_INSTALL_WHEELS);
+    REFUSES(machine->offers[0]->is_open, false);
+    REFUSES(machine->state, MACHINE_STATE_UNREACHABLE);
+    REFUSES(terms->audience, OFFER_AUDIENCE_ACCOUNTS);
+    struct offer_account listed = {7};
+    terms->audience = OFFER_AUDIENCE_ACCOUNTS;
+    terms->accounts = (struct json_array){&listed, 1};
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    REFUSES(listed.account, 13); /* the same bit of the book */
+    terms->audience = OFFER_AUDIENCE_GROUP;
+    terms->group = 3;
+    fixture.wish.group = 3;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    REFUSES(fixture.wish.group, 9);
+    struct span span = {0, 1000000 + 3600000};
+    terms->spans = (struct json_array){&span, 1};
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    REFUSES(span.close_ms, 1000000 + 3599999);
+#undef REFUSES
+    tear_down(&fixture);
+}
+
+/* ---- Against a walk over all offers ---------------------------------------------------------- */
+
+static void random_machine(struct fixture *fixture, struct random *random)
+{
+    static const char *const labels[] = {"", "a", "b", "a,b", "b,c", "rare"};
+    struct machine *machine = add_machine(fixture, "m", 0, 1 + random_below(random, 3));
+    struct offer *offer = machine->offers[0];
+    offer->terms.resources = (struct resources){
+        .cores_milli = (int64_t)random_below(random, 8) * 500,
+        .ram_bytes = (int64_t)random_below(random, 8) * GIB / 2,
+        .gpus_milli = random_below(random, 4) ? 0 : 1000,
+    };
+    machine->probe.resources = offer->terms.resources;
+    machine->probe.speed_weight_milli = 50 + (int64_t)random_below(random, 3000);
+    offer->terms.labels = text_of(labels[random_below(random, 6)]);
+    offer->terms.minimum.core_micro =
+        random_below(random, 3) ? 0 : (int64_t)random_below(random, 40000);
+    offer->terms.max_lease_ms =
+        random_below(random, 3) ? 0 : 3000000 + (int64_t)random_below(random, 1000000);
+    offer->last_lease = random_below(random, 4) * 1000;
+    offer->leased.cores_milli =
+        offer->terms.resources.cores_milli * (int64_t)random_below(random, 3) / 2;
+    machine->leased = offer->leased;
+}
+
+static void random_wishes(struct fixture *fixture, struct random *random)
+{
+    static const char *const labels[] = {"", "", "", "a", "b", "a,b", "never"};
+    struct job_request *request = &fixture->request;
+    request->num_nodes = 1 + (int64_t)random_below(random, 3);
+    request->num_nodes_max = 0;
+    request->server = (struct resources){0};
+    request->worker = (struct resources){
+        .cores_milli = 1 + (int64_t)random_below(random, 2000),
+        .ram_bytes = (int64_t)random_below(random, 3) * GIB,
+        .gpus_milli = random_below(random, 5) ? 0 : 1000,
+    };
+    snprintf(request->wishes.labels, sizeof(request->wishes.labels), "%s",
+             labels[random_below(random, 7)]);
+    request->wishes.min_speed_milli =
+        random_below(random, 2) ? 0 : (int64_t)random_below(random, 2500);
+    fixture->wish.budget_micro = PRICE_MICRO_MAX;
+}
+
+static bool is_better(const struct offer *left, const struct offer *right)
+{
+    const int64_t a = listing_quality(left->machine), b = listing_quality(right->machine);
+    if (a != b)
+        return a > b;
+    return left->last_lease != right->last_lease ? left->last_lease < right->last_lease
+                                                 : left->id < right->id;
+}
+
+/* The best offer that is not among the first `count` of the placement; NULL: none. */
+static const struct offer *oracle_next(const struct fixture *fixture, size_t count)
+{
+    const struct offer *best = NULL;
+    for (size_t i = 0; i < fixture->count; i++) {
+        const struct offer *offer = &fixture->offers[i];
+        bool is_used = false;
+        for (size_t k = 0; k < count; k++)
+            is_used = is_used || fixture->placement.parts[k].offer == offer;
+        if (!is_used && wish_suits(&fixture->wish, MACHINE_ROLE_WORKER, offer) &&
+            wish_passes(&fixture->wish, MACHINE_ROLE_WORKER, WISH_TEST_PRICE, offer) &&
+            wish_passes(&fixture->wish, MACHINE_ROLE_WORKER, WISH_TEST_ROOM, offer) &&
+            (!best || is_better(offer, best)))
+            best = offer;
+    }
+    return best;
+}
+
+TEST(placements_are_those_of_a_walk_over_all_offers)
+{
+    struct random random;
+    random_init(&random, 11);
+    int placed = 0, few = 0;
+    static struct fixture fixture;
+    set_up(&fixture, 1);
+    for (int i = 0; i < MACHINE_MAX; i++)
+        random_machine(&fixture, &random);
+    for (int round = 0; round < 2000; round++) {
+        random_wishes(&fixture, &random);
+        if (place(&fixture) == MATCH_PLACED) {
+            placed++;
+            assert_int_equal(fixture.placement.part_count, fixture.request.num_nodes);
+            for (size_t i = 0; i < fixture.placement.part_count; i++)
+                assert_ptr_equal(fixture.placement.parts[i].offer, oracle_next(&fixture, i));
+        } else {
+            few++;
+            size_t count = 0;
+            struct match_part parts[4];
+            fixture.placement.parts = parts;
+            for (const struct offer *offer; (offer = oracle_next(&fixture, count)) && count < 3;)
+                parts[count++].offer = &fixture.offers[offer - fixture.offers];
+            assert_true(count < (size_t)fixture.request.num_nodes);
+        }
+    }
+    assert_true(placed > 200 && few > 50);
+    tear_down(&fixture);
+}
+
+/* ---- Reservations ---------------------------------------------------------------------------- */
+
+TEST(a_reservation_is_where_leases_end_first_and_later_jobs_keep_out_of_it)
+{
+    static struct fixture fixture;
+    set_up(&fixture, 1);
+    fixture.request.server = (struct resources){0};
+    fixture.request.worker.cores_milli = 800;
+    struct lease late = {.offer = 200, .ends_ms = 9000000, .resources = {.cores_milli = 900}};
+    struct lease early = {.offer = 201, .ends_ms = 5000000, .resources = {.cores_milli = 500}};
+    struct lease *leases[] = {&late, &early};
+    for (int i = 0; i < 2; i++) {
+        struct machine *machine = add_machine(&fixture, i ? "b" : "a", 1000, MACHINE_ROLE_WORKER);
+        machine->leases = &leases[i];
+        machine->lease_count = 1;
+        machine->leased = machine->offers[0]->leased = leases[i]->resources;
+    }
+    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
+    struct match_reservation reservation;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    assert_true(match_reserve(&fixture.matcher, arena, &fixture.wish, &reservation));
+    assert_int_equal(reservation.start_ms, 5000000);
+    assert_int_equal(reservation.part_count, 1);
+    assert_string_equal(reservation.parts[0].machine->name, "b");
+    fixture.ahead = &reservation;
+    /* What is left over of the reserved machine, or ends before: 200 of its 1000. */
+    fixture.wish.latest_end_ms = 5000001;
+    fixture.request.worker.cores_milli = 201;
+    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
+    fixture.request.worker.cores_milli = 200;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    fixture.request.worker.cores_milli = 500;
+    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
+    fixture.wish.latest_end_ms = 5000000;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    fixture.request.worker.cores_milli = 1001;
+    assert_false(match_reserve(&fixture.matcher, arena, &fixture.wish, &reservation));
+    tear_down(&fixture);
+}
+
+/* ---- Explanations ---------------------------------------------------------------------------- */
+
+static size_t left_after(const struct match_explanation *explanation, enum wish_test test)
+{
+    for (size_t i = 0; i < explanation->row_count; i++)
+        if (explanation->rows[i].test == test && explanation->rows[i].role == MACHINE_ROLE_WORKER)
+            return explanation->rows[i].machines_left;
+    fail_msg("no row %s", wish_test_name(test));
+    return 0;
+}
+
+TEST(an_explanation_counts_what_each_wish_removed_and_names_the_nearest_change)
+{
+    static struct fixture fixture;
+    struct match_explanation why;
+    set_up(&fixture, 2);
+    fixture.request.server = (struct resources){0};
+    fixture.request.worker.ram_bytes = GIB;
+    add_machine(&fixture, "a", 500, MACHINE_ROLE_WORKER);
+    add_machine(&fixture, "b", 500, MACHINE_ROLE_WORKER)->offers[0]->terms.resources.ram_bytes =
+        768 * MIB;
+    add_machine(&fixture, "c", 100, MACHINE_ROLE_WORKER);
+    add_machine(&fixture, "d", 500, MACHINE_ROLE_SERVER);
+    add_machine(&fixture, "e", 500, MACHINE_ROLE_WORKER)->state = MACHINE_STATE_OFFLINE;
+    const enum match_result result = place(&fixture);
+    assert_int_equal(result, MATCH_FEW_MACHINES);
+    match_explain(&fixture.matcher, fixture.pointers, fixture.count, &fixture.wish, result, &why);
+    assert_int_equal(why.machine_count, 5);
+    assert_int_equal(left_after(&why, WISH_TEST_ROLE), 4);
+    assert_int_equal(left_after(&why, WISH_TEST_ONLINE), 3);
+    assert_int_equal(left_after(&why, WISH_TEST_CORES), 2);
+    assert_int_equal(left_after(&why, WISH_TEST_RAM), 1);
+    assert_int_equal(left_after(&why, WISH_TEST_ROOM), 1);
+    assert_string_equal(why.nearest, "with 768 MiB instead of 1.0 GiB of RAM it would start now");
+    assert_int_equal(why.expected_start_ms, 0);
+    fixture.machines[1].offers[0]->terms.resources.ram_bytes = 128 * MIB;
+    match_explain(&fixture.matcher, fixture.pointers, fixture.count, &fixture.wish, result, &why);
+    assert_string_equal(why.nearest, "with 1 worker instead of 2 it would start now");
     tear_down(&fixture);
 }
 
 TEST(at_least_takes_all_free_cores)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 1);
     fixture.request.takes_more_cores = true;
     add_machine(&fixture, "market", 1000, MACHINE_ROLE_SERVER);
@@ -131,7 +475,7 @@ TEST(at_least_takes_all_free_cores)
 
 TEST(a_surplus_that_passes_the_budget_is_scaled_down_to_it)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 2);
     fixture.request.takes_more_cores = true;
     fixture.request.server = (struct resources){0};
@@ -156,7 +500,7 @@ TEST(a_surplus_that_passes_the_budget_is_scaled_down_to_it)
 
 TEST(cheaper_machines_are_tried_when_the_biggest_pass_the_budget)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 1);
     fixture.request.server = (struct resources){0};
     add_machine(&fixture, "fast", 4000, MACHINE_ROLE_WORKER)->probe.speed_weight_milli = 8000;
@@ -169,7 +513,7 @@ TEST(cheaper_machines_are_tried_when_the_biggest_pass_the_budget)
 
 TEST(the_server_spares_machines_the_workers_need)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 2);
     add_machine(&fixture, "a", 1000, MACHINE_ROLE_ALL);
     add_machine(&fixture, "b", 900, MACHINE_ROLE_ALL);
@@ -181,7 +525,7 @@ TEST(the_server_spares_machines_the_workers_need)
 
 TEST(server_and_worker_share_a_machine_with_room_for_both_and_only_then)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 2);
     add_machine(&fixture, "small", 600, MACHINE_ROLE_ALL);
     struct machine *large = add_machine(&fixture, "large", 750, MACHINE_ROLE_ALL);
@@ -194,7 +538,7 @@ TEST(server_and_worker_share_a_machine_with_room_for_both_and_only_then)
 
 TEST(a_machine_that_does_not_offer_the_role_never_gets_a_server)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 1);
     add_machine(&fixture, "heron", 4000, MACHINE_ROLE_WORKER);
     assert_int_equal(place(&fixture), MATCH_NO_SERVER);
@@ -206,7 +550,7 @@ TEST(a_machine_that_does_not_offer_the_role_never_gets_a_server)
 
 TEST(a_lender_below_its_minimum_is_left_out)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 1);
     fixture.request.server = (struct resources){0};
     struct machine *heron = add_machine(&fixture, "heron", 1000, MACHINE_ROLE_WORKER);
@@ -219,7 +563,7 @@ TEST(a_lender_below_its_minimum_is_left_out)
 
 TEST(a_lender_whose_minimum_only_the_least_cores_reach_lends_only_those)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 1);
     fixture.request.server = (struct resources){0};
     fixture.request.takes_more_cores = true;
@@ -232,7 +576,7 @@ TEST(a_lender_whose_minimum_only_the_least_cores_reach_lends_only_those)
 
 TEST(waiting_is_explained_with_the_machines_there_are)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 3);
     add_machine(&fixture, "heron", 1000, MACHINE_ROLE_WORKER);
     add_machine(&fixture, "tiny", 100, MACHINE_ROLE_WORKER);
@@ -250,7 +594,7 @@ TEST(waiting_is_explained_with_the_machines_there_are)
 
 TEST(the_wish_is_quoted_at_reference_speed)
 {
-    struct fixture fixture;
+    static struct fixture fixture;
     set_up(&fixture, 3);
     const struct match_quote quote = match_quote_wish(&fixture.wish);
     assert_int_equal(quote.total_micro, 3 * 5500 + 10250);
@@ -261,9 +605,16 @@ TEST(the_wish_is_quoted_at_reference_speed)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            workers_take_the_biggest_machines_one_each_and_the_server_the_dedicated_one),
-        cmocka_unit_test(equal_machines_are_taken_in_the_order_they_came),
+        cmocka_unit_test(workers_go_one_to_a_machine_and_the_server_to_the_dedicated_one),
+        cmocka_unit_test(the_faster_come_first_and_equals_take_turns),
+        cmocka_unit_test(at_least_takes_the_biggest_machines_first),
+        cmocka_unit_test(an_elastic_job_takes_what_room_and_budget_allow),
+        cmocka_unit_test(workers_are_within_the_longest_rtt_of_each_other),
+        cmocka_unit_test(a_lender_above_the_price_serves_at_its_minimum_when_the_maximum_allows),
+        cmocka_unit_test(every_wish_is_kept),
+        cmocka_unit_test(placements_are_those_of_a_walk_over_all_offers),
+        cmocka_unit_test(a_reservation_is_where_leases_end_first_and_later_jobs_keep_out_of_it),
+        cmocka_unit_test(an_explanation_counts_what_each_wish_removed_and_names_the_nearest_change),
         cmocka_unit_test(at_least_takes_all_free_cores),
         cmocka_unit_test(a_surplus_that_passes_the_budget_is_scaled_down_to_it),
         cmocka_unit_test(cheaper_machines_are_tried_when_the_biggest_pass_the_budget),

@@ -86,6 +86,7 @@ struct offer {
     bool is_open;             /* as of the last event about it */
     int64_t turns_ms;         /* when that may change by itself; 0: never */
     uint64_t last_lease;      /* the newest lease made under it: who waited longest comes first */
+    uint32_t listing_number;  /* in the book of open offers; 0: not there */
 };
 
 struct probe;

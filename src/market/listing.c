@@ -1,0 +1,374 @@
+#include "market/listing.h"
+
+#include "base/assert.h"
+#include "market/queue.h"
+
+_Static_assert((int)LISTING_KEY_COUNT == (int)BOOK_KEY_COUNT, "each key of the book has a meaning here");
+
+enum { MINUTE_MS = 60000, MIB_BITS = 20, TURN_BITS = 40 };
+
+/* Bits above those of labels. */
+#define BIT_WORKER         (UINT64_C(1) << 44)
+#define BIT_SERVER         (UINT64_C(1) << 45)
+#define BIT_DEDICATED      (UINT64_C(1) << 46) /* to the role server */
+#define BIT_NETWORK_JOB    (UINT64_C(1) << 47) /* at least */
+#define BIT_NETWORK_OPEN   (UINT64_C(1) << 48)
+#define BIT_INSTALL_WHEELS (UINT64_C(1) << 49)
+#define BIT_INSTALL_INDEX  (UINT64_C(1) << 50)
+#define BIT_ANYONE         (UINT64_C(1) << 51)
+#define BIT_OF_ACCOUNT(id) (UINT64_C(1) << (52 + (id) % 6)) /* one of them may use it */
+#define BIT_OF_GROUP(id)   (UINT64_C(1) << (58 + (id) % 6))
+_Static_assert(LABELS_BITS + 2 == 44, "labels end where the other bits begin");
+
+static int32_t clip(int64_t value)
+{
+    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN + 1 ? INT32_MIN + 1 : (int32_t)value;
+}
+
+static int32_t minutes(int64_t ms)
+{
+    return clip(ms / MINUTE_MS);
+}
+
+static int32_t mib(int64_t bytes)
+{
+    return clip(bytes >> MIB_BITS);
+}
+
+/* ---- Offers ---------------------------------------------------------------------------------- */
+
+/* Half octaves of `value` above `base`, 0 when it is below. */
+static int64_t half_octaves(int64_t value, int64_t base)
+{
+    int64_t count = 0;
+    for (; value >= 2 * base; value /= 2)
+        count += 2;
+    return value * 1000 >= base * 1414 ? count + 1 : count;
+}
+
+static int64_t nearness(int64_t rtt_us)
+{
+    if (rtt_us <= 0)
+        return 0;
+    const int64_t far = half_octaves(rtt_us, 1000) / 2;
+    return far > 10 ? 0 : 10 - far;
+}
+
+int64_t listing_quality(const struct machine *machine)
+{
+    return 4 * (machine_reliability_milli(machine) / 50) +
+           2 * half_octaves(machine->probe.speed_weight_milli, PRICE_SPEED_MILLI_MIN) +
+           nearness(machine->probe.rtt_us);
+}
+
+static int64_t score_of(const struct offer *offer)
+{
+    const int64_t turn_max = (INT64_C(1) << TURN_BITS) - 1;
+    const int64_t last =
+        (int64_t)(offer->last_lease < (uint64_t)turn_max ? offer->last_lease : (uint64_t)turn_max);
+    return (listing_quality(offer->machine) << TURN_BITS) + turn_max - last;
+}
+
+static uint64_t audience_bits(const struct offer *offer)
+{
+    const struct offer_terms *terms = &offer->terms;
+    uint64_t bits = BIT_OF_ACCOUNT(offer->machine->owner);
+    const struct offer_account *accounts = terms->accounts.items;
+    switch (terms->audience) {
+    case OFFER_AUDIENCE_ANYONE:
+        return BIT_ANYONE;
+    case OFFER_AUDIENCE_ACCOUNTS:
+        for (size_t i = 0; i < terms->accounts.count; i++)
+            bits |= BIT_OF_ACCOUNT(accounts[i].account);
+        return bits;
+    case OFFER_AUDIENCE_GROUP:
+        return bits | BIT_OF_GROUP(terms->group);
+    case OFFER_AUDIENCE_COUNT:
+        break;
+    }
+    UNREACHABLE("an audience without bits");
+}
+
+static uint64_t bits_of(struct listing *listing, const struct offer *offer)
+{
+    const struct offer_terms *terms = &offer->terms;
+    const struct probe *probe = &offer->machine->probe;
+    uint64_t bits = audience_bits(offer);
+    bits |= labels_borne(&listing->labels, 'l', terms->labels);
+    bits |= labels_borne(&listing->labels, 'l', text_of(probe->labels));
+    bits |= labels_borne(&listing->labels, 'g',
+                         terms->gpu_model.size ? terms->gpu_model : text_of(probe->gpu_model));
+    bits |= terms->roles & MACHINE_ROLE_WORKER ? BIT_WORKER : 0;
+    bits |= terms->roles & MACHINE_ROLE_SERVER ? BIT_SERVER : 0;
+    bits |= terms->roles == MACHINE_ROLE_SERVER ? BIT_DEDICATED : 0;
+    bits |= terms->network >= OFFER_NETWORK_JOB ? BIT_NETWORK_JOB : 0;
+    bits |= terms->network >= OFFER_NETWORK_OPEN ? BIT_NETWORK_OPEN : 0;
+    bits |= terms->install >= OFFER_INSTALL_WHEELS ? BIT_INSTALL_WHEELS : 0;
+    bits |= terms->install >= OFFER_INSTALL_INDEX ? BIT_INSTALL_INDEX : 0;
+    return bits;
+}
+
+static void set_room(int32_t *keys, struct resources room)
+{
+    keys[0] = clip(room.cores_milli);
+    keys[1] = mib(room.ram_bytes);
+    keys[2] = clip(room.gpus_milli);
+    keys[3] = mib(room.disk_bytes);
+    keys[4] = clip(room.bandwidth_kbit);
+}
+
+static struct book_point point_of(struct listing *listing, const struct offer *offer,
+                                  int64_t now_ms)
+{
+    const struct offer_terms *terms = &offer->terms;
+    const struct probe *probe = &offer->machine->probe;
+    struct book_point point = {.bits = bits_of(listing, offer)};
+    set_room(&point.keys[LISTING_CORES], offer_free(offer));
+    set_room(&point.keys[LISTING_ALL_CORES], terms->resources);
+    point.keys[LISTING_SPEED] = clip(probe->speed_weight_milli);
+    point.keys[LISTING_SLOWNESS] = clip(-probe->speed_weight_milli);
+    point.keys[LISTING_RELIABILITY] = clip(machine_reliability_milli(offer->machine));
+    point.keys[LISTING_GPU_RAM] =
+        mib(terms->gpu_ram_bytes ? terms->gpu_ram_bytes : probe->gpu_ram_bytes);
+    point.keys[LISTING_OPEN_UNTIL] = minutes(window_open_until_ms(offer_window(offer), now_ms));
+    point.keys[LISTING_MAX_LEASE] = terms->max_lease_ms ? minutes(terms->max_lease_ms) : INT32_MAX;
+    point.keys[LISTING_NEARNESS] = probe->rtt_us ? clip(-probe->rtt_us) : INT32_MIN + 1;
+    point.keys[LISTING_CORE_CHEAPNESS] = clip(-terms->minimum.core_micro);
+    point.keys[LISTING_GPU_CHEAPNESS] = clip(-terms->minimum.gpu_micro);
+    return point;
+}
+
+/* Which of eight classes: class 0 below the first bound, and twice as wide as the one before. */
+static uint32_t class_of(int32_t value, int32_t first_bound)
+{
+    uint32_t class = 0;
+    for (int64_t bound = first_bound; class < 7 && value >= bound; bound *= 2)
+        class ++;
+    return class;
+}
+
+/*
+ * Where alike offers lie: the highest bit of each class, then the middle ones, then the lowest. By
+ * what is offered rather than what is free, so that few leases move an entry; those with little
+ * left lie apart.
+ */
+static uint32_t order_of(const struct book_point *point)
+{
+    const int32_t *keys = point->keys;
+    const uint64_t labels = point->bits & ((UINT64_C(1) << 44) - 1);
+    const uint32_t classes[] = {
+        class_of(keys[LISTING_ALL_GPUS], 1),
+        class_of(keys[LISTING_ALL_CORES], 1000),
+        class_of(keys[LISTING_ALL_RAM], 2048),
+        (uint32_t)((labels * UINT64_C(0x9e3779b97f4a7c15)) >> 61),
+        class_of(keys[LISTING_GPU_RAM], 2048),
+        class_of(keys[LISTING_SPEED], 250),
+        7 - class_of(1000 - keys[LISTING_RELIABILITY], 8),
+        class_of(keys[LISTING_ALL_DISK], 8192),
+        class_of(keys[LISTING_ALL_BANDWIDTH], 4000),
+    };
+    const bool is_full = keys[LISTING_CORES] < keys[LISTING_ALL_CORES] / 8 ||
+                         keys[LISTING_RAM] < keys[LISTING_ALL_RAM] / 8;
+    uint32_t order = is_full;
+    for (int bit = 2; bit >= 0; bit--)
+        for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++)
+            order = order << 1 | (classes[i] >> bit & 1);
+    return order;
+}
+
+void listing_init(struct listing *listing)
+{
+    listing->book = book_new();
+    labels_init(&listing->labels);
+}
+
+void listing_done(struct listing *listing)
+{
+    book_free(listing->book);
+    labels_done(&listing->labels);
+}
+
+void listing_remove(struct listing *listing, struct offer *offer)
+{
+    if (offer->listing_number)
+        book_remove(listing->book, offer->listing_number);
+    offer->listing_number = 0;
+}
+
+void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms)
+{
+    const struct machine *machine = offer->machine;
+    if (machine->state != MACHINE_STATE_ONLINE || machine->is_barred || !offer->is_open) {
+        listing_remove(listing, offer);
+        return;
+    }
+    struct book_entry entry = {.point = point_of(listing, offer, now_ms),
+                               .score = score_of(offer),
+                               .id = offer->id,
+                               .item = offer};
+    entry.order = order_of(&entry.point);
+    if (offer->listing_number)
+        book_change(listing->book, offer->listing_number, &entry);
+    else
+        offer->listing_number = book_add(listing->book, &entry);
+}
+
+/* ---- Wishes ---------------------------------------------------------------------------------- */
+
+/* What a lender may ask for one unit at most: all that is posted for the lease, per unit of this
+ * resource. */
+static int32_t dearest_minimum(const struct price_lock *lock, struct price_units units,
+                               enum price_resource resource)
+{
+    const int64_t milli = price_units_get(&units, resource);
+    if (milli <= 0)
+        return INT32_MIN;
+    const int64_t hourly_micro = price_hourly_lock_micro(units, lock);
+    const __int128 per_unit = (__int128)(hourly_micro + 1) * 1000 / milli + 1;
+    return per_unit > INT32_MAX ? INT32_MIN : clip(-(int64_t)per_unit);
+}
+
+static void want_price(struct book_point *least, const struct match_wish *wish,
+                       enum machine_role role)
+{
+    const struct resources wanted = wish_resources(wish, role);
+    int64_t slowest = PRICE_SPEED_MILLI_MIN;
+    if (role == MACHINE_ROLE_WORKER && wish->request->wishes.min_speed_milli > slowest)
+        slowest = wish->request->wishes.min_speed_milli;
+    /* The slower the machine, the more the other resources weigh against a core's minimum; the
+     * faster, the more its cores weigh against a GPU's. */
+    least->keys[LISTING_CORE_CHEAPNESS] =
+        dearest_minimum(&wish->lock, price_units(wanted, slowest), PRICE_CORE);
+    least->keys[LISTING_GPU_CHEAPNESS] =
+        dearest_minimum(&wish->lock, price_units(wanted, PRICE_SPEED_MILLI_MAX), PRICE_GPU);
+}
+
+static void want_machine(struct book_point *least, const struct listing *listing,
+                         const struct job_wishes *wishes)
+{
+    least->bits |= labels_wished(&listing->labels, 'l', text_of(wishes->labels));
+    least->bits |= labels_wished(&listing->labels, 'g', text_of(wishes->gpu_model));
+    least->bits |= wishes->network >= OFFER_NETWORK_JOB ? BIT_NETWORK_JOB : 0;
+    least->bits |= wishes->network >= OFFER_NETWORK_OPEN ? BIT_NETWORK_OPEN : 0;
+    least->bits |= wishes->install >= OFFER_INSTALL_WHEELS ? BIT_INSTALL_WHEELS : 0;
+    least->bits |= wishes->install >= OFFER_INSTALL_INDEX ? BIT_INSTALL_INDEX : 0;
+    least->keys[LISTING_GPU_RAM] = mib(wishes->gpu_ram_bytes);
+    least->keys[LISTING_SPEED] = clip(wishes->min_speed_milli);
+    least->keys[LISTING_RELIABILITY] = clip(wishes->min_reliability_milli);
+}
+
+/* All that does not change with the hour: of a request, for one role. */
+static struct book_wish standing_wish(const struct listing *listing,
+                                      const struct job_request *request, enum machine_role role)
+{
+    struct book_wish wish = book_wish_any();
+    if (role == MACHINE_ROLE_SERVER) {
+        wish.least.bits |= BIT_SERVER;
+        set_room(&wish.least.keys[LISTING_ALL_CORES], request->server);
+    } else {
+        wish.least.bits |= BIT_WORKER;
+        set_room(&wish.least.keys[LISTING_ALL_CORES], request->worker);
+        want_machine(&wish.least, listing, &request->wishes);
+        if (request->wishes.max_rtt_us > 0 && job_request_nodes_max(request) > 1)
+            wish.least.keys[LISTING_NEARNESS] = clip(-request->wishes.max_rtt_us);
+    }
+    wish.least.keys[LISTING_MAX_LEASE] = minutes(request->max_run_ms);
+    return wish;
+}
+
+struct book_wish listing_wish(const struct listing *listing, const struct match_wish *wish,
+                              enum machine_role role, enum listing_room room, bool with_dearer)
+{
+    struct book_wish found = standing_wish(listing, wish->request, role);
+    if (room == LISTING_FREE)
+        set_room(&found.least.keys[LISTING_CORES], wish_resources(wish, role));
+    found.least.keys[LISTING_OPEN_UNTIL] = minutes(wish->now_ms + wish->request->max_run_ms);
+    if (!with_dearer)
+        want_price(&found.least, wish, role);
+    found.any_bits = BIT_ANYONE | BIT_OF_ACCOUNT(wish->request->account);
+    if (wish->group)
+        found.any_bits |= BIT_OF_GROUP(wish->group);
+    return found;
+}
+
+void listing_want_dedicated(struct book_wish *wish)
+{
+    wish->least.bits |= BIT_DEDICATED;
+}
+
+/* ---- Waiting jobs ---------------------------------------------------------------------------- */
+
+void waiting_init(struct waiting_list *waiting)
+{
+    *waiting = (struct waiting_list){.book = book_new()};
+}
+
+void waiting_done(struct waiting_list *waiting)
+{
+    book_search_done(&waiting->search);
+    book_free(waiting->book);
+}
+
+/* Jobs of alike size lie together. */
+static uint32_t order_of_wish(const struct book_wish *wish)
+{
+    struct book_point point = wish->least;
+    for (int i = 0; i < BOOK_KEY_COUNT; i++)
+        if (point.keys[i] == INT32_MIN)
+            point.keys[i] = 0;
+    return order_of(&point);
+}
+
+static void add_role(struct waiting_list *waiting, const struct listing *listing, struct job *job,
+                     enum machine_role role)
+{
+    struct book_wish wish = standing_wish(listing, &job->request, role);
+    set_room(&wish.least.keys[LISTING_CORES],
+             role == MACHINE_ROLE_SERVER ? job->request.server : job->request.worker);
+    wish.least.keys[LISTING_FEW_NODES] = clip(job->request.num_nodes);
+    /* A word no offer bore so far may come with the next. */
+    if (wish.least.bits & LABELS_NEVER)
+        wish.least.bits = (wish.least.bits & ~((UINT64_C(1) << 44) - 1));
+    const bool is_server = role == MACHINE_ROLE_SERVER;
+    job->waiting_numbers[is_server] =
+        book_add(waiting->book,
+                 &(struct book_entry){.point = book_point_negate(wish.least),
+                                      .score = queue_score(job->request.is_rush, job->turn.tag),
+                                      .id = job->id * 2 + is_server,
+                                      .order = order_of_wish(&wish),
+                                      .item = job});
+}
+
+void waiting_add(struct waiting_list *waiting, const struct listing *listing, struct job *job)
+{
+    if (job->waiting_numbers[0])
+        return;
+    add_role(waiting, listing, job, MACHINE_ROLE_WORKER);
+    if (job->request.server.cores_milli > 0)
+        add_role(waiting, listing, job, MACHINE_ROLE_SERVER);
+}
+
+void waiting_remove(struct waiting_list *waiting, struct job *job)
+{
+    for (int i = 0; i < 2; i++) {
+        if (job->waiting_numbers[i])
+            book_remove(waiting->book, job->waiting_numbers[i]);
+        job->waiting_numbers[i] = 0;
+    }
+}
+
+struct book_wish waiting_wish(struct listing *listing, const struct offer *offer, int64_t now_ms,
+                              enum listing_room room)
+{
+    struct book_point point = point_of(listing, offer, now_ms);
+    if (room == LISTING_ALL)
+        set_room(&point.keys[LISTING_CORES], offer->terms.resources);
+    /* Jobs say nothing of these, but their entries carry the negated lack of a wish. */
+    point.keys[LISTING_FEW_NODES] = INT32_MAX;
+    return (struct book_wish){.least = book_point_negate(point)};
+}
+
+void waiting_want_few(struct book_wish *wish, int64_t node_count)
+{
+    wish->least.keys[LISTING_FEW_NODES] = ~clip(node_count);
+}

@@ -1,0 +1,87 @@
+/*
+ * Listing: offers and waiting jobs as entries of books, so that matching looks at few of them.
+ *
+ * Keys are whole numbers of 32 bits: memory and disk in MiB, times in minutes. An offer's are
+ * rounded down and so are a wish's, so that nobody who passes a wish's tests is overlooked; who is
+ * found may still fail them.
+ *
+ * An offer's score, the larger the better:
+ *
+ *     quality = 4 x reliability / 50 + 2 x half octaves of speed above 0.05 + nearness
+ *     score   = quality x 2^40 + (2^40 - 1 - the offer's last lease)
+ *
+ * reliability is in thousandths; nearness is 10 less the octaves of the RTT to the market above
+ * 1 ms, from 0 to 10 (0: not known): the RTT between two workers is the sum of theirs. The price is
+ * not in it: who is content with the posted price is paid the posted price. Offers of the same
+ * quality take turns: the one whose last lease is longest ago comes first.
+ */
+#pragma once
+
+#include "market/book.h"
+#include "market/labels.h"
+#include "market/wish.h"
+
+enum listing_key {
+    LISTING_CORES, /* free: the first five */
+    LISTING_RAM,
+    LISTING_GPUS,
+    LISTING_DISK,
+    LISTING_BANDWIDTH,
+    LISTING_ALL_CORES, /* offered, whatever is leased of it */
+    LISTING_ALL_RAM,
+    LISTING_ALL_GPUS,
+    LISTING_ALL_DISK,
+    LISTING_ALL_BANDWIDTH,
+    LISTING_SPEED,
+    LISTING_SLOWNESS, /* the speed, negated */
+    LISTING_RELIABILITY,
+    LISTING_GPU_RAM,
+    LISTING_OPEN_UNTIL,
+    LISTING_MAX_LEASE,
+    LISTING_NEARNESS,       /* the RTT in us, negated */
+    LISTING_CORE_CHEAPNESS, /* the minimum per core-hour, negated */
+    LISTING_GPU_CHEAPNESS,
+    LISTING_FEW_NODES, /* of a waiting job: its workers, negated */
+    LISTING_KEY_COUNT,
+};
+
+/* Open offers of machines that are online. */
+struct listing {
+    struct book *book; /* of struct offer */
+    struct labels labels;
+};
+
+void listing_init(struct listing *listing);
+void listing_done(struct listing *listing);
+
+/* After any change of the offer or its machine: puts it in, changes it or takes it out. */
+void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms);
+void listing_remove(struct listing *listing, struct offer *offer);
+
+int64_t listing_quality(const struct machine *machine);
+
+/* What an offer must have free now, or must have in all once leases have ended. */
+enum listing_room { LISTING_FREE, LISTING_ALL };
+/* Who asks more than is posted is left out unless `with_dearer`. */
+struct book_wish listing_wish(const struct listing *listing, const struct match_wish *wish,
+                              enum machine_role role, enum listing_room room, bool with_dearer);
+/* Only those that offer no other role than server. */
+void listing_want_dedicated(struct book_wish *wish);
+
+/* Jobs that wait for room, asked for by what an offer could serve. */
+struct waiting_list {
+    struct book *book; /* of struct job, once for its workers and once for its server */
+    struct book_search search;
+};
+
+void waiting_init(struct waiting_list *waiting);
+void waiting_done(struct waiting_list *waiting);
+void waiting_add(struct waiting_list *waiting, const struct listing *listing, struct job *job);
+void waiting_remove(struct waiting_list *waiting, struct job *job);
+
+/* The wish that finds the jobs some of whose leases the offer could serve: with what is free, or
+ * with all of it once its leases end. Whether it does is for the tests to say. */
+struct book_wish waiting_wish(struct listing *listing, const struct offer *offer, int64_t now_ms,
+                              enum listing_room room);
+/* Fewer: only jobs of at most so many workers. */
+void waiting_want_few(struct book_wish *wish, int64_t node_count);

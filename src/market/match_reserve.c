@@ -1,0 +1,186 @@
+/* Match: by when, and where, a job that waits will have room. */
+#include "base/assert.h"
+#include "market/match_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An offer, and from when on it has room. */
+struct opening {
+    const struct offer *offer;
+    int64_t at_ms;
+};
+
+static const struct match_reserved *find_reserved(const struct match_reservation *reservation,
+                                                  const struct machine *machine)
+{
+    size_t low = 0, high = reservation->part_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (reservation->parts[middle].machine->id < machine->id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < reservation->part_count && reservation->parts[low].machine == machine
+               ? &reservation->parts[low]
+               : NULL;
+}
+
+struct resources match_free_beside(const struct match_reservation *reservation,
+                                   const struct offer *offer)
+{
+    const struct machine *machine = offer->machine;
+    const struct match_reserved *reserved = find_reserved(reservation, machine);
+    const struct resources free = offer_free(offer);
+    if (!reserved)
+        return free;
+    struct resources of_machine = machine_free(machine);
+    struct resources of_offer = resources_subtract(offer->terms.resources, offer->leased);
+    for (size_t i = 0; i < machine->lease_count; i++) {
+        const struct lease *lease = machine->leases[i];
+        if (lease->ends_ms > reservation->start_ms)
+            continue;
+        of_machine = resources_add(of_machine, lease->resources);
+        if (lease->offer == offer->id)
+            of_offer = resources_add(of_offer, lease->resources);
+    }
+    of_machine = resources_subtract(of_machine, reserved->resources);
+    if (reserved->offer == offer)
+        of_offer = resources_subtract(of_offer, reserved->resources);
+    return resources_smaller(free, resources_smaller(of_machine, of_offer));
+}
+
+static int compare_ends(const void *left, const void *right)
+{
+    const struct lease *a = *(struct lease *const *)left, *b = *(struct lease *const *)right;
+    return (a->ends_ms > b->ends_ms) - (a->ends_ms < b->ends_ms);
+}
+
+/* The first instant from now on at which the offer has room, as its machine's leases end. */
+static bool find_opening(struct arena *arena, const struct match_wish *wish,
+                         const struct offer *offer, struct resources wanted,
+                         struct opening *out_opening)
+{
+    const struct machine *machine = offer->machine;
+    struct resources of_offer = resources_subtract(offer->terms.resources, offer->leased);
+    struct resources of_machine = machine_free(machine);
+    int64_t at_ms = wish->now_ms;
+    const size_t count = machine->lease_count;
+    const struct lease **leases = arena_alloc(arena, (count + 1) * sizeof(*leases));
+    for (size_t i = 0; i < count; i++)
+        leases[i] = machine->leases[i];
+    if (count > 1)
+        qsort(leases, count, sizeof(*leases), compare_ends);
+    size_t ended = 0;
+    while (!resources_fit(wanted, resources_smaller(of_offer, of_machine))) {
+        if (ended == count)
+            return false;
+        const struct lease *lease = leases[ended++];
+        at_ms = lease->ends_ms > at_ms ? lease->ends_ms : at_ms;
+        of_machine = resources_add(of_machine, lease->resources);
+        if (lease->offer == offer->id)
+            of_offer = resources_add(of_offer, lease->resources);
+    }
+    *out_opening = (struct opening){offer, at_ms};
+    return window_open_until_ms(offer_window(offer), wish->now_ms) - at_ms >=
+           wish->request->max_run_ms;
+}
+
+static int compare_openings(const void *left, const void *right)
+{
+    const struct opening *a = left, *b = right;
+    if (a->at_ms != b->at_ms)
+        return a->at_ms < b->at_ms ? -1 : 1;
+    return (a->offer->id > b->offer->id) - (a->offer->id < b->offer->id);
+}
+
+/* Those that open first, one to a machine; how many there are. */
+static size_t keep_first(struct opening *openings, size_t count, size_t wanted)
+{
+    size_t kept = 0;
+    if (count > 1)
+        qsort(openings, count, sizeof(*openings), compare_openings);
+    for (size_t i = 0; i < count && kept < wanted; i++) {
+        bool is_new = true;
+        for (size_t k = 0; k < kept && is_new; k++)
+            is_new = openings[k].offer->machine != openings[i].offer->machine;
+        if (is_new)
+            openings[kept++] = openings[i];
+    }
+    return kept;
+}
+
+/* In the order of ids, so that those looked at stay the same while leases come and go. */
+static size_t find_openings(struct matcher *matcher, struct arena *arena,
+                            const struct match_wish *wish, enum machine_role role, size_t wanted,
+                            struct opening **out_openings)
+{
+    const size_t looks = MATCH_RESERVE_LOOKS + 4 * wanted;
+    struct opening *openings = arena_alloc(arena, looks * sizeof(*openings));
+    const bool with_dearer =
+        wish->request->max_total_micro > 0 || wish->request->max_hourly_micro > 0;
+    const struct book_wish found =
+        listing_wish(matcher->listing, wish, role, LISTING_ALL, with_dearer);
+    const struct resources resources = wish_resources(wish, role);
+    size_t count = 0;
+    struct offer *offer;
+    book_search_start(&matcher->search, matcher->listing->book, &found,
+                      (struct book_sort){.by = BOOK_BY_ID});
+    while (count < looks && (offer = book_search_next(&matcher->search)))
+        if (wish_suits(wish, role, offer) &&
+            (with_dearer || wish_is_accepted(wish, offer, resources)) &&
+            find_opening(arena, wish, offer, resources, &openings[count]))
+            count++;
+    *out_openings = openings;
+    return keep_first(openings, count, wanted);
+}
+
+static int compare_machines(const void *left, const void *right)
+{
+    const struct match_reserved *a = left, *b = right;
+    return (a->machine->id > b->machine->id) - (a->machine->id < b->machine->id);
+}
+
+static void add_parts(struct match_reservation *reservation, const struct opening *openings,
+                      size_t count, struct resources resources)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct machine *machine = openings[i].offer->machine;
+        struct match_reserved *same = NULL;
+        for (size_t k = 0; k < reservation->part_count && count == 1; k++)
+            if (reservation->parts[k].machine == machine)
+                same = &reservation->parts[k];
+        if (same)
+            same->resources = resources_add(same->resources, resources);
+        else
+            reservation->parts[reservation->part_count++] =
+                (struct match_reserved){machine, openings[i].offer, resources};
+        if (openings[i].at_ms > reservation->start_ms)
+            reservation->start_ms = openings[i].at_ms;
+    }
+}
+
+bool match_reserve(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
+                   struct match_reservation *out_reservation)
+{
+    const struct job_request *request = wish->request;
+    const size_t wanted = (size_t)request->num_nodes;
+    struct match_reservation reservation = {
+        .start_ms = wish->now_ms,
+        .parts = arena_alloc(arena, (wanted + 1) * sizeof(struct match_reserved))};
+    struct opening *openings;
+    size_t count = find_openings(matcher, arena, wish, MACHINE_ROLE_WORKER, wanted, &openings);
+    if (count < wanted)
+        return false;
+    add_parts(&reservation, openings, count, request->worker);
+    if (request->server.cores_milli > 0) {
+        count = find_openings(matcher, arena, wish, MACHINE_ROLE_SERVER, 1, &openings);
+        if (count < 1)
+            return false;
+        add_parts(&reservation, openings, 1, request->server);
+    }
+    qsort(reservation.parts, reservation.part_count, sizeof(*reservation.parts), compare_machines);
+    *out_reservation = reservation;
+    return true;
+}
