@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { DAY_MINUTES = 24 * 60, DAY_SECONDS = 86400, WEEK_DAYS = 7, ALL_DAYS = 127 };
+enum { DAY_SECONDS = 86400, WEEK_DAYS = 7, ALL_DAYS = 127 };
 
 static const char *const day_names[WEEK_DAYS] = {
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
@@ -166,21 +166,27 @@ static int take_number(struct cursor *cursor, size_t digits_max, int maximum, co
     return 0;
 }
 
-/* "18", "18:00" or "24:00", in minutes. */
-static int take_time(struct cursor *cursor, int *out_minute, struct error *error)
+/* The minutes or seconds after a colon, where there is one. */
+static int take_sixtieth(struct cursor *cursor, const char *what, int *out_number,
+                         struct error *error)
+{
+    if (!take(cursor, ':'))
+        return 0;
+    return take_number(cursor, 2, 59, what, out_number, error);
+}
+
+/* "18", "18:00", "18:00:30" or "24:00", in seconds. */
+static int take_time(struct cursor *cursor, int *out_s, struct error *error)
 {
     const char *what = "a time such as 18:00";
-    int hour = 0, minute = 0;
+    int hour = 0, minute = 0, second = 0;
     skip_spaces(cursor);
     const struct cursor begin = *cursor;
-    if (take_number(cursor, 2, 24, what, &hour, error) < 0)
-        return -1;
-    if (take(cursor, ':') &&
-        (!is_digit(peek(cursor)) || take_number(cursor, 2, 59, what, &minute, error) < 0))
+    if (take_number(cursor, 2, 24, what, &hour, error) < 0 ||
+        take_sixtieth(cursor, what, &minute, error) < 0 ||
+        take_sixtieth(cursor, what, &second, error) < 0 || (hour == 24 && minute + second > 0))
         return refuse(&begin, what, error);
-    if (hour == 24 && minute > 0)
-        return refuse(&begin, what, error);
-    *out_minute = hour * 60 + minute;
+    *out_s = hour * 3600 + minute * 60 + second;
     return 0;
 }
 
@@ -211,17 +217,17 @@ static int take_weekly(struct cursor *cursor, struct schedule *schedule, struct 
     do {
         skip_spaces(cursor);
         const struct cursor begin = *cursor;
-        if (take_time(cursor, &part.from_minute, error) < 0 ||
+        if (take_time(cursor, &part.from_s, error) < 0 ||
             take_dash(cursor, "the - of a span such as 18:00-08:00", error) < 0 ||
-            take_time(cursor, &part.until_minute, error) < 0)
+            take_time(cursor, &part.until_s, error) < 0)
             return -1;
-        if (part.from_minute == DAY_MINUTES || part.from_minute == part.until_minute)
+        if (part.from_s == DAY_SECONDS || part.from_s == part.until_s)
             return error_set(error, ERROR_INVALID,
                              "at character %zu of the schedule: a span that never opens; a whole "
                              "day is 00:00-24:00",
                              begin.at + 1);
-        if (part.until_minute < part.from_minute)
-            part.until_minute += DAY_MINUTES;
+        if (part.until_s < part.from_s)
+            part.until_s += DAY_SECONDS;
         if (add_part(&begin, schedule, part, error) < 0)
             return -1;
         skip_spaces(cursor);
@@ -234,7 +240,7 @@ static int take_moment(struct cursor *cursor, int64_t *out_wall_s, struct error 
 {
     const char *what = "a date such as 2026-11-20";
     struct date date = {0};
-    int minute;
+    int time_s;
     skip_spaces(cursor);
     const struct cursor begin = *cursor;
     if (take_number(cursor, 4, DATE_YEAR_MAX, what, &date.year, error) < 0 || !take(cursor, '-') ||
@@ -244,9 +250,9 @@ static int take_moment(struct cursor *cursor, int64_t *out_wall_s, struct error 
         return refuse(&begin, what, error);
     if (!take(cursor, 'T') && peek(cursor) != ' ')
         return refuse(cursor, "a time after the date, such as 18:00,", error);
-    if (take_time(cursor, &minute, error) < 0)
+    if (take_time(cursor, &time_s, error) < 0)
         return -1;
-    *out_wall_s = date_to_days(date) * DAY_SECONDS + minute * 60;
+    *out_wall_s = date_to_days(date) * DAY_SECONDS + time_s;
     return 0;
 }
 
@@ -340,12 +346,18 @@ static void put_days(struct writer *writer, unsigned days)
     }
 }
 
+static void put_time(struct writer *writer, int64_t time_s)
+{
+    put(writer, "%02d:%02d", (int)(time_s / 3600), (int)(time_s / 60 % 60));
+    if (time_s % 60 > 0)
+        put(writer, ":%02d", (int)(time_s % 60));
+}
+
 static void put_moment(struct writer *writer, int64_t wall_s)
 {
     const struct date date = date_of_days(wall_s / DAY_SECONDS);
-    const int minute = (int)(wall_s % DAY_SECONDS / 60);
-    put(writer, "%04d-%02d-%02d %02d:%02d", date.year, date.month, date.day, minute / 60,
-        minute % 60);
+    put(writer, "%04d-%02d-%02d ", date.year, date.month, date.day);
+    put_time(writer, wall_s % DAY_SECONDS);
 }
 
 const char *schedule_format(const struct schedule *schedule, char out[SCHEDULE_TEXT_SIZE])
@@ -357,11 +369,12 @@ const char *schedule_format(const struct schedule *schedule, char out[SCHEDULE_T
         const struct schedule_part *part = &schedule->parts[i];
         put(&writer, "%s", i ? "; " : "");
         if (part->days) {
-            const int until = part->until_minute > DAY_MINUTES ? part->until_minute - DAY_MINUTES
-                                                               : part->until_minute;
+            const bool is_next_day = part->until_s > DAY_SECONDS;
             put_days(&writer, part->days);
-            put(&writer, " %02d:%02d-%02d:%02d", part->from_minute / 60, part->from_minute % 60,
-                until / 60, until % 60);
+            put(&writer, " ");
+            put_time(&writer, part->from_s);
+            put(&writer, "-");
+            put_time(&writer, is_next_day ? part->until_s - DAY_SECONDS : part->until_s);
         } else {
             put_moment(&writer, part->from_wall_s);
             put(&writer, " - ");

@@ -7,6 +7,7 @@
  *     2026-11-20 18:00 - 2026-11-21 08:00       once
  *     Mon-Fri 18:00-08:00 Europe/Berlin         with the zone, which comes last
  *
+ * Times may have seconds, 18:00:30.
  * A part that crosses midnight belongs to the day on which it starts. Daylight saving: a wall time
  * that a day skips is the instant of the jump; of one that comes twice a part opens at the first
  * and closes at the second. So a day has 23, 24 or 25 hours as the owner's clock has them.
@@ -26,13 +27,13 @@ enum {
     SCHEDULE_PART_MAX = 8,
     SCHEDULE_WEEKS = 8,
     SCHEDULE_SPAN_MAX = SCHEDULE_PART_MAX * (7 * SCHEDULE_WEEKS + 3),
-    SCHEDULE_TEXT_SIZE = 384, /* of the longest, with the zero byte */
+    SCHEDULE_TEXT_SIZE = 400, /* of the longest, with the zero byte */
 };
 
 struct schedule_part {
     unsigned days; /* of each week, bit 0 is Monday; 0: once */
-    int from_minute;
-    int until_minute;     /* of a week's day; past 1440 it is on the next */
+    int from_s;
+    int until_s;          /* of a week's day; past 86400 it is on the next */
     int64_t from_wall_s;  /* once: see base/zone.h */
     int64_t until_wall_s; /* > from_wall_s */
 };
@@ -51,11 +52,13 @@ const char *schedule_format(const struct schedule *schedule, char out[SCHEDULE_T
 
 /* Whether the spans of an expansion run out, so that it must be made again within 8 weeks. */
 bool schedule_is_weekly(const struct schedule *schedule);
+/* When to expand it again, given the first span of the last time: after four weeks, or up to one
+ * more, so that at least three are left. 0: never. */
+int64_t schedule_renew_ms(const struct schedule *schedule, struct span first);
 
 /*
- * The UTC spans in which it is open and that end after `now_ms`: of weekly parts those that begin
- * within 8 weeks, of others all. Sorted and disjoint; none for "always". INVALID when it would
- * never open.
+ * The UTC spans from `now_ms` on in which it is open: of weekly parts those that begin within 8
+ * weeks, of others all. Sorted and disjoint; none for "always". INVALID when it would never open.
  */
 MUST_CHECK int schedule_expand(const struct schedule *schedule, const struct zone *zone,
                                int64_t now_ms, struct span out_spans[SCHEDULE_SPAN_MAX],

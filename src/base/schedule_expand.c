@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { DAY_SECONDS = 86400 };
+enum { DAY_SECONDS = 86400, RENEW_DAYS = 28 };
 
 struct expansion {
     const struct zone *zone;
@@ -15,13 +15,15 @@ struct expansion {
 
 static void add_span(struct expansion *expansion, int64_t from_wall_s, int64_t until_wall_s)
 {
-    const struct span span = {
+    struct span span = {
         zone_instant_s(expansion->zone, from_wall_s, ZONE_PICK_FIRST) * 1000,
         zone_instant_s(expansion->zone, until_wall_s, ZONE_PICK_LAST) * 1000,
     };
     /* A part that lies wholly in a gap does not open on that day. */
     if (span.open_ms >= span.close_ms || span.close_ms <= expansion->now_ms)
         return;
+    if (span.open_ms < expansion->now_ms)
+        span.open_ms = expansion->now_ms;
     ASSERT(expansion->count < SCHEDULE_SPAN_MAX);
     expansion->spans[expansion->count++] = span;
 }
@@ -33,8 +35,8 @@ static void expand_weekly(struct expansion *expansion, const struct schedule_par
     const int64_t today = (now_s + zone_offset_s(expansion->zone, now_s)) / DAY_SECONDS;
     for (int64_t day = today - 1; day <= today + 7 * SCHEDULE_WEEKS; day++)
         if (part->days & 1U << date_weekday(day))
-            add_span(expansion, day * DAY_SECONDS + part->from_minute * 60,
-                     day * DAY_SECONDS + part->until_minute * 60);
+            add_span(expansion, day * DAY_SECONDS + part->from_s,
+                     day * DAY_SECONDS + part->until_s);
 }
 
 static int compare_spans(const void *left, const void *right)
@@ -60,6 +62,13 @@ static void merge(struct expansion *expansion)
         }
     }
     expansion->count = kept;
+}
+
+/* The first span begins with the expansion, or within the week after it. */
+int64_t schedule_renew_ms(const struct schedule *schedule, struct span first)
+{
+    return schedule_is_weekly(schedule) ? first.open_ms + RENEW_DAYS * DAY_SECONDS * INT64_C(1000)
+                                        : 0;
 }
 
 int schedule_expand(const struct schedule *schedule, const struct zone *zone, int64_t now_ms,

@@ -23,7 +23,7 @@
 #define ZONE_FOLDER "/usr/share/zoneinfo"
 
 enum {
-    ZONE_NAME_SIZE = 64, /* with the zero byte */
+    ZONE_NAME_SIZE = 48, /* with the zero byte */
     ZONE_FILE_SIZE_MAX = 64 * 1024,
     ZONE_OFFSET_MAX_S = 26 * 3600,
 };

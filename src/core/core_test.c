@@ -371,7 +371,7 @@ TEST(the_offers_of_a_machine_do_not_lend_the_same_core_twice)
     for (size_t i = 0; i < 17; i++)
         if (core_machine(market.core, id)->offer_count < MACHINE_OFFERS_MAX)
             market_do(&market, &set);
-    market_refuses(&market, &set, ERROR_EXHAUSTED);
+    market_refuses(&market, &set, ERROR_CONFLICT);
     market_done(&market);
 }
 

@@ -56,7 +56,7 @@ int decide_set_offer(struct decision *decision, const struct command *command, s
         return error_set(error, ERROR_INVALID, "offer %" PRIu64 " is of another machine",
                          known->id);
     if (!known && machine->offer_count == MACHINE_OFFERS_MAX)
-        return error_set(error, ERROR_EXHAUSTED, "a machine has at most %d offers",
+        return error_set(error, ERROR_CONFLICT, "a machine has at most %d offers",
                          MACHINE_OFFERS_MAX);
     decision->subject = decision_emit_offer(decision, id, machine->id, &set->terms);
     return 0;

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "market/machine.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 static const char *const network_names[OFFER_NETWORK_COUNT] = {"none", "job", "open"};
@@ -82,20 +83,44 @@ static int check_audience(const struct offer_terms *terms, struct error *error)
     return 0;
 }
 
+static int check_resources(const struct resources *offered, const struct resources *found,
+                           struct error *error)
+{
+    const struct {
+        const char *field;
+        int64_t offered;
+        int64_t found;
+    } parts[] = {
+        {"cores_milli", offered->cores_milli, found->cores_milli},
+        {"ram_bytes", offered->ram_bytes, found->ram_bytes},
+        {"gpus_milli", offered->gpus_milli, found->gpus_milli},
+        {"disk_bytes", offered->disk_bytes, found->disk_bytes},
+        {"bandwidth_kbit", offered->bandwidth_kbit,
+         found->bandwidth_kbit ? found->bandwidth_kbit : RESOURCES_KBIT_MAX},
+    };
+    if (offered->cores_milli == 0)
+        return error_set(error, ERROR_INVALID, "cores_milli: an offer lends some");
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        if (parts[i].offered > parts[i].found)
+            return error_set(error, ERROR_INVALID,
+                             "%s: %" PRId64 " is more than the machine has to lend, %" PRId64,
+                             parts[i].field, parts[i].offered, parts[i].found);
+        if (parts[i].offered < 0)
+            return error_set(error, ERROR_INVALID, "%s is out of range", parts[i].field);
+    }
+    return 0;
+}
+
 int offer_terms_check(const struct offer_terms *terms, const struct probe *probe, int64_t now_ms,
                       struct error *error)
 {
-    if (!resources_are_valid(terms->resources) || terms->resources.cores_milli == 0)
-        return error_set(error, ERROR_INVALID, "the offer's resources are out of range");
-    struct resources found = probe->resources;
-    if (found.bandwidth_kbit == 0)
-        found.bandwidth_kbit = terms->resources.bandwidth_kbit;
-    if (!resources_fit(terms->resources, found))
-        return error_set(error, ERROR_INVALID, "the offer is more than the machine has");
+    if (check_resources(&terms->resources, &probe->resources, error) < 0)
+        return -1;
     if (terms->roles == 0 || (terms->roles & ~(uint64_t)MACHINE_ROLE_ALL))
-        return error_set(error, ERROR_INVALID, "an offer has the role worker, server or both");
+        return error_set(error, ERROR_INVALID,
+                         "roles: an offer has the role worker, server or both");
     if (!is_price(terms->minimum))
-        return error_set(error, ERROR_INVALID, "the minimum price is out of range");
+        return error_set(error, ERROR_INVALID, "minimum: a price is out of range");
     if (terms->max_lease_ms < 0 || terms->max_lease_ms > PRICE_RUN_MS_MAX)
         return error_set(error, ERROR_INVALID, "max_lease_ms is out of range");
     if (terms->paused_until_ms < 0 || terms->paused_until_ms > OFFER_PAUSED_FOREVER)

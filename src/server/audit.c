@@ -17,6 +17,7 @@ struct audit {
     struct store_reader *reader;
     struct core *core;
     struct projection *projection;
+    char *offer_accounts; /* text of the row that is compared */
 };
 
 __attribute__((format(printf, 2, 3))) static void finding(struct audit *audit, const char *format,
@@ -201,6 +202,14 @@ static bool expect_machine(const struct audit *audit, uint64_t id, struct store_
     return machine != NULL;
 }
 
+static bool expect_offer(const struct audit *audit, uint64_t id, struct store_value *out)
+{
+    const struct offer *offer = core_offer(audit->core, id);
+    if (offer)
+        projection_offer_row(offer, audit->offer_accounts, out);
+    return offer != NULL;
+}
+
 static bool expect_job(const struct audit *audit, uint64_t id, struct store_value *out)
 {
     const struct job *job = core_job(audit->core, id);
@@ -234,6 +243,7 @@ static int compare_tables(struct audit *audit, struct error *error)
     if (check_table(audit, TABLE_ACCOUNTS, expect_account, accounts, error) < 0 ||
         check_table(audit, TABLE_TOKENS, expect_token, core_token_count(core), error) < 0 ||
         check_table(audit, TABLE_MACHINES, expect_machine, core_machine_count(core), error) < 0 ||
+        check_table(audit, TABLE_OFFERS, expect_offer, core_offer_count(core), error) < 0 ||
         check_table(audit, TABLE_JOBS, expect_job, core_job_count(core), error) < 0 ||
         check_table(audit, TABLE_LEASES, expect_lease, core_lease_count(core), error) < 0)
         return -1;
@@ -270,7 +280,9 @@ int audit_run(const char *data_dir, struct audit_report *out_report, struct erro
     memset(out_report, 0, sizeof(*out_report));
     AUTO(core) struct core *core = core_new();
     AUTO(projection) struct projection *projection = projection_new();
+    char offer_accounts[PROJECTION_ACCOUNTS_SIZE];
     struct audit audit = {
+        .offer_accounts = offer_accounts,
         .report = out_report,
         .options = {.location = path, .schema = &tables_schema},
         .core = core,

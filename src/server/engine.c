@@ -131,6 +131,8 @@ static int decide(struct engine *engine, struct engine_request *request, struct 
                          "the market's store is away; try again in a moment");
     if (request->has_command) {
         engine->events.subject = 0;
+        if (request->prepare && request->prepare(request, engine->core, error) < 0)
+            return -1;
         if (core_decide(engine->core, &request->command, request->now_ms, &engine->events, error) <
             0)
             return -1;

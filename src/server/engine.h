@@ -31,6 +31,10 @@ struct engine_request {
     bool has_command;
     struct command command; /* its texts live until on_done */
 
+    /* Core thread. Right before the command is decided, for one that changes a part of what is
+     * there: completes `command` from the state. May refuse. May be NULL. */
+    int (*prepare)(struct engine_request *request, const struct core *core, struct error *error);
+
     /* Core thread. After the command was applied, for what takes two of them: puts the next one
      * into `command` and returns true, or returns false when that was all. The second may not be
      * one that can be refused, since the first stands. `subject` stays the first one's. May be

@@ -26,6 +26,17 @@ http_handler handle_machine_list;
 http_handler handle_machine_get;
 http_handler handle_machine_put_offer;
 
+/* handle_offer.c */
+http_handler handle_machine_offers;
+http_handler handle_offer_create;
+http_handler handle_offer_list;
+http_handler handle_offer_get;
+http_handler handle_offer_put;
+http_handler handle_offer_patch;
+http_handler handle_offer_pause;
+http_handler handle_offer_resume;
+http_handler handle_offer_delete;
+
 /* handle_job.c */
 http_handler handle_prices;
 http_handler handle_quote_create;

@@ -13,7 +13,7 @@ struct mark_set {
 };
 
 struct projection {
-    struct mark_set accounts, groups, tokens, machines, jobs, leases, specs;
+    struct mark_set accounts, groups, tokens, machines, offers, jobs, leases, specs;
     struct map earned; /* machine -> int64_t, owned */
 };
 
@@ -35,6 +35,7 @@ static void each_mark_set(struct projection *projection, void (*function)(struct
     function(&projection->groups);
     function(&projection->tokens);
     function(&projection->machines);
+    function(&projection->offers);
     function(&projection->jobs);
     function(&projection->leases);
     function(&projection->specs);
@@ -153,12 +154,28 @@ static void mark_lease(struct projection *projection, const struct core *core, u
     mark(&projection->machines, lease->machine);
 }
 
+/* As one that an event made a lease of, or ended one of. */
+static void mark_lease_and_offer(struct projection *projection, const struct core *core,
+                                 uint64_t id)
+{
+    const struct lease *lease = core_lease(core, id);
+    mark_lease(projection, core, id);
+    mark(&projection->offers, lease ? lease->offer : 0);
+}
+
 static void mark_machine(struct projection *projection, const struct core *core, uint64_t id)
 {
     mark(&projection->machines, id);
     const struct machine *machine = core_machine(core, id);
     for (size_t i = 0; machine && i < machine->lease_count; i++)
         mark(&projection->leases, machine->leases[i]->id); /* whether it is reachable changed */
+}
+
+static void mark_offer(struct projection *projection, const struct core *core, uint64_t offer,
+                       uint64_t machine)
+{
+    mark(&projection->offers, offer);
+    mark_machine(projection, core, machine);
 }
 
 static void mark_job(struct projection *projection, const struct core *core, uint64_t id)
@@ -231,19 +248,19 @@ void projection_event(struct projection *projection, const struct core *core,
         mark_machine(projection, core, event->machine_state_changed.machine);
         return;
     case EVENT_OFFER_SET:
-        mark_machine(projection, core, event->offer_set.machine);
+        mark_offer(projection, core, event->offer_set.offer, event->offer_set.machine);
         return;
     case EVENT_OFFER_PAUSED:
-        mark_machine(projection, core, event->offer_paused.machine);
+        mark_offer(projection, core, event->offer_paused.offer, event->offer_paused.machine);
         return;
     case EVENT_OFFER_RENEWED:
-        mark_machine(projection, core, event->offer_renewed.machine);
+        mark_offer(projection, core, event->offer_renewed.offer, event->offer_renewed.machine);
         return;
     case EVENT_OFFER_TURNED:
-        mark_machine(projection, core, event->offer_turned.machine);
+        mark_offer(projection, core, event->offer_turned.offer, event->offer_turned.machine);
         return;
     case EVENT_OFFER_WITHDRAWN:
-        mark_machine(projection, core, event->offer_withdrawn.machine);
+        mark_offer(projection, core, event->offer_withdrawn.offer, event->offer_withdrawn.machine);
         return;
     case EVENT_JOB_SUBMITTED:
         mark(&projection->jobs, event->job_submitted.job);
@@ -253,7 +270,7 @@ void projection_event(struct projection *projection, const struct core *core,
         mark_job(projection, core, event->job_state_changed.job);
         return;
     case EVENT_LEASE_OFFERED:
-        mark_lease(projection, core, event->lease_offered.lease);
+        mark_lease_and_offer(projection, core, event->lease_offered.lease);
         return;
     case EVENT_LEASE_STARTED:
         mark_lease(projection, core, event->lease_started.lease);
@@ -270,7 +287,7 @@ void projection_event(struct projection *projection, const struct core *core,
         mark_lease(projection, core, event->lease_stop_wanted.lease);
         return;
     case EVENT_LEASE_ENDED:
-        mark_lease(projection, core, event->lease_ended.lease);
+        mark_lease_and_offer(projection, core, event->lease_ended.lease);
         return;
     case EVENT_ENTRY_POSTED:
         project_entry(projection, event, batch);
@@ -295,12 +312,33 @@ void projection_mark_all(struct projection *projection, const struct core *core)
         mark(&projection->tokens, core_token_at(core, i)->id);
     for (size_t i = 0; i < core_machine_count(core); i++)
         mark(&projection->machines, core_machine_at(core, i)->id);
+    for (size_t i = 0; i < core_offer_count(core); i++)
+        mark(&projection->offers, core_offer_at(core, i)->id);
     for (size_t i = 0; i < core_job_count(core); i++) {
         mark(&projection->jobs, core_job_at(core, i)->id);
         mark(&projection->specs, core_job_at(core, i)->id);
     }
     for (size_t i = 0; i < core_lease_count(core); i++)
         mark(&projection->leases, core_lease_at(core, i)->id);
+}
+
+/* One that is gone leaves the table too. */
+static void flush_offers(struct projection *projection, const struct core *core,
+                         struct store_batch *batch)
+{
+    struct store_value row[STORE_COLUMN_MAX];
+    char accounts[PROJECTION_ACCOUNTS_SIZE];
+    for (size_t i = 0; i < projection->offers.map.count; i++) {
+        const uint64_t id = projection->offers.map.entries[i].key;
+        const struct offer *offer = core_offer(core, id);
+        if (offer) {
+            projection_offer_row(offer, accounts, row);
+            store_batch_put(batch, &tables[TABLE_OFFERS], row, OFFERS_COLUMN_COUNT);
+        } else {
+            const struct store_value key = store_integer((int64_t)id);
+            store_batch_delete(batch, &tables[TABLE_OFFERS], &key, 1);
+        }
+    }
 }
 
 static void flush_jobs(struct projection *projection, const struct core *core,
@@ -363,6 +401,7 @@ void projection_flush(struct projection *projection, const struct core *core,
         projection_machine_row(projection, machine, row);
         store_batch_put(batch, &tables[TABLE_MACHINES], row, MACHINES_COLUMN_COUNT);
     }
+    flush_offers(projection, core, batch);
     flush_jobs(projection, core, batch);
     each_mark_set(projection, mark_set_clear);
 }

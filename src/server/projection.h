@@ -38,6 +38,10 @@ void projection_group_row(const struct group *group, struct store_value *out);
 void projection_token_row(const struct token *token, struct store_value *out);
 void projection_machine_row(const struct projection *projection, const struct machine *machine,
                             struct store_value *out);
+/* `accounts` gets the text of the column of that name. */
+enum { PROJECTION_ACCOUNTS_SIZE = OFFER_ACCOUNTS_MAX * 21 + 1 };
+void projection_offer_row(const struct offer *offer, char accounts[PROJECTION_ACCOUNTS_SIZE],
+                          struct store_value *out);
 void projection_job_row(const struct core *core, const struct job *job, struct store_value *out);
 void projection_lease_row(const struct core *core, const struct lease *lease,
                           struct store_value *out);

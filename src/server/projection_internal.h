@@ -1,7 +1,10 @@
-/* What projection.c and projection_rows.c share. */
+/* What projection.c, projection_rows.c and projection_offer.c share. */
 #pragma once
 
 #include "server/projection.h"
 
 /* Paid to the machine's owner for all its leases, fees taken off. */
 int64_t projection_earned_micro(const struct projection *projection, uint64_t machine);
+
+/* The columns of a machine's row that tell of all its offers together. */
+void projection_machine_offers(const struct machine *machine, struct store_value *out);

@@ -103,6 +103,7 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_CPU_MODEL] = string_value(probe->cpu_model);
     out[MACHINES_LABELS] = string_value(probe->labels);
     offer_columns(machine, out);
+    projection_machine_offers(machine, out);
     out[MACHINES_LEASED_CORES_MILLI] = store_integer(machine->leased.cores_milli);
     out[MACHINES_LEASED_RAM_BYTES] = store_integer(machine->leased.ram_bytes);
     out[MACHINES_LEASE_COUNT] = store_integer((int64_t)machine->lease_count);

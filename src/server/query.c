@@ -134,6 +134,8 @@ struct text query_name(struct server *server, struct arena *arena, enum table ta
     const struct store_value *values = NULL;
     if (query_id(server, arena, table, id, "row", &values, &error) < 0)
         return TEXT("");
+    if (table == TABLE_GROUPS)
+        return values[GROUPS_NAME].bytes;
     return values[table == TABLE_ACCOUNTS ? (size_t)ACCOUNTS_NAME : (size_t)MACHINES_NAME].bytes;
 }
 

@@ -33,7 +33,7 @@ MUST_CHECK int query_page(struct http_request *request, struct server *server, s
                           struct store_query *query, struct query_rows *out_rows,
                           struct error *error);
 
-/* Text of an account's or machine's name column; "" when the row is not there. */
+/* Text of an account's, group's or machine's name column; "" when the row is not there. */
 struct text query_name(struct server *server, struct arena *arena, enum table table, uint64_t id);
 
 /* {"items":[ ... ],"next_cursor":...}: begin, one value per item, end. */

@@ -9,6 +9,7 @@
 #include "server/local_lender.h"
 #include "server/logs.h"
 #include "server/page.h"
+#include "server/renewal.h"
 #include "server/routes.h"
 #include "server/row_cache.h"
 #include "server/server_internal.h"
@@ -195,6 +196,7 @@ static void server_done(struct server *server)
 {
     wind_down(server);
     upkeep_free(server->upkeep);
+    renewal_free(server->renewal);
     local_lender_free(TAKE(server->lender));
     live_free(server->live);
     hub_free(server->hub);
@@ -236,6 +238,7 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     if (engine_start(server->engine, error) < 0 || hub_start(server->hub, error) < 0)
         return -1;
     server->upkeep = upkeep_new(server);
+    server->renewal = renewal_new(server);
     if (!server->options.has_no_local_lender)
         server->lender = local_lender_new(server);
     startup_announce(server);

@@ -24,6 +24,7 @@ struct hub;
 struct live;
 struct logs;
 struct local_lender;
+struct renewal;
 struct row_cache;
 struct upkeep;
 struct versions;
@@ -60,6 +61,7 @@ struct server {
     struct logs *logs;
     struct local_lender *lender;
     struct upkeep *upkeep;
+    struct renewal *renewal;
     struct loop_signal *signals[2];
     struct loop_watch *stop_watch;
     struct map calls; /* idempotency keys being worked on, by the hash's hex */

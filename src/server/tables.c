@@ -82,6 +82,41 @@ static const struct store_column machines_columns[] = {
     PLAIN(leased_ram_bytes, STORE_INTEGER),
     PLAIN(lease_count, STORE_INTEGER),
     PLAIN(earned_micro, STORE_INTEGER),
+    PLAIN(offer_count, STORE_INTEGER),
+    PLAIN(offer_state, STORE_INTEGER),
+    PLAIN(offer_turns_ms, STORE_INTEGER),
+};
+
+static const struct store_column offers_columns[] = {
+    KEY(id, STORE_INTEGER),
+    INDEXED(machine, STORE_INTEGER),
+    INDEXED(owner, STORE_INTEGER),
+    PLAIN(state, STORE_INTEGER),
+    PLAIN(turns_ms, STORE_INTEGER),
+    INDEXED(renew_ms, STORE_INTEGER),
+    PLAIN(cores_milli, STORE_INTEGER),
+    PLAIN(ram_bytes, STORE_INTEGER),
+    PLAIN(gpus_milli, STORE_INTEGER),
+    PLAIN(disk_bytes, STORE_INTEGER),
+    PLAIN(bandwidth_kbit, STORE_INTEGER),
+    PLAIN(gpu_model, STORE_TEXT),
+    PLAIN(gpu_ram_bytes, STORE_INTEGER),
+    PLAIN(roles, STORE_INTEGER),
+    PLAIN(minimum_core_micro, STORE_INTEGER),
+    PLAIN(minimum_ram_micro, STORE_INTEGER),
+    PLAIN(minimum_gpu_micro, STORE_INTEGER),
+    PLAIN(minimum_disk_micro, STORE_INTEGER),
+    PLAIN(max_lease_ms, STORE_INTEGER),
+    PLAIN(paused_until_ms, STORE_INTEGER),
+    PLAIN(network, STORE_INTEGER),
+    PLAIN(install, STORE_INTEGER),
+    PLAIN(labels, STORE_TEXT),
+    PLAIN(audience, STORE_INTEGER),
+    PLAIN(audience_group, STORE_INTEGER),
+    PLAIN(accounts, STORE_TEXT),
+    PLAIN(schedule, STORE_TEXT),
+    PLAIN(leased_cores_milli, STORE_INTEGER),
+    PLAIN(lease_count, STORE_INTEGER),
 };
 
 static const struct store_column jobs_columns[] = {
@@ -177,13 +212,21 @@ static const struct store_column token_uses_columns[] = {
 };
 
 const struct store_table tables[TABLE_COUNT] = {
-    [TABLE_GROUPS] = TABLE(groups),       [TABLE_TOKEN_USES] = TABLE(token_uses),
-    [TABLE_ACCOUNTS] = TABLE(accounts),   [TABLE_TOKENS] = TABLE(tokens),
-    [TABLE_MACHINES] = TABLE(machines),   [TABLE_JOBS] = TABLE(jobs),
-    [TABLE_JOB_SPECS] = TABLE(job_specs), [TABLE_LEASES] = TABLE(leases),
-    [TABLE_ENTRIES] = TABLE(entries),     [TABLE_ANSWERS] = TABLE(answers),
-    [TABLE_ARTIFACTS] = TABLE(artifacts), [TABLE_LOGS] = TABLE(logs),
-    [TABLE_METRICS] = TABLE(metrics),     [TABLE_USAGE] = TABLE(usage),
+    [TABLE_OFFERS] = TABLE(offers),
+    [TABLE_GROUPS] = TABLE(groups),
+    [TABLE_TOKEN_USES] = TABLE(token_uses),
+    [TABLE_ACCOUNTS] = TABLE(accounts),
+    [TABLE_TOKENS] = TABLE(tokens),
+    [TABLE_MACHINES] = TABLE(machines),
+    [TABLE_JOBS] = TABLE(jobs),
+    [TABLE_JOB_SPECS] = TABLE(job_specs),
+    [TABLE_LEASES] = TABLE(leases),
+    [TABLE_ENTRIES] = TABLE(entries),
+    [TABLE_ANSWERS] = TABLE(answers),
+    [TABLE_ARTIFACTS] = TABLE(artifacts),
+    [TABLE_LOGS] = TABLE(logs),
+    [TABLE_METRICS] = TABLE(metrics),
+    [TABLE_USAGE] = TABLE(usage),
 };
 
 const struct store_schema tables_schema = {

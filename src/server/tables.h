@@ -5,7 +5,7 @@
  *
  * Rows written before the column hold 0 or "". Raising the version instead would drop every table.
  *
- * The first eight show the core's state and can be built again from the events. The others are the
+ * The first nine show the core's state and can be built again from the events. The others are the
  * server's own: what was done under which idempotency key, what jobs left behind, what accounts
  * stored.
  */
@@ -20,6 +20,7 @@ enum table {
     TABLE_GROUPS,
     TABLE_TOKENS,
     TABLE_MACHINES,
+    TABLE_OFFERS,
     TABLE_JOBS,
     TABLE_JOB_SPECS,
     TABLE_LEASES,
@@ -104,7 +105,52 @@ enum {
     MACHINES_LEASED_RAM_BYTES,
     MACHINES_LEASE_COUNT,
     MACHINES_EARNED_MICRO,
+    MACHINES_OFFER_COUNT,
+    MACHINES_OFFER_STATE, /* enum offer_state, of all its offers together */
+    MACHINES_OFFER_TURNS_MS,
     MACHINES_COLUMN_COUNT,
+};
+
+enum {
+    OFFERS_ID,
+    OFFERS_MACHINE,
+    OFFERS_OWNER,
+    OFFERS_STATE, /* enum offer_state */
+    OFFERS_TURNS_MS,
+    OFFERS_RENEW_MS,
+    OFFERS_CORES_MILLI,
+    OFFERS_RAM_BYTES,
+    OFFERS_GPUS_MILLI,
+    OFFERS_DISK_BYTES,
+    OFFERS_BANDWIDTH_KBIT,
+    OFFERS_GPU_MODEL,
+    OFFERS_GPU_RAM_BYTES,
+    OFFERS_ROLES,
+    OFFERS_MINIMUM_CORE_MICRO,
+    OFFERS_MINIMUM_RAM_MICRO,
+    OFFERS_MINIMUM_GPU_MICRO,
+    OFFERS_MINIMUM_DISK_MICRO,
+    OFFERS_MAX_LEASE_MS,
+    OFFERS_PAUSED_UNTIL_MS,
+    OFFERS_NETWORK,
+    OFFERS_INSTALL,
+    OFFERS_LABELS,
+    OFFERS_AUDIENCE,
+    OFFERS_AUDIENCE_GROUP,
+    OFFERS_ACCOUNTS, /* ids with a comma between */
+    OFFERS_SCHEDULE,
+    OFFERS_LEASED_CORES_MILLI,
+    OFFERS_LEASE_COUNT,
+    OFFERS_COLUMN_COUNT,
+};
+
+/* Of one offer, or of all a machine has: open when one is, paused when all are. */
+enum offer_state {
+    OFFER_STATE_NONE, /* a machine without an offer */
+    OFFER_STATE_OPEN,
+    OFFER_STATE_CLOSED, /* until its schedule opens it, or for good */
+    OFFER_STATE_PAUSED,
+    OFFER_STATE_COUNT,
 };
 
 enum {

@@ -149,7 +149,7 @@ static void view_probe(struct json_writer *writer, const struct store_value *row
     json_object_end(writer);
 }
 
-static void view_offer(struct json_writer *writer, const struct store_value *row)
+static void view_first_offer(struct json_writer *writer, const struct store_value *row)
 {
     json_object_begin(writer);
     field(writer, "cores_milli", row, MACHINES_OFFER_CORES_MILLI);
@@ -183,7 +183,11 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
     json_key(writer, "probe");
     view_probe(writer, row);
     json_key(writer, "offer");
-    view_offer(writer, row);
+    view_first_offer(writer, row);
+    field(writer, "offer_count", row, MACHINES_OFFER_COUNT);
+    json_field_string(writer, "offer_state",
+                      view_offer_state_name((enum offer_state)row[MACHINES_OFFER_STATE].integer));
+    field(writer, "offer_state_until_ms", row, MACHINES_OFFER_TURNS_MS);
     field(writer, "leased_cores_milli", row, MACHINES_LEASED_CORES_MILLI);
     field(writer, "leased_ram_bytes", row, MACHINES_LEASED_RAM_BYTES);
     field(writer, "lease_count", row, MACHINES_LEASE_COUNT);

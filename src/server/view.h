@@ -4,8 +4,10 @@
 #pragma once
 
 #include "base/json.h"
+#include "market/offer.h"
 #include "server/live.h"
 #include "server/server_internal.h"
+#include "server/tables.h"
 
 void view_account(struct json_writer *writer, const struct store_value *row);
 void view_entry(struct json_writer *writer, const struct store_value *row);
@@ -19,6 +21,18 @@ struct view_machine {
     bool is_mine;
 };
 void view_machine(struct json_writer *writer, const struct view_machine *machine);
+
+struct view_offer {
+    const struct store_value *row;
+    struct text machine_name;
+    bool is_mine;
+    struct text accounts[OFFER_ACCOUNTS_MAX]; /* names */
+    size_t account_count;
+    struct text group_name;
+};
+void view_offer(struct json_writer *writer, const struct view_offer *offer);
+/* "open", "closed" ... */
+const char *view_offer_state_name(enum offer_state state);
 
 struct view_job {
     const struct store_value *row;

@@ -1,0 +1,306 @@
+/* Offers: making, changing, pausing, withdrawing and showing what machines lend. */
+#include "server/answers.h"
+#include "server/call.h"
+#include "server/handlers.h"
+#include "server/offer_body.h"
+#include "server/query.h"
+#include "server/renewal.h"
+#include "server/view.h"
+
+#include <inttypes.h>
+
+/* ---- Showing --------------------------------------------------------------------------------- */
+
+static void write_offer(struct server *server, struct arena *arena, uint64_t account,
+                        const struct store_value *row, struct json_writer *writer)
+{
+    const uint64_t machine = (uint64_t)row[OFFERS_MACHINE].integer;
+    struct view_offer offer = {
+        .row = row,
+        .machine_name = query_name(server, arena, TABLE_MACHINES, machine),
+        .is_mine = (uint64_t)row[OFFERS_OWNER].integer == account,
+    };
+    /* Whom an owner lends to is nobody else's business. */
+    struct text rest = offer.is_mine ? row[OFFERS_ACCOUNTS].bytes : (struct text){0}, id_text;
+    bool has_more = rest.size > 0;
+    while (has_more && offer.account_count < OFFER_ACCOUNTS_MAX) {
+        uint64_t id;
+        struct error ignored;
+        has_more = text_cut(rest, ',', &id_text, &rest);
+        if (text_parse_u64(id_text, &id, &ignored) == 0)
+            offer.accounts[offer.account_count++] = query_name(server, arena, TABLE_ACCOUNTS, id);
+    }
+    const uint64_t group = (uint64_t)row[OFFERS_AUDIENCE_GROUP].integer;
+    if (group)
+        offer.group_name = query_name(server, arena, TABLE_GROUPS, group);
+    view_offer(writer, &offer);
+}
+
+static void send_offer(struct server *server, struct http_request *request, uint64_t account,
+                       uint64_t id, int status)
+{
+    const struct store_value *row = NULL;
+    struct error error;
+    struct arena *arena = http_request_arena(request);
+    if (query_id(server, arena, TABLE_OFFERS, id, "offer", &row, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    write_offer(server, arena, account, row, &answer.writer);
+    view_answer_send(&answer, request, status);
+}
+
+static void send_list(struct server *server, struct http_request *request,
+                      const struct store_filter *filter)
+{
+    const uint64_t account = route_caller(request)->account;
+    struct arena *arena = http_request_arena(request);
+    struct store_query query = {
+        .table = &tables[TABLE_OFFERS], .filters = filter, .filter_count = filter ? 1 : 0};
+    struct query_rows rows;
+    struct error error;
+    if (query_page(request, server, arena, &query, &rows, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    query_page_begin(&answer.writer);
+    for (size_t i = 0; i < rows.count; i++)
+        write_offer(server, arena, account, rows.items[i], &answer.writer);
+    query_page_end(&answer.writer, &rows);
+    answers_send(server->answers, &answer, request);
+}
+
+static int read_id(struct http_request *request, const char *noun, uint64_t *out_id)
+{
+    struct error error;
+    if (text_parse_u64(http_request_parameter(request, "id"), out_id, &error) == 0)
+        return 0;
+    http_reply_problem(request, 404, "not_found",
+                       arena_format(http_request_arena(request), "%s id is a number", noun));
+    return -1;
+}
+
+void handle_offer_list(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    if (answers_reply(server->answers, request))
+        return;
+    const struct store_filter filter = {"owner", STORE_EQUAL,
+                                        store_integer((int64_t)route_caller(request)->account)};
+    const bool is_mine = text_equal(http_request_query(request, "mine"), TEXT("true"));
+    send_list(server, request, is_mine ? &filter : NULL);
+}
+
+void handle_offer_get(struct http_request *request, void *context)
+{
+    uint64_t offer = 0;
+    if (read_id(request, "an offer's", &offer) == 0)
+        send_offer(context, request, route_caller(request)->account, offer, 200);
+}
+
+void handle_machine_offers(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    uint64_t machine = 0;
+    const struct store_value *row = NULL;
+    struct error error;
+    if (answers_reply(server->answers, request) || read_id(request, "a machine's", &machine) < 0)
+        return;
+    if (query_id(server, http_request_arena(request), TABLE_MACHINES, machine, "machine", &row,
+                 &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    const struct store_filter filter = {"machine", STORE_EQUAL, store_integer((int64_t)machine)};
+    send_list(server, request, &filter);
+}
+
+/* ---- Making and changing --------------------------------------------------------------------- */
+
+enum change_kind { CHANGE_NEW, CHANGE_ALL, CHANGE_SOME };
+
+struct change {
+    enum change_kind kind;
+    struct offer_body body;
+};
+
+/* Core thread: the terms as they are now, with what was given put over them. Whose it is, is for
+ * the command to check. */
+static int prepare_change(struct engine_request *request, const struct core *core,
+                          struct error *error)
+{
+    struct call *call = (struct call *)request;
+    const struct change *change = call->context;
+    __typeof__(request->command.set_offer) *set = &request->command.set_offer;
+    const struct offer *offer = NULL;
+    if (change->kind != CHANGE_NEW) {
+        offer = core_offer(core, set->offer);
+        if (!offer)
+            return error_set(error, ERROR_NOT_FOUND, "offer %" PRIu64 " does not exist",
+                             set->offer);
+        set->machine = offer->machine->id;
+    }
+    const struct machine *machine = core_machine(core, set->machine);
+    if (!machine || machine->owner != set->account)
+        return 0;
+    set->terms = change->kind == CHANGE_SOME ? offer->terms : offer_body_defaults(machine);
+    if (offer)
+        set->terms.paused_until_ms = offer->terms.paused_until_ms;
+    return offer_body_apply(call->arena, &change->body, core, machine, &set->terms, error);
+}
+
+static void offer_changed(struct call *call, struct http_request *request)
+{
+    const struct change *change = call->context;
+    renewal_wake(call->server->renewal);
+    send_offer(call->server, request, call->caller.account, call->request.subject,
+               change->kind == CHANGE_NEW ? 201 : 200);
+    call_free(call);
+}
+
+/* `machine` for a new offer, `offer` for one that is there. */
+static void start_change(struct server *server, struct http_request *request, enum change_kind kind,
+                         uint64_t machine, uint64_t offer)
+{
+    AUTO(call) struct call *call = call_new(server, request);
+    struct change *change = arena_alloc(call->arena, sizeof(*change));
+    const struct store_value *row = NULL;
+    struct text known = {0};
+    struct error error;
+    change->kind = kind;
+    call->context = change;
+    if (offer && query_id(server, call->arena, TABLE_OFFERS, offer, "offer", &row, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    if (row && kind == CHANGE_SOME)
+        known = row[OFFERS_SCHEDULE].bytes;
+    if (offer_body_read(call->arena, http_request_body(request), &change->body, &error) < 0 ||
+        offer_body_expand(call->arena, &change->body, known, clock_utc_ms(server->clock), &error) <
+            0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call->request.prepare = prepare_change;
+    call->request.command = (struct command){
+        .kind = COMMAND_SET_OFFER,
+        .set_offer = {.account = call->caller.account, .machine = machine, .offer = offer},
+    };
+    call_start_take(TAKE(call), offer_changed);
+}
+
+void handle_offer_create(struct http_request *request, void *context)
+{
+    uint64_t machine = 0;
+    if (read_id(request, "a machine's", &machine) == 0)
+        start_change(context, request, CHANGE_NEW, machine, 0);
+}
+
+void handle_offer_put(struct http_request *request, void *context)
+{
+    uint64_t offer = 0;
+    if (read_id(request, "an offer's", &offer) == 0)
+        start_change(context, request, CHANGE_ALL, 0, offer);
+}
+
+void handle_offer_patch(struct http_request *request, void *context)
+{
+    uint64_t offer = 0;
+    if (read_id(request, "an offer's", &offer) == 0)
+        start_change(context, request, CHANGE_SOME, 0, offer);
+}
+
+/* ---- Pausing and withdrawing ----------------------------------------------------------------- */
+
+struct pause_body {
+    int64_t until_ms;
+    int64_t for_ms;
+};
+static const struct json_field pause_fields[] = {
+    {"until_ms", JSON_I64, offsetof(struct pause_body, until_ms), .minimum = 0,
+     .maximum = MARKET_TIME_MS_MAX},
+    {"for_ms", JSON_I64, offsetof(struct pause_body, for_ms), .minimum = 1,
+     .maximum = PRICE_RUN_MS_MAX},
+};
+static const struct json_schema pause_schema =
+    JSON_SCHEMA("pause", pause_fields, struct pause_body);
+
+static int read_pause(struct call *call, struct http_request *request, int64_t *out_until_ms,
+                      struct error *error)
+{
+    struct pause_body body = {-1, -1};
+    const int64_t now_ms = clock_utc_ms(call->server->clock);
+    const struct text json = http_request_body(request);
+    if (json.size > 0 && json_read(call->arena, json, &pause_schema, &body, error) < 0)
+        return -1;
+    if (body.until_ms >= 0 && body.for_ms >= 0)
+        return error_set(error, ERROR_INVALID, "pause: give until_ms or for_ms, not both");
+    if (body.until_ms >= 0 && body.until_ms <= now_ms)
+        return error_set(error, ERROR_INVALID, "pause.until_ms: that is past");
+    *out_until_ms = OFFER_PAUSED_FOREVER;
+    if (body.until_ms >= 0)
+        *out_until_ms = body.until_ms;
+    else if (body.for_ms >= 0)
+        *out_until_ms = now_ms + body.for_ms;
+    return 0;
+}
+
+static void offer_paused(struct call *call, struct http_request *request)
+{
+    send_offer(call->server, request, call->caller.account, call->request.subject, 200);
+    call_free(call);
+}
+
+static void start_pause_take(struct call *call, uint64_t offer, int64_t until_ms)
+{
+    call->request.command = (struct command){
+        .kind = COMMAND_PAUSE_OFFER,
+        .pause_offer = {.account = call->caller.account, .offer = offer, .until_ms = until_ms},
+    };
+    call_start_take(call, offer_paused);
+}
+
+void handle_offer_pause(struct http_request *request, void *context)
+{
+    uint64_t offer = 0;
+    int64_t until_ms = 0;
+    struct error error;
+    if (read_id(request, "an offer's", &offer) < 0)
+        return;
+    AUTO(call) struct call *call = call_new(context, request);
+    if (read_pause(call, request, &until_ms, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    start_pause_take(TAKE(call), offer, until_ms);
+}
+
+void handle_offer_resume(struct http_request *request, void *context)
+{
+    uint64_t offer = 0;
+    if (read_id(request, "an offer's", &offer) == 0)
+        start_pause_take(call_new(context, request), offer, 0);
+}
+
+static void offer_withdrawn(struct call *call, struct http_request *request)
+{
+    http_reply(request, 204, "application/json", TEXT(""));
+    call_free(call);
+}
+
+void handle_offer_delete(struct http_request *request, void *context)
+{
+    uint64_t offer = 0;
+    if (read_id(request, "an offer's", &offer) < 0)
+        return;
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_WITHDRAW_OFFER,
+        .withdraw_offer = {.account = call->caller.account, .offer = offer},
+    };
+    call_start_take(call, offer_withdrawn);
+}

@@ -1,0 +1,116 @@
+/* Rows of offers, and what a machine's row says of its offers together. */
+#include "base/schedule.h"
+#include "server/projection.h"
+#include "server/projection_internal.h"
+#include "server/tables.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A pause is what keeps it shut when that is what it waits for the end of. */
+static enum offer_state state_of(const struct offer *offer)
+{
+    const int64_t paused_until_ms = offer->terms.paused_until_ms;
+    if (offer->is_open)
+        return OFFER_STATE_OPEN;
+    return paused_until_ms > 0 &&
+                   (paused_until_ms == OFFER_PAUSED_FOREVER || paused_until_ms == offer->turns_ms)
+               ? OFFER_STATE_PAUSED
+               : OFFER_STATE_CLOSED;
+}
+
+static enum offer_state state_of_all(const struct machine *machine)
+{
+    bool is_one_closed = false;
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const enum offer_state state = state_of(machine->offers[i]);
+        if (state == OFFER_STATE_OPEN)
+            return state;
+        is_one_closed = is_one_closed || state == OFFER_STATE_CLOSED;
+    }
+    if (machine->offer_count == 0)
+        return OFFER_STATE_NONE;
+    return is_one_closed ? OFFER_STATE_CLOSED : OFFER_STATE_PAUSED;
+}
+
+/* Of an open machine when the last of its open offers may close, else when the first may open. */
+static int64_t turns_of_all(const struct machine *machine, enum offer_state state)
+{
+    int64_t turns_ms = 0;
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const struct offer *offer = machine->offers[i];
+        if (state == OFFER_STATE_OPEN && !offer->is_open)
+            continue;
+        if (state == OFFER_STATE_OPEN && offer->turns_ms == 0)
+            return 0;
+        const bool is_nearer =
+            state == OFFER_STATE_OPEN ? offer->turns_ms > turns_ms : offer->turns_ms < turns_ms;
+        if (offer->turns_ms > 0 && (turns_ms == 0 || is_nearer))
+            turns_ms = offer->turns_ms;
+    }
+    return turns_ms;
+}
+
+void projection_machine_offers(const struct machine *machine, struct store_value *out)
+{
+    const enum offer_state state = state_of_all(machine);
+    out[MACHINES_OFFER_COUNT] = store_integer((int64_t)machine->offer_count);
+    out[MACHINES_OFFER_STATE] = store_integer(state);
+    out[MACHINES_OFFER_TURNS_MS] = store_integer(turns_of_all(machine, state));
+}
+
+static int64_t renew_ms(const struct offer_terms *terms)
+{
+    struct schedule schedule;
+    struct error ignored; /* words of another version are shown and not expanded again */
+    const struct span *spans = terms->spans.items;
+    if (terms->spans.count == 0 || schedule_parse(terms->schedule, &schedule, &ignored) < 0)
+        return 0;
+    return schedule_renew_ms(&schedule, spans[0]);
+}
+
+static struct text write_accounts(const struct offer_terms *terms,
+                                  char out[PROJECTION_ACCOUNTS_SIZE])
+{
+    const struct offer_account *accounts = terms->accounts.items;
+    size_t size = 0;
+    for (size_t i = 0; i < terms->accounts.count; i++)
+        size += (size_t)snprintf(out + size, PROJECTION_ACCOUNTS_SIZE - size, "%s%" PRIu64,
+                                 i ? "," : "", accounts[i].account);
+    return (struct text){out, size};
+}
+
+void projection_offer_row(const struct offer *offer, char accounts[PROJECTION_ACCOUNTS_SIZE],
+                          struct store_value *out)
+{
+    const struct offer_terms *terms = &offer->terms;
+    out[OFFERS_ID] = store_integer((int64_t)offer->id);
+    out[OFFERS_MACHINE] = store_integer((int64_t)offer->machine->id);
+    out[OFFERS_OWNER] = store_integer((int64_t)offer->machine->owner);
+    out[OFFERS_STATE] = store_integer(state_of(offer));
+    out[OFFERS_TURNS_MS] = store_integer(offer->turns_ms);
+    out[OFFERS_RENEW_MS] = store_integer(renew_ms(terms));
+    out[OFFERS_CORES_MILLI] = store_integer(terms->resources.cores_milli);
+    out[OFFERS_RAM_BYTES] = store_integer(terms->resources.ram_bytes);
+    out[OFFERS_GPUS_MILLI] = store_integer(terms->resources.gpus_milli);
+    out[OFFERS_DISK_BYTES] = store_integer(terms->resources.disk_bytes);
+    out[OFFERS_BANDWIDTH_KBIT] = store_integer(terms->resources.bandwidth_kbit);
+    out[OFFERS_GPU_MODEL] = store_text(terms->gpu_model);
+    out[OFFERS_GPU_RAM_BYTES] = store_integer(terms->gpu_ram_bytes);
+    out[OFFERS_ROLES] = store_integer((int64_t)terms->roles);
+    out[OFFERS_MINIMUM_CORE_MICRO] = store_integer(terms->minimum.core_micro);
+    out[OFFERS_MINIMUM_RAM_MICRO] = store_integer(terms->minimum.ram_micro);
+    out[OFFERS_MINIMUM_GPU_MICRO] = store_integer(terms->minimum.gpu_micro);
+    out[OFFERS_MINIMUM_DISK_MICRO] = store_integer(terms->minimum.disk_micro);
+    out[OFFERS_MAX_LEASE_MS] = store_integer(terms->max_lease_ms);
+    out[OFFERS_PAUSED_UNTIL_MS] = store_integer(terms->paused_until_ms);
+    out[OFFERS_NETWORK] = store_integer(terms->network);
+    out[OFFERS_INSTALL] = store_integer(terms->install);
+    out[OFFERS_LABELS] = store_text(terms->labels);
+    out[OFFERS_AUDIENCE] = store_integer(terms->audience);
+    out[OFFERS_AUDIENCE_GROUP] = store_integer((int64_t)terms->group);
+    out[OFFERS_ACCOUNTS] = store_text(write_accounts(terms, accounts));
+    out[OFFERS_SCHEDULE] = store_text(terms->schedule);
+    out[OFFERS_LEASED_CORES_MILLI] = store_integer(offer->leased.cores_milli);
+    out[OFFERS_LEASE_COUNT] = store_integer((int64_t)offer->lease_count);
+}
