@@ -29,6 +29,16 @@ void map_done(struct map *map)
     *map = (struct map){0};
 }
 
+void map_clear(struct map *map)
+{
+    if (map->count == 0)
+        return;
+    for (size_t i = 0; i < map->count; i++)
+        free_name(&map->entries[i]);
+    memset(map->slots, 0, map->slot_count * sizeof(*map->slots));
+    map->count = 0;
+}
+
 /* The finalizer of MurmurHash3 (Appleby, public domain constants): spreads dense ids. */
 static uint64_t mix(uint64_t key)
 {

@@ -29,6 +29,8 @@ struct map {
 
 void map_init(struct map *map);
 void map_done(struct map *map);
+/* Takes everything out and keeps the memory. */
+void map_clear(struct map *map);
 
 /* The value, or NULL. */
 void *map_get(const struct map *map, uint64_t key);

@@ -83,6 +83,26 @@ TEST(text_maps_survive_growth_and_removal)
     map_done(&map);
 }
 
+TEST(a_cleared_map_is_empty_and_good_as_new)
+{
+    struct map map;
+    map_init(&map);
+    map_clear(&map);
+    int value;
+    for (int round = 0; round < 3; round++) {
+        for (uint64_t key = 1; key <= 100; key++)
+            map_put(&map, key * 7, &value);
+        assert_int_equal(map.count, 100);
+        map_clear(&map);
+        assert_int_equal(map.count, 0);
+        assert_null(map_get(&map, 7));
+    }
+    map_put_text(&map, TEXT("a"), &value);
+    map_clear(&map);
+    assert_null(map_get_text(&map, TEXT("a")));
+    map_done(&map);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +110,7 @@ int main(void)
         cmocka_unit_test(text_keys_are_copied),
         cmocka_unit_test(random_operations_agree_with_a_plain_table),
         cmocka_unit_test(text_maps_survive_growth_and_removal),
+        cmocka_unit_test(a_cleared_map_is_empty_and_good_as_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,12 +168,15 @@ const struct command command_wallet = {
 
 struct statement_options {
     uint64_t job;
+    uint64_t machine;
     uint64_t limit;
 };
 
 static const struct option statement_options[] = {
     {"job", OPTION_U64, offsetof(struct statement_options, job), "ID",
      .help = "Only what belongs to this job."},
+    {"machine", OPTION_U64, offsetof(struct statement_options, machine), "ID",
+     .help = "Only what was paid for this machine."},
     {"limit", OPTION_U64, offsetof(struct statement_options, limit), "COUNT", "50",
      "Show at most so many.", .minimum = 1, .maximum = 100000},
 };
@@ -185,9 +188,13 @@ static int run_statement(void *context, const void *options, struct error *error
     AUTO(client) struct client *client = NULL;
     struct json_array entries;
     struct text json;
-    const char *path = wanted->job ? arena_format(cli->arena, "/v1/account/entries?job=%s",
-                                                  output_number(cli->arena, wanted->job))
-                                   : "/v1/account/entries";
+    const uint64_t subject = wanted->job ? wanted->job : wanted->machine;
+    const char *path =
+        subject ? arena_format(cli->arena, "/v1/account/entries?%s=%s",
+                               wanted->job ? "job" : "machine", output_number(cli->arena, subject))
+                : "/v1/account/entries";
+    if (wanted->job && wanted->machine)
+        return error_set(error, ERROR_INVALID, "give --job or --machine, not both");
     if (cli_connect(cli, true, &client, error) < 0 ||
         client_list(client, cli->arena, path, &api_entry_page_schema, wanted->limit, &entries,
                     &json, error) < 0)

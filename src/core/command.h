@@ -191,6 +191,6 @@ struct command {
             uint64_t to;
             int64_t amount_micro;
             struct text memo; /* empty: "transfer" */
-        } transfer;           /* subject: the entry */
+        } transfer;           /* subject: the event that has the entry */
     };
 };

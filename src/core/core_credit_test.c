@@ -34,7 +34,7 @@ TEST(earned_credits_are_transferred_with_a_memo)
     const uint64_t entry = market_do(&market, &give);
     assert_int_equal(market_new_events(&market, EVENT_ENTRY_POSTED), 1);
     const struct event *event = &market.events.items[market.events.count - 1];
-    assert_int_equal(event->entry_posted.sequence, entry);
+    assert_int_equal(event->sequence, entry);
     assert_int_equal(event->entry_posted.kind, LEDGER_ENTRY_TRANSFER);
     assert_string_equal(event->entry_posted.memo, "for the lunch");
     assert_int_equal(market_balance(&market, market.borrower), before + 600);

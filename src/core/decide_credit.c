@@ -34,7 +34,7 @@ int decide_transfer(struct decision *decision, const struct command *command, st
         return -1;
     char memo[LEDGER_MEMO_SIZE];
     decide_copy(wanted->memo, memo, sizeof(memo));
-    decision->subject = plan.entries[0].sequence;
     decision_emit_plan(decision, &plan, wanted->memo.size ? memo : NULL);
+    decision->subject = core->sequence;
     return 0;
 }

@@ -289,22 +289,21 @@ static int run_raw(const struct bench *bench, struct bench_ledger_result *result
                    struct error *error)
 {
     static const struct store_raw_part parts[] = {
-        {"store_events", 1, "sequence"},
-        {"entries", 2, "sequence, account"},
-        {"accounts", 0, "id"},
+        {"store_events", "sequence"},
+        {"statements", "first, subject"},
+        {"accounts", "id", .is_repeated = true},
     };
+    const double count = (double)result->transfer_count;
     const struct store_raw_options options = {
         .source = bench->store_path,
         .target = bench->raw_path,
         .parts = parts,
         .part_count = sizeof(parts) / sizeof(*parts),
-        .unit_max = result->transfer_count,
-        .batch_size = (uint64_t)(result->batch_mean + 0.5),
+        .batch_count = (uint64_t)(count / result->batch_mean + 0.5),
     };
     struct store_raw_result raw;
     if (store_raw_insert(&options, &raw, error) < 0)
         return -1;
-    const double count = (double)raw.unit_count;
     result->raw_transfers_per_s = count * 1e9 / (double)raw.wall_ns;
     result->raw_cpu_us_per_transfer = (double)raw.cpu_ns / 1e3 / count;
     result->ratio_to_raw_sqlite = result->transfers_per_s / result->raw_transfers_per_s;

@@ -55,6 +55,7 @@ static int rebuild_event(void *context, const struct core *core, const struct ev
     if (++rebuild->waiting < REBUILD_EVENTS)
         return 0;
     rebuild->waiting = 0;
+    projection_flush_statements(rebuild->projection, rebuild->batch);
     if (store_commit(rebuild->store, rebuild->batch, error) < 0)
         return -1;
     store_batch_clear(rebuild->batch);
@@ -73,6 +74,7 @@ static int rebuild_tables(struct store_reader *reader, struct store *store,
     projection_reset(projection, core);
     if (engine_replay(reader, 1, core, rebuild_event, &rebuild, error) < 0)
         return -1;
+    projection_flush_statements(projection, batch);
     projection_reset(projection, core);
     projection_mark_all(projection, core);
     projection_flush(projection, core, batch);

@@ -115,44 +115,6 @@ void handle_account_get(struct http_request *request, void *context)
     answers_send(server->answers, &answer, request);
 }
 
-void handle_account_entries(struct http_request *request, void *context)
-{
-    struct server *server = context;
-    if (answers_reply(server->answers, request))
-        return;
-    struct store_filter filters[2] = {
-        {"account", STORE_EQUAL, store_integer((int64_t)route_caller(request)->account)},
-    };
-    struct store_query query = {.table = &tables[TABLE_ENTRIES],
-                                .filters = filters,
-                                .filter_count = 1,
-                                .is_descending = true};
-    struct error error;
-    const struct text job_text = http_request_query(request, "job");
-    uint64_t job = 0;
-    if (job_text.data && text_parse_u64(job_text, &job, &error) < 0) {
-        http_reply_problem(request, 400, "invalid", "job must be a job's number");
-        return;
-    }
-    if (job) {
-        filters[1] =
-            (struct store_filter){"job", STORE_EQUAL, store_integer((int64_t)(job & INT64_MAX))};
-        query.filter_count = 2;
-    }
-    struct query_rows rows;
-    if (query_page(request, context, http_request_arena(request), &query, &rows, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    struct view_answer answer;
-    view_answer_begin(&answer);
-    query_page_begin(&answer.writer);
-    for (size_t i = 0; i < rows.count; i++)
-        view_entry(&answer.writer, rows.items[i]);
-    query_page_end(&answer.writer, &rows);
-    answers_send(server->answers, &answer, request);
-}
-
 /* ---- Signing in ------------------------------------------------------------------------------ */
 
 static void page_code_created(struct call *call, struct http_request *request)

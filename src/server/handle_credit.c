@@ -1,9 +1,82 @@
-/* Credits that go from one account to another. */
+/* Credits: the account's statement, and what it gives to another. */
 #include "ledger/ledger.h"
+#include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
 #include "server/query.h"
 #include "server/view.h"
+
+#include <inttypes.h>
+
+/* ---- The statement --------------------------------------------------------------------------- */
+
+/* 0 when the parameter is not there. */
+static int read_number(const struct http_request *request, const char *name, uint64_t *out_number,
+                       struct error *error)
+{
+    const struct text text = http_request_query(request, name);
+    *out_number = 0;
+    if (!text.data)
+        return 0;
+    if (text_parse_u64(text, out_number, error) < 0 || *out_number == 0)
+        return error_set(error, ERROR_INVALID, "%s must be a number from 1 on", name);
+    return 0;
+}
+
+static int read_query(const struct http_request *request, struct statement_query *out_query,
+                      struct error *error)
+{
+    const uint64_t account = route_caller(request)->account;
+    uint64_t job, machine, before;
+    uint32_t limit;
+    if (read_number(request, "job", &job, error) < 0 ||
+        read_number(request, "machine", &machine, error) < 0 ||
+        read_number(request, "cursor", &before, error) < 0 ||
+        query_limit(request, &limit, error) < 0)
+        return -1;
+    if (job && machine)
+        return error_set(error, ERROR_INVALID, "ask for a job or for a machine, not for both");
+    *out_query = (struct statement_query){.subject = job       ? job
+                                                     : machine ? machine
+                                                               : account,
+                                          .account = account,
+                                          .before = before,
+                                          .limit = limit};
+    return 0;
+}
+
+void handle_account_entries(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    if (answers_reply(server->answers, request))
+        return;
+    struct statement_query query;
+    struct statement statement;
+    struct error error;
+    int result = read_query(request, &query, &error);
+    if (result == 0)
+        answers_note_key(server->answers, TABLE_STATEMENTS, query.subject);
+    if (result == 0 &&
+        statement_read(server->reader, http_request_arena(request), &query, &statement, &error) < 0)
+        result = query_hide_failure(&error);
+    if (result < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    query_page_begin(&answer.writer);
+    for (size_t i = 0; i < statement.count; i++)
+        view_entry(&answer.writer, &statement.items[i], query.account);
+    struct query_rows end = {0};
+    if (statement.next)
+        end.next_cursor =
+            text_of(arena_format(http_request_arena(request), "%" PRIu64, statement.next));
+    query_page_end(&answer.writer, &end);
+    answers_send(server->answers, &answer, request);
+}
+
+/* ---- Transfers ------------------------------------------------------------------------------- */
 
 struct new_transfer {
     struct text to;
@@ -22,25 +95,17 @@ static const struct json_schema new_transfer_schema =
 /* The entry as the payer's statement shows it. */
 static void transfer_made(struct call *call, struct http_request *request)
 {
-    const struct store_filter filters[] = {
-        {"account", STORE_EQUAL, store_integer((int64_t)call->caller.account)},
-        {"sequence", STORE_EQUAL, store_integer((int64_t)call->request.subject)},
-    };
-    const struct store_query query = {
-        .table = &tables[TABLE_ENTRIES], .filters = filters, .filter_count = 2, .limit = 1};
-    struct query_rows rows;
+    struct statement_entry entry;
     struct error error;
-    int result = query_all(call->server, call->arena, &query, &rows, &error);
-    if (result == 0 && rows.count != 1)
-        result = error_set(&error, ERROR_NOT_FOUND, "the entry is not in the statement");
-    if (result < 0) {
+    if (statement_read_entry(call->server->reader, call->request.subject, &entry, &error) < 0) {
+        (void)query_hide_failure(&error);
         http_reply_error(request, &error);
         call_free(call);
         return;
     }
     struct view_answer answer;
     view_answer_begin(&answer);
-    view_entry(&answer.writer, rows.items[0]);
+    view_entry(&answer.writer, &entry, call->caller.account);
     view_answer_send(&answer, request, 201);
     call_free(call);
 }

@@ -6,12 +6,12 @@
 /* handle_account.c */
 http_handler handle_account_create;
 http_handler handle_account_get;
-http_handler handle_account_entries;
 http_handler handle_page_code_create;
 http_handler handle_session_create;
 http_handler handle_session_delete;
 
 /* handle_credit.c */
+http_handler handle_account_entries;
 http_handler handle_transfer_create;
 
 /* handle_token.c */

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/map.h"
 #include "server/projection_internal.h"
+#include "server/statement.h"
 #include "server/tables.h"
 
 #include <stdlib.h>
@@ -15,6 +16,7 @@ struct mark_set {
 struct projection {
     struct mark_set accounts, groups, tokens, machines, offers, jobs, leases, specs;
     struct map earned; /* machine -> int64_t, owned */
+    struct statement_pages *pages;
 };
 
 static void mark(struct mark_set *set, uint64_t id)
@@ -25,8 +27,7 @@ static void mark(struct mark_set *set, uint64_t id)
 
 static void mark_set_clear(struct mark_set *set)
 {
-    map_done(&set->map);
-    map_init(&set->map);
+    map_clear(&set->map);
 }
 
 static void each_mark_set(struct projection *projection, void (*function)(struct mark_set *))
@@ -57,6 +58,7 @@ struct projection *projection_new(void)
     ASSERT(projection);
     each_mark_set(projection, mark_set_init);
     map_init(&projection->earned);
+    projection->pages = statement_pages_new();
     return projection;
 }
 
@@ -75,6 +77,7 @@ void projection_free(struct projection *projection)
     each_mark_set(projection, mark_set_done);
     forget_earned(projection);
     map_done(&projection->earned);
+    statement_pages_free(projection->pages);
     free(projection);
 }
 
@@ -98,6 +101,7 @@ int64_t projection_earned_micro(const struct projection *projection, uint64_t ma
 void projection_reset(struct projection *projection, const struct core *core)
 {
     each_mark_set(projection, mark_set_clear);
+    statement_pages_clear(projection->pages);
     forget_earned(projection);
     /* These two no event opens. */
     mark(&projection->accounts, ACCOUNT_MINT);
@@ -108,36 +112,20 @@ void projection_reset(struct projection *projection, const struct core *core)
     }
 }
 
-static void put_entry(const struct event *event, uint64_t account, enum entry_direction direction,
-                      struct store_batch *batch)
+static void project_entry(struct projection *projection, const struct core *core,
+                          const struct event *event, struct store_batch *batch)
 {
     const struct ledger_entry *entry = &event->entry_posted;
-    const uint64_t other = direction == ENTRY_IN ? entry->from_account : entry->to_account;
-    const struct store_value row[ENTRIES_COLUMN_COUNT] = {
-        [ENTRIES_ACCOUNT] = store_integer((int64_t)account),
-        [ENTRIES_SEQUENCE] = store_integer((int64_t)entry->sequence),
-        [ENTRIES_TIME_MS] = store_integer(event->time_ms),
-        [ENTRIES_KIND] = store_integer(entry->kind),
-        [ENTRIES_DIRECTION] = store_integer(direction),
-        [ENTRIES_AMOUNT_MICRO] = store_integer(entry->amount_micro),
-        [ENTRIES_OTHER_ACCOUNT] = store_integer((int64_t)other),
-        [ENTRIES_JOB] = store_integer((int64_t)entry->job),
-        [ENTRIES_LEASE] = store_integer((int64_t)entry->lease),
-        [ENTRIES_MEMO] = store_text(text_of(entry->memo)),
+    const struct lease *lease = entry->lease ? core_lease(core, entry->lease) : NULL;
+    const uint64_t subjects[] = {
+        entry->from_account,
+        entry->to_account != entry->from_account ? entry->to_account : 0,
+        entry->job,
+        lease ? lease->machine : 0,
     };
-    store_batch_put(batch, &tables[TABLE_ENTRIES], row, ENTRIES_COLUMN_COUNT);
-}
-
-static void project_entry(struct projection *projection, const struct event *event,
-                          struct store_batch *batch)
-{
-    const struct ledger_entry *entry = &event->entry_posted;
-    if (entry->from_account == entry->to_account) {
-        put_entry(event, entry->from_account, ENTRY_INSIDE, batch);
-    } else {
-        put_entry(event, entry->from_account, ENTRY_OUT, batch);
-        put_entry(event, entry->to_account, ENTRY_IN, batch);
-    }
+    for (size_t i = 0; i < sizeof(subjects) / sizeof(*subjects); i++)
+        if (subjects[i])
+            statement_pages_add(projection->pages, subjects[i], event->sequence, batch);
     mark(&projection->accounts, entry->from_account);
     mark(&projection->accounts, entry->to_account);
     mark(&projection->jobs, entry->job);
@@ -290,7 +278,7 @@ void projection_event(struct projection *projection, const struct core *core,
         mark_lease_and_offer(projection, core, event->lease_ended.lease);
         return;
     case EVENT_ENTRY_POSTED:
-        project_entry(projection, event, batch);
+        project_entry(projection, core, event, batch);
         return;
     case EVENT_SETTINGS_CHANGED: /* in no table */
     case EVENT_DAY_BEGAN:
@@ -339,6 +327,11 @@ static void flush_offers(struct projection *projection, const struct core *core,
             store_batch_delete(batch, &tables[TABLE_OFFERS], &key, 1);
         }
     }
+}
+
+void projection_flush_statements(struct projection *projection, struct store_batch *batch)
+{
+    statement_pages_flush(projection->pages, batch);
 }
 
 static void flush_jobs(struct projection *projection, const struct core *core,
@@ -403,5 +396,6 @@ void projection_flush(struct projection *projection, const struct core *core,
     }
     flush_offers(projection, core, batch);
     flush_jobs(projection, core, batch);
+    projection_flush_statements(projection, batch);
     each_mark_set(projection, mark_set_clear);
 }

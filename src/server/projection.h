@@ -18,12 +18,14 @@ DEFINE_AUTO(projection);
 /* Forgets marks and takes over what rows need beside the state: after a load or reload. */
 void projection_reset(struct projection *projection, const struct core *core);
 
-/* Marks what the event touched. Entries become rows at once. */
+/* Marks what the event touched, and adds entries to statements. */
 void projection_event(struct projection *projection, const struct core *core,
                       const struct event *event, struct store_batch *batch);
 /* Writes the rows of everything marked. */
 void projection_flush(struct projection *projection, const struct core *core,
                       struct store_batch *batch);
+/* Only the statements, which no state shows: before a commit of a rebuild. */
+void projection_flush_statements(struct projection *projection, struct store_batch *batch);
 /* Marks everything there is: for a rebuild. */
 void projection_mark_all(struct projection *projection, const struct core *core);
 

@@ -40,8 +40,7 @@ static int gather_row(const struct store_row *row, void *context, struct error *
     return 0;
 }
 
-/* What the store says names files of this machine: that is for the log, not for who asked. */
-static int hide_failure(struct error *error)
+int query_hide_failure(struct error *error)
 {
     log_event(LOG_ERROR, "read_failed", "error=\"%s\"", error->message);
     return error_set(error, ERROR_UNAVAILABLE, "the market cannot read its store; try again later");
@@ -55,7 +54,7 @@ int query_all(struct server *server, struct arena *arena, const struct store_que
     struct buffer cursor AUTO_BUFFER;
     buffer_init(&cursor, CURSOR_SIZE_MAX);
     if (store_read_rows(server->reader, query, gather_row, &gather, &cursor, error) < 0)
-        return error->code == ERROR_INVALID ? -1 : hide_failure(error);
+        return error->code == ERROR_INVALID ? -1 : query_hide_failure(error);
     *out_rows = (struct query_rows){
         .items = gather.items,
         .count = gather.count,
@@ -116,14 +115,21 @@ int query_id(struct server *server, struct arena *arena, enum table table, uint6
     return 0;
 }
 
-int query_page(struct http_request *request, struct server *server, struct arena *arena,
-               struct store_query *query, struct query_rows *out_rows, struct error *error)
+int query_limit(const struct http_request *request, uint32_t *out_limit, struct error *error)
 {
     const struct text limit = http_request_query(request, "limit");
     uint64_t count = LIMIT_DEFAULT;
     if (limit.data && (text_parse_u64(limit, &count, error) < 0 || count < 1 || count > LIMIT_MAX))
         return error_set(error, ERROR_INVALID, "limit must be a number from 1 to %d", LIMIT_MAX);
-    query->limit = (uint32_t)count;
+    *out_limit = (uint32_t)count;
+    return 0;
+}
+
+int query_page(struct http_request *request, struct server *server, struct arena *arena,
+               struct store_query *query, struct query_rows *out_rows, struct error *error)
+{
+    if (query_limit(request, &query->limit, error) < 0)
+        return -1;
     query->after = http_request_query(request, "cursor");
     return query_all(server, arena, query, out_rows, error);
 }

@@ -28,6 +28,12 @@ MUST_CHECK int query_id(struct server *server, struct arena *arena, enum table t
 MUST_CHECK int query_all(struct server *server, struct arena *arena,
                          const struct store_query *query, struct query_rows *out_rows,
                          struct error *error);
+/* ?limit= of a page: 1 to 500, else 50. */
+MUST_CHECK int query_limit(const struct http_request *request, uint32_t *out_limit,
+                           struct error *error);
+/* What the store says names files of this machine: that is for the log, not for who asked. Always
+ * returns -1. */
+int query_hide_failure(struct error *error);
 /* A page: ?limit= (1 to 500, else 50) and ?cursor= are taken from the request. */
 MUST_CHECK int query_page(struct http_request *request, struct server *server, struct arena *arena,
                           struct store_query *query, struct query_rows *out_rows,

@@ -167,12 +167,10 @@ static const struct store_column leases_columns[] = {
     PLAIN(fee_micro, STORE_INTEGER),
 };
 
-static const struct store_column entries_columns[] = {
-    KEY(account, STORE_INTEGER),         KEY(sequence, STORE_INTEGER),
-    PLAIN(time_ms, STORE_INTEGER),       PLAIN(kind, STORE_INTEGER),
-    PLAIN(direction, STORE_INTEGER),     PLAIN(amount_micro, STORE_INTEGER),
-    PLAIN(other_account, STORE_INTEGER), INDEXED(job, STORE_INTEGER),
-    PLAIN(lease, STORE_INTEGER),         PLAIN(memo, STORE_TEXT),
+static const struct store_column statements_columns[] = {
+    KEY(subject, STORE_INTEGER),
+    KEY(first, STORE_INTEGER),
+    PLAIN(more, STORE_BLOB),
 };
 
 static const struct store_column answers_columns[] = {
@@ -221,7 +219,7 @@ const struct store_table tables[TABLE_COUNT] = {
     [TABLE_JOBS] = TABLE(jobs),
     [TABLE_JOB_SPECS] = TABLE(job_specs),
     [TABLE_LEASES] = TABLE(leases),
-    [TABLE_ENTRIES] = TABLE(entries),
+    [TABLE_STATEMENTS] = TABLE(statements),
     [TABLE_ANSWERS] = TABLE(answers),
     [TABLE_ARTIFACTS] = TABLE(artifacts),
     [TABLE_LOGS] = TABLE(logs),
@@ -230,7 +228,7 @@ const struct store_table tables[TABLE_COUNT] = {
 };
 
 const struct store_schema tables_schema = {
-    .version = 1,
+    .version = 2,
     .tables = tables,
     .table_count = TABLE_COUNT,
 };

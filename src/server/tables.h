@@ -24,7 +24,7 @@ enum table {
     TABLE_JOBS,
     TABLE_JOB_SPECS,
     TABLE_LEASES,
-    TABLE_ENTRIES,
+    TABLE_STATEMENTS,
     TABLE_ANSWERS,
     TABLE_ARTIFACTS,
     TABLE_LOGS,
@@ -201,21 +201,13 @@ enum {
     LEASES_COLUMN_COUNT,
 };
 
-/* One row for each account an entry touches: two, or one when it moves within an account. */
+/* Where the entries of an account, a job or a machine are in the log: server/statement.h. */
 enum {
-    ENTRIES_ACCOUNT,
-    ENTRIES_SEQUENCE,
-    ENTRIES_TIME_MS,
-    ENTRIES_KIND,
-    ENTRIES_DIRECTION, /* enum entry_direction */
-    ENTRIES_AMOUNT_MICRO,
-    ENTRIES_OTHER_ACCOUNT,
-    ENTRIES_JOB,
-    ENTRIES_LEASE,
-    ENTRIES_MEMO,
-    ENTRIES_COLUMN_COUNT,
+    STATEMENTS_SUBJECT, /* its id */
+    STATEMENTS_FIRST,   /* an event */
+    STATEMENTS_MORE,    /* the events after it */
+    STATEMENTS_COLUMN_COUNT,
 };
-enum entry_direction { ENTRY_INSIDE, ENTRY_IN, ENTRY_OUT };
 
 /* Requests done under an Idempotency-Key, and what they made: a repeat shows it again. */
 enum {

@@ -22,7 +22,7 @@ static const struct {
     uint16_t column;
 } fixed_columns[] = {
     {TABLE_JOBS, JOBS_ACCOUNT},     {TABLE_LEASES, LEASES_JOB},  {TABLE_LEASES, LEASES_MACHINE},
-    {TABLE_TOKENS, TOKENS_ACCOUNT}, {TABLE_TOKENS, TOKENS_HASH}, {TABLE_ENTRIES, ENTRIES_JOB},
+    {TABLE_TOKENS, TOKENS_ACCOUNT}, {TABLE_TOKENS, TOKENS_HASH},
 };
 enum { FIXED_COUNT = sizeof(fixed_columns) / sizeof(*fixed_columns) };
 

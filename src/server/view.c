@@ -39,22 +39,22 @@ void view_account(struct json_writer *writer, const struct store_value *row)
     json_object_end(writer);
 }
 
-void view_entry(struct json_writer *writer, const struct store_value *row)
+void view_entry(struct json_writer *writer, const struct statement_entry *shown, uint64_t account)
 {
-    static const char *const directions[] = {"inside", "in", "out"};
-    const int64_t direction = row[ENTRIES_DIRECTION].integer;
-    const int64_t amount = row[ENTRIES_AMOUNT_MICRO].integer;
+    const struct ledger_entry *entry = &shown->entry;
+    const bool is_inside = entry->from_account == entry->to_account;
+    const bool is_out = !is_inside && entry->from_account == account;
     json_object_begin(writer);
-    field(writer, "id", row, ENTRIES_SEQUENCE);
-    field(writer, "at_ms", row, ENTRIES_TIME_MS);
-    json_field_string(writer, "kind",
-                      ledger_entry_kind_name((enum ledger_entry_kind)row[ENTRIES_KIND].integer));
-    json_field_i64(writer, "amount_microcredits", direction == ENTRY_OUT ? -amount : amount);
-    json_field_string(writer, "direction", directions[direction]);
-    field(writer, "job", row, ENTRIES_JOB);
-    field(writer, "lease", row, ENTRIES_LEASE);
-    field(writer, "other_account", row, ENTRIES_OTHER_ACCOUNT);
-    text_field(writer, "memo", row, ENTRIES_MEMO);
+    json_field_u64(writer, "id", entry->sequence);
+    json_field_i64(writer, "at_ms", shown->time_ms);
+    json_field_string(writer, "kind", ledger_entry_kind_name(entry->kind));
+    json_field_i64(writer, "amount_microcredits",
+                   is_out ? -entry->amount_micro : entry->amount_micro);
+    json_field_string(writer, "direction", is_inside ? "inside" : is_out ? "out" : "in");
+    json_field_u64(writer, "job", entry->job);
+    json_field_u64(writer, "lease", entry->lease);
+    json_field_u64(writer, "other_account", is_out ? entry->to_account : entry->from_account);
+    json_field_string(writer, "memo", entry->memo);
     json_object_end(writer);
 }
 

@@ -7,10 +7,12 @@
 #include "market/offer.h"
 #include "server/live.h"
 #include "server/server_internal.h"
+#include "server/statement.h"
 #include "server/tables.h"
 
 void view_account(struct json_writer *writer, const struct store_value *row);
-void view_entry(struct json_writer *writer, const struct store_value *row);
+/* As the account sees it: what it paid is negative. */
+void view_entry(struct json_writer *writer, const struct statement_entry *shown, uint64_t account);
 void view_token(struct json_writer *writer, const struct store_value *row);
 void view_scopes(struct json_writer *writer, uint64_t scopes);
 void view_roles(struct json_writer *writer, uint64_t roles);

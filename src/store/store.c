@@ -165,6 +165,16 @@ int store_read_head(struct store_reader *reader, struct store_head *out_head, st
     return result;
 }
 
+int store_read_listed(struct store_reader *reader, const uint64_t *sequences, size_t count,
+                      store_event_callback *callback, void *context, struct error *error)
+{
+    if (store_reader_begin(reader, error) < 0)
+        return -1;
+    const int result = reader->ops->read_listed(reader, sequences, count, callback, context, error);
+    store_reader_end(reader);
+    return result;
+}
+
 int store_read_meta(struct store_reader *reader, const char *key, struct buffer *out,
                     bool *out_is_found, struct error *error)
 {

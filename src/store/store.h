@@ -49,7 +49,8 @@ struct store_column {
     const char *name;
     enum store_type type;
     bool is_key;      /* all key columns together name a row, in the order given */
-    bool is_indexed;  /* for filters and orders by this column */
+    bool is_indexed;  /* for filters and orders by this column; rows where it is null are left out,
+                         and cost nothing */
     bool is_optional; /* may be null; other columns of rows older than the column hold 0 or "" */
 };
 
@@ -219,6 +220,12 @@ typedef int store_event_callback(const struct store_event *event, void *context,
  * event. A start past the end calls nothing. */
 MUST_CHECK int store_read_events(struct store_reader *reader, uint64_t from_sequence,
                                  store_event_callback *callback, void *context,
+                                 struct error *error);
+
+/* Calls back for these events, in the order given; those that are not there are passed over. The
+ * chain is not checked. */
+MUST_CHECK int store_read_listed(struct store_reader *reader, const uint64_t *sequences,
+                                 size_t count, store_event_callback *callback, void *context,
                                  struct error *error);
 
 /* Walks the log from `from_sequence` to its end, and compares the end with what the last commit

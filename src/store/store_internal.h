@@ -128,6 +128,8 @@ struct store_ops {
      * stored, unchecked. */
     int (*read_events)(struct store_reader *reader, uint64_t from_sequence,
                        store_event_callback *callback, void *context, struct error *error);
+    int (*read_listed)(struct store_reader *reader, const uint64_t *sequences, size_t count,
+                       store_event_callback *callback, void *context, struct error *error);
     /* As the last commit left it, kept apart from the events. */
     int (*read_head)(struct store_reader *reader, struct store_head *out_head, struct error *error);
     int (*read_meta)(struct store_reader *reader, struct text key, struct buffer *out,

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "store/store_sqlite_internal.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -23,7 +22,6 @@ struct raw {
     struct arena *arena;
     struct sqlite_connection source, target;
     struct raw_table tables[PARTS_MAX];
-    uint64_t unit_count;
 };
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -61,10 +59,8 @@ static void add_row(struct raw *raw, struct raw_table *table, sqlite3_stmt *stat
 
 static int read_table(struct raw *raw, struct raw_table *table, struct error *error)
 {
-    const struct store_raw_part *part = table->part;
-    const uint64_t rows_max = part->rows_per_unit * raw->options->unit_max;
-    const char *sql = arena_format(raw->arena, "SELECT * FROM \"%s\" ORDER BY %s LIMIT %" PRId64,
-                                   part->table, part->order, rows_max ? (int64_t)rows_max : -1);
+    const char *sql = arena_format(raw->arena, "SELECT * FROM \"%s\" ORDER BY %s",
+                                   table->part->table, table->part->order);
     sqlite3_stmt *statement;
     if (sqlite_prepare(&raw->source, sql, &statement, error) < 0)
         return -1;
@@ -73,8 +69,6 @@ static int read_table(struct raw *raw, struct raw_table *table, struct error *er
     int result;
     while ((result = sqlite_step(&raw->source, statement, error)) == 1)
         add_row(raw, table, statement);
-    if (part->rows_per_unit && raw->unit_count > table->row_count / part->rows_per_unit)
-        raw->unit_count = table->row_count / part->rows_per_unit;
     return result;
 }
 
@@ -104,7 +98,7 @@ static int prepare_insert(struct raw *raw, struct raw_table *table, struct error
     struct buffer sql AUTO_BUFFER;
     buffer_init(&sql, 1 << 14);
     buffer_append_format(&sql, "INSERT%s INTO \"%s\" VALUES(?1",
-                         table->part->rows_per_unit ? "" : " OR REPLACE", table->part->table);
+                         table->part->is_repeated ? " OR REPLACE" : "", table->part->table);
     for (size_t i = 1; i < table->column_count; i++)
         buffer_append_format(&sql, ", ?%zu", i + 1);
     buffer_append_string(&sql, ")");
@@ -120,16 +114,17 @@ static int insert_row(struct raw *raw, struct raw_table *table, size_t index, st
     return sqlite_step(&raw->target, table->insert, error);
 }
 
-static int insert_batch(struct raw *raw, uint64_t first, uint64_t end, struct error *error)
+static int insert_batch(struct raw *raw, uint64_t index, struct error *error)
 {
+    const uint64_t count = raw->options->batch_count;
     if (sqlite_execute(&raw->target, "BEGIN IMMEDIATE", error) < 0)
         return -1;
     for (size_t t = 0; t < raw->options->part_count; t++) {
         struct raw_table *table = &raw->tables[t];
-        const uint64_t per_unit = table->part->rows_per_unit;
-        const uint64_t row_end = per_unit ? end * per_unit : table->row_count;
-        for (uint64_t row = first * per_unit; row < row_end; row++)
-            if (insert_row(raw, table, row, error) < 0)
+        const bool is_repeated = table->part->is_repeated;
+        const size_t end = is_repeated ? table->row_count : table->row_count * (index + 1) / count;
+        for (size_t i = is_repeated ? 0 : table->row_count * index / count; i < end; i++)
+            if (insert_row(raw, table, i, error) < 0)
                 return -1;
     }
     return sqlite_execute(&raw->target, "COMMIT", error);
@@ -153,14 +148,10 @@ static int run(struct raw *raw, struct store_raw_result *out_result, struct erro
             return -1;
     }
     const int64_t wall_start = clock_monotonic_ns(&clock_system), cpu_start = cpu_ns();
-    for (uint64_t first = 0; first < raw->unit_count; first += options->batch_size) {
-        const uint64_t left = raw->unit_count - first;
-        const uint64_t count = left < options->batch_size ? left : options->batch_size;
-        if (insert_batch(raw, first, first + count, error) < 0)
+    for (uint64_t i = 0; i < options->batch_count; i++)
+        if (insert_batch(raw, i, error) < 0)
             return -1;
-    }
     *out_result = (struct store_raw_result){
-        .unit_count = raw->unit_count,
         .wall_ns = clock_monotonic_ns(&clock_system) - wall_start,
         .cpu_ns = cpu_ns() - cpu_start,
     };
@@ -170,10 +161,10 @@ static int run(struct raw *raw, struct store_raw_result *out_result, struct erro
 int store_raw_insert(const struct store_raw_options *options, struct store_raw_result *out_result,
                      struct error *error)
 {
-    ASSERT(options->part_count <= PARTS_MAX && options->batch_size > 0);
+    ASSERT(options->part_count <= PARTS_MAX && options->batch_count > 0);
     const struct store_options source = {.location = options->source};
     const struct store_options target = {.location = options->target};
-    struct raw raw = {.options = options, .unit_count = options->unit_max};
+    struct raw raw = {.options = options};
     if (sqlite_connection_open(&raw.source, &source, CONNECTION_READ, error) < 0)
         return -1;
     if (sqlite_connection_open(&raw.target, &target, CONNECTION_WRITE, error) < 0) {

@@ -9,13 +9,14 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct store_raw_part {
     const char *table;
-    uint64_t rows_per_unit; /* 0: the whole table is replaced in every batch */
-    const char *order;      /* columns */
+    const char *order; /* columns: the order in which its rows were written */
+    bool is_repeated; /* the whole table is put again by every batch; else it is spread over them */
 };
 
 struct store_raw_options {
@@ -23,12 +24,10 @@ struct store_raw_options {
     const char *target; /* a file that does not exist yet */
     const struct store_raw_part *parts;
     size_t part_count;
-    uint64_t unit_max;   /* stop after so many */
-    uint64_t batch_size; /* units in a transaction */
+    uint64_t batch_count; /* transactions */
 };
 
 struct store_raw_result {
-    uint64_t unit_count;
     int64_t wall_ns; /* of the inserts and commits */
     int64_t cpu_ns;
 };

@@ -364,6 +364,7 @@ const struct store_ops store_ops_sqlite = {
     .read_begin = sqlite_read_begin,
     .read_end = sqlite_read_end,
     .read_events = sqlite_read_events,
+    .read_listed = sqlite_read_listed,
     .read_head = sqlite_read_head,
     .read_meta = sqlite_read_meta,
     .read_rows = sqlite_read_rows,

@@ -107,6 +107,8 @@ int sqlite_reader_open(const struct store_options *options, struct store_reader 
 void sqlite_reader_close(struct store_reader *reader);
 int sqlite_read_begin(struct store_reader *reader, struct error *error);
 void sqlite_read_end(struct store_reader *reader);
+int sqlite_read_listed(struct store_reader *reader, const uint64_t *sequences, size_t count,
+                       store_event_callback *callback, void *context, struct error *error);
 int sqlite_read_events(struct store_reader *reader, uint64_t from_sequence,
                        store_event_callback *callback, void *context, struct error *error);
 int sqlite_read_head(struct store_reader *reader, struct store_head *out_head, struct error *error);

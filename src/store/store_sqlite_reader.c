@@ -89,6 +89,37 @@ void sqlite_read_end(struct store_reader *reader)
 
 /* ---- The log --------------------------------------------------------------------------------- */
 
+/* Texts are good until the next step. */
+static struct store_event event_of(sqlite3_stmt *statement)
+{
+    struct store_event event = {
+        .sequence = (uint64_t)sqlite3_column_int64(statement, 0),
+        .time_ms = sqlite3_column_int64(statement, 1),
+        .kind = sqlite_column(statement, 2),
+        .body = sqlite_column(statement, 3),
+    };
+    const struct text hash = sqlite_column(statement, 4);
+    if (hash.size == STORE_HASH_SIZE) /* else it stays zero, and is found wrong */
+        memcpy(event.hash, hash.data, STORE_HASH_SIZE);
+    return event;
+}
+
+/* Calls back for every row of a statement that is bound. 1: the callback had enough. */
+static int each_event(struct sqlite_connection *connection, sqlite3_stmt *statement,
+                      store_event_callback *callback, void *context, struct error *error)
+{
+    int result;
+    while ((result = sqlite_step(connection, statement, error)) == 1) {
+        const struct store_event event = event_of(statement);
+        const int answer = callback(&event, context, error);
+        if (answer != 0) {
+            sqlite3_reset(statement);
+            return answer;
+        }
+    }
+    return result;
+}
+
 int sqlite_read_events(struct store_reader *reader, uint64_t from_sequence,
                        store_event_callback *callback, void *context, struct error *error)
 {
@@ -103,24 +134,29 @@ int sqlite_read_events(struct store_reader *reader, uint64_t from_sequence,
                        &statement, error) < 0 ||
         sqlite_bind(connection, statement, 1, &from, error) < 0)
         return -1;
-    int result;
-    while ((result = sqlite_step(connection, statement, error)) == 1) {
-        struct store_event event = {
-            .sequence = (uint64_t)sqlite3_column_int64(statement, 0),
-            .time_ms = sqlite3_column_int64(statement, 1),
-            .kind = sqlite_column(statement, 2),
-            .body = sqlite_column(statement, 3),
-        };
-        const struct text hash = sqlite_column(statement, 4);
-        if (hash.size == STORE_HASH_SIZE) /* else it stays zero, and is found wrong */
-            memcpy(event.hash, hash.data, STORE_HASH_SIZE);
-        const int answer = callback(&event, context, error);
-        if (answer != 0) {
-            sqlite3_reset(statement);
-            return answer < 0 ? -1 : 0;
-        }
+    return each_event(connection, statement, callback, context, error) < 0 ? -1 : 0;
+}
+
+int sqlite_read_listed(struct store_reader *reader, const uint64_t *sequences, size_t count,
+                       store_event_callback *callback, void *context, struct error *error)
+{
+    struct sqlite_connection *connection = &sqlite_reader_of(reader)->connection;
+    sqlite3_stmt *statement;
+    if (sqlite_prepare(connection,
+                       "SELECT sequence, time_ms, kind, body, hash FROM store_events"
+                       " WHERE sequence = ?1",
+                       &statement, error) < 0)
+        return -1;
+    int result = 0;
+    for (size_t i = 0; i < count && result == 0; i++) {
+        const struct store_value sequence = store_integer((int64_t)(sequences[i] & INT64_MAX));
+        if (sequences[i] > INT64_MAX)
+            continue;
+        if (sqlite_bind(connection, statement, 1, &sequence, error) < 0)
+            return -1;
+        result = each_event(connection, statement, callback, context, error);
     }
-    return result;
+    return result < 0 ? -1 : 0;
 }
 
 int sqlite_read_head(struct store_reader *reader, struct store_head *out_head, struct error *error)

@@ -81,6 +81,17 @@ static int execute_buffer(struct sqlite_connection *connection, struct buffer *s
     return sqlite_execute(connection, string, error);
 }
 
+/* Rows without a value are in no index: a filter never looks for them there. */
+static void append_index(struct buffer *sql, const struct store_table *table,
+                         const struct store_column *column)
+{
+    buffer_append_format(sql, "CREATE INDEX IF NOT EXISTS \"%s.%s\" ON \"%s\"(\"%s\")", table->name,
+                         column->name, table->name, column->name);
+    if (column->is_optional)
+        buffer_append_format(sql, " WHERE \"%s\" IS NOT NULL", column->name);
+    buffer_append_string(sql, ";");
+}
+
 static int create_indexes(struct sqlite_connection *connection, const struct store_table *table,
                           struct error *error)
 {
@@ -88,9 +99,7 @@ static int create_indexes(struct sqlite_connection *connection, const struct sto
     buffer_init(&sql, SQL_BYTES_MAX);
     for (size_t i = 0; i < table->column_count; i++)
         if (table->columns[i].is_indexed)
-            buffer_append_format(&sql, "CREATE INDEX IF NOT EXISTS \"%s.%s\" ON \"%s\"(\"%s\");",
-                                 table->name, table->columns[i].name, table->name,
-                                 table->columns[i].name);
+            append_index(&sql, table, &table->columns[i]);
     return execute_buffer(connection, &sql, error);
 }
 

@@ -481,6 +481,32 @@ static void a_snapshot_of_another_log_is_refused(void **state)
     commit_events(store, 1); /* the failed transaction was ended */
 }
 
+static int note_sequence(const struct store_event *event, void *context,
+                         struct error *error __attribute__((unused)))
+{
+    uint64_t **next = context;
+    *(*next)++ = event->sequence;
+    return event->sequence == 4;
+}
+
+TEST(listed_events_come_in_the_order_asked_for)
+{
+    struct error error;
+    struct place *place = *state;
+    AUTO(store) struct store *store = place_open(place);
+    commit_events(store, 5);
+    AUTO(store_reader) struct store_reader *reader = place_read(place);
+    const uint64_t wanted[] = {5, 9, 2, UINT64_MAX, 0, 3, 4, 1};
+    uint64_t seen[8] = {0};
+    uint64_t *next = seen;
+    ASSERT_OK(store_read_listed(reader, wanted, 8, note_sequence, &next, &error));
+    assert_int_equal(next - seen, 4); /* the callback had enough at 4 */
+    assert_int_equal(seen[0], 5);
+    assert_int_equal(seen[1], 2);
+    assert_int_equal(seen[2], 3);
+    assert_int_equal(seen[3], 4);
+}
+
 #define TEST_WITH_PLACE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -507,6 +533,7 @@ int main(void)
         TEST_WITH_PLACE(the_newest_snapshot_is_loaded_and_two_are_kept),
         TEST_WITH_PLACE(a_broken_snapshot_is_passed_over),
         TEST_WITH_PLACE(a_snapshot_of_another_log_is_refused),
+        TEST_WITH_PLACE(listed_events_come_in_the_order_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,11 @@ def test_a_job_is_trained_metered_billed_and_fetched(place):
     log = market.get(f"/v1/jobs/{job}/logs?rank=0", token).json
     assert log["next_offset"] == len(log["text"].encode())
 
+    mine = market.get("/v1/machines?mine=true", lender_token).json["items"]
+    for machine in mine:
+        entries = market.get(f"/v1/account/entries?machine={machine['id']}&limit=500", lender_token)
+        assert sum(e["amount_microcredits"] for e in entries.json["items"]) == machine[
+            "earned_microcredits"]
     give_earned_credits_away(market, lender_token, earned)
     market.kill()
     market.start()
