@@ -114,7 +114,8 @@ class Market:
         read_end, write_end = os.pipe()
         self.process = subprocess.Popen(
             [wanted.program, "serve", "--data", folder, "--listen", "127.0.0.1:0", "--link-listen",
-             "127.0.0.1:0", "--no-local-lender", "--ready-fd", str(write_end)],
+             "127.0.0.1:0", "--no-local-lender", "--reads-per-minute", "0", "--ready-fd",
+             str(write_end)],
             pass_fds=[write_end], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         os.close(write_end)
         with os.fdopen(read_end) as ready:

@@ -1,11 +1,13 @@
 /* souk serve: the market. */
 #include "base/log.h"
+#include "base/units.h"
 #include "cli/output.h"
 #include "server/server.h"
 
 struct serve_options {
     struct server_options server;
     bool has_local_lender;
+    const char *grant;
     int64_t ready_fd;
     int64_t stop_fd;
     uint64_t snapshot_events;
@@ -33,11 +35,25 @@ static const struct option serve_options[] = {
      .help = "Certificate (PEM); our own self-signed one by default."},
     {"tls_key", OPTION_PATH, SERVER(tls_key), "FILE", .help = "Its key (PEM)."},
     {"behind_proxy", OPTION_FLAG, SERVER(is_behind_proxy),
-     .help = "A proxy in front ends TLS: take plain HTTP on any address."},
+     .help = "A proxy in front ends TLS: take plain HTTP on any address, and clients' addresses "
+             "from X-Forwarded-For."},
+    {"proxy_count", OPTION_U64, SERVER(proxy_count), "NUMBER", "1",
+     "With --behind-proxy: how many proxies append to X-Forwarded-For.", .minimum = 1,
+     .maximum = 16},
     {"local_lender", OPTION_FLAG, offsetof(struct serve_options, has_local_lender), NULL, "true",
      "Lend one core of this machine for parameter servers; --no-local-lender: do not."},
-    {"grant", OPTION_CREDITS, SERVER(grant_microcredits), "CREDITS", "10",
-     "What a new account gets."},
+    {"grant", OPTION_TEXT, offsetof(struct serve_options, grant), "CREDITS",
+     .help = "What a new account gets at once; without, as `souk settings` says, at first 10."},
+    {"sign_ups_per_hour", OPTION_I64, SERVER(sign_ups_per_hour), "NUMBER", "20",
+     "Accounts opened from one address block; 0: no limit.", .minimum = 0, .maximum = 1000000000},
+    {"sign_ins_per_10_minutes", OPTION_I64, SERVER(sign_ins_per_10_minutes), "NUMBER", "20",
+     "Wrong passwords from one address block, and for one name; 0: no limit.", .minimum = 0,
+     .maximum = 1000000000},
+    {"writes_per_minute", OPTION_I64, SERVER(writes_per_minute), "NUMBER", "1200",
+     "Requests of one account that change something; 0: no limit.", .minimum = 0,
+     .maximum = 1000000000},
+    {"reads_per_minute", OPTION_I64, SERVER(reads_per_minute), "NUMBER", "6000",
+     "Other requests of one account; 0: no limit.", .minimum = 0, .maximum = 1000000000},
     {"fee_basis_points", OPTION_I64, SERVER(fee_basis_points), "NUMBER", "-1",
      "The market's part of each payment, in hundredths of a percent; -1: the usual.", .minimum = -1,
      .maximum = 10000},
@@ -72,7 +88,11 @@ static int run_serve(void *context, const void *options, struct error *error)
     server.snapshot_event_count = (uint32_t)wanted->snapshot_events;
     server.ready_fd = (int)wanted->ready_fd;
     server.stop_fd = (int)wanted->stop_fd;
-    if (server.grant_microcredits < 0)
+    server.grant_microcredits = -1;
+    if (wanted->grant &&
+        units_parse_credits(text_of(wanted->grant), &server.grant_microcredits, error) < 0)
+        return error_wrap(error, "--grant");
+    if (wanted->grant && server.grant_microcredits < 0)
         return error_set(error, ERROR_INVALID, "--grant: may not be negative");
     if (!server.tls_cert != !server.tls_key)
         return error_set(error, ERROR_INVALID, "--tls-cert and --tls-key belong together");

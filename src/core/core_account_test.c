@@ -107,6 +107,9 @@ TEST(tokens_are_limited_and_expired_ones_make_room)
     }
     market_hash(&market, add.add_token.hash);
     market_refuses(&market, &add, ERROR_EXHAUSTED);
+    add.add_token.is_session = true;
+    market_refuses(&market, &add, ERROR_EXHAUSTED); /* no other session gives way */
+    add.add_token.is_session = false;
     market.now_ms += 1000;
     add.add_token.expires_ms = 0;
     market_do(&market, &add);

@@ -24,6 +24,14 @@ static size_t count_usable(const struct account *account, int64_t now_ms)
     return count;
 }
 
+static const struct token *oldest_session(const struct account *account)
+{
+    for (size_t i = 0; i < account->token_count; i++)
+        if (account->tokens[i]->is_session)
+            return account->tokens[i];
+    return NULL;
+}
+
 static void revoke_expired(struct decision *decision, const struct account *account)
 {
     for (size_t i = account->token_count; i-- > 0;)
@@ -46,11 +54,15 @@ int decide_add_token(struct decision *decision, const struct command *command, s
     if (core_token_by_hash(core, add->hash))
         return error_set(error, ERROR_CONFLICT, "the token exists already");
     const struct account *account = core_account(core, add->account);
-    if (count_usable(account, decision->now_ms) >= ACCOUNT_TOKENS_MAX)
+    const bool is_full = count_usable(account, decision->now_ms) >= ACCOUNT_TOKENS_MAX;
+    const struct token *oldest = add->is_session ? oldest_session(account) : NULL;
+    if (is_full && !oldest)
         return error_set(error, ERROR_EXHAUSTED,
                          "the account has %d tokens and sessions: revoke some first",
                          ACCOUNT_TOKENS_MAX);
     revoke_expired(decision, account);
+    if (is_full && !oldest->is_revoked) /* signing in always works */
+        decision_revoke_token(decision, oldest->id);
     struct event event = {.kind = EVENT_TOKEN_ADDED,
                           .token_added = {.token = core->last_id + 1,
                                           .account = add->account,

@@ -63,6 +63,7 @@ static int check_token(struct server *server, struct http_request *request, stru
     out_caller->account = (uint64_t)row[TOKENS_ACCOUNT].integer;
     out_caller->token = (uint64_t)row[TOKENS_ID].integer;
     out_caller->scopes = (uint64_t)row[TOKENS_SCOPES].integer;
+    out_caller->is_session = row[TOKENS_IS_SESSION].integer;
     return 0;
 }
 
@@ -120,7 +121,6 @@ int auth_check(struct server *server, const struct route *route, struct http_req
                           "a signed-in page may change things only from this server's own pages");
         if (check_token(server, request, cookie, out_caller, out_status, error) < 0)
             return -1;
-        out_caller->is_session = true;
     } else {
         return refuse(401, out_status, error,
                       "this needs a token: send \"Authorization: Bearer TOKEN\"; `souk account "
@@ -130,5 +130,9 @@ int auth_check(struct server *server, const struct route *route, struct http_req
         return refuse(403, out_status, error,
                       "this token does not have the scope this needs; make one with POST "
                       "/v1/tokens");
+    if (route->access == ROUTE_OPERATOR && out_caller->account != ACCOUNT_OPERATOR)
+        return refuse(403, out_status, error,
+                      "this is for the market's operator: use the token in keys/operator.token of "
+                      "the market's folder");
     return 0;
 }

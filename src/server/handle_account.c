@@ -1,14 +1,15 @@
-/* Accounts: opening one, its statement, and signing a browser in. */
+/* Accounts: opening one, its statement, its password, and deleting it. */
 #include "server/answers.h"
-#include "server/auth.h"
-#include "server/call.h"
+#include "server/call_password.h"
+#include "server/gate.h"
+#include "server/handle_session.h"
 #include "server/handlers.h"
 #include "server/query.h"
 #include "server/view.h"
 
 #include <inttypes.h>
 
-enum { PAGE_CODE_MS = 60000, SESSION_MS = 12 * 3600 * 1000, SECRET_KEY_SIZE_MIN = 32 };
+enum { SECRET_KEY_SIZE_MIN = 32 };
 
 static int account_row(struct server *server, struct arena *arena, uint64_t account,
                        const struct store_value **out_row, struct error *error)
@@ -20,18 +21,35 @@ static int account_row(struct server *server, struct arena *arena, uint64_t acco
 
 struct new_account {
     struct text name;
+    struct text password; /* none: the account is known by its tokens alone */
+    struct text invite;
+    bool is_session; /* answer with a session's cookie instead of a token */
 };
 static const struct json_field new_account_fields[] = {
     {"name", JSON_TEXT, offsetof(struct new_account, name), .is_required = true, .size_max = 64},
+    {"password", JSON_TEXT, offsetof(struct new_account, password), .size_max = 4096},
+    {"invite", JSON_TEXT, offsetof(struct new_account, invite), .size_max = 128},
+    {"session", JSON_BOOL, offsetof(struct new_account, is_session)},
 };
 static const struct json_schema new_account_schema =
     JSON_SCHEMA("account", new_account_fields, struct new_account);
 
+/* What is to come after the account itself, in the call's arena. */
+struct opening {
+    char token[KEYS_TOKEN_SIZE];
+    char password[PASSWORD_HASH_SIZE]; /* "": none */
+    bool is_session;
+};
+
 static void account_created(struct call *call, struct http_request *request)
 {
+    const struct opening *opening = call->context;
     const struct store_value *row = NULL;
     struct error error;
-    if (account_row(call->server, call->arena, call->request.subject, &row, &error) < 0) {
+    int result = account_row(call->server, call->arena, call->request.subject, &row, &error);
+    if (result == 0 && opening->is_session)
+        result = session_set_cookie(call->server, request, opening->token, &error);
+    if (result < 0) {
         http_reply_error(request, &error);
         call_free(call);
         return;
@@ -41,26 +59,48 @@ static void account_created(struct call *call, struct http_request *request)
     json_object_begin(&answer.writer);
     json_key(&answer.writer, "account");
     view_account(&answer.writer, row);
-    json_field_string(&answer.writer, "token", call->context);
+    if (!opening->is_session)
+        json_field_string(&answer.writer, "token", opening->token);
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 201);
     call_free(call);
 }
 
-/* The account and its first token are one change: neither is ever seen without the other. */
-static bool add_first_token(struct engine_request *request)
+/* The account, its password and its first token are one change: none is ever seen without the
+ * others. */
+static bool complete_account(struct engine_request *request)
 {
-    if (request->command.kind != COMMAND_OPEN_ACCOUNT)
-        return false;
     const struct call *call = (const struct call *)request;
+    const struct opening *opening = call->context;
+    if (request->command.kind == COMMAND_OPEN_ACCOUNT && opening->password[0]) {
+        request->command = (struct command){
+            .kind = COMMAND_SET_PASSWORD,
+            .set_password = {.account = request->subject, .password = text_of(opening->password)},
+        };
+        return true;
+    }
+    if (request->command.kind == COMMAND_ADD_TOKEN)
+        return false;
+    const int64_t expires_ms = opening->is_session ? request->now_ms + SESSION_COOKIE_MS : 0;
     request->command = (struct command){
         .kind = COMMAND_ADD_TOKEN,
         .add_token = {.account = request->subject,
                       .scopes = TOKEN_SCOPE_ALL,
-                      .label = TEXT("first token")},
+                      .expires_ms = expires_ms,
+                      .label = opening->is_session ? TEXT("page") : TEXT("first token"),
+                      .is_session = opening->is_session},
     };
-    token_hash(text_of(call->context), request->command.add_token.hash);
+    token_hash(text_of(opening->token), request->command.add_token.hash);
     return true;
+}
+
+static void password_hashed(struct call *call, struct http_request *request,
+                            const struct password_request *result)
+{
+    (void)request;
+    struct opening *opening = call->context;
+    memcpy(opening->password, result->hash, sizeof(opening->password));
+    call_start_take(call, account_created);
 }
 
 /* A repeat of the request is answered with the account's token, and nobody has signed in: whoever
@@ -70,31 +110,52 @@ static bool is_guessable(struct text key)
     return key.size && key.size < SECRET_KEY_SIZE_MIN;
 }
 
+static int check_new_account(struct server *server, struct http_request *request,
+                             const struct new_account *body, struct error *error)
+{
+    if (body->is_session && !body->password.data)
+        return error_set(error, ERROR_INVALID,
+                         "password: an account without a token needs one to come back to");
+    if (body->is_session && !session_may_begin(server, request))
+        return error_set(error, ERROR_REFUSED,
+                         "a browser signs up from this server's own pages only");
+    return body->password.data ? password_check(body->password, body->name, error) : 0;
+}
+
 void handle_account_create(struct http_request *request, void *context)
 {
+    struct server *server = context;
     if (is_guessable(http_request_header(request, "Idempotency-Key"))) {
         http_reply_problem(request, 400, "invalid",
                            "an Idempotency-Key that opens an account gives its token to whoever "
                            "repeats it: make it 32 random characters or more");
         return;
     }
-    AUTO(call) struct call *call = call_new(context, request);
+    AUTO(call) struct call *call = call_new(server, request);
     struct new_account body = {0};
     struct error error;
     if (json_read(call->arena, http_request_body(request), &new_account_schema, &body, &error) <
-        0) {
+            0 ||
+        check_new_account(server, request, &body, &error) < 0) {
         http_reply_error(request, &error);
         return;
     }
-    char *token = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
-    call_token(call, "account", token);
-    call->context = token;
-    call->request.next = add_first_token;
+    struct opening *opening = arena_alloc(call->arena, sizeof(*opening));
+    *opening = (struct opening){.is_session = body.is_session};
+    call_token(call, body.is_session ? "session" : "account", opening->token);
+    call->context = opening;
+    call->request.next = complete_account;
     call->request.command = (struct command){
         .kind = COMMAND_OPEN_ACCOUNT,
-        .open_account = {.name = body.name},
+        .open_account = {.name = body.name,
+                         .address_block = gate_address_block(server, request),
+                         .has_invite = body.invite.size > 0},
     };
-    call_start_take(TAKE(call), account_created);
+    token_hash(body.invite, call->request.command.open_account.invite_hash);
+    if (body.password.data)
+        call_hash_take(TAKE(call), body.password, password_hashed);
+    else
+        call_start_take(TAKE(call), account_created);
 }
 
 void handle_account_get(struct http_request *request, void *context)
@@ -115,178 +176,143 @@ void handle_account_get(struct http_request *request, void *context)
     answers_send(server->answers, &answer, request);
 }
 
-/* ---- Signing in ------------------------------------------------------------------------------ */
+/* ---- Password -------------------------------------------------------------------------------- */
 
-static void page_code_created(struct call *call, struct http_request *request)
+struct new_password {
+    struct text password;
+    struct text old_password; /* of an account that has one */
+};
+static const struct json_field new_password_fields[] = {
+    {"password", JSON_TEXT, offsetof(struct new_password, password), .is_required = true,
+     .size_max = 4096},
+    {"old_password", JSON_TEXT, offsetof(struct new_password, old_password), .size_max = 4096},
+};
+static const struct json_schema new_password_schema =
+    JSON_SCHEMA("password", new_password_fields, struct new_password);
+
+static void password_set(struct call *call, struct http_request *request)
 {
-    const char *code = call->context;
-    struct view_answer answer;
-    view_answer_begin(&answer);
-    json_object_begin(&answer.writer);
-    json_field_string(&answer.writer, "code", code);
-    json_field_i64(&answer.writer, "expires_ms", call->request.command.add_code.expires_ms);
-    json_field_string(&answer.writer, "url",
-                      arena_format(call->arena, "%s/#code=%s", call->server->url, code));
-    json_object_end(&answer.writer);
-    view_answer_send(&answer, request, 201);
+    http_reply(request, 204, "application/json", TEXT(""));
     call_free(call);
 }
 
-void handle_page_code_create(struct http_request *request, void *context)
+static void new_password_hashed(struct call *call, struct http_request *request,
+                                const struct password_request *result)
 {
-    struct server *server = context;
-    if (route_caller(request)->scopes != TOKEN_SCOPE_ALL) {
-        http_reply_problem(request, 403, "refused",
-                           "a signed-in page has every scope: use a token that has them all");
-        return;
-    }
-    struct call *call = call_new(server, request);
-    char *code = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
-    token_new("page", code);
-    call->context = code;
+    (void)request;
     call->request.command = (struct command){
-        .kind = COMMAND_ADD_CODE,
-        .add_code = {.kind = CODE_KIND_PAGE,
-                     .account = call->caller.account,
-                     .expires_ms = clock_utc_ms(server->clock) + PAGE_CODE_MS},
+        .kind = COMMAND_SET_PASSWORD,
+        .set_password = {.account = call->caller.account,
+                         .password = text_of(result->hash),
+                         .token = call->caller.token},
     };
-    token_hash(text_of(code), call->request.command.add_code.hash);
-    call_start_take(call, page_code_created);
+    call_start_take(call, password_set);
 }
 
-struct new_session {
-    struct text code;
-};
-static const struct json_field new_session_fields[] = {
-    {"code", JSON_TEXT, offsetof(struct new_session, code), .is_required = true, .size_max = 128},
-};
-static const struct json_schema new_session_schema =
-    JSON_SCHEMA("session", new_session_fields, struct new_session);
-
-static void session_created(struct call *call, struct http_request *request)
+static void old_password_checked(struct call *call, struct http_request *request,
+                                 const struct password_request *result)
 {
-    const char *token = call->context;
-    struct error error;
+    const struct new_password *body = call->context;
+    if (result->is_match) {
+        call_hash_take(call, body->password, new_password_hashed);
+        return;
+    }
+    http_reply_problem(request, 403, "refused", "old_password: is wrong");
+    call_free(call);
+}
+
+static int read_new_password(struct call *call, struct http_request *request,
+                             struct new_password *body, const struct store_value **out_row,
+                             struct error *error)
+{
+    if (json_read(call->arena, http_request_body(request), &new_password_schema, body, error) < 0 ||
+        account_row(call->server, call->arena, call->caller.account, out_row, error) < 0)
+        return -1;
+    const struct store_value *row = *out_row;
+    if (row[ACCOUNTS_PASSWORD].bytes.size && !body->old_password.data)
+        return error_set(error, ERROR_INVALID,
+                         "old_password: missing; the account has a password that it replaces");
+    return password_check(body->password, row[ACCOUNTS_NAME].bytes, error);
+}
+
+void handle_password_put(struct http_request *request, void *context)
+{
+    AUTO(call) struct call *call = call_new(context, request);
+    struct new_password *body = arena_alloc(call->arena, sizeof(*body));
+    *body = (struct new_password){0};
     const struct store_value *row = NULL;
-    const char *cookie =
-        arena_format(call->arena,
-                     AUTH_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict; "
-                                 "Max-Age=%d%s",
-                     token, SESSION_MS / 1000, http_request_is_secure(request) ? "; Secure" : "");
-    if (account_row(call->server, call->arena, call->caller.account, &row, &error) < 0 ||
-        http_reply_header(request, "Set-Cookie", cookie, &error) < 0) {
+    struct error error;
+    if (read_new_password(call, request, body, &row, &error) < 0) {
         http_reply_error(request, &error);
-        call_free(call);
         return;
     }
-    struct view_answer answer;
-    view_answer_begin(&answer);
-    json_object_begin(&answer.writer);
-    json_key(&answer.writer, "account");
-    view_account(&answer.writer, row);
-    json_field_i64(&answer.writer, "expires_ms", call->request.command.add_token.expires_ms);
-    json_object_end(&answer.writer);
-    view_answer_send(&answer, request, 201);
+    call->context = body;
+    if (!row[ACCOUNTS_PASSWORD].bytes.size)
+        call_hash_take(TAKE(call), body->password, new_password_hashed);
+    else if (gate_pass_name(context, request, row[ACCOUNTS_NAME].bytes))
+        call_check_take(TAKE(call), body->old_password, row[ACCOUNTS_PASSWORD].bytes,
+                        old_password_checked);
+}
+
+/* ---- Deleting -------------------------------------------------------------------------------- */
+
+struct account_end {
+    struct text name; /* written out: nobody deletes an account by accident */
+    struct text password;
+};
+static const struct json_field account_end_fields[] = {
+    {"name", JSON_TEXT, offsetof(struct account_end, name), .is_required = true, .size_max = 64},
+    {"password", JSON_TEXT, offsetof(struct account_end, password), .size_max = 4096},
+};
+static const struct json_schema account_end_schema =
+    JSON_SCHEMA("account", account_end_fields, struct account_end);
+
+static void account_deleted(struct call *call, struct http_request *request)
+{
+    http_reply(request, 204, "application/json", TEXT(""));
     call_free(call);
 }
 
-/* The code is used up and the session begins in one change. */
-static bool add_session(struct engine_request *request)
+static void delete_take(struct call *call)
 {
-    if (request->command.kind != COMMAND_USE_CODE)
-        return false;
-    struct call *call = (struct call *)request;
-    call->caller.account = request->subject;
-    request->command = (struct command){
-        .kind = COMMAND_ADD_TOKEN,
-        .add_token = {.account = request->subject,
-                      .scopes = TOKEN_SCOPE_ALL,
-                      .expires_ms = request->now_ms + SESSION_MS,
-                      .label = TEXT("page")},
-    };
-    token_hash(text_of(call->context), request->command.add_token.hash);
-    return true;
-}
-
-/* A code that is used up or unknown is a failed sign-in, whatever the core calls it. */
-static void code_decided(struct engine_request *engine_request, const struct error *error)
-{
-    struct call *call = (struct call *)engine_request;
-    struct http_request *request = call_http(call);
-    if (!request) {
-        call_free(call);
-    } else if (error && error->code != ERROR_UNAVAILABLE && error->code != ERROR_EXHAUSTED) {
-        http_reply_problem(request, 401, "unauthorized",
-                           "this code was used or has expired: `souk account open` prints a new "
-                           "address");
-        call_free(call);
-    } else if (error) {
-        http_reply_error(request, error);
-        call_free(call);
-    } else {
-        session_created(call, request);
-    }
-}
-
-void handle_session_create(struct http_request *request, void *context)
-{
-    struct server *server = context;
-    if (http_request_header(request, "Origin").size && !auth_is_own_page(server, request)) {
-        http_reply_problem(request, 403, "refused",
-                           "a browser signs in from this server's own pages only");
-        return;
-    }
-    AUTO(call) struct call *call = call_new(server, request);
-    struct new_session body = {0};
-    struct error error;
-    if (json_read(call->arena, http_request_body(request), &new_session_schema, &body, &error) <
-        0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    char *token = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
-    token_new("session", token);
-    call->context = token;
-    call->request.has_command = true;
-    call->request.next = add_session;
     call->request.command = (struct command){
-        .kind = COMMAND_USE_CODE,
-        .use_code = {.kind = CODE_KIND_PAGE},
+        .kind = COMMAND_DELETE_ACCOUNT,
+        .delete_account = {.account = call->caller.account},
     };
-    token_hash(body.code, call->request.command.use_code.hash);
-    call->request.on_done = code_decided;
-    if (engine_submit(server->engine, &call->request, false, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    call = NULL; /* the engine's until code_decided */
+    call_start_take(call, account_deleted);
 }
 
-static void session_deleted(struct call *call, struct http_request *request)
+static void end_checked(struct call *call, struct http_request *request,
+                        const struct password_request *result)
 {
-    struct error error;
-    if (http_reply_header(request, "Set-Cookie",
-                          AUTH_COOKIE "=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0",
-                          &error) < 0)
-        http_reply_error(request, &error);
-    else
-        http_reply(request, 204, "application/json", TEXT(""));
+    if (result->is_match) {
+        delete_take(call);
+        return;
+    }
+    http_reply_problem(request, 403, "refused", "password: is wrong");
     call_free(call);
 }
 
-void handle_session_delete(struct http_request *request, void *context)
+void handle_account_delete(struct http_request *request, void *context)
 {
-    const struct caller *caller = route_caller(request);
-    if (!caller->is_session) {
-        http_reply_problem(request, 400, "invalid",
-                           "there is no session cookie; a token is revoked by DELETE "
-                           "/v1/tokens/{id}");
+    AUTO(call) struct call *call = call_new(context, request);
+    struct account_end body = {0};
+    const struct store_value *row = NULL;
+    struct error error;
+    int result =
+        json_read(call->arena, http_request_body(request), &account_end_schema, &body, &error);
+    if (result == 0)
+        result = account_row(context, call->arena, call->caller.account, &row, &error);
+    if (result == 0 && !text_equal(body.name, row[ACCOUNTS_NAME].bytes))
+        result = error_set(&error, ERROR_INVALID, "name: is not this account's");
+    if (result == 0 && row[ACCOUNTS_PASSWORD].bytes.size && !body.password.data)
+        result = error_set(&error, ERROR_INVALID, "password: missing; the account has one");
+    if (result < 0) {
+        http_reply_error(request, &error);
         return;
     }
-    struct call *call = call_new(context, request);
-    call->request.command = (struct command){
-        .kind = COMMAND_REVOKE_TOKEN,
-        .revoke_token = {.account = caller->account, .token = caller->token},
-    };
-    call_start_take(call, session_deleted);
+    if (!row[ACCOUNTS_PASSWORD].bytes.size)
+        delete_take(TAKE(call));
+    else if (gate_pass_name(context, request, body.name))
+        call_check_take(TAKE(call), body.password, row[ACCOUNTS_PASSWORD].bytes, end_checked);
 }

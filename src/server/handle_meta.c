@@ -83,6 +83,8 @@ void handle_metrics(struct http_request *request, void *context)
            counts->client_errors);
     metric(&out, "http_server_errors_total", "counter", "Answers with a status 5xx.",
            counts->server_errors);
+    metric(&out, "http_rate_limited_total", "counter", "Requests refused by a rate limit.",
+           counts->limited);
     metric(&out, "http_replays_total", "counter", "Repeated requests answered by their key.",
            counts->replays);
     seconds(&out, "http_request_seconds_total", "Time from first byte to answer, in all.",

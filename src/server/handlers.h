@@ -6,9 +6,29 @@
 /* handle_account.c */
 http_handler handle_account_create;
 http_handler handle_account_get;
+http_handler handle_account_delete;
+http_handler handle_password_put;
+
+/* handle_session.c */
 http_handler handle_page_code_create;
 http_handler handle_session_create;
 http_handler handle_session_delete;
+http_handler handle_session_end;
+
+/* handle_group.c */
+http_handler handle_group_create;
+http_handler handle_group_get;
+http_handler handle_group_code_create;
+http_handler handle_group_join;
+http_handler handle_group_leave;
+
+/* handle_operator.c */
+http_handler handle_settings_get;
+http_handler handle_settings_put;
+http_handler handle_invite_create;
+http_handler handle_account_list;
+http_handler handle_account_freeze;
+http_handler handle_account_unfreeze;
 
 /* handle_credit.c */
 http_handler handle_account_entries;
@@ -17,6 +37,7 @@ http_handler handle_transfer_create;
 /* handle_token.c */
 http_handler handle_token_create;
 http_handler handle_token_list;
+http_handler handle_session_list;
 http_handler handle_token_delete;
 
 /* handle_machine.c */

@@ -177,6 +177,15 @@ void keys_machine(const struct keys *keys, uint64_t machine, uint64_t generation
     derive(keys, "machine", machine, generation, out);
 }
 
+uint64_t keys_address_block(const struct keys *keys, uint64_t block)
+{
+    uint8_t derived[KEYS_SECRET_SIZE];
+    uint64_t hash;
+    derive(keys, "address block", block, 0, derived);
+    memcpy(&hash, derived, sizeof(hash));
+    return hash;
+}
+
 void keys_lease(const struct keys *keys, uint64_t lease, uint64_t fence,
                 uint8_t out[KEYS_SECRET_SIZE])
 {

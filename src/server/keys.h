@@ -67,6 +67,9 @@ void keys_fetch_token(const struct keys *keys, uint64_t lease, uint64_t fence,
 bool keys_read_fetch_token(const struct keys *keys, struct text token, uint64_t *out_lease,
                            uint64_t *out_fence);
 
+/* Stands for an address block where it is kept: cannot be turned back without the root secret. */
+uint64_t keys_address_block(const struct keys *keys, uint64_t block);
+
 /* Fresh, from the system's randomness: "souk_" PREFIX "_" and 32 bytes as hex. */
 void token_new(const char *prefix, char out[KEYS_TOKEN_SIZE]);
 /* The token of a request that may be repeated: the same for the same request, never stored. */

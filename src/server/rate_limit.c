@@ -15,7 +15,7 @@ static const struct {
     struct rate_rule rule;
 } classes[RATE_CLASS_COUNT] = {
     [RATE_SIGN_UP] = {"sign-up", {20, HOUR_MS}},
-    [RATE_SIGN_IN] = {"sign-in", {30, 10 * MINUTE_MS}},
+    [RATE_SIGN_IN] = {"sign-in", {20, 10 * MINUTE_MS}},
     [RATE_SIGN_IN_NAME] = {"sign-in-name", {20, 10 * MINUTE_MS}},
     [RATE_WRITE] = {"write", {1200, MINUTE_MS}},
     [RATE_READ] = {"read", {6000, MINUTE_MS}},

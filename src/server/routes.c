@@ -6,8 +6,10 @@
 #include "market/account.h"
 #include "runtime/job_spec.h"
 #include "server/auth.h"
+#include "server/gate.h"
 #include "server/handlers.h"
 #include "server/server_internal.h"
+#include "server/token_use.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,21 +21,50 @@ enum { SMALL = 16 << 10, SPEC = JOB_SPEC_SIZE_MAX, HASHES = 512 << 10, CHUNK = B
 #define BORROWER ROUTE_ACCOUNT, TOKEN_SCOPE_BORROW
 #define LENDER   ROUTE_ACCOUNT, TOKEN_SCOPE_LEND
 #define OWNER    ROUTE_ACCOUNT, TOKEN_SCOPE_OPERATE
+#define OPERATOR ROUTE_OPERATOR, TOKEN_SCOPE_OPERATE
 #define CHUNKS   ROUTE_CHUNKS, TOKEN_SCOPE_BORROW
 
 /* method, path, who may, largest body, handler, repeatable, what it does */
 const struct route routes[] = {
-    {"POST", "/v1/accounts", ANYONE, SMALL, handle_account_create, true, "Opens an account."},
+    {"POST", "/v1/accounts", ANYONE, SMALL, handle_account_create, true,
+     "Opens an account, with a password or known by its token alone."},
+    {"GET", "/v1/accounts", OPERATOR, 0, handle_account_list, false,
+     "All accounts, or the one of a `name`."},
+    {"POST", "/v1/accounts/{id}/freeze", OPERATOR, SMALL, handle_account_freeze, false,
+     "Freezes an account: it keeps every credit, what runs is settled, nothing new starts."},
+    {"POST", "/v1/accounts/{id}/unfreeze", OPERATOR, SMALL, handle_account_unfreeze, false,
+     "Lets a frozen account go on."},
+    {"POST", "/v1/invites", OPERATOR, SMALL, handle_invite_create, false,
+     "An invitation: opens one account with its grant at once. 30 days."},
+    {"GET", "/v1/settings", OPERATOR, 0, handle_settings_get, false, "The market's settings."},
+    {"PUT", "/v1/settings", OPERATOR, SMALL, handle_settings_put, false,
+     "Changes the settings given; the others stay."},
     {"GET", "/v1/account", READER, 0, handle_account_get, false, "This token's account."},
     {"GET", "/v1/account/entries", READER, 0, handle_account_entries, false,
      "The account's statement, newest first."},
     {"POST", "/v1/transfers", OWNER, SMALL, handle_transfer_create, true,
      "Gives earned credits to another account, at once and for good."},
+    {"PUT", "/v1/account/password", OWNER, SMALL, handle_password_put, false,
+     "Sets or changes the password; other sessions end."},
+    {"DELETE", "/v1/account", OWNER, SMALL, handle_account_delete, false,
+     "Deletes the account: its credits go back to `mint`, its name is not used again."},
+    {"POST", "/v1/groups", OWNER, SMALL, handle_group_create, false,
+     "Makes a group with this account as its owner."},
+    {"GET", "/v1/account/group", READER, 0, handle_group_get, false,
+     "The account's group and its members."},
+    {"POST", "/v1/account/group", OWNER, SMALL, handle_group_join, false,
+     "Joins the group that made the code."},
+    {"DELETE", "/v1/account/group", OWNER, 0, handle_group_leave, false, "Leaves the group."},
+    {"POST", "/v1/account/group/codes", OWNER, SMALL, handle_group_code_create, false,
+     "A code that lets one other account join: 7 days."},
     {"POST", "/v1/account/page-codes", OWNER, SMALL, handle_page_code_create, false,
      "A code that signs a browser in: 60 s, once."},
     {"POST", "/v1/sessions", ANYONE, SMALL, handle_session_create, false,
-     "Exchanges a page code for a session cookie."},
-    {"DELETE", "/v1/sessions", READER, 0, handle_session_delete, false, "Signs this browser out."},
+     "Signs in by a page code, or by name and password: a cookie, or a token if asked for."},
+    {"DELETE", "/v1/sessions", READER, 0, handle_session_delete, false,
+     "Signs out: ends the session that asks."},
+    {"GET", "/v1/sessions", OWNER, 0, handle_session_list, false, "The account's open sessions."},
+    {"DELETE", "/v1/sessions/{id}", OWNER, 0, handle_session_end, false, "Ends another session."},
     {"POST", "/v1/tokens", OWNER, SMALL, handle_token_create, true,
      "Makes a token with the scopes given."},
     {"GET", "/v1/tokens", OWNER, 0, handle_token_list, false, "The account's tokens."},
@@ -160,6 +191,8 @@ void route_on_headers(struct http_request *request, void *context)
     struct caller *caller = arena_alloc(arena, sizeof(*caller));
     int status = 0;
     if (auth_check(server, route, request, caller, &status, &error) < 0) {
+        if (status == 401 && !gate_pass_stranger(server, request))
+            return;
         if (status == 401 &&
             http_reply_header(request, "WWW-Authenticate", "Bearer realm=\"souk\"", &error) < 0)
             log_event(LOG_WARN, "header_refused", "error=\"%s\"", error.message);
@@ -170,6 +203,9 @@ void route_on_headers(struct http_request *request, void *context)
         return;
     }
     http_request_set_user(request, caller);
+    if (!gate_pass(server, request, caller))
+        return;
+    token_uses_note(server->token_uses, caller);
     if (http_request_header(request, "Idempotency-Key").size > 128)
         http_reply_problem(request, 400, "invalid",
                            "an Idempotency-Key has at most 128 characters");
@@ -198,6 +234,8 @@ static const char *access_name(const struct route *route)
         return "anyone";
     if (route->access == ROUTE_CHUNKS)
         return "scope borrow, or a lease's fetch token";
+    if (route->access == ROUTE_OPERATOR)
+        return "the operator, scope operate";
     switch ((enum token_scope)route->scope) {
     case TOKEN_SCOPE_READ:
         return "scope read";
@@ -235,6 +273,9 @@ static const char introduction[] =
     "- Lists take `?limit=` (1 to 500, else 50) and `?cursor=`; they answer `{\"items\": [...],\n"
     "  \"next_cursor\": ...}`, where null means that this was the last page.\n"
     "- Every answer has a `Souk-Request` header with the id under which the server logs it.\n"
+    "- Too many requests are answered by 429 with `Retry-After` and the fields `RateLimit-Policy` and\n"
+    "  `RateLimit` (draft-ietf-httpapi-ratelimit-headers), by account, by address block and for\n"
+    "  passwords by name; [security.md](security.md) has the limits.\n"
     "\n"
     "| request | who may | what it does |\n"
     "|---|---|---|\n";

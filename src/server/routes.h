@@ -17,8 +17,9 @@ struct server;
 
 enum route_access {
     ROUTE_PUBLIC,
-    ROUTE_ACCOUNT, /* a token or session with the scope */
-    ROUTE_CHUNKS,  /* the same, or a lease's fetch token */
+    ROUTE_ACCOUNT,  /* a token or session with the scope */
+    ROUTE_CHUNKS,   /* the same, or a lease's fetch token */
+    ROUTE_OPERATOR, /* a token or session of the operator's account, with the scope */
 };
 
 struct route {
@@ -40,8 +41,8 @@ struct caller {
     uint64_t account; /* 0: nobody */
     uint64_t token;   /* 0: by a lease's fetch token */
     uint64_t scopes;
-    uint64_t lease; /* by a fetch token; 0 otherwise */
-    bool is_session;
+    uint64_t lease;  /* by a fetch token; 0 otherwise */
+    bool is_session; /* the token ends by itself: a signed-in page or program */
 };
 
 /* Never NULL; all zero for nobody. */

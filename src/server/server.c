@@ -9,12 +9,15 @@
 #include "server/local_lender.h"
 #include "server/logs.h"
 #include "server/page.h"
+#include "server/password.h"
+#include "server/rate_limit.h"
 #include "server/renewal.h"
 #include "server/routes.h"
 #include "server/row_cache.h"
 #include "server/server_internal.h"
 #include "server/startup.h"
 #include "server/tables.h"
+#include "server/token_use.h"
 #include "server/upkeep.h"
 
 #include <errno.h>
@@ -33,6 +36,11 @@ void server_options_init(struct server_options *options)
     *options = (struct server_options){
         .listen = "127.0.0.1:7600",
         .link_listen = "127.0.0.1:7601",
+        .proxy_count = 1,
+        .sign_ups_per_hour = -1,
+        .sign_ins_per_10_minutes = -1,
+        .writes_per_minute = -1,
+        .reads_per_minute = -1,
         .grant_microcredits = -1,
         .fee_basis_points = -1,
         .ready_fd = -1,
@@ -111,6 +119,30 @@ static int open_stores(struct server *server, struct error *error)
     return store_reader_open(&engine.store, &server->reader, error);
 }
 
+static void set_limit(struct rate_limits_options *limits, enum rate_class class, int64_t wanted)
+{
+    limits->rules[class] = rate_class_default(class);
+    if (wanted >= 0)
+        limits->rules[class].limit = wanted;
+}
+
+static int open_gate(struct server *server, struct error *error)
+{
+    const struct server_options *options = &server->options;
+    struct rate_limits_options limits = {.clock = server->clock};
+    set_limit(&limits, RATE_SIGN_UP, options->sign_ups_per_hour);
+    set_limit(&limits, RATE_SIGN_IN, options->sign_ins_per_10_minutes);
+    set_limit(&limits, RATE_SIGN_IN_NAME, options->sign_ins_per_10_minutes);
+    set_limit(&limits, RATE_WRITE, options->writes_per_minute);
+    set_limit(&limits, RATE_READ, options->reads_per_minute);
+    set_limit(&limits, RATE_WRITE_ADDRESS, options->writes_per_minute == 0 ? 0 : -1);
+    set_limit(&limits, RATE_READ_ADDRESS, options->reads_per_minute == 0 ? 0 : -1);
+    server->limits = rate_limits_new(&limits);
+    server->token_uses = token_uses_new(server);
+    return passwords_open(&(struct passwords_options){.loop = server->loop}, &server->passwords,
+                          error);
+}
+
 static int open_http(struct server *server, const struct startup_address *address,
                      struct http_route *made_routes, struct error *error)
 {
@@ -177,12 +209,15 @@ static int watch_for_stop(struct server *server, struct error *error)
 /* What is under way is finished in the order of who hands work to whom. */
 static void wind_down(struct server *server)
 {
+    passwords_free(TAKE(server->passwords)); /* its answers are posted to the loop */
     if (server->hub)
         hub_stop(server->hub);
     if (server->logs && server->engine)
         logs_flush(server->logs, true);
     if (server->live && server->engine)
         live_save(server->live);
+    if (server->token_uses && server->engine)
+        token_uses_flush(server->token_uses);
     if (server->engine)
         engine_stop(server->engine);
     /* The core's last answers go out before the connections close. */
@@ -212,6 +247,8 @@ static void server_done(struct server *server)
     versions_free(server->versions);
     blob_store_free(server->blobs);
     keys_free(server->keys);
+    token_uses_free(server->token_uses);
+    rate_limits_free(server->limits);
     for (size_t i = 0; i < server->usage.count; i++)
         free(server->usage.entries[i].value);
     map_done(&server->usage);
@@ -225,6 +262,8 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     if (startup_check_address(&server->options, &address, error) < 0)
         return -1;
     if (loop_open(server->clock, &server->loop, error) < 0 || watch_for_stop(server, error) < 0)
+        return -1;
+    if (open_gate(server, error) < 0)
         return -1;
     server->live = live_new(server);
     server->logs = logs_new(server);

@@ -33,11 +33,15 @@ struct server_options {
     const char *tls_cert; /* PEM file; with tls_key */
     const char *tls_key;
     bool is_behind_proxy; /* a proxy in front ends TLS: plain HTTP on any address is allowed */
+    uint64_t proxy_count; /* how many stand in front and append to X-Forwarded-For */
+
+    /* How often one may ask: see rate_limit.h. < 0: as is usual, 0: without limit. */
+    int64_t sign_ups_per_hour, sign_ins_per_10_minutes, writes_per_minute, reads_per_minute;
 
     bool has_no_local_lender; /* do not enrol this machine as the lender `market` */
     const char *program;      /* the souk binary for the local lender; NULL: /proc/self/exe */
 
-    int64_t grant_microcredits;    /* to a new account, from mint; < 0: the default, 10 credits */
+    int64_t grant_microcredits;    /* to a new account at once; < 0: as the settings say */
     int64_t fee_basis_points;      /* the market's part of each post; < 0: the default */
     int64_t blob_quota_bytes;      /* all chunks together; <= 0: the default, 64 GiB */
     int64_t account_quota_bytes;   /* chunks one account may upload; <= 0: the default, 16 GiB */

@@ -24,8 +24,11 @@ struct hub;
 struct live;
 struct logs;
 struct local_lender;
+struct passwords;
+struct rate_limits;
 struct renewal;
 struct row_cache;
+struct token_uses;
 struct upkeep;
 struct versions;
 
@@ -33,6 +36,7 @@ enum { SERVER_TEXT_SIZE = 512, SERVER_PATH_SIZE = 4096 };
 
 struct server_counts {
     uint64_t requests, client_errors, server_errors, replays;
+    uint64_t limited; /* answered with 429 */
     uint64_t request_ns;
 };
 
@@ -62,6 +66,9 @@ struct server {
     struct local_lender *lender;
     struct upkeep *upkeep;
     struct renewal *renewal;
+    struct passwords *passwords; /* has a thread of its own */
+    struct rate_limits *limits;
+    struct token_uses *token_uses;
     struct loop_signal *signals[2];
     struct loop_watch *stop_watch;
     struct map calls; /* idempotency keys being worked on, by the hash's hex */

@@ -6,6 +6,7 @@
 #include "server/live.h"
 #include "server/logs.h"
 #include "server/query.h"
+#include "server/token_use.h"
 
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ enum {
     TURN_MS = 1000,
     SAVE_TURNS = 3,
     FORGET_TURNS = 600,
+    USES_TURNS = 60,
     FORGET_MAX = 1000,
     ANSWER_KEPT_MS = 24 * 3600 * 1000,
 };
@@ -71,6 +73,8 @@ static void turn(void *context)
     logs_flush(upkeep->server->logs, false);
     if (upkeep->turn % SAVE_TURNS == 0)
         live_save(upkeep->server->live);
+    if (upkeep->turn % USES_TURNS == 0)
+        token_uses_flush(upkeep->server->token_uses);
     if (upkeep->turn % FORGET_TURNS == 1)
         forget_answers(upkeep->server);
     loop_timer_start(upkeep->timer, TURN_MS);

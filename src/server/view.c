@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "ledger/ledger.h"
+#include "market/account.h"
 #include "market/job.h"
 #include "runtime/job_spec.h"
 #include "server/tables.h"
@@ -36,6 +37,12 @@ void view_account(struct json_writer *writer, const struct store_value *row)
     json_field_i64(writer, "transferable_microcredits", earned - withheld);
     field(writer, "earned_microcredits", row, ACCOUNTS_EARNED_TOTAL_MICRO);
     field(writer, "spent_microcredits", row, ACCOUNTS_SPENT_TOTAL_MICRO);
+    json_field_string(writer, "grant",
+                      grant_state_name((enum grant_state)row[ACCOUNTS_GRANT_STATE].integer));
+    field(writer, "to_earn_microcredits", row, ACCOUNTS_TO_EARN_MICRO);
+    field(writer, "group", row, ACCOUNTS_GROUP_ID);
+    json_field_bool(writer, "has_password", row[ACCOUNTS_PASSWORD].bytes.size > 0);
+    text_field(writer, "frozen", row, ACCOUNTS_FREEZE_REASON);
     json_object_end(writer);
 }
 
@@ -124,8 +131,9 @@ int view_read_roles(const struct json_array *names, uint64_t *out_roles, struct 
     return read_bits(names, role_names, 2, "role: worker, server", out_roles, error);
 }
 
-void view_token(struct json_writer *writer, const struct store_value *row)
+void view_token(struct json_writer *writer, const struct view_token *token)
 {
+    const struct store_value *row = token->row;
     json_object_begin(writer);
     field(writer, "id", row, TOKENS_ID);
     text_field(writer, "name", row, TOKENS_LABEL);
@@ -133,6 +141,8 @@ void view_token(struct json_writer *writer, const struct store_value *row)
     view_scopes(writer, (uint64_t)row[TOKENS_SCOPES].integer);
     field(writer, "created_ms", row, TOKENS_ADDED_MS);
     field(writer, "expires_ms", row, TOKENS_EXPIRES_MS);
+    json_field_i64(writer, "last_used_ms", token->last_used_ms);
+    json_field_bool(writer, "is_current", token->is_current);
     json_object_end(writer);
 }
 

@@ -13,7 +13,13 @@
 void view_account(struct json_writer *writer, const struct store_value *row);
 /* As the account sees it: what it paid is negative. */
 void view_entry(struct json_writer *writer, const struct statement_entry *shown, uint64_t account);
-void view_token(struct json_writer *writer, const struct store_value *row);
+
+struct view_token {
+    const struct store_value *row;
+    int64_t last_used_ms; /* 0: never */
+    bool is_current;      /* the one that asks */
+};
+void view_token(struct json_writer *writer, const struct view_token *token);
 void view_scopes(struct json_writer *writer, uint64_t scopes);
 void view_roles(struct json_writer *writer, uint64_t roles);
 

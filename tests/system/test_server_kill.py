@@ -93,7 +93,11 @@ def check(market, loads):
 
 def test_no_acknowledged_change_is_lost(tmp_path):
     chance = random.Random(SEED)
-    market = Market(tmp_path / "market", "--no-local-lender", "--snapshot-events", "200")
+    market = Market(tmp_path / "market", "--no-local-lender", "--snapshot-events", "200",
+                    "--reads-per-minute", "0", "--writes-per-minute", "0")
+    settings = market.call("PUT", "/v1/settings", {"grant_daily_microcredits": 10 ** 12},
+                           market.operator_token())
+    assert settings.status == 200, settings
     done = []
     for round_ in range(ROUNDS):
         loads = [Load(market, round_, number) for number in range(THREADS)]

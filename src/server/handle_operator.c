@@ -1,0 +1,213 @@
+/* What only the operator may: settings, invitations, looking at accounts and freezing them. */
+#include "server/call.h"
+#include "server/handlers.h"
+#include "server/query.h"
+#include "server/view.h"
+
+#define INVITE_MS (INT64_C(30) * 24 * 3600 * 1000)
+
+/* ---- Settings -------------------------------------------------------------------------------- */
+
+/* To add a setting: its field in struct core_settings, and its row here; the core checks ranges. */
+#define SETTING(name_, member)                                                                     \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_I64, .offset = offsetof(struct core_settings, member)        \
+    }
+static const struct json_field settings_fields[] = {
+    SETTING("grant_microcredits", grant_micro),
+    SETTING("grant_earned_microcredits", grant_earned_micro),
+    SETTING("grant_daily_microcredits", grant_daily_micro),
+    SETTING("dormant_ms", dormant_ms),
+    SETTING("dormant_step_ms", dormant_step_ms),
+    SETTING("dormant_basis_points", dormant_basis_points),
+    SETTING("fee_basis_points", fee_basis_points),
+    SETTING("silence_ms", silence_ms),
+    SETTING("lost_ms", lost_ms),
+    SETTING("start_ms", start_ms),
+    SETTING("grace_ms", grace_ms),
+};
+static const struct json_schema settings_schema =
+    JSON_SCHEMA("settings", settings_fields, struct core_settings);
+
+struct settings_call {
+    struct core_settings settings;
+    struct text body; /* of a change: the fields it names */
+};
+
+static int look_at_settings(struct engine_request *request, const struct core *core,
+                            struct store_batch *batch, struct error *error)
+{
+    (void)batch;
+    (void)error;
+    struct settings_call *context = ((struct call *)request)->context;
+    context->settings = *core_settings(core);
+    return 0;
+}
+
+static void settings_shown(struct call *call, struct http_request *request)
+{
+    const struct settings_call *context = call->context;
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_write(&answer.writer, &settings_schema, &context->settings);
+    view_answer_send(&answer, request, 200);
+    call_free(call);
+}
+
+static void settings_found(struct call *call, struct http_request *request)
+{
+    struct settings_call *context = call->context;
+    struct error error;
+    /* What the body leaves out stays as it is. */
+    if (json_read(call->arena, context->body, &settings_schema, &context->settings, &error) < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+        return;
+    }
+    call->request.on_decided = NULL;
+    call->request.command =
+        (struct command){.kind = COMMAND_CHANGE_SETTINGS, .change_settings = context->settings};
+    call_start_take(call, settings_shown);
+}
+
+static struct call *settings_call(struct http_request *request, struct server *server)
+{
+    struct call *call = call_new(server, request);
+    struct settings_call *context = arena_alloc(call->arena, sizeof(*context));
+    *context =
+        (struct settings_call){.body = arena_copy_text(call->arena, http_request_body(request))};
+    call->context = context;
+    return call;
+}
+
+void handle_settings_get(struct http_request *request, void *context)
+{
+    call_look_take(settings_call(request, context), look_at_settings, settings_shown);
+}
+
+void handle_settings_put(struct http_request *request, void *context)
+{
+    call_look_take(settings_call(request, context), look_at_settings, settings_found);
+}
+
+/* ---- Invitations ----------------------------------------------------------------------------- */
+
+static void invite_created(struct call *call, struct http_request *request)
+{
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_string(&answer.writer, "invite", call->context);
+    json_field_i64(&answer.writer, "expires_ms", call->request.command.add_code.expires_ms);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 201);
+    call_free(call);
+}
+
+void handle_invite_create(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    struct call *call = call_new(server, request);
+    char *code = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
+    token_new("invite", code);
+    call->context = code;
+    call->request.command = (struct command){
+        .kind = COMMAND_ADD_CODE,
+        .add_code = {.kind = CODE_KIND_INVITE,
+                     .account = call->caller.account,
+                     .expires_ms = clock_utc_ms(server->clock) + INVITE_MS},
+    };
+    token_hash(text_of(code), call->request.command.add_code.hash);
+    call_start_take(call, invite_created);
+}
+
+/* ---- Accounts -------------------------------------------------------------------------------- */
+
+void handle_account_list(struct http_request *request, void *context)
+{
+    struct store_filter filter = {"name", STORE_EQUAL,
+                                  store_text(http_request_query(request, "name"))};
+    struct store_query query = {.table = &tables[TABLE_ACCOUNTS],
+                                .filters = &filter,
+                                .filter_count = filter.value.bytes.data ? 1 : 0};
+    struct query_rows rows;
+    struct error error;
+    if (query_page(request, context, http_request_arena(request), &query, &rows, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    query_page_begin(&answer.writer);
+    for (size_t i = 0; i < rows.count; i++)
+        view_account(&answer.writer, rows.items[i]);
+    query_page_end(&answer.writer, &rows);
+    view_answer_send(&answer, request, 200);
+}
+
+static void account_changed(struct call *call, struct http_request *request)
+{
+    const struct store_value *row = NULL;
+    struct error error;
+    if (query_id(call->server, call->arena, TABLE_ACCOUNTS, call->request.subject, "account", &row,
+                 &error) < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    view_account(&answer.writer, row);
+    view_answer_send(&answer, request, 200);
+    call_free(call);
+}
+
+static bool read_account_id(struct http_request *request, uint64_t *out_id)
+{
+    struct error error;
+    if (text_parse_u64(http_request_parameter(request, "id"), out_id, &error) == 0)
+        return true;
+    http_reply_problem(request, 404, "not_found", "an account's id is a number");
+    return false;
+}
+
+struct freeze {
+    struct text reason;
+};
+static const struct json_field freeze_fields[] = {
+    {"reason", JSON_TEXT, offsetof(struct freeze, reason), .is_required = true,
+     .size_max = ACCOUNT_REASON_SIZE - 1},
+};
+static const struct json_schema freeze_schema = JSON_SCHEMA("freeze", freeze_fields, struct freeze);
+
+void handle_account_freeze(struct http_request *request, void *context)
+{
+    uint64_t id;
+    if (!read_account_id(request, &id))
+        return;
+    AUTO(call) struct call *call = call_new(context, request);
+    struct freeze body = {0};
+    struct error error;
+    if (json_read(call->arena, http_request_body(request), &freeze_schema, &body, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call->request.command = (struct command){
+        .kind = COMMAND_FREEZE_ACCOUNT,
+        .freeze_account = {.account = id, .reason = body.reason},
+    };
+    call_start_take(TAKE(call), account_changed);
+}
+
+void handle_account_unfreeze(struct http_request *request, void *context)
+{
+    uint64_t id;
+    if (!read_account_id(request, &id))
+        return;
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_UNFREEZE_ACCOUNT,
+        .unfreeze_account = {.account = id},
+    };
+    call_start_take(call, account_changed);
+}
