@@ -13,7 +13,12 @@ int apply_settings_changed(struct core *core, const struct event *event, struct 
         event->settings_changed.slot_offset_ms != core->settings.slot_offset_ms;
     if (moves_slots && core->prices.close_count > 0)
         return apply_misfit(event, "slots that have ended cannot be moved", error);
+    const bool changes_economy = event->settings_changed.economy != core->settings.economy;
+    if (changes_economy && ledger_entry_count(core->ledger) > 0)
+        return apply_misfit(event, "credits were given out under another economy", error);
     core->settings = event->settings_changed;
+    if (changes_economy)
+        core_set_economy(core, event->time_ms);
     if (moves_slots)
         core_prices_begin(core, event->time_ms);
     return 0;

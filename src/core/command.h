@@ -8,8 +8,16 @@
 
 #include "market/job.h"
 
+enum economy {
+    ECONOMY_CREDITS, /* prices follow demand */
+    ECONOMY_KARMA,   /* no money: market/karma.h */
+    ECONOMY_COUNT,
+};
+
 struct core_settings {
-    int64_t grant_micro;        /* a new account's first credits, from mint */
+    enum economy economy;                 /* fixed once an account has credits */
+    int64_t karma_guarantee_basis_points; /* of an equal share: free for each member */
+    int64_t grant_micro;                  /* a new account's first credits, from mint */
     int64_t grant_earned_micro; /* more of them, released credit for credit against lending */
     /* All first credits of a UTC day together, or a hundredth of all credits if that is more; the
      * accounts after that wait. 0: none but by invitation. */

@@ -6,7 +6,8 @@ enum { FEE_BASIS_POINTS_MAX = 500 };
 
 struct core_settings core_default_settings(void)
 {
-    return (struct core_settings){.grant_micro = 10000000,
+    return (struct core_settings){.karma_guarantee_basis_points = 5000,
+                                  .grant_micro = 10000000,
                                   .grant_earned_micro = 40000000,
                                   .grant_daily_micro = 1000000000,
                                   .dormant_ms = 180 * CORE_DAY_MS,
@@ -26,6 +27,7 @@ int core_settings_check(const struct core_settings *settings, struct error *erro
         const char *name;
         int64_t value, minimum, maximum;
     } ranges[] = {
+        {"karma_guarantee_basis_points", settings->karma_guarantee_basis_points, 0, 10000},
         {"grant_micro", settings->grant_micro, 0, LEDGER_SUPPLY_MAX},
         {"grant_earned_micro", settings->grant_earned_micro, 0, LEDGER_SUPPLY_MAX},
         {"grant_daily_micro", settings->grant_daily_micro, 0, LEDGER_SUPPLY_MAX},
@@ -39,6 +41,8 @@ int core_settings_check(const struct core_settings *settings, struct error *erro
         {"grace_ms", settings->grace_ms, 100, day_ms},
         {"slot_offset_ms", settings->slot_offset_ms, -SLOT_OFFSET_MS_MAX, SLOT_OFFSET_MS_MAX},
     };
+    if (settings->economy >= ECONOMY_COUNT)
+        return error_set(error, ERROR_INVALID, "economy is none that exists");
     for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
         if (ranges[i].value < ranges[i].minimum || ranges[i].value > ranges[i].maximum)
             return error_set(error, ERROR_INVALID, "%s must be from %" PRId64 " to %" PRId64,
@@ -327,6 +331,7 @@ int64_t core_next_wake_ms(const struct core *core)
 {
     int64_t wake_ms = core_day_wake_ms(core);
     earlier(&wake_ms, decide_price_wake_ms(core));
+    earlier(&wake_ms, core_karma_wake_ms(core));
     for (size_t i = 0; i < core->code_list.count; i++)
         earlier(&wake_ms, ((const struct code *)core->code_list.items[i].value)->expires_ms);
     for (size_t i = 0; i < core->unreachable.count; i++) {

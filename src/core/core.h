@@ -73,6 +73,13 @@ MUST_CHECK int core_quote(const struct core *core, const struct job_request *req
 /* Why a job is where it is, for people; of a pending one what it waits for. */
 void core_explain(const struct core *core, const struct job *job, struct buffer *out);
 
+/* One hour of karma, as things are now. */
+struct core_karma {
+    int64_t share_micro; /* of each member */
+    int64_t member_count;
+};
+struct core_karma core_karma(const struct core *core);
+
 /* Lookups: NULL when there is none. */
 const struct account *core_account(const struct core *core, uint64_t account);
 const struct account *core_account_by_name(const struct core *core, struct text name);

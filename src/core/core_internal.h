@@ -44,6 +44,7 @@ struct core {
     struct map jobs_by_key; /* account and idempotency hash */
 
     int64_t day;             /* the last that began, UTC; 0: no account was opened yet */
+    int64_t karma_hour;      /* the last that was shared */
     int64_t grant_day;       /* of the last grant that was not by invitation */
     int64_t grant_day_micro; /* all of that day's together */
 
@@ -113,8 +114,9 @@ void core_set_lease_ends(const struct core *core, struct job *job);
 typedef int event_apply(struct core *core, const struct event *event, struct error *error);
 event_apply *event_apply_function(enum event_kind kind);
 event_apply apply_account_deleted, apply_account_frozen, apply_account_seen, apply_account_unfrozen,
-    apply_day_began, apply_dormancy_advanced, apply_grant_given, apply_grant_released,
-    apply_group_created, apply_group_joined, apply_group_left, apply_password_set;
+    apply_day_began, apply_karma_shared, apply_dormancy_advanced, apply_grant_given,
+    apply_grant_released, apply_group_created, apply_group_joined, apply_group_left,
+    apply_password_set;
 event_apply apply_settings_changed, apply_account_opened, apply_token_added, apply_token_revoked,
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
     apply_machine_state_changed, apply_offer_set, apply_offer_paused, apply_offer_renewed,
@@ -205,6 +207,13 @@ uint64_t decision_emit_offer(struct decision *decision, uint64_t offer, uint64_t
 void decide_shrink_offers(struct decision *decision, const struct machine *machine,
                           struct resources found);
 void decide_turn_offers(struct decision *decision);
+
+/* decide_karma.c */
+int64_t core_hour(int64_t instant_ms);
+int64_t core_karma_wake_ms(const struct core *core);
+void decide_share_karma(struct decision *decision);
+/* Prices and the first hour as the settings say. */
+void core_set_economy(struct core *core, int64_t now_ms);
 
 /* decide_price.c */
 void decide_close_slots(struct decision *decision);

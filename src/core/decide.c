@@ -94,6 +94,7 @@ static int decide_kind(struct decision *decision, const struct command *command,
         decide_close_slots(decision);
         decide_expire_codes(decision);
         decide_new_day(decision);
+        decide_share_karma(decision);
         decide_lose_machines(decision);
         decide_turn_offers(decision);
         decide_job_times(decision);

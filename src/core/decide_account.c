@@ -52,6 +52,10 @@ int decide_change_settings(struct decision *decision, const struct command *comm
     if (command->change_settings.slot_offset_ms != core->settings.slot_offset_ms && has_ended_slots)
         return error_set(error, ERROR_CONFLICT,
                          "slot_offset_ms cannot change once prices have been set by it");
+    if (command->change_settings.economy != core->settings.economy &&
+        ledger_entry_count(core->ledger) > 0)
+        return error_set(error, ERROR_CONFLICT,
+                         "economy cannot change once an account has credits: open a new market");
     struct event event = {.kind = EVENT_SETTINGS_CHANGED,
                           .settings_changed = command->change_settings};
     decision_emit(decision, &event);

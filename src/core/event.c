@@ -25,6 +25,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_GRANT_GIVEN] = "grant_given",
     [EVENT_GRANT_RELEASED] = "grant_released",
     [EVENT_DORMANCY_ADVANCED] = "dormancy_advanced",
+    [EVENT_KARMA_SHARED] = "karma_shared",
     [EVENT_DAY_BEGAN] = "day_began",
     [EVENT_TOKEN_ADDED] = "token_added",
     [EVENT_TOKEN_REVOKED] = "token_revoked",
@@ -129,6 +130,12 @@ static const struct json_field dormancy_advanced_fields[] = {
     ID("account", dormancy_advanced.account),
     SCHEMA_RANGE("step", struct event, dormancy_advanced.step, 1, INT64_MAX),
     MICRO("amount_micro", dormancy_advanced.amount_micro),
+};
+static const struct json_field karma_shared_fields[] = {
+    HEADER,
+    SCHEMA_RANGE("hour", struct event, karma_shared.hour, 0, SCHEMA_TIME_MS_MAX),
+    MICRO("share_micro", karma_shared.share_micro),
+    SCHEMA_RANGE("member_count", struct event, karma_shared.member_count, 0, INT64_MAX),
 };
 static const struct json_field day_began_fields[] = {
     HEADER,
@@ -326,6 +333,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_GRANT_GIVEN] = ROW(grant_given),
     [EVENT_GRANT_RELEASED] = ROW(grant_released),
     [EVENT_DORMANCY_ADVANCED] = ROW(dormancy_advanced),
+    [EVENT_KARMA_SHARED] = ROW(karma_shared),
     [EVENT_DAY_BEGAN] = ROW(day_began),
     [EVENT_TOKEN_ADDED] = ROW(token_added),
     [EVENT_TOKEN_REVOKED] = ROW(token_revoked),

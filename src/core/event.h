@@ -41,6 +41,7 @@ enum event_kind {
     EVENT_GRANT_GIVEN,       /* the credits themselves are in entry_posted; so below */
     EVENT_GRANT_RELEASED,    /* the part that is earned by lending */
     EVENT_DORMANCY_ADVANCED, /* a notice, or a part that goes back to mint */
+    EVENT_KARMA_SHARED,      /* an hour's dues have been given */
     EVENT_DAY_BEGAN,         /* accounts that wait for grants or are dormant were looked through */
     EVENT_TOKEN_ADDED,
     EVENT_TOKEN_REVOKED,
@@ -128,6 +129,11 @@ struct event {
         struct {
             int64_t day; /* since 1970, UTC */
         } day_began;
+        struct {
+            int64_t hour; /* since 1970 */
+            int64_t share_micro;
+            int64_t member_count;
+        } karma_shared;
         struct {
             uint64_t token;
             uint64_t account;

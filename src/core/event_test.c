@@ -45,6 +45,7 @@ TEST(every_kind_of_event_goes_there_and_back)
         {.kind = EVENT_GRANT_GIVEN, .grant_given = {3, 10000000, 40000000, true}},
         {.kind = EVENT_GRANT_RELEASED, .grant_released = {3, 9, 120}},
         {.kind = EVENT_DORMANCY_ADVANCED, .dormancy_advanced = {3, 3, 1000000}},
+        {.kind = EVENT_KARMA_SHARED, .karma_shared = {500000, 1000000, 7}},
         {.kind = EVENT_DAY_BEGAN, .day_began = {20833}},
         {.kind = EVENT_TOKEN_ADDED, .token_added = {4, 3, {1, 2}, 15, 0, "laptop"}},
         {.kind = EVENT_TOKEN_REVOKED, .token_revoked = {4}},

@@ -282,9 +282,15 @@ void core_slot_end_prepare(const struct core *core, int64_t now_ms, struct core_
     price_meter_copy(&prices->meter, &out->meter);
     count_all(core, core_slot_end_ms(core), &out->meter);
     price_meter_inputs(&out->meter, out->inputs);
-    price_board_close(&out->board, slot_of_day(prices->slot), out->inputs);
+    if (core->settings.economy == ECONOMY_CREDITS)
+        price_board_close(&out->board, slot_of_day(prices->slot), out->inputs);
     if (is_idle)
         out->next_slot = slot_index(now_ms, core->settings.slot_offset_ms);
+    if (core->settings.economy == ECONOMY_KARMA) {
+        out->price = core->price;
+        memcpy(out->forecasts, prices->forecasts, sizeof(out->forecasts));
+        return;
+    }
     struct price_vector floors[FLOORS];
     find_floors(core, out->next_slot, floors);
     out->price = price_board_price(&out->board, slot_of_day(out->next_slot), &floors[0]);

@@ -49,6 +49,8 @@ struct price_vector core_price_of_slot(const struct core *core, int64_t slot)
         return core->price;
     if (slot <= prices->slot + CORE_PRICE_FORECASTS)
         return prices->forecasts[slot - prices->slot - 1];
+    if (core->settings.economy == ECONOMY_KARMA)
+        return core->price;
     const struct price_vector no_floor = {0};
     return price_board_price(&prices->board, slot_of_day(slot), &no_floor);
 }

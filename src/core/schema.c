@@ -4,6 +4,7 @@
 
 /* In the order of the enums; event_test compares them with the name functions. */
 const char *const schema_code_kinds[] = {"enrol", "page", "group", "invite", NULL};
+const char *const schema_economies[] = {"credits", "karma", NULL};
 const char *const schema_grant_states[] = {"none", "waiting", "given", NULL};
 const char *const schema_machine_states[] = {"offline", "online", "unreachable", NULL};
 const char *const schema_job_states[] = {"pending",   "starting", "running",   "stopping",
@@ -21,6 +22,9 @@ const char *const schema_entry_kinds[] = {"grant",   "hold",     "post",    "fee
 
 /* The exact ranges are core_settings_check's; these keep sums of times from overflowing. */
 static const struct json_field settings_fields[] = {
+    SCHEMA_CHOICE("economy", struct core_settings, economy, schema_economies),
+    SCHEMA_RANGE("karma_guarantee_basis_points", struct core_settings, karma_guarantee_basis_points,
+                 0, 10000),
     SCHEMA_MICRO("grant_micro", struct core_settings, grant_micro),
     SCHEMA_MICRO("grant_earned_micro", struct core_settings, grant_earned_micro),
     SCHEMA_MICRO("grant_daily_micro", struct core_settings, grant_daily_micro),

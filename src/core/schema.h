@@ -22,6 +22,7 @@ extern const struct json_schema schema_job_request;
 
 /* Names by number, ended by NULL, for JSON_CHOICE. */
 extern const char *const schema_code_kinds[];
+extern const char *const schema_economies[];
 extern const char *const schema_grant_states[];
 extern const char *const schema_machine_states[];
 extern const char *const schema_job_states[];

@@ -26,6 +26,7 @@ struct core_record {
     struct core_settings settings;
     struct price_vector price;
     int64_t day;
+    int64_t karma_hour;
     int64_t grant_day;
     int64_t grant_day_micro;
     struct queue_clock queue;
@@ -47,6 +48,7 @@ static const struct json_field core_fields[] = {
     SCHEMA_OBJECT("settings", struct core_record, settings, schema_settings),
     SCHEMA_OBJECT("price", struct core_record, price, schema_price),
     SCHEMA_TIME("day", struct core_record, day),
+    SCHEMA_TIME("karma_hour", struct core_record, karma_hour),
     SCHEMA_TIME("grant_day", struct core_record, grant_day),
     SCHEMA_MICRO("grant_day_micro", struct core_record, grant_day_micro),
     SCHEMA_RANGE("queue_tag", struct core_record, queue.now_tag, 0, QUEUE_TAG_MAX),
@@ -77,6 +79,8 @@ static const struct json_field account_fields[] = {
     SCHEMA_MICRO("to_earn_micro", struct account_record, account.to_earn_micro),
     SCHEMA_TIME("seen_ms", struct account_record, account.seen_ms),
     SCHEMA_RANGE("dormant_steps", struct account_record, account.dormant_steps, 0, INT64_MAX),
+    SCHEMA_RANGE("karma_spent_micro", struct account_record, account.karma_spent_micro, 0,
+                 INT64_MAX),
     SCHEMA_TIME("dormant_step_ms", struct account_record, account.dormant_step_ms),
     SCHEMA_RANGE("queue_finish_tag", struct account_record, account.queue_finish_tag, 0,
                  QUEUE_TAG_MAX),
@@ -248,6 +252,7 @@ void core_snapshot_write(const struct core *core, struct buffer *out)
                                        .settings = core->settings,
                                        .price = core->price,
                                        .day = core->day,
+                                       .karma_hour = core->karma_hour,
                                        .grant_day = core->grant_day,
                                        .grant_day_micro = core->grant_day_micro,
                                        .queue = core->queue,
@@ -539,6 +544,7 @@ static int restore_head(struct core *core, struct arena *arena, struct text line
     core->settings = head->settings;
     core->price = head->price;
     core->day = head->day;
+    core->karma_hour = head->karma_hour;
     core->grant_day = head->grant_day;
     core->grant_day_micro = head->grant_day_micro;
     core->queue = head->queue;

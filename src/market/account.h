@@ -61,6 +61,8 @@ struct account {
     int64_t dormant_steps;   /* since: two notices, then parts going back to mint */
     int64_t dormant_step_ms; /* the last one */
 
+    int64_t karma_spent_micro; /* of what it ever spent, when the last hour was shared */
+
     struct token **tokens; /* that are not revoked, in the order of ids; owned by the core */
     size_t token_count, token_capacity;
     size_t code_count; /* made for it and not used */

@@ -336,6 +336,7 @@ static struct message *message_of(struct live *live, const struct core *core,
     case EVENT_ACCOUNT_FROZEN:
     case EVENT_ACCOUNT_SEEN:
     case EVENT_ACCOUNT_UNFROZEN:
+    case EVENT_KARMA_SHARED:
     case EVENT_DAY_BEGAN:
     case EVENT_DORMANCY_ADVANCED:
     case EVENT_GRANT_GIVEN:

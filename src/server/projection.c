@@ -281,6 +281,7 @@ void projection_event(struct projection *projection, const struct core *core,
         project_entry(projection, core, event, batch);
         return;
     case EVENT_SETTINGS_CHANGED: /* in no table */
+    case EVENT_KARMA_SHARED:
     case EVENT_DAY_BEGAN:
     case EVENT_SLOT_CLOSED:
     case EVENT_CODE_ADDED:
