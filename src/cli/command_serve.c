@@ -12,9 +12,11 @@ struct serve_options {
     int64_t stop_fd;
     uint64_t snapshot_events;
     int log_level;
+    int economy;
     bool is_printing_api;
 };
 
+static const char *const economies[] = {"kept", "credits", "karma", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 
 #define SERVER(member) offsetof(struct serve_options, server.member)
@@ -42,6 +44,9 @@ static const struct option serve_options[] = {
      .maximum = 16},
     {"local_lender", OPTION_FLAG, offsetof(struct serve_options, has_local_lender), NULL, "true",
      "Lend one core of this machine for parameter servers; --no-local-lender: do not."},
+    {"economy", OPTION_CHOICE, offsetof(struct serve_options, economy), "NAME", "kept",
+     "Of a new market: credits, or karma for one without money; kept: as it is.",
+     .choices = economies},
     {"grant", OPTION_TEXT, offsetof(struct serve_options, grant), "CREDITS",
      .help = "What a new account gets at once; without, as `souk settings` says, at first 10."},
     {"sign_ups_per_hour", OPTION_I64, SERVER(sign_ups_per_hour), "NUMBER", "20",
@@ -86,6 +91,7 @@ static int run_serve(void *context, const void *options, struct error *error)
     struct server_options server = wanted->server;
     server.has_no_local_lender = !wanted->has_local_lender;
     server.snapshot_event_count = (uint32_t)wanted->snapshot_events;
+    server.economy = (enum server_economy)wanted->economy;
     server.ready_fd = (int)wanted->ready_fd;
     server.stop_fd = (int)wanted->stop_fd;
     server.grant_microcredits = -1;

@@ -25,8 +25,12 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     job->quote_micro = event->job_submitted.quote_micro;
     job->submitted_ms = event->time_ms;
     struct account *account = map_get(&core->accounts, request->account);
-    job->turn = queue_take_turn(&core->queue, account->queue_finish_tag, job->quote_micro);
-    account->queue_finish_tag = job->turn.finish_tag;
+    if (core->settings.economy == ECONOMY_KARMA) {
+        job->turn = core_karma_turn(core, account->id);
+    } else {
+        job->turn = queue_take_turn(&core->queue, account->queue_finish_tag, job->quote_micro);
+        account->queue_finish_tag = job->turn.finish_tag;
+    }
     map_put(&core->jobs, job->id, job);
     if (has_key)
         map_put_text(&core->jobs_by_key, core_bytes(key, sizeof(key)), job);
@@ -78,7 +82,8 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
     memcpy(job->reason, changed->reason, sizeof(job->reason));
     if (job->state == JOB_STATE_STARTING) {
         job->matched_ms = event->time_ms;
-        queue_serve(&core->queue, job->turn);
+        if (core->settings.economy != ECONOMY_KARMA)
+            queue_serve(&core->queue, job->turn);
         job->quote_micro = 0;
         for (size_t i = 0; i < job->lease_count; i++)
             job->quote_micro = price_add_micro(job->quote_micro, job->leases[i]->quote_micro);

@@ -212,6 +212,8 @@ void decide_turn_offers(struct decision *decision);
 int64_t core_hour(int64_t instant_ms);
 int64_t core_karma_wake_ms(const struct core *core);
 void decide_share_karma(struct decision *decision);
+/* Who has most credits goes first. */
+struct queue_turn core_karma_turn(const struct core *core, uint64_t account);
 /* Prices and the first hour as the settings say. */
 void core_set_economy(struct core *core, int64_t now_ms);
 

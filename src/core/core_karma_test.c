@@ -80,6 +80,36 @@ TEST(what_is_used_within_the_guarantee_is_given_back)
     market_done(&market);
 }
 
+TEST(who_has_most_credits_goes_first)
+{
+    struct market market;
+    set_up(&market);
+    market_add_machine(&market, "heron", 1000, MACHINE_ROLE_ALL);
+    const uint64_t rich = market_open_account(&market, "rich");
+    struct command submit = market_job(&market);
+    submit.submit_job.num_nodes = 1;
+    submit.submit_job.takes_more_cores = false;
+    submit.submit_job.worker.cores_milli = 500;
+    submit.submit_job.max_total_micro = 0;
+    const struct job *first = core_job(market.core, market_do(&market, &submit));
+    assert_int_equal(first->state, JOB_STATE_STARTING);
+    for (size_t i = 0; i < first->lease_count; i++)
+        market_run_lease(&market, first->leases[i]);
+    market.now_ms += 60000;
+    for (size_t i = 0; i < first->lease_count; i++) {
+        const struct command tick = market_tick(first->leases[i], 1, 60000);
+        market_do(&market, &tick);
+    }
+    const struct job *poor = core_job(market.core, market_do(&market, &submit));
+    submit.submit_job.account = rich;
+    const struct job *richer = core_job(market.core, market_do(&market, &submit));
+    for (size_t i = 0; i < first->lease_count; i++)
+        market_end_lease(&market, first->leases[i], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(richer->state, JOB_STATE_STARTING);
+    assert_int_equal(poor->state, JOB_STATE_PENDING);
+    market_done(&market);
+}
+
 TEST(the_economy_is_chosen_before_the_first_credit)
 {
     struct market market;
@@ -97,6 +127,7 @@ int main(void)
         cmocka_unit_test(a_core_hour_costs_one_credit_at_any_time),
         cmocka_unit_test(each_hour_every_member_gets_its_share),
         cmocka_unit_test(what_is_used_within_the_guarantee_is_given_back),
+        cmocka_unit_test(who_has_most_credits_goes_first),
         cmocka_unit_test(the_economy_is_chosen_before_the_first_credit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,12 @@ int64_t core_karma_wake_ms(const struct core *core)
     return core->settings.economy == ECONOMY_KARMA ? (core->karma_hour + 1) * HOUR_MS : INT64_MAX;
 }
 
+struct queue_turn core_karma_turn(const struct core *core, uint64_t account)
+{
+    const int64_t tag = QUEUE_TAG_MAX - ledger_balance_micro(core_balance(core, account));
+    return (struct queue_turn){.tag = tag, .finish_tag = tag};
+}
+
 static void give_dues(struct decision *decision, const struct account *account,
                       struct karma_dues dues)
 {

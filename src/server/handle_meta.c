@@ -29,6 +29,8 @@ void handle_server(struct http_request *request, void *context)
     json_field_string(&answer.writer, "link_address", server->link_address);
     json_field_string(&answer.writer, "fingerprint", keys_fingerprint(server->keys));
     json_field_string(&answer.writer, "public_key", hex);
+    json_field_string(&answer.writer, "economy",
+                      server->settings.economy == ECONOMY_KARMA ? "karma" : "credits");
     json_field_i64(&answer.writer, "grant_microcredits", server->settings.grant_micro);
     json_field_i64(&answer.writer, "fee_basis_points", server->settings.fee_basis_points);
     json_object_end(&answer.writer);

@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+enum server_economy { SERVER_ECONOMY_KEPT, SERVER_ECONOMY_CREDITS, SERVER_ECONOMY_KARMA };
+
 struct server_options {
     const char *data_dir;    /* made when absent, mode 0700 */
     const char *name;        /* shown on the page; NULL: "souk" */
@@ -41,6 +43,7 @@ struct server_options {
     bool has_no_local_lender; /* do not enrol this machine as the lender `market` */
     const char *program;      /* the souk binary for the local lender; NULL: /proc/self/exe */
 
+    enum server_economy economy;   /* of a market that has given out no credits yet */
     int64_t grant_microcredits;    /* to a new account at once; < 0: as the settings say */
     int64_t fee_basis_points;      /* the market's part of each post; < 0: the default */
     int64_t blob_quota_bytes;      /* all chunks together; <= 0: the default, 64 GiB */

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/scope.h"
+#include "market/karma.h"
 #include "server/hub.h"
 
 #include <errno.h>
@@ -168,17 +169,42 @@ static int submit(struct server *server, struct first_change *change, struct err
     return -1;
 }
 
+/* Karma has its own first credits, no days to wait for them and nothing to reclaim. */
+static int choose_economy(const struct server *server, struct core_settings *wanted,
+                          struct error *error)
+{
+    const enum economy before = wanted->economy;
+    if (server->options.economy == SERVER_ECONOMY_CREDITS)
+        wanted->economy = ECONOMY_CREDITS;
+    if (server->options.economy == SERVER_ECONOMY_KARMA)
+        wanted->economy = ECONOMY_KARMA;
+    if (wanted->economy == ECONOMY_KARMA && before != ECONOMY_KARMA) {
+        wanted->grant_micro = KARMA_START_MICRO;
+        wanted->grant_earned_micro = 0;
+        wanted->grant_daily_micro = LEDGER_SUPPLY_MAX;
+        wanted->dormant_basis_points = 0;
+    }
+    const struct core *core = engine_core(server->engine);
+    if (wanted->economy != before && core_balance(core, ACCOUNT_MINT)->granted_micro != 0)
+        return error_set(error, ERROR_CONFLICT,
+                         "--economy is chosen for a new market; accounts of this one have credits "
+                         "already: give it another --data");
+    return 0;
+}
+
 static int change_settings(struct server *server, struct error *error)
 {
     const struct core_settings *now = core_settings(engine_core(server->engine));
     struct core_settings *wanted = &server->settings;
     *wanted = *now;
+    if (choose_economy(server, wanted, error) < 0)
+        return -1;
     if (server->options.grant_microcredits >= 0)
         wanted->grant_micro = server->options.grant_microcredits;
     if (server->options.fee_basis_points >= 0)
         wanted->fee_basis_points = server->options.fee_basis_points;
     if (wanted->grant_micro == now->grant_micro &&
-        wanted->fee_basis_points == now->fee_basis_points)
+        wanted->fee_basis_points == now->fee_basis_points && wanted->economy == now->economy)
         return 0;
     struct first_change *change = change_new(server);
     change->request.has_command = true;

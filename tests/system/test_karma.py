@@ -1,0 +1,38 @@
+"""A market without money."""
+import pathlib
+
+import pytest
+from serving import Market
+
+
+def test_a_new_market_can_do_without_money(tmp_path):
+    market = Market(tmp_path / "market", "--economy", "karma", "--no-local-lender")
+    try:
+        assert market.get("/v1/server").json["economy"] == "karma"
+        token = market.sign_up("ann")
+        account = market.get("/v1/account", token).json
+        assert account["available_microcredits"] == 1_000_000_000
+        assert market.get("/v1/prices").json["core_hour_microcredits"] == 1_000_000
+    finally:
+        market.stop()
+    # It stays what it is, said again or not.
+    for options in ([], ["--economy", "karma"]):
+        market.options = ("--no-local-lender", *options)
+        market.start()
+        assert market.get("/v1/server").json["economy"] == "karma"
+        assert market.stop() == 0
+
+
+def test_a_market_with_credits_does_not_change_its_economy(tmp_path):
+    market = Market(tmp_path / "market", "--no-local-lender")
+    market.sign_up("ann")
+    market.stop()
+    market.options = ("--no-local-lender", "--economy", "karma")
+    with pytest.raises(AssertionError):
+        market.start()
+    said = pathlib.Path(f"{tmp_path / 'market'}.log").read_text()
+    assert "--economy is chosen for a new market" in said
+    market.options = ("--no-local-lender",)
+    market.start()
+    assert market.get("/v1/server").json["economy"] == "credits"
+    assert market.stop() == 0
