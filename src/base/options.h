@@ -124,6 +124,10 @@ MUST_CHECK int options_directory(struct arena *arena, enum option_directory dire
                                  char *const *environment, const char **out_path,
                                  struct error *error);
 
+/* options_zone.c: the name of this user's time zone: TZ, else the one in `etc`/timezone, else where
+ * `etc`/localtime points to, else "UTC". `environment` NULL: this process's. */
+const char *options_time_zone(struct arena *arena, char *const *environment, const char *etc);
+
 /* True when the terminal behind `fd` shows colours: it is one, and neither NO_COLOR nor TERM=dumb
  * speaks against it. */
 bool options_terminal_has_color(int fd);

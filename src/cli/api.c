@@ -89,12 +89,50 @@ static const struct json_field machine_fields[] = {
     FIELD("state", JSON_TEXT, api_machine, state),
     PART("probe", api_machine, probe, &share_schema),
     PART("offer", api_machine, offer, &share_schema),
+    FIELD("offer_state", JSON_TEXT, api_machine, offer_state),
+    FIELD("offer_state_until_ms", JSON_I64, api_machine, offer_state_until_ms),
     FIELD("leased_cores_milli", JSON_I64, api_machine, leased_cores_milli),
     FIELD("lease_count", JSON_U64, api_machine, lease_count),
     FIELD("earned_microcredits", JSON_I64, api_machine, earned_micro),
 };
 static const struct json_schema machine_schema =
     JSON_SCHEMA_LENIENT("machine", machine_fields, struct api_machine);
+
+static const struct json_field minimum_fields[] = {
+    FIELD("core_micro", JSON_I64, api_minimum, core_micro),
+    FIELD("ram_micro", JSON_I64, api_minimum, ram_micro),
+    FIELD("gpu_micro", JSON_I64, api_minimum, gpu_micro),
+    FIELD("disk_micro", JSON_I64, api_minimum, disk_micro),
+};
+static const struct json_schema minimum_schema =
+    JSON_SCHEMA_LENIENT("minimum", minimum_fields, struct api_minimum);
+
+static const struct json_field offer_fields[] = {
+    NEEDED("id", JSON_U64, api_offer, id),
+    FIELD("machine", JSON_U64, api_offer, machine),
+    FIELD("machine_name", JSON_TEXT, api_offer, machine_name),
+    FIELD("state", JSON_TEXT, api_offer, state),
+    FIELD("state_until_ms", JSON_I64, api_offer, state_until_ms),
+    FIELD("cores_milli", JSON_I64, api_offer, cores_milli),
+    FIELD("ram_bytes", JSON_I64, api_offer, ram_bytes),
+    FIELD("gpus_milli", JSON_I64, api_offer, gpus_milli),
+    FIELD("gpu_model", JSON_TEXT, api_offer, gpu_model),
+    FIELD("disk_bytes", JSON_I64, api_offer, disk_bytes),
+    PART("minimum", api_offer, minimum, &minimum_schema),
+    FIELD("max_lease_ms", JSON_I64, api_offer, max_lease_ms),
+    LONG_TEXT("when", api_offer, when),
+    FIELD("zone", JSON_TEXT, api_offer, zone),
+    FIELD("audience", JSON_TEXT, api_offer, audience),
+    FIELD("accounts", JSON_TEXTS, api_offer, accounts),
+    FIELD("group", JSON_TEXT, api_offer, group),
+    FIELD("network", JSON_TEXT, api_offer, network),
+    FIELD("install", JSON_TEXT, api_offer, install),
+    FIELD("labels", JSON_TEXT, api_offer, labels),
+    FIELD("leased_cores_milli", JSON_I64, api_offer, leased_cores_milli),
+    FIELD("lease_count", JSON_U64, api_offer, lease_count),
+};
+const struct json_schema api_offer_schema =
+    JSON_SCHEMA_LENIENT("offer", offer_fields, struct api_offer);
 
 static const struct json_field prices_fields[] = {
     NEEDED("core_hour_microcredits", JSON_I64, api_prices, core_hour_micro),
@@ -246,6 +284,9 @@ const struct json_schema api_missing_schema =
 static const struct json_field machine_page_fields[] = PAGE_FIELDS(&machine_schema);
 const struct json_schema api_machine_page_schema =
     JSON_SCHEMA_LENIENT("machines", machine_page_fields, struct api_page);
+static const struct json_field offer_page_fields[] = PAGE_FIELDS(&api_offer_schema);
+const struct json_schema api_offer_page_schema =
+    JSON_SCHEMA_LENIENT("offers", offer_page_fields, struct api_page);
 static const struct json_field entry_page_fields[] = PAGE_FIELDS(&api_entry_schema);
 const struct json_schema api_entry_page_schema =
     JSON_SCHEMA_LENIENT("entries", entry_page_fields, struct api_page);

@@ -62,9 +62,43 @@ struct api_machine {
     struct text state;
     struct api_share probe;
     struct api_share offer;
+    struct text offer_state;
+    int64_t offer_state_until_ms;
     int64_t leased_cores_milli;
     uint64_t lease_count;
     int64_t earned_micro;
+};
+
+struct api_minimum {
+    int64_t core_micro;
+    int64_t ram_micro;
+    int64_t gpu_micro;
+    int64_t disk_micro;
+};
+
+struct api_offer {
+    uint64_t id;
+    uint64_t machine;
+    struct text machine_name;
+    struct text state;
+    int64_t state_until_ms;
+    int64_t cores_milli;
+    int64_t ram_bytes;
+    int64_t gpus_milli;
+    struct text gpu_model;
+    int64_t disk_bytes;
+    struct api_minimum minimum;
+    int64_t max_lease_ms;
+    struct text when;
+    struct text zone;
+    struct text audience;
+    struct json_array accounts; /* of struct text */
+    struct text group;
+    struct text network;
+    struct text install;
+    struct text labels;
+    int64_t leased_cores_milli;
+    uint64_t lease_count;
 };
 
 struct api_prices {
@@ -216,6 +250,8 @@ extern const struct json_schema api_page_code_schema;
 extern const struct json_schema api_server_schema;
 extern const struct json_schema api_machine_code_schema;
 extern const struct json_schema api_machine_page_schema;
+extern const struct json_schema api_offer_schema;
+extern const struct json_schema api_offer_page_schema;
 extern const struct json_schema api_prices_schema;
 extern const struct json_schema api_entry_schema;
 extern const struct json_schema api_entry_page_schema;

@@ -279,6 +279,22 @@ int client_post(struct client *client, struct arena *arena, const char *path, st
     return call_for_answer(client, arena, &request, answer, error);
 }
 
+int client_patch(struct client *client, struct arena *arena, const char *path, struct text body,
+                 struct client_answer *answer, struct error *error)
+{
+    const struct request request = {
+        .method = "PATCH", .path = path, .content_type = "application/json", .body = body};
+    return call_for_answer(client, arena, &request, answer, error);
+}
+
+int client_delete(struct client *client, const char *path, struct error *error)
+{
+    const struct request request = {.method = "DELETE", .path = path};
+    struct http_response response AUTO_HTTP_RESPONSE;
+    http_response_init(&response);
+    return call(client, &request, &response, error);
+}
+
 int client_put_bytes(struct client *client, const char *path, struct text body, struct error *error)
 {
     struct http_response response AUTO_HTTP_RESPONSE;

@@ -46,6 +46,9 @@ MUST_CHECK int client_get(struct client *client, struct arena *arena, const char
 /* `body` is JSON; with data NULL none is sent. */
 MUST_CHECK int client_post(struct client *client, struct arena *arena, const char *path,
                            struct text body, struct client_answer *answer, struct error *error);
+MUST_CHECK int client_patch(struct client *client, struct arena *arena, const char *path,
+                            struct text body, struct client_answer *answer, struct error *error);
+MUST_CHECK int client_delete(struct client *client, const char *path, struct error *error);
 MUST_CHECK int client_put_bytes(struct client *client, const char *path, struct text body,
                                 struct error *error);
 

@@ -1,6 +1,7 @@
 /* souk prices, machines, wallet: looking around in the market. */
 #include "cli/api.h"
 #include "cli/connect.h"
+#include "cli/offer_terms.h"
 #include "cli/output.h"
 
 #include <string.h>
@@ -54,11 +55,22 @@ static const struct option machines_options[] = {
      "Show at most so many.", .minimum = 1, .maximum = 100000},
 };
 
+/* What a borrower finds: a machine that is there shows whether it takes leases. */
+static const char *machine_state(struct arena *arena, const struct api_machine *machine)
+{
+    const bool is_known = machine->offer_state.size > 0; /* an older market says less */
+    if (!text_equal(machine->state, TEXT("online")) || !is_known ||
+        text_equal(machine->offer_state, TEXT("open")))
+        return output_text(arena, machine->state);
+    if (text_equal(machine->offer_state, TEXT("none")))
+        return "no offer";
+    return offer_state_words(arena, machine->offer_state, machine->offer_state_until_ms);
+}
+
 static void add_machine(struct table *table, struct arena *arena, const struct api_machine *machine)
 {
     TABLE_ROW(table, output_number(arena, machine->id), output_text(arena, machine->name),
-              output_text(arena, machine->account_name),
-              machine->offer.is_paused ? "paused" : output_text(arena, machine->state),
+              output_text(arena, machine->account_name), machine_state(arena, machine),
               output_cores(arena, machine->offer.cores_milli),
               output_cores(arena, machine->leased_cores_milli),
               output_bytes(arena, machine->offer.ram_bytes),

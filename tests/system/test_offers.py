@@ -4,12 +4,14 @@ covers server/handle_offer.c, server/offer_body.c, server/view_offer.c, server/p
 covers server/renewal.c, cli/command_offer.c, cli/offer_terms.c
 """
 import json
+import os
 import pathlib
+import subprocess
 import time
 
 import pytest
 
-from serving import Market, audit
+from serving import PROGRAM, Market, audit
 from training import Lender, running, submit, wait_for
 
 NOBODY_RESUMES = 253402300799999
@@ -242,13 +244,17 @@ def test_a_span_opens_and_closes_by_itself(lending, offer):
     assert lending.market.get(path, lending.token).json["state_until_ms"] == 0
 
 
-def test_offers_and_their_schedules_outlive_a_restart(lending, offer):
-    path = f"/v1/offers/{offer['id']}"
-    weekly = lending.market.call("PATCH", path, {"when": "Mon-Fri 18-8", "zone": "Europe/Berlin"},
-                                 lending.token).json
-    assert lending.market.stop() == 0
-    lending.market.start()
-    assert lending.market.get(path, lending.token).json == weekly
+def test_offers_and_their_schedules_outlive_a_restart(tmp_path):
+    lending = Lending(tmp_path)
+    try:
+        lending.made(cores_milli=10, when="Mon-Fri 18-8", zone="Europe/Berlin", labels="a,b")
+        before = lending.offers()
+        assert lending.market.stop() == 0
+        lending.market.start()
+        assert lending.offers() == before and len(before) == 2
+    finally:
+        lending.lender.stop()
+        lending.market.stop()
 
 
 def lease_of(market, token, job, role="worker"):
@@ -288,3 +294,73 @@ def test_what_runs_keeps_its_terms_while_offers_change(tmp_path):
         market.post(f"/v1/jobs/{second}/cancel", {}, token)
         wait_for("its end", lambda: market.get(f"/v1/jobs/{second}", token).json["state"]
                  == "cancelled")
+
+
+# ---- The command line --------------------------------------------------------------------------
+
+
+def souk(lending, *words, token=None, **environment):
+    done = subprocess.run(
+        [PROGRAM, *words, "--server", lending.market.url],
+        env={**os.environ, "SOUK_TOKEN": token or lending.token, **environment},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_command_line_makes_changes_pauses_and_withdraws(lending):
+    code, out, err = souk(lending, "offer", "make", "heron", "--cores", "50%", "--ram", "64MiB",
+                          "--when", "Mon-Fri 18-8", "--max-lease", "8h", "--min-price", "core=0.02",
+                          "--for", "other", "--network", "job", "--labels", "torch", "-y", "--json",
+                          TZ="Europe/Berlin")
+    assert code == 0, err
+    assert "0.25, 50% of 0.5" in err and "Mon-Fri 18:00-08:00 Europe/Berlin" in err
+    made = json.loads(out)
+    assert (made["cores_milli"], made["zone"], made["accounts"]) == (250, "Europe/Berlin", ["other"])
+    assert made["minimum"]["core_micro"] == 20000 and made["max_lease_ms"] == 28800000
+    number = str(made["id"])
+
+    code, out, err = souk(lending, "offer", "list")
+    assert code == 0 and "Mon-Fri 18:00-08:00 Europe/Berlin" in out and number in out
+    code, out, err = souk(lending, "offer", "change", number, "--when", "always", "--for", "anyone", "-y")
+    assert code == 0 and out == f"Changed offer {number} of heron: open\n", (out, err)
+    code, out, err = souk(lending, "offer", "pause", number, "--for", "1h")
+    assert code == 0 and out.startswith(f"Paused offer {number} of heron: paused until 20"), err
+    code, out, err = souk(lending, "offer", "pause", number, "--until", "2099-01-01 12:00", "--zone",
+                          "Asia/Kolkata")
+    assert out == f"Paused offer {number} of heron: paused until 2099-01-01 06:30:00Z\n", err
+    code, out, err = souk(lending, "offer", "resume", number, "--json")
+    assert code == 0 and json.loads(out)["state"] == "open"
+    code, out, err = souk(lending, "offer", "withdraw", number, "-y")
+    assert code == 0 and out == f"Withdrew offer {number} of heron\n"
+    assert number not in {str(offer["id"]) for offer in lending.offers()}
+
+
+def test_the_command_line_asks_first_and_refuses_in_one_sentence(lending):
+    before = lending.offers()
+    code, out, err = souk(lending, "offer", "make", "heron", "--cores", "0.1")
+    assert code == 2 and out == "" and "A new offer of heron" in err and "-y" in err
+    for words, sentence in (
+            (["make", "hern", "-y"], 'lends no machine "hern"'),
+            (["make", "heron", "--cores", "9", "-y"], "cores_milli: 9000 is more than the machine"),
+            (["make", "heron", "--when", "Mon-Fry 9-17", "-y"], 'did you mean "Fri"?'),
+            (["make", "heron", "--network", "all", "-y"], "offer.network"),
+            (["change", str(before[0]["id"]), "-y"], "nothing to change"),
+            (["change", "999999", "--cores", "1", "-y"], "offer 999999 does not exist"),
+            (["pause", str(before[0]["id"]), "--for", "1h", "--until", "2099-01-01 10:00"], "not both"),
+            (["pause", str(before[0]["id"]), "--until", "soon"], "--until")):
+        code, out, err = souk(lending, "offer", *words)
+        assert code != 0 and out == "" and sentence in err, (words, err)
+    assert lending.offers() == before
+
+
+def test_machines_show_whether_their_offers_are_open(lending):
+    [first] = lending.offers()
+    path = f"/v1/offers/{first['id']}"
+    assert "online" in souk(lending, "machines")[1]
+    lending.market.post(f"{path}/pause", {"until_ms": 4070908800000}, lending.token)
+    assert "paused until 2099-01-01 00:00:00Z" in souk(lending, "machines")[1]
+    lending.market.post(f"{path}/resume", {}, lending.token)
+    lending.market.call("PATCH", path, {"when": "2099-01-01 00:00 - 2099-01-02 00:00"}, lending.token)
+    assert "closed until 2099-01-01 00:00:00Z" in souk(lending, "machines")[1]
+    lending.market.call("PATCH", path, {"when": "always"}, lending.token)
+    assert "online" in souk(lending, "machines")[1]

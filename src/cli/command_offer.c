@@ -1,0 +1,403 @@
+/* souk offer: list, make, change, pause, resume, withdraw. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/schedule.h"
+#include "base/units.h"
+#include "cli/connect.h"
+#include "cli/offer_terms.h"
+#include "cli/output.h"
+
+#include <inttypes.h>
+
+enum { BODY_SIZE_MAX = 16 << 10, PLAN_SIZE_MAX = 16 << 10 };
+
+#define OFFER_ID_OPTION(struct_)                                                                   \
+    {                                                                                              \
+        "id", OPTION_U64, offsetof(struct struct_, id), "OFFER",                                   \
+            .help = "The offer's number: souk offer list shows it.", .minimum = 1,                 \
+            .maximum = INT64_MAX, .is_positional = true, .is_required = true                       \
+    }
+#define YES_OPTION(struct_)                                                                        \
+    {                                                                                              \
+        "yes", OPTION_FLAG, offsetof(struct struct_, is_yes), .help = "Do not ask.", .letter = 'y' \
+    }
+
+static const char *offer_path(const struct cli *cli, uint64_t id, const char *rest)
+{
+    return arena_format(cli->arena, "/v1/offers/%" PRIu64 "%s", id, rest);
+}
+
+static int show_offer(const struct cli *cli, const struct client_answer *answer, const char *done)
+{
+    const struct api_offer *offer = answer->value;
+    if (cli->common.json)
+        output_json(answer->json);
+    else
+        printf("%s offer %s of %s: %s\n", done, output_number(cli->arena, offer->id),
+               output_text(cli->arena, offer->machine_name),
+               offer_state_words(cli->arena, offer->state, offer->state_until_ms));
+    return 0;
+}
+
+/* ---- list ------------------------------------------------------------------------------------ */
+
+struct list_options {
+    bool is_all;
+    uint64_t limit;
+};
+
+static const struct option list_options[] = {
+    {"all", OPTION_FLAG, offsetof(struct list_options, is_all),
+     .help = "Those of all lenders, not only this account's."},
+    {"limit", OPTION_U64, offsetof(struct list_options, limit), "COUNT", "1000",
+     "Show at most so many.", .minimum = 1, .maximum = 100000},
+};
+
+static const char *audience_words(struct arena *arena, const struct api_offer *offer)
+{
+    const struct text *names = offer->accounts.items;
+    if (text_equal(offer->audience, TEXT("group")))
+        return arena_format(arena, "group:%s", output_text(arena, offer->group));
+    if (offer->accounts.count == 0)
+        return output_text(arena, offer->audience);
+    return offer->accounts.count == 1
+               ? output_text(arena, names[0])
+               : arena_format(arena, "%s and %zu more", output_text(arena, names[0]),
+                              offer->accounts.count - 1);
+}
+
+static void add_offer(struct table *table, struct arena *arena, const struct api_offer *offer)
+{
+    const char *when = output_text(arena, offer->when);
+    if (offer->zone.size > 0)
+        when = arena_format(arena, "%s %s", when, output_text(arena, offer->zone));
+    TABLE_ROW(table, output_number(arena, offer->id), output_text(arena, offer->machine_name),
+              offer_state_words(arena, offer->state, offer->state_until_ms),
+              output_cores(arena, offer->cores_milli),
+              output_cores(arena, offer->leased_cores_milli), output_bytes(arena, offer->ram_bytes),
+              output_bytes(arena, offer->disk_bytes), output_cores(arena, offer->gpus_milli), when,
+              offer->max_lease_ms ? output_duration(arena, offer->max_lease_ms) : "any",
+              audience_words(arena, offer));
+}
+
+static int run_list(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct list_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct json_array offers;
+    struct text json;
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_list(client, cli->arena, wanted->is_all ? "/v1/offers" : "/v1/offers?mine=true",
+                    &api_offer_page_schema, wanted->limit, &offers, &json, error) < 0)
+        return -1;
+    if (cli->common.json) {
+        output_json(json);
+        return 0;
+    }
+    struct table table;
+    table_init(&table, cli->arena,
+               (const char *const[]){">OFFER", "MACHINE", "STATE", ">CORES", ">LEASED", ">MEMORY",
+                                     ">DISK", ">GPUS", "WHEN", ">LONGEST", "FOR", NULL});
+    for (size_t i = 0; i < offers.count; i++)
+        add_offer(&table, cli->arena, (const struct api_offer *)offers.items + i);
+    table_print(&table, stdout, output_has_color(cli, stdout));
+    if (offers.count == 0)
+        output_note(cli, "Nothing is offered; \"souk offer make MACHINE\" makes an offer.");
+    return 0;
+}
+
+const struct command command_offer_list = {
+    .name = "offer list",
+    .summary = "Lists what this account's machines offer.",
+    .example = "souk offer list",
+    COMMAND_OPTIONS(list_options, list_options),
+    .run = run_list,
+};
+
+/* ---- make, change ---------------------------------------------------------------------------- */
+
+struct make_options {
+    const char *machine;
+    uint64_t id;
+    bool is_yes;
+    struct offer_terms_options terms;
+};
+
+static const struct option make_options[] = {
+    {"machine", OPTION_TEXT, offsetof(struct make_options, machine), "MACHINE",
+     .help = "The machine's name or number.", .is_positional = true, .is_required = true},
+    OFFER_TERMS_OPTIONS(make_options),
+    YES_OPTION(make_options),
+};
+
+static const struct option change_options[] = {
+    OFFER_ID_OPTION(make_options),
+    OFFER_TERMS_OPTIONS(make_options),
+    YES_OPTION(make_options),
+};
+
+/* One of this account's machines; by name, else by number. */
+static int find_machine(const struct cli *cli, struct client *client, struct text name, uint64_t id,
+                        struct api_machine *out_machine, struct error *error)
+{
+    struct json_array machines;
+    struct text json;
+    if (client_list(client, cli->arena, "/v1/machines?mine=true", &api_machine_page_schema,
+                    TABLE_ROWS_MAX, &machines, &json, error) < 0)
+        return -1;
+    for (size_t i = 0; i < machines.count; i++) {
+        const struct api_machine *machine = (const struct api_machine *)machines.items + i;
+        if ((name.size > 0 && text_equal(machine->name, name)) || machine->id == id) {
+            *out_machine = *machine;
+            return 0;
+        }
+    }
+    return error_set(error, ERROR_NOT_FOUND,
+                     "this account lends no machine \"%.*s\"; \"souk machines --mine\" lists them",
+                     (int)(name.size < 60 ? name.size : 60), name.data);
+}
+
+static int plan_and_ask(const struct cli *cli, const struct make_options *wanted,
+                        const struct api_machine *machine, const char *title, struct buffer *body,
+                        struct error *error)
+{
+    struct buffer plan AUTO_BUFFER;
+    buffer_init(&plan, PLAN_SIZE_MAX);
+    buffer_append_format(&plan, "%s:\n", title);
+    const size_t title_size = plan.size;
+    if (offer_terms_write(cli->arena, &wanted->terms, machine, clock_utc_ms(&clock_system), body,
+                          &plan, error) < 0)
+        return -1;
+    if (plan.size == title_size && wanted->id)
+        return error_set(error, ERROR_INVALID, "nothing to change: give --cores, --when or others");
+    if (!wanted->id)
+        buffer_append_string(&plan, "  What is not named: all the machine lends, always, to "
+                                    "anyone, at the market's price.\n");
+    const struct text text = buffer_text(&plan);
+    return output_confirm(cli, wanted->is_yes,
+                          arena_copy_string(cli->arena, (struct text){text.data, text.size - 1}),
+                          wanted->id ? "Change it?" : "Offer it?", error);
+}
+
+static int run_make(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct make_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_machine machine = {0};
+    struct api_offer offer = {0};
+    struct client_answer answer = {&api_offer_schema, &offer, {0}};
+    struct buffer body AUTO_BUFFER;
+    struct error ignored;
+    uint64_t id = 0;
+    buffer_init(&body, BODY_SIZE_MAX);
+    if (text_parse_u64(text_of(wanted->machine), &id, &ignored) < 0)
+        id = 0; /* a name, then */
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        find_machine(cli, client, text_of(wanted->machine), id, &machine, error) < 0)
+        return -1;
+    const char *title =
+        arena_format(cli->arena, "A new offer of %s", output_text(cli->arena, machine.name));
+    const int confirmed = plan_and_ask(cli, wanted, &machine, title, &body, error);
+    if (confirmed != 0)
+        return confirmed;
+    const char *path = arena_format(cli->arena, "/v1/machines/%" PRIu64 "/offers", machine.id);
+    if (client_post(client, cli->arena, path, buffer_text(&body), &answer, error) < 0)
+        return -1;
+    return show_offer(cli, &answer, "Made");
+}
+
+const struct command command_offer_make = {
+    .name = "offer make",
+    .summary = "Offers a machine, or another part of it, on terms of its own.",
+    .details =
+        "What is not named is all the machine lends, always, to anyone, at the market's price. "
+        "Offers may overlap: all leases together never take more than \"souk lend\" was told to "
+        "lend.",
+    .example = "souk offer make heron --cores 50% --when \"Mon-Fri 18:00-08:00\" --max-lease 8h\n"
+               "  souk offer make kitchen --cores 2 --for alice,bob --min-price core=0.02\n"
+               "  souk offer make lab --gpus 1 --gpu-model T4 --for group:vision --network job\n"
+               "  souk offer make laptop --when \"2026-11-20 18:00 - 2026-11-21 08:00\" -y",
+    COMMAND_OPTIONS(make_options, make_options),
+    .run = run_make,
+};
+
+static int run_change(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct make_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_machine machine = {0};
+    struct api_offer offer = {0};
+    struct client_answer answer = {&api_offer_schema, &offer, {0}};
+    struct buffer body AUTO_BUFFER;
+    buffer_init(&body, BODY_SIZE_MAX);
+    const char *path = offer_path(cli, wanted->id, "");
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_get(client, cli->arena, path, &answer, error) < 0 ||
+        find_machine(cli, client, offer.machine_name, offer.machine, &machine, error) < 0)
+        return -1;
+    const char *title = arena_format(
+        cli->arena, "Offer %" PRIu64 " of %s changes; leases that run keep their terms", offer.id,
+        output_text(cli->arena, machine.name));
+    const int confirmed = plan_and_ask(cli, wanted, &machine, title, &body, error);
+    if (confirmed != 0)
+        return confirmed;
+    if (client_patch(client, cli->arena, path, buffer_text(&body), &answer, error) < 0)
+        return -1;
+    return show_offer(cli, &answer, "Changed");
+}
+
+const struct command command_offer_change = {
+    .name = "offer change",
+    .summary = "Changes the terms of an offer that are named, and keeps the others.",
+    .details = "Holds at once, on the machine too. Leases that run keep the terms they were made "
+               "under.",
+    .example = "souk offer change 12 --cores 4 --when always --for anyone",
+    COMMAND_OPTIONS(change_options, make_options),
+    .run = run_change,
+};
+
+/* ---- pause, resume, withdraw ----------------------------------------------------------------- */
+
+struct pause_options {
+    uint64_t id;
+    int64_t for_ms;
+    const char *until;
+    const char *zone;
+    bool is_yes;
+};
+
+static const struct option pause_options[] = {
+    OFFER_ID_OPTION(pause_options),
+    {"for", OPTION_DURATION, offsetof(struct pause_options, for_ms), "TIME",
+     .help = "For so long: 1h, 30m."},
+    {"until", OPTION_TEXT, offsetof(struct pause_options, until), "TIME",
+     .help = "Until then: \"2026-11-20 18:00\"."},
+    {"zone", OPTION_TEXT, offsetof(struct pause_options, zone), "ZONE",
+     .help = "The time zone of --until; this computer's by default."},
+};
+
+/* A single moment is read as the end of a span that begins long before it. */
+static int parse_until(const struct cli *cli, const struct pause_options *wanted,
+                       int64_t *out_until_ms, struct error *error)
+{
+    struct schedule schedule;
+    AUTO(zone) struct zone *zone = NULL;
+    const char *name = wanted->zone ? wanted->zone : options_time_zone(cli->arena, NULL, "/etc");
+    const char *words = arena_format(cli->arena, "1970-01-01 00:00 - %s", wanted->until);
+    if (schedule_parse(text_of(words), &schedule, error) < 0 || schedule.part_count != 1)
+        return error_set(error, ERROR_INVALID,
+                         "--until: \"%.40s\" is not a time; write it like \"2026-11-20 18:00\"",
+                         wanted->until);
+    if (zone_open(ZONE_FOLDER, text_of(name), &zone, error) < 0)
+        return error_wrap(error, "--zone");
+    *out_until_ms =
+        zone_instant_s(zone, schedule.parts[0].until_wall_s, ZONE_PICK_LAST) * INT64_C(1000);
+    return 0;
+}
+
+static int run_pause(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct pause_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_offer offer = {0};
+    struct client_answer answer = {&api_offer_schema, &offer, {0}};
+    struct buffer body AUTO_BUFFER;
+    struct json_writer writer;
+    int64_t until_ms = 0;
+    buffer_init(&body, BODY_SIZE_MAX);
+    if (wanted->for_ms && wanted->until)
+        return error_set(error, ERROR_INVALID, "give --for or --until, not both");
+    if (wanted->until && parse_until(cli, wanted, &until_ms, error) < 0)
+        return -1;
+    json_writer_init(&writer, &body);
+    json_object_begin(&writer);
+    if (wanted->for_ms)
+        json_field_i64(&writer, "for_ms", wanted->for_ms);
+    if (wanted->until)
+        json_field_i64(&writer, "until_ms", until_ms);
+    json_object_end(&writer);
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_post(client, cli->arena, offer_path(cli, wanted->id, "/pause"), buffer_text(&body),
+                    &answer, error) < 0)
+        return -1;
+    return show_offer(cli, &answer, "Paused");
+}
+
+const struct command command_offer_pause = {
+    .name = "offer pause",
+    .summary = "Takes no new leases for a while, until a time, or until resumed.",
+    .details = "Leases that run go on. Without --for and --until it lasts until \"souk offer "
+               "resume\".",
+    .example = "souk offer pause 12 --for 1h",
+    COMMAND_OPTIONS(pause_options, pause_options),
+    .run = run_pause,
+};
+
+static const struct option resume_options[] = {OFFER_ID_OPTION(pause_options)};
+
+static int run_resume(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct pause_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_offer offer = {0};
+    struct client_answer answer = {&api_offer_schema, &offer, {0}};
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_post(client, cli->arena, offer_path(cli, wanted->id, "/resume"), (struct text){0},
+                    &answer, error) < 0)
+        return -1;
+    return show_offer(cli, &answer, "Resumed");
+}
+
+const struct command command_offer_resume = {
+    .name = "offer resume",
+    .summary = "Ends a pause.",
+    .example = "souk offer resume 12",
+    COMMAND_OPTIONS(resume_options, pause_options),
+    .run = run_resume,
+};
+
+static const struct option withdraw_options[] = {
+    OFFER_ID_OPTION(pause_options),
+    YES_OPTION(pause_options),
+};
+
+static int run_withdraw(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct pause_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_offer offer = {0};
+    struct client_answer answer = {&api_offer_schema, &offer, {0}};
+    const char *path = offer_path(cli, wanted->id, "");
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_get(client, cli->arena, path, &answer, error) < 0)
+        return -1;
+    const char *plan = arena_format(
+        cli->arena,
+        "Offer %" PRIu64 " of %s is withdrawn; %" PRIu64 " leases run under it to their end",
+        offer.id, output_text(cli->arena, offer.machine_name), offer.lease_count);
+    const int confirmed = output_confirm(cli, wanted->is_yes, plan, "Withdraw it?", error);
+    if (confirmed != 0)
+        return confirmed;
+    if (client_delete(client, path, error) < 0)
+        return -1;
+    if (cli->common.json)
+        output_json(answer.json);
+    else
+        printf("Withdrew offer %" PRIu64 " of %s\n", offer.id,
+               output_text(cli->arena, offer.machine_name));
+    return 0;
+}
+
+const struct command command_offer_withdraw = {
+    .name = "offer withdraw",
+    .summary = "Takes an offer out of the market; leases that run go on to their end.",
+    .example = "souk offer withdraw 12",
+    COMMAND_OPTIONS(withdraw_options, pause_options),
+    .run = run_withdraw,
+};
