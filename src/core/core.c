@@ -363,7 +363,7 @@ struct match_wish core_wish(const struct core *core, const struct job_request *r
                             int64_t held_micro, int64_t now_ms)
 {
     const struct account *account = core_account(core, request->account);
-    return (struct match_wish){
+    struct match_wish wish = {
         .request = request,
         .group = account ? account->group : 0,
         .now_ms = now_ms,
@@ -374,6 +374,8 @@ struct match_wish core_wish(const struct core *core, const struct job_request *r
             now_ms + core->settings.start_ms + request->max_run_ms + core->settings.grace_ms,
         .budget_micro = core_budget_micro(core, request, held_micro),
     };
+    wish.lock.rush_ms = request->is_rush ? CORE_RUSH_MS : 0;
+    return wish;
 }
 
 int core_quote(const struct core *core, const struct job_request *request,

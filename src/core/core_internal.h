@@ -81,7 +81,10 @@ MUST_CHECK int core_settings_check(const struct core_settings *settings, struct 
 int64_t core_budget_micro(const struct core *core, const struct job_request *request,
                           int64_t held_micro);
 
-/* What is asked of the market for a job now. */
+/* For how long a job that rushes past others pays double. */
+#define CORE_RUSH_MS INT64_C(3600000)
+
+/* What is asked of the market for a job now; of one that rushes, as if it had to. */
 struct match_wish core_wish(const struct core *core, const struct job_request *request,
                             int64_t held_micro, int64_t now_ms);
 

@@ -464,9 +464,61 @@ TEST(a_quote_says_the_wish_and_where_it_would_go)
     market_done(&market);
 }
 
+/* One worker of a whole core for an hour and a half, at 20 000 an hour. */
+static struct command whole_core(const struct market *market, bool is_rush)
+{
+    struct command submit = market_job(market);
+    submit.submit_job.num_nodes = 1;
+    submit.submit_job.takes_more_cores = false;
+    submit.submit_job.worker = (struct resources){.cores_milli = 1000};
+    submit.submit_job.server = (struct resources){0};
+    submit.submit_job.max_run_ms = 5400000;
+    submit.submit_job.is_rush = is_rush;
+    return submit;
+}
+
+TEST(who_rushes_goes_ahead_and_pays_double_for_the_first_hour)
+{
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    const struct command calm = whole_core(&market, false), rushed = whole_core(&market, true);
+    const struct job *first = core_job(market.core, market_do(&market, &calm));
+    const struct job *waits = core_job(market.core, market_do(&market, &calm));
+    const struct job *rushes = core_job(market.core, market_do(&market, &rushed));
+    assert_int_equal(core_held_micro(market.core, waits->id), 30000);
+    assert_int_equal(core_held_micro(market.core, rushes->id), 50000);
+    market_run_lease(&market, first->leases[0]);
+    market_end_lease(&market, first->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(waits->state, JOB_STATE_PENDING);
+    assert_int_equal(rushes->state, JOB_STATE_STARTING);
+    assert_int_equal(rushes->quote_micro, 50000);
+    market_run_lease(&market, rushes->leases[0]);
+    market.now_ms += 5400000;
+    const struct command tick = market_tick(rushes->leases[0], 1, 5400000);
+    market_do(&market, &tick);
+    assert_int_equal(rushes->posted_micro, 50000);
+    market_done(&market);
+}
+
+TEST(who_rushes_past_nobody_pays_nothing_more)
+{
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    const struct command rushed = whole_core(&market, true);
+    const struct job *job = core_job(market.core, market_do(&market, &rushed));
+    assert_int_equal(job->state, JOB_STATE_STARTING);
+    assert_int_equal(job->quote_micro, 30000);
+    assert_int_equal(core_held_micro(market.core, job->id), 30000);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_rushes_goes_ahead_and_pays_double_for_the_first_hour),
+        cmocka_unit_test(who_rushes_past_nobody_pays_nothing_more),
         cmocka_unit_test(a_job_is_matched_at_once_and_held_for_exactly_its_quote),
         cmocka_unit_test(a_whole_job_pays_its_lenders_and_gives_back_the_rest),
         cmocka_unit_test(a_tick_is_billed_once_under_the_right_fence_while_the_lease_runs),

@@ -162,10 +162,21 @@ static bool is_before(const struct job *left, const struct job *right)
     return a != b ? a > b : left->id < right->id;
 }
 
+/* Whether any other job waits for room. */
+static bool has_queue(const struct core *core, const struct job *job)
+{
+    const size_t own = (job->waiting_numbers[0] != 0) + (job->waiting_numbers[1] != 0);
+    return book_count(core->waiting.book) > own;
+}
+
+/* Who rushes pays for it only when there is somebody to go ahead of. */
 static struct match_wish wish_of(const struct decision *decision, const struct job *job)
 {
-    return core_wish(decision->core, &job->request, core_held_micro(decision->core, job->id),
-                     decision->now_ms);
+    struct match_wish wish = core_wish(decision->core, &job->request,
+                                       core_held_micro(decision->core, job->id), decision->now_ms);
+    if (!has_queue(decision->core, job))
+        wish.lock.rush_ms = 0;
+    return wish;
 }
 
 /* The reservation of the first job in the queue that has one, if that is before `job`. */

@@ -174,6 +174,7 @@ static void submit_job(struct property_world *world, struct command *command)
         .num_nodes = (int64_t)below(world, 20) ? 1 + (int64_t)below(world, 3) : 0,
         .worker = random_resources(world, 500),
         .takes_more_cores = below(world, 2),
+        .is_rush = below(world, 4) == 0,
         .max_run_ms = 1000 + (int64_t)below(world, 600000),
         .tick_ms = 1000};
     if (below(world, 4))
