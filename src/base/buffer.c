@@ -58,7 +58,7 @@ void buffer_append(struct buffer *buffer, const void *data, size_t size)
 {
     if (size == 0)
         return;
-    uint8_t *room = buffer_reserve(buffer, size);
+    uint8_t *room = buffer_room(buffer, size);
     if (!room)
         return;
     memcpy(room, data, size);

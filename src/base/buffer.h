@@ -37,6 +37,13 @@ void buffer_append_format(struct buffer *buffer, const char *format, ...)
 
 /* Room for `size` more bytes to be written in place, then buffer_advance; NULL past the maximum. */
 uint8_t *buffer_reserve(struct buffer *buffer, size_t size);
+/* The same, for small pieces. */
+static inline uint8_t *buffer_room(struct buffer *buffer, size_t size)
+{
+    if (!buffer->is_overflowed && size <= buffer->capacity - buffer->size)
+        return buffer->data + buffer->size;
+    return buffer_reserve(buffer, size);
+}
 void buffer_advance(struct buffer *buffer, size_t size);
 
 /* Removes `size` bytes from the front. */

@@ -81,17 +81,12 @@ static bool needs_escape(unsigned char byte)
     return byte < 0x20 || byte == '"' || byte == '\\' || byte == 0x7f;
 }
 
-static void append_quoted(struct buffer *buffer, struct text value)
+/* From the first byte that may need an escape. */
+static void append_rest(struct buffer *buffer, struct text value, size_t at)
 {
-    buffer_append_byte(buffer, '"');
     const unsigned char *bytes = (const unsigned char *)value.data;
-    size_t plain = 0; /* start of the run not yet written */
-    size_t at = 0;
+    size_t plain = at; /* start of the run not yet written */
     while (at < value.size) {
-        if (bytes[at] < 0x80 && !needs_escape(bytes[at])) { /* most of all text */
-            at++;
-            continue;
-        }
         const size_t length = text_utf8_length((struct text){value.data + at, value.size - at});
         if (length > 0 && !needs_escape(bytes[at])) {
             at += length;
@@ -105,14 +100,77 @@ static void append_quoted(struct buffer *buffer, struct text value)
         plain = ++at;
     }
     buffer_append(buffer, bytes + plain, at - plain);
+}
+
+/* Whether one of eight bytes is a quote, a backslash, below 0x20 or above 0x7e: in each lane the
+ * highest bit says so (Warren, Hacker's Delight, 6-1). */
+static bool has_odd_byte(uint64_t word)
+{
+    const uint64_t ones = 0x0101010101010101U, highs = 0x80 * ones;
+    const uint64_t quote = word ^ '"' * ones, backslash = word ^ '\\' * ones;
+    const uint64_t low = (word - 0x20 * ones) & ~word;
+    return ((((quote - ones) & ~quote) | ((backslash - ones) & ~backslash) | low | word |
+             (word + ones)) &
+            highs) != 0;
+}
+
+/* So many bytes need neither an escape nor a look at the next: most of all text. */
+static size_t plain_length(struct text value)
+{
+    const unsigned char *bytes = (const unsigned char *)value.data;
+    size_t at = 0;
+    for (uint64_t word; value.size - at >= sizeof(word); at += sizeof(word)) {
+        memcpy(&word, bytes + at, sizeof(word));
+        if (has_odd_byte(word))
+            break;
+    }
+    while (at < value.size && bytes[at] < 0x80 && !needs_escape(bytes[at]))
+        at++;
+    return at;
+}
+
+static void append_quoted(struct buffer *buffer, struct text value)
+{
+    const size_t at = plain_length(value);
+    uint8_t *room = buffer_room(buffer, at + 2);
+    if (!room)
+        return;
+    *room++ = '"';
+    if (at)
+        memcpy(room, value.data, at);
+    if (at == value.size) {
+        room[at] = '"';
+        buffer->size += at + 2;
+        return;
+    }
+    buffer->size += at + 1;
+    append_rest(buffer, value, at);
     buffer_append_byte(buffer, '"');
 }
 
 void json_key(struct json_writer *writer, const char *key)
 {
-    begin_value(writer);
-    append_quoted(writer->buffer, text_of(key));
-    buffer_append_byte(writer->buffer, ':');
+    const struct text text = text_of(key);
+    const size_t size = text.size;
+    if (plain_length(text) < size) {
+        begin_value(writer);
+        append_quoted(writer->buffer, text);
+        buffer_append_byte(writer->buffer, ':');
+        writer->needs_comma = false;
+        return;
+    }
+    uint8_t *room = buffer_room(writer->buffer, size + 3 + writer->needs_comma);
+    if (!room)
+        return;
+    uint8_t *at = room;
+    if (writer->needs_comma)
+        *at++ = ',';
+    *at++ = '"';
+    memcpy(at, key, size);
+    at += size;
+    *at++ = '"';
+    *at++ = ':';
+    writer->buffer->size += (size_t)(at - room);
     writer->needs_comma = false;
 }
 
@@ -131,29 +189,54 @@ void json_string(struct json_writer *writer, const char *value)
 }
 
 /* By hand: numbers are most of what is written, and printf is ten times as slow. */
-static void append_digits(struct buffer *buffer, uint64_t value, bool is_negative)
+static void append_digits(struct json_writer *writer, uint64_t value, bool is_negative)
 {
     char digits[24];
     size_t at = sizeof(digits);
-    do {
+    do
         digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
+    while (value /= 10);
     if (is_negative)
         digits[--at] = '-';
-    buffer_append(buffer, digits + at, sizeof(digits) - at);
+    if (writer->needs_comma)
+        digits[--at] = ',';
+    writer->needs_comma = true;
+    buffer_append(writer->buffer, digits + at, sizeof(digits) - at);
 }
 
 void json_i64(struct json_writer *writer, int64_t value)
 {
-    begin_value(writer);
-    append_digits(writer->buffer, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
+    append_digits(writer, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
 }
 
 void json_u64(struct json_writer *writer, uint64_t value)
 {
-    begin_value(writer);
-    append_digits(writer->buffer, value, /* is_negative= */ false);
+    append_digits(writer, value, /* is_negative= */ false);
+}
+
+/*
+ * Numbers of at most six places without printf. Both sides of the division are whole and exact, so
+ * its result is the number nearest to what is written: it reads back the same.
+ */
+static bool append_fixed(struct json_writer *writer, double value)
+{
+    static const double scale = 1e6;
+    const double scaled = rint(value * scale);
+    if (!(fabs(scaled) < 9e15) || scaled / scale != value || (value == 0 && signbit(value)))
+        return false;
+    const uint64_t millionths = (uint64_t)fabs(scaled);
+    append_digits(writer, millionths / 1000000, value < 0);
+    uint64_t rest = millionths % 1000000;
+    if (rest == 0)
+        return true;
+    char places[8] = ".";
+    size_t size = 7;
+    for (size_t i = size; i-- > 1; rest /= 10)
+        places[i] = (char)('0' + rest % 10);
+    while (places[size - 1] == '0')
+        size--;
+    buffer_append(writer->buffer, places, size);
+    return true;
 }
 
 void json_double(struct json_writer *writer, double value)
@@ -162,6 +245,8 @@ void json_double(struct json_writer *writer, double value)
         json_null(writer);
         return;
     }
+    if (append_fixed(writer, value))
+        return;
     begin_value(writer);
     /* The shortest of the three that reads back as the same number. */
     char digits[40];

@@ -37,6 +37,11 @@ void json_null(struct json_writer *writer);
 /* Text that is JSON already. */
 void json_raw(struct json_writer *writer, struct text value);
 
+/* The text at a path of keys in an object, found without building a tree, as part of `json`. ""
+ * when it is not there, is no text, or has escapes. For JSON that was checked before: of what is not
+ * JSON it makes something, or nothing, but reads no byte outside. */
+struct text json_find_text(struct text json, const char *const *path, size_t path_size);
+
 /* A key with its value. */
 void json_field_text(struct json_writer *writer, const char *key, struct text value);
 void json_field_string(struct json_writer *writer, const char *key, const char *value);

@@ -1,4 +1,4 @@
-/* covers json.c, json_schema.c */
+/* covers json.c, json_find.c, json_schema.c */
 #include "base/json_schema.h"
 #include "testing/testing.h"
 
@@ -143,6 +143,64 @@ TEST(the_writer_mends_text_that_is_not_utf8)
     assert_string_equal(buffer_string(&buffer), "[\"a\\ufffdb\\ufffd\",null,null]");
 }
 
+TEST(keys_and_texts_with_quotes_are_escaped)
+{
+    (void)state;
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init(&buffer, 256);
+    struct json_writer writer;
+    json_writer_init(&writer, &buffer);
+    json_object_begin(&writer);
+    json_field_string(&writer, "a\"b", "plain \x7f \n \xc3\xa4\\");
+    json_field_i64(&writer, "low", INT64_MIN);
+    json_field_u64(&writer, "high", UINT64_MAX);
+    json_field_i64(&writer, "nothing", 0);
+    json_field_string(&writer, "", "");
+    json_object_end(&writer);
+    assert_string_equal(buffer_string(&buffer),
+                        "{\"a\\\"b\":\"plain \\u007f \\n \xc3\xa4\\\\\","
+                        "\"low\":-9223372036854775808,\"high\":18446744073709551615,"
+                        "\"nothing\":0,\"\":\"\"}");
+}
+
+TEST(what_is_written_fits_to_the_byte)
+{
+    (void)state;
+    const char expected[] = "[10,-7]";
+    for (size_t size_max = 0; size_max <= sizeof(expected); size_max++) {
+        struct buffer buffer AUTO_BUFFER;
+        buffer_init(&buffer, size_max);
+        struct json_writer writer;
+        json_writer_init(&writer, &buffer);
+        json_array_begin(&writer);
+        json_i64(&writer, 10);
+        json_i64(&writer, -7);
+        json_array_end(&writer);
+        assert_int_equal(buffer.is_overflowed, size_max < sizeof(expected) - 1);
+    }
+}
+
+TEST(a_text_is_found_by_its_path)
+{
+    (void)state;
+    const struct text json =
+        TEXT("{ \"a\": [1, {\"b\": \"no\"}, \"}\\\"]\"], \"sync\": {\"x\": null, "
+             "\"policy\": \"adsp\", \"odd\": \"\\n\"}, \"b\": 4}");
+    assert_true(
+        text_equal(json_find_text(json, (const char *const[]){"sync", "policy"}, 2), TEXT("adsp")));
+    static const char *const absent[][2] = {
+        {"sync", "odd"}, {"sync", "none"}, {"a", "b"}, {"b", "b"}, {"policy", "policy"}};
+    for (size_t i = 0; i < sizeof(absent) / sizeof(*absent); i++)
+        assert_int_equal(json_find_text(json, absent[i], 2).size, 0);
+    /* Cut off anywhere, nothing outside is read: the sanitizers watch. */
+    for (size_t size = 0; size < json.size; size++) {
+        char *part = malloc(size ? size : 1);
+        memcpy(part, json.data, size);
+        (void)json_find_text((struct text){part, size}, (const char *const[]){"sync", "odd"}, 2);
+        free(part);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +208,9 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_refused_by_name),
         cmocka_unit_test(a_lenient_schema_skips_what_it_does_not_know),
         cmocka_unit_test(the_writer_mends_text_that_is_not_utf8),
+        cmocka_unit_test(keys_and_texts_with_quotes_are_escaped),
+        cmocka_unit_test(what_is_written_fits_to_the_byte),
+        cmocka_unit_test(a_text_is_found_by_its_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

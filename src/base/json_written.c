@@ -4,6 +4,7 @@
  */
 #include "base/json_schema.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct cursor {
@@ -122,7 +123,64 @@ static bool read_bool(struct cursor *cursor, bool *target)
     return *target || skip(cursor, "false", 5);
 }
 
+/* Sign, digits and a fraction, at most DIGITS_MAX of them: as json_double writes all but the very
+ * large and the very small. */
+static bool read_double(struct cursor *cursor, double *target)
+{
+    enum { DIGITS_MAX = 17 };
+    char digits[DIGITS_MAX + 3];
+    size_t size = 0, digit_count = 0, point = 0;
+    const char *at = cursor->at;
+    if (at < cursor->end && *at == '-')
+        digits[size++] = *at++;
+    const char *first = at;
+    for (; at < cursor->end && ((*at >= '0' && *at <= '9') || (*at == '.' && !point)); at++) {
+        if (*at == '.')
+            point = digit_count;
+        else if (digit_count++ == DIGITS_MAX)
+            return false;
+        if (*at == '.' && !point)
+            return false;
+        digits[size++] = *at;
+    }
+    const bool has_leading_zero = digit_count > 1 && *first == '0' && point != 1;
+    if (!digit_count || point == digit_count || has_leading_zero ||
+        (at < cursor->end && (*at == 'e' || *at == 'E' || *at == '.')))
+        return false;
+    digits[size] = '\0';
+    *target = strtod(digits, NULL);
+    cursor->at = at;
+    return true;
+}
+
 static bool read_object(struct cursor *cursor, const struct json_schema *schema, char *out);
+
+static bool read_array(struct cursor *cursor, const struct json_field *field,
+                       struct json_array *target)
+{
+    const size_t size = field->schema->struct_size;
+    const size_t count_max = field->size_max ? field->size_max : 1000;
+    size_t count = 0, capacity = 0;
+    char *items = NULL;
+    if (!skip_byte(cursor, '['))
+        return false;
+    while (!skip_byte(cursor, ']')) {
+        if (count == count_max || (count > 0 && !skip_byte(cursor, ',')))
+            return false;
+        if (count == capacity) {
+            capacity = capacity ? 2 * capacity : 4;
+            char *larger = arena_alloc(cursor->arena, capacity * size);
+            if (count)
+                memcpy(larger, items, count * size);
+            items = larger;
+        }
+        if (!read_object(cursor, field->schema, items + count * size))
+            return false;
+        count++;
+    }
+    *target = (struct json_array){items, count};
+    return true;
+}
 
 static bool read_list(struct cursor *cursor, const struct json_field *field, char *target)
 {
@@ -161,7 +219,9 @@ static bool read_value(struct cursor *cursor, const struct json_field *field, vo
     case JSON_LIST:
         return read_list(cursor, field, target);
     case JSON_DOUBLE:
+        return read_double(cursor, target);
     case JSON_ARRAY:
+        return read_array(cursor, field, target);
     case JSON_TEXTS:
     case JSON_ANY:
         break;

@@ -2,6 +2,8 @@
 #include "base/random.h"
 #include "testing/testing.h"
 
+#include <math.h>
+
 enum animal { ANIMAL_HERON, ANIMAL_OWL };
 static const char *const animals[] = {"heron", "owl", NULL};
 
@@ -20,6 +22,8 @@ struct outer {
     struct inner inner;
     int64_t share_count;
     struct inner shares[3];
+    double ratio;
+    struct json_array parts; /* struct inner */
 };
 
 static const struct json_field inner_fields[] = {
@@ -39,6 +43,9 @@ static const struct json_field outer_fields[] = {
     {"inner", JSON_OBJECT, offsetof(struct outer, inner), .is_required = true,
      .schema = &inner_schema},
     {"shares", JSON_LIST, offsetof(struct outer, share_count), .is_required = true, .size_max = 3,
+     .schema = &inner_schema},
+    {"ratio", JSON_DOUBLE, offsetof(struct outer, ratio), .is_required = true},
+    {"parts", JSON_ARRAY, offsetof(struct outer, parts), .is_required = true, .size_max = 6,
      .schema = &inner_schema},
 };
 static const struct json_schema outer_schema = JSON_SCHEMA("outer", outer_fields, struct outer);
@@ -70,10 +77,12 @@ static int read_both(struct text json, struct outer *out)
     write_outer(&fast, &second);
     assert_string_equal(buffer_string(&first), buffer_string(&second));
     *out = fast;
-    out->memo = (struct text){0}; /* its arena is gone */
+    out->memo = (struct text){0}; /* their arena is gone */
+    out->parts = (struct json_array){0};
     return 0;
 }
 
+static struct inner example_parts[] = {{1}, {-2}, {3}, {0}, {5}};
 static const struct outer example = {.id = 18,
                                      .is_paid = true,
                                      .amount = -1234567890123,
@@ -83,7 +92,9 @@ static const struct outer example = {.id = 18,
                                      .memo = {"caf\xc3\xa9", 5},
                                      .share_count = 2,
                                      .shares = {{-4}, {5}},
-                                     .inner = {.share = -5}};
+                                     .inner = {.share = -5},
+                                     .ratio = -12.5,
+                                     .parts = {example_parts, 5}};
 
 TEST(what_was_written_is_read_back)
 {
@@ -110,6 +121,27 @@ TEST(text_with_escapes_and_largest_numbers_is_read_all_the_same)
     write_outer(&value, &json);
     assert_int_equal(read_both(buffer_text(&json), &read), 0);
     assert_true(read.id == UINT64_MAX - 1 && read.amount == INT64_MAX - 1);
+}
+
+TEST(numbers_with_a_fraction_are_read_back_to_the_bit)
+{
+    struct random random;
+    random_init(&random, 7);
+    for (int i = 0; i < 20000; i++) {
+        struct outer value = example, read = {0};
+        const uint64_t bits = random_u64(&random);
+        if (i % 2)
+            memcpy(&value.ratio, &bits, sizeof(bits));
+        else
+            value.ratio = (double)(int64_t)(bits >> 20) / 1e6;
+        if (!isfinite(value.ratio))
+            continue;
+        struct buffer json AUTO_BUFFER;
+        buffer_init(&json, 4096);
+        write_outer(&value, &json);
+        assert_int_equal(read_both(buffer_text(&json), &read), 0);
+        assert_memory_equal(&read.ratio, &value.ratio, sizeof(value.ratio));
+    }
 }
 
 TEST(any_change_of_the_bytes_is_judged_as_the_other_reader_does)
@@ -140,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_is_read_back),
         cmocka_unit_test(text_with_escapes_and_largest_numbers_is_read_all_the_same),
+        cmocka_unit_test(numbers_with_a_fraction_are_read_back_to_the_bit),
         cmocka_unit_test(any_change_of_the_bytes_is_judged_as_the_other_reader_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

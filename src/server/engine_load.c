@@ -47,6 +47,15 @@ struct rebuild {
     uint32_t waiting;
 };
 
+static int commit_rebuilt(void *context, struct error *error)
+{
+    struct rebuild *rebuild = context;
+    if (store_commit(rebuild->store, rebuild->batch, error) < 0)
+        return -1;
+    store_batch_clear(rebuild->batch);
+    return 0;
+}
+
 static int rebuild_event(void *context, const struct core *core, const struct event *event,
                          struct error *error)
 {
@@ -56,10 +65,7 @@ static int rebuild_event(void *context, const struct core *core, const struct ev
         return 0;
     rebuild->waiting = 0;
     projection_flush_statements(rebuild->projection, rebuild->batch);
-    if (store_commit(rebuild->store, rebuild->batch, error) < 0)
-        return -1;
-    store_batch_clear(rebuild->batch);
-    return 0;
+    return commit_rebuilt(rebuild, error);
 }
 
 static int rebuild_tables(struct store_reader *reader, struct store *store,
@@ -76,9 +82,7 @@ static int rebuild_tables(struct store_reader *reader, struct store *store,
         return -1;
     projection_flush_statements(projection, batch);
     projection_reset(projection, core);
-    projection_mark_all(projection, core);
-    projection_flush(projection, core, batch);
-    if (store_commit(store, batch, error) < 0)
+    if (projection_write_all(projection, core, batch, commit_rebuilt, &rebuild, error) < 0)
         return -1;
     return store_tables_built(store, error);
 }

@@ -364,6 +364,31 @@ TEST(tables_of_another_version_are_built_again)
     fixture->engine = NULL;
 }
 
+TEST(more_rows_than_a_commit_takes_are_built_again)
+{
+    enum { COUNT = 1100 };
+    struct fixture *fixture = *state;
+    struct ask *asks = calloc(COUNT, sizeof(*asks));
+    char(*names)[32] = calloc(COUNT, sizeof(*names));
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof(names[i]), "account-%d", i);
+        asks[i] = open_account(names[i]);
+        submit(fixture, &asks[i]);
+    }
+    for (int i = 0; i < COUNT; i++)
+        wait_for(fixture, &asks[i]);
+    free(asks);
+    free(names);
+    engine_free(fixture->engine);
+    struct store_schema newer = tables_schema;
+    newer.version++;
+    fixture->options.store.schema = &newer;
+    open_engine(fixture);
+    assert_int_equal(count_rows(fixture, TABLE_ACCOUNTS), COUNT + 2);
+    engine_free(fixture->engine); /* before the schema goes */
+    fixture->engine = NULL;
+}
+
 TEST(an_audit_notices_a_changed_balance)
 {
     struct fixture *fixture = *state;
@@ -400,6 +425,7 @@ int main(void)
         WITH_ENGINE(a_full_queue_refuses_what_comes_from_outside_first),
         WITH_ENGINE(time_passes_without_anyone_asking),
         WITH_ENGINE(tables_of_another_version_are_built_again),
+        WITH_ENGINE(more_rows_than_a_commit_takes_are_built_again),
         WITH_ENGINE(an_audit_notices_a_changed_balance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

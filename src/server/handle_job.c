@@ -215,30 +215,16 @@ struct job_answer {
     int status;
 };
 
-static int write_fields(struct server *server, struct arena *arena, const struct store_value *row,
-                        struct text reason, struct json_writer *writer,
-                        const struct store_value **out_spec, struct error *error)
-{
-    const uint64_t id = (uint64_t)row[JOBS_ID].integer;
-    if (query_one(server, arena, TABLE_JOB_SPECS, "job", row[JOBS_ID], out_spec, error) < 0)
-        return -1;
-    view_job_fields(writer, &(struct view_job){.row = row,
-                                               .reason = reason,
-                                               .spec = *out_spec,
-                                               .live = live_find(server->live, id)});
-    return 0;
-}
-
 static int write_leases(struct server *server, struct arena *arena, uint64_t job,
                         struct json_writer *writer, struct error *error)
 {
     struct query_rows leases;
     if (handle_job_leases(server, arena, job, &leases, error) < 0)
         return -1;
+    const struct live_job *live = live_find(server->live, job, LIVE_WORKERS);
     json_array_begin(writer);
     for (size_t i = 0; i < leases.count; i++) {
         const struct store_value *lease = leases.items[i];
-        const struct live_job *live = live_find(server->live, job);
         view_lease(
             writer,
             &(struct view_lease){
@@ -256,43 +242,64 @@ static int write_job(struct server *server, struct arena *arena, const struct jo
                      size_t index, struct json_writer *writer, struct error *error)
 {
     const struct store_value *row = answer->rows.items[index];
-    const struct store_value *spec = NULL;
+    const uint64_t id = (uint64_t)row[JOBS_ID].integer;
+    const enum live_part part = answer->is_list ? LIVE_FIGURES : LIVE_WORKERS;
     json_object_begin(writer);
-    if (write_fields(server, arena, row, answer->reasons[index], writer, &spec, error) < 0)
-        return -1;
+    view_job_fields(writer, &(struct view_job){.row = row,
+                                               .reason = answer->reasons[index],
+                                               .live = live_find(server->live, id, part)});
     if (!answer->is_list) {
+        const struct store_value *spec = NULL;
+        if (query_one(server, arena, TABLE_JOB_SPECS, "job", row[JOBS_ID], &spec, error) < 0)
+            return -1;
         json_key(writer, "spec");
         json_raw(writer, spec ? spec[JOB_SPECS_SPEC].bytes : TEXT("null"));
         json_key(writer, "leases");
-        if (write_leases(server, arena, (uint64_t)row[JOBS_ID].integer, writer, error) < 0)
+        if (write_leases(server, arena, id, writer, error) < 0)
             return -1;
     }
     json_object_end(writer);
     return 0;
 }
 
-static void send_jobs(struct call *call, struct http_request *request)
+static int write_jobs(struct server *server, struct arena *arena, const struct job_answer *jobs,
+                      struct json_writer *writer, struct error *error)
 {
-    const struct job_answer *jobs = call->context;
+    if (jobs->is_list)
+        query_page_begin(writer);
+    for (size_t i = 0; i < jobs->rows.count; i++)
+        if (write_job(server, arena, jobs, i, writer, error) < 0)
+            return -1;
+    if (jobs->is_list)
+        query_page_end(writer, &jobs->rows);
+    return 0;
+}
+
+static void send_jobs(struct server *server, struct arena *arena, const struct job_answer *jobs,
+                      struct http_request *request)
+{
     struct error error;
     struct view_answer answer;
     view_answer_begin(&answer);
-    if (jobs->is_list)
-        query_page_begin(&answer.writer);
-    int result = 0;
-    for (size_t i = 0; i < jobs->rows.count && result == 0; i++)
-        result = write_job(call->server, call->arena, jobs, i, &answer.writer, &error);
+    /* Several reads: they cost less in one transaction, and show one state. */
+    int result = store_reader_begin(server->reader, &error);
+    if (result == 0) {
+        result = write_jobs(server, arena, jobs, &answer.writer, &error);
+        store_reader_end(server->reader);
+    }
     if (result < 0) {
         buffer_done(&answer.body);
         http_reply_error(request, &error);
+    } else if (jobs->is_list) {
+        answers_send(server->answers, &answer, request);
     } else {
-        if (jobs->is_list)
-            query_page_end(&answer.writer, &jobs->rows);
-        if (jobs->is_list)
-            answers_send(call->server->answers, &answer, request);
-        else
-            view_answer_send(&answer, request, jobs->status);
+        view_answer_send(&answer, request, jobs->status);
     }
+}
+
+static void send_looked_at(struct call *call, struct http_request *request)
+{
+    send_jobs(call->server, call->arena, call->context, request);
     call_free(call);
 }
 
@@ -318,17 +325,23 @@ static int look_at_reasons(struct engine_request *request, const struct core *co
     return 0;
 }
 
+static bool is_pending(const struct query_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->items[i][JOBS_STATE].integer == JOB_STATE_PENDING)
+            return true;
+    return false;
+}
+
+/* Takes the call; the rows are in its arena. */
 static void answer_take(struct call *call, struct http_request *request)
 {
     struct job_answer *jobs = call->context;
-    bool is_pending = false;
     jobs->reasons = arena_alloc(call->arena, jobs->rows.count * sizeof(*jobs->reasons));
-    for (size_t i = 0; i < jobs->rows.count; i++)
-        is_pending = is_pending || jobs->rows.items[i][JOBS_STATE].integer == JOB_STATE_PENDING;
-    if (is_pending)
-        call_look_take(call, look_at_reasons, send_jobs);
+    if (is_pending(&jobs->rows))
+        call_look_take(call, look_at_reasons, send_looked_at);
     else
-        send_jobs(call, request);
+        send_looked_at(call, request);
 }
 
 /* Takes the call. */
@@ -352,8 +365,16 @@ static void send_job(struct call *call, struct http_request *request, uint64_t i
 void handle_job_get(struct http_request *request, void *context)
 {
     const struct store_value *row = handle_job_find(context, request);
-    if (row)
+    if (!row)
+        return;
+    if (row[JOBS_STATE].integer == JOB_STATE_PENDING) {
         send_job(call_new(context, request), request, (uint64_t)row[JOBS_ID].integer, 200);
+        return;
+    }
+    struct text no_reason = {0};
+    const struct job_answer job = {
+        .rows = {.items = &row, .count = 1}, .reasons = &no_reason, .status = 200};
+    send_jobs(context, http_request_arena(request), &job, request);
 }
 
 /* -1: not a state. */

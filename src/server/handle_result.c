@@ -36,7 +36,7 @@ void handle_job_metrics(struct http_request *request, void *context)
     struct name_lookup lookup = {server, http_request_arena(request)};
     struct view_answer answer;
     view_answer_begin(&answer);
-    live_write(&answer.writer, job, live_find(server->live, job), machine_name, &lookup);
+    live_write(&answer.writer, job, live_find(server->live, job, LIVE_CURVE), machine_name, &lookup);
     view_answer_send(&answer, request, 200);
 }
 

@@ -42,25 +42,21 @@ static const struct json_field point_fields[] = {
 static const struct json_schema point_schema =
     JSON_SCHEMA("point", point_fields, struct live_point);
 
-static const struct json_field job_fields[] = {
-    {"job", JSON_U64, offsetof(struct live_job, job), .is_required = true},
-    {"account", JSON_U64, offsetof(struct live_job, account), .is_required = true},
-    {"first_step_ms", JSON_I64, offsetof(struct live_job, first_step_ms), .is_required = true},
-    {"has_loss", JSON_BOOL, offsetof(struct live_job, has_loss), .is_required = true},
-    {"loss", JSON_DOUBLE, offsetof(struct live_job, loss), .is_required = true},
-    {"has_accuracy", JSON_BOOL, offsetof(struct live_job, has_accuracy), .is_required = true},
-    {"test_accuracy", JSON_DOUBLE, offsetof(struct live_job, test_accuracy), .is_required = true},
-    {"samples", JSON_U64, offsetof(struct live_job, samples), .is_required = true},
-    {"gamma_ms", JSON_I64, offsetof(struct live_job, gamma_ms), .is_required = true},
+static const struct json_field workers_fields[] = {
+    {"workers", JSON_ARRAY, offsetof(struct live_job, workers), .size_max = LIVE_WORKER_MAX,
+     .schema = &worker_schema},
+};
+static const struct json_schema workers_schema =
+    JSON_SCHEMA("workers", workers_fields, struct live_job);
+
+static const struct json_field curve_fields[] = {
     {"elapsed_ms", JSON_I64, offsetof(struct live_job, elapsed_ms), .is_required = true},
     {"stride", JSON_U64, offsetof(struct live_job, stride), .is_required = true},
     {"point_count", JSON_U64, offsetof(struct live_job, point_count), .is_required = true},
-    {"workers", JSON_ARRAY, offsetof(struct live_job, workers), .size_max = LIVE_WORKER_MAX,
-     .schema = &worker_schema},
     {"curve", JSON_ARRAY, offsetof(struct live_job, curve), .size_max = LIVE_CURVE_MAX,
      .schema = &point_schema},
 };
-static const struct json_schema job_schema = JSON_SCHEMA("metrics", job_fields, struct live_job);
+static const struct json_schema curve_schema = JSON_SCHEMA("curve", curve_fields, struct live_job);
 
 static void entry_free(struct live_entry *entry)
 {
@@ -80,20 +76,53 @@ static void *copy_items(const void *items, size_t size)
     return copy;
 }
 
-/* NULL when the table has nothing of the job. */
-static struct live_entry *entry_load(struct live *live, uint64_t job)
+static void read_figures(const struct store_value *row, struct live_job *out)
+{
+    *out = (struct live_job){
+        .job = (uint64_t)row[METRICS_JOB].integer,
+        .account = (uint64_t)row[METRICS_ACCOUNT].integer,
+        .first_step_ms = row[METRICS_FIRST_STEP_MS].integer,
+        .has_loss = row[METRICS_HAS_LOSS].integer != 0,
+        .loss = row[METRICS_LOSS].real,
+        .has_accuracy = row[METRICS_HAS_ACCURACY].integer != 0,
+        .test_accuracy = row[METRICS_TEST_ACCURACY].real,
+        .samples = (uint64_t)row[METRICS_SAMPLES].integer,
+        .gamma_ms = row[METRICS_GAMMA_MS].integer,
+    };
+}
+
+static int read_job(struct live *live, struct arena *arena, uint64_t job, enum live_part part,
+                    struct live_job *out, struct error *error)
+{
+    const struct store_value id = store_integer((int64_t)job);
+    const struct store_value *row = NULL, *curve = NULL;
+    if (query_one(live->server, arena, TABLE_METRICS, "job", id, &row, error) < 0)
+        return -1;
+    if (!row)
+        return 0;
+    read_figures(row, out);
+    if (part >= LIVE_WORKERS &&
+        json_read_written(arena, row[METRICS_WORKERS].bytes, &workers_schema, out, error) < 0)
+        return -1;
+    if (part < LIVE_CURVE)
+        return 1;
+    if (query_one(live->server, arena, TABLE_CURVES, "job", id, &curve, error) < 0 ||
+        (curve &&
+         json_read_written(arena, curve[CURVES_JSON].bytes, &curve_schema, out, error) < 0))
+        return -1;
+    return 1;
+}
+
+/* NULL when the tables have nothing of the job. */
+static struct live_entry *entry_load(struct live *live, uint64_t job, enum live_part part)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     struct error error;
-    const struct store_value *row = NULL;
     struct live_job read = {0};
-    if (query_one(live->server, arena, TABLE_METRICS, "job", store_integer((int64_t)job), &row,
-                  &error) < 0 ||
-        (row && json_read(arena, row[METRICS_JSON].bytes, &job_schema, &read, &error) < 0)) {
+    const int found = read_job(live, arena, job, part, &read, &error);
+    if (found < 0)
         log_event(LOG_WARN, "metrics_not_read", "error=\"%s\"", error.message);
-        return NULL;
-    }
-    if (!row)
+    if (found <= 0)
         return NULL;
     struct live_entry *entry = calloc(1, sizeof(*entry));
     ASSERT(entry);
@@ -131,15 +160,24 @@ void live_free(struct live *live)
     free(live);
 }
 
-const struct live_job *live_find(struct live *live, uint64_t job)
+static void forget_shown(struct live *live)
+{
+    entry_free(live->shown);
+    live->shown = NULL;
+    live->shown_job = 0;
+}
+
+const struct live_job *live_find(struct live *live, uint64_t job, enum live_part part)
 {
     struct live_entry *entry = map_get(&live->jobs, job);
     answers_note_key(live->server->answers, TABLE_METRICS, job);
     if (entry)
         return &entry->job;
-    if (!live->shown || live->shown->job.job != job) {
-        entry_free(live->shown);
-        live->shown = entry_load(live, job);
+    if (live->shown_job != job || live->shown_part < part) {
+        forget_shown(live);
+        live->shown = entry_load(live, job, part);
+        live->shown_job = job;
+        live->shown_part = part;
     }
     return live->shown ? &live->shown->job : NULL;
 }
@@ -158,9 +196,8 @@ static struct live_entry *entry_of(struct live *live, const struct live_source *
     struct live_entry *entry = map_get(&live->jobs, source->job);
     if (entry)
         return entry;
-    entry_free(live->shown); /* what is shown from the table would go stale */
-    live->shown = NULL;
-    entry = entry_load(live, source->job);
+    forget_shown(live); /* what is shown from the tables would go stale */
+    entry = entry_load(live, source->job, LIVE_CURVE);
     if (!entry) {
         entry = calloc(1, sizeof(*entry));
         ASSERT(entry);
@@ -394,40 +431,62 @@ void live_write(struct json_writer *writer, uint64_t job, const struct live_job 
     json_object_end(writer);
 }
 
-struct saved_row {
-    uint64_t job;
+struct saved_rows {
+    struct live_job job; /* without its arrays */
     int64_t now_ms;
-    struct buffer json;
+    struct buffer workers, curve;
 };
 
 static void put_saved(void *context, struct store_batch *batch)
 {
-    const struct saved_row *saved = context;
-    const struct store_value row[METRICS_COLUMN_COUNT] = {
-        [METRICS_JOB] = store_integer((int64_t)saved->job),
+    const struct saved_rows *saved = context;
+    const struct live_job *job = &saved->job;
+    const struct store_value metrics[METRICS_COLUMN_COUNT] = {
+        [METRICS_JOB] = store_integer((int64_t)job->job),
+        [METRICS_ACCOUNT] = store_integer((int64_t)job->account),
         [METRICS_UPDATED_MS] = store_integer(saved->now_ms),
-        [METRICS_JSON] = store_text(buffer_text(&saved->json)),
+        [METRICS_FIRST_STEP_MS] = store_integer(job->first_step_ms),
+        [METRICS_HAS_LOSS] = store_integer(job->has_loss),
+        [METRICS_LOSS] = store_real(job->loss),
+        [METRICS_HAS_ACCURACY] = store_integer(job->has_accuracy),
+        [METRICS_TEST_ACCURACY] = store_real(job->test_accuracy),
+        [METRICS_SAMPLES] = store_integer((int64_t)job->samples),
+        [METRICS_GAMMA_MS] = store_integer(job->gamma_ms),
+        [METRICS_WORKERS] = store_text(buffer_text(&saved->workers)),
     };
-    store_batch_put(batch, &tables[TABLE_METRICS], row, METRICS_COLUMN_COUNT);
+    const struct store_value curves[CURVES_COLUMN_COUNT] = {
+        [CURVES_JOB] = store_integer((int64_t)job->job),
+        [CURVES_JSON] = store_text(buffer_text(&saved->curve)),
+    };
+    store_batch_put(batch, &tables[TABLE_METRICS], metrics, METRICS_COLUMN_COUNT);
+    store_batch_put(batch, &tables[TABLE_CURVES], curves, CURVES_COLUMN_COUNT);
 }
 
 static void release_saved(void *context)
 {
-    struct saved_row *saved = context;
-    buffer_done(&saved->json);
+    struct saved_rows *saved = context;
+    buffer_done(&saved->workers);
+    buffer_done(&saved->curve);
     free(saved);
+}
+
+static void write_part(struct buffer *out, const struct json_schema *schema,
+                       const struct live_job *job)
+{
+    struct json_writer writer;
+    buffer_init(out, METRICS_SIZE_MAX);
+    json_writer_init(&writer, out);
+    json_write(&writer, schema, job);
 }
 
 static void entry_save(struct live *live, struct live_entry *entry)
 {
-    struct saved_row *saved = calloc(1, sizeof(*saved));
+    struct saved_rows *saved = calloc(1, sizeof(*saved));
     ASSERT(saved);
-    saved->job = entry->job.job;
+    saved->job = entry->job;
     saved->now_ms = clock_utc_ms(live->server->clock);
-    buffer_init(&saved->json, METRICS_SIZE_MAX);
-    struct json_writer writer;
-    json_writer_init(&writer, &saved->json);
-    json_write(&writer, &job_schema, &entry->job);
+    write_part(&saved->workers, &workers_schema, &entry->job);
+    write_part(&saved->curve, &curve_schema, &entry->job);
     entry->is_changed = false;
     server_put_rows(live->server, put_saved, saved, release_saved);
 }

@@ -4,7 +4,7 @@
  *
  * Figures come from REPORT messages of the leases; the parameter server's report counts for the
  * job, each worker's for itself. They are kept in memory while a job runs, written to the metrics
- * table every few seconds and at its end, and read back from there.
+ * and curves tables every few seconds and at its end, and read back from there.
  *
  * Main thread, but for live_listen.
  */
@@ -66,8 +66,10 @@ struct live_job {
 struct live *live_new(struct server *server);
 void live_free(struct live *live); /* NULL is fine */
 
-/* NULL when the job never reported. Valid until the next call. */
-const struct live_job *live_find(struct live *live, uint64_t job);
+/* NULL when the job never reported. Valid until the next call; of a job that no longer runs only
+ * the parts asked for are there. */
+enum live_part { LIVE_FIGURES, LIVE_WORKERS, LIVE_CURVE /* each with those before it */ };
+const struct live_job *live_find(struct live *live, uint64_t job, enum live_part part);
 const struct live_worker *live_find_worker(const struct live_job *job, uint64_t lease);
 
 /* The answer of GET .../metrics; `live_job` may be NULL. */

@@ -20,7 +20,9 @@ struct live {
     struct list streams; /* struct live_stream */
     size_t stream_count;
     uint64_t event_count;     /* sent so far: ids of events */
-    struct live_entry *shown; /* read from the table for live_find; owned */
+    uint64_t shown_job;       /* read from the tables for live_find; 0: none */
+    struct live_entry *shown; /* NULL: they have nothing of it; owned */
+    enum live_part shown_part;
 };
 
 /* To every stream that may see it. job 0: about a machine, for all. */

@@ -8,6 +8,9 @@
 
 #include <stdlib.h>
 
+/* Of a rebuild: even with the longest specs they fit into a batch. */
+enum { ROWS_PER_COMMIT = 500 };
+
 /* Ids marked in this batch, each once. */
 struct mark_set {
     struct map map;
@@ -291,24 +294,32 @@ void projection_event(struct projection *projection, const struct core *core,
     }
 }
 
-void projection_mark_all(struct projection *projection, const struct core *core)
+int projection_write_all(struct projection *projection, const struct core *core,
+                         struct store_batch *batch,
+                         int (*commit)(void *context, struct error *error), void *context,
+                         struct error *error)
 {
-    for (size_t i = 0; i < core_account_count(core); i++)
-        mark(&projection->accounts, core_account_at(core, i)->id);
-    for (size_t i = 0; i < core_group_count(core); i++)
-        mark(&projection->groups, core_group_at(core, i)->id);
-    for (size_t i = 0; i < core_token_count(core); i++)
-        mark(&projection->tokens, core_token_at(core, i)->id);
-    for (size_t i = 0; i < core_machine_count(core); i++)
-        mark(&projection->machines, core_machine_at(core, i)->id);
-    for (size_t i = 0; i < core_offer_count(core); i++)
-        mark(&projection->offers, core_offer_at(core, i)->id);
-    for (size_t i = 0; i < core_job_count(core); i++) {
-        mark(&projection->jobs, core_job_at(core, i)->id);
-        mark(&projection->specs, core_job_at(core, i)->id);
+    size_t marked = 0;
+#define WRITE_EACH(set_, noun_)                                                                    \
+    for (size_t i = 0; i < core_##noun_##_count(core); i++) {                                      \
+        mark(&projection->set_, core_##noun_##_at(core, i)->id);                                   \
+        if (++marked % ROWS_PER_COMMIT)                                                            \
+            continue;                                                                              \
+        projection_flush(projection, core, batch);                                                 \
+        if (commit(context, error) < 0)                                                            \
+            return -1;                                                                             \
     }
-    for (size_t i = 0; i < core_lease_count(core); i++)
-        mark(&projection->leases, core_lease_at(core, i)->id);
+    WRITE_EACH(accounts, account)
+    WRITE_EACH(groups, group)
+    WRITE_EACH(tokens, token)
+    WRITE_EACH(machines, machine)
+    WRITE_EACH(offers, offer)
+    WRITE_EACH(jobs, job)
+    WRITE_EACH(specs, job)
+    WRITE_EACH(leases, lease)
+#undef WRITE_EACH
+    projection_flush(projection, core, batch);
+    return commit(context, error);
 }
 
 /* One that is gone leaves the table too. */

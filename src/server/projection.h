@@ -26,8 +26,12 @@ void projection_flush(struct projection *projection, const struct core *core,
                       struct store_batch *batch);
 /* Only the statements, which no state shows: before a commit of a rebuild. */
 void projection_flush_statements(struct projection *projection, struct store_batch *batch);
-/* Marks everything there is: for a rebuild. */
-void projection_mark_all(struct projection *projection, const struct core *core);
+/* Writes the rows of everything there is, for a rebuild; `commit` is called whenever the batch is
+ * large enough, commits it and clears it. */
+MUST_CHECK int projection_write_all(struct projection *projection, const struct core *core,
+                                    struct store_batch *batch,
+                                    int (*commit)(void *context, struct error *error),
+                                    void *context, struct error *error);
 
 /* The latest a lease can run, grace included: no holder may count after it. */
 int64_t projection_lease_expires_ms(const struct core *core, const struct lease *lease);

@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "server/projection.h"
 #include "server/projection_internal.h"
 #include "server/tables.h"
@@ -110,6 +111,12 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_EARNED_MICRO] = store_integer(projection_earned_micro(projection, machine->id));
 }
 
+/* The core does not know what a spec says; lists show these without reading it. */
+static struct store_value spec_value(struct text spec, const char *const *path, size_t path_size)
+{
+    return store_text(json_find_text(spec, path, path_size));
+}
+
 void projection_job_row(const struct core *core, const struct job *job, struct store_value *out)
 {
     int64_t ticks = 0;
@@ -129,6 +136,10 @@ void projection_job_row(const struct core *core, const struct job *job, struct s
     out[JOBS_STARTED_MS] = store_integer(job->started_ms);
     out[JOBS_ENDED_MS] = store_integer(job->ended_ms);
     out[JOBS_TICKS] = store_integer(ticks);
+    const struct text spec = job->request.spec;
+    out[JOBS_RUNTIME] = spec_value(spec, (const char *const[]){"runtime"}, 1);
+    out[JOBS_POLICY] = spec_value(spec, (const char *const[]){"sync", "policy"}, 2);
+    out[JOBS_MODEL] = spec_value(spec, (const char *const[]){"train", "model"}, 2);
 }
 
 void projection_lease_row(const struct core *core, const struct lease *lease,

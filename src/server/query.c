@@ -66,10 +66,11 @@ int query_all(struct server *server, struct arena *arena, const struct store_que
 static int find_first(struct server *server, struct arena *arena, const struct store_query *query,
                       const struct store_value **out_values, struct error *error)
 {
-    struct query_rows rows;
-    if (query_all(server, arena, query, &rows, error) < 0)
-        return -1;
-    *out_values = rows.count ? rows.items[0] : NULL;
+    answers_note(server->answers, query);
+    struct gather gather = {.arena = arena};
+    if (store_read_rows(server->reader, query, gather_row, &gather, NULL, error) < 0)
+        return query_hide_failure(error);
+    *out_values = gather.count ? gather.items[0] : NULL;
     return 0;
 }
 

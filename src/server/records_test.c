@@ -101,7 +101,7 @@ TEST(the_curve_keeps_its_length_whatever_the_number_of_points)
     enum { COUNT = 3 * LIVE_CURVE_MAX };
     for (int i = 1; i <= COUNT; i++)
         ASSERT_OK(live_report(live, &server_source, text_of(server_report(i, 1.0 / i)), &error));
-    const struct live_job *job = live_find(live, 7);
+    const struct live_job *job = live_find(live, 7, LIVE_CURVE);
     assert_non_null(job);
     const struct live_point *points = job->curve.items;
     assert_in_range(job->curve.count, LIVE_CURVE_MAX / 2, LIVE_CURVE_MAX);
@@ -120,7 +120,7 @@ TEST(metrics_survive_a_restart)
     ASSERT_OK(live_report(server->live, &worker_source, text_of(worker_report), &error));
     ASSERT_OK(live_report(server->live, &server_source, text_of(server_report(1, 0.25)), &error));
     restart_records(server);
-    const struct live_job *job = live_find(server->live, 7);
+    const struct live_job *job = live_find(server->live, 7, LIVE_CURVE);
     assert_non_null(job);
     assert_true(job->has_loss && job->loss == 0.25);
     assert_int_equal(job->first_step_ms, 1234);
@@ -129,7 +129,7 @@ TEST(metrics_survive_a_restart)
     assert_non_null(worker);
     assert_int_equal(worker->steps, 10);
     assert_true(worker->share == 1 && worker->steps_per_second == 9.5);
-    assert_null(live_find(server->live, 8));
+    assert_null(live_find(server->live, 8, LIVE_CURVE));
 }
 
 TEST(a_report_that_is_none_is_refused_and_changes_nothing)
@@ -140,7 +140,7 @@ TEST(a_report_that_is_none_is_refused_and_changes_nothing)
                  ERROR_INVALID);
     ASSERT_FAILS(live_report(fixture->server.live, &server_source, text_of(worker_report), &error),
                  ERROR_INVALID);
-    assert_null(live_find(fixture->server.live, 7));
+    assert_null(live_find(fixture->server.live, 7, LIVE_CURVE));
 }
 
 static void assert_log(struct logs *logs, uint64_t offset, const char *expected)

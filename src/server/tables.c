@@ -134,6 +134,9 @@ static const struct store_column jobs_columns[] = {
     PLAIN(started_ms, STORE_INTEGER),
     PLAIN(ended_ms, STORE_INTEGER),
     PLAIN(ticks, STORE_INTEGER),
+    PLAIN(runtime, STORE_TEXT),
+    PLAIN(policy, STORE_TEXT),
+    PLAIN(model, STORE_TEXT),
 };
 
 static const struct store_column job_specs_columns[] = {
@@ -195,7 +198,20 @@ static const struct store_column logs_columns[] = {
 
 static const struct store_column metrics_columns[] = {
     KEY(job, STORE_INTEGER),
+    PLAIN(account, STORE_INTEGER),
     PLAIN(updated_ms, STORE_INTEGER),
+    PLAIN(first_step_ms, STORE_INTEGER),
+    PLAIN(has_loss, STORE_INTEGER),
+    PLAIN(loss, STORE_REAL),
+    PLAIN(has_accuracy, STORE_INTEGER),
+    PLAIN(test_accuracy, STORE_REAL),
+    PLAIN(samples, STORE_INTEGER),
+    PLAIN(gamma_ms, STORE_INTEGER),
+    PLAIN(workers, STORE_TEXT),
+};
+
+static const struct store_column curves_columns[] = {
+    KEY(job, STORE_INTEGER),
     PLAIN(json, STORE_TEXT),
 };
 
@@ -224,11 +240,12 @@ const struct store_table tables[TABLE_COUNT] = {
     [TABLE_ARTIFACTS] = TABLE(artifacts),
     [TABLE_LOGS] = TABLE(logs),
     [TABLE_METRICS] = TABLE(metrics),
+    [TABLE_CURVES] = TABLE(curves),
     [TABLE_USAGE] = TABLE(usage),
 };
 
 const struct store_schema tables_schema = {
-    .version = 2,
+    .version = 3,
     .tables = tables,
     .table_count = TABLE_COUNT,
 };

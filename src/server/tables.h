@@ -29,6 +29,7 @@ enum table {
     TABLE_ARTIFACTS,
     TABLE_LOGS,
     TABLE_METRICS,
+    TABLE_CURVES,
     TABLE_USAGE,
     TABLE_TOKEN_USES,
     TABLE_COUNT,
@@ -168,6 +169,9 @@ enum {
     JOBS_STARTED_MS,
     JOBS_ENDED_MS,
     JOBS_TICKS,
+    JOBS_RUNTIME, /* this and the next two: of the spec */
+    JOBS_POLICY,
+    JOBS_MODEL,
     JOBS_COLUMN_COUNT,
 };
 
@@ -231,8 +235,23 @@ enum {
 /* A lease's log in parts, each a blob. */
 enum { LOGS_LEASE, LOGS_OFFSET, LOGS_SIZE, LOGS_HASH, LOGS_COLUMN_COUNT };
 
-/* What live.c keeps of a job, as its own JSON. */
-enum { METRICS_JOB, METRICS_UPDATED_MS, METRICS_JSON, METRICS_COLUMN_COUNT };
+/* What live.c keeps of a job: what every list shows, the workers' figures in live.c's JSON, and
+ * apart from them the curve, which is long. */
+enum {
+    METRICS_JOB,
+    METRICS_ACCOUNT,
+    METRICS_UPDATED_MS,
+    METRICS_FIRST_STEP_MS,
+    METRICS_HAS_LOSS,
+    METRICS_LOSS,
+    METRICS_HAS_ACCURACY,
+    METRICS_TEST_ACCURACY,
+    METRICS_SAMPLES,
+    METRICS_GAMMA_MS,
+    METRICS_WORKERS,
+    METRICS_COLUMN_COUNT,
+};
+enum { CURVES_JOB, CURVES_JSON, CURVES_COLUMN_COUNT };
 
 /* Bytes of chunks an account was the first to upload. */
 enum { USAGE_ACCOUNT, USAGE_BYTES, USAGE_COLUMN_COUNT };

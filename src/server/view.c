@@ -4,7 +4,6 @@
 #include "ledger/ledger.h"
 #include "market/account.h"
 #include "market/job.h"
-#include "runtime/job_spec.h"
 #include "server/tables.h"
 
 enum { ANSWER_SIZE_MAX = 16 << 20 };
@@ -222,21 +221,15 @@ void view_job_fields(struct json_writer *writer, const struct view_job *job)
     static const struct live_job silent;
     const struct store_value *row = job->row;
     const struct live_job *live = job->live ? job->live : &silent;
-    AUTO(arena) struct arena *arena = arena_new(1 << 20);
-    struct job_spec spec = {0};
-    struct error error;
-    if (job_spec_read(arena, job->spec ? job->spec[JOB_SPECS_SPEC].bytes : TEXT("{}"), &spec,
-                      &error) < 0)
-        spec = (struct job_spec){0}; /* of an older format: its texts are left empty */
     field(writer, "id", row, JOBS_ID);
     text_field(writer, "name", row, JOBS_NAME);
     field(writer, "account", row, JOBS_ACCOUNT);
     json_field_string(writer, "state", job_state_name((enum job_state)row[JOBS_STATE].integer));
     json_field_text(writer, "reason", job->reason.size ? job->reason : row[JOBS_REASON].bytes);
     field(writer, "num_nodes", row, JOBS_NUM_NODES);
-    json_field_text(writer, "runtime", spec.runtime);
-    json_field_text(writer, "policy", spec.sync.policy);
-    json_field_text(writer, "model", spec.train.model);
+    text_field(writer, "runtime", row, JOBS_RUNTIME);
+    text_field(writer, "policy", row, JOBS_POLICY);
+    text_field(writer, "model", row, JOBS_MODEL);
     field(writer, "created_ms", row, JOBS_SUBMITTED_MS);
     field(writer, "started_ms", row, JOBS_STARTED_MS);
     json_field_i64(writer, "first_step_ms", live->first_step_ms);

@@ -44,9 +44,8 @@ const char *view_offer_state_name(enum offer_state state);
 
 struct view_job {
     const struct store_value *row;
-    struct text reason;             /* of a pending one; empty: the row's */
-    const struct store_value *spec; /* the row of job_specs */
-    const struct live_job *live;    /* NULL: nothing reported */
+    struct text reason;          /* of a pending one; empty: the row's */
+    const struct live_job *live; /* NULL: nothing reported */
 };
 /* The fields of a job without the braces, so that JobDetail can add to them. */
 void view_job_fields(struct json_writer *writer, const struct view_job *job);
