@@ -285,9 +285,9 @@ static int run_demo(void *context, const void *options, struct error *error)
         .temporary_dir = wanted->temporary_dir,
         .signal_fd = signalfd(-1, &signals, SFD_CLOEXEC),
         .server = DEMO_PROCESS_NONE,
-        .lenders = {{"heron", "100%", 1000, DEMO_PROCESS_NONE},
-                    {"wren", "50%", 500, DEMO_PROCESS_NONE},
-                    {"robin", "25%", 250, DEMO_PROCESS_NONE}},
+        .lenders = {{"heron", "1", 1000, DEMO_PROCESS_NONE},
+                    {"wren", "0.5", 500, DEMO_PROCESS_NONE},
+                    {"robin", "0.25", 250, DEMO_PROCESS_NONE}},
     };
     if (market.signal_fd < 0)
         return error_set(error, ERROR_UNAVAILABLE, "cannot watch for signals");

@@ -1,6 +1,7 @@
 /* souk lend: the lender's daemon. */
 #include "base/json.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "cli/output.h"
 #include "peer/peer.h"
 
@@ -10,9 +11,9 @@ struct lend_options {
     const char *state_dir;
     const char *code;
     const char *name;
-    int64_t cores_milli;
-    int64_t memory_bytes;
-    int64_t disk_bytes;
+    const char *cores;
+    const char *memory;
+    const char *disk;
     struct option_list roles;
     int log_level;
     bool is_doctor;
@@ -28,13 +29,13 @@ static const struct option lend_options[] = {
      .is_secret = true},
     {"name", OPTION_TEXT, offsetof(struct lend_options, name), "NAME",
      .help = "What the market calls this machine; its host name by default."},
-    {"cores", OPTION_CORES, offsetof(struct lend_options, cores_milli), "CORES",
-     .help = "How much CPU to lend: 2, 0.5 or 50% (of one core); all of it by default."},
-    {"memory", OPTION_BYTES, offsetof(struct lend_options, memory_bytes), "SIZE",
-     .help = "How much memory to lend; half of it by default."},
-    {"disk", OPTION_BYTES, offsetof(struct lend_options, disk_bytes), "SIZE",
-     .help =
-         "How much disk for data and results; half of what is free by default, at most 20 GiB."},
+    {"cores", OPTION_TEXT, offsetof(struct lend_options, cores), "CORES",
+     .help = "The most CPU to lend: 2, 0.5, or 50% of the machine; all of it by default."},
+    {"memory", OPTION_TEXT, offsetof(struct lend_options, memory), "SIZE",
+     .help = "The most memory to lend: 8GiB, or 50%, which is the default."},
+    {"disk", OPTION_TEXT, offsetof(struct lend_options, disk), "SIZE",
+     .help = "The most disk for data and results: 20GiB, or 50% of what is free; by default that, "
+             "at most 20 GiB."},
     {"roles", OPTION_LIST, offsetof(struct lend_options, roles), "ROLE",
      .help = "What may run here: worker, server (a job's parameter server); both by default."},
     {"state_dir", OPTION_PATH, offsetof(struct lend_options, state_dir), "DIR", "{state}/lend",
@@ -65,6 +66,36 @@ static int parse_roles(const struct option_list *list, uint32_t *out_roles, stru
     }
     *out_roles = roles;
     return 0;
+}
+
+typedef int parse_amount(struct text text, int64_t *out_amount, struct error *error);
+
+/* An amount, or with "%" a share of the machine. */
+static int parse_part(const char *option, const char *text, parse_amount *parse,
+                      int64_t *out_amount, int64_t *out_share_milli, struct error *error)
+{
+    if (!text)
+        return 0;
+    const bool is_share = text_ends_with(text_trim(text_of(text)), TEXT("%"));
+    const int result = is_share ? units_parse_share(text_of(text), out_share_milli, error)
+                                : parse(text_of(text), out_amount, error);
+    if (result < 0)
+        return error_wrap(error, "--%s", option);
+    if (*out_amount == 0 && *out_share_milli == 0)
+        return error_set(error, ERROR_INVALID, "--%s: lend some, or do not give it", option);
+    return 0;
+}
+
+static int parse_parts(const struct lend_options *wanted, struct peer_options *peer,
+                       struct error *error)
+{
+    if (parse_part("cores", wanted->cores, units_parse_cores, &peer->cores_milli,
+                   &peer->cores_share_milli, error) < 0 ||
+        parse_part("memory", wanted->memory, units_parse_bytes, &peer->ram_bytes,
+                   &peer->ram_share_milli, error) < 0)
+        return -1;
+    return parse_part("disk", wanted->disk, units_parse_bytes, &peer->disk_bytes,
+                      &peer->disk_share_milli, error);
 }
 
 /* {"machine": "...", "sandbox": "ok, ..."}: the findings' lines, each by its name. */
@@ -113,16 +144,14 @@ static int run_lend(void *context, const void *options, struct error *error)
     const struct lend_options *wanted = options;
     struct peer_options peer;
     peer_options_init(&peer);
-    if (parse_roles(&wanted->roles, &peer.roles, error) < 0)
+    if (parse_roles(&wanted->roles, &peer.roles, error) < 0 ||
+        parse_parts(wanted, &peer, error) < 0)
         return -1;
     peer.state_dir = wanted->state_dir;
     peer.server = cli->common.server;
     peer.fingerprint = cli->common.fingerprint;
     peer.code = wanted->code;
     peer.name = wanted->name;
-    peer.cores_milli = wanted->cores_milli;
-    peer.ram_bytes = wanted->memory_bytes;
-    peer.disk_bytes = wanted->disk_bytes;
     peer.ready_fd = (int)wanted->ready_fd;
     peer.stop_fd = (int)wanted->stop_fd;
     log_set_level((enum log_level)wanted->log_level);
@@ -135,7 +164,9 @@ const struct command command_lend = {
     .name = "lend",
     .summary = "Lends this machine: enlists it, runs leases in a sandbox, earns credits.",
     .details = "The first time it needs the market's address and a code; after that \"souk lend\" "
-               "is enough. It dials out only, and ends running leases in good order on SIGTERM or "
+               "is enough. --cores, --memory and --disk are the most that is ever lent of this "
+               "machine; below that, \"souk offer\" says what is offered when, to whom and for how "
+               "much. It dials out only, and ends running leases in good order on SIGTERM or "
                "Ctrl-C.",
     .example = "souk lend --server http://127.0.0.1:7600 --code CODE --cores 50%",
     COMMAND_OPTIONS(lend_options, lend_options),

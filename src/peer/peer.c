@@ -73,6 +73,21 @@ static int open_sandboxes(const struct peer_options *options, struct sandbox_hos
     return 0;
 }
 
+static int64_t share_of(int64_t whole, int64_t share_milli, int64_t otherwise)
+{
+    return share_milli > 0 ? whole * share_milli / 1000 : otherwise;
+}
+
+/* Amounts in the place of shares, now that the machine is known. */
+static void resolve_shares(struct peer_options *options, const struct machine_probe *probe)
+{
+    options->cores_milli =
+        share_of(probe->cores_milli, options->cores_share_milli, options->cores_milli);
+    options->ram_bytes = share_of(probe->ram_bytes, options->ram_share_milli, options->ram_bytes);
+    options->disk_bytes =
+        share_of(probe->disk_bytes, options->disk_share_milli, options->disk_bytes);
+}
+
 /* What is lent: as the options say, cut to what the machine has. */
 static int read_limits(const struct peer_options *options, const struct machine_probe *probe,
                        struct lease_limits *out_limits, struct error *error)
@@ -199,21 +214,24 @@ static int check_enlisted(const struct peer_options *options, const struct enrol
     return 0;
 }
 
-int peer_run(const struct peer_options *options, struct error *error)
+int peer_run(const struct peer_options *given, struct error *error)
 {
+    struct peer_options resolved = *given;
+    const struct peer_options *options = &resolved;
     AUTO_FD int lock_fd = -1;
     AUTO_FD int ready_fd = options->ready_fd;
     AUTO(identity) struct identity *identity = NULL;
     AUTO(sandbox_host) struct sandbox_host *sandboxes = NULL;
     struct machine_probe probe;
     struct lease_limits limits;
-    struct peer_options kept = *options;
     signal(SIGPIPE, SIG_IGN);
     if (make_path(options->state_dir, error) < 0 ||
         lock_state(options->state_dir, &lock_fd, error) < 0 ||
         identity_open(options->state_dir, &identity, error) < 0 ||
         machine_probe_read(options->state_dir, &probe, error) < 0)
         return -1;
+    resolve_shares(&resolved, &probe);
+    struct peer_options kept = *options;
     /* A code enlists anew, with what the options say; when it turns out to be used up by this very
      * machine, what it was enlisted with counts. */
     if (!options->code)

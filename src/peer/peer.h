@@ -35,10 +35,13 @@ struct peer_options {
     const char *code;
     const char *name; /* shown in the market; NULL: the host's name */
 
+    /* The most that is lent of the machine, whatever is offered in the market. */
     int64_t cores_milli; /* thousandths of a core; 0: all of them */
     int64_t ram_bytes;   /* 0: half of the machine's */
     int64_t disk_bytes;  /* for data and results; 0: half of what is free, at most 20 GiB */
-    uint32_t roles;      /* of enum peer_role; 0: all */
+    /* Instead of an amount: thousandths of what the machine has; 0: none given. */
+    int64_t cores_share_milli, ram_share_milli, disk_share_milli;
+    uint32_t roles; /* of enum peer_role; 0: all */
 
     const char *program; /* what runs inside sandboxes as /souk; NULL: this program */
 

@@ -38,13 +38,15 @@ def test_a_restart_lends_what_was_enlisted(souk, market, tmp_path):
     souk("account", "open", "--name", "ada", "--server", market.url)
     command = souk("machines", "add").stdout.split()
     folder = tmp_path / "lend"
-    first = lend(folder, *command[2:], "--cores", "25%", "--memory", "256MiB")
+    first = lend(folder, *command[2:], "--cores", "0.25", "--memory", "256MiB")
     assert "cores_milli=250 " in first and "offer_kept" not in first
     again = lend(folder)
     assert "cores_milli=250 ram_bytes=268435456" in again and "offer_kept" not in again
     # The same command as the first time: its code is used up, and not needed.
     same = lend(folder, *command[2:])
     assert "cores_milli=250 " in same
-    assert "enlisted_cores_milli=250" in lend(folder, "--cores", "50%")
+    half = lend(folder, "--cores", "50%")
+    assert "enlisted_cores_milli=250" in half
+    assert f"cores_milli={len(os.sched_getaffinity(0)) * 500} " in half  # of the machine, not of one core
     refused = souk("lend", "--state-dir", tmp_path / "other", *command[2:], code=5)
     assert "souk machines add" in refused.stderr

@@ -257,6 +257,28 @@ def test_offers_and_their_schedules_outlive_a_restart(tmp_path):
         lending.market.stop()
 
 
+def test_less_lent_on_the_machine_shrinks_its_offers(tmp_path):
+    lending = Lending(tmp_path)
+    try:
+        made = lending.made(cores_milli=50)
+        lending.lender.stop()
+        lending.lender.command += ["--cores", "0.2", "--memory", "128MiB"]
+        lending.lender.start()
+
+        def cores():
+            return sorted(offer["cores_milli"] for offer in lending.offers())
+
+        wait_for("the smaller offer", lambda: cores() == [50, 200], step=0.05)
+        machine = lending.market.get(f"/v1/machines/{lending.machine}", lending.token).json
+        assert machine["probe"]["cores_milli"] == 200
+        assert lending.make({"cores_milli": 201}).status == 400
+        assert all(offer["ram_bytes"] <= 128 << 20 for offer in lending.offers())
+        assert made["id"] in {offer["id"] for offer in lending.offers()}
+    finally:
+        lending.lender.stop()
+        lending.market.stop()
+
+
 def lease_of(market, token, job, role="worker"):
     leases = [lease for lease in market.get(f"/v1/jobs/{job}", token).json["leases"]
               if lease["role"] == role and lease["state"] == "running"]
