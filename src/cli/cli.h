@@ -69,6 +69,7 @@ extern const struct command command_offer_resume;
 extern const struct command command_offer_withdraw;
 extern const struct command command_prices;
 extern const struct command command_serve;
+extern const struct command command_sim_market;
 extern const struct command command_wallet;
 extern const struct command command_wallet_statement;
 extern const struct command command_wallet_transfer;

@@ -53,6 +53,7 @@ static const struct command *const commands[] = {
     &command_model_inspect,
     &command_audit,
     &command_bench_ledger,
+    &command_sim_market,
     &command_completion,
     &command_man,
     NULL,

@@ -13,7 +13,9 @@ static int compare_bids(const void *left, const void *right)
 static int compare_asks(const void *left, const void *right)
 {
     const struct auction_ask *a = left, *b = right;
-    return (a->cost > b->cost) - (a->cost < b->cost);
+    if (a->cost != b->cost)
+        return a->cost < b->cost ? -1 : 1;
+    return (a->tag > b->tag) - (a->tag < b->tag);
 }
 
 /* Supply taken up so far: lenders are opened from the cheapest on, as far as they are needed. */
@@ -96,5 +98,7 @@ struct auction_outcome auction_clear(enum auction_rule rule, struct auction_bid 
         .price = price, .served_count = served_count, .mean_cost = mean_cost(&supply)};
     for (int i = 0; i < AUCTION_RESOURCES; i++)
         outcome.used[i] = supply.used[i];
+    for (size_t i = 0; i < supply.opened; i++)
+        asks[i].is_serving = true;
     return outcome;
 }

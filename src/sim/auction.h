@@ -25,6 +25,8 @@ struct auction_bid {
 struct auction_ask {
     double cost; /* as a multiple of the cold-start price */
     double units[AUCTION_RESOURCES];
+    uint32_t tag;    /* the caller's; of equal asks the lower one serves first */
+    bool is_serving; /* the result */
 };
 
 enum auction_rule { AUCTION_KDA, AUCTION_MCAFEE };

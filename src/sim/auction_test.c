@@ -22,6 +22,7 @@ TEST(the_highest_bids_win_at_a_price_between_the_marginal_pair)
     assert_false(bids[2].is_served);
     assert_true(outcome.price == 1.5);
     assert_true(outcome.mean_cost == 0.6);
+    assert_true(asks[0].is_serving && asks[1].is_serving && !asks[2].is_serving);
     assert_true(outcome.used[AUCTION_CORE] == 2);
 }
 

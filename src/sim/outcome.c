@@ -54,7 +54,7 @@ double outcome_wait_now_h(const struct outcome *outcome, const struct workload *
 {
     double sum = 0, count = 0;
     for (size_t i = 0; i < outcome->fate_count; i++) {
-        if (workload->jobs[i].mode != START_NOW || !outcome->fates[i].has_started)
+        if (workload->jobs[i].start != JOB_START_NOW || !outcome->fates[i].has_started)
             continue;
         sum += outcome->fates[i].wait_h;
         count++;

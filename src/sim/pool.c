@@ -106,7 +106,7 @@ static void admit_arrivals(struct pool *pool)
         state->remaining_h = (double)workload->jobs[job].run_s / 3600;
         state->planned_hour = pool->hour;
         pool->active[pool->active_count++] = job;
-        if (workload->jobs[job].mode != START_CHEAPEST)
+        if (workload->jobs[job].start != JOB_START_CHEAPEST)
             continue;
         pool->flexible[pool->flexible_count++] = job;
         if (pool->options.rule <= POOL_SOUK)
@@ -121,7 +121,10 @@ static void drop_the_late(struct pool *pool)
         const uint32_t job = pool->active[i];
         struct pool_job *state = &pool->jobs[job];
         const double end_s = 3600 * ((double)pool->hour + state->remaining_h);
-        if (!state->has_left && end_s > (double)pool->workload->jobs[job].latest_s) {
+        const bool is_late = end_s > (double)pool->workload->jobs[job].latest_s ||
+                             (!pool->outcome->fates[job].has_started &&
+                              pool->hour * 3600 > pool->workload->jobs[job].start_s);
+        if (!state->has_left && is_late) {
             state->has_left = true;
             if (!pool->outcome->fates[job].has_started)
                 pool->outcome->fates[job].wait_h =
@@ -164,11 +167,23 @@ static void count_wash(struct pool *pool, const struct sim_lender *lender)
     pool_price_want(&pool->price, lender->washed_by, units);
 }
 
+void pool_weigh_lenders(struct pool *pool)
+{
+    double cost = 0;
+    pool->willing_cold_micro = 0;
+    for (size_t i = 0; i < pool->workload->lender_count; i++) {
+        const struct sim_lender *lender = &pool->workload->lenders[i];
+        if (!pool->is_willing[i])
+            continue;
+        pool->willing_cold_micro += cold_micro(lender->resources);
+        cost += cold_micro(lender->resources) * (double)lender->cost_milli / 1000;
+    }
+    pool->mean_cost = pool->willing_cold_micro > 0 ? cost / pool->willing_cold_micro : 0;
+}
+
 static void gather_supply(struct pool *pool)
 {
     memset(pool->capacity, 0, sizeof(pool->capacity));
-    double cost = 0;
-    pool->willing_cold_micro = 0;
     for (size_t i = 0; i < pool->workload->lender_count; i++) {
         const struct sim_lender *lender = &pool->workload->lenders[i];
         double units[OUTCOME_RESOURCES];
@@ -177,7 +192,7 @@ static void gather_supply(struct pool *pool)
         for (int k = 0; k < OUTCOME_RESOURCES && is_online; k++)
             pool->outcome->there_hours[k] += units[k];
         pool->is_willing[i] = is_online && is_willing(pool, lender);
-        if (pool->is_willing[i] && lender->is_washed) {
+        if (pool->is_willing[i] && sim_lender_is_washing(lender, pool->hour)) {
             pool->is_willing[i] = false;
             count_wash(pool, lender);
         }
@@ -186,10 +201,8 @@ static void gather_supply(struct pool *pool)
         for (int k = 0; k < OUTCOME_RESOURCES; k++)
             pool->capacity[k] += units[k];
         pool_price_offer(&pool->price, units);
-        pool->willing_cold_micro += cold_micro(lender->resources);
-        cost += cold_micro(lender->resources) * (double)lender->cost_milli / 1000;
     }
-    pool->mean_cost = pool->willing_cold_micro > 0 ? cost / pool->willing_cold_micro : 0;
+    pool_weigh_lenders(pool);
     memcpy(pool->free, pool->capacity, sizeof(pool->free));
     pool->supplied_micro[pool->hour / POOL_SLOT_HOURS] += pool->willing_cold_micro;
 }
@@ -201,7 +214,7 @@ static void meter_demand(struct pool *pool)
         const uint32_t job = pool->active[i];
         const struct pool_job *state = &pool->jobs[job];
         const struct sim_job *wish = &pool->workload->jobs[job];
-        if (wish->mode == START_CHEAPEST || !(state->ran || state->waited))
+        if (wish->start == JOB_START_CHEAPEST || !(state->ran || state->waited))
             continue;
         const double share = state->ran ? fmin(1, state->remaining_h + 1) : 1;
         for (int k = 0; k < OUTCOME_RESOURCES; k++)

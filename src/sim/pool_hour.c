@@ -69,14 +69,20 @@ static void continue_running(struct pool *pool)
     }
 }
 
+/* What was done is lost unless the job finishes, so the rest is worth all of it. */
+static double maximum_micro(const struct pool *pool, uint32_t job)
+{
+    const struct sim_job *wish = &pool->workload->jobs[job];
+    return (double)wish->maximum_micro * (double)wish->run_s / 3600 / pool->jobs[job].remaining_h;
+}
+
 static bool would_start(const struct pool *pool, uint32_t job)
 {
     const struct pool_job *state = &pool->jobs[job];
     if (state->has_left || state->start_order > 0 || state->ran || state->planned_hour > pool->hour)
         return false;
     return pool->options.rule == POOL_FIRST_COME ||
-           (double)pool->workload->jobs[job].maximum_micro >=
-               pool_rate_micro(pool, job, pool->hour);
+           maximum_micro(pool, job) >= pool_rate_micro(pool, job, pool->hour);
 }
 
 static bool all_fit(const struct pool *pool)
@@ -101,7 +107,7 @@ static void start_waiting(struct pool *pool, bool is_rush)
             continue;
         const double rate =
             pool->options.rule == POOL_FIRST_COME ? 0 : pool_rate_micro(pool, job, pool->hour);
-        if (is_rush && (double)pool->workload->jobs[job].maximum_micro < 2 * rate)
+        if (is_rush && maximum_micro(pool, job) < 2 * rate)
             continue;
         struct pool_job *state = &pool->jobs[job];
         state->waited = true;
@@ -124,6 +130,14 @@ void pool_hour_posted(struct pool *pool)
 
 /* ---- Auctions -------------------------------------------------------------------------------- */
 
+/* Only those whose asks were taken serve and are paid. */
+static void choose_lenders(struct pool *pool, const struct auction_ask *asks, size_t ask_count)
+{
+    for (size_t i = 0; i < ask_count; i++)
+        pool->is_willing[asks[i].tag] = asks[i].is_serving;
+    pool_weigh_lenders(pool);
+}
+
 void pool_hour_auction(struct pool *pool)
 {
     const struct workload *workload = pool->workload;
@@ -137,6 +151,7 @@ void pool_hour_auction(struct pool *pool)
         const struct sim_lender *lender = &workload->lenders[i];
         asks[ask_count++] = (struct auction_ask){
             .cost = (double)lender->minimum_milli / 1000,
+            .tag = (uint32_t)i,
             .units = {(double)lender->resources.cores_milli / 1000,
                       (double)lender->resources.ram_bytes / (double)(INT64_C(1) << 30),
                       (double)lender->resources.gpus_milli / 1000}};
@@ -145,23 +160,20 @@ void pool_hour_auction(struct pool *pool)
         const uint32_t job = pool->active[i];
         const struct pool_job *state = &pool->jobs[job];
         const double share = pool_hour_share(state);
-        const double whole_h = (double)workload->jobs[job].run_s / 3600;
-        /* What was done is lost unless it finishes, so the rest is worth all of it. */
-        bids[i] = (struct auction_bid){.worth = (double)workload->jobs[job].maximum_micro /
-                                                (double)workload->jobs[job].cold_micro * whole_h /
-                                                state->remaining_h,
-                                       .tag = job};
+        bids[i] = (struct auction_bid){
+            .worth = maximum_micro(pool, job) / (double)workload->jobs[job].cold_micro, .tag = job};
         for (int k = 0; k < OUTCOME_RESOURCES; k++)
             bids[i].units[k] = state->units[k] * share;
     }
     const struct auction_outcome cleared =
         auction_clear(pool->options.rule == POOL_KDA ? AUCTION_KDA : AUCTION_MCAFEE, bids,
                       pool->active_count, asks, ask_count);
+    choose_lenders(pool, asks, ask_count);
     for (size_t i = 0; i < pool->active_count; i++)
         if (bids[i].is_served)
             pool_run_job(pool, bids[i].tag,
                          cleared.price * (double)workload->jobs[bids[i].tag].cold_micro,
-                         cleared.mean_cost);
+                         pool->mean_cost);
     free(bids);
     free(asks);
 }

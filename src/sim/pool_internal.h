@@ -45,6 +45,8 @@ double pool_hour_share(const struct pool_job *job);
 bool pool_take(struct pool *pool, uint32_t job);
 /* The job ran: bills, pays, counts cost, and finishes it if nothing is left. */
 void pool_run_job(struct pool *pool, uint32_t job, double rate_micro, double cost);
+/* Size and mean cost of the lenders that are willing. */
+void pool_weigh_lenders(struct pool *pool);
 double pool_rate_micro(const struct pool *pool, uint32_t job, int64_t hour);
 
 void pool_hour_posted(struct pool *pool);

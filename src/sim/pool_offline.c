@@ -63,11 +63,14 @@ static bool place(struct calendar *calendar, const struct sim_job *job)
     const double units[OUTCOME_RESOURCES] = {(double)width.cores_milli / 1000,
                                              (double)width.ram_bytes / (double)(INT64_C(1) << 30),
                                              (double)width.gpus_milli / 1000};
+    const double whole_h = (double)job->run_s / 3600;
     for (int is_taking = 0; is_taking < 2; is_taking++) {
-        double left_h = (double)job->run_s / 3600;
+        double left_h = whole_h;
         for (int64_t hour = job->arrival_s / 3600;
              left_h > 1e-9 && hour < calendar->hour_count && hour * 3600 < job->latest_s; hour++) {
             const double share = fmin(1, left_h);
+            if (left_h == whole_h && hour * 3600 > job->start_s)
+                return false;
             if (!has_room(calendar, hour, units, share))
                 continue;
             left_h -= share;

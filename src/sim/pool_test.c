@@ -81,11 +81,10 @@ TEST(scarcity_raises_the_price_and_idleness_lowers_it)
     AUTO(workload_traces) struct workload_traces *traces = workload_traces_invent(1);
     for (int64_t load = 300; load <= 3000; load += 2700) {
         AUTO(workload)
-        struct workload *workload =
-            workload_new(traces, &(struct workload_options){.kind = WORKLOAD_SYNTHETIC,
-                                                            .load_milli = load,
-                                                            .seed = 3,
-                                                            .day_count = 14});
+        struct workload *workload = workload_new(
+            traces,
+            &(struct workload_options){
+                .kind = WORKLOAD_SYNTHETIC, .load_milli = load, .seed = 3, .day_count = 14});
         struct outcome outcome AUTO_OUTCOME;
         pool_run(workload, &(struct pool_options){.rule = POOL_SOUK}, &outcome);
         const double last = outcome.slot_price[40];
@@ -99,7 +98,7 @@ TEST(a_washed_machine_moves_the_price_but_serves_nobody)
     struct outcome plain AUTO_OUTCOME, washed AUTO_OUTCOME;
     pool_run(workload, &(struct pool_options){.rule = POOL_SOUK}, &plain);
     for (size_t i = 0; i < workload->lender_count / 2; i++) {
-        workload->lenders[i].is_washed = true;
+        memset(workload->lenders[i].hours, LENDER_WASHES, (size_t)workload->hour_count);
         workload->lenders[i].washed_by = 1;
     }
     pool_run(workload, &(struct pool_options){.rule = POOL_SOUK}, &washed);

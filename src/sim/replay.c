@@ -107,6 +107,7 @@ int replay_run(const struct workload *workload, const struct replay_options *opt
     replay.jobs = zeroes(workload->job_count, sizeof(*replay.jobs));
     replay.accounts = zeroes(workload->member_count, sizeof(*replay.accounts));
     replay.machines = zeroes(workload->lender_count, sizeof(*replay.machines));
+    replay.washes = zeroes(workload->lender_count, sizeof(*replay.washes));
     int result = replay_open(&replay, error);
     for (size_t i = 0; i < workload->job_count && result == 0; i++) {
         replay.jobs[i].left_ms = workload->jobs[i].run_s * 1000;
@@ -124,6 +125,7 @@ int replay_run(const struct workload *workload, const struct replay_options *opt
     free(replay.jobs);
     free(replay.accounts);
     free(replay.machines);
+    free(replay.washes);
     map_done(&replay.job_index);
     map_done(&replay.lender_index);
     agenda_done(&replay.agenda);

@@ -47,6 +47,7 @@ struct replay {
     struct replay_job *jobs;
     uint64_t *accounts;      /* by member */
     uint64_t *machines;      /* by lender */
+    uint64_t *washes;        /* by lender: the job it rents itself out to; 0: none */
     struct map job_index;    /* core's id -> &jobs[i] */
     struct map lender_index; /* machine -> &lenders[i] */
     uint64_t next_key;

@@ -16,7 +16,12 @@ static const struct sim_job *wish_of(const struct replay *replay, const struct r
 
 static int64_t latest_start_ms(const struct replay *replay, const struct replay_job *job)
 {
-    return REPLAY_START + wish_of(replay, job)->latest_s * 1000 - job->left_ms;
+    const struct sim_job *wish = wish_of(replay, job);
+    const int64_t for_the_end_ms = wish->latest_s * 1000 - job->left_ms;
+    const bool has_started = replay->outcome->fates[index_of(replay, job)].has_started;
+    return REPLAY_START + (!has_started && wish->start_s * 1000 < for_the_end_ms
+                               ? wish->start_s * 1000
+                               : for_the_end_ms);
 }
 
 static void leave(struct replay *replay, struct replay_job *job)
@@ -42,6 +47,15 @@ static void ask_again_later(struct replay *replay, struct replay_job *job)
     replay_schedule(replay, next_ms, REPLAY_SUBMIT, index_of(replay, job));
 }
 
+/* What was done is lost unless the job finishes, so the rest is worth all of it. */
+static int64_t maximum_micro(const struct replay *replay, const struct replay_job *job)
+{
+    const struct sim_job *wish = wish_of(replay, job);
+    const double maximum =
+        (double)wish->maximum_micro * (double)wish->run_s * 1000 / (double)job->left_ms;
+    return maximum < 1 ? 1 : maximum > 1e15 ? (int64_t)1e15 : (int64_t)maximum;
+}
+
 int replay_submit(struct replay *replay, uint32_t index, struct error *error)
 {
     struct replay_job *job = &replay->jobs[index];
@@ -50,18 +64,23 @@ int replay_submit(struct replay *replay, uint32_t index, struct error *error)
         leave(replay, job);
         return 0;
     }
+    const int64_t rate_micro = sim_rate_micro(sim_job_resources(wish), core_price(replay->core));
     struct command command = {
         .kind = COMMAND_SUBMIT_JOB,
-        .submit_job = {.account = replay->accounts[wish->member],
-                       .name = "simulated",
-                       .spec = TEXT("{}"),
-                       .num_nodes = wish->node_count,
-                       .worker = wish->node,
-                       .max_hourly_micro = wish->maximum_micro > 0 ? wish->maximum_micro : 1,
-                       /* A minute more, so that it ends by itself. */
-                       .max_run_ms = job->left_ms + 60000,
-                       .expected_run_ms = job->left_ms,
-                       .tick_ms = HOUR_MS}};
+        .submit_job = {
+            .account = replay->accounts[wish->member],
+            .name = "simulated",
+            .spec = TEXT("{}"),
+            .num_nodes = wish->node_count,
+            .worker = wish->node,
+            .max_hourly_micro = maximum_micro(replay, job),
+            /* A minute more, so that it ends by itself. */
+            .max_run_ms = job->left_ms + 60000,
+            .expected_run_ms = job->left_ms,
+            .tick_ms = HOUR_MS,
+            .start = wish->start,
+            .deadline_ms = wish->start == JOB_START_NOW ? 0 : latest_start_ms(replay, job),
+            .is_rush = replay->options.has_rush && maximum_micro(replay, job) >= 2 * rate_micro}};
     struct error refusal;
     if (replay_do(replay, &command, &refusal) < 0) {
         if (refusal.code != ERROR_EXHAUSTED)
@@ -215,8 +234,10 @@ static void account_lease(struct replay *replay, const struct lease *lease)
 static int note_end(struct replay *replay, uint64_t lease_id, struct error *error)
 {
     const struct lease *lease = core_lease(replay->core, lease_id);
-    account_lease(replay, lease);
     struct replay_job *job = map_get(&replay->job_index, lease->job);
+    if (!job)
+        return 0; /* a lender's with itself: what it pays it gets */
+    account_lease(replay, lease);
     replay->counts.lost_leases += lease->outcome == LEASE_OUTCOME_LOST;
     if (lease->outcome != LEASE_OUTCOME_LOST || job->is_again || job->state == REPLAY_OVER)
         return 0;

@@ -10,6 +10,8 @@ static int open_accounts(struct replay *replay, struct error *error)
                              .change_settings = core_default_settings()};
     /* Nobody runs out: what credits do to a market is the matter of the months' experiment. */
     change.change_settings.grant_micro = INT64_C(1000000000000);
+    change.change_settings.grant_daily_micro = INT64_C(1000000000000000);
+    change.change_settings.dormant_ms = INT64_C(366) * 24 * HOUR_MS;
     change.change_settings.grant_daily_micro = LEDGER_SUPPLY_MAX;
     change.change_settings.grant_earned_micro = 0;
     change.change_settings.dormant_basis_points = 0;
@@ -94,8 +96,7 @@ static int tick_machine(struct replay *replay, const struct machine *machine, st
     return 0;
 }
 
-/* The owner comes back or leaves: the machine goes or returns. */
-static int follow_owner(struct replay *replay, size_t index, bool is_online, struct error *error)
+static int set_online(struct replay *replay, size_t index, bool is_online, struct error *error)
 {
     const struct machine *machine = core_machine(replay->core, replay->machines[index]);
     if ((machine->state == MACHINE_STATE_ONLINE) == is_online)
@@ -107,6 +108,83 @@ static int follow_owner(struct replay *replay, size_t index, bool is_online, str
             .kind = COMMAND_MACHINE_CONNECTED,
             .machine_connected = {.machine = machine->id, .generation = machine->generation}};
     return replay_do(replay, &command, error);
+}
+
+/* The name of a machine that only its own borrower asks for. */
+static struct text wash_label(size_t index, char out[32])
+{
+    const int size = snprintf(out, 32, "wash-%zu", index);
+    return (struct text){out, (size_t)size};
+}
+
+/* Takes the machine from everybody and rents it whole in the other name. */
+static int begin_wash(struct replay *replay, size_t index, struct error *error)
+{
+    const struct sim_lender *lender = &replay->workload->lenders[index];
+    const uint64_t puppet = replay->accounts[lender->washed_by];
+    char label[32];
+    struct offer_account only = {puppet};
+    struct command offer = {.kind = COMMAND_SET_OFFER,
+                            .set_offer = {.account = replay->accounts[lender->member],
+                                          .machine = replay->machines[index],
+                                          .is_first = true,
+                                          .terms = {.resources = lender->resources,
+                                                    .roles = MACHINE_ROLE_WORKER,
+                                                    .minimum = cold_share(lender->minimum_milli),
+                                                    .labels = wash_label(index, label),
+                                                    .audience = OFFER_AUDIENCE_ACCOUNTS,
+                                                    .accounts = {.items = &only, .count = 1}}}};
+    if (set_online(replay, index, false, error) < 0 || replay_do(replay, &offer, error) < 0 ||
+        set_online(replay, index, true, error) < 0)
+        return -1;
+    struct command rent = {.kind = COMMAND_SUBMIT_JOB,
+                           .submit_job = {.account = puppet,
+                                          .name = "wash",
+                                          .spec = TEXT("{}"),
+                                          .num_nodes = 1,
+                                          .worker = lender->resources,
+                                          .max_run_ms = 24 * HOUR_MS,
+                                          .expected_run_ms = 24 * HOUR_MS,
+                                          .tick_ms = HOUR_MS}};
+    snprintf(rent.submit_job.wishes.labels, sizeof(rent.submit_job.wishes.labels), "%s", label);
+    if (replay_do(replay, &rent, error) < 0)
+        return -1;
+    replay->washes[index] = replay->events.subject;
+    return 0;
+}
+
+static int end_wash(struct replay *replay, size_t index, struct error *error)
+{
+    const struct sim_lender *lender = &replay->workload->lenders[index];
+    const struct command cancel = {.kind = COMMAND_CANCEL_JOB,
+                                   .cancel_job = {.account = replay->accounts[lender->washed_by],
+                                                  .job = replay->washes[index]}};
+    const struct command offer = {
+        .kind = COMMAND_SET_OFFER,
+        .set_offer = {.account = replay->accounts[lender->member],
+                      .machine = replay->machines[index],
+                      .is_first = true,
+                      .terms = {.resources = lender->resources,
+                                .roles = MACHINE_ROLE_WORKER,
+                                .minimum = cold_share(lender->minimum_milli)}}};
+    const struct job *job = core_job(replay->core, replay->washes[index]);
+    replay->washes[index] = 0;
+    if (job && !job_state_is_final(job->state) && job->state != JOB_STATE_STOPPING &&
+        replay_do(replay, &cancel, error) < 0)
+        return -1;
+    return replay_do(replay, &offer, error);
+}
+
+/* The owner comes back or leaves: the machine goes or returns. */
+static int follow_owner(struct replay *replay, size_t index, int64_t hour, struct error *error)
+{
+    const struct sim_lender *lender = &replay->workload->lenders[index];
+    const bool is_washing = sim_lender_is_washing(lender, hour);
+    if (replay->washes[index] != 0 && !is_washing && end_wash(replay, index, error) < 0)
+        return -1;
+    if (is_washing)
+        return replay->washes[index] == 0 ? begin_wash(replay, index, error) : 0;
+    return set_online(replay, index, sim_lender_is_online(lender, hour), error);
 }
 
 static void note_hour(struct replay *replay, int64_t hour)
@@ -140,7 +218,7 @@ int replay_pass_hour(struct replay *replay, struct error *error)
     for (int is_online = 0; is_online < 2; is_online++)
         for (size_t i = 0; i < replay->workload->lender_count; i++)
             if (sim_lender_is_online(&replay->workload->lenders[i], hour) == (bool)is_online &&
-                follow_owner(replay, i, is_online, error) < 0)
+                follow_owner(replay, i, hour, error) < 0)
                 return -1;
     if (replay->options.progress && hour % 24 == 0)
         replay->options.progress(replay->options.context,

@@ -10,7 +10,7 @@
 
 enum {
     NODE_CORES = 4,          /* of a job without GPUs: the most one machine gives */
-    JOB_CORES_MAX = 16,      /* wider ones run longer instead: the markets have tens of cores */
+    JOB_CORES_MAX = 8,       /* wider ones run longer instead: the markets have tens of cores */
     GPU_NODE_CORES = 12,     /* the most beside one GPU */
     RUN_HOURS_MAX = 48,      /* the longest price lock */
     OWNER_BUSY_PERCENT = 25, /* from this load on an owner has the machine to itself */
@@ -20,6 +20,10 @@ enum {
     SYNTHETIC_DAYS = 40,
     SYNTHETIC_CORES = 120, /* mean demand */
 };
+
+/* Of what a job is worth, as a multiple of the cold-start price; the deviation of its logarithm
+ * is 1. */
+static const double WORTH_MEDIAN = 1.3;
 
 const char *workload_kind_name(enum workload_kind kind)
 {
@@ -43,7 +47,12 @@ int64_t sim_rate_micro(struct resources resources, struct price_vector price)
 
 bool sim_lender_is_online(const struct sim_lender *lender, int64_t hour)
 {
-    return lender->is_online[hour] != 0;
+    return lender->hours[hour] != LENDER_AWAY;
+}
+
+bool sim_lender_is_washing(const struct sim_lender *lender, int64_t hour)
+{
+    return lender->hours[hour] == LENDER_WASHES;
 }
 
 /* ---- Members --------------------------------------------------------------------------------- */
@@ -103,22 +112,30 @@ static void shape_pod(struct sim_job *job, const struct trace_job *pod)
 }
 
 /* What it is worth, how long it can wait: assumed. */
-static void give_wishes(struct sim_job *job, double sigma, struct random *random)
+static void give_wishes(struct sim_job *job, int64_t cheapest_milli, struct random *random)
 {
     const int64_t run_max_s = INT64_C(3600) * RUN_HOURS_MAX;
     job->run_s = job->run_s < 60 ? 60 : job->run_s > run_max_s ? run_max_s : job->run_s;
     job->cold_micro = sim_rate_micro(sim_job_resources(job), price_cold_start());
     job->worth_micro =
-        (int64_t)(1.3 * (double)job->cold_micro * exp(sigma * random_normal(random)));
+        (int64_t)(WORTH_MEDIAN * (double)job->cold_micro * exp(random_normal(random)));
     job->maximum_micro = job->worth_micro;
-    const uint64_t draw = random_below(random, 10);
-    job->mode = draw < 4 ? START_NOW : draw < 7 ? START_DEADLINE : START_CHEAPEST;
+    /* Those who want to start now and those with a deadline share the rest as four to three. */
+    const int64_t draw = (int64_t)random_below(random, 1000);
+    const int64_t now_milli = (1000 - cheapest_milli) * 4 / 7;
+    job->start = draw < now_milli               ? JOB_START_NOW
+                 : draw < 1000 - cheapest_milli ? JOB_START_DEADLINE
+                                                : JOB_START_CHEAPEST;
     double slack_h = 2;
-    if (job->mode == START_DEADLINE)
+    if (job->start == JOB_START_DEADLINE)
         slack_h = 4 + 32 * random_unit(random);
-    if (job->mode == START_CHEAPEST)
+    if (job->start == JOB_START_CHEAPEST)
         slack_h = 12 + 36 * random_unit(random);
-    job->latest_s = job->arrival_s + job->run_s + (int64_t)(3600 * slack_h);
+    job->start_s = job->arrival_s + (int64_t)(3600 * slack_h);
+    job->latest_s = job->start_s + job->run_s;
+    /* Once it runs, an interruption may cost it a quarter of its time. */
+    if (job->start == JOB_START_NOW)
+        job->latest_s += job->run_s / 4;
 }
 
 static void take_trace(struct workload *workload, const struct trace_jobs *trace,
@@ -146,10 +163,13 @@ static void take_trace(struct workload *workload, const struct trace_jobs *trace
 }
 
 /* Busier by day than by night, on weekdays than at weekends. */
-static double synthetic_rate(int64_t hour)
+static double synthetic_rate(int64_t hour, const struct workload_options *options)
 {
     const double day = 1 + 0.7 * sin(2 * M_PI * ((double)(hour % 24) - 9) / 24);
-    return day * ((hour / 24) % 7 < 5 ? 1.15 : 0.62);
+    const double step = options->step_day > 0 && hour >= 24 * options->step_day
+                            ? (double)options->step_milli / 1000
+                            : 1;
+    return step * day * ((hour / 24) % 7 < 5 ? 1.15 : 0.62);
 }
 
 static void synthesise(struct workload *workload, const struct workload_options *options,
@@ -159,6 +179,7 @@ static void synthesise(struct workload *workload, const struct workload_options 
     static const int64_t widths[] = {1, 1, 1, 2, 2, 4, 4, 8};
     const double mean_width = 23.0 / 8, mean_run_h = 1.2 * exp(0.5);
     const double per_hour = SYNTHETIC_CORES / (mean_width * mean_run_h);
+    const double highest = options->step_milli > 1000 ? (double)options->step_milli / 500 : 2;
     struct crowd crowd;
     crowd_init(&crowd, SYNTHETIC_MEMBERS, 1.5, random);
     size_t capacity = 1024;
@@ -167,10 +188,10 @@ static void synthesise(struct workload *workload, const struct workload_options 
     double at_h = 0;
     for (;;) {
         /* Thinning: draws at the highest rate, keeps what the hour's own rate allows. */
-        at_h += -log(1 - random_unit(random)) / (2 * per_hour);
+        at_h += -log(1 - random_unit(random)) / (highest * per_hour);
         if (at_h >= (double)hours)
             break;
-        if (random_unit(random) * 2 > synthetic_rate((int64_t)at_h))
+        if (random_unit(random) * highest > synthetic_rate((int64_t)at_h, options))
             continue;
         if (workload->job_count == capacity) {
             capacity *= 2;
@@ -194,7 +215,7 @@ static void follow_owner(struct sim_lender *lender, int64_t hours, const struct 
     for (int64_t day = 0; day * 24 < hours; day++) {
         const struct trace_day *load = &loads->days[random_below(random, loads->count)];
         for (int64_t hour = 0; hour < 24 && day * 24 + hour < hours; hour++)
-            lender->is_online[day * 24 + hour] = load->load_percent[hour] < OWNER_BUSY_PERCENT;
+            lender->hours[day * 24 + hour] = load->load_percent[hour] < OWNER_BUSY_PERCENT;
     }
 }
 
@@ -214,8 +235,7 @@ static void follow_spot(struct sim_lender *lender, int64_t hours,
         }
         const uint64_t begin = random_below(random, spot->hour_count);
         for (int64_t hour = 0; hour < hours; hour++)
-            lender->is_online[hour] =
-                spot->counts[(begin + (uint64_t)hour) % spot->hour_count] > nth;
+            lender->hours[hour] = spot->counts[(begin + (uint64_t)hour) % spot->hour_count] > nth;
         return;
     }
 }
@@ -231,7 +251,7 @@ static double online_unit_hours(const struct workload *workload, const struct si
 {
     double hours = 0;
     for (int64_t hour = 0; hour < workload->hour_count - 24 * CLOSING_DAYS; hour++)
-        hours += lender->is_online[hour];
+        hours += lender->hours[hour];
     return hours * scarce_units(workload, lender->resources);
 }
 
@@ -250,8 +270,8 @@ static void add_lender(struct workload *workload, const struct workload_traces *
     lender->cost_milli = (int64_t)(250 * exp(0.5 * random_normal(random)));
     lender->minimum_milli = lender->cost_milli;
     lender->member = (uint32_t)random_below(random, workload->member_count);
-    lender->is_online = calloc((size_t)workload->hour_count, 1);
-    ASSERT(lender->is_online);
+    lender->hours = calloc((size_t)workload->hour_count, 1);
+    ASSERT(lender->hours);
     if (workload->kind == WORKLOAD_ALIBABA)
         follow_spot(lender, workload->hour_count, traces, random);
     else
@@ -276,15 +296,21 @@ static void add_lenders(struct workload *workload, const struct workload_traces 
         add_lender(workload, traces, random);
         offered += online_unit_hours(workload, &workload->lenders[workload->lender_count - 1]);
     }
-    /* The last one is made smaller, core by core, as far as that comes nearer. */
+    /* The last one is made smaller, a core or a GPU at a time, or left out, if that is nearer. */
     struct sim_lender *last = &workload->lenders[workload->lender_count - 1];
     const double before = offered - online_unit_hours(workload, last);
-    while (workload->kind != WORKLOAD_ALIBABA && last->resources.cores_milli > 1000 &&
-           before + online_unit_hours(workload, last) > target) {
-        last->resources.cores_milli -= 1000;
-        last->resources.ram_bytes -= 4 * GIB;
-    }
+    const struct resources unit = {.cores_milli = last->resources.gpus_milli > 0 ? 16000 : 1000,
+                                   .ram_bytes = (last->resources.gpus_milli > 0 ? 64 : 4) * GIB,
+                                   .gpus_milli = last->resources.gpus_milli > 0 ? 1000 : 0};
+    while (last->resources.cores_milli > unit.cores_milli &&
+           before + online_unit_hours(workload, last) > target)
+        last->resources = resources_subtract(last->resources, unit);
     offered = before + online_unit_hours(workload, last);
+    if (offered - target > target - before) {
+        free(last->hours);
+        workload->lender_count--;
+        offered = before;
+    }
     workload->load = wanted / offered;
 }
 
@@ -301,11 +327,10 @@ struct workload *workload_new(const struct workload_traces *traces,
     else
         take_trace(workload, options->kind == WORKLOAD_NASA ? &traces->nasa : &traces->alibaba,
                    options, &random);
-    const double sigma =
-        options->worth_sigma_milli > 0 ? (double)options->worth_sigma_milli / 1000 : 1;
+    const int64_t cheapest_milli = options->cheapest_milli > 0 ? options->cheapest_milli : 300;
     int64_t last_s = 0;
     for (size_t i = 0; i < workload->job_count; i++) {
-        give_wishes(&workload->jobs[i], sigma, &random);
+        give_wishes(&workload->jobs[i], cheapest_milli, &random);
         last_s = workload->jobs[i].arrival_s;
     }
     workload->hour_count = 24 * (last_s / 86400 + 1 + CLOSING_DAYS);
@@ -318,7 +343,7 @@ void workload_free(struct workload *workload)
     if (!workload)
         return;
     for (size_t i = 0; i < workload->lender_count; i++)
-        free(workload->lenders[i].is_online);
+        free(workload->lenders[i].hours);
     free(workload->lenders);
     free(workload->jobs);
     free(workload);

@@ -11,8 +11,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/scope.h"
-#include "market/price.h"
-#include "market/resources.h"
+#include "market/job.h"
 #include "sim/trace.h"
 
 #include <stdbool.h>
@@ -21,19 +20,24 @@ enum workload_kind { WORKLOAD_NASA, WORKLOAD_ALIBABA, WORKLOAD_SYNTHETIC, WORKLO
 
 const char *workload_kind_name(enum workload_kind kind);
 
-enum start_mode { START_NOW, START_DEADLINE, START_CHEAPEST, START_MODE_COUNT };
-
 struct sim_job {
     int64_t arrival_s;
     int64_t run_s;    /* on what it asks for */
+    int64_t start_s;  /* it must have begun by then, or its member goes elsewhere */
     int64_t latest_s; /* it must have finished by then to be worth anything */
     int64_t node_count;
     struct resources node;
-    enum start_mode mode;
+    enum job_start start;
     uint32_t member;
     int64_t cold_micro;    /* per hour for all nodes, at cold-start prices */
     int64_t worth_micro;   /* per hour of running, for all nodes; paid out by finishing */
     int64_t maximum_micro; /* what the member says: its worth, unless it lies */
+};
+
+enum lender_hour {
+    LENDER_AWAY,
+    LENDER_LENDS,
+    LENDER_WASHES, /* rented by its owner under another name: counts as lent and as wanted */
 };
 
 struct sim_lender {
@@ -41,9 +45,8 @@ struct sim_lender {
     uint32_t member;       /* the owner */
     int64_t cost_milli;    /* what an hour costs it, in thousandths of the cold-start price */
     int64_t minimum_milli; /* what it says: its cost, unless it lies */
-    bool is_washed; /* rented by its owner under another name: it counts as lent and as wanted */
-    uint32_t washed_by; /* the member in whose name */
-    uint8_t *is_online; /* by the hour */
+    uint32_t washed_by;    /* the member in whose name it is rented back */
+    uint8_t *hours;        /* of enum lender_hour, one for each */
 };
 
 struct workload {
@@ -80,7 +83,9 @@ struct workload_options {
     int64_t load_milli; /* offered load: 800, 1500 */
     int64_t day_count;  /* 0: all the trace has */
     uint64_t seed;
-    int64_t worth_sigma_milli; /* of the log-normal worth; 0: 1000 */
+    int64_t step_day;       /* > 0: from this day on demand is ... */
+    int64_t step_milli;     /* ... so many thousandths of what it was; synthetic demand only */
+    int64_t cheapest_milli; /* share of jobs that take the cheapest slot; 0: 300 */
 };
 
 struct workload *workload_new(const struct workload_traces *traces,
@@ -93,3 +98,4 @@ struct resources sim_job_resources(const struct sim_job *job);
 /* Microcredits per hour of so many resources at these prices, reference speed. */
 int64_t sim_rate_micro(struct resources resources, struct price_vector price);
 bool sim_lender_is_online(const struct sim_lender *lender, int64_t hour);
+bool sim_lender_is_washing(const struct sim_lender *lender, int64_t hour);

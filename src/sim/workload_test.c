@@ -59,11 +59,11 @@ TEST(the_shares_of_start_modes_are_four_three_three)
     struct workload *workload = workload_new(
         traces, &(struct workload_options){
                     .kind = WORKLOAD_SYNTHETIC, .load_milli = 800, .seed = 2, .day_count = 40});
-    double counts[START_MODE_COUNT] = {0};
+    double counts[JOB_START_COUNT] = {0};
     for (size_t i = 0; i < workload->job_count; i++)
-        counts[workload->jobs[i].mode] += 1.0 / (double)workload->job_count;
-    assert_true(counts[START_NOW] > 0.38 && counts[START_NOW] < 0.42);
-    assert_true(counts[START_DEADLINE] > 0.28 && counts[START_DEADLINE] < 0.32);
+        counts[workload->jobs[i].start] += 1.0 / (double)workload->job_count;
+    assert_true(counts[JOB_START_NOW] > 0.38 && counts[JOB_START_NOW] < 0.42);
+    assert_true(counts[JOB_START_DEADLINE] > 0.28 && counts[JOB_START_DEADLINE] < 0.32);
 }
 
 TEST(the_real_traces_are_read_whole)
