@@ -161,6 +161,36 @@ static struct book_sort by_minimum(struct resources wanted)
     return wanted.gpus_milli > 0 ? by_gpu_minimum : by_core_minimum;
 }
 
+/*
+ * Whether lenders content with the posted price could serve it once their leases have ended. Then
+ * it waits for them: who asked more would otherwise be let whenever the others are busy, and a high
+ * minimum would pay.
+ */
+static bool content_lenders_would_do(const struct attempt *attempt)
+{
+    const struct match_wish *wish = attempt->wish;
+    const size_t least = (size_t)wish->request->num_nodes;
+    struct attempt counted = {.matcher = attempt->matcher, .wish = wish};
+    struct book_search *search = &attempt->matcher->search;
+    struct listing *listing = attempt->matcher->listing;
+    const struct book_wish found =
+        listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_ALL, /* with_dearer= */ false);
+    struct offer *offer;
+    size_t count = 0;
+    start_attempt(&counted);
+    book_search_start(search, listing->book, &found, attempt->sort);
+    while (count < least && (offer = book_search_next(search))) {
+        if (is_taken(&counted, offer->machine) ||
+            !resources_fit(wish->request->worker, offer->terms.resources) ||
+            !wish_suits(wish, MACHINE_ROLE_WORKER, offer) ||
+            !wish_is_accepted(wish, offer, wish->request->worker))
+            continue;
+        take_machine(&counted, offer->machine);
+        count++;
+    }
+    return count >= least;
+}
+
 /* Of the workers, nearest first, as many as are within the longest RTT of each other. */
 static void keep_near(struct attempt *attempt, int64_t max_us)
 {
@@ -194,7 +224,7 @@ static bool find_workers(struct attempt *attempt)
         keep_near(attempt, max_us);
         return attempt->worker_count >= least;
     }
-    if (names_maximum(wish->request)) {
+    if (names_maximum(wish->request) && !content_lenders_would_do(attempt)) {
         found = listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_FREE, true);
         collect_workers(attempt, &found, by_minimum(wish->request->worker), least, true);
     }

@@ -15,8 +15,8 @@
  * does not offer `server` never gets one.
  *
  * Lenders who are content with the posted price come first and are paid the posted price. If they
- * are too few and the job names a maximum, others follow, the lowest minimum first, each at its own
- * minimum.
+ * are too few even with nothing leased of them, and the job names a maximum, others follow, the
+ * lowest minimum first, each at its own minimum. If they are only busy the job waits for them.
  */
 #pragma once
 

@@ -208,6 +208,24 @@ TEST(a_lender_above_the_price_serves_at_its_minimum_when_the_maximum_allows)
     tear_down(&fixture);
 }
 
+TEST(a_busy_lender_who_is_content_is_waited_for_before_a_dearer_one)
+{
+    static struct fixture fixture;
+    set_up(&fixture, 1);
+    fixture.request.server = (struct resources){0};
+    struct machine *cheap = add_machine(&fixture, "cheap", 500, MACHINE_ROLE_WORKER);
+    add_machine(&fixture, "dear", 500, MACHINE_ROLE_WORKER)->offers[0]->terms.minimum =
+        (struct price_vector){.core_micro = 60000};
+    fixture.request.max_hourly_micro = 15000;
+    cheap->leased = cheap->offers[0]->leased = cheap->probe.resources;
+    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
+    /* It could never serve it: who asks more is the only one left. */
+    cheap->offers[0]->terms.roles = MACHINE_ROLE_SERVER;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    assert_string_equal(fixture.placement.parts[0].machine->name, "dear");
+    tear_down(&fixture);
+}
+
 TEST(every_wish_is_kept)
 {
     static struct fixture fixture;
@@ -611,6 +629,7 @@ int main(void)
         cmocka_unit_test(an_elastic_job_takes_what_room_and_budget_allow),
         cmocka_unit_test(workers_are_within_the_longest_rtt_of_each_other),
         cmocka_unit_test(a_lender_above_the_price_serves_at_its_minimum_when_the_maximum_allows),
+        cmocka_unit_test(a_busy_lender_who_is_content_is_waited_for_before_a_dearer_one),
         cmocka_unit_test(every_wish_is_kept),
         cmocka_unit_test(placements_are_those_of_a_walk_over_all_offers),
         cmocka_unit_test(a_reservation_is_where_leases_end_first_and_later_jobs_keep_out_of_it),
