@@ -134,6 +134,30 @@ static const struct json_field offer_fields[] = {
 const struct json_schema api_offer_schema =
     JSON_SCHEMA_LENIENT("offer", offer_fields, struct api_offer);
 
+static const struct json_field health_resource_fields[] = {
+    NEEDED("resource", JSON_TEXT, api_health_resource, resource),
+    FIELD("lent_milli", JSON_I64, api_health_resource, lent_milli),
+    FIELD("leased_milli", JSON_I64, api_health_resource, leased_milli),
+    FIELD("largest_lender_basis_points", JSON_I64, api_health_resource,
+          largest_lender_basis_points),
+};
+static const struct json_schema health_resource_schema =
+    JSON_SCHEMA_LENIENT("resource", health_resource_fields, struct api_health_resource);
+
+static const struct json_field health_fields[] = {
+    NEEDED("credits_microcredits", JSON_I64, api_health, credits_micro),
+    FIELD("member_count", JSON_I64, api_health, member_count),
+    FIELD("active_count", JSON_I64, api_health, active_count),
+    FIELD("poor_count", JSON_I64, api_health, poor_count),
+    FIELD("weekly_spend_microcredits", JSON_I64, api_health, weekly_spend_micro),
+    FIELD("weeks_of_spend_milli", JSON_I64, api_health, weeks_of_spend_milli),
+    FIELD("price_index_milli", JSON_I64, api_health, price_index_milli),
+    {"resources", JSON_ARRAY, offsetof(struct api_health, resources),
+     .schema = &health_resource_schema},
+};
+const struct json_schema api_health_schema =
+    JSON_SCHEMA_LENIENT("market", health_fields, struct api_health);
+
 static const struct json_field prices_fields[] = {
     NEEDED("core_hour_microcredits", JSON_I64, api_prices, core_hour_micro),
     FIELD("ram_gib_hour_microcredits", JSON_I64, api_prices, ram_gib_hour_micro),

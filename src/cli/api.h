@@ -101,6 +101,25 @@ struct api_offer {
     uint64_t lease_count;
 };
 
+struct api_health_resource {
+    struct text resource;
+    int64_t lent_milli;
+    int64_t leased_milli;
+    int64_t largest_lender_basis_points;
+};
+
+struct api_health {
+    int64_t credits_micro;
+    int64_t member_count;
+    int64_t active_count;
+    int64_t poor_count;
+    int64_t weekly_spend_micro;
+    int64_t weeks_of_spend_milli;
+    int64_t price_index_milli;
+    struct json_array resources; /* of struct api_health_resource */
+};
+extern const struct json_schema api_health_schema;
+
 struct api_prices {
     int64_t core_hour_micro;
     int64_t ram_gib_hour_micro;

@@ -68,6 +68,7 @@ extern const struct command command_offer_pause;
 extern const struct command command_offer_resume;
 extern const struct command command_offer_withdraw;
 extern const struct command command_prices;
+extern const struct command command_health;
 extern const struct command command_serve;
 extern const struct command command_sim_market;
 extern const struct command command_wallet;

@@ -42,6 +42,7 @@ static const struct command *const commands[] = {
     &command_wallet_statement,
     &command_wallet_transfer,
     &command_prices,
+    &command_health,
     &command_machines,
     &command_machines_add,
     &command_offer_list,

@@ -195,10 +195,26 @@ int apply_dormancy_advanced(struct core *core, const struct event *event, struct
     return 0;
 }
 
+/* A week without a day in it was one without spending: its mark is the next one's. */
+static void mark_spent(const struct core *core, struct account *account, int64_t weeks)
+{
+    const int64_t spent_micro = core_balance(core, account->id)->spent_total_micro;
+    for (; weeks > 0; weeks--) {
+        memmove(account->spent_marks_micro + 1, account->spent_marks_micro,
+                (ACCOUNT_SPENT_WEEKS - 1) * sizeof(*account->spent_marks_micro));
+        account->spent_marks_micro[0] = spent_micro;
+        if (account->spent_marks_micro[ACCOUNT_SPENT_WEEKS - 1] == spent_micro)
+            return;
+    }
+}
+
 int apply_day_began(struct core *core, const struct event *event, struct error *error)
 {
     if (event->day_began.day <= core->day || event->day_began.day != core_day(event->time_ms))
         return apply_misfit(event, "it is not a later day", error);
+    const int64_t weeks = event->day_began.day / 7 - core->day / 7;
+    for (size_t i = 0; weeks > 0 && i < core->accounts.count; i++)
+        mark_spent(core, core->accounts.entries[i].value, weeks);
     core->day = event->day_began.day;
     return 0;
 }

@@ -27,6 +27,7 @@ enum {
     ACCOUNT_CODES_MAX = 100,
     OPERATOR_CODES_MAX = 10000,
     GROUP_MEMBERS_MAX = 1000,
+    ACCOUNT_SPENT_WEEKS = 4,
 };
 
 /* The first credits of an account. */
@@ -61,6 +62,8 @@ struct account {
     int64_t dormant_steps;   /* since: two notices, then parts going back to mint */
     int64_t dormant_step_ms; /* the last one */
 
+    /* What it ever spent, as of the start of this week and of those before. */
+    int64_t spent_marks_micro[ACCOUNT_SPENT_WEEKS];
     int64_t karma_spent_micro; /* of what it ever spent, when the last hour was shared */
 
     struct token **tokens; /* that are not revoked, in the order of ids; owned by the core */

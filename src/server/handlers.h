@@ -47,6 +47,9 @@ http_handler handle_machine_list;
 http_handler handle_machine_get;
 http_handler handle_machine_put_offer;
 
+/* handle_market.c */
+http_handler handle_market_health;
+
 /* handle_offer.c */
 http_handler handle_machine_offers;
 http_handler handle_offer_create;

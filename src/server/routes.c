@@ -123,6 +123,8 @@ const struct route routes[] = {
      "A chunk's bytes (HEAD: whether it is there)."},
     {"POST", "/v1/chunks/missing", CHUNKS, HASHES, handle_chunks_missing, false,
      "Which of these chunks are not there."},
+    {"GET", "/v1/market", ANYONE, 0, handle_market_health, false,
+     "How many credits there are for how much trade, and who lends how much."},
     {"GET", "/v1/server", ANYONE, 0, handle_server, false, "Who this market is."},
     {"GET", "/healthz", ANYONE, 0, handle_healthz, false, "200 while the process runs."},
     {"GET", "/readyz", ANYONE, 0, handle_readyz, false, "200 while changes are taken."},
@@ -273,7 +275,8 @@ static const char introduction[] =
     "- Lists take `?limit=` (1 to 500, else 50) and `?cursor=`; they answer `{\"items\": [...],\n"
     "  \"next_cursor\": ...}`, where null means that this was the last page.\n"
     "- Every answer has a `Souk-Request` header with the id under which the server logs it.\n"
-    "- Too many requests are answered by 429 with `Retry-After` and the fields `RateLimit-Policy` and\n"
+    "- Too many requests are answered by 429 with `Retry-After` and the fields `RateLimit-Policy` "
+    "and\n"
     "  `RateLimit` (draft-ietf-httpapi-ratelimit-headers), by account, by address block and for\n"
     "  passwords by name; [security.md](security.md) has the limits.\n"
     "\n"

@@ -4,7 +4,7 @@ covers server/server.c, server/startup.c, server/upkeep.c, server/routes.c, serv
 covers server/call.c, server/query.c, server/view.c
 covers server/handle_account.c, server/handle_token.c, server/handle_machine.c, server/handle_job.c
 covers server/handle_result.c, server/handle_live.c, server/handle_blob.c, server/handle_meta.c
-covers server/live_stream.c
+covers server/live_stream.c, server/handle_market.c, cli/command_health.c
 """
 import concurrent.futures
 import hashlib
@@ -495,6 +495,15 @@ def test_routes_docs_and_openapi_agree():
     assert routes == described
 
 
+def test_the_markets_health_counts_credits_and_members(market, token, souk):
+    health = market.get("/v1/market").json
+    assert health["member_count"] >= 1
+    assert health["credits_microcredits"] == 10_000_000 * health["member_count"]
+    assert [one["resource"] for one in health["resources"]] == ["core", "ram", "gpu", "disk"]
+    shown = souk("market", "--server", market.url).stdout
+    assert "weeks of spending" in shown and "LARGEST LENDER" in shown
+
+
 def test_answers_have_the_fields_the_api_describes(market, token):
     schemas = json.loads((ROOT / "docs/openapi/openapi.json").read_text())["components"]["schemas"]
 
@@ -507,6 +516,7 @@ def test_answers_have_the_fields_the_api_describes(market, token):
     check(market.get("/v1/tokens", token).json["items"][0], "Token")
     check(market.get("/v1/prices").json, "Prices")
     check(market.get("/v1/server").json, "Server")
+    check(market.get("/v1/market").json, "MarketHealth")
     check(market.post("/v1/quotes", job_spec(market, token), token).json, "Quote")
     job = market.post("/v1/jobs", job_spec(market, token), token).json
     assert set(job) == set(schemas["Job"]["properties"]) | {"spec", "leases"}
