@@ -174,6 +174,13 @@ void json_key(struct json_writer *writer, const char *key)
     writer->needs_comma = false;
 }
 
+void json_written_key(struct json_writer *writer, struct text key)
+{
+    begin_value(writer);
+    buffer_append_text(writer->buffer, key);
+    writer->needs_comma = false;
+}
+
 void json_text(struct json_writer *writer, struct text value)
 {
     begin_value(writer);

@@ -26,6 +26,8 @@ void json_object_end(struct json_writer *writer);
 void json_array_begin(struct json_writer *writer);
 void json_array_end(struct json_writer *writer);
 void json_key(struct json_writer *writer, const char *key);
+/* A key in the form it is written in, quotes and colon included. */
+void json_written_key(struct json_writer *writer, struct text key);
 
 void json_text(struct json_writer *writer, struct text value);
 void json_string(struct json_writer *writer, const char *value); /* NULL becomes null */

@@ -379,13 +379,27 @@ static void write_value(struct json_writer *writer, const struct json_field *fie
     }
 }
 
+static bool is_left_out(const struct json_field *field, const void *source)
+{
+    if (!field->is_zero_omitted)
+        return false;
+    ASSERT((field->kind == JSON_I64 || field->kind == JSON_U64) && !field->is_required);
+    return *(const int64_t *)source == 0;
+}
+
 void json_write(struct json_writer *writer, const struct json_schema *schema, const void *value)
 {
     json_object_begin(writer);
     for (size_t i = 0; i < schema->field_count; i++) {
         const struct json_field *field = &schema->fields[i];
-        json_key(writer, field->name);
-        write_value(writer, field, (const char *)value + field->offset);
+        const char *source = (const char *)value + field->offset;
+        if (is_left_out(field, source))
+            continue;
+        if (field->key.size)
+            json_written_key(writer, field->key);
+        else
+            json_key(writer, field->name);
+        write_value(writer, field, source);
     }
     json_object_end(writer);
 }

@@ -45,7 +45,12 @@ struct json_field {
     size_t size_max;
     const char *const *choices;
     const struct json_schema *schema;
+    bool is_zero_omitted; /* of a number that is not required: 0 is not written */
+    struct text key;      /* by JSON_NAME: the name as it is written, for speed; else empty */
 };
+
+/* In place of `.name = "x"`, for what is written and read very often. */
+#define JSON_NAME(name_) .name = name_, .key = {"\"" name_ "\":", sizeof("\"" name_ "\":") - 1}
 
 struct json_schema {
     const char *name; /* for messages */
@@ -85,5 +90,6 @@ MUST_CHECK int json_read(struct arena *arena, struct text json, const struct jso
 MUST_CHECK int json_read_written(struct arena *arena, struct text json,
                                  const struct json_schema *schema, void *out, struct error *error);
 
-/* Writes an object with every field in table order: equal structs give equal bytes. */
+/* Writes an object with every field in table order, zeros that may be left out apart: equal structs
+ * give equal bytes. */
 void json_write(struct json_writer *writer, const struct json_schema *schema, const void *value);

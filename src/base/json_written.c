@@ -13,7 +13,7 @@ struct cursor {
     const char *end;
 };
 
-static bool skip(struct cursor *cursor, const char *expected, size_t size)
+static inline bool skip(struct cursor *cursor, const char *expected, size_t size)
 {
     if ((size_t)(cursor->end - cursor->at) < size || memcmp(cursor->at, expected, size) != 0)
         return false;
@@ -21,9 +21,12 @@ static bool skip(struct cursor *cursor, const char *expected, size_t size)
     return true;
 }
 
-static bool skip_byte(struct cursor *cursor, char expected)
+static inline bool skip_byte(struct cursor *cursor, char expected)
 {
-    return skip(cursor, &expected, 1);
+    if (cursor->at == cursor->end || *cursor->at != expected)
+        return false;
+    cursor->at++;
+    return true;
 }
 
 /* Digits without a zero in front; false when they do not fit. */
@@ -110,7 +113,7 @@ static bool read_choice(struct cursor *cursor, const struct json_field *field, i
     if (!read_plain(cursor, &text))
         return false;
     for (int i = 0; field->choices[i]; i++)
-        if (text_equal(text, text_of(field->choices[i]))) {
+        if (text_is(text, field->choices[i])) {
             *target = i;
             return true;
         }
@@ -229,16 +232,40 @@ static bool read_value(struct cursor *cursor, const struct json_field *field, vo
     return false;
 }
 
+static bool skip_key(struct cursor *cursor, const struct json_field *field)
+{
+    if (field->key.size)
+        return skip(cursor, field->key.data, field->key.size);
+    return skip_byte(cursor, '"') && skip(cursor, field->name, strlen(field->name)) &&
+           skip(cursor, "\":", 2);
+}
+
+/* A zero that was left out stays what it is; one that is written is not json_write's. */
+static bool read_number(struct cursor *cursor, const struct json_field *field, void *target)
+{
+    if (!read_value(cursor, field, target))
+        return false;
+    return *(const int64_t *)target != 0;
+}
+
 static bool read_object(struct cursor *cursor, const struct json_schema *schema, char *out)
 {
+    char separator = '{';
     for (size_t i = 0; i < schema->field_count; i++) {
         const struct json_field *field = &schema->fields[i];
-        if (!skip_byte(cursor, i ? ',' : '{') || !skip_byte(cursor, '"') ||
-            !skip(cursor, field->name, strlen(field->name)) || !skip(cursor, "\":", 2) ||
-            !read_value(cursor, field, out + field->offset))
+        const char *start = cursor->at;
+        if (!skip_byte(cursor, separator) || !skip_key(cursor, field)) {
+            cursor->at = start;
+            if (!field->is_zero_omitted)
+                return false;
+            continue;
+        }
+        if (field->is_zero_omitted ? !read_number(cursor, field, out + field->offset)
+                                   : !read_value(cursor, field, out + field->offset))
             return false;
+        separator = ',';
     }
-    return schema->field_count > 0 && skip_byte(cursor, '}');
+    return separator == ',' && skip_byte(cursor, '}');
 }
 
 int json_read_written(struct arena *arena, struct text json, const struct json_schema *schema,

@@ -3,6 +3,7 @@
 #include "testing/testing.h"
 
 #include <math.h>
+#include <string.h>
 
 enum animal { ANIMAL_HERON, ANIMAL_OWL };
 static const char *const animals[] = {"heron", "owl", NULL};
@@ -19,6 +20,8 @@ struct outer {
     uint8_t hash[4];
     char name[8];
     struct text memo;
+    uint64_t lease;
+    int64_t fee;
     struct inner inner;
     int64_t share_count;
     struct inner shares[3];
@@ -40,6 +43,9 @@ static const struct json_field outer_fields[] = {
     {"hash", JSON_HEX, offsetof(struct outer, hash), .is_required = true, .size_max = 4},
     {"name", JSON_CHARS, offsetof(struct outer, name), .is_required = true, .size_max = 8},
     {"memo", JSON_TEXT, offsetof(struct outer, memo), .is_required = true},
+    {"lease", JSON_U64, offsetof(struct outer, lease), .is_zero_omitted = true},
+    {JSON_NAME("fee"), .kind = JSON_I64, .offset = offsetof(struct outer, fee), .minimum = -9,
+     .maximum = 9, .is_zero_omitted = true},
     {"inner", JSON_OBJECT, offsetof(struct outer, inner), .is_required = true,
      .schema = &inner_schema},
     {"shares", JSON_LIST, offsetof(struct outer, share_count), .is_required = true, .size_max = 3,
@@ -92,6 +98,7 @@ static const struct outer example = {.id = 18,
                                      .memo = {"caf\xc3\xa9", 5},
                                      .share_count = 2,
                                      .shares = {{-4}, {5}},
+                                     .fee = 7,
                                      .inner = {.share = -5},
                                      .ratio = -12.5,
                                      .parts = {example_parts, 5}};
@@ -108,6 +115,24 @@ TEST(what_was_written_is_read_back)
     assert_memory_equal(value.hash, example.hash, 4);
     assert_string_equal(value.name, "wren");
     assert_int_equal(value.inner.share, -5);
+}
+
+TEST(a_zero_that_may_be_left_out_is)
+{
+    struct outer value = example, read = {0};
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, 4096);
+    write_outer(&value, &json);
+    assert_null(strstr(buffer_string(&json), "lease"));
+    assert_non_null(strstr(buffer_string(&json), "\"fee\":7,"));
+    buffer_clear(&json);
+    value.lease = 3;
+    value.fee = 0;
+    write_outer(&value, &json);
+    assert_non_null(strstr(buffer_string(&json), "\"lease\":3,"));
+    assert_null(strstr(buffer_string(&json), "fee"));
+    assert_int_equal(read_both(buffer_text(&json), &read), 0);
+    assert_true(read.lease == 3 && read.fee == 0);
 }
 
 TEST(text_with_escapes_and_largest_numbers_is_read_all_the_same)
@@ -174,6 +199,7 @@ int main(void)
         cmocka_unit_test(text_with_escapes_and_largest_numbers_is_read_all_the_same),
         cmocka_unit_test(numbers_with_a_fraction_are_read_back_to_the_bit),
         cmocka_unit_test(any_change_of_the_bytes_is_judged_as_the_other_reader_does),
+        cmocka_unit_test(a_zero_that_may_be_left_out_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

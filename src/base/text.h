@@ -25,6 +25,12 @@ static inline struct text text_of(const char *string)
 }
 
 bool text_equal(struct text left, struct text right);
+/* The same against a string, quick to say no: for looking a word up in a table. */
+static inline bool text_is(struct text text, const char *string)
+{
+    return text.size > 0 && text.data[0] == string[0] &&
+           strncmp(string, text.data, text.size) == 0 && string[text.size] == '\0';
+}
 /* For secrets: takes the same time wherever the difference is. */
 bool text_equal_secret(struct text left, struct text right);
 int text_compare(struct text left, struct text right);

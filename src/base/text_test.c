@@ -85,6 +85,16 @@ TEST(utf8_is_told_from_what_only_looks_like_it)
     assert_int_equal(text_utf8_length(TEXT("\xe2\x82\xac!")), 3);
 }
 
+TEST(a_text_is_a_string_when_all_of_it_is)
+{
+    assert_true(text_is(TEXT("owl"), "owl"));
+    assert_false(text_is(TEXT("owl"), "owls"));
+    assert_false(text_is(TEXT("owls"), "owl"));
+    assert_false(text_is(TEXT("own"), "owl"));
+    assert_false(text_is(TEXT(""), ""));
+    assert_false(text_is((struct text){"owl", 2}, "owl"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +105,7 @@ int main(void)
         cmocka_unit_test(copy_refuses_what_does_not_fit_or_hides_a_zero),
         cmocka_unit_test(comparison_orders_prefixes_first),
         cmocka_unit_test(utf8_is_told_from_what_only_looks_like_it),
+        cmocka_unit_test(a_text_is_a_string_when_all_of_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,8 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
 #define ID(name, member)            SCHEMA_ID(name, struct event, member)
 #define TIME(name, member)          SCHEMA_TIME(name, struct event, member)
 #define MICRO(name, member)         SCHEMA_MICRO(name, struct event, member)
+#define ID_OR_NONE(name, member)    SCHEMA_ID_OR_NONE(name, struct event, member)
+#define MICRO_OR_NONE(name, member) SCHEMA_MICRO_OR_NONE(name, struct event, member)
 #define BOOL(name, member)          SCHEMA_BOOL(name, struct event, member)
 #define CHARS(name, member)         SCHEMA_CHARS(name, struct event, member)
 #define HEX(name, member)           SCHEMA_HEX(name, struct event, member)
@@ -286,10 +288,10 @@ static const struct json_field entry_posted_fields[] = {
     ID("from_account", entry_posted.from_account),
     ID("to_account", entry_posted.to_account),
     MICRO("amount_micro", entry_posted.amount_micro),
-    MICRO("granted_micro", entry_posted.granted_micro),
-    MICRO("withheld_micro", entry_posted.withheld_micro),
-    ID("job", entry_posted.job),
-    ID("lease", entry_posted.lease),
+    MICRO_OR_NONE("granted_micro", entry_posted.granted_micro),
+    MICRO_OR_NONE("withheld_micro", entry_posted.withheld_micro),
+    ID_OR_NONE("job", entry_posted.job),
+    ID_OR_NONE("lease", entry_posted.lease),
     CHARS("memo", entry_posted.memo),
 };
 
@@ -386,7 +388,7 @@ static int find_kind(struct text json, enum event_kind *out_kind, struct error *
     if (text_starts_with(json, start) &&
         text_cut((struct text){json.data + start.size, json.size - start.size}, '"', &name, &rest))
         for (enum event_kind kind = 0; kind < EVENT_KIND_COUNT; kind++)
-            if (text_equal(name, text_of(kind_names[kind]))) {
+            if (text_is(name, kind_names[kind])) {
                 *out_kind = kind;
                 return 0;
             }
@@ -402,13 +404,11 @@ int event_decode(struct arena *arena, struct text json, struct event *out_event,
     if (find_kind(json, &kind, error) < 0)
         return -1;
     /* Zeroed whole, so that the fields' unused bytes are equal as well. */
-    struct event event;
-    memset(&event, 0, sizeof(event));
-    if (json_read_written(arena, json, &rows[kind].schema, &event, error) < 0)
+    memset(out_event, 0, sizeof(*out_event));
+    if (json_read_written(arena, json, &rows[kind].schema, out_event, error) < 0)
         return -1;
-    if (event.kind != kind)
+    if (out_event->kind != kind)
         return error_set(error, ERROR_INVALID, "an event names two kinds");
-    *out_event = event;
     return 0;
 }
 

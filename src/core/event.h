@@ -269,7 +269,8 @@ const char *event_kind_name(enum event_kind kind);
 /* Appends the event's canonical JSON, no line end. */
 void event_encode(const struct event *event, struct buffer *out);
 
-/* Texts longer than the struct (a job's spec) live in the arena. INVALID for anything else. */
+/* Texts longer than the struct (a job's spec) live in the arena. INVALID for anything else,
+ * and *out_event is of no use then. */
 MUST_CHECK int event_decode(struct arena *arena, struct text json, struct event *out_event,
                             struct error *error);
 

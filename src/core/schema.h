@@ -41,51 +41,63 @@ extern const char *const schema_starts[];
 /* One field each; `owner` is the struct, `member` its field. */
 #define SCHEMA_ID(name_, owner, member)                                                            \
     {                                                                                              \
-        .name = (name_), .kind = JSON_U64, .offset = offsetof(owner, member), .is_required = true  \
+        JSON_NAME(name_), .kind = JSON_U64, .offset = offsetof(owner, member), .is_required = true \
     }
 #define SCHEMA_RANGE(name_, owner, member, minimum_, maximum_)                                     \
     {                                                                                              \
-        .name = (name_), .kind = JSON_I64, .offset = offsetof(owner, member), .is_required = true, \
-        .minimum = (minimum_), .maximum = (maximum_)                                               \
+        JSON_NAME(name_), .kind = JSON_I64, .offset = offsetof(owner, member),                     \
+                          .is_required = true, .minimum = (minimum_), .maximum = (maximum_)        \
     }
 #define SCHEMA_BITS(name_, owner, member, maximum_)                                                \
     {                                                                                              \
-        .name = (name_), .kind = JSON_U64, .offset = offsetof(owner, member), .is_required = true, \
-        .minimum = 1, .maximum = (maximum_)                                                        \
+        JSON_NAME(name_), .kind = JSON_U64, .offset = offsetof(owner, member),                     \
+                          .is_required = true, .minimum = 1, .maximum = (maximum_)                 \
     }
 #define SCHEMA_TIME(name_, owner, member)  SCHEMA_RANGE(name_, owner, member, 0, SCHEMA_TIME_MS_MAX)
 #define SCHEMA_MICRO(name_, owner, member) SCHEMA_RANGE(name_, owner, member, 0, PRICE_MICRO_MAX)
+/* Of events there are many of: not written when 0. */
+#define SCHEMA_ID_OR_NONE(name_, owner, member)                                                    \
+    {                                                                                              \
+        JSON_NAME(name_), .kind = JSON_U64, .offset = offsetof(owner, member),                     \
+                          .is_zero_omitted = true                                                  \
+    }
+#define SCHEMA_MICRO_OR_NONE(name_, owner, member)                                                 \
+    {                                                                                              \
+        JSON_NAME(name_), .kind = JSON_I64, .offset = offsetof(owner, member),                     \
+                          .maximum = PRICE_MICRO_MAX, .is_zero_omitted = true                      \
+    }
 #define SCHEMA_BOOL(name_, owner, member)                                                          \
     {                                                                                              \
-        .name = (name_), .kind = JSON_BOOL, .offset = offsetof(owner, member), .is_required = true \
+        JSON_NAME(name_), .kind = JSON_BOOL, .offset = offsetof(owner, member),                    \
+                          .is_required = true                                                      \
     }
 #define SCHEMA_CHARS(name_, owner, member)                                                         \
     {                                                                                              \
-        .name = (name_), .kind = JSON_CHARS, .offset = offsetof(owner, member),                    \
-        .is_required = true, .size_max = sizeof(((owner *)NULL)->member)                           \
+        JSON_NAME(name_), .kind = JSON_CHARS, .offset = offsetof(owner, member),                   \
+                          .is_required = true, .size_max = sizeof(((owner *)NULL)->member)         \
     }
 #define SCHEMA_HEX(name_, owner, member)                                                           \
     {                                                                                              \
-        .name = (name_), .kind = JSON_HEX, .offset = offsetof(owner, member), .is_required = true, \
-        .size_max = sizeof(((owner *)NULL)->member)                                                \
+        JSON_NAME(name_), .kind = JSON_HEX, .offset = offsetof(owner, member),                     \
+                          .is_required = true, .size_max = sizeof(((owner *)NULL)->member)         \
     }
 #define SCHEMA_CHOICE(name_, owner, member, choices_)                                              \
     {                                                                                              \
-        .name = (name_), .kind = JSON_CHOICE, .offset = offsetof(owner, member),                   \
-        .is_required = true, .choices = (choices_)                                                 \
+        JSON_NAME(name_), .kind = JSON_CHOICE, .offset = offsetof(owner, member),                  \
+                          .is_required = true, .choices = (choices_)                               \
     }
 #define SCHEMA_OBJECT(name_, owner, member, schema_)                                               \
     {                                                                                              \
-        .name = (name_), .kind = JSON_OBJECT, .offset = offsetof(owner, member),                   \
-        .is_required = true, .schema = &(schema_)                                                  \
+        JSON_NAME(name_), .kind = JSON_OBJECT, .offset = offsetof(owner, member),                  \
+                          .is_required = true, .schema = &(schema_)                                \
     }
 #define SCHEMA_TEXT(name_, owner, member, size_max_)                                               \
     {                                                                                              \
-        .name = (name_), .kind = JSON_TEXT, .offset = offsetof(owner, member),                     \
-        .is_required = true, .size_max = (size_max_)                                               \
+        JSON_NAME(name_), .kind = JSON_TEXT, .offset = offsetof(owner, member),                    \
+                          .is_required = true, .size_max = (size_max_)                             \
     }
 #define SCHEMA_ARRAY(name_, owner, member, schema_, count_max)                                     \
     {                                                                                              \
-        .name = (name_), .kind = JSON_ARRAY, .offset = offsetof(owner, member),                    \
-        .is_required = true, .size_max = (count_max), .schema = &(schema_)                         \
+        JSON_NAME(name_), .kind = JSON_ARRAY, .offset = offsetof(owner, member),                   \
+                          .is_required = true, .size_max = (count_max), .schema = &(schema_)       \
     }

@@ -29,6 +29,7 @@ struct engine {
     struct projection *projection;
     struct event_list events; /* of the batch */
     struct store_batch *batch;
+    int64_t batch_ms;           /* when it began: the instant of all its decisions */
     struct buffer encoded;      /* one event's JSON */
     uint64_t snapshot_sequence; /* of the last one saved */
     bool is_failing;            /* the last write failed */
@@ -125,7 +126,7 @@ const struct core *engine_core(const struct engine *engine)
 
 static int decide(struct engine *engine, struct engine_request *request, struct error *error)
 {
-    request->now_ms = now_ms(engine);
+    request->now_ms = engine->batch_ms;
     if (!engine->core)
         return error_set(error, ERROR_UNAVAILABLE,
                          "the market's store is away; try again in a moment");
@@ -150,7 +151,7 @@ static int decide(struct engine *engine, struct engine_request *request, struct 
 /* Time itself is a request without a sender. */
 static void decide_time(struct engine *engine)
 {
-    const int64_t now = now_ms(engine);
+    const int64_t now = engine->batch_ms;
     if (!engine->core || core_next_wake_ms(engine->core) > now)
         return;
     struct error error;
@@ -229,18 +230,53 @@ static void save_snapshot(struct engine *engine, uint64_t event_count_min)
 
 /* ---- The batch ------------------------------------------------------------------------------- */
 
-static void done_on_loop(void *context)
+static void done(struct engine_request *request)
 {
-    struct engine_request *request = context;
     request->on_done(request, request->is_refused ? &request->error : NULL);
 }
 
-static void finish(struct engine_request *request)
+/* Requests of one batch that end on the same loop: it is woken once for all of them. */
+struct finished {
+    struct loop *loop;
+    struct list requests;
+};
+
+static void done_on_loop(void *context)
 {
-    if (request->loop)
-        loop_post(request->loop, done_on_loop, request);
-    else
-        done_on_loop(request);
+    struct finished *finished = context;
+    struct list_node *node;
+    while ((node = list_take_first(&finished->requests)))
+        done(LIST_ITEM(node, struct engine_request, node));
+    free(finished);
+}
+
+static void post_finished(struct finished *finished)
+{
+    if (finished)
+        loop_post(finished->loop, done_on_loop, finished);
+}
+
+/* In the order they came, as far as one loop can tell. */
+static void finish(struct list *requests)
+{
+    struct finished *finished = NULL;
+    struct list_node *node;
+    while ((node = list_take_first(requests))) {
+        struct engine_request *request = LIST_ITEM(node, struct engine_request, node);
+        if (!request->loop) {
+            done(request);
+            continue;
+        }
+        if (!finished || finished->loop != request->loop) {
+            post_finished(finished);
+            finished = malloc(sizeof(*finished));
+            ASSERT(finished);
+            finished->loop = request->loop;
+            list_init(&finished->requests);
+        }
+        list_append(&finished->requests, node);
+    }
+    post_finished(finished);
 }
 
 static void reload(struct engine *engine)
@@ -292,6 +328,7 @@ static void run_batch(struct engine *engine, struct list *requests)
         reload(engine);
     event_list_clear(&engine->events);
     store_batch_clear(engine->batch);
+    engine->batch_ms = now_ms(engine);
     uint64_t refusals = 0, commands = 0;
     LIST_EACH(requests, node)
     {
@@ -320,16 +357,15 @@ static void run_batch(struct engine *engine, struct list *requests)
     engine->counts.is_disk_full = engine->counts.is_disk_full && engine->is_failing;
     pthread_mutex_unlock(&engine->mutex);
 
-    struct list_node *node;
-    while ((node = list_take_first(requests))) {
-        struct engine_request *request = LIST_ITEM(node, struct engine_request, node);
-        /* A refusal may rest on what the failed batch had decided before it: it fails too. */
-        if (is_failed) {
+    if (is_failed)
+        LIST_EACH(requests, node)
+        {
+            /* A refusal may rest on what the failed batch had decided before it: it fails too. */
+            struct engine_request *request = LIST_ITEM(node, struct engine_request, node);
             request->is_refused = true;
             request->error = error;
         }
-        finish(request);
-    }
+    finish(requests);
     save_snapshot(engine, engine->options.snapshot_event_count);
 }
 

@@ -49,7 +49,7 @@ struct engine_request {
     void (*on_done)(struct engine_request *request, const struct error *error);
 
     uint64_t subject; /* what the command made or found; set before next and on_decided */
-    int64_t now_ms;   /* the instant of the decision; set before on_decided */
+    int64_t now_ms;   /* the instant of the batch, its decisions included; set before on_decided */
 
     struct list_node node;
     struct error error; /* the engine's own from here */
