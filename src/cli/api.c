@@ -35,6 +35,11 @@ static const struct json_field account_fields[] = {
     FIELD("transferable_microcredits", JSON_I64, api_account, transferable_micro),
     FIELD("earned_microcredits", JSON_I64, api_account, earned_micro),
     FIELD("spent_microcredits", JSON_I64, api_account, spent_micro),
+    FIELD("grant", JSON_TEXT, api_account, grant),
+    FIELD("to_earn_microcredits", JSON_I64, api_account, to_earn_micro),
+    FIELD("group", JSON_U64, api_account, group),
+    FIELD("has_password", JSON_BOOL, api_account, has_password),
+    FIELD("frozen", JSON_TEXT, api_account, frozen),
 };
 const struct json_schema api_account_schema =
     JSON_SCHEMA_LENIENT("account", account_fields, struct api_account);
@@ -46,6 +51,52 @@ static const struct json_field account_created_fields[] = {
 };
 const struct json_schema api_account_created_schema =
     JSON_SCHEMA_LENIENT("account", account_created_fields, struct api_account_created);
+
+static const struct json_field session_fields[] = {
+    {"account", JSON_OBJECT, offsetof(struct api_session, account), .is_required = true,
+     .schema = &api_account_schema},
+    NEEDED("token", JSON_TEXT, api_session, token),
+    FIELD("expires_ms", JSON_I64, api_session, expires_ms),
+};
+const struct json_schema api_session_schema =
+    JSON_SCHEMA_LENIENT("session", session_fields, struct api_session);
+
+static const struct json_field token_fields[] = {
+    NEEDED("id", JSON_U64, api_token, id),
+    FIELD("name", JSON_TEXT, api_token, name),
+    FIELD("scopes", JSON_TEXTS, api_token, scopes),
+    FIELD("created_ms", JSON_I64, api_token, created_ms),
+    FIELD("expires_ms", JSON_I64, api_token, expires_ms),
+    FIELD("last_used_ms", JSON_I64, api_token, last_used_ms),
+    FIELD("is_current", JSON_BOOL, api_token, is_current),
+    FIELD("token", JSON_TEXT, api_token, token),
+};
+const struct json_schema api_token_schema =
+    JSON_SCHEMA_LENIENT("token", token_fields, struct api_token);
+
+static const struct json_field member_fields[] = {
+    NEEDED("id", JSON_U64, api_member, id),
+    FIELD("name", JSON_TEXT, api_member, name),
+};
+static const struct json_schema member_schema =
+    JSON_SCHEMA_LENIENT("member", member_fields, struct api_member);
+
+static const struct json_field group_fields[] = {
+    NEEDED("id", JSON_U64, api_group, id),
+    FIELD("name", JSON_TEXT, api_group, name),
+    FIELD("owner", JSON_U64, api_group, owner),
+    LIST("members", api_group, members, &member_schema),
+};
+const struct json_schema api_group_schema =
+    JSON_SCHEMA_LENIENT("group", group_fields, struct api_group);
+
+static const struct json_field code_fields[] = {
+    FIELD("code", JSON_TEXT, api_code, code),
+    FIELD("invite", JSON_TEXT, api_code, invite),
+    FIELD("expires_ms", JSON_I64, api_code, expires_ms),
+};
+const struct json_schema api_code_schema =
+    JSON_SCHEMA_LENIENT("code", code_fields, struct api_code);
 
 static const struct json_field page_code_fields[] = {
     NEEDED("code", JSON_TEXT, api_page_code, code),
@@ -305,6 +356,12 @@ const struct json_schema api_missing_schema =
             FIELD("next_cursor", JSON_TEXT, api_page, next_cursor),                                \
     }
 
+static const struct json_field account_page_fields[] = PAGE_FIELDS(&api_account_schema);
+const struct json_schema api_account_page_schema =
+    JSON_SCHEMA_LENIENT("accounts", account_page_fields, struct api_page);
+static const struct json_field token_page_fields[] = PAGE_FIELDS(&api_token_schema);
+const struct json_schema api_token_page_schema =
+    JSON_SCHEMA_LENIENT("tokens", token_page_fields, struct api_page);
 static const struct json_field machine_page_fields[] = PAGE_FIELDS(&machine_schema);
 const struct json_schema api_machine_page_schema =
     JSON_SCHEMA_LENIENT("machines", machine_page_fields, struct api_page);

@@ -21,6 +21,46 @@ struct api_account {
     int64_t transferable_micro;
     int64_t earned_micro;
     int64_t spent_micro;
+    struct text grant; /* "none", "waiting", "given" */
+    int64_t to_earn_micro;
+    uint64_t group;
+    bool has_password;
+    struct text frozen; /* why; empty: it is not */
+};
+
+struct api_session {
+    struct api_account account;
+    struct text token;
+    int64_t expires_ms;
+};
+
+struct api_token {
+    uint64_t id;
+    struct text name;
+    struct json_array scopes; /* struct text */
+    int64_t created_ms;
+    int64_t expires_ms;
+    int64_t last_used_ms;
+    bool is_current;
+    struct text token; /* once, when it is made */
+};
+
+struct api_group {
+    uint64_t id;
+    struct text name;
+    uint64_t owner;
+    struct json_array members; /* struct api_member */
+};
+
+struct api_member {
+    uint64_t id;
+    struct text name;
+};
+
+struct api_code {
+    struct text code;
+    struct text invite;
+    int64_t expires_ms;
 };
 
 struct api_account_created {
@@ -265,6 +305,12 @@ struct api_event {
 
 extern const struct json_schema api_account_schema;
 extern const struct json_schema api_account_created_schema;
+extern const struct json_schema api_account_page_schema;
+extern const struct json_schema api_session_schema;
+extern const struct json_schema api_token_schema;
+extern const struct json_schema api_token_page_schema;
+extern const struct json_schema api_group_schema;
+extern const struct json_schema api_code_schema;
 extern const struct json_schema api_page_code_schema;
 extern const struct json_schema api_server_schema;
 extern const struct json_schema api_machine_code_schema;

@@ -279,12 +279,23 @@ int client_post(struct client *client, struct arena *arena, const char *path, st
     return call_for_answer(client, arena, &request, answer, error);
 }
 
+int client_send(struct client *client, struct arena *arena, const char *method, const char *path,
+                struct text body, struct client_answer *answer, struct error *error)
+{
+    struct client_answer ignored = {0};
+    const struct request request = {
+        .method = method,
+        .path = path,
+        .content_type = body.data ? "application/json" : NULL,
+        .body = body.data ? body : TEXT(""),
+    };
+    return call_for_answer(client, arena, &request, answer ? answer : &ignored, error);
+}
+
 int client_patch(struct client *client, struct arena *arena, const char *path, struct text body,
                  struct client_answer *answer, struct error *error)
 {
-    const struct request request = {
-        .method = "PATCH", .path = path, .content_type = "application/json", .body = body};
-    return call_for_answer(client, arena, &request, answer, error);
+    return client_send(client, arena, "PATCH", path, body, answer, error);
 }
 
 int client_delete(struct client *client, const char *path, struct error *error)

@@ -46,6 +46,10 @@ MUST_CHECK int client_get(struct client *client, struct arena *arena, const char
 /* `body` is JSON; with data NULL none is sent. */
 MUST_CHECK int client_post(struct client *client, struct arena *arena, const char *path,
                            struct text body, struct client_answer *answer, struct error *error);
+/* Any other method with a JSON body, or without when data is NULL; `answer` may be NULL. */
+MUST_CHECK int client_send(struct client *client, struct arena *arena, const char *method,
+                           const char *path, struct text body, struct client_answer *answer,
+                           struct error *error);
 MUST_CHECK int client_patch(struct client *client, struct arena *arena, const char *path,
                             struct text body, struct client_answer *answer, struct error *error);
 MUST_CHECK int client_delete(struct client *client, const char *path, struct error *error);

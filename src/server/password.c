@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUEUE_MAX = 32, PASSES = 3, MEMORY_BYTES = 64 << 20 };
+enum { QUEUE_MAX = 16, PASSES = 3, MEMORY_BYTES = 64 << 20 };
 
 /* Of random bytes that nobody kept, made with the constants above: what a password for an unknown
  * name is compared with, so that it takes as long. */

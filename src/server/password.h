@@ -49,7 +49,7 @@ struct password_request {
 
 struct passwords_options {
     struct loop *loop;   /* where on_done runs */
-    uint32_t queue_max;  /* 0: 32, about three seconds of work */
+    uint32_t queue_max;  /* 0: 16, about a second and a half of work */
     uint64_t passes;     /* of argon2id; 0: 3 */
     size_t memory_bytes; /* of argon2id; 0: 64 MiB */
 };
