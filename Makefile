@@ -4,6 +4,7 @@
 #   make demo     a market, three unequal lenders, one real training job
 #   make test     every test
 #   make bench    the measurements behind docs/benchmarks.md
+#   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
 #   make lint     format, clang-tidy and style gates
 #   make format   bring the sources into the house format
 #   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI
@@ -14,7 +15,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test bench lint format asan tsan clang fuzz fuzz-replay install clean
+.PHONY: all deps web demo test bench sim lint format asan tsan clang fuzz fuzz-replay install clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -35,6 +36,10 @@ test: all
 
 bench: all
 	@for bench in bench/*.py; do echo "== $$bench"; $$bench || exit 1; done
+
+SOUK_DATA ?= ../shared/data
+sim: all
+	@build/souk sim market --data $(SOUK_DATA)
 
 lint:
 	@tools/install-deps --lint

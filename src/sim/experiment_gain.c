@@ -30,6 +30,7 @@ static const struct contender contenders[] = {
     {"karma (pool)", ENGINE_POOL, .pool = {.rule = POOL_KARMA}},
     {"souk's rule without rush (pool)", ENGINE_POOL, .pool = {.rule = POOL_SOUK}},
     {"souk's rule (pool)", ENGINE_POOL, .pool = {.rule = POOL_SOUK, .has_rush = true}},
+    {"karma (core)", ENGINE_CORE, .core = {.is_karma = true}},
     {"souk without rush (core)", ENGINE_CORE},
     {"souk (core)", ENGINE_CORE, .core = {.has_rush = true}},
 };
@@ -60,7 +61,8 @@ static int run(const struct contender *contender, const struct workload *workloa
     return replay_run(workload, &contender->core, out_outcome, &counts, error);
 }
 
-/* Who lent how much against what it borrowed; members who did neither are left out. */
+/* Who lent how much against what it borrowed. Gini over all who did either, ratios over those who
+ * did both. */
 static void add_distribution(struct report_table *table, const char *label,
                              const struct outcome *outcome)
 {
@@ -75,7 +77,7 @@ static void add_distribution(struct report_table *table, const char *label,
             continue;
         lent[active] = outcome->lent_micro[i];
         spent[active++] = outcome->spent_micro[i];
-        if (outcome->spent_micro[i] > 0)
+        if (outcome->spent_micro[i] > 0 && outcome->lent_micro[i] > 0)
             ratios[both++] = outcome->lent_micro[i] / outcome->spent_micro[i];
     }
     struct report_row *row = report_add_row(table, "%s", label);
@@ -85,6 +87,7 @@ static void add_distribution(struct report_table *table, const char *label,
         sum_spent += spent[i];
     }
     row->values[0] = (double)active;
+    row->values[8] = (double)both;
     row->values[1] = sum_lent / 1e6;
     row->values[2] = sum_spent / 1e6;
     row->values[3] = outcome_gini(lent, active);
@@ -102,6 +105,7 @@ static const struct report_column distribution_columns[] = {
     {">spent", "spent_credits", REPORT_NUMBER},   {">Gini lent", "gini_lent", REPORT_NUMBER},
     {">Gini spent", "gini_spent", REPORT_NUMBER}, {">lent/spent p10", "ratio_p10", REPORT_NUMBER},
     {">p50", "ratio_p50", REPORT_NUMBER},         {">p90", "ratio_p90", REPORT_NUMBER},
+    {">who did both", "both", REPORT_COUNT},
 };
 
 static const struct report_column gain_columns[] = {

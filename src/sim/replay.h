@@ -11,8 +11,8 @@
 #include "sim/outcome.h"
 
 struct replay_options {
-    bool has_rush;       /* a member rushes when its job is worth twice the price */
-    double fixed_factor; /* > 0: the price stands at this multiple of the cold start */
+    bool has_rush; /* a member rushes when its job is worth twice the price */
+    bool is_karma; /* no money: nobody names a maximum */
     /* Called now and then with the share done; NULL is fine. */
     void (*progress)(void *context, double share);
     void *context;

@@ -31,6 +31,7 @@ struct replay_job {
     int64_t left_ms;
     int64_t running_since_ms;
     size_t running_count;
+    bool is_rush;
     bool is_again; /* stopped on purpose: goes on as a new job */
 };
 
@@ -62,6 +63,8 @@ MUST_CHECK int replay_open(struct replay *replay, struct error *error);
 MUST_CHECK int replay_pass_hour(struct replay *replay, struct error *error);
 
 MUST_CHECK int replay_submit(struct replay *replay, uint32_t job, struct error *error);
+/* Prices have changed: who waits and would now rush, or no longer, asks again. */
+MUST_CHECK int replay_reconsider(struct replay *replay, struct error *error);
 MUST_CHECK int replay_finish(struct replay *replay, uint32_t job, struct error *error);
 MUST_CHECK int replay_give_up(struct replay *replay, uint32_t job, struct error *error);
 MUST_CHECK int replay_handle(struct replay *replay, const struct event *event, struct error *error);

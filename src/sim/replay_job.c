@@ -56,6 +56,19 @@ static int64_t maximum_micro(const struct replay *replay, const struct replay_jo
     return maximum < 1 ? 1 : maximum > 1e15 ? (int64_t)1e15 : (int64_t)maximum;
 }
 
+/* It is worth going ahead of others when even the dearest slot of its run, doubled, is not too
+ * dear. */
+static bool wants_rush(const struct replay *replay, const struct replay_job *job)
+{
+    if (!replay->options.has_rush || replay->options.is_karma)
+        return false;
+    const struct price_lock lock =
+        core_price_lock(replay->core, replay->now_ms, replay->now_ms + job->left_ms);
+    const struct resources width = sim_job_resources(wish_of(replay, job));
+    const int64_t rate_micro = price_hourly_lock_micro(price_units(width, 1000), &lock);
+    return maximum_micro(replay, job) >= 2 * rate_micro;
+}
+
 int replay_submit(struct replay *replay, uint32_t index, struct error *error)
 {
     struct replay_job *job = &replay->jobs[index];
@@ -64,7 +77,7 @@ int replay_submit(struct replay *replay, uint32_t index, struct error *error)
         leave(replay, job);
         return 0;
     }
-    const int64_t rate_micro = sim_rate_micro(sim_job_resources(wish), core_price(replay->core));
+    job->is_rush = wants_rush(replay, job);
     struct command command = {
         .kind = COMMAND_SUBMIT_JOB,
         .submit_job = {
@@ -73,14 +86,14 @@ int replay_submit(struct replay *replay, uint32_t index, struct error *error)
             .spec = TEXT("{}"),
             .num_nodes = wish->node_count,
             .worker = wish->node,
-            .max_hourly_micro = maximum_micro(replay, job),
+            .max_hourly_micro = replay->options.is_karma ? 0 : maximum_micro(replay, job),
             /* A minute more, so that it ends by itself. */
             .max_run_ms = job->left_ms + 60000,
             .expected_run_ms = job->left_ms,
             .tick_ms = HOUR_MS,
             .start = wish->start,
             .deadline_ms = wish->start == JOB_START_NOW ? 0 : latest_start_ms(replay, job),
-            .is_rush = replay->options.has_rush && maximum_micro(replay, job) >= 2 * rate_micro}};
+            .is_rush = job->is_rush}};
     struct error refusal;
     if (replay_do(replay, &command, &refusal) < 0) {
         if (refusal.code != ERROR_EXHAUSTED)
@@ -106,6 +119,20 @@ static int cancel(struct replay *replay, const struct replay_job *job, struct er
         .kind = COMMAND_CANCEL_JOB,
         .cancel_job = {.account = replay->accounts[wish_of(replay, job)->member], .job = job->id}};
     return replay_do(replay, &command, error);
+}
+
+int replay_reconsider(struct replay *replay, struct error *error)
+{
+    for (size_t i = 0; i < replay->workload->job_count; i++) {
+        struct replay_job *job = &replay->jobs[i];
+        if (job->state != REPLAY_PENDING || job->running_count > 0 ||
+            core_job(replay->core, job->id)->state != JOB_STATE_PENDING ||
+            wants_rush(replay, job) == job->is_rush)
+            continue;
+        if (cancel(replay, job, error) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 int replay_give_up(struct replay *replay, uint32_t index, struct error *error)

@@ -8,6 +8,8 @@ static int open_accounts(struct replay *replay, struct error *error)
 {
     struct command change = {.kind = COMMAND_CHANGE_SETTINGS,
                              .change_settings = core_default_settings()};
+    if (replay->options.is_karma)
+        change.change_settings.economy = ECONOMY_KARMA;
     /* Nobody runs out: what credits do to a market is the matter of the months' experiment. */
     change.change_settings.grant_micro = INT64_C(1000000000000);
     change.change_settings.grant_daily_micro = INT64_C(1000000000000000);
@@ -220,6 +222,8 @@ int replay_pass_hour(struct replay *replay, struct error *error)
             if (sim_lender_is_online(&replay->workload->lenders[i], hour) == (bool)is_online &&
                 follow_owner(replay, i, hour, error) < 0)
                 return -1;
+    if (hour % (SLOT_MS / HOUR_MS) == 0 && replay_reconsider(replay, error) < 0)
+        return -1;
     if (replay->options.progress && hour % 24 == 0)
         replay->options.progress(replay->options.context,
                                  (double)hour / (double)replay->workload->hour_count);
