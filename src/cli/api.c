@@ -209,15 +209,50 @@ static const struct json_field health_fields[] = {
 const struct json_schema api_health_schema =
     JSON_SCHEMA_LENIENT("market", health_fields, struct api_health);
 
+#define PRICE_FIELDS(struct_, member_)                                                             \
+    FIELD("core_hour_microcredits", JSON_I64, struct_, member_ core_hour_micro),                   \
+        FIELD("ram_gib_hour_microcredits", JSON_I64, struct_, member_ ram_gib_hour_micro),         \
+        FIELD("gpu_hour_microcredits", JSON_I64, struct_, member_ gpu_hour_micro),                 \
+        FIELD("disk_gib_hour_microcredits", JSON_I64, struct_, member_ disk_gib_hour_micro)
+
+static const struct json_field price_fields[] = {PRICE_FIELDS(api_price, )};
+static const struct json_schema price_schema =
+    JSON_SCHEMA_LENIENT("price", price_fields, struct api_price);
+
+static const struct json_field price_slot_fields[] = {
+    NEEDED("slot", JSON_TEXT, api_price_slot, slot),
+    FIELD("state", JSON_TEXT, api_price_slot, state),
+    PRICE_FIELDS(api_price_slot, price.),
+};
+static const struct json_schema price_slot_schema =
+    JSON_SCHEMA_LENIENT("slot", price_slot_fields, struct api_price_slot);
+
 static const struct json_field prices_fields[] = {
-    NEEDED("core_hour_microcredits", JSON_I64, api_prices, core_hour_micro),
-    FIELD("ram_gib_hour_microcredits", JSON_I64, api_prices, ram_gib_hour_micro),
-    FIELD("gpu_hour_microcredits", JSON_I64, api_prices, gpu_hour_micro),
-    FIELD("disk_gib_hour_microcredits", JSON_I64, api_prices, disk_gib_hour_micro),
+    PRICE_FIELDS(api_prices, price.),
+    FIELD("slot", JSON_TEXT, api_prices, slot),
     FIELD("fee_basis_points", JSON_I64, api_prices, fee_basis_points),
+    FIELD("slot_offset_ms", JSON_I64, api_prices, slot_offset_ms),
+    LIST("slots", api_prices, slots, &price_slot_schema),
+    PART("average_7_days", api_prices, week, &price_schema),
 };
 const struct json_schema api_prices_schema =
     JSON_SCHEMA_LENIENT("prices", prices_fields, struct api_prices);
+
+static const struct json_field price_part_fields[] = {
+    NEEDED("resource", JSON_TEXT, api_price_part, resource),
+    {"explanation", JSON_TEXT, offsetof(struct api_price_part, explanation), .is_required = true,
+     .size_max = 8 << 10},
+};
+static const struct json_schema price_part_schema =
+    JSON_SCHEMA_LENIENT("resource", price_part_fields, struct api_price_part);
+
+static const struct json_field price_story_fields[] = {
+    NEEDED("slot", JSON_TEXT, api_price_story, slot),
+    FIELD("state", JSON_TEXT, api_price_story, state),
+    LIST("resources", api_price_story, resources, &price_part_schema),
+};
+const struct json_schema api_price_story_schema =
+    JSON_SCHEMA_LENIENT("prices", price_story_fields, struct api_price_story);
 
 static const struct json_field entry_fields[] = {
     NEEDED("id", JSON_U64, api_entry, id),

@@ -160,12 +160,38 @@ struct api_health {
 };
 extern const struct json_schema api_health_schema;
 
-struct api_prices {
+/* 0: not known. */
+struct api_price {
     int64_t core_hour_micro;
     int64_t ram_gib_hour_micro;
     int64_t gpu_hour_micro;
     int64_t disk_gib_hour_micro;
+};
+
+struct api_price_slot {
+    struct text slot;  /* "2026-11-14/18-24" */
+    struct text state; /* ended, running, forecast */
+    struct api_price price;
+};
+
+struct api_prices {
+    struct api_price price; /* of the running slot */
+    struct text slot;
     int64_t fee_basis_points;
+    int64_t slot_offset_ms;
+    struct json_array slots; /* of struct api_price_slot */
+    struct api_price week;   /* the 7-day average */
+};
+
+struct api_price_part {
+    struct text resource;
+    struct text explanation;
+};
+
+struct api_price_story {
+    struct text slot;
+    struct text state;
+    struct json_array resources; /* of struct api_price_part */
 };
 
 struct api_entry {
@@ -318,6 +344,7 @@ extern const struct json_schema api_machine_page_schema;
 extern const struct json_schema api_offer_schema;
 extern const struct json_schema api_offer_page_schema;
 extern const struct json_schema api_prices_schema;
+extern const struct json_schema api_price_story_schema;
 extern const struct json_schema api_entry_schema;
 extern const struct json_schema api_entry_page_schema;
 extern const struct json_schema api_quote_schema;

@@ -28,6 +28,7 @@ static void print_json(const struct audit_report *report)
     json_field_u64(&writer, "jobs", report->job_count);
     json_field_u64(&writer, "leases", report->lease_count);
     json_field_u64(&writer, "entries", report->entry_count);
+    json_field_u64(&writer, "prices", report->price_count);
     json_field_u64(&writer, "snapshot_event", report->snapshot_event);
     json_field_i64(&writer, "minted_microcredits", report->minted_microcredits);
     json_field_i64(&writer, "ledger_sum_microcredits", report->sum_microcredits);
@@ -47,6 +48,8 @@ static void print_report(const struct cli *cli, const struct audit_report *repor
     printf("Accounts: %" PRIu64 "   jobs: %" PRIu64 "   leases: %" PRIu64 "   entries: %" PRIu64
            "\n",
            report->account_count, report->job_count, report->lease_count, report->entry_count);
+    printf("Prices:   %" PRIu64 ", each computed again from what was wanted and lent\n",
+           report->price_count);
     printf("Minted:   %s credits\n", output_credits(cli->arena, report->minted_microcredits));
     printf("Sum:      %s credits\n", output_credits(cli->arena, report->sum_microcredits));
     for (uint32_t i = 0; i < report->finding_count; i++)

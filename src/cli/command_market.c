@@ -1,44 +1,10 @@
-/* souk prices, machines, wallet: looking around in the market. */
+/* souk machines, wallet: looking around in the market. */
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/offer_terms.h"
 #include "cli/output.h"
 
 #include <string.h>
-
-/* ---- prices -----------------------------------------------------------------------------------
- */
-
-static int run_prices(void *context, const void *options, struct error *error)
-{
-    (void)options;
-    struct cli *cli = context;
-    AUTO(client) struct client *client = NULL;
-    struct api_prices prices = {0};
-    bool is_done;
-    if (cli_connect(cli, false, &client, error) < 0 ||
-        cli_get(cli, client, "/v1/prices", &api_prices_schema, &prices, &is_done, error) < 0)
-        return -1;
-    if (is_done)
-        return 0;
-    struct table table;
-    table_init(&table, cli->arena, (const char *const[]){"RESOURCE", ">CREDITS PER HOUR", NULL});
-    TABLE_ROW(&table, "core", output_credits(cli->arena, prices.core_hour_micro));
-    TABLE_ROW(&table, "GPU", output_credits(cli->arena, prices.gpu_hour_micro));
-    TABLE_ROW(&table, "GiB of memory", output_credits(cli->arena, prices.ram_gib_hour_micro));
-    TABLE_ROW(&table, "GiB of disk", output_credits(cli->arena, prices.disk_gib_hour_micro));
-    table_print(&table, stdout, output_has_color(cli, stdout));
-    output_note(cli, "The market keeps %g %% of what lenders are paid.",
-                (double)prices.fee_basis_points / 100.0);
-    return 0;
-}
-
-const struct command command_prices = {
-    .name = "prices",
-    .summary = "Shows what machines cost now.",
-    .example = "souk prices",
-    .run = run_prices,
-};
 
 /* ---- machines ---------------------------------------------------------------------------------
  */

@@ -14,6 +14,7 @@ struct serve_options {
     int log_level;
     int economy;
     bool is_printing_api;
+    const char *slot_offset;
 };
 
 static const char *const economies[] = {"kept", "credits", "karma", NULL};
@@ -62,6 +63,9 @@ static const struct option serve_options[] = {
     {"fee_basis_points", OPTION_I64, SERVER(fee_basis_points), "NUMBER", "-1",
      "The market's part of each payment, in hundredths of a percent; -1: the usual.", .minimum = -1,
      .maximum = 10000},
+    {"slot_offset", OPTION_TEXT, offsetof(struct serve_options, slot_offset), "DURATION",
+     .help = "How far the market's midnight, where price slots begin, is ahead of UTC: 2h, -5h30m; "
+             "fixed once a slot has ended."},
     {"blob_quota", OPTION_BYTES, SERVER(blob_quota_bytes), "SIZE", "64GiB",
      "How much data all accounts together may store."},
     {"account_quota", OPTION_BYTES, SERVER(account_quota_bytes), "SIZE", "16GiB",
@@ -80,6 +84,19 @@ static const struct option serve_options[] = {
      .is_hidden = true},
 };
 
+static int read_slot_offset(const char *text, struct server_options *server, struct error *error)
+{
+    if (!text)
+        return 0;
+    const bool is_behind = text[0] == '-';
+    int64_t offset_ms = 0;
+    if (units_parse_duration(text_of(text + is_behind), &offset_ms, error) < 0)
+        return error_wrap(error, "--slot-offset");
+    server->has_slot_offset = true;
+    server->slot_offset_ms = is_behind ? -offset_ms : offset_ms;
+    return 0;
+}
+
 static int run_serve(void *context, const void *options, struct error *error)
 {
     (void)context;
@@ -94,6 +111,8 @@ static int run_serve(void *context, const void *options, struct error *error)
     server.economy = (enum server_economy)wanted->economy;
     server.ready_fd = (int)wanted->ready_fd;
     server.stop_fd = (int)wanted->stop_fd;
+    if (read_slot_offset(wanted->slot_offset, &server, error) < 0)
+        return -1;
     server.grant_microcredits = -1;
     if (wanted->grant &&
         units_parse_credits(text_of(wanted->grant), &server.grant_microcredits, error) < 0)

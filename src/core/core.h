@@ -143,6 +143,8 @@ struct core_price_close {
 /* The running slot's prices: final. No slot runs before the first event. */
 struct price_vector core_price(const struct core *core);
 int64_t core_price_slot(const struct core *core);
+/* A slot has ended, whether its event has come or not: settings.slot_offset_ms stays. */
+bool core_slots_are_fixed(const struct core *core, int64_t now_ms);
 /* Final for the running slot, a forecast for a later one. */
 struct price_vector core_price_of_slot(const struct core *core, int64_t slot);
 /* The prices of the slots that a run between two instants touches, of the first PRICE_LOCK_SLOTS
@@ -155,6 +157,21 @@ size_t core_price_close_kept(const struct core *core);
 const struct core_price_close *core_price_close_at(const struct core *core, size_t index);
 /* NULL when that slot is not kept, or passed while the market lay idle. */
 const struct core_price_close *core_price_close_of(const struct core *core, int64_t slot);
+
+/* A slot's price with the updates it came from: the last one before it, which set the level, and
+ * the last one of the same time of day, which set the factor. */
+struct core_price_story {
+    int64_t slot;
+    struct price_vector price;
+    struct price_board board; /* that the price was made of */
+    bool has_level;
+    struct core_price_close level;
+    bool has_factor;
+    struct core_price_close factor;
+};
+/* Of a slot that is kept, or of the running or a later one. */
+struct core_price_story core_price_story(const struct core *core, int64_t slot);
+
 /* Over the slots of the last 7 days, or those of one time of day; -1: all. False: there is none. */
 bool core_price_average(const struct core *core, int of_day, struct price_vector *out_average);
 

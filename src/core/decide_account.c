@@ -47,9 +47,8 @@ int decide_change_settings(struct decision *decision, const struct command *comm
     const struct core *core = decision->core;
     if (core_settings_check(&command->change_settings, error) < 0)
         return -1;
-    const bool has_ended_slots = core->prices.close_count > 0 ||
-                                 (core->sequence > 0 && core_slot_end_ms(core) <= decision->now_ms);
-    if (command->change_settings.slot_offset_ms != core->settings.slot_offset_ms && has_ended_slots)
+    if (command->change_settings.slot_offset_ms != core->settings.slot_offset_ms &&
+        core_slots_are_fixed(core, decision->now_ms))
         return error_set(error, ERROR_CONFLICT,
                          "slot_offset_ms cannot change once prices have been set by it");
     if (command->change_settings.economy != core->settings.economy &&

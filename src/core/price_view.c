@@ -13,6 +13,11 @@ int64_t core_price_slot(const struct core *core)
     return core->prices.slot;
 }
 
+bool core_slots_are_fixed(const struct core *core, int64_t now_ms)
+{
+    return core->prices.close_count > 0 || (core->sequence > 0 && core_slot_end_ms(core) <= now_ms);
+}
+
 const struct price_board *core_price_board(const struct core *core)
 {
     return &core->prices.board;
@@ -65,6 +70,29 @@ struct price_lock core_price_lock(const struct core *core, int64_t from_ms, int6
     for (int64_t slot = lock.first_slot; slot <= last && lock.slot_count < PRICE_LOCK_SLOTS; slot++)
         lock.slots[lock.slot_count++] = core_price_of_slot(core, slot);
     return lock;
+}
+
+struct core_price_story core_price_story(const struct core *core, int64_t slot)
+{
+    const struct core_price_close *ended = core_price_close_of(core, slot);
+    ASSERT(ended || slot >= core->prices.slot);
+    struct core_price_story story = {
+        .slot = slot,
+        .price = ended ? ended->price : core_price_of_slot(core, slot),
+        .board = ended ? ended->before : core->prices.board,
+    };
+    for (size_t i = 0; i < core->prices.close_kept; i++) {
+        const struct core_price_close *close = &core->prices.closes[i];
+        if (close->slot >= slot)
+            break;
+        story.has_level = true;
+        story.level = *close;
+        if (slot_of_day(close->slot) != slot_of_day(slot))
+            continue;
+        story.has_factor = true;
+        story.factor = *close;
+    }
+    return story;
 }
 
 bool core_price_average(const struct core *core, int of_day, struct price_vector *out_average)

@@ -83,9 +83,10 @@ void price_explain_update(const struct price_working *working, struct buffer *ou
         return;
     }
     append_hours(out, inputs->wanted_milli_s);
-    buffer_append_format(out, " %s wanted by %" PRId64 " borrower%s",
-                         price_resource_unit_hours(working->resource), inputs->borrower_count,
-                         inputs->borrower_count == 1 ? "" : "s");
+    buffer_append_format(out, " %s wanted", price_resource_unit_hours(working->resource));
+    if (inputs->borrower_count > 0)
+        buffer_append_format(out, " by %" PRId64 " borrower%s", inputs->borrower_count,
+                             inputs->borrower_count == 1 ? "" : "s");
     if (inputs->borrower_count > 1) {
         buffer_append_string(out, " (worth ");
         append_q16(out, inputs->effective_q16);
@@ -126,11 +127,12 @@ static void append_error_sum(const struct price_working *working, struct buffer 
     buffer_append_byte(out, '\n');
 }
 
-static void append_level_sum(const struct price_working *working, struct buffer *out)
+static void append_level_sum(const struct price_working *working, const char *indent,
+                             struct buffer *out)
 {
     buffer_append_string(out, "level: 0.6 x c x e, at most 0.5850 either way, = ");
     append_q32(out, working->level_step_q32);
-    buffer_append_string(out, "; ");
+    buffer_append_format(out, "\n%s  ", indent);
     append_credits(out, fixed_exp2(working->before.level_q32));
     buffer_append_string(out, " x 2^");
     append_q32(out, working->level_step_q32);
@@ -171,7 +173,7 @@ void price_explain_sums(const struct price_working *working, const char *indent,
     buffer_append_format(out, "\n%s", indent);
     append_error_sum(working, out);
     buffer_append_string(out, indent);
-    append_level_sum(working, out);
+    append_level_sum(working, indent, out);
     buffer_append_string(out, indent);
     append_factor_sum(working, indent, out);
 }

@@ -60,6 +60,9 @@ static int count_event(void *context, const struct core *core, const struct even
         if (event->entry_posted.kind == LEDGER_ENTRY_RECLAIM)
             report->minted_microcredits -= event->entry_posted.amount_micro;
     }
+    /* Applying the event has computed them from what the events before it add up to. */
+    if (event->kind == EVENT_SLOT_CLOSED)
+        report->price_count += PRICE_RESOURCE_COUNT;
     if (event->sequence == report->snapshot_event)
         compare_snapshot(audit);
     /* Each entry is checked as it is applied; the sum over all accounts is walked now and then. */

@@ -20,6 +20,7 @@ struct audit_report {
     uint64_t job_count;
     uint64_t lease_count;
     uint64_t entry_count;
+    uint64_t price_count;    /* computed again: one for each resource of each slot that ended */
     uint64_t snapshot_event; /* the newest snapshot holds the events up to this; 0: none */
     int64_t minted_microcredits;
     int64_t sum_microcredits; /* 0 when the books balance */

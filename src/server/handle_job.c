@@ -1,4 +1,4 @@
-/* Jobs: prices, quotes, submitting, showing, cancelling. */
+/* Jobs: quotes, submitting, showing, cancelling. */
 #include "server/handle_job.h"
 
 #include "blob/manifest.h"
@@ -57,46 +57,7 @@ static int check_inputs(struct server *server, struct arena *arena, const struct
     return 0;
 }
 
-/* ---- Prices and quotes ----------------------------------------------------------------------- */
-
-struct price_look {
-    struct price_vector price;
-    int64_t fee_basis_points;
-};
-
-static int look_at_price(struct engine_request *request, const struct core *core,
-                         struct store_batch *batch, struct error *error)
-{
-    (void)batch;
-    (void)error;
-    struct price_look *look = ((struct call *)request)->context;
-    look->price = core_price(core);
-    look->fee_basis_points = core_settings(core)->fee_basis_points;
-    return 0;
-}
-
-static void send_prices(struct call *call, struct http_request *request)
-{
-    const struct price_look *look = call->context;
-    struct view_answer answer;
-    view_answer_begin(&answer);
-    json_object_begin(&answer.writer);
-    json_field_i64(&answer.writer, "core_hour_microcredits", look->price.core_micro);
-    json_field_i64(&answer.writer, "ram_gib_hour_microcredits", look->price.ram_micro);
-    json_field_i64(&answer.writer, "gpu_hour_microcredits", look->price.gpu_micro);
-    json_field_i64(&answer.writer, "disk_gib_hour_microcredits", look->price.disk_micro);
-    json_field_i64(&answer.writer, "fee_basis_points", look->fee_basis_points);
-    json_object_end(&answer.writer);
-    view_answer_send(&answer, request, 200);
-    call_free(call);
-}
-
-void handle_prices(struct http_request *request, void *context)
-{
-    struct call *call = call_new(context, request);
-    call->context = arena_alloc(call->arena, sizeof(struct price_look));
-    call_look_take(call, look_at_price, send_prices);
-}
+/* ---- Quotes ---------------------------------------------------------------------------------- */
 
 struct quote_look {
     struct job_request request;

@@ -61,8 +61,11 @@ http_handler handle_offer_pause;
 http_handler handle_offer_resume;
 http_handler handle_offer_delete;
 
-/* handle_job.c */
+/* handle_price.c */
 http_handler handle_prices;
+http_handler handle_price_explain;
+
+/* handle_job.c */
 http_handler handle_quote_create;
 http_handler handle_job_create;
 http_handler handle_job_list;

@@ -46,6 +46,8 @@ struct server_options {
     enum server_economy economy;   /* of a market that has given out no credits yet */
     int64_t grant_microcredits;    /* to a new account at once; < 0: as the settings say */
     int64_t fee_basis_points;      /* the market's part of each post; < 0: the default */
+    bool has_slot_offset;          /* false: as the market has it */
+    int64_t slot_offset_ms;        /* of the price slots from UTC */
     int64_t blob_quota_bytes;      /* all chunks together; <= 0: the default, 64 GiB */
     int64_t account_quota_bytes;   /* chunks one account may upload; <= 0: the default, 16 GiB */
     uint32_t snapshot_event_count; /* events between snapshots; 0: the default, 10000 */

@@ -194,7 +194,8 @@ static int choose_economy(const struct server *server, struct core_settings *wan
 
 static int change_settings(struct server *server, struct error *error)
 {
-    const struct core_settings *now = core_settings(engine_core(server->engine));
+    const struct core *core = engine_core(server->engine);
+    const struct core_settings *now = core_settings(core);
     struct core_settings *wanted = &server->settings;
     *wanted = *now;
     if (choose_economy(server, wanted, error) < 0)
@@ -203,8 +204,17 @@ static int change_settings(struct server *server, struct error *error)
         wanted->grant_micro = server->options.grant_microcredits;
     if (server->options.fee_basis_points >= 0)
         wanted->fee_basis_points = server->options.fee_basis_points;
+    if (server->options.has_slot_offset)
+        wanted->slot_offset_ms = server->options.slot_offset_ms;
+    if (wanted->slot_offset_ms != now->slot_offset_ms &&
+        core_slots_are_fixed(core, clock_utc_ms(server->clock)))
+        return error_set(error, ERROR_CONFLICT,
+                         "--slot-offset: this market has set prices by another one already");
+    if (wanted->slot_offset_ms < -SLOT_OFFSET_MS_MAX || wanted->slot_offset_ms > SLOT_OFFSET_MS_MAX)
+        return error_set(error, ERROR_INVALID, "--slot-offset: at most 14 hours either way");
     if (wanted->grant_micro == now->grant_micro &&
-        wanted->fee_basis_points == now->fee_basis_points && wanted->economy == now->economy)
+        wanted->fee_basis_points == now->fee_basis_points && wanted->economy == now->economy &&
+        wanted->slot_offset_ms == now->slot_offset_ms)
         return 0;
     struct first_change *change = change_new(server);
     change->request.has_command = true;

@@ -141,7 +141,7 @@ def test_statement_and_prices_are_tables(user, market):
                                     "ram_gib_hour_microcredits": 2000,
                                     "gpu_hour_microcredits": 180000,
                                     "disk_gib_hour_microcredits": 60, "fee_basis_points": 500})
-    assert "core                   0.020000" in user("prices").stdout
+    assert "now      0.020000  0.180000    0.002000  0.000060" in user("prices").stdout
 
 
 def test_a_plan_without_a_terminal_and_without_yes_spends_nothing(user, market, tmp_path):

@@ -24,7 +24,7 @@ def test_only_the_pinned_key_is_trusted(souk, market):
     assert "certificate" in refused.stderr and "--fingerprint" in refused.stderr
     other = ("0" if fingerprint[0] != "0" else "1") + fingerprint[1:]
     assert souk("prices", "--server", market.url, "--fingerprint", other, code=5).stdout == ""
-    assert "core" in souk("prices", "--server", market.url, "--fingerprint", fingerprint).stdout
+    assert "CORE" in souk("prices", "--server", market.url, "--fingerprint", fingerprint).stdout
 
 
 def test_an_account_remembers_the_fingerprint(souk, market):

@@ -514,7 +514,12 @@ def test_answers_have_the_fields_the_api_describes(market, token):
     check(market.get("/v1/account", token).json, "Account")
     check(market.get("/v1/account/entries", token).json["items"][0], "Entry")
     check(market.get("/v1/tokens", token).json["items"][0], "Token")
-    check(market.get("/v1/prices").json, "Prices")
+    prices = market.get("/v1/prices").json
+    check(prices, "Prices")
+    check(prices["slots"][0], "PriceSlot")
+    story = market.get("/v1/prices/" + prices["slot"].split("/")[1]).json
+    check(story, "PriceStory")
+    check(story["resources"][0], "PricePart")
     check(market.get("/v1/server").json, "Server")
     check(market.get("/v1/market").json, "MarketHealth")
     check(market.post("/v1/quotes", job_spec(market, token), token).json, "Quote")

@@ -1,0 +1,127 @@
+"""Prices that follow demand: a real market over the end of a slot.
+
+covers server/handle_price.c, cli/command_price.c
+"""
+import math
+import time
+
+import pytest
+
+from conftest import Souk
+from serving import Market, audit
+
+SLOT_MS = 6 * 3600 * 1000
+COLD = {"core": 20000, "ram": 2000, "gpu": 180000, "disk": 60}
+FIELDS = {"core": "core_hour_microcredits", "ram": "ram_gib_hour_microcredits",
+          "gpu": "gpu_hour_microcredits", "disk": "disk_gib_hour_microcredits"}
+
+
+def offset_that_ends_a_slot_in(ms):
+    """An offset of the market's midnight with which the running slot ends that soon."""
+    return f"{(-int(time.time() * 1000) - ms) % SLOT_MS}ms"
+
+
+def wait_for_slot_after(market, slot):
+    deadline = time.monotonic() + 30
+    while True:
+        prices = market.get("/v1/prices").json
+        if prices["slot"] != slot:
+            return prices
+        assert time.monotonic() < deadline, "the slot did not end"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def ended(tmp_path):
+    """A market whose local lender lent, while nobody wanted anything, until a slot ended."""
+    market = Market(tmp_path / "market", "--slot-offset", offset_that_ends_a_slot_in(4000))
+    first = market.get("/v1/prices").json
+    assert [first[FIELDS[name]] for name in COLD] == list(COLD.values())
+    yield market, first, wait_for_slot_after(market, first["slot"])
+    if market.process.poll() is None:
+        market.stop()
+
+
+def by_the_rule(update):
+    """docs/prices.md in floating point: the change of the level's logarithm, and of the factor's."""
+    wanted, lent = update["wanted_milli_s"], update["offered_milli_s"]
+    if not wanted and not lent:
+        return 0, 0
+    n = update["effective_q16"] / 2**16
+    c = n / (n + 10)
+    e = -2 if not wanted else 2 if not lent else max(-2, min(2, math.log2(wanted / (0.9 * lent))))
+    bound = math.log2(1.5)
+    return max(-bound, min(bound, 0.6 * c * e)), 0.1 * c * e
+
+
+def test_a_slot_ends_and_prices_follow(ended):
+    market, first, second = ended
+    running = [slot for slot in second["slots"] if slot["state"] == "running"]
+    assert [slot["slot"] for slot in running] == [second["slot"]]
+    last = [slot for slot in second["slots"] if slot["slot"] == first["slot"]]
+    if last:  # else it was yesterday's
+        assert last[0]["state"] == "ended" and last[0][FIELDS["core"]] == COLD["core"]
+    assert sum(slot["state"] == "forecast" for slot in second["slots"]) == 8
+    # Lent and not wanted: cheaper. Neither lent nor wanted: as it was.
+    assert COLD["core"] / 1.1 < second[FIELDS["core"]] < COLD["core"]
+    assert second[FIELDS["gpu"]] == COLD["gpu"]
+    assert second["average_7_days"][FIELDS["core"]] == COLD["core"]
+    assert all(slot["end_ms"] - slot["start_ms"] == SLOT_MS for slot in second["slots"])
+
+
+def test_an_explanation_can_be_redone_by_hand(ended):
+    market, first, second = ended
+    story = market.get("/v1/prices/" + second["slot"].replace("/", "%2F")).json
+    assert story["slot"] == second["slot"] and story["state"] == "running"
+    assert [part["resource"] for part in story["resources"]] == list(COLD)
+    for part in story["resources"]:
+        update = part["level_update"]
+        assert update["slot"] == first["slot"]
+        level, factor = by_the_rule(update)
+        assert update["level_before_q32"] / 2**32 == pytest.approx(
+            math.log2(COLD[part["resource"]]), abs=1e-6)
+        assert part["level_q32"] == update["level_after_q32"]
+        assert (update["level_after_q32"] - update["level_before_q32"]) / 2**32 == pytest.approx(
+            level, abs=1e-4)
+        assert part["factor_q32"] / 2**32 == pytest.approx(-factor / 4, abs=1e-4)
+        price = 2 ** ((part["level_q32"] + part["factor_q32"]) / 2**32)
+        assert part["price_microcredits"] == round(price) == second[FIELDS[part["resource"]]]
+
+
+def test_the_program_shows_and_explains_prices(ended, tmp_path):
+    market, first, second = ended
+    home = tmp_path / "home"
+    home.mkdir()
+    souk = Souk(home)
+    shown = souk("prices", "--server", market.url).stdout
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    now = next(line for line in shown.splitlines() if " now " in line)
+    assert f"0.{second[FIELDS['core']]:06}" in now
+    assert shown.count("forecast") == 8 and "average" in shown.splitlines()[-1]
+    hours = second["slot"].split("/")[1]
+    explained = souk("prices", "--server", market.url, "--explain", hours).stdout
+    assert all(len(line) <= 80 for line in explained.splitlines())
+    assert f"core {hours}: 0.{second[FIELDS['core']]:06} = level " in explained
+    assert "e = -2, because nothing was wanted" in explained
+    ended_slot = souk("prices", "--server", market.url, "--explain", first["slot"]).stdout
+    assert ended_slot.startswith(f"{first['slot']}, ended.")
+    for wrong, code in (("18-23", 2), ("2026-02-30/00-06", 2), ("1999-01-01/00-06", 3)):
+        assert "slot" in souk("prices", "--server", market.url, "--explain", wrong,
+                              code=code).stderr
+
+
+def test_an_audit_computes_every_price_again(ended):
+    market, first, second = ended
+    market.stop()
+    code, said = audit(market.folder)
+    assert code == 0 and '"prices":4,' in said
+    market.start()
+    again = market.get("/v1/prices").json
+    assert (again["slot"], again[FIELDS["core"]]) == (second["slot"], second[FIELDS["core"]])
+
+
+def test_midnight_stays_once_a_slot_has_ended(ended):
+    market, first, second = ended
+    market.stop()
+    with pytest.raises(AssertionError, match="--slot-offset"):
+        Market(market.folder, "--slot-offset", "-1h")
