@@ -228,6 +228,21 @@ TEST(a_lender_above_the_price_lends_nothing_and_sets_the_floor)
     market_done(&market);
 }
 
+TEST(a_job_that_waits_for_a_willing_lender_starts_when_the_price_reaches_the_minimum)
+{
+    struct market market;
+    market_init(&market);
+    const uint64_t id = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    set_offer(&market, id, 50000, NULL);
+    const struct command command = one_core_job(market.borrower);
+    const struct job *job = submit(&market, &command);
+    assert_int_equal(job->state, JOB_STATE_PENDING);
+    pass_to(&market, SLOT_ENDS_MS);
+    assert_int_equal(core_price(market.core).core_micro, 50000);
+    assert_int_equal(job->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
 TEST(missed_ends_are_made_up_for_one_by_one)
 {
     struct market market;
@@ -449,6 +464,8 @@ int main(void)
         cmocka_unit_test(only_open_offers_of_machines_that_are_there_count),
         cmocka_unit_test(an_offer_counts_within_its_window),
         cmocka_unit_test(a_lender_above_the_price_lends_nothing_and_sets_the_floor),
+        cmocka_unit_test(
+            a_job_that_waits_for_a_willing_lender_starts_when_the_price_reaches_the_minimum),
         cmocka_unit_test(missed_ends_are_made_up_for_one_by_one),
         cmocka_unit_test(an_idle_market_sleeps_through_its_slots),
         cmocka_unit_test(a_slot_ends_before_whatever_comes_after_it),

@@ -5,9 +5,28 @@
 
 #include <string.h>
 
+/* Those of whose lenders the new price reaches the minimum, as the old one did not. */
+static void touch_willing_machines(const struct core *core, struct price_vector price_before)
+{
+    for (size_t m = 0; m < core->machine_list.count; m++) {
+        struct machine *machine = core->machine_list.items[m].value;
+        for (size_t i = 0; machine->state == MACHINE_STATE_ONLINE && i < machine->offer_count;
+             i++) {
+            const struct offer *offer = machine->offers[i];
+            const struct price_units units =
+                price_units(offer->terms.resources, machine->probe.speed_weight_milli);
+            if (!offer_accepts_price(offer, units, price_before) &&
+                offer_accepts_price(offer, units, core->price))
+                match_rounds_touch(core->rounds, machine);
+        }
+    }
+}
+
 void decide_close_slots(struct decision *decision)
 {
     struct core *core = decision->core;
+    const struct price_vector price_before = core->price;
+    const int64_t slot_before = core->prices.slot;
     while (core->sequence > 0 && core_slot_end_ms(core) <= decision->now_ms) {
         struct core_slot_end end;
         core_slot_end_prepare(core, decision->now_ms, &end);
@@ -21,6 +40,8 @@ void decide_close_slots(struct decision *decision)
         decision_emit(decision, &event);
         decision->should_match = true;
     }
+    if (core->prices.slot != slot_before)
+        touch_willing_machines(core, price_before);
 }
 
 /* Of the slots alone; an idle market sleeps through them. */
