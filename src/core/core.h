@@ -143,6 +143,9 @@ struct core_price_close {
 /* The running slot's prices: final. No slot runs before the first event. */
 struct price_vector core_price(const struct core *core);
 int64_t core_price_slot(const struct core *core);
+/* The same, but an idle market hears of a new slot only with its next event: for it, the clock's.
+ */
+int64_t core_price_slot_at(const struct core *core, int64_t now_ms);
 /* A slot has ended, whether its event has come or not: settings.slot_offset_ms stays. */
 bool core_slots_are_fixed(const struct core *core, int64_t now_ms);
 /* Final for the running slot, a forecast for a later one. */

@@ -261,6 +261,8 @@ TEST(an_idle_market_sleeps_through_its_slots)
     market_init(&market);
     assert_true(core_next_wake_ms(market.core) > SLOT_ENDS_MS);
     market.now_ms += 1000 * SLOT_MS;
+    assert_int_equal(core_price_slot(market.core), TEST_NOW / SLOT_MS);
+    assert_int_equal(core_price_slot_at(market.core, market.now_ms), TEST_NOW / SLOT_MS + 1000);
     market_open_account(&market, "newcomer");
     assert_int_equal(market_new_events(&market, EVENT_SLOT_CLOSED), 1);
     assert_int_equal(core_price_slot(market.core), TEST_NOW / SLOT_MS + 1000);
@@ -274,6 +276,7 @@ TEST(a_slot_ends_before_whatever_comes_after_it)
     market_init(&market);
     market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
     market.now_ms = SLOT_ENDS_MS + 1234;
+    assert_int_equal(core_price_slot_at(market.core, market.now_ms), TEST_NOW / SLOT_MS);
     const struct command command = one_core_job(market.borrower);
     submit(&market, &command);
     assert_int_equal(market.events.items[market.seen].kind, EVENT_SLOT_CLOSED);

@@ -13,6 +13,15 @@ int64_t core_price_slot(const struct core *core)
     return core->prices.slot;
 }
 
+int64_t core_price_slot_at(const struct core *core, int64_t now_ms)
+{
+    const int64_t by_clock = slot_index(now_ms, core->settings.slot_offset_ms);
+    if (core->sequence == 0)
+        return by_clock;
+    return by_clock > core->prices.slot && core_prices_are_idle(core) ? by_clock
+                                                                      : core->prices.slot;
+}
+
 bool core_slots_are_fixed(const struct core *core, int64_t now_ms)
 {
     return core->prices.close_count > 0 || (core->sequence > 0 && core_slot_end_ms(core) <= now_ms);

@@ -33,14 +33,6 @@ struct price_look {
     struct average times[SLOT_PER_DAY];
 };
 
-/* An idle market learns of a new slot only with its next event; its clock does not stand still. */
-static int64_t running_slot(const struct core *core, int64_t now_ms)
-{
-    const int64_t by_clock = slot_index(now_ms, core_settings(core)->slot_offset_ms);
-    return core_sequence(core) > 0 && core_price_slot(core) > by_clock ? core_price_slot(core)
-                                                                       : by_clock;
-}
-
 static struct shown_slot look_at_slot(const struct core *core, int64_t running, int64_t slot)
 {
     if (slot >= running)
@@ -56,7 +48,7 @@ static int look_at_prices(struct engine_request *request, const struct core *cor
     (void)batch;
     (void)error;
     struct price_look *look = ((struct call *)request)->context;
-    const int64_t running = running_slot(core, look->now_ms);
+    const int64_t running = core_price_slot_at(core, look->now_ms);
     look->offset_ms = core_settings(core)->slot_offset_ms;
     look->fee_basis_points = core_settings(core)->fee_basis_points;
     look->running = running;
@@ -168,7 +160,7 @@ static int look_at_story(struct engine_request *request, const struct core *core
 {
     (void)batch;
     struct explain_look *look = ((struct call *)request)->context;
-    look->running = running_slot(core, look->now_ms);
+    look->running = core_price_slot_at(core, look->now_ms);
     look->offset_ms = core_settings(core)->slot_offset_ms;
     int64_t slot;
     if (slot_parse(look->asked, look->running, &slot, error) < 0)
