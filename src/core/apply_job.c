@@ -98,6 +98,15 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
     return 0;
 }
 
+/* One more worker of a job that is under way: the successor of a rank, or the next rank. */
+static bool is_more(const struct job *job, enum lease_role role, uint64_t rank)
+{
+    if (role != LEASE_ROLE_WORKER || job->lease_count >= JOB_LEASES_MAX)
+        return false;
+    return rank == job->worker_count ? job_can_grow(job)
+                                     : rank < job->worker_count && job_lost_rank(job, rank) == rank;
+}
+
 static bool is_expected_part(const struct job *job, enum lease_role role, uint64_t rank)
 {
     const bool is_server = job_has_server(job) && job->lease_count == 0;
@@ -116,9 +125,16 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
     if (!offer || offer->machine != machine)
         return apply_misfit(event, "the machine has no such offer", error);
     struct job *job = map_get(&core->jobs, offered->job);
-    if (!job || job->state != JOB_STATE_PENDING ||
-        !is_expected_part(job, offered->role, offered->rank))
+    const bool is_first = job && job->state == JOB_STATE_PENDING;
+    if (!job || !(is_first ? is_expected_part(job, offered->role, offered->rank)
+                           : is_more(job, offered->role, offered->rank)))
         return apply_misfit(event, "no such job waits for this part", error);
+    const int64_t committed =
+        is_first ? 0 : price_add_micro(job_committed_micro(job), offered->quote_micro);
+    if (job->request.max_total_micro > 0 && committed > job->request.max_total_micro)
+        return apply_misfit(event, "the job would cost more than its maximum", error);
+    if (offered->max_run_ms < 1 || offered->max_run_ms > job->request.max_run_ms)
+        return apply_misfit(event, "it would run longer than its job", error);
     if (!apply_is_next_id(core, offered->lease) || offered->fence != core->last_fence + 1 ||
         offered->payee != machine->owner)
         return apply_misfit(event, "the id, the fence or the payee is not the next one", error);
@@ -139,6 +155,7 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
                             .resources = offered->resources,
                             .units = offered->units,
                             .lock = offered->lock,
+                            .max_run_ms = offered->max_run_ms,
                             .quote_micro = offered->quote_micro,
                             .offered_ms = event->time_ms};
     core->last_id = lease->id;
@@ -146,6 +163,9 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
     map_put(&core->leases, lease->id, lease);
     core_count_lease_start(core, lease, event->time_ms);
     core_attach_lease(core, job, machine, lease, event->time_ms);
+    if (committed > job->quote_micro)
+        job->quote_micro = committed;
+    core_index_workers(core, job);
     return 0;
 }
 
@@ -186,7 +206,7 @@ int apply_lease_ticked(struct core *core, const struct event *event, struct erro
     struct job *job = map_get(&core->jobs, lease->job);
     if (ticked->job != job->id || lease->state != LEASE_STATE_RUNNING ||
         ticked->tick_index <= lease->tick_index || ticked->wall_ms < lease->wall_ms ||
-        ticked->wall_ms > job->request.max_run_ms)
+        ticked->wall_ms > lease->max_run_ms)
         return apply_misfit(event, "the tick is not a later one of a running lease", error);
     if (ticked->bill_micro > lease->quote_micro ||
         ticked->amount_micro > job->quote_micro - job->posted_micro ||
@@ -212,6 +232,8 @@ int apply_lease_stop_wanted(struct core *core, const struct event *event, struct
     if (lease->stop_wanted_ms > 0)
         return apply_misfit(event, "it was asked to stop before", error);
     lease->stop_wanted_ms = event->time_ms;
+    lease->is_reclaimed = wanted->is_reclaim;
+    core_index_workers(core, map_get(&core->jobs, lease->job));
     return 0;
 }
 
@@ -221,7 +243,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     struct lease *lease = NULL;
     if (find_lease(core, event, ended->lease, ended->fence, &lease, error) < 0)
         return -1;
-    const struct job *job = map_get(&core->jobs, lease->job);
+    struct job *job = map_get(&core->jobs, lease->job);
     if (ended->outcome == LEASE_OUTCOME_NONE || !job_state_has_leases(job->state))
         return apply_misfit(event, "it has no outcome, or its job none of its leases", error);
     core_count_lease_end(core, lease, event->time_ms);
@@ -231,5 +253,6 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     lease->ended_ms = event->time_ms;
     apply_see_account(core, lease->payee, event->time_ms);
     memcpy(lease->reason, ended->reason, sizeof(lease->reason));
+    core_index_workers(core, job);
     return 0;
 }

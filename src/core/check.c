@@ -67,18 +67,20 @@ static bool is_lease_sound(const struct core *core, const struct job *job,
     if ((lease->state == LEASE_STATE_ENDED) != (lease->outcome != LEASE_OUTCOME_NONE))
         return false;
     return lease->posted_micro <= lease->quote_micro && lease->fee_micro <= lease->posted_micro &&
-           lease->wall_ms <= job->request.max_run_ms &&
+           lease->wall_ms <= lease->max_run_ms && lease->max_run_ms <= job->request.max_run_ms &&
            price_bill_lock_micro(lease->units, &lease->lock, lease->started_ms, lease->wall_ms) ==
                lease->posted_micro;
 }
 
 static bool is_state_sound(const struct core *core, const struct job *job)
 {
-    const size_t least = (size_t)job->request.num_nodes + job_has_server(job);
-    const size_t most = (size_t)job_request_nodes_max(&job->request) + job_has_server(job);
     const bool was_matched = job->state != JOB_STATE_PENDING && job->state != JOB_STATE_CANCELLED;
-    if ((job->lease_count < least || job->lease_count > most) &&
-        (was_matched || job->lease_count != 0))
+    if ((was_matched || job->lease_count > 0) &&
+        (job->worker_count < (size_t)job->request.num_nodes ||
+         job->worker_count > (size_t)job_request_nodes_max(&job->request)))
+        return false;
+    const bool is_short_handed = job_lost_rank(job, 0) < job->worker_count || job_can_grow(job);
+    if (id_list_contains(&core->short_handed, job->id) != is_short_handed)
         return false;
     if (job->state == JOB_STATE_PENDING && job->lease_count != 0)
         return false;
@@ -89,6 +91,24 @@ static bool is_state_sound(const struct core *core, const struct job *job)
     return id_list_contains(&core->pending, job->id) == (job->state == JOB_STATE_PENDING) &&
            (job->waiting_numbers[0] != 0) == (job->state == JOB_STATE_PENDING) &&
            id_list_contains(&core->active, job->id) == job_state_has_leases(job->state);
+}
+
+/* The newest lease of each rank is where it belongs, and all before it have ended. */
+static bool are_workers_sound(const struct job *job)
+{
+    size_t newest = 0;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        if (lease->role != LEASE_ROLE_WORKER)
+            continue;
+        if (lease->rank >= job->worker_count)
+            return false;
+        const bool is_newest = job->workers[lease->rank] == lease;
+        if (!is_newest && lease_is_open(lease))
+            return false;
+        newest += is_newest;
+    }
+    return newest == job->worker_count;
 }
 
 static int check_job(const struct core *core, const struct job *job, struct error *error)
@@ -106,8 +126,11 @@ static int check_job(const struct core *core, const struct job *job, struct erro
         posted = price_add_micro(posted, lease->posted_micro);
         fees = price_add_micro(fees, lease->fee_micro);
     }
+    if (!are_workers_sound(job))
+        return broken(error, "job", job->id, "its ranks do not fit its leases");
     if (posted != job->posted_micro || fees != job->fee_micro ||
-        (job->lease_count > 0 && quoted != job->quote_micro))
+        (job->lease_count > 0 &&
+         (quoted < job->quote_micro || job_committed_micro(job) > job->quote_micro)))
         return broken(error, "job", job->id, "its leases' bills do not add up");
     if (job->request.max_total_micro > 0 && job->quote_micro > job->request.max_total_micro)
         return broken(error, "job", job->id, "its quote passes its maximum");

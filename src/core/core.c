@@ -112,6 +112,7 @@ void core_free(struct core *core)
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job *job = core->jobs.entries[i].value;
         free(job->leases);
+        free(job->workers);
         free_spec(job);
     }
     struct map *owners[] = {&core->accounts, &core->groups, &core->tokens, &core->codes,
@@ -131,6 +132,7 @@ void core_free(struct core *core)
     id_list_done(&core->turning);
     id_list_done(&core->pending);
     id_list_done(&core->active);
+    id_list_done(&core->short_handed);
     core_prices_done(core);
     id_list_done(&core->short_of_money);
     matcher_done(core->matcher);
@@ -204,6 +206,14 @@ void core_index_machine(struct core *core, struct machine *machine, int64_t now_
         id_list_remove(&core->unreachable, machine->id);
 }
 
+void core_index_workers(struct core *core, struct job *job)
+{
+    if (job_lost_rank(job, 0) < job->worker_count || job_can_grow(job))
+        id_list_add(&core->short_handed, job->id, job);
+    else
+        id_list_remove(&core->short_handed, job->id);
+}
+
 void core_index_job(struct core *core, struct job *job)
 {
     if (job->state == JOB_STATE_PENDING)
@@ -220,6 +230,7 @@ void core_index_job(struct core *core, struct job *job)
         id_list_add(&core->active, job->id, job);
     else
         id_list_remove(&core->active, job->id);
+    core_index_workers(core, job);
 }
 
 void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms)
@@ -250,6 +261,17 @@ void core_set_lease_ends(const struct core *core, struct job *job)
         job->leases[i]->ends_ms = latest_end_ms(core, job, job->leases[i]);
 }
 
+static void attach_worker(struct job *job, struct lease *lease)
+{
+    if (lease->rank == job->worker_count) {
+        job->workers = realloc(job->workers, (job->worker_count + 1) * sizeof(struct lease *));
+        ASSERT(job->workers);
+        job->worker_count++;
+    }
+    ASSERT(lease->rank < job->worker_count);
+    job->workers[lease->rank] = lease;
+}
+
 void core_attach_lease(struct core *core, struct job *job, struct machine *machine,
                        struct lease *lease, int64_t now_ms)
 {
@@ -257,6 +279,8 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
     ASSERT(job->leases);
     job->leases[job->lease_count++] = lease;
     lease->ends_ms = latest_end_ms(core, job, lease);
+    if (lease->role == LEASE_ROLE_WORKER)
+        attach_worker(job, lease);
     if (!lease_is_open(lease))
         return;
     if (machine->lease_count == machine->lease_capacity) {

@@ -55,6 +55,8 @@ struct core {
     struct id_list turning;        /* offers that open or close by themselves */
     struct id_list pending;        /* jobs in that state */
     struct id_list active;         /* jobs with leases: starting, running, stopping */
+    struct id_list short_handed;   /* of them, those that would take more workers */
+    uint64_t growth_turn;          /* scratch: the job that was last tried for more workers */
 
     /* Matching. Only the clock is told by events; the rest follows from the state. */
     struct queue_clock queue;
@@ -104,6 +106,8 @@ void core_index_machine(struct core *core, struct machine *machine, int64_t now_
 /* After any change of what a machine has, offers or has leased. */
 void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms);
 void core_index_job(struct core *core, struct job *job);
+/* After any change of a job's leases. */
+void core_index_workers(struct core *core, struct job *job);
 /* With what follows from its terms at that time: whether it is open, and when that turns. */
 void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms);
 void core_attach_lease(struct core *core, struct job *job, struct machine *machine,
@@ -242,15 +246,24 @@ void decision_end_lease(struct decision *decision, const struct lease *lease,
 void decision_want_stop(struct decision *decision, const struct lease *lease, const char *reason);
 void decision_want_all_stopped(struct decision *decision, const struct job *job,
                                const char *reason);
-void decide_lose_leases(struct decision *decision, struct machine *machine, const char *reason);
+void decide_end_leases(struct decision *decision, struct machine *machine,
+                       enum lease_outcome outcome, const char *reason);
 void decide_late_leases(struct decision *decision, const struct job *job);
 
 /* decide_credit.c */
 decide_command decide_transfer;
+
+/* decide_worker.c */
+void decision_replace_workers(struct decision *decision, const struct job *job);
+void decide_successors(struct decision *decision);
+void decide_growth(struct decision *decision);
 
 /* decide_match.c: machines that got better since the command began, and tries to use them. */
 struct match_rounds *match_rounds_new(void);
 void match_rounds_free(struct match_rounds *rounds);
 void match_rounds_begin(struct match_rounds *rounds);
 void match_rounds_touch(struct match_rounds *rounds, struct machine *machine);
+bool match_rounds_is_better(const struct match_rounds *rounds); /* some machine is */
+void decision_offer_lease(struct decision *decision, const struct job *job,
+                          const struct match_part *part, const struct match_wish *wish);
 void decide_match(struct decision *decision);

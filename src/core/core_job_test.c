@@ -279,8 +279,9 @@ TEST(a_job_fails_when_its_server_is_gone)
     assert_int_equal(job->state, JOB_STATE_STOPPING);
     market_pass_time(&market, 30000);
     assert_int_equal(job->state, JOB_STATE_FAILED);
-    assert_string_equal(job->reason, "the parameter server was lost: its machine left the market; "
-                                     "submit it again: what was not used was given back");
+    assert_string_equal(job->reason,
+                        "the parameter server was taken back: its machine left the market; "
+                        "submit it again: what was not used was given back");
     assert_int_equal(job->leases[1]->outcome, LEASE_OUTCOME_LOST);
     market_done(&market);
 }
@@ -412,7 +413,7 @@ TEST(the_next_job_takes_what_an_ended_one_leaves)
     market_done(&market);
 }
 
-TEST(enrolling_a_machine_again_loses_its_leases)
+TEST(enrolling_a_machine_again_takes_it_back)
 {
     struct market market;
     market_init_demo(&market);
@@ -422,7 +423,7 @@ TEST(enrolling_a_machine_again_loses_its_leases)
     struct command again = market_enrolment(&market, market.lender, "", 1000, MACHINE_ROLE_WORKER);
     memcpy(again.enrol_machine.public_key, machine->public_key, MACHINE_KEY_SIZE);
     market_do(&market, &again);
-    assert_int_equal(job->leases[1]->outcome, LEASE_OUTCOME_LOST);
+    assert_int_equal(job->leases[1]->outcome, LEASE_OUTCOME_RECLAIMED);
     assert_int_equal(machine->lease_count, 0);
     market_done(&market);
 }
@@ -538,7 +539,7 @@ int main(void)
         cmocka_unit_test(a_lease_that_does_not_start_in_time_is_lost),
         cmocka_unit_test(a_pending_job_is_cancelled_at_once_and_a_running_one_stopped),
         cmocka_unit_test(the_next_job_takes_what_an_ended_one_leaves),
-        cmocka_unit_test(enrolling_a_machine_again_loses_its_leases),
+        cmocka_unit_test(enrolling_a_machine_again_takes_it_back),
         cmocka_unit_test(a_job_without_a_server_succeeds_when_its_workers_do),
         cmocka_unit_test(a_quote_says_the_wish_and_where_it_would_go),
     };

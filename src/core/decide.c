@@ -118,7 +118,12 @@ int core_decide(struct core *core, const struct command *command, int64_t now_ms
         ASSERT(out->count == count);
         return -1;
     }
+    const bool is_better = match_rounds_is_better(core->rounds) || decision.should_match;
+    if (is_better)
+        decide_successors(&decision);
     decide_match(&decision);
+    if (is_better)
+        decide_growth(&decision);
     out->subject = decision.subject;
     return 0;
 }

@@ -102,6 +102,7 @@ void decision_settle_job(struct decision *decision, const struct job *job)
         return;
     char reason[JOB_REASON_SIZE];
     if (job->state != JOB_STATE_STOPPING) {
+        decision_replace_workers(decision, job);
         const enum job_verdict verdict = job_judge(job, reason);
         if (verdict == JOB_VERDICT_GOES_ON)
             return;

@@ -96,8 +96,7 @@ static int bill_lease(struct decision *decision, const struct lease *lease, uint
     if (tick_index == UINT64_MAX || verified_ms < 0)
         return error_set(error, ERROR_INVALID, "the tick is out of range");
     const struct job *job = core_job(decision->core, lease->job);
-    const int64_t wall_ms =
-        lease_billable_ms(lease, verified_ms, decision->now_ms, job->request.max_run_ms);
+    const int64_t wall_ms = lease_billable_ms(lease, verified_ms, decision->now_ms);
     const int64_t bill_micro =
         price_bill_lock_micro(lease->units, &lease->lock, lease->started_ms, wall_ms);
     ASSERT(bill_micro >= lease->posted_micro && bill_micro <= lease->quote_micro);
@@ -139,11 +138,15 @@ int decide_tick_lease(struct decision *decision, const struct command *command, 
     return bill_lease(decision, lease, tick->tick_index, tick->wall_ms, error);
 }
 
-/* A worker that ends in good order because its job failed or was cancelled did what it was asked,
+/* What its owner took back ends as that, however it stopped, unless the job ends anyway.
+ *
+ * A worker that ends in good order because its job failed or was cancelled did what it was asked,
  * but not what it was for. */
 static enum lease_outcome outcome_in(const struct job *job, const struct lease *lease,
                                      enum lease_outcome outcome)
 {
+    if (lease->is_reclaimed && job->state != JOB_STATE_STOPPING)
+        return LEASE_OUTCOME_RECLAIMED;
     const bool is_given_up =
         job->state == JOB_STATE_STOPPING && job->outcome != JOB_STATE_SUCCEEDED;
     return is_given_up && lease->role == LEASE_ROLE_WORKER && outcome == LEASE_OUTCOME_SUCCEEDED
@@ -188,12 +191,13 @@ void decide_late_leases(struct decision *decision, const struct job *job)
     }
 }
 
-void decide_lose_leases(struct decision *decision, struct machine *machine, const char *reason)
+void decide_end_leases(struct decision *decision, struct machine *machine,
+                       enum lease_outcome outcome, const char *reason)
 {
     /* Settling a job may end more of this machine's leases, so the list is asked anew each time. */
     while (machine->lease_count > 0) {
         const struct lease *lease = machine->leases[0];
-        decision_end_lease(decision, lease, LEASE_OUTCOME_LOST, reason);
+        decision_end_lease(decision, lease, outcome, reason);
         decision_settle_job(decision, core_job(decision->core, lease->job));
     }
 }

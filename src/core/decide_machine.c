@@ -12,6 +12,22 @@ static bool may_name_machine(uint64_t owner, struct text name)
            (owner == ACCOUNT_OPERATOR && text_equal(name, TEXT("market")));
 }
 
+static void emit_machine_state(struct decision *decision, const struct machine *machine,
+                               enum machine_state state)
+{
+    struct event event = {.kind = EVENT_MACHINE_STATE_CHANGED,
+                          .machine_state_changed = {.machine = machine->id, .state = state}};
+    decision_emit(decision, &event);
+}
+
+/* Offline first: no successor is placed on it. */
+static void take_offline(struct decision *decision, struct machine *machine,
+                         enum lease_outcome outcome, const char *reason)
+{
+    emit_machine_state(decision, machine, MACHINE_STATE_OFFLINE);
+    decide_end_leases(decision, machine, outcome, reason);
+}
+
 int decide_enrol_machine(struct decision *decision, const struct command *command,
                          struct error *error)
 {
@@ -43,8 +59,8 @@ int decide_enrol_machine(struct decision *decision, const struct command *comman
     decide_copy(name, event.machine_enrolled.name, sizeof(event.machine_enrolled.name));
     memcpy(event.machine_enrolled.public_key, enrol->public_key, MACHINE_KEY_SIZE);
     decide_remove_code(decision, code->id, /* is_used= */ true);
-    if (known)
-        decide_lose_leases(decision, known, "its machine was enrolled again");
+    if (known && known->state != MACHINE_STATE_OFFLINE)
+        take_offline(decision, known, LEASE_OUTCOME_RECLAIMED, "its machine was enrolled again");
     event.machine_enrolled.machine = known ? known->id : core->last_id + 1;
     decision->subject = event.machine_enrolled.machine;
     if (known)
@@ -95,14 +111,6 @@ int decide_report_probe(struct decision *decision, const struct command *command
     return 0;
 }
 
-static void emit_machine_state(struct decision *decision, const struct machine *machine,
-                               enum machine_state state)
-{
-    struct event event = {.kind = EVENT_MACHINE_STATE_CHANGED,
-                          .machine_state_changed = {.machine = machine->id, .state = state}};
-    decision_emit(decision, &event);
-}
-
 int decide_machine_connected(struct decision *decision, const struct command *command,
                              struct error *error)
 {
@@ -135,12 +143,6 @@ int decide_machine_silent(struct decision *decision, const struct command *comma
     return 0;
 }
 
-static void take_offline(struct decision *decision, struct machine *machine, const char *reason)
-{
-    emit_machine_state(decision, machine, MACHINE_STATE_OFFLINE);
-    decide_lose_leases(decision, machine, reason);
-}
-
 int decide_machine_gone(struct decision *decision, const struct command *command,
                         struct error *error)
 {
@@ -149,7 +151,7 @@ int decide_machine_gone(struct decision *decision, const struct command *command
         return -1;
     decision->subject = machine->id;
     if (machine->state != MACHINE_STATE_OFFLINE)
-        take_offline(decision, machine, "its machine left the market");
+        take_offline(decision, machine, LEASE_OUTCOME_RECLAIMED, "its machine left the market");
     return 0;
 }
 
@@ -159,6 +161,7 @@ void decide_lose_machines(struct decision *decision)
     for (size_t i = unreachable->count; i-- > 0;) {
         struct machine *machine = unreachable->items[i].value;
         if (machine->state_changed_ms + decision->core->settings.lost_ms <= decision->now_ms)
-            take_offline(decision, machine, "its machine was silent for too long");
+            take_offline(decision, machine, LEASE_OUTCOME_LOST,
+                         "its machine was silent for too long");
     }
 }

@@ -81,6 +81,11 @@ void match_rounds_touch(struct match_rounds *rounds, struct machine *machine)
     rounds->machines[rounds->machine_count++] = machine;
 }
 
+bool match_rounds_is_better(const struct match_rounds *rounds)
+{
+    return rounds->machine_count > 0;
+}
+
 /* ---- Whom to try ----------------------------------------------------------------------------- */
 
 static int64_t score_of(const struct job *job)
@@ -230,8 +235,8 @@ static void adjust_hold(struct decision *decision, const struct job *job, int64_
     decision_emit_plan(decision, &plan, "matched for less");
 }
 
-static void offer_lease(struct decision *decision, const struct job *job,
-                        const struct match_part *part, const struct match_wish *wish)
+void decision_offer_lease(struct decision *decision, const struct job *job,
+                          const struct match_part *part, const struct match_wish *wish)
 {
     struct event event = {.kind = EVENT_LEASE_OFFERED,
                           .lease_offered = {.lease = decision->core->last_id + 1,
@@ -245,6 +250,7 @@ static void offer_lease(struct decision *decision, const struct job *job,
                                             .resources = part->resources,
                                             .units = part->units,
                                             .lock = match_part_lock(part, wish),
+                                            .max_run_ms = wish->request->max_run_ms,
                                             .quote_micro = part->quote_micro}};
     decision_emit(decision, &event);
 }
@@ -273,7 +279,7 @@ static void try_job(struct decision *decision, struct job *job)
         return;
     adjust_hold(decision, job, placement.quote_micro);
     for (size_t i = 0; i < placement.part_count; i++)
-        offer_lease(decision, job, &placement.parts[i], &wish);
+        decision_offer_lease(decision, job, &placement.parts[i], &wish);
     decision_emit_job_state(decision, job, JOB_STATE_STARTING, JOB_STATE_STARTING, "");
 }
 

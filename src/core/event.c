@@ -245,6 +245,7 @@ static const struct json_field lease_offered_fields[] = {
     OBJECT("resources", lease_offered.resources, schema_resources),
     OBJECT("units", lease_offered.units, schema_units),
     OBJECT("lock", lease_offered.lock, schema_lock),
+    SCHEMA_RANGE("max_run_ms", struct event, lease_offered.max_run_ms, 1, PRICE_RUN_MS_MAX),
     MICRO("quote_micro", lease_offered.quote_micro),
 };
 static const struct json_field lease_started_fields[] = {
@@ -270,6 +271,7 @@ static const struct json_field lease_stop_wanted_fields[] = {
     ID("machine", lease_stop_wanted.machine),
     ID("fence", lease_stop_wanted.fence),
     TIME("grace_ms", lease_stop_wanted.grace_ms),
+    BOOL("is_reclaim", lease_stop_wanted.is_reclaim),
     CHARS("reason", lease_stop_wanted.reason),
 };
 static const struct json_field lease_ended_fields[] = {

@@ -221,6 +221,7 @@ struct event {
             struct resources resources;
             struct price_units units;
             struct price_lock lock;
+            int64_t max_run_ms;
             int64_t quote_micro;
         } lease_offered;
         struct {
@@ -243,6 +244,7 @@ struct event {
             uint64_t machine;
             uint64_t fence;
             int64_t grace_ms;
+            bool is_reclaim; /* by the machine's owner */
             char reason[LEASE_REASON_SIZE];
         } lease_stop_wanted;
         struct {

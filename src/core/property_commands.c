@@ -176,7 +176,10 @@ static void submit_job(struct property_world *world, struct command *command)
         .takes_more_cores = below(world, 2),
         .is_rush = below(world, 4) == 0,
         .max_run_ms = 1000 + (int64_t)below(world, 600000),
-        .tick_ms = 1000};
+        .tick_ms = 1000,
+        .replaces_lost = below(world, 2)};
+    if (below(world, 3) == 0)
+        request->num_nodes_max = 1 + (int64_t)below(world, 5);
     if (below(world, 4))
         request->server = random_resources(world, 500);
     if (below(world, 10) == 0)

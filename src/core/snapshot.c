@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 5 };
+enum { VERSION = 6 };
 
 struct core_record {
     int64_t version;
@@ -201,6 +201,8 @@ static const struct json_field lease_fields[] = {
     SCHEMA_CHOICE("outcome", struct lease, outcome, schema_lease_outcomes),
     SCHEMA_CHARS("reason", struct lease, reason),
     SCHEMA_TIME("stop_wanted_ms", struct lease, stop_wanted_ms),
+    SCHEMA_BOOL("is_reclaimed", struct lease, is_reclaimed),
+    SCHEMA_RANGE("max_run_ms", struct lease, max_run_ms, 1, PRICE_RUN_MS_MAX),
     SCHEMA_OBJECT("resources", struct lease, resources, schema_resources),
     SCHEMA_OBJECT("units", struct lease, units, schema_units),
     SCHEMA_OBJECT("lock", struct lease, lock, schema_lock),
@@ -463,11 +465,13 @@ static int restore_lease(struct core *core, const void *record, struct error *er
     struct job *job = map_get(&core->jobs, stored->job);
     struct machine *machine = map_get(&core->machines, stored->machine);
     if (!follows(core, &core->leases, stored->id) || !job || !machine || stored->fence == 0 ||
-        stored->fence > core->last_fence || job->lease_count > JOB_NODES_MAX)
+        stored->fence > core->last_fence || job->lease_count >= JOB_LEASES_MAX ||
+        (stored->role == LEASE_ROLE_WORKER && stored->rank > job->worker_count))
         return misfit(error, "lease", stored->id);
     struct lease *lease = allocate_copy(stored, sizeof(*stored));
     map_put(&core->leases, lease->id, lease);
     core_attach_lease(core, job, machine, lease, core->time_ms);
+    core_index_workers(core, job);
     return 0;
 }
 

@@ -222,12 +222,31 @@ static int worker_find(struct exchange_server *server, const struct connection *
             *out_worker = i;
             return 0;
         }
-    if (server->worker_count == EXCHANGE_WORKERS_MAX)
+    uint32_t worker = server->worker_count;
+    if (worker == EXCHANGE_WORKERS_MAX) /* the number of one who left */
+        for (worker = 0; worker < EXCHANGE_WORKERS_MAX && server->workers[worker].is_member;)
+            worker++;
+    if (worker == EXCHANGE_WORKERS_MAX)
         return error_set(error, ERROR_EXHAUSTED, "more than %d workers", EXCHANGE_WORKERS_MAX);
-    *out_worker = server->worker_count++;
-    server->workers[*out_worker].lease = connection->lease;
-    server->workers[*out_worker].fence = connection->fence;
+    if (worker == server->worker_count)
+        server->worker_count++;
+    server->workers[worker] =
+        (struct exchange_worker_status){.lease = connection->lease, .fence = connection->fence};
+    *out_worker = worker;
     return 0;
+}
+
+/* Of one rank one lease counts: the predecessor of a successor goes. */
+static void drop_predecessor(struct exchange_server *server, const struct connection *successor)
+{
+    for (uint32_t i = 0; i < server->worker_count; i++) {
+        struct connection *old = server->connection_of[i];
+        if (!old || old->rank != successor->rank || old->lease == successor->lease)
+            continue;
+        error_set(&old->drop_reason, ERROR_CONFLICT, "a successor took its rank");
+        connection_mark(old, &old->drop_reason);
+        server_leave(server, old);
+    }
 }
 
 int server_join(struct exchange_server *server, struct connection *connection,
@@ -239,7 +258,7 @@ int server_join(struct exchange_server *server, struct connection *connection,
         return error_set(error, ERROR_INVALID,
                          "a model of %" PRIu64 " parameters where the job's has %zu",
                          join->parameter_count, server->options.parameter_count);
-    if (join->rank != connection->rank || join->rank >= server->options.world)
+    if (join->rank != connection->rank)
         return error_set(error, ERROR_REFUSED, "rank %" PRIu32 " is not its own", join->rank);
     if (server->state != SERVER_RUNNING) {
         connection_send(connection,
@@ -248,6 +267,7 @@ int server_join(struct exchange_server *server, struct connection *connection,
         return 0;
     }
     uint32_t worker;
+    drop_predecessor(server, connection);
     if (worker_find(server, connection, &worker, error) < 0)
         return -1;
     struct connection *old = server->connection_of[worker];
@@ -270,7 +290,7 @@ int server_join(struct exchange_server *server, struct connection *connection,
     server->member_count++;
     server->workers[worker].is_member = true;
     server->workers[worker].rank = join->rank;
-    server->shard_samples[join->rank] = join->shard_samples;
+    server->shard_samples[join->rank % server->options.world] = join->shard_samples;
     sync_policy_join(server->policy, now_ns, worker, &server->actions);
     actions_do(server);
     connection_send_model(connection, 0);

@@ -4,7 +4,8 @@
  *
  * It lives on the owner's loop and is used from that loop's thread only. A worker that breaks the
  * protocol, pushes a value that is not finite, or is silent, is dropped; the others go on. It may
- * come back under the same lease and fence with a new stream.
+ * come back under the same lease and fence with a new stream. A worker that joins under the rank of
+ * another lease is its successor: the other is dropped.
  *
  * Training ends when the test accuracy reaches the target (not before min_time_ms), when the
  * workers have seen `epochs` times the data set, when nobody is left, when a measurement fails, or
@@ -84,7 +85,7 @@ struct exchange_server_options {
     struct sync_settings sync;
     size_t parameter_count;
     const float *parameters; /* the first model; copied */
-    uint32_t world;          /* workers expected, 1 to EXCHANGE_WORKERS_MAX */
+    uint32_t world;          /* shards of the data, 1 to EXCHANGE_WORKERS_MAX; ranks share them */
     double target_accuracy;  /* 0: none */
     int64_t min_time_ms;
     uint64_t epochs;       /* 0: no end */

@@ -41,7 +41,7 @@ struct exchange_server {
 
     struct exchange_worker_status workers[EXCHANGE_WORKERS_MAX];
     struct connection *connection_of[EXCHANGE_WORKERS_MAX]; /* NULL: not a member */
-    uint64_t shard_samples[EXCHANGE_WORKERS_MAX];           /* by rank; 0: unknown */
+    uint64_t shard_samples[EXCHANGE_WORKERS_MAX];           /* 0: unknown */
     uint32_t worker_count;
 
     float *model;

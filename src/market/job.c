@@ -142,27 +142,27 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
         const struct lease *server = job->leases[0];
         if (server->outcome == LEASE_OUTCOME_SUCCEEDED)
             return JOB_VERDICT_SUCCEEDED;
-        const bool is_lost = server->outcome == LEASE_OUTCOME_LOST;
-        say(out_reason, is_lost ? "the parameter server was lost" : "the parameter server failed",
-            server);
-        if (is_lost)
+        const bool is_gone =
+            lease_wants_successor(server) && server->outcome != LEASE_OUTCOME_FAILED;
+        const char *what = server->outcome == LEASE_OUTCOME_LOST ? "the parameter server was lost"
+                           : is_gone ? "the parameter server was taken back"
+                                     : "the parameter server failed";
+        say(out_reason, what, server);
+        if (is_gone)
             advise(out_reason, "; submit it again: what was not used was given back");
         return JOB_VERDICT_FAILED;
     }
-    size_t open = 0, succeeded = 0, workers = 0;
+    size_t open = 0, succeeded = 0;
     const struct lease *last_bad = NULL;
-    for (size_t i = 0; i < job->lease_count; i++) {
-        const struct lease *lease = job->leases[i];
-        if (lease->role != LEASE_ROLE_WORKER)
-            continue;
-        workers++;
+    for (size_t i = 0; i < job->worker_count; i++) {
+        const struct lease *lease = job->workers[i];
         open += lease_is_open(lease);
         succeeded += lease->outcome == LEASE_OUTCOME_SUCCEEDED;
         const bool is_bad = !lease_is_open(lease) && lease->outcome != LEASE_OUTCOME_SUCCEEDED;
         if (is_bad && (!last_bad || lease->ended_ms >= last_bad->ended_ms))
             last_bad = lease;
     }
-    if (open > 0 || workers == 0 || (has_server && succeeded > 0))
+    if (open > 0 || job->worker_count == 0 || (has_server && succeeded > 0))
         return JOB_VERDICT_GOES_ON;
     if (!last_bad)
         return JOB_VERDICT_SUCCEEDED;
@@ -170,12 +170,86 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
     return JOB_VERDICT_FAILED;
 }
 
+int64_t job_committed_micro(const struct job *job)
+{
+    int64_t committed = 0;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        committed = price_add_micro(committed, lease_is_open(lease) ? lease->quote_micro
+                                                                    : lease->posted_micro);
+    }
+    return committed;
+}
+
+int64_t job_hourly_micro(const struct job *job)
+{
+    int64_t hourly = 0;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        if (lease_is_open(lease))
+            hourly = price_add_micro(hourly, price_hourly_lock_micro(lease->units, &lease->lock));
+    }
+    return hourly;
+}
+
+static bool may_get_workers(const struct job *job)
+{
+    return (job->state == JOB_STATE_STARTING || job->state == JOB_STATE_RUNNING) &&
+           job->lease_count > 0 && job->lease_count < JOB_LEASES_MAX &&
+           (!job_has_server(job) || lease_is_open(job->leases[0]));
+}
+
+static size_t count_failures(const struct job *job, uint64_t rank)
+{
+    size_t failures = 0;
+    for (size_t i = 0; i < job->lease_count; i++)
+        failures += job->leases[i]->role == LEASE_ROLE_WORKER && job->leases[i]->rank == rank &&
+                    job->leases[i]->outcome == LEASE_OUTCOME_FAILED;
+    return failures;
+}
+
+size_t job_lost_rank(const struct job *job, size_t from)
+{
+    if (!job->request.replaces_lost || !may_get_workers(job))
+        return job->worker_count;
+    for (size_t rank = from; rank < job->worker_count; rank++)
+        if (lease_wants_successor(job->workers[rank]) &&
+            count_failures(job, rank) < JOB_FAILURES_MAX)
+            return rank;
+    return job->worker_count;
+}
+
+bool job_can_grow(const struct job *job)
+{
+    if (!may_get_workers(job) || job->worker_count >= (size_t)job_request_nodes_max(&job->request))
+        return false;
+    for (size_t i = 0; i < job->worker_count; i++) {
+        const struct lease *lease = job->workers[i];
+        const bool is_let_go = lease->outcome == LEASE_OUTCOME_STOPPED ||
+                               (lease->stop_wanted_ms > 0 && !lease->is_reclaimed);
+        if (is_let_go || lease->outcome == LEASE_OUTCOME_SUCCEEDED)
+            return false;
+    }
+    return true;
+}
+
+bool job_avoids(const struct job *job, uint64_t machine)
+{
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        if (lease->role == LEASE_ROLE_WORKER && lease->machine == machine &&
+            (lease_is_open(lease) || lease->outcome == LEASE_OUTCOME_FAILED ||
+             lease->outcome == LEASE_OUTCOME_RECLAIMED))
+            return true;
+    }
+    return false;
+}
+
 bool job_is_under_way(const struct job *job)
 {
     bool has_worker = false;
-    for (size_t i = 0; i < job->lease_count; i++)
-        has_worker |= job->leases[i]->role == LEASE_ROLE_WORKER &&
-                      job->leases[i]->state == LEASE_STATE_RUNNING;
+    for (size_t i = 0; i < job->worker_count; i++)
+        has_worker |= job->workers[i]->state == LEASE_STATE_RUNNING;
     return has_worker && (!job_has_server(job) || job->leases[0]->state == LEASE_STATE_RUNNING);
 }
 

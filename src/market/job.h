@@ -7,13 +7,24 @@
  * lease (if it has one) and a worker run. stopping: the outcome is decided and the leases have been
  * asked to stop; those that answer within the grace are billed to their end. A pending job is
  * cancelled at once; any state may pass to stopping.
+ *
+ * While it is starting or running a job may get more workers: successors of those that were lost,
+ * failed or were taken back by their owners, under the same rank; and new ranks up to
+ * num_nodes_max.
  */
 #pragma once
 
 #include "market/lease.h"
 #include "market/queue.h"
 
-enum { JOB_NAME_SIZE = 65, JOB_REASON_SIZE = 200, JOB_SPEC_MAX = 64 * 1024, JOB_NODES_MAX = 1000 };
+enum {
+    JOB_NAME_SIZE = 65,
+    JOB_REASON_SIZE = 200,
+    JOB_SPEC_MAX = 64 * 1024,
+    JOB_NODES_MAX = 1000,
+    JOB_LEASES_MAX = 4 * JOB_NODES_MAX, /* successors included */
+    JOB_FAILURES_MAX = 3,               /* of one rank: then it gets no successor any more */
+};
 
 enum job_state {
     JOB_STATE_PENDING,
@@ -79,17 +90,19 @@ struct job {
     enum job_state state;
     enum job_state outcome; /* while stopping: the final state it goes to */
     char reason[JOB_REASON_SIZE];
-    int64_t
-        quote_micro; /* pending: at its wish; then the sum over its leases; what is held at most */
+    int64_t quote_micro; /* the most it costs: at its wish while pending, then what its leases may
+                            cost; what is held and what was posted add up to it */
     struct queue_turn turn; /* among those that wait */
     int64_t submitted_ms;
     int64_t matched_ms;  /* 0: not yet; the same for the next three */
     int64_t started_ms;  /* the first lease ran */
     int64_t stopping_ms; /* when the stop was asked for */
     int64_t ended_ms;
-    struct lease **leases; /* the server first if there is one, then the workers by rank */
+    struct lease **leases; /* as they were made: the server first if there is one */
     size_t lease_count;
-    int64_t posted_micro; /* spent so far, fees included */
+    struct lease **workers; /* by rank: the newest of each */
+    size_t worker_count;    /* ranks */
+    int64_t posted_micro;   /* spent so far, fees included */
     int64_t fee_micro;
     uint32_t waiting_numbers[2]; /* among those that wait for room: its workers, its server */
     uint64_t stuck_version;      /* no reservation could be made with the offers of then; 0: none */
@@ -109,6 +122,22 @@ enum job_verdict {
     JOB_VERDICT_FAILED,    /* the server lease failed or was lost, or no worker is left */
 };
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE]);
+
+/*
+ * What is spoken for of the quote: all of it by leases that are open, by the others what they cost.
+ * The rest is there for successors.
+ */
+int64_t job_committed_micro(const struct job *job);
+/* In the dearest hour of its open leases. */
+int64_t job_hourly_micro(const struct job *job);
+
+/* The first rank from `from` on that is to get a successor; job->worker_count: none. */
+size_t job_lost_rank(const struct job *job, size_t from);
+/* Whether it takes one more rank. A borrower who let a worker go wants no more of them. */
+bool job_can_grow(const struct job *job);
+/* Whether a machine is out of the question for one more worker: it has one, or had one that failed
+ * or that its owner took back. */
+bool job_avoids(const struct job *job, uint64_t machine);
 
 /* Whether the server lease (if any) and at least one worker run. */
 bool job_is_under_way(const struct job *job);

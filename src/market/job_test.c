@@ -57,6 +57,8 @@ static void set_up(struct fixture *fixture)
     }
     fixture->job.leases = fixture->pointers;
     fixture->job.lease_count = 3;
+    fixture->job.workers = fixture->pointers + 1;
+    fixture->job.worker_count = 2;
 }
 
 static void end(struct lease *lease, enum lease_outcome outcome)
@@ -145,11 +147,11 @@ TEST(an_old_fence_and_an_ended_lease_are_refused)
 
 TEST(billable_time_is_bounded_by_the_clock_the_longest_run_and_the_past)
 {
-    const struct lease lease = {.started_ms = 10000, .wall_ms = 2000};
-    assert_int_equal(lease_billable_ms(&lease, 5000, 20000, 60000), 5000);
-    assert_int_equal(lease_billable_ms(&lease, 50000, 20000, 60000), 10000);
-    assert_int_equal(lease_billable_ms(&lease, 50000, 90000, 30000), 30000);
-    assert_int_equal(lease_billable_ms(&lease, 1000, 90000, 30000), 2000);
+    const struct lease lease = {.started_ms = 10000, .wall_ms = 2000, .max_run_ms = 30000};
+    assert_int_equal(lease_billable_ms(&lease, 5000, 20000), 5000);
+    assert_int_equal(lease_billable_ms(&lease, 50000, 20000), 10000);
+    assert_int_equal(lease_billable_ms(&lease, 50000, 90000), 30000);
+    assert_int_equal(lease_billable_ms(&lease, 1000, 90000), 2000);
 }
 
 TEST(states_have_names)

@@ -13,7 +13,7 @@ static const char *const state_names[LEASE_STATE_COUNT] = {
 static const char *const outcome_names[LEASE_OUTCOME_COUNT] = {
     [LEASE_OUTCOME_NONE] = "none",     [LEASE_OUTCOME_SUCCEEDED] = "succeeded",
     [LEASE_OUTCOME_FAILED] = "failed", [LEASE_OUTCOME_STOPPED] = "stopped",
-    [LEASE_OUTCOME_LOST] = "lost",
+    [LEASE_OUTCOME_LOST] = "lost",     [LEASE_OUTCOME_RECLAIMED] = "reclaimed",
 };
 
 static const char *const role_names[LEASE_ROLE_COUNT] = {
@@ -56,13 +56,18 @@ int lease_check_fence(const struct lease *lease, uint64_t fence, struct error *e
     return 0;
 }
 
-int64_t lease_billable_ms(const struct lease *lease, int64_t wall_ms, int64_t now_ms,
-                          int64_t max_run_ms)
+bool lease_wants_successor(const struct lease *lease)
+{
+    return lease->outcome == LEASE_OUTCOME_LOST || lease->outcome == LEASE_OUTCOME_FAILED ||
+           lease->outcome == LEASE_OUTCOME_RECLAIMED;
+}
+
+int64_t lease_billable_ms(const struct lease *lease, int64_t wall_ms, int64_t now_ms)
 {
     int64_t billable_ms = wall_ms;
     if (billable_ms > now_ms - lease->started_ms)
         billable_ms = now_ms - lease->started_ms;
-    if (billable_ms > max_run_ms)
-        billable_ms = max_run_ms;
+    if (billable_ms > lease->max_run_ms)
+        billable_ms = lease->max_run_ms;
     return billable_ms < lease->wall_ms ? lease->wall_ms : billable_ms;
 }

@@ -23,8 +23,9 @@ enum lease_outcome {
     LEASE_OUTCOME_NONE, /* not ended */
     LEASE_OUTCOME_SUCCEEDED,
     LEASE_OUTCOME_FAILED,
-    LEASE_OUTCOME_STOPPED, /* because the market asked */
-    LEASE_OUTCOME_LOST,    /* the machine was gone too long, or never started it */
+    LEASE_OUTCOME_STOPPED,   /* because the market asked */
+    LEASE_OUTCOME_LOST,      /* the machine was gone too long, or never started it */
+    LEASE_OUTCOME_RECLAIMED, /* its owner took the machine back */
     LEASE_OUTCOME_COUNT,
 };
 
@@ -49,10 +50,12 @@ struct lease {
     enum lease_outcome outcome;
     char reason[LEASE_REASON_SIZE]; /* why it ended; empty before */
     int64_t stop_wanted_ms;         /* when it was asked to stop; 0: it was not */
+    bool is_reclaimed;              /* by the machine's owner */
+    int64_t max_run_ms;             /* what its quote covers, from its start */
     struct resources resources;
     struct price_units units; /* what is billed, speed weighed in */
     struct price_lock lock;   /* what it costs, whatever prices do meanwhile */
-    int64_t quote_micro;      /* over the job's longest run: never passed by the bill */
+    int64_t quote_micro;      /* over its longest run: never passed by the bill */
     int64_t offered_ms;
     int64_t started_ms;   /* 0: not yet */
     int64_t ended_ms;     /* 0: not yet */
@@ -72,5 +75,7 @@ MUST_CHECK int lease_check_fence(const struct lease *lease, uint64_t fence, stru
  * The billable part of a reported wall time: no more than has passed since the lease started, nor
  * than the longest run, nor less than was billed before.
  */
-int64_t lease_billable_ms(const struct lease *lease, int64_t wall_ms, int64_t now_ms,
-                          int64_t max_run_ms);
+int64_t lease_billable_ms(const struct lease *lease, int64_t wall_ms, int64_t now_ms);
+
+/* It ended before its work was done, and nobody wanted that who pays for it. */
+bool lease_wants_successor(const struct lease *lease);

@@ -136,6 +136,11 @@ static bool fits(const struct attempt *attempt, enum machine_role role, struct o
 
 /* ---- Workers --------------------------------------------------------------------------------- */
 
+static bool is_avoided(const struct match_wish *wish, const struct machine *machine)
+{
+    return wish->beside && job_avoids(wish->beside, machine->id);
+}
+
 static void collect_workers(struct attempt *attempt, const struct book_wish *wish,
                             struct book_sort sort, size_t most, bool with_dearer)
 {
@@ -143,7 +148,7 @@ static void collect_workers(struct attempt *attempt, const struct book_wish *wis
     struct offer *offer;
     book_search_start(search, attempt->matcher->listing->book, wish, sort);
     while (attempt->worker_count < most && (offer = book_search_next(search)))
-        if (!is_taken(attempt, offer->machine) &&
+        if (!is_taken(attempt, offer->machine) && !is_avoided(attempt->wish, offer->machine) &&
             fits(attempt, MACHINE_ROLE_WORKER, offer, with_dearer,
                  &attempt->workers[attempt->worker_count])) {
             take_machine(attempt, offer->machine);

@@ -13,10 +13,11 @@ struct match_wish {
     const struct job_request *request;
     uint64_t group; /* of the borrower; 0: none */
     int64_t now_ms;
-    struct price_lock lock;  /* over the slots of its span */
-    int64_t latest_start_ms; /* a lease may start up to then */
-    int64_t latest_end_ms;   /* and has ended by then */
-    int64_t budget_micro;    /* over max_run_ms, for all leases */
+    struct price_lock lock;   /* over the slots of its span */
+    int64_t latest_start_ms;  /* a lease may start up to then */
+    int64_t latest_end_ms;    /* and has ended by then */
+    int64_t budget_micro;     /* over max_run_ms, for all leases */
+    const struct job *beside; /* one more worker of this job: not where it has one; or NULL */
 };
 
 /* In the order in which explain shows them. */

@@ -107,8 +107,8 @@ static void daemon_on_stop(void *context)
     log_event(LOG_INFO, "stopping", "leases=%zu", daemon->tenancies.count);
     /* Asked twice: no grace. */
     for (size_t i = 0; i < daemon->tenancies.count; i++)
-        tenancy_stop(daemon->tenancies.entries[i].value, is_repeated ? 0 : DAEMON_STOP_GRACE_MS,
-                     TEXT("the lender stopped lending"));
+        tenancy_reclaim(daemon->tenancies.entries[i].value, is_repeated ? 0 : DAEMON_STOP_GRACE_MS,
+                        TEXT("the lender stopped lending"));
     loop_timer_start(daemon->stop_timer, DAEMON_STOP_MAX_MS);
     daemon_check_stopped(daemon);
 }

@@ -672,7 +672,8 @@ static void term_signal_stops_leases_and_tells_the_market(void **state)
     start_lease(market, 60000);
     wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
     kill(market->daemon, SIGTERM);
-    const struct lease_message *stopped = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STOPPED);
+    const struct lease_message *stopped =
+        wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RECLAIMED);
     assert_true(text_equal(stopped->state.reason, TEXT("the lender stopped lending")));
     assert_int_equal(wait_for_daemon(market), 0);
 }

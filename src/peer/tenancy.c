@@ -164,6 +164,14 @@ void tenancy_fail(struct tenancy *tenancy, const struct error *reason)
     tenancy_check_end(tenancy);
 }
 
+void tenancy_reclaim(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
+{
+    /* What is done is done, and what the market stops is not the owner's doing. */
+    if (!tenancy->has_done && !tenancy->is_stop_wanted)
+        tenancy->is_reclaimed = true;
+    tenancy_stop(tenancy, grace_ms, reason);
+}
+
 void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
 {
     if (tenancy->has_ended)
@@ -200,6 +208,8 @@ static enum lease_run_state tenancy_outcome(struct tenancy *tenancy)
     }
     if (tenancy->has_failed)
         return LEASE_RUN_FAILED;
+    if (tenancy->is_reclaimed)
+        return LEASE_RUN_RECLAIMED;
     if (tenancy->has_done && tenancy->is_done_ok && tenancy->exit.code == 0)
         return LEASE_RUN_SUCCEEDED;
     if (tenancy->is_stop_wanted)
@@ -255,25 +265,36 @@ static void tenancy_on_data(void *context, const struct error *reason)
         tenancy_send_config(tenancy);
 }
 
+/* Where a peer of that rank stands in the list, which is grown for a new one; NULL: it is full. */
+static struct child_peer *peer_of_rank(struct tenancy *tenancy, uint32_t rank)
+{
+    for (uint32_t i = 0; i < tenancy->peer_count; i++)
+        if (tenancy->peers[i].rank == rank)
+            return &tenancy->peers[i];
+    if (tenancy->peer_count == CHILD_PEER_MAX)
+        return NULL;
+    struct child_peer *peers =
+        arena_alloc(tenancy->arena, (tenancy->peer_count + 1) * sizeof(*peers));
+    if (tenancy->peer_count > 0)
+        memcpy(peers, tenancy->peers, tenancy->peer_count * sizeof(*peers));
+    tenancy->peers = peers;
+    return &tenancy->peers[tenancy->peer_count++];
+}
+
 void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer)
 {
     if (tenancy->has_ended || tenancy->document.role != LEASE_ROLE_SERVER)
         return;
+    struct child_peer *known = peer_of_rank(tenancy, peer->rank);
+    if (!known || (known->lease == peer->lease && known->fence == peer->fence))
+        return; /* told again, on a new link */
     struct child_message message = {
         .kind = CHILD_PEER,
         .peer = {.lease = peer->lease, .fence = peer->fence, .rank = peer->rank}};
     memcpy(message.peer.key, peer->key, CHILD_KEY_SIZE);
-    if (tenancy->has_config) {
+    *known = message.peer;
+    if (tenancy->has_config) /* else it goes with the configuration */
         tenancy_tell_child(tenancy, &message);
-    } else if (tenancy->peer_count < CHILD_PEER_MAX) {
-        /* The configuration has not gone out yet: the peer goes with it. */
-        struct child_peer *peers =
-            arena_alloc(tenancy->arena, (tenancy->peer_count + 1) * sizeof(*peers));
-        if (tenancy->peer_count > 0)
-            memcpy(peers, tenancy->peers, tenancy->peer_count * sizeof(*peers));
-        peers[tenancy->peer_count++] = message.peer;
-        tenancy->peers = peers;
-    }
     tenancy_dial(tenancy, peer->lease, peer->ticket);
 }
 

@@ -68,6 +68,9 @@ bool tenancy_has_ended(const struct tenancy *tenancy);
 /* Asks the process to end and kills it after the grace. `reason` is told to people. */
 void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason);
 
+/* The same, because the machine's owner wants it back. */
+void tenancy_reclaim(struct tenancy *tenancy, int64_t grace_ms, struct text reason);
+
 /* A worker that came later; for a parameter server. */
 void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer);
 /* Dials the stream to `peer_lease` anew. */

@@ -78,6 +78,7 @@ struct tenancy {
     bool is_done_ok;
     char reason[LEASE_REASON_SIZE_MAX + 1]; /* the first that was given */
     bool is_stop_wanted;
+    bool is_reclaimed; /* by the owner, before it was done */
     bool has_failed;
     bool has_ended;
 

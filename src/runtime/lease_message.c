@@ -44,7 +44,7 @@ const char *lease_run_state_name(enum lease_run_state state)
     static const char *const names[LEASE_RUN_STATE_COUNT] = {
         [LEASE_RUN_STARTING] = "starting",   [LEASE_RUN_RUNNING] = "running",
         [LEASE_RUN_SUCCEEDED] = "succeeded", [LEASE_RUN_FAILED] = "failed",
-        [LEASE_RUN_STOPPED] = "stopped",
+        [LEASE_RUN_STOPPED] = "stopped",     [LEASE_RUN_RECLAIMED] = "reclaimed",
     };
     return state < LEASE_RUN_STATE_COUNT ? names[state] : "unknown";
 }

@@ -83,6 +83,7 @@ enum lease_run_state {
     LEASE_RUN_SUCCEEDED,
     LEASE_RUN_FAILED,
     LEASE_RUN_STOPPED,
+    LEASE_RUN_RECLAIMED, /* the machine's owner ended it */
     LEASE_RUN_STATE_COUNT,
 };
 const char *lease_run_state_name(enum lease_run_state state);

@@ -79,9 +79,9 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
         item->record_count = input->records;
         if (lease->role != LEASE_ROLE_WORKER)
             continue;
-        item->first_record = share(input->records, lease->rank, lease->world);
-        item->record_count =
-            share(input->records, (uint64_t)lease->rank + 1, lease->world) - item->first_record;
+        const uint64_t shard = lease->rank % lease->world;
+        item->first_record = share(input->records, shard, lease->world);
+        item->record_count = share(input->records, shard + 1, lease->world) - item->first_record;
         if (item->record_count == 0)
             return error_set(error, ERROR_INVALID,
                              "input \"%s\" has %" PRIu64 " records, too few for %u workers",
@@ -94,7 +94,7 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
 int native_lease_write(const struct job_spec *spec, const struct native_lease *lease,
                        struct buffer *json, struct error *error)
 {
-    ASSERT(lease->world > 0 && (lease->role != LEASE_ROLE_WORKER || lease->rank < lease->world));
+    ASSERT(lease->world > 0);
     ASSERT(spec->input_count <= JOB_INPUTS_MAX);
     struct lease_data data[JOB_INPUTS_MAX];
     memset(data, 0, sizeof(data));
@@ -142,8 +142,6 @@ int native_lease_write(const struct job_spec *spec, const struct native_lease *l
 
 static int check_document(const struct lease_document *document, struct error *error)
 {
-    if (document->role == LEASE_ROLE_WORKER && document->rank >= document->world)
-        return error_set(error, ERROR_INVALID, "lease.rank: must be less than world");
     if (document->sync.gamma_ms == 0)
         return error_set(error, ERROR_INVALID, "lease.spec.sync.gamma: missing");
     for (size_t i = 0; i < document->data_count; i++) {

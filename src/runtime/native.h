@@ -30,7 +30,7 @@ struct lease_document {
     uint64_t offer; /* of the machine, under which it was made */
     enum lease_role role;
     uint64_t rank;  /* of a worker, from 0; of the parameter server 0 */
-    uint64_t world; /* number of workers */
+    uint64_t world; /* shards of the data: the workers it starts with */
     int64_t cores_milli;
     int64_t ram_bytes;
     int64_t disk_bytes;
@@ -59,8 +59,9 @@ struct native_lease {
     int64_t expires_ms;
 };
 
-/* A worker of rank r of n gets records [r*N/n, (r+1)*N/n) of each train input; the parameter server
- * gets each test input whole. Writes canonical JSON of at most LEASE_DOCUMENT_SIZE_MAX bytes;
+/* A worker of rank r gets records [s*N/n, (s+1)*N/n) of each train input, where n is the world and
+ * s is r modulo n: ranks that come later share a shard. The parameter server gets each test input
+ * whole. Writes canonical JSON of at most LEASE_DOCUMENT_SIZE_MAX bytes;
  * INVALID when a worker would get no record, EXHAUSTED when the buffer is too small. */
 MUST_CHECK int native_lease_write(const struct job_spec *spec, const struct native_lease *lease,
                                   struct buffer *json, struct error *error);

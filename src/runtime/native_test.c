@@ -87,6 +87,23 @@ TEST(the_parts_of_all_workers_cover_every_record_once)
     assert_int_equal(next, 100);
 }
 
+TEST(a_rank_that_comes_later_shares_a_part)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct job_spec spec;
+    read_spec(arena, INPUT("a", "train", "100"), &spec);
+    struct native_lease first = example, later = example;
+    first.rank = 1;
+    later.rank = 8;
+    first.world = later.world = 7;
+    struct lease_document left, right;
+    write_and_read(arena, &spec, &first, &left);
+    write_and_read(arena, &spec, &later, &right);
+    assert_int_equal(right.rank, 8);
+    assert_int_equal(left.data[0].first_record, right.data[0].first_record);
+    assert_int_equal(left.data[0].record_count, right.data[0].record_count);
+}
+
 TEST(the_parameter_server_gets_the_whole_test_set)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -131,7 +148,6 @@ TEST(a_changed_document_is_refused)
     static const struct {
         const char *from, *to, *message;
     } changes[] = {
-        {"\"rank\":1", "\"rank\":3", "lease.rank: must be less than world"},
         {"\"name\":\"a\"", "\"name\":\".\"", "lease.data[0].name: not a file name"},
         {"\"name\":\"a\"", "\"name\":\"a/b\"", "lease.data[0].name: not a file name"},
         {"\"record_count\":10", "\"record_count\":0", "lease.data[0]: no such records"},
@@ -155,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_gets_its_part_of_the_training_records),
         cmocka_unit_test(the_parts_of_all_workers_cover_every_record_once),
+        cmocka_unit_test(a_rank_that_comes_later_shares_a_part),
         cmocka_unit_test(the_parameter_server_gets_the_whole_test_set),
         cmocka_unit_test(a_worker_without_records_is_refused),
         cmocka_unit_test(a_changed_document_is_refused),

@@ -13,6 +13,7 @@
 #include "server/hub_internal.h"
 
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdlib.h>
 
 void dispatch_lease_free(struct hub_lease *lease)
@@ -39,6 +40,42 @@ static void send_start(struct hub *hub, struct hub_lease *lease)
                   lease->id, lease->job, lease->machine);
 }
 
+/* A worker that came later: its key and ticket, for the parameter server that has its START. */
+static void send_peer(struct hub *hub, const struct hub_lease *server_lease,
+                      const struct hub_lease *worker)
+{
+    struct hub_machine *machine = hub_machine(hub, server_lease->machine);
+    if (!machine || !machine->is_welcome || worker->is_over ||
+        worker->id <= server_lease->newest_peer)
+        return;
+    struct lease_message message = {
+        .type = LEASE_MESSAGE_PEER,
+        .peer = {.lease = server_lease->id,
+                 .fence = server_lease->fence,
+                 .peer = {.lease = worker->id,
+                          .fence = worker->fence,
+                          .rank = (uint32_t)worker->rank}},
+    };
+    keys_lease(hub->server->keys, worker->id, worker->fence, message.peer.peer.key);
+    keys_ticket(hub->server->keys, worker->id, worker->attempt, message.peer.peer.ticket);
+    if (hub_send(machine, &message))
+        log_event(LOG_INFO, "peer_sent", "lease=%" PRIu64 " peer=%" PRIu64, server_lease->id,
+                  worker->id);
+    sodium_memzero(&message, sizeof(message));
+}
+
+/* A daemon that knows a peer already lets it be. */
+static void send_peers(struct hub *hub, const struct hub_lease *server_lease)
+{
+    if (server_lease->role != LEASE_ROLE_SERVER)
+        return;
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        const struct hub_lease *worker = hub->leases.entries[i].value;
+        if (worker->server_lease == server_lease->id)
+            send_peer(hub, server_lease, worker);
+    }
+}
+
 static void send_stop(struct hub_machine *machine, uint64_t lease, uint64_t fence,
                       uint32_t grace_ms, const char *reason)
 {
@@ -55,8 +92,12 @@ void dispatch_add_take(struct hub *hub, struct hub_lease *lease)
     if (old)
         dispatch_end(hub, old);
     map_put(&hub->leases, lease->id, lease);
-    if (lease->role == LEASE_ROLE_WORKER && lease->server_lease)
+    if (lease->role == LEASE_ROLE_WORKER && lease->server_lease) {
         stream_expect(hub, lease, lease->attempt);
+        const struct hub_lease *server_lease = map_get(&hub->leases, lease->server_lease);
+        if (server_lease)
+            send_peer(hub, server_lease, lease);
+    }
     if (lease->is_known)
         lease->is_redial_due = true; /* the market restarted: the relay is gone */
     else
@@ -109,11 +150,13 @@ void dispatch_hello(struct hub_machine *machine, const struct hello_message *hel
             lease->is_redial_due = lease->is_redial_due || !lease->relay;
             if (lease->is_stop_wanted)
                 dispatch_stop(hub, lease);
+            send_peers(hub, lease);
         } else if (lease->is_known || lease->is_stop_wanted) {
             /* It may be about to say how the lease ended. */
             lease->missing_ns = hub_now_ns(hub);
         } else {
             send_start(hub, lease);
+            send_peers(hub, lease);
         }
     }
 }
@@ -124,6 +167,8 @@ static enum lease_outcome outcome_of(const struct hub_lease *lease, enum lease_r
         return LEASE_OUTCOME_SUCCEEDED;
     if (state == LEASE_RUN_STOPPED && lease->is_stop_wanted)
         return LEASE_OUTCOME_STOPPED;
+    if (state == LEASE_RUN_RECLAIMED)
+        return LEASE_OUTCOME_RECLAIMED;
     return LEASE_OUTCOME_FAILED;
 }
 

@@ -164,7 +164,7 @@ int handle_job_leases(struct server *server, struct arena *arena, uint64_t job,
     const struct store_query query = {.table = &tables[TABLE_LEASES],
                                       .filters = &filter,
                                       .filter_count = 1,
-                                      .limit = JOB_NODES_MAX + 1};
+                                      .limit = JOB_LEASES_MAX};
     return query_all(server, arena, &query, out_rows, error);
 }
 

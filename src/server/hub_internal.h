@@ -49,6 +49,7 @@ struct hub_lease {
     enum lease_role role;
     uint64_t rank;
     uint64_t server_lease; /* of a worker: its parameter server's; 0: none */
+    uint64_t newest_peer;  /* of a parameter server: workers made after this one came later */
     struct buffer start;   /* payload of its START */
     bool is_known;         /* its machine has it */
     bool is_over;          /* its machine said it ended */

@@ -87,6 +87,22 @@ static uint32_t list_peers(const struct keys *keys, const struct job *job,
     return count;
 }
 
+/* Its START names all workers that are open now. One that runs already may have had its START when
+ * there were only those made together with it. */
+static uint64_t newest_peer(const struct job *job, const struct lease *lease)
+{
+    uint64_t newest = 0;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *other = job->leases[i];
+        const bool is_named = lease->state == LEASE_STATE_RUNNING
+                                  ? other->offered_ms == lease->offered_ms
+                                  : lease_is_open(other);
+        if (is_named && other->id > newest)
+            newest = other->id;
+    }
+    return newest;
+}
+
 static int write_start(const struct keys *keys, const struct core *core, const struct job *job,
                        const struct lease *lease, struct buffer *payload, struct error *error)
 {
@@ -130,6 +146,7 @@ struct hub_lease *order_lease(struct server *server, const struct core *core,
         .role = lease->role,
         .rank = lease->rank,
         .server_lease = server_lease && lease->role == LEASE_ROLE_WORKER ? server_lease->id : 0,
+        .newest_peer = lease->role == LEASE_ROLE_SERVER ? newest_peer(job, lease) : 0,
         .is_known = lease->state == LEASE_STATE_RUNNING,
         .is_stop_wanted = lease->stop_wanted_ms != 0,
         .grace_ms = (uint32_t)core_settings(core)->grace_ms,

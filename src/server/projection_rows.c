@@ -16,10 +16,9 @@ static struct store_value string_value(const char *string)
 int64_t projection_lease_expires_ms(const struct core *core, const struct lease *lease)
 {
     const struct core_settings *settings = core_settings(core);
-    const struct job *job = core_job(core, lease->job);
     const int64_t from_ms =
         lease->started_ms ? lease->started_ms : lease->offered_ms + settings->start_ms;
-    return from_ms + (job ? job->request.max_run_ms : 0) + settings->grace_ms;
+    return from_ms + lease->max_run_ms + settings->grace_ms;
 }
 
 void projection_account_row(const struct core *core, const struct account *account,

@@ -265,8 +265,10 @@ static int note_end(struct replay *replay, uint64_t lease_id, struct error *erro
     if (!job)
         return 0; /* a lender's with itself: what it pays it gets */
     account_lease(replay, lease);
-    replay->counts.lost_leases += lease->outcome == LEASE_OUTCOME_LOST;
-    if (lease->outcome != LEASE_OUTCOME_LOST || job->is_again || job->state == REPLAY_OVER)
+    const bool is_lost =
+        lease->outcome == LEASE_OUTCOME_LOST || lease->outcome == LEASE_OUTCOME_RECLAIMED;
+    replay->counts.lost_leases += is_lost;
+    if (!is_lost || job->is_again || job->state == REPLAY_OVER)
         return 0;
     if (job->state == REPLAY_RUNNING) {
         const int64_t done_ms = replay->now_ms - job->running_since_ms;

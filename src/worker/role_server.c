@@ -29,6 +29,7 @@ enum {
     SAMPLE_RECORDS = 1000,
     MEASURE_BATCH = 200,
     CHECKPOINT_MS = 30000,
+    LONELY_MS = 120000, /* the market finds successors, or ends the job, long before */
 };
 
 static const char checkpoint_name[] = "checkpoint";
@@ -51,6 +52,7 @@ struct role {
     struct loop_timer *report_timer;
     struct measurer measurer;
     int64_t reported_ns;
+    uint64_t reported_leases[EXCHANGE_WORKERS_MAX]; /* whose the next are */
     uint64_t reported_commits[EXCHANGE_WORKERS_MAX];
     struct child_peer *peers; /* [peer_count], those of CONFIG first */
     uint32_t peer_count;
@@ -143,6 +145,12 @@ static int measure(void *context, struct evaluation_report *report, struct error
 
 /* --- reports --- */
 
+/* A number may pass to another lease: then nothing of it was reported. */
+static uint64_t reported_commits(const struct role *role, uint32_t worker, uint64_t lease)
+{
+    return role->reported_leases[worker] == lease ? role->reported_commits[worker] : 0;
+}
+
 static void worker_reports_fill(const struct role *role, const struct exchange_status *status,
                                 struct server_report_worker *out)
 {
@@ -155,7 +163,7 @@ static void worker_reports_fill(const struct role *role, const struct exchange_s
             .steps = worker->steps,
             .samples = worker->samples,
             .commits = worker->commits,
-            .accepted_pushes = worker->commits - role->reported_commits[i],
+            .accepted_pushes = worker->commits - reported_commits(role, i, worker->lease),
             .steps_per_second = worker->steps_per_second,
             .share = status->samples > 0 ? (double)worker->samples / (double)status->samples : 0,
         };
@@ -200,8 +208,10 @@ static void report_send(struct role *role, const struct exchange_outcome *outcom
                        outcome ? LAST_REPORT_MS : 0, &error) < 0)
         log_event(LOG_WARN, "report_lost", "error=\"%s\"", error.message);
     else
-        for (uint32_t i = 0; i < status->worker_count; i++)
+        for (uint32_t i = 0; i < status->worker_count; i++) {
+            role->reported_leases[i] = status->workers[i].lease;
             role->reported_commits[i] = status->workers[i].commits;
+        }
     role->measurer.steps = status->steps;
     role->measurer.samples = status->samples;
     free(workers);
@@ -251,8 +261,8 @@ static void on_peer(void *context, const struct child_peer *peer)
     struct role *role = context;
     uint32_t index = role->peer_count;
     for (uint32_t i = 0; i < role->peer_count; i++)
-        if (role->peers[i].lease == peer->lease)
-            index = i; /* a new fence takes the old one's place */
+        if (role->peers[i].rank == peer->rank)
+            index = i; /* a successor takes its predecessor's place, who may not come back */
     if (index == CHILD_PEER_MAX) {
         log_event(LOG_ERROR, "peer_refused", "lease=%" PRIu64 " reason=\"too many\"", peer->lease);
         return;
@@ -384,6 +394,7 @@ static int server_open(struct role *role, struct error *error)
         .target_accuracy = work->lease.train.target.accuracy,
         .min_time_ms = work->lease.train.target.min_time_ms,
         .epochs = work->lease.train.epochs,
+        .lonely_ms = LONELY_MS,
         .find_peer = find_peer,
         .measure = measure,
         .measure_context = &role->measurer,

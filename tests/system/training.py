@@ -82,14 +82,14 @@ def upload_digits(market, token):
             upload_file(market, token, struct.pack(">II", 0x801, RECORDS), 1, bytes(labels)))
 
 
-def submit(market, token, nodes, **market_part):
+def submit(market, token, nodes, min_time="6s", **market_part):
     images, labels = upload_digits(market, token)
     answer = market.post("/v1/jobs", {
         "name": "digits", "num_nodes": nodes, "resources": {"cpus": "0.1+", "memory": "0.1+"},
         "runtime": "native",
         "train": {"model": "logistic", "data": "fashion-mnist", "batch": 16,
                   "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": 100000,
-                  "target": {"accuracy": 0.5, "min_time": "6s"}, "seed": 1},
+                  "target": {"accuracy": 0.5, "min_time": min_time}, "seed": 1},
         "sync": {"policy": "adsp", "gamma": "1s", "tick": "1s"},
         "market": {"max_run_time": "60s", "expected_run_time": "20s", **market_part},
         "inputs": [{"name": f"{split}-{part}", "split": split, "manifest": manifest,

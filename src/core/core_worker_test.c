@@ -1,0 +1,308 @@
+/*
+ * Workers that come to a job under way: successors of those that were lost, and growth.
+ * covers decide_worker.c
+ */
+#include "core/testing_internal.h"
+
+/* Three workers of a quarter core each, no more, with a server; `max_total` 0: what the account
+ * has. */
+static const struct job *submit(struct market *market, int64_t max_total_micro)
+{
+    struct command command = market_job(market);
+    command.submit_job.takes_more_cores = false;
+    command.submit_job.replaces_lost = true;
+    command.submit_job.max_total_micro = max_total_micro;
+    return core_job(market->core, market_do(market, &command));
+}
+
+static void run_all(struct market *market, const struct job *job)
+{
+    for (size_t i = 0; i < job->lease_count; i++)
+        if (job->leases[i]->state == LEASE_STATE_OFFERED)
+            market_run_lease(market, job->leases[i]);
+}
+
+static void take_away(struct market *market, uint64_t machine)
+{
+    market_do(market, &(struct command){.kind = COMMAND_MACHINE_GONE,
+                                        .machine_gone = {.machine = machine}});
+}
+
+static void crash(struct market *market, const struct lease *lease)
+{
+    market_end_lease(market, lease, LEASE_OUTCOME_FAILED, "out of memory");
+}
+
+static int64_t open_count(const struct job *job)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < job->worker_count; i++)
+        count += lease_is_open(job->workers[i]);
+    return count;
+}
+
+TEST(a_lost_worker_gets_a_successor_under_its_rank_with_a_fence_of_its_own)
+{
+    struct market market;
+    market_init_demo(&market);
+    const uint64_t spare = market_add_machine(&market, "spare", 250, MACHINE_ROLE_WORKER);
+    const struct job *job = submit(&market, 0);
+    run_all(&market, job);
+    const struct lease *lost = job->workers[1];
+    const uint64_t fence = job->leases[job->lease_count - 1]->fence;
+    market.now_ms += 60000;
+    crash(&market, lost);
+    const struct lease *successor = job->workers[1];
+    assert_ptr_not_equal(successor, lost);
+    assert_int_equal(successor->machine, spare);
+    assert_int_equal(successor->rank, 1);
+    assert_int_equal(successor->fence, fence + 1);
+    assert_true(successor->id > lost->id);
+    assert_int_equal(successor->state, LEASE_STATE_OFFERED);
+    assert_int_equal(successor->max_run_ms, 120000); /* what is left of three minutes */
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    assert_int_equal(job->lease_count, 5);
+    market_done(&market);
+}
+
+TEST(what_the_lost_worker_did_not_use_pays_for_its_successor)
+{
+    struct market market;
+    market_init_demo(&market);
+    market_add_machine(&market, "spare", 250, MACHINE_ROLE_WORKER);
+    const struct job *job = submit(&market, 0);
+    const int64_t quote_micro = job->quote_micro;
+    run_all(&market, job);
+    market.now_ms += 60000;
+    const struct command tick = market_tick(job->workers[2], 1, 60000);
+    market_do(&market, &tick);
+    const int64_t balance_micro = market_balance(&market, market.borrower);
+    crash(&market, job->workers[2]);
+    /* A minute was paid of three; the two that are left cost what was left, or one micro less. */
+    assert_int_equal(job->quote_micro, quote_micro);
+    assert_int_equal(market_balance(&market, market.borrower), balance_micro);
+    assert_int_equal(core_held_micro(market.core, job->id), quote_micro - job->posted_micro);
+    run_all(&market, job);
+    market.now_ms += 120000;
+    for (size_t i = 0; i < job->lease_count; i++)
+        if (lease_is_open(job->leases[i])) {
+            const struct command last = market_tick(job->leases[i], 9, 180000);
+            market_do(&market, &last);
+        }
+    assert_true(job->posted_micro <= quote_micro);
+    market_end_lease(&market, job->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
+    while (open_count(job) > 0)
+        for (size_t i = 0; i < job->worker_count; i++)
+            if (lease_is_open(job->workers[i]))
+                market_end_lease(&market, job->workers[i], LEASE_OUTCOME_STOPPED, "asked to");
+    assert_int_equal(job->state, JOB_STATE_SUCCEEDED);
+    assert_int_equal(core_held_micro(market.core, job->id), 0);
+    assert_int_equal(market_balance(&market, market.borrower), 10000000 - job->posted_micro);
+    market_done(&market);
+}
+
+TEST(a_successor_never_passes_the_maximum)
+{
+    struct market market;
+    market_init_demo(&market);
+    const struct job *first = submit(&market, 0);
+    const int64_t quote_micro = first->quote_micro;
+    market_do(&market, &(struct command){.kind = COMMAND_CANCEL_JOB,
+                                         .cancel_job = {market.borrower, first->id}});
+    for (size_t i = 0; i < first->lease_count; i++)
+        market_end_lease(&market, first->leases[i], LEASE_OUTCOME_STOPPED, "");
+    /* A machine twice as fast costs twice as much: too much at first, then there is time for less.
+     */
+    struct command fast =
+        market_enrolment(&market, market.lender, "fast", 250, MACHINE_ROLE_WORKER);
+    fast.enrol_machine.probe.speed_weight_milli = 4000;
+    const struct job *job = submit(&market, quote_micro);
+    run_all(&market, job);
+    const uint64_t machine = market_do(&market, &fast);
+    market_connect(&market, machine);
+    crash(&market, job->workers[0]);
+    assert_int_equal(open_count(job), 2);
+    assert_int_equal(job->quote_micro, quote_micro);
+    market.now_ms +=
+        160000; /* twenty seconds of it are no dearer than three minutes of the other */
+    market_pass_time(&market, 0);
+    market_connect(&market, machine);
+    crash(&market, job->workers[1]);
+    assert_int_equal(open_count(job), 2);
+    assert_true(job->quote_micro <= quote_micro);
+    market_done(&market);
+}
+
+TEST(a_successor_never_passes_the_maximum_per_hour)
+{
+    struct market market;
+    market_init_demo(&market);
+    struct command command = market_job(&market);
+    command.submit_job.takes_more_cores = false;
+    command.submit_job.replaces_lost = true;
+    command.submit_job.max_total_micro = 0;
+    const struct job *probe = core_job(market.core, market_do(&market, &command));
+    command.submit_job.max_hourly_micro = job_hourly_micro(probe);
+    market_do(&market, &(struct command){.kind = COMMAND_CANCEL_JOB,
+                                         .cancel_job = {market.borrower, probe->id}});
+    for (size_t i = 0; i < probe->lease_count; i++)
+        market_end_lease(&market, probe->leases[i], LEASE_OUTCOME_STOPPED, "");
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    run_all(&market, job);
+    struct command fast =
+        market_enrolment(&market, market.lender, "fast", 250, MACHINE_ROLE_WORKER);
+    fast.enrol_machine.probe.speed_weight_milli = 1100;
+    market_connect(&market, market_do(&market, &fast));
+    crash(&market, job->workers[0]);
+    assert_int_equal(open_count(job), 2);
+    market_add_machine(&market, "spare", 250, MACHINE_ROLE_WORKER);
+    assert_int_equal(open_count(job), 3); /* at the same rate */
+    market_done(&market);
+}
+
+TEST(without_room_the_job_goes_on_and_a_successor_comes_with_the_room)
+{
+    struct market market;
+    market_init_demo(&market);
+    const struct job *job = submit(&market, 0);
+    run_all(&market, job);
+    const uint64_t lost = job->workers[0]->machine;
+    take_away(&market, lost);
+    assert_int_equal(job->workers[0]->outcome, LEASE_OUTCOME_RECLAIMED);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    assert_int_equal(open_count(job), 2);
+    market_connect(&market, lost); /* its owner wanted it back: not that one again */
+    assert_int_equal(open_count(job), 2);
+    const uint64_t spare = market_add_machine(&market, "spare", 250, MACHINE_ROLE_WORKER);
+    assert_int_equal(open_count(job), 3);
+    assert_int_equal(job->workers[0]->machine, spare);
+    market_done(&market);
+}
+
+TEST(a_machine_that_was_silent_too_long_may_be_its_own_successor)
+{
+    struct market market;
+    market_init_demo(&market);
+    const struct job *job = submit(&market, 0);
+    run_all(&market, job);
+    const struct lease *lost = job->workers[1];
+    market_do(&market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
+                                         .machine_silent = {.machine = lost->machine}});
+    market_pass_time(&market, core_settings(market.core)->lost_ms);
+    assert_int_equal(lost->outcome, LEASE_OUTCOME_LOST);
+    assert_int_equal(open_count(job), 2);
+    market_connect(&market, lost->machine);
+    assert_int_equal(job->workers[1]->machine, lost->machine);
+    assert_true(job->workers[1]->fence > lost->fence);
+    market_done(&market);
+}
+
+TEST(the_last_worker_is_replaced_or_the_job_fails)
+{
+    struct market market;
+    market_init_demo(&market);
+    struct command command = market_job(&market);
+    command.submit_job.replaces_lost = true;
+    command.submit_job.num_nodes = 1;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    run_all(&market, job);
+    crash(&market, job->workers[0]);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    crash(&market, job->workers[0]);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    crash(&market, job->workers[0]); /* the third of its rank is the last */
+    assert_int_equal(job->state, JOB_STATE_STOPPING);
+    assert_int_equal(job->outcome, JOB_STATE_FAILED);
+    assert_string_equal(job->reason, "no worker is left: out of memory");
+    market_done(&market);
+}
+
+TEST(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up)
+{
+    struct market market;
+    market_init_demo(&market);
+    market_add_machine(&market, "spare", 250, MACHINE_ROLE_WORKER);
+    struct command command = market_job(&market);
+    command.submit_job.takes_more_cores = false;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    run_all(&market, job);
+    crash(&market, job->workers[0]);
+    assert_int_equal(open_count(job), 2);
+    market_done(&market);
+
+    market_init_demo(&market);
+    market_add_machine(&market, "spare", 250, MACHINE_ROLE_WORKER);
+    job = submit(&market, 0);
+    run_all(&market, job);
+    market.now_ms += 178000; /* less than a tick is left */
+    crash(&market, job->workers[0]);
+    assert_int_equal(open_count(job), 2);
+    market_done(&market);
+}
+
+TEST(an_elastic_job_grows_while_nobody_waits)
+{
+    struct market market;
+    market_init_demo(&market);
+    struct command command = market_job(&market);
+    command.submit_job.takes_more_cores = false;
+    command.submit_job.num_nodes_max = 5;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    run_all(&market, job);
+    assert_int_equal(open_count(job), 3);
+    market_add_machine(&market, "fourth", 250, MACHINE_ROLE_WORKER);
+    assert_int_equal(open_count(job), 4);
+    assert_int_equal(job->workers[3]->rank, 3);
+    struct command waiting = market_job(&market);
+    waiting.submit_job.worker.cores_milli = 900;
+    waiting.submit_job.num_nodes = 2;
+    const struct job *other = core_job(market.core, market_do(&market, &waiting));
+    assert_int_equal(other->state, JOB_STATE_PENDING);
+    market_add_machine(&market, "fifth", 250, MACHINE_ROLE_WORKER);
+    assert_int_equal(open_count(job), 4); /* somebody waits */
+    market_do(&market, &(struct command){.kind = COMMAND_CANCEL_JOB,
+                                         .cancel_job = {market.borrower, other->id}});
+    assert_int_equal(open_count(job), 5);
+    market_add_machine(&market, "sixth", 250, MACHINE_ROLE_WORKER);
+    assert_int_equal(open_count(job), 5);
+    market_done(&market);
+}
+
+TEST(successors_survive_a_snapshot_bit_for_bit)
+{
+    struct market market;
+    market_init_demo(&market);
+    market_add_machine(&market, "spare", 250, MACHINE_ROLE_WORKER);
+    const struct job *job = submit(&market, 0);
+    run_all(&market, job);
+    crash(&market, job->workers[1]);
+    struct buffer first AUTO_BUFFER, second AUTO_BUFFER;
+    buffer_init(&first, 1 << 20);
+    buffer_init(&second, 1 << 20);
+    core_snapshot_write(market.core, &first);
+    AUTO(core) struct core *copy = NULL;
+    struct error error;
+    ASSERT_OK(core_snapshot_read(buffer_text(&first), &copy, &error));
+    ASSERT_OK(core_check(copy, &error));
+    core_snapshot_write(copy, &second);
+    assert_string_equal(buffer_string(&first), buffer_string(&second));
+    assert_int_equal(core_job(copy, job->id)->workers[1]->id, job->workers[1]->id);
+    market_done(&market);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lost_worker_gets_a_successor_under_its_rank_with_a_fence_of_its_own),
+        cmocka_unit_test(what_the_lost_worker_did_not_use_pays_for_its_successor),
+        cmocka_unit_test(a_successor_never_passes_the_maximum),
+        cmocka_unit_test(a_successor_never_passes_the_maximum_per_hour),
+        cmocka_unit_test(without_room_the_job_goes_on_and_a_successor_comes_with_the_room),
+        cmocka_unit_test(a_machine_that_was_silent_too_long_may_be_its_own_successor),
+        cmocka_unit_test(the_last_worker_is_replaced_or_the_job_fails),
+        cmocka_unit_test(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up),
+        cmocka_unit_test(an_elastic_job_grows_while_nobody_waits),
+        cmocka_unit_test(successors_survive_a_snapshot_bit_for_bit),
+    };
+    return cmocka_run_group_tests_name("core_worker", tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+"""A worker whose machine dies under a job gets a successor on a spare machine; the bill says so.
+
+covers server/dispatch.c, server/order.c, peer/tenancy.c, worker/role_server.c
+"""
+import signal
+
+import pytest
+
+from serving import Market, audit
+from training import Lender, submit, wait_for
+
+
+@pytest.fixture
+def place(tmp_path):
+    market = Market(tmp_path / "market")
+    lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
+    lenders = {}
+
+    def add(name):
+        lenders[name] = Lender(market, lender_token, tmp_path / name, name)
+        wait_for(f"{name} to be online", lambda: name in online(market, token))
+        return lenders[name]
+
+    try:
+        yield market, token, lenders, add
+    finally:
+        for lender in lenders.values():
+            lender.stop()
+        market.stop()
+
+
+def online(market, token):
+    return [m["name"] for m in market.get("/v1/machines", token).json["items"] if m["state"] == "online"]
+
+
+def job_of(market, token, job):
+    return market.get(f"/v1/jobs/{job}", token).json
+
+
+def workers(market, token, job):
+    return [lease for lease in job_of(market, token, job)["leases"] if lease["role"] == "worker"]
+
+
+def wait_until_all_are_paid(market, token, job, count):
+    wait_for("workers with verified ticks", lambda: count == sum(
+        lease["posted_microcredits"] > 0 for lease in workers(market, token, job)), 60)
+
+
+def assert_books(market, token, job):
+    bill = market.get(f"/v1/jobs/{job}/bill", token).json
+    assert bill["held_microcredits"] == 0 and bill["ledger_sum_microcredits"] == 0
+    assert bill["spent_microcredits"] == sum(line["posted_microcredits"] for line in bill["lines"])
+    account = market.get("/v1/account", token).json
+    assert account["available_microcredits"] == 10_000_000 - bill["spent_microcredits"]
+    return bill
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, how):
+    market, token, lenders, add = place
+    for name in ("first", "second"):
+        add(name)
+    job = submit(market, token, 2, max_run_time="300s",
+                 min_time="60s" if how == signal.SIGKILL else "16s")
+    wait_until_all_are_paid(market, token, job, 2)
+    add("spare")
+    victim = next(lease for lease in workers(market, token, job) if lease["machine_name"] == "second")
+    lenders["second"].stop(how)
+
+    successor = wait_for("a successor that is paid", lambda: next(
+        (lease for lease in workers(market, token, job)
+         if lease["machine_name"] == "spare" and lease["posted_microcredits"] > 0), None), 90)
+    assert successor["rank"] == victim["rank"] and successor["id"] > victim["id"]
+    ended = next(lease for lease in workers(market, token, job) if lease["id"] == victim["id"])
+    assert ended["state"] == "ended"
+    assert ended["outcome"] == ("lost" if how == signal.SIGKILL else "reclaimed"), ended
+
+    done = wait_for("the job's end", lambda: (
+        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
+            job_of(market, token, job)), 120)
+    assert done["state"] == "succeeded", done
+    bill = assert_books(market, token, job)
+    line = next(line for line in bill["lines"] if line["machine_name"] == "second")
+    assert line["posted_microcredits"] == ended["posted_microcredits"] > 0  # to its last verified tick
+    assert sorted(line["machine_name"] for line in bill["lines"]) == ["first", "market", "second", "spare"]
+    assert all(line["posted_microcredits"] > 0 for line in bill["lines"]), bill
+    market.stop()
+    status, text = audit(market.folder)
+    assert status == 0, text
