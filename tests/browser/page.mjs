@@ -70,7 +70,7 @@ try {
   page.removeAllListeners("console");
   page.removeAllListeners("response");
   await page.click("text=Sign out");
-  await page.waitForSelector("text=souk account open");
+  await page.waitForSelector("form.sign-in");
   await page.screenshot({ path: path.join(folder, "welcome.png") });
   console.log(JSON.stringify(seen));
 } finally {

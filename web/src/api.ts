@@ -7,6 +7,8 @@ export interface Account {
   held_microcredits: number;
   earned_microcredits: number;
   spent_microcredits: number;
+  grant: "none" | "waiting" | "given";
+  frozen: string;
 }
 
 export interface Machine {
@@ -115,6 +117,10 @@ async function call<Result>(method: string, path: string, body?: unknown): Promi
 
 export const api = {
   signIn: (code: string) => call<unknown>("POST", "/v1/sessions", { code }),
+  signInByPassword: (name: string, password: string) =>
+    call<unknown>("POST", "/v1/sessions", { name, password }),
+  signUp: (name: string, password: string, invite: string) =>
+    call<unknown>("POST", "/v1/accounts", { name, password, session: true, ...(invite ? { invite } : {}) }),
   signOut: () => call<void>("DELETE", "/v1/sessions"),
   account: () => call<Account>("GET", "/v1/account"),
   machines: () => call<List<Machine>>("GET", "/v1/machines?limit=200"),

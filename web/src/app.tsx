@@ -5,6 +5,7 @@ import { Jobs } from "./jobs";
 import { watch, type Topic } from "./live";
 import { Machines } from "./machines";
 import { Wallet } from "./wallet";
+import { Welcome } from "./welcome";
 
 interface State {
   account: Account | null;
@@ -25,6 +26,13 @@ async function signInFromAddress(): Promise<void> {
   await api.signIn(code);
 }
 
+async function loadJobs(part: Partial<State>, selected: number | null): Promise<void> {
+  const jobs = (await api.jobs()).items;
+  part.jobs = jobs;
+  const job = jobs.find((candidate) => candidate.id === selected) ?? jobs[0];
+  if (job) part.metrics = await api.metrics(job.id);
+}
+
 async function load(topics: Set<Topic>, selected: number | null): Promise<Partial<State>> {
   const part: Partial<State> = {};
   const work: Promise<unknown>[] = [];
@@ -38,31 +46,12 @@ async function load(topics: Set<Topic>, selected: number | null): Promise<Partia
     );
   }
   if (topics.has("machines")) work.push(api.machines().then((list) => (part.machines = list.items)));
-  if (topics.has("jobs") || topics.has("metrics")) {
-    const jobs = (await api.jobs()).items;
-    part.jobs = jobs;
-    const job = jobs.find((candidate) => candidate.id === selected) ?? jobs[0];
-    if (job) work.push(api.metrics(job.id).then((metrics) => (part.metrics = metrics)));
-  }
+  if (topics.has("jobs") || topics.has("metrics")) work.push(loadJobs(part, selected));
   await Promise.all(work);
   return part;
 }
 
-function Welcome({ problem }: { problem: string }) {
-  return (
-    <main class="welcome">
-      <h1>Souk</h1>
-      <p>Lend the part of a machine you do not need, and earn credits.</p>
-      <p>Spend credits to train a model on machines others lend, however unequal they are.</p>
-      <p>Every credit is held before work starts and settled to the microcredit.</p>
-      {problem && <p class="problem">{problem}</p>}
-      <div class="card">
-        <p>To sign in, run this where you have an account; it prints an address that works once:</p>
-        <pre>souk account open</pre>
-      </div>
-    </main>
-  );
-}
+const everything = () => new Set<Topic>(["account", "machines", "jobs"]);
 
 export function App() {
   const [state, setState] = useState<State>(empty);
@@ -88,7 +77,7 @@ export function App() {
   useEffect(() => {
     signInFromAddress()
       .catch((failure: Error) => setProblem(failure.message))
-      .then(() => refresh(new Set<Topic>(["account", "machines", "jobs"])));
+      .then(() => refresh(everything()));
   }, []);
   useEffect(() => {
     if (phase !== "signed-in") return;
@@ -100,10 +89,12 @@ export function App() {
   }, [selected]);
 
   if (phase === "starting") return <main class="welcome faint">Loading …</main>;
-  if (phase === "signed-out" || !state.account) return <Welcome problem={problem} />;
+  if (phase === "signed-out" || !state.account)
+    return <Welcome problem={problem} done={() => void refresh(everything())} />;
   const signOut = async () => {
     // First: nothing may ask for what the session no longer shows.
     setPhase("signed-out");
+    setState(empty);
     await api.signOut();
   };
   return (
@@ -124,6 +115,17 @@ export function App() {
       </header>
       <main>
         {problem && <p class="problem">{problem}</p>}
+        {state.account.frozen && (
+          <p class="problem">
+            The operator has frozen this account: {state.account.frozen}. Its credits stay; what runs is settled.
+          </p>
+        )}
+        {state.account.grant === "waiting" && (
+          <p class="notice">
+            Your first credits come on one of the next days: today's are given out, or another account of this network
+            got some.
+          </p>
+        )}
         <Jobs
           jobs={state.jobs}
           selected={selected}

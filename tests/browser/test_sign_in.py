@@ -1,0 +1,28 @@
+"""Signing up, out and in by the page's form, in a real browser over a real market."""
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "system"))
+from serving import Market, audit  # noqa: E402
+
+
+def test_a_person_signs_up_out_and_in(tmp_path):
+    market = Market(tmp_path / "market", "--no-local-lender")
+    done = subprocess.run(["node", str(HERE / "sign_in.mjs"), market.url, str(tmp_path)],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert "name or the password is wrong" in seen["unknown"]
+    assert seen["wayOnce"] == "Open an account"
+    assert seen["isShortStopped"] and "tried first" in seen["common"]
+    assert seen["name"] == "ada"
+    assert seen["cookie"] == {"httpOnly": True, "sameSite": "Strict"} and seen["scriptsSee"] == ""
+    assert seen["isWithinPhone"]
+    assert seen["foreign"] == [] and seen["errors"] == [], seen
+    sessions = market.get("/v1/accounts?name=ada", market.operator_token()).json["items"]
+    assert sessions[0]["has_password"]
+    assert market.stop() == 0
+    assert audit(tmp_path / "market")[0] == 0
