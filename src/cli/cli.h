@@ -51,6 +51,7 @@ extern const struct command command_account_show;
 extern const struct command command_account_unfreeze;
 extern const struct command command_audit;
 extern const struct command command_bench_ledger;
+extern const struct command command_bench_market;
 extern const struct command command_completion;
 extern const struct command command_demo;
 extern const struct command command_group_create;

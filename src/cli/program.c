@@ -73,6 +73,7 @@ static const struct command *const commands[] = {
     &command_settings_set,
     &command_audit,
     &command_bench_ledger,
+    &command_bench_market,
     &command_sim_market,
     &command_completion,
     &command_man,
