@@ -84,6 +84,7 @@ int apply_slot_closed(struct core *core, const struct event *event, struct error
     prices->slot = end.next_slot;
     prices->board = end.board;
     core->price = end.price;
+    core_list_price(core, event->time_ms);
     memcpy(prices->forecasts, end.forecasts, sizeof(prices->forecasts));
     return 0;
 }

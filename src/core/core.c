@@ -194,6 +194,21 @@ void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms
         listing_update(&core->listing, machine->offers[i], now_ms);
 }
 
+void core_list_price(struct core *core, int64_t now_ms)
+{
+    const struct listing before = core->listing;
+    core->listing.price = core->price;
+    for (size_t i = 0; i < core->offers.count; i++) {
+        struct offer *offer = core->offers.entries[i].value;
+        const bool was_dear = listing_is_dear(&before, offer);
+        if (listing_is_dear(&core->listing, offer) == was_dear)
+            continue;
+        listing_update(&core->listing, offer, now_ms);
+        if (was_dear)
+            match_rounds_touch(core->rounds, offer->machine);
+    }
+}
+
 void core_index_machine(struct core *core, struct machine *machine, int64_t now_ms)
 {
     id_list_add(&core->machine_list, machine->id, machine);

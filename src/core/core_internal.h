@@ -105,6 +105,8 @@ void core_detach_token(struct account *account, const struct token *token);
 void core_index_machine(struct core *core, struct machine *machine, int64_t now_ms);
 /* After any change of what a machine has, offers or has leased. */
 void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms);
+/* After a change of the posted price: some lenders are content with it now, others no longer. */
+void core_list_price(struct core *core, int64_t now_ms);
 void core_index_job(struct core *core, struct job *job);
 /* After any change of a job's leases. */
 void core_index_workers(struct core *core, struct job *job);

@@ -7,8 +7,9 @@
  *
  * The first job of the queue that waits for leases to end has a reservation (match_reserve). A job
  * behind it may start only if it ends before, or leaves the reserved room free. The reservation
- * follows from the state and is made anew each time it is asked for; since what it rests on can
- * only come free earlier than thought, its start does not move back.
+ * follows from the state when it is made; it is kept while its machines stay as they are, for all
+ * that starts meanwhile leaves its room free, and what it waits for can only end earlier than
+ * thought. So its start does not move back while its machines stay.
  *
  * One machine tries at most TRIES_MAX jobs of any size and then as many of one worker; that bounds
  * the time of a decision however long the queue is.
@@ -36,7 +37,7 @@ struct match_rounds {
     struct book_search search;
     struct arena *arena; /* of the reservation */
     struct match_reservation ahead;
-    bool has_ahead; /* of the round under way */
+    bool has_ahead;
 };
 
 struct match_rounds *match_rounds_new(void)
@@ -63,11 +64,12 @@ void match_rounds_begin(struct match_rounds *rounds)
     rounds->is_deciding = true;
     rounds->machine_count = 0;
     rounds->try_count = 0;
-    rounds->has_ahead = false;
 }
 
 void match_rounds_touch(struct match_rounds *rounds, struct machine *machine)
 {
+    if (rounds->has_ahead && match_is_reserved(&rounds->ahead, machine))
+        rounds->has_ahead = false;
     if (!rounds->is_deciding)
         return;
     if (rounds->machine_count > 0 && rounds->machines[rounds->machine_count - 1] == machine)
@@ -184,35 +186,36 @@ static struct match_wish wish_of(const struct decision *decision, const struct j
     return wish;
 }
 
+static bool keeps_ahead(const struct decision *decision, const struct job *first)
+{
+    const struct match_rounds *rounds = decision->core->rounds;
+    return rounds->has_ahead && rounds->ahead.job == first->id &&
+           rounds->ahead.start_ms >= decision->now_ms;
+}
+
 /* The reservation of the first job in the queue that has one, if that is before `job`. */
 static const struct match_reservation *find_ahead(struct decision *decision, const struct job *job)
 {
     struct core *core = decision->core;
     struct match_rounds *rounds = core->rounds;
     const struct book_wish any = book_wish_any();
-    struct job *first;
-    if (rounds->has_ahead) {
-        first = map_get(&core->jobs, rounds->ahead.job);
-        if (first->waiting_numbers[0])
-            return is_before(first, job) ? &rounds->ahead : NULL;
-        rounds->has_ahead = false;
-    }
     book_search_start(&rounds->search, core->waiting.book, &any,
                       (struct book_sort){.by = BOOK_BY_SCORE});
     for (int looks = 0, made = 0; looks < QUEUE_LOOKS && made < RESERVE_TRIES; looks++) {
-        first = book_search_next(&rounds->search);
+        struct job *first = book_search_next(&rounds->search);
         if (!first || !is_before(first, job))
             return NULL;
         if (first->stuck_version == core->listing_version + 1)
             continue;
+        if (keeps_ahead(decision, first))
+            return &rounds->ahead;
         const struct match_wish wish = wish_of(decision, first);
         arena_clear(rounds->arena);
         made++;
-        if (match_reserve(core->matcher, rounds->arena, &wish, &rounds->ahead)) {
-            rounds->ahead.job = first->id;
-            rounds->has_ahead = true;
+        rounds->has_ahead = match_reserve(core->matcher, rounds->arena, &wish, &rounds->ahead);
+        rounds->ahead.job = first->id;
+        if (rounds->has_ahead)
             return &rounds->ahead;
-        }
         first->stuck_version = core->listing_version + 1;
     }
     return NULL;

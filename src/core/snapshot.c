@@ -554,7 +554,7 @@ static int restore_head(struct core *core, struct arena *arena, struct text line
     core->last_id = head->last_id;
     core->last_fence = head->last_fence;
     core->settings = head->settings;
-    core->price = head->price;
+    core->price = core->listing.price = head->price;
     core->day = head->day;
     core->karma_hour = head->karma_hour;
     core->grant_day = head->grant_day;

@@ -3,9 +3,11 @@
 #include "base/assert.h"
 #include "market/queue.h"
 
-_Static_assert((int)LISTING_KEY_COUNT == (int)BOOK_KEY_COUNT, "each key of the book has a meaning here");
+_Static_assert((int)LISTING_KEY_COUNT == (int)BOOK_KEY_COUNT,
+               "each key of the book has a meaning here");
 
 enum { MINUTE_MS = 60000, MIB_BITS = 20, TURN_BITS = 40 };
+enum { QUALITY_BITS = 8, QUALITY_MAX = (1 << QUALITY_BITS) - 1 };
 
 /* Bits above those of labels. */
 #define BIT_WORKER         (UINT64_C(1) << 44)
@@ -54,19 +56,31 @@ static int64_t nearness(int64_t rtt_us)
     return far > 10 ? 0 : 10 - far;
 }
 
-int64_t listing_quality(const struct machine *machine)
+bool listing_is_dear(const struct listing *listing, const struct offer *offer)
 {
+    const struct price_vector *minimum = &offer->terms.minimum, *price = &listing->price;
+    return minimum->core_micro > price->core_micro || minimum->ram_micro > price->ram_micro ||
+           minimum->gpu_micro > price->gpu_micro || minimum->disk_micro > price->disk_micro;
+}
+
+int64_t listing_quality(const struct listing *listing, const struct offer *offer)
+{
+    const struct machine *machine = offer->machine;
+    if (listing_is_dear(listing, offer))
+        return 0;
     return 4 * (machine_reliability_milli(machine) / 50) +
            2 * half_octaves(machine->probe.speed_weight_milli, PRICE_SPEED_MILLI_MIN) +
            nearness(machine->probe.rtt_us);
 }
 
-static int64_t score_of(const struct offer *offer)
+/* Leases and offers have ids from one counter, so no two offers of a quality are equal: the book
+ * would have to look at all that are. */
+static int64_t score_of(const struct listing *listing, const struct offer *offer)
 {
-    const int64_t turn_max = (INT64_C(1) << TURN_BITS) - 1;
-    const int64_t last =
-        (int64_t)(offer->last_lease < (uint64_t)turn_max ? offer->last_lease : (uint64_t)turn_max);
-    return (listing_quality(offer->machine) << TURN_BITS) + turn_max - last;
+    const uint64_t turn_max = (UINT64_C(1) << TURN_BITS) - 1;
+    const uint64_t since = offer->last_lease > offer->id ? offer->last_lease : offer->id;
+    const uint64_t turn = since < turn_max ? turn_max - since : 0;
+    return (listing_quality(listing, offer) << TURN_BITS) + (int64_t)turn;
 }
 
 static uint64_t audience_bits(const struct offer *offer)
@@ -148,28 +162,24 @@ static uint32_t class_of(int32_t value, int32_t first_bound)
 }
 
 /*
- * Where alike offers lie: the highest bit of each class, then the middle ones, then the lowest. By
- * what is offered rather than what is free, so that few leases move an entry; those with little
- * left lie apart.
+ * Where alike offers lie. Those of one quality together: a search goes from the best quality down,
+ * and passes what is used up there at once. Within it the highest bit of each class, then the
+ * middle ones, then the lowest. By what is offered rather than what is free, so that few leases
+ * move an entry; those with little left lie apart.
  */
-static uint32_t order_of(const struct book_point *point)
+static uint32_t order_of(const struct book_point *point, int64_t quality)
 {
     const int32_t *keys = point->keys;
     const uint64_t labels = point->bits & ((UINT64_C(1) << 44) - 1);
     const uint32_t classes[] = {
         class_of(keys[LISTING_ALL_GPUS], 1),
-        class_of(keys[LISTING_ALL_CORES], 1000),
-        class_of(keys[LISTING_ALL_RAM], 2048),
         (uint32_t)((labels * UINT64_C(0x9e3779b97f4a7c15)) >> 61),
         class_of(keys[LISTING_GPU_RAM], 2048),
-        class_of(keys[LISTING_SPEED], 250),
-        7 - class_of(1000 - keys[LISTING_RELIABILITY], 8),
         class_of(keys[LISTING_ALL_DISK], 8192),
-        class_of(keys[LISTING_ALL_BANDWIDTH], 4000),
     };
-    const bool is_full = keys[LISTING_CORES] < keys[LISTING_ALL_CORES] / 8 ||
-                         keys[LISTING_RAM] < keys[LISTING_ALL_RAM] / 8;
-    uint32_t order = is_full;
+    uint32_t order = (uint32_t)(QUALITY_MAX - quality);
+    order = order << 3 | class_of(keys[LISTING_CORES], 1000);
+    order = order << 3 | class_of(keys[LISTING_RAM], 512);
     for (int bit = 2; bit >= 0; bit--)
         for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++)
             order = order << 1 | (classes[i] >> bit & 1);
@@ -178,6 +188,7 @@ static uint32_t order_of(const struct book_point *point)
 
 void listing_init(struct listing *listing)
 {
+    listing->price = price_cold_start();
     listing->book = book_new();
     labels_init(&listing->labels);
 }
@@ -203,10 +214,10 @@ void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms
         return;
     }
     struct book_entry entry = {.point = point_of(listing, offer, now_ms),
-                               .score = score_of(offer),
+                               .score = score_of(listing, offer),
                                .id = offer->id,
                                .item = offer};
-    entry.order = order_of(&entry.point);
+    entry.order = order_of(&entry.point, listing_quality(listing, offer));
     if (offer->listing_number)
         book_change(listing->book, offer->listing_number, &entry);
     else
@@ -316,7 +327,7 @@ static uint32_t order_of_wish(const struct book_wish *wish)
     for (int i = 0; i < BOOK_KEY_COUNT; i++)
         if (point.keys[i] == INT32_MIN)
             point.keys[i] = 0;
-    return order_of(&point);
+    return order_of(&point, 0);
 }
 
 static void add_role(struct waiting_list *waiting, const struct listing *listing, struct job *job,

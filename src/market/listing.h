@@ -8,12 +8,13 @@
  * An offer's score, the larger the better:
  *
  *     quality = 4 x reliability / 50 + 2 x half octaves of speed above 0.05 + nearness
- *     score   = quality x 2^40 + (2^40 - 1 - the offer's last lease)
+ *     score   = quality x 2^40 + (2^40 - 1 - the id of the offer's last lease, or its own)
  *
  * reliability is in thousandths; nearness is 10 less the octaves of the RTT to the market above
- * 1 ms, from 0 to 10 (0: not known): the RTT between two workers is the sum of theirs. The price is
- * not in it: who is content with the posted price is paid the posted price. Offers of the same
- * quality take turns: the one whose last lease is longest ago comes first.
+ * 1 ms, from 0 to 10 (0: not known): the RTT between two workers is the sum of theirs. Offers of
+ * the same quality take turns: the one whose last lease is longest ago comes first. Of the price
+ * only this is in it: offers that ask more for some resource than is posted have quality 0. All
+ * others are paid the posted price, and a lower minimum wins nothing.
  */
 #pragma once
 
@@ -49,6 +50,7 @@ enum listing_key {
 struct listing {
     struct book *book; /* of struct offer */
     struct labels labels;
+    struct price_vector price; /* posted */
 };
 
 void listing_init(struct listing *listing);
@@ -58,7 +60,9 @@ void listing_done(struct listing *listing);
 void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms);
 void listing_remove(struct listing *listing, struct offer *offer);
 
-int64_t listing_quality(const struct machine *machine);
+int64_t listing_quality(const struct listing *listing, const struct offer *offer);
+/* Of its minimum, some part is more than what is posted. */
+bool listing_is_dear(const struct listing *listing, const struct offer *offer);
 
 /* What an offer must have free now, or must have in all once leases have ended. */
 enum listing_room { LISTING_FREE, LISTING_ALL };

@@ -86,6 +86,8 @@ struct match_reservation {
 bool match_reserve(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
                    struct match_reservation *out_reservation);
 
+bool match_is_reserved(const struct match_reservation *reservation, const struct machine *machine);
+
 /* Parts live until the next call; *out_placement is set only when placed. `ahead`: of a job that
  * goes first, or NULL. */
 enum match_result match_place(struct matcher *matcher, const struct match_wish *wish,

@@ -27,6 +27,11 @@ static const struct match_reserved *find_reserved(const struct match_reservation
                : NULL;
 }
 
+bool match_is_reserved(const struct match_reservation *reservation, const struct machine *machine)
+{
+    return find_reserved(reservation, machine) != NULL;
+}
+
 struct resources match_free_beside(const struct match_reservation *reservation,
                                    const struct offer *offer)
 {

@@ -339,13 +339,15 @@ static void random_wishes(struct fixture *fixture, struct random *random)
     fixture->wish.budget_micro = PRICE_MICRO_MAX;
 }
 
-static bool is_better(const struct offer *left, const struct offer *right)
+static bool is_better(const struct listing *listing, const struct offer *left,
+                      const struct offer *right)
 {
-    const int64_t a = listing_quality(left->machine), b = listing_quality(right->machine);
+    const int64_t a = listing_quality(listing, left), b = listing_quality(listing, right);
     if (a != b)
         return a > b;
-    return left->last_lease != right->last_lease ? left->last_lease < right->last_lease
-                                                 : left->id < right->id;
+    const uint64_t c = left->last_lease > left->id ? left->last_lease : left->id;
+    const uint64_t d = right->last_lease > right->id ? right->last_lease : right->id;
+    return c != d ? c < d : left->id < right->id;
 }
 
 /* The best offer that is not among the first `count` of the placement; NULL: none. */
@@ -360,7 +362,7 @@ static const struct offer *oracle_next(const struct fixture *fixture, size_t cou
         if (!is_used && wish_suits(&fixture->wish, MACHINE_ROLE_WORKER, offer) &&
             wish_passes(&fixture->wish, MACHINE_ROLE_WORKER, WISH_TEST_PRICE, offer) &&
             wish_passes(&fixture->wish, MACHINE_ROLE_WORKER, WISH_TEST_ROOM, offer) &&
-            (!best || is_better(offer, best)))
+            (!best || is_better(&fixture->listing, offer, best)))
             best = offer;
     }
     return best;
