@@ -7,16 +7,17 @@
 
 /*
  * Leaves and branches are the same struct: FAN parts side by side, a part being an entry (leaf) or
- * all of a lower node (branch). Parts lie in no order; only a split sorts them.
+ * all of a lower node (branch). Parts lie in no order; only a split sorts them. One key of all
+ * parts is one vector, so that a search compares 16 parts at once and reads only the keys its wish
+ * names.
  */
-enum { FAN = 16, FEW = 4, JOINED_MAX = 12, VECTOR = 4, CHUNK_BITS = 8, CHUNK = 1 << CHUNK_BITS };
-enum { LANES = BOOK_KEY_COUNT / VECTOR, DEPTH_MAX = 16 };
-_Static_assert(BOOK_KEY_COUNT % VECTOR == 0, "keys fill whole vectors");
+enum { FAN = 16, FEW = 4, JOINED_MAX = 12, CHUNK_BITS = 8, CHUNK = 1 << CHUNK_BITS };
+enum { DEPTH_MAX = 16 };
 
-typedef int32_t lanes __attribute__((vector_size(VECTOR * sizeof(int32_t))));
+typedef uint8_t row __attribute__((vector_size(FAN)));
 
 struct node {
-    lanes keys[FAN][LANES];
+    row keys[BOOK_KEY_COUNT]; /* of parts that are not there: 0 */
     uint64_t bits[FAN];
     int64_t score[FAN];
     uint64_t id[FAN];
@@ -29,7 +30,7 @@ struct node {
 
 /* What one part says: the sum of a node, or an entry. */
 struct part {
-    lanes keys[LANES];
+    uint8_t keys[BOOK_KEY_COUNT];
     uint64_t bits;
     int64_t score;
     uint64_t id;
@@ -69,16 +70,13 @@ struct book_point book_point_negate(struct book_point point)
 {
     struct book_point negated = {.bits = ~point.bits};
     for (int i = 0; i < BOOK_KEY_COUNT; i++)
-        negated.keys[i] = ~point.keys[i]; /* reverses the order, and has no value it cannot take */
+        negated.keys[i] = (uint8_t)~point.keys[i];
     return negated;
 }
 
 struct book_wish book_wish_any(void)
 {
-    struct book_wish wish = {0};
-    for (int i = 0; i < BOOK_KEY_COUNT; i++)
-        wish.least.keys[i] = INT32_MIN;
-    return wish;
+    return (struct book_wish){0};
 }
 
 bool book_point_fits(const struct book_point *point, const struct book_wish *wish)
@@ -114,6 +112,7 @@ static uint32_t node_new(struct book *book, bool is_leaf)
         number = ++book->node_count;
     }
     struct node *node = node_at(book, number);
+    memset(node->keys, 0, sizeof(node->keys));
     node->parent = 0;
     node->count = 0;
     node->is_leaf = is_leaf;
@@ -127,15 +126,10 @@ static void node_release(struct book *book, uint32_t number)
     book->free_node = number;
 }
 
-static lanes larger(lanes left, lanes right)
-{
-    const lanes is_left = left > right;
-    return (left & is_left) | (right & ~is_left);
-}
-
 static void part_get(const struct node *node, int at, struct part *out_part)
 {
-    memcpy(out_part->keys, node->keys[at], sizeof(out_part->keys));
+    for (int key = 0; key < BOOK_KEY_COUNT; key++)
+        out_part->keys[key] = node->keys[key][at];
     out_part->bits = node->bits[at];
     out_part->score = node->score[at];
     out_part->id = node->id[at];
@@ -145,7 +139,8 @@ static void part_get(const struct node *node, int at, struct part *out_part)
 
 static void part_set(struct node *node, int at, const struct part *part)
 {
-    memcpy(node->keys[at], part->keys, sizeof(part->keys));
+    for (int key = 0; key < BOOK_KEY_COUNT; key++)
+        node->keys[key][at] = part->keys[key];
     node->bits[at] = part->bits;
     node->score[at] = part->score;
     node->id[at] = part->id;
@@ -163,13 +158,35 @@ static void part_of_entry(const struct book_entry *entry, uint32_t number, struc
     out_part->below = number;
 }
 
+static row larger(row left, row right)
+{
+    const row is_left = (row)(left > right);
+    return (left & is_left) | (right & ~is_left);
+}
+
+/* Folds the vector onto itself until one is left. */
+static uint8_t largest_of(row values)
+{
+    values = larger(values, __builtin_shufflevector(values, values, 8, 9, 10, 11, 12, 13, 14, 15, 0,
+                                                    1, 2, 3, 4, 5, 6, 7));
+    uint64_t word;
+    memcpy(&word, &values, sizeof(word));
+    uint8_t largest = 0;
+    for (; word; word >>= 8)
+        largest = (uint8_t)word > largest ? (uint8_t)word : largest;
+    return largest;
+}
+
 /* All of a node that is not empty. */
 static void node_sum(const struct node *node, uint32_t number, struct part *out_part)
 {
-    part_get(node, 0, out_part);
+    for (int key = 0; key < BOOK_KEY_COUNT; key++)
+        out_part->keys[key] = largest_of(node->keys[key]);
+    out_part->bits = node->bits[0];
+    out_part->score = node->score[0];
+    out_part->id = node->id[0];
+    out_part->order = node->order[0];
     for (int i = 1; i < node->count; i++) {
-        for (int lane = 0; lane < LANES; lane++)
-            out_part->keys[lane] = larger(out_part->keys[lane], node->keys[i][lane]);
         out_part->bits |= node->bits[i];
         if (node->score[i] > out_part->score)
             out_part->score = node->score[i];
@@ -212,6 +229,8 @@ static void drop_part(struct node *node, int at)
     part_get(node, --node->count, &last);
     if (at != node->count)
         part_set(node, at, &last);
+    for (int key = 0; key < BOOK_KEY_COUNT; key++)
+        node->keys[key][node->count] = 0;
 }
 
 /* Tells every node above what has become of this one. */
@@ -274,6 +293,7 @@ static uint32_t split(struct book *book, uint32_t number, const struct part *par
         kept = FAN / 2;
     }
     node->count = 0;
+    memset(node->keys, 0, sizeof(node->keys));
     for (int i = 0; i <= FAN; i++)
         append_part(book, i < kept ? number : added, &parts[i]);
     return added;
@@ -553,42 +573,59 @@ static struct book_found heap_pop(struct book_search *search)
 
 static int64_t rank_of(const struct book_sort *sort, const struct node *node, int at)
 {
-    const int32_t *keys = (const int32_t *)(const void *)node->keys[at];
     switch (sort->by) {
     case BOOK_BY_SCORE:
         return node->score[at];
     case BOOK_BY_KEYS:
-        return (int64_t)((uint64_t)(uint32_t)keys[sort->first_key] << 32) +
-               ((int64_t)keys[sort->second_key] - INT32_MIN);
+        return node->keys[sort->first_key][at] << 8 | node->keys[sort->second_key][at];
     case BOOK_BY_ID:
         return 0;
     }
     UNREACHABLE("a sort without a rank");
 }
 
-static bool part_fits(const struct node *node, int at, const struct book_wish *wish)
+/* Which parts reach every key of the wish: 255 or 0 for each. False: none does. */
+static bool find_reaching(const struct book_search *search, const struct node *node,
+                          row *out_reaching)
 {
-    const lanes *least = (const lanes *)(const void *)wish->least.keys;
-    lanes fits = node->keys[at][0] >= least[0];
-    for (int lane = 1; lane < LANES; lane++)
-        fits &= node->keys[at][lane] >= least[lane];
+    row reaching = ~(row){0};
+    for (int i = 0; i < search->named_count; i++) {
+        const int key = search->named_keys[i];
+        reaching &= (row)(node->keys[key] >= (row){0} + search->wish.least.keys[key]);
+    }
     uint64_t halves[2];
-    memcpy(halves, &fits, sizeof(halves));
-    return (halves[0] & halves[1]) == UINT64_MAX &&
-           (node->bits[at] & wish->least.bits) == wish->least.bits &&
-           (wish->any_bits == 0 || (node->bits[at] & wish->any_bits) != 0);
+    memcpy(halves, &reaching, sizeof(halves));
+    *out_reaching = reaching;
+    return (halves[0] | halves[1]) != 0;
+}
+
+static bool has_bits(const struct book_wish *wish, uint64_t bits)
+{
+    return (bits & wish->least.bits) == wish->least.bits &&
+           (wish->any_bits == 0 || (bits & wish->any_bits) != 0);
 }
 
 static void enter(struct book_search *search, uint32_t number)
 {
     const struct node *node = node_at(search->book, number);
+    row reaching;
     search->looked_at += node->count;
+    if (!find_reaching(search, node, &reaching))
+        return;
     for (int i = 0; i < node->count; i++)
-        if (part_fits(node, i, &search->wish))
+        if (reaching[i] && has_bits(&search->wish, node->bits[i]))
             heap_push(search, (struct book_found){.rank = rank_of(&search->sort, node, i),
                                                   .id = node->id[i],
                                                   .below = node->below[i],
                                                   .is_entry = node->is_leaf});
+}
+
+static void name_keys(struct book_search *search)
+{
+    search->named_count = 0;
+    for (int key = 0; key < BOOK_KEY_COUNT; key++)
+        if (search->wish.least.keys[key])
+            search->named_keys[search->named_count++] = (uint8_t)key;
 }
 
 void book_search_start(struct book_search *search, const struct book *book,
@@ -599,6 +636,7 @@ void book_search_start(struct book_search *search, const struct book *book,
     search->sort = sort;
     search->heap_count = 0;
     search->looked_at = 0;
+    name_keys(search);
     if (book->root)
         enter(search, book->root);
 }

@@ -1,5 +1,5 @@
 /*
- * Book: entries with small integer keys, found best first by a wish over all keys at once.
+ * Book: entries with keys from 0 to 255, found best first by a wish over all keys at once.
  *
  * An entry fits a wish when each key reaches the wish's, all wished bits are there, and at least
  * one of the alternatives is (none wished: any will do). Entries come by falling score (or a key),
@@ -26,7 +26,7 @@
 enum { BOOK_KEY_COUNT = 20 };
 
 struct book_point {
-    _Alignas(16) int32_t keys[BOOK_KEY_COUNT]; /* compared by the vector */
+    uint8_t keys[BOOK_KEY_COUNT]; /* of a wish, 0: any will do */
     uint64_t bits;
 };
 
@@ -85,6 +85,8 @@ struct book_search {
     struct book_found *heap;
     size_t heap_count;
     size_t heap_capacity;
+    uint8_t named_keys[BOOK_KEY_COUNT]; /* those the wish asks for */
+    int named_count;
     uint64_t looked_at; /* nodes' parts and entries compared with the wish */
 };
 

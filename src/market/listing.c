@@ -6,7 +6,7 @@
 _Static_assert((int)LISTING_KEY_COUNT == (int)BOOK_KEY_COUNT,
                "each key of the book has a meaning here");
 
-enum { MINUTE_MS = 60000, MIB_BITS = 20, TURN_BITS = 40 };
+enum { MINUTE_MS = 60000, MIB_BITS = 20, TURN_BITS = 40, LEVEL_MAX = 249 };
 enum { QUALITY_BITS = 8, QUALITY_MAX = (1 << QUALITY_BITS) - 1 };
 
 /* Bits above those of labels. */
@@ -22,19 +22,37 @@ enum { QUALITY_BITS = 8, QUALITY_MAX = (1 << QUALITY_BITS) - 1 };
 #define BIT_OF_GROUP(id)   (UINT64_C(1) << (58 + (id) % 6))
 _Static_assert(LABELS_BITS + 2 == 44, "labels end where the other bits begin");
 
-static int32_t clip(int64_t value)
+/* Eight levels to an octave: 0 for 0, 1 for 1, 9 for 2, 248 from 2^31 on. Never falls as the value
+ * rises. */
+static uint8_t level_of(int64_t value)
 {
-    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN + 1 ? INT32_MIN + 1 : (int32_t)value;
+    if (value <= 0)
+        return 0;
+    if (value > INT32_MAX)
+        return LEVEL_MAX;
+    const int octave = 31 - __builtin_clz((uint32_t)value);
+    const uint32_t eighth = ((uint32_t)value << (31 - octave)) >> 28 & 7;
+    return (uint8_t)(1 + 8 * octave + (int)eighth);
 }
 
-static int32_t minutes(int64_t ms)
+/* The larger the value, the lower. */
+static uint8_t level_below(int64_t value)
 {
-    return clip(ms / MINUTE_MS);
+    return (uint8_t)(UINT8_MAX - level_of(value));
 }
 
-static int32_t mib(int64_t bytes)
+static uint8_t level_of_run(int64_t ms)
 {
-    return clip(bytes >> MIB_BITS);
+    return level_of(ms / MINUTE_MS);
+}
+
+/* Slots of six hours since the listing began; 255: for ever. */
+static uint8_t level_of_instant(const struct listing *listing, int64_t instant_ms)
+{
+    if (instant_ms == INT64_MAX)
+        return UINT8_MAX;
+    const int64_t slots = (instant_ms - listing->began_ms) / SLOT_MS + 1;
+    return (uint8_t)(slots < 1 ? 1 : slots > UINT8_MAX - 1 ? UINT8_MAX - 1 : slots);
 }
 
 /* ---- Offers ---------------------------------------------------------------------------------- */
@@ -122,13 +140,19 @@ static uint64_t bits_of(struct listing *listing, const struct offer *offer)
     return bits;
 }
 
-static void set_room(int32_t *keys, struct resources room)
+static void set_room(uint8_t *keys, struct resources room)
 {
-    keys[0] = clip(room.cores_milli);
-    keys[1] = mib(room.ram_bytes);
-    keys[2] = clip(room.gpus_milli);
-    keys[3] = mib(room.disk_bytes);
-    keys[4] = clip(room.bandwidth_kbit);
+    keys[0] = level_of(room.cores_milli);
+    keys[1] = level_of(room.ram_bytes >> MIB_BITS);
+    keys[2] = level_of(room.gpus_milli);
+    keys[3] = level_of(room.disk_bytes >> MIB_BITS);
+    keys[4] = level_of(room.bandwidth_kbit);
+}
+
+static int64_t gpu_ram_bytes(const struct offer *offer)
+{
+    return offer->terms.gpu_ram_bytes ? offer->terms.gpu_ram_bytes
+                                      : offer->machine->probe.gpu_ram_bytes;
 }
 
 static struct book_point point_of(struct listing *listing, const struct offer *offer,
@@ -139,21 +163,22 @@ static struct book_point point_of(struct listing *listing, const struct offer *o
     struct book_point point = {.bits = bits_of(listing, offer)};
     set_room(&point.keys[LISTING_CORES], offer_free(offer));
     set_room(&point.keys[LISTING_ALL_CORES], terms->resources);
-    point.keys[LISTING_SPEED] = clip(probe->speed_weight_milli);
-    point.keys[LISTING_SLOWNESS] = clip(-probe->speed_weight_milli);
-    point.keys[LISTING_RELIABILITY] = clip(machine_reliability_milli(offer->machine));
-    point.keys[LISTING_GPU_RAM] =
-        mib(terms->gpu_ram_bytes ? terms->gpu_ram_bytes : probe->gpu_ram_bytes);
-    point.keys[LISTING_OPEN_UNTIL] = minutes(window_open_until_ms(offer_window(offer), now_ms));
-    point.keys[LISTING_MAX_LEASE] = terms->max_lease_ms ? minutes(terms->max_lease_ms) : INT32_MAX;
-    point.keys[LISTING_NEARNESS] = probe->rtt_us ? clip(-probe->rtt_us) : INT32_MIN + 1;
-    point.keys[LISTING_CORE_CHEAPNESS] = clip(-terms->minimum.core_micro);
-    point.keys[LISTING_GPU_CHEAPNESS] = clip(-terms->minimum.gpu_micro);
+    point.keys[LISTING_SPEED] = level_of(probe->speed_weight_milli);
+    point.keys[LISTING_SLOWNESS] = level_below(probe->speed_weight_milli);
+    point.keys[LISTING_RELIABILITY] = level_of(machine_reliability_milli(offer->machine));
+    point.keys[LISTING_GPU_RAM] = level_of(gpu_ram_bytes(offer) >> MIB_BITS);
+    point.keys[LISTING_OPEN_UNTIL] =
+        level_of_instant(listing, window_open_until_ms(offer_window(offer), now_ms));
+    point.keys[LISTING_MAX_LEASE] =
+        terms->max_lease_ms ? level_of_run(terms->max_lease_ms) : UINT8_MAX;
+    point.keys[LISTING_NEARNESS] = probe->rtt_us ? level_below(probe->rtt_us) : 0;
+    point.keys[LISTING_CORE_CHEAPNESS] = level_below(terms->minimum.core_micro);
+    point.keys[LISTING_GPU_CHEAPNESS] = level_below(terms->minimum.gpu_micro);
     return point;
 }
 
 /* Which of eight classes: class 0 below the first bound, and twice as wide as the one before. */
-static uint32_t class_of(int32_t value, int32_t first_bound)
+static uint32_t class_of(int64_t value, int64_t first_bound)
 {
     uint32_t class = 0;
     for (int64_t bound = first_bound; class < 7 && value >= bound; bound *= 2)
@@ -161,25 +186,36 @@ static uint32_t class_of(int32_t value, int32_t first_bound)
     return class;
 }
 
+/* What decides where an entry lies. */
+struct likeness {
+    struct resources free;
+    struct resources all;
+    int64_t gpu_ram_bytes;
+    uint64_t bits;
+    int64_t quality;
+};
+
 /*
- * Where alike offers lie. Those of one quality together: a search goes from the best quality down,
- * and passes what is used up there at once. Within it the highest bit of each class, then the
- * middle ones, then the lowest. By what is offered rather than what is free, so that few leases
- * move an entry; those with little left lie apart.
+ * Where alike offers lie. Those with nothing left lie apart, those of one quality together: a
+ * search goes from the best quality down and passes what is used up. Then by what is free, and then
+ * by what is wished for most, the highest bit of each class first.
  */
-static uint32_t order_of(const struct book_point *point, int64_t quality)
+static uint32_t order_of(const struct likeness *like)
 {
-    const int32_t *keys = point->keys;
-    const uint64_t labels = point->bits & ((UINT64_C(1) << 44) - 1);
+    const uint64_t labels = like->bits & ((UINT64_C(1) << 44) - 1);
+    const uint32_t cores = class_of(like->free.cores_milli, 1000);
+    const uint32_t ram = class_of(like->free.ram_bytes >> MIB_BITS, 512);
     const uint32_t classes[] = {
-        class_of(keys[LISTING_ALL_GPUS], 1),
+        class_of(like->all.gpus_milli, 1),
         (uint32_t)((labels * UINT64_C(0x9e3779b97f4a7c15)) >> 61),
-        class_of(keys[LISTING_GPU_RAM], 2048),
-        class_of(keys[LISTING_ALL_DISK], 8192),
+        class_of(like->gpu_ram_bytes >> MIB_BITS, 2048),
+        class_of(like->all.disk_bytes >> MIB_BITS, 8192),
     };
-    uint32_t order = (uint32_t)(QUALITY_MAX - quality);
-    order = order << 3 | class_of(keys[LISTING_CORES], 1000);
-    order = order << 3 | class_of(keys[LISTING_RAM], 512);
+    uint32_t order = (uint32_t)(cores == 0) << 1 | (ram == 0);
+    order = order << QUALITY_BITS | (uint32_t)(QUALITY_MAX - like->quality);
+    order = order << 1 | ((like->bits & BIT_SERVER) != 0);
+    order = order << 3 | cores;
+    order = order << 3 | ram;
     for (int bit = 2; bit >= 0; bit--)
         for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++)
             order = order << 1 | (classes[i] >> bit & 1);
@@ -213,11 +249,17 @@ void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms
         listing_remove(listing, offer);
         return;
     }
+    if (listing->began_ms == 0)
+        listing->began_ms = now_ms;
     struct book_entry entry = {.point = point_of(listing, offer, now_ms),
                                .score = score_of(listing, offer),
                                .id = offer->id,
                                .item = offer};
-    entry.order = order_of(&entry.point, listing_quality(listing, offer));
+    entry.order = order_of(&(struct likeness){.free = offer_free(offer),
+                                              .all = offer->terms.resources,
+                                              .gpu_ram_bytes = gpu_ram_bytes(offer),
+                                              .bits = entry.point.bits,
+                                              .quality = listing_quality(listing, offer)});
     if (offer->listing_number)
         book_change(listing->book, offer->listing_number, &entry);
     else
@@ -228,15 +270,15 @@ void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms
 
 /* What a lender may ask for one unit at most: all that is posted for the lease, per unit of this
  * resource. */
-static int32_t dearest_minimum(const struct price_lock *lock, struct price_units units,
+static uint8_t dearest_minimum(const struct price_lock *lock, struct price_units units,
                                enum price_resource resource)
 {
     const int64_t milli = price_units_get(&units, resource);
     if (milli <= 0)
-        return INT32_MIN;
+        return 0;
     const int64_t hourly_micro = price_hourly_lock_micro(units, lock);
     const __int128 per_unit = (__int128)(hourly_micro + 1) * 1000 / milli + 1;
-    return per_unit > INT32_MAX ? INT32_MIN : clip(-(int64_t)per_unit);
+    return per_unit > INT32_MAX ? 0 : level_below((int64_t)per_unit);
 }
 
 static void want_price(struct book_point *least, const struct match_wish *wish,
@@ -263,9 +305,9 @@ static void want_machine(struct book_point *least, const struct listing *listing
     least->bits |= wishes->network >= OFFER_NETWORK_OPEN ? BIT_NETWORK_OPEN : 0;
     least->bits |= wishes->install >= OFFER_INSTALL_WHEELS ? BIT_INSTALL_WHEELS : 0;
     least->bits |= wishes->install >= OFFER_INSTALL_INDEX ? BIT_INSTALL_INDEX : 0;
-    least->keys[LISTING_GPU_RAM] = mib(wishes->gpu_ram_bytes);
-    least->keys[LISTING_SPEED] = clip(wishes->min_speed_milli);
-    least->keys[LISTING_RELIABILITY] = clip(wishes->min_reliability_milli);
+    least->keys[LISTING_GPU_RAM] = level_of(wishes->gpu_ram_bytes >> MIB_BITS);
+    least->keys[LISTING_SPEED] = level_of(wishes->min_speed_milli);
+    least->keys[LISTING_RELIABILITY] = level_of(wishes->min_reliability_milli);
 }
 
 /* All that does not change with the hour: of a request, for one role. */
@@ -281,9 +323,9 @@ static struct book_wish standing_wish(const struct listing *listing,
         set_room(&wish.least.keys[LISTING_ALL_CORES], request->worker);
         want_machine(&wish.least, listing, &request->wishes);
         if (request->wishes.max_rtt_us > 0 && job_request_nodes_max(request) > 1)
-            wish.least.keys[LISTING_NEARNESS] = clip(-request->wishes.max_rtt_us);
+            listing_want_near(&wish, request->wishes.max_rtt_us);
     }
-    wish.least.keys[LISTING_MAX_LEASE] = minutes(request->max_run_ms);
+    wish.least.keys[LISTING_MAX_LEASE] = level_of_run(request->max_run_ms);
     return wish;
 }
 
@@ -293,13 +335,19 @@ struct book_wish listing_wish(const struct listing *listing, const struct match_
     struct book_wish found = standing_wish(listing, wish->request, role);
     if (room == LISTING_FREE)
         set_room(&found.least.keys[LISTING_CORES], wish_resources(wish, role));
-    found.least.keys[LISTING_OPEN_UNTIL] = minutes(wish->now_ms + wish->request->max_run_ms);
+    found.least.keys[LISTING_OPEN_UNTIL] =
+        level_of_instant(listing, wish->now_ms + wish->request->max_run_ms);
     if (!with_dearer)
         want_price(&found.least, wish, role);
     found.any_bits = BIT_ANYONE | BIT_OF_ACCOUNT(wish->request->account);
     if (wish->group)
         found.any_bits |= BIT_OF_GROUP(wish->group);
     return found;
+}
+
+void listing_want_near(struct book_wish *wish, int64_t rtt_us)
+{
+    wish->least.keys[LISTING_NEARNESS] = level_below(rtt_us);
 }
 
 void listing_want_dedicated(struct book_wish *wish)
@@ -320,23 +368,14 @@ void waiting_done(struct waiting_list *waiting)
     book_free(waiting->book);
 }
 
-/* Jobs of alike size lie together. */
-static uint32_t order_of_wish(const struct book_wish *wish)
-{
-    struct book_point point = wish->least;
-    for (int i = 0; i < BOOK_KEY_COUNT; i++)
-        if (point.keys[i] == INT32_MIN)
-            point.keys[i] = 0;
-    return order_of(&point, 0);
-}
-
 static void add_role(struct waiting_list *waiting, const struct listing *listing, struct job *job,
                      enum machine_role role)
 {
     struct book_wish wish = standing_wish(listing, &job->request, role);
-    set_room(&wish.least.keys[LISTING_CORES],
-             role == MACHINE_ROLE_SERVER ? job->request.server : job->request.worker);
-    wish.least.keys[LISTING_FEW_NODES] = clip(job->request.num_nodes);
+    const struct resources wanted =
+        role == MACHINE_ROLE_SERVER ? job->request.server : job->request.worker;
+    set_room(&wish.least.keys[LISTING_CORES], wanted);
+    wish.least.keys[LISTING_FEW_NODES] = level_of(job->request.num_nodes);
     /* A word no offer bore so far may come with the next. */
     if (wish.least.bits & LABELS_NEVER)
         wish.least.bits = (wish.least.bits & ~((UINT64_C(1) << 44) - 1));
@@ -346,7 +385,8 @@ static void add_role(struct waiting_list *waiting, const struct listing *listing
                  &(struct book_entry){.point = book_point_negate(wish.least),
                                       .score = queue_score(job->request.is_rush, job->turn.tag),
                                       .id = job->id * 2 + is_server,
-                                      .order = order_of_wish(&wish),
+                                      .order = order_of(&(struct likeness){
+                                          .free = wanted, .all = wanted, .bits = wish.least.bits}),
                                       .item = job});
 }
 
@@ -375,11 +415,11 @@ struct book_wish waiting_wish(struct listing *listing, const struct offer *offer
     if (room == LISTING_ALL)
         set_room(&point.keys[LISTING_CORES], offer->terms.resources);
     /* Jobs say nothing of these, but their entries carry the negated lack of a wish. */
-    point.keys[LISTING_FEW_NODES] = INT32_MAX;
+    point.keys[LISTING_FEW_NODES] = UINT8_MAX;
     return (struct book_wish){.least = book_point_negate(point)};
 }
 
 void waiting_want_few(struct book_wish *wish, int64_t node_count)
 {
-    wish->least.keys[LISTING_FEW_NODES] = ~clip(node_count);
+    wish->least.keys[LISTING_FEW_NODES] = level_below(node_count);
 }

@@ -1,7 +1,7 @@
 /*
  * Listing: offers and waiting jobs as entries of books, so that matching looks at few of them.
  *
- * Keys are whole numbers of 32 bits: memory and disk in MiB, times in minutes. An offer's are
+ * Keys are levels from 0 to 255, eight to an octave, and of times six hours each. An offer's are
  * rounded down and so are a wish's, so that nobody who passes a wish's tests is overlooked; who is
  * found may still fail them.
  *
@@ -51,6 +51,7 @@ struct listing {
     struct book *book; /* of struct offer */
     struct labels labels;
     struct price_vector price; /* posted */
+    int64_t began_ms;          /* the first time there was an offer; 0: never */
 };
 
 void listing_init(struct listing *listing);
@@ -69,6 +70,8 @@ enum listing_room { LISTING_FREE, LISTING_ALL };
 /* Who asks more than is posted is left out unless `with_dearer`. */
 struct book_wish listing_wish(const struct listing *listing, const struct match_wish *wish,
                               enum machine_role role, enum listing_room room, bool with_dearer);
+/* Only those within so much of the market. */
+void listing_want_near(struct book_wish *wish, int64_t rtt_us);
 /* Only those that offer no other role than server. */
 void listing_want_dedicated(struct book_wish *wish);
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 enum { SCALE_MAX = 1024 }; /* steps between the least cores and all that are free */
+/* The book's keys are rounded, so by a key a few more are taken, and the best of them kept. */
+enum { EXTRA = 32 };
 
 /* An offer that is taken for a worker, or for the server lease. */
 struct candidate {
@@ -22,9 +24,10 @@ struct attempt {
     const struct match_wish *wish;
     const struct match_reservation *ahead;
     struct book_sort sort;
+    int64_t max_rtt_us;        /* of each worker; 0: any */
     struct candidate *workers; /* in the order taken */
     size_t worker_count;
-    size_t worker_max;     /* one more than may be used: a spare if the server needs a machine */
+    size_t worker_max;     /* and one to spare if the server may need a machine */
     const void **machines; /* a set of those taken: open addressing */
     size_t machine_mask;
     bool has_server;
@@ -77,15 +80,23 @@ static void take_machine(struct attempt *attempt, const struct machine *machine)
     attempt->machines[find_slot(attempt, machine)] = machine;
 }
 
+/* Leaves a mark in its place, so that those behind it are still found. */
+static void leave_machine(struct attempt *attempt, const struct machine *machine)
+{
+    static const char left;
+    attempt->machines[find_slot(attempt, machine)] = &left;
+}
+
 static void start_attempt(struct attempt *attempt)
 {
     struct arena *arena = attempt->matcher->arena;
     const int64_t most = job_request_nodes_max(attempt->wish->request);
     attempt->worker_count = 0;
-    attempt->worker_max = (size_t)most + 1;
-    attempt->workers = arena_alloc(arena, attempt->worker_max * sizeof(*attempt->workers));
+    attempt->worker_max = (size_t)most + (attempt->wish->request->server.cores_milli > 0);
+    const size_t room = attempt->worker_max + EXTRA;
+    attempt->workers = arena_alloc(arena, room * sizeof(*attempt->workers));
     size_t slot_count = 8;
-    while (slot_count < 2 * attempt->worker_max)
+    while (slot_count < 2 * room)
         slot_count *= 2;
     attempt->machines = arena_alloc(arena, slot_count * sizeof(*attempt->machines));
     attempt->machine_mask = slot_count - 1;
@@ -125,6 +136,9 @@ static bool fits(const struct attempt *attempt, enum machine_role role, struct o
     struct candidate candidate = {.offer = offer, .free = free_for(attempt, offer)};
     if (!resources_fit(wanted, candidate.free) || !wish_suits(wish, role, offer))
         return false;
+    if (role == MACHINE_ROLE_WORKER && attempt->max_rtt_us > 0 &&
+        offer->machine->probe.rtt_us > attempt->max_rtt_us)
+        return false;
     candidate.is_at_minimum = !wish_is_accepted(wish, offer, wanted);
     if (candidate.is_at_minimum && !with_dearer)
         return false;
@@ -141,19 +155,65 @@ static bool is_avoided(const struct match_wish *wish, const struct machine *mach
     return wish->beside && job_avoids(wish->beside, machine->id);
 }
 
+static int compare_numbers(int64_t left, int64_t right)
+{
+    return (left > right) - (left < right);
+}
+
+static int compare_by_key(const struct candidate *left, const struct candidate *right, int key)
+{
+    const struct probe *a = &left->offer->machine->probe, *b = &right->offer->machine->probe;
+    switch (key) {
+    case LISTING_CORES:
+        return compare_numbers(right->free.cores_milli, left->free.cores_milli);
+    case LISTING_SPEED:
+        return compare_numbers(b->speed_weight_milli, a->speed_weight_milli);
+    case LISTING_SLOWNESS:
+        return compare_numbers(a->speed_weight_milli, b->speed_weight_milli);
+    case LISTING_NEARNESS:
+        return compare_numbers(a->rtt_us, b->rtt_us);
+    case LISTING_CORE_CHEAPNESS:
+        return compare_numbers(left->offer->terms.minimum.core_micro,
+                               right->offer->terms.minimum.core_micro);
+    case LISTING_GPU_CHEAPNESS:
+        return compare_numbers(left->offer->terms.minimum.gpu_micro,
+                               right->offer->terms.minimum.gpu_micro);
+    default:
+        UNREACHABLE("a key nobody is sorted by");
+    }
+}
+
+static int compare_candidates(const void *left_item, const void *right_item, void *context)
+{
+    const struct candidate *left = left_item, *right = right_item;
+    const struct book_sort *sort = context;
+    int order = compare_by_key(left, right, sort->first_key);
+    if (!order)
+        order = compare_by_key(left, right, sort->second_key);
+    return order ? order
+                 : (left->offer->id > right->offer->id) - (left->offer->id < right->offer->id);
+}
+
 static void collect_workers(struct attempt *attempt, const struct book_wish *wish,
                             struct book_sort sort, size_t most, bool with_dearer)
 {
     struct book_search *search = &attempt->matcher->search;
     struct offer *offer;
+    const size_t first = attempt->worker_count;
+    const size_t taken_max = sort.by == BOOK_BY_KEYS ? most + EXTRA : most;
     book_search_start(search, attempt->matcher->listing->book, wish, sort);
-    while (attempt->worker_count < most && (offer = book_search_next(search)))
+    while (attempt->worker_count < taken_max && (offer = book_search_next(search)))
         if (!is_taken(attempt, offer->machine) && !is_avoided(attempt->wish, offer->machine) &&
             fits(attempt, MACHINE_ROLE_WORKER, offer, with_dearer,
                  &attempt->workers[attempt->worker_count])) {
             take_machine(attempt, offer->machine);
             attempt->worker_count++;
         }
+    if (sort.by == BOOK_BY_KEYS)
+        qsort_r(attempt->workers + first, attempt->worker_count - first, sizeof(*attempt->workers),
+                compare_candidates, &sort);
+    while (attempt->worker_count > most)
+        leave_machine(attempt, attempt->workers[--attempt->worker_count].offer->machine);
 }
 
 static bool names_maximum(const struct job_request *request)
@@ -217,14 +277,16 @@ static bool find_workers(struct attempt *attempt)
     struct listing *listing = attempt->matcher->listing;
     struct book_wish found =
         listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_FREE, /* with_dearer= */ false);
+    attempt->max_rtt_us = max_us / 2;
     if (max_us > 0)
-        found.least.keys[LISTING_NEARNESS] = (int32_t)(-max_us / 2);
+        listing_want_near(&found, attempt->max_rtt_us);
     collect_workers(attempt, &found, attempt->sort, attempt->worker_max, false);
     if (attempt->worker_count >= least)
         return true;
     if (max_us > 0) {
         start_attempt(attempt);
-        found.least.keys[LISTING_NEARNESS] = (int32_t)-max_us;
+        attempt->max_rtt_us = max_us;
+        listing_want_near(&found, max_us);
         collect_workers(attempt, &found, by_nearness, attempt->worker_max, false);
         keep_near(attempt, max_us);
         return attempt->worker_count >= least;
@@ -294,7 +356,7 @@ static bool find_server_beside(struct attempt *attempt)
 /* Leaves no more workers than may be used. */
 static bool find_server(struct attempt *attempt)
 {
-    const size_t most = attempt->worker_max - 1;
+    const size_t most = (size_t)job_request_nodes_max(attempt->wish->request);
     const bool is_wanted = attempt->wish->request->server.cores_milli > 0;
     if (is_wanted) {
         attempt->has_server = find_server_apart(attempt, /* is_dedicated= */ true, false) ||
