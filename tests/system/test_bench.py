@@ -1,6 +1,7 @@
 """The benches run, short, and say what they must.
 
 covers cli/bench.c, cli/command_bench_ledger.c, server/bench_ledger.c, store/store_raw.c
+covers cli/command_bench_market.c, server/bench_market.c
 """
 import json
 
@@ -21,3 +22,11 @@ def test_the_ledger_is_measured_and_leaves_nothing_behind(souk, tmp_path):
 
 def test_a_folder_that_is_not_there_is_refused(souk, tmp_path):
     assert "make a folder" in souk("bench", "ledger", "--dir", tmp_path / "no", code=3).stderr
+
+
+def test_matching_is_measured_with_every_figure_the_goals_name(souk):
+    figures = json.loads(souk("bench", "market", "--offers", 20000, "--jobs", 2000, "--json").stdout)
+    assert {"placements_per_s", "decision_p99_us", "bytes_per_offer", "growth"} <= figures.keys()
+    assert all(value > 0 for value in figures.values())
+    assert figures["placed_share"] > 0.9 and figures["leases_per_job"] > 2
+    assert figures["decision_p50_us"] <= figures["decision_p99_us"] <= figures["decision_max_us"]
