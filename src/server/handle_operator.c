@@ -25,6 +25,8 @@ static const struct json_field settings_fields[] = {
     SETTING("lost_ms", lost_ms),
     SETTING("start_ms", start_ms),
     SETTING("grace_ms", grace_ms),
+    SETTING("slot_offset_ms", slot_offset_ms),
+    SETTING("karma_guarantee_basis_points", karma_guarantee_basis_points),
 };
 static const struct json_schema settings_schema =
     JSON_SCHEMA("settings", settings_fields, struct core_settings);
@@ -47,6 +49,7 @@ static int look_at_settings(struct engine_request *request, const struct core *c
 static void settings_shown(struct call *call, struct http_request *request)
 {
     const struct settings_call *context = call->context;
+    call->server->settings = context->settings; /* for GET /v1/server */
     struct view_answer answer;
     view_answer_begin(&answer);
     json_write(&answer.writer, &settings_schema, &context->settings);

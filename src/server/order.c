@@ -15,7 +15,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-enum order_kind { ORDER_MACHINE, ORDER_OFFERS, ORDER_START, ORDER_STOP, ORDER_END };
+enum order_kind { ORDER_MACHINE, ORDER_OFFERS, ORDER_START, ORDER_STOP, ORDER_END, ORDER_SETTINGS };
 
 struct order {
     struct order *next;
@@ -29,6 +29,7 @@ struct order {
     struct buffer offers;    /* payload of an OFFERS */
     struct hub_lease *lease; /* start; NULL: it could not be prepared, `reason` says why */
     uint32_t grace_ms;
+    int64_t silence_ms;
     char reason[LEASE_REASON_SIZE];
 };
 
@@ -251,6 +252,9 @@ static struct order *order_of(struct hub *hub, const struct core *core, const st
         order = order_new(hub, ORDER_STOP, event->lease_stop_wanted.lease);
         order->grace_ms = (uint32_t)event->lease_stop_wanted.grace_ms;
         memcpy(order->reason, event->lease_stop_wanted.reason, sizeof(order->reason));
+    } else if (event->kind == EVENT_SETTINGS_CHANGED) {
+        order = order_new(hub, ORDER_SETTINGS, 0);
+        order->silence_ms = event->settings_changed.silence_ms;
     } else if (event->kind == EVENT_LEASE_ENDED) {
         order = order_new(hub, ORDER_END, event->lease_ended.lease);
     }
@@ -293,6 +297,9 @@ static void carry_out(struct order *order)
         lease->grace_ms = order->grace_ms;
         snprintf(lease->stop_reason, sizeof(lease->stop_reason), "%s", order->reason);
         dispatch_stop(hub, lease);
+        return;
+    case ORDER_SETTINGS:
+        hub->silence_ns = order->silence_ms * INT64_C(1000000);
         return;
     case ORDER_END:
         if (lease)

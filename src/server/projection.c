@@ -177,6 +177,14 @@ static void mark_job(struct projection *projection, const struct core *core, uin
         mark(&projection->leases, job->leases[i]->id);
 }
 
+/* When they expire follows from the settings. */
+static void mark_open_leases(struct projection *projection, const struct core *core)
+{
+    for (size_t i = 0; i < core_lease_count(core); i++)
+        if (lease_is_open(core_lease_at(core, i)))
+            mark(&projection->leases, core_lease_at(core, i)->id);
+}
+
 static void mark_group(struct projection *projection, uint64_t group, uint64_t account)
 {
     mark(&projection->groups, group);
@@ -283,8 +291,10 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_ENTRY_POSTED:
         project_entry(projection, core, event, batch);
         return;
-    case EVENT_SETTINGS_CHANGED: /* in no table */
-    case EVENT_KARMA_SHARED:
+    case EVENT_SETTINGS_CHANGED:
+        mark_open_leases(projection, core);
+        return;
+    case EVENT_KARMA_SHARED: /* in no table */
     case EVENT_DAY_BEGAN:
     case EVENT_SLOT_CLOSED:
     case EVENT_CODE_ADDED:

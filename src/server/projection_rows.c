@@ -15,6 +15,8 @@ static struct store_value string_value(const char *string)
 
 int64_t projection_lease_expires_ms(const struct core *core, const struct lease *lease)
 {
+    if (lease->state == LEASE_STATE_ENDED)
+        return lease->ended_ms;
     const struct core_settings *settings = core_settings(core);
     const int64_t from_ms =
         lease->started_ms ? lease->started_ms : lease->offered_ms + settings->start_ms;

@@ -364,6 +364,7 @@ def test_the_operator_changes_settings(market, name, operator):
 
     changed = put({"grant_microcredits": 3_000_000})
     assert changed.status == 200
+    assert market.get("/v1/server").json["grant_microcredits"] == 3_000_000
     assert changed.json == {**before, "grant_microcredits": 3_000_000}
     newcomer = market.sign_up(name + "-2")
     assert market.get("/v1/account", newcomer).json["available_microcredits"] == 3_000_000

@@ -158,3 +158,29 @@ def test_a_cancelled_job_pays_for_what_was_used(place):
     done = wait_for_end(market, token, job)
     assert done["state"] == "cancelled", done
     assert assert_books(market, token, job)["spent_microcredits"] > 0
+
+
+def test_what_runs_for_a_frozen_account_is_settled_and_earns_the_lenders_grant(place):
+    market, token, lender_token, _ = place
+    operator = market.operator_token()
+    job = submit(market, token, 2)
+    wait_for("both workers' commits", lambda: 2 == sum(
+        lease["role"] == "worker" and lease["commits"] > 0
+        for lease in job_of(market, token, job)["leases"]))
+    account = market.get("/v1/account", token).json
+    where = f"/v1/accounts/{account['id']}"
+    assert market.post(f"{where}/freeze", {"reason": "a test"}, operator).status == 200
+    settings = market.call("PUT", "/v1/settings", {"grace_ms": 31000, "silence_ms": 7000}, operator)
+    assert settings.status == 200, settings
+    done = wait_for_end(market, token, job)
+    assert done["state"] == "succeeded", done
+    assert_books(market, token, job)
+    assert market.post(f"{where}/unfreeze", {}, operator).status == 200
+
+    lender = market.get("/v1/account", lender_token).json
+    earned = lender["earned_microcredits"]
+    assert earned > 0 and lender["granted_microcredits"] == 10_000_000 + earned
+    assert lender["to_earn_microcredits"] == 40_000_000 - earned
+    entries = market.get("/v1/account/entries?limit=200", lender_token).json["items"]
+    assert sum(e["amount_microcredits"] for e in entries
+               if e["kind"] == "grant" and e["memo"].startswith("grant earned")) == earned
