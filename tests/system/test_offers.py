@@ -3,6 +3,7 @@
 covers server/handle_offer.c, server/offer_body.c, server/view_offer.c, server/projection_offer.c
 covers server/renewal.c, cli/command_offer.c, cli/offer_terms.c
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ import time
 import pytest
 
 from serving import PROGRAM, Market, audit
-from training import Lender, running, submit, wait_for
+from training import Lender, job_spec, running, submit, wait_for
 
 NOBODY_RESUMES = 253402300799999
 SCHEMAS = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs/openapi/openapi.json")
@@ -316,6 +317,60 @@ def test_what_runs_keeps_its_terms_while_offers_change(tmp_path):
         market.post(f"/v1/jobs/{second}/cancel", {}, token)
         wait_for("its end", lambda: market.get(f"/v1/jobs/{second}", token).json["state"]
                  == "cancelled")
+
+
+EXCLUDING_TERMS = [
+    ("a span that ends before the job might", {"when": "SOON"}),
+    ("a span that has not begun", {"when": "2099-01-01 00:00 - 2099-01-02 00:00"}),
+    ("a longest lease shorter than the job", {"max_lease_ms": 59999}),
+    ("an audience without the borrower", {"accounts": ["lender"]}),
+    ("a minimum above the price", {"minimum": {"core_micro": 1000000000}}),
+    ("less than the job needs", {"cores_milli": 50}),
+]
+
+
+def test_jobs_are_placed_only_where_the_terms_allow(tmp_path):
+    with running(tmp_path) as (market, token, lender_token, _):
+        spec = job_spec(market, token, 1)
+        workers = [o for o in market.get("/v1/offers?mine=true", lender_token).json["items"]]
+        assert len(workers) == 2
+
+        def quote():
+            answer = market.post("/v1/quotes", spec, token)
+            assert answer.status == 200, answer
+            return answer.json
+
+        def change(terms):
+            for offer in workers:
+                answer = market.call("PATCH", f"/v1/offers/{offer['id']}", terms, lender_token)
+                assert answer.status == 200, answer
+
+        assert quote()["can_start"] is True
+        for name, terms in EXCLUDING_TERMS:
+            if terms.get("when") == "SOON":
+                terms = {"when": " - ".join(time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at))
+                                            for at in (time.time(), time.time() + 50))}
+            change(terms)
+            assert quote()["can_start"] is False, name
+            for offer in workers:
+                market.call("PUT", f"/v1/offers/{offer['id']}", {"roles": ["worker"]}, lender_token)
+            assert quote()["can_start"] is True, name
+
+
+def test_changes_at_the_same_time_do_not_undo_each_other(lending, offer):
+    path = f"/v1/offers/{offer['id']}"
+    changes = [{"labels": "a"}, {"cores_milli": 33}, {"network": "open"}, {"install": "index"},
+               {"when": "Sun 9-10"}, {"max_lease_ms": 5000}, {"accounts": ["other"]},
+               {"minimum": {"gpu_micro": 7}}]
+    with concurrent.futures.ThreadPoolExecutor(len(changes)) as pool:
+        answers = list(pool.map(lambda body: lending.market.call("PATCH", path, body, lending.token),
+                                changes))
+    assert [answer.status for answer in answers] == [200] * len(changes)
+    changed = lending.market.get(path, lending.token).json
+    assert (changed["labels"], changed["cores_milli"], changed["network"]) == ("a", 33, "open")
+    assert (changed["install"], changed["when"], changed["max_lease_ms"]) == (
+        "index", "Sun 09:00-10:00", 5000)
+    assert changed["accounts"] == ["other"] and changed["minimum"]["gpu_micro"] == 7
 
 
 # ---- The command line --------------------------------------------------------------------------

@@ -82,9 +82,9 @@ def upload_digits(market, token):
             upload_file(market, token, struct.pack(">II", 0x801, RECORDS), 1, bytes(labels)))
 
 
-def submit(market, token, nodes, min_time="6s", **market_part):
+def job_spec(market, token, nodes, min_time="6s", **market_part):
     images, labels = upload_digits(market, token)
-    answer = market.post("/v1/jobs", {
+    return {
         "name": "digits", "num_nodes": nodes, "resources": {"cpus": "0.1+", "memory": "0.1+"},
         "runtime": "native",
         "train": {"model": "logistic", "data": "fashion-mnist", "batch": 16,
@@ -96,7 +96,11 @@ def submit(market, token, nodes, min_time="6s", **market_part):
                     "records": RECORDS}
                    for split in ("train", "test")
                    for part, manifest in (("images", images), ("labels", labels))],
-    }, token)
+    }
+
+
+def submit(market, token, nodes, **market_part):
+    answer = market.post("/v1/jobs", job_spec(market, token, nodes, **market_part), token)
     assert answer.status == 201, answer
     return answer.json["id"]
 
