@@ -21,7 +21,9 @@ struct cursor {
 
 static char peek(const struct cursor *cursor)
 {
-    return cursor->at < cursor->text.size ? cursor->text.data[cursor->at] : '\0';
+    if (cursor->at >= cursor->text.size)
+        return '\0';
+    return cursor->text.data[cursor->at];
 }
 
 static void skip_spaces(struct cursor *cursor)
@@ -45,7 +47,9 @@ static bool is_digit(char c)
 
 static char lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
+    if (c >= 'A' && c <= 'Z')
+        c = (char)(c + ('a' - 'A'));
+    return c;
 }
 
 static bool is_letter(char c)
@@ -363,6 +367,7 @@ static void put_moment(struct writer *writer, int64_t wall_s)
 const char *schedule_format(const struct schedule *schedule, char out[SCHEDULE_TEXT_SIZE])
 {
     struct writer writer = {out, 0};
+    out[0] = '\0';
     if (schedule->part_count == 0)
         put(&writer, "always");
     for (size_t i = 0; i < schedule->part_count; i++) {

@@ -33,7 +33,7 @@ static void expand_weekly(struct expansion *expansion, const struct schedule_par
 {
     const int64_t now_s = expansion->now_ms / 1000;
     const int64_t today = (now_s + zone_offset_s(expansion->zone, now_s)) / DAY_SECONDS;
-    for (int64_t day = today - 1; day <= today + 7 * SCHEDULE_WEEKS; day++)
+    for (int64_t day = today - 1; day <= today + INT64_C(7) * SCHEDULE_WEEKS; day++)
         if (part->days & 1U << date_weekday(day))
             add_span(expansion, day * DAY_SECONDS + part->from_s,
                      day * DAY_SECONDS + part->until_s);
@@ -67,7 +67,7 @@ static void merge(struct expansion *expansion)
 /* The first span begins with the expansion, or within the week after it. */
 int64_t schedule_renew_ms(const struct schedule *schedule, struct span first)
 {
-    return schedule_is_weekly(schedule) ? first.open_ms + RENEW_DAYS * DAY_SECONDS * INT64_C(1000)
+    return schedule_is_weekly(schedule) ? first.open_ms + INT64_C(1000) * RENEW_DAYS * DAY_SECONDS
                                         : 0;
 }
 

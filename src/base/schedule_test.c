@@ -24,7 +24,8 @@ static const char *refusal(const char *text)
 
 static int64_t utc_ms(int year, int month, int day, int hour, int minute)
 {
-    return (date_to_days((struct date){year, month, day}) * 86400 + hour * 3600 + minute * 60) *
+    return (date_to_days((struct date){year, month, day}) * 86400 + hour * INT64_C(3600) +
+            minute * INT64_C(60)) *
            1000;
 }
 

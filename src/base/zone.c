@@ -110,7 +110,7 @@ static int read_part(const char *part, const struct header *header, size_t time_
     if (header->leap_count > 0)
         return refuse(error, "it counts leap seconds, which UTC instants here do not");
     for (uint32_t i = 0; i < header->type_count; i++) {
-        const int32_t offset_s = (int32_t)read_u32(types + i * TYPE_SIZE);
+        const int32_t offset_s = (int32_t)read_u32(types + (size_t)i * TYPE_SIZE);
         if (offset_s < -ZONE_OFFSET_MAX_S || offset_s > ZONE_OFFSET_MAX_S)
             return refuse(error, "an offset is longer than a day");
     }
@@ -125,7 +125,8 @@ static int read_part(const char *part, const struct header *header, size_t time_
             return refuse(error, "its changes are not in order");
         if (type >= header->type_count)
             return refuse(error, "a change is to a type that is not there");
-        zone->changes[i] = (struct change){at_s, (int32_t)read_u32(types + type * TYPE_SIZE)};
+        zone->changes[i] =
+            (struct change){at_s, (int32_t)read_u32(types + (size_t)type * TYPE_SIZE)};
         zone->change_count = i + 1;
     }
     return 0;
@@ -147,10 +148,8 @@ static int read_footer(struct text footer, struct zone *zone, struct error *erro
 
 int zone_parse(struct text bytes, struct zone **out_zone, struct error *error)
 {
-    AUTO(zone) struct zone *zone = calloc(1, sizeof(*zone));
     struct header header;
     size_t time_size = 4;
-    ASSERT(zone);
     if (bytes.size > ZONE_FILE_SIZE_MAX)
         return refuse(error, "it is too long");
     if (read_header(bytes, &header, error) < 0)
@@ -168,12 +167,17 @@ int zone_parse(struct text bytes, struct zone **out_zone, struct error *error)
         if (size > bytes.size)
             return refuse(error, "it is cut short");
     }
-    if (read_part(bytes.data, &header, time_size, zone, error) < 0)
+    struct zone read = {0};
+    const struct text footer = {bytes.data + size, bytes.size - size};
+    if (read_part(bytes.data, &header, time_size, &read, error) < 0 ||
+        (has_second && read_footer(footer, &read, error) < 0)) {
+        free(read.changes);
         return -1;
-    if (has_second &&
-        read_footer((struct text){bytes.data + size, bytes.size - size}, zone, error) < 0)
-        return -1;
-    *out_zone = TAKE(zone);
+    }
+    struct zone *zone = malloc(sizeof(*zone));
+    ASSERT(zone);
+    *zone = read;
+    *out_zone = zone;
     return 0;
 }
 

@@ -65,14 +65,14 @@ static bool take_time(struct cursor *cursor, int hours_max, int64_t *out_s)
         if (take_char(cursor, ':') && !take_number(cursor, 0, 59, &seconds))
             return false;
     }
-    const int64_t total = hours * 3600 + minutes * 60 + seconds;
+    const int64_t total = hours * INT64_C(3600) + minutes * INT64_C(60) + seconds;
     *out_s = is_negative ? -total : total;
     return true;
 }
 
 static bool take_day(struct cursor *cursor, struct zone_day *out_day)
 {
-    struct zone_day day = {.time_s = 2 * 3600};
+    struct zone_day day = {.time_s = INT64_C(2) * 3600};
     if (take_char(cursor, 'M')) {
         day.kind = ZONE_DAY_OF_MONTH;
         if (!take_number(cursor, 1, 12, &day.month) || !take_char(cursor, '.') ||
@@ -131,7 +131,7 @@ static int64_t day_of_month(const struct zone_day *day, int year)
 {
     const int64_t first = date_to_days((struct date){year, day->month, 1});
     const int wanted = (day->day + 6) % 7; /* Monday is 0 here, Sunday is 0 there */
-    int64_t found = first + (wanted - date_weekday(first) + 7) % 7 + (day->week - 1) * 7;
+    int64_t found = first + (wanted - date_weekday(first) + 7) % 7 + (day->week - 1) * INT64_C(7);
     if (found >= first + date_days_in_month(year, day->month))
         found -= 7;
     return found;
@@ -176,8 +176,9 @@ static void list_changes(const struct zone_rule *rule, int64_t utc_s,
             day_in_year(&rule->saving_ends, year - YEARS_AROUND / 2 + i) * SECONDS_PER_DAY +
             rule->saving_ends.time_s - rule->saving_s;
         const struct change begin = {begins, rule->saving_s}, end = {ends, rule->standard_s};
-        out_changes[2 * i] = begins <= ends ? begin : end;
-        out_changes[2 * i + 1] = begins <= ends ? end : begin;
+        struct change *pair = &out_changes[(size_t)2 * (size_t)i];
+        pair[0] = begins <= ends ? begin : end;
+        pair[1] = begins <= ends ? end : begin;
     }
     for (int i = 1; i < CHANGE_COUNT; i++)
         for (int j = i; j > 0 && out_changes[j].at_s < out_changes[j - 1].at_s; j--) {

@@ -14,7 +14,8 @@ static struct zone *open_zone(const char *name)
 
 static int64_t wall(int year, int month, int day, int hour, int minute)
 {
-    return date_to_days((struct date){year, month, day}) * 86400 + hour * 3600 + minute * 60;
+    return date_to_days((struct date){year, month, day}) * 86400 + hour * INT64_C(3600) +
+           minute * INT64_C(60);
 }
 
 TEST(offsets_are_those_of_the_reference)

@@ -120,7 +120,7 @@ struct hub_machine *hub_machine(struct hub *hub, uint64_t machine);
 void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
                      const uint8_t public_key[MACHINE_KEY_SIZE], const struct probe *probe);
 /* Keeps the payload of an OFFERS, and sends it if the machine is there. */
-void hub_put_offers(struct hub *hub, uint64_t machine, struct text payload);
+void hub_put_offers(struct hub *hub, uint64_t id, struct text payload);
 /* False when the machine is not linked or its queue is full; then it is sent on reconnecting. */
 bool hub_send(struct hub_machine *machine, const struct lease_message *message);
 bool hub_send_encoded(struct hub_machine *machine, enum lease_message_type type,

@@ -252,11 +252,9 @@ static int apply_audience(struct arena *arena, const struct offer_body *body,
     const bool has_group = is_text_given(body->group_name);
     if (body->audience < 0 && !has_accounts && !has_group)
         return 0;
-    enum offer_audience audience = terms->audience;
+    enum offer_audience audience = has_accounts ? OFFER_AUDIENCE_ACCOUNTS : OFFER_AUDIENCE_GROUP;
     if (body->audience >= 0)
         audience = (enum offer_audience)body->audience;
-    else
-        audience = has_accounts ? OFFER_AUDIENCE_ACCOUNTS : OFFER_AUDIENCE_GROUP;
     if (has_accounts && audience != OFFER_AUDIENCE_ACCOUNTS)
         return error_set(error, ERROR_INVALID,
                          "offer.accounts: only an offer for `accounts` lists them");
