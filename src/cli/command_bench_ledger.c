@@ -73,6 +73,7 @@ static int run_bench(void *context, const void *options, struct error *error)
         FIGURE(raw_transfers_per_s, 0, NULL),
         FIGURE(raw_cpu_us_per_transfer, 2, NULL),
         FIGURE(audit_entries_per_s, 0, ">= 1000000"),
+        FIGURE(audit_cpu_us_per_entry, 2, NULL),
     };
     bench_print(cli, figures, sizeof(figures) / sizeof(*figures));
     return 0;

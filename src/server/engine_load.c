@@ -6,40 +6,6 @@
 
 enum { REBUILD_EVENTS = 5000 };
 
-struct replay {
-    struct core *core;
-    struct arena *arena;
-    engine_replay_function *each;
-    void *context;
-};
-
-static int replay_event(const struct store_event *stored, void *context, struct error *error)
-{
-    struct replay *replay = context;
-    arena_clear(replay->arena);
-    struct event event;
-    if (event_decode(replay->arena, stored->body, &event, error) < 0 ||
-        core_apply(replay->core, &event, error) < 0)
-        goto broken;
-    if (event.sequence != stored->sequence) {
-        error_set(error, ERROR_CORRUPT, "it says it is event %" PRIu64, event.sequence);
-        goto broken;
-    }
-    return replay->each ? replay->each(replay->context, replay->core, &event, error) : 0;
-broken:
-    error->code = ERROR_CORRUPT;
-    return error_wrap(error, "event %" PRIu64 " (" TEXT_FORMAT ")", stored->sequence,
-                      TEXT_ARGS(stored->kind));
-}
-
-int engine_replay(struct store_reader *reader, uint64_t from_sequence, struct core *core,
-                  engine_replay_function *each, void *context, struct error *error)
-{
-    AUTO(arena) struct arena *arena = arena_new(0);
-    struct replay replay = {.core = core, .arena = arena, .each = each, .context = context};
-    return store_read_events(reader, from_sequence, replay_event, &replay, error);
-}
-
 struct rebuild {
     struct store *store;
     struct projection *projection;

@@ -16,8 +16,8 @@ MUST_CHECK int engine_load(const struct store_options *options, struct store *st
                            struct projection *projection, struct core **out_core,
                            uint64_t *out_snapshot_sequence, struct error *error);
 
-/* Every event from `from_sequence` on, decoded and applied; `each` (may be NULL) sees them after.
- */
+/* Every event from `from_sequence` on, decoded and applied; `each` (may be NULL) sees them after,
+ * one by one, on another thread when there are many. */
 typedef int engine_replay_function(void *context, const struct core *core,
                                    const struct event *event, struct error *error);
 MUST_CHECK int engine_replay(struct store_reader *reader, uint64_t from_sequence, struct core *core,
