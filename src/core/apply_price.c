@@ -69,7 +69,10 @@ int apply_slot_closed(struct core *core, const struct event *event, struct error
         event->time_ms < core_slot_end_ms(core))
         return apply_misfit(event, "it is not the running slot, or that has not ended", error);
     struct core_slot_end end;
-    core_slot_end_prepare(core, event->time_ms, &end);
+    if (prices->prepared)
+        end = *prices->prepared;
+    else
+        core_slot_end_prepare(core, event->time_ms, &end);
     if (!is_as_computed(event, &end)) {
         core_slot_end_done(&end);
         return apply_misfit(event, "its prices do not follow from what was wanted and lent", error);

@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+static bool has_risen(const struct price_vector *before, const struct price_vector *after)
+{
+    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++)
+        if (price_vector_get(after, r) > price_vector_get(before, r))
+            return true;
+    return false;
+}
+
 /* Those of whose lenders the new price reaches the minimum, as the old one did not. */
 static void touch_willing_machines(const struct core *core, struct price_vector price_before)
 {
@@ -36,11 +44,12 @@ void decide_close_slots(struct decision *decision)
                                               .board = end.board,
                                               .price = end.price}};
         memcpy(event.slot_closed.inputs, end.inputs, sizeof(end.inputs));
-        core_slot_end_done(&end);
+        core->prices.prepared = &end;
         decision_emit(decision, &event);
+        core->prices.prepared = NULL;
         decision->should_match = true;
     }
-    if (core->prices.slot != slot_before)
+    if (core->prices.slot != slot_before && has_risen(&price_before, &core->price))
         touch_willing_machines(core, price_before);
 }
 

@@ -194,20 +194,6 @@ void core_count_ended(struct core *core, const struct job *job)
 
 /* ---- The end of a slot ----------------------------------------------------------------------- */
 
-static void count_all(const struct core *core, int64_t until_ms, struct price_meter *meter)
-{
-    for (size_t i = 0; i < core->machine_list.count; i++)
-        count_machine(core, core->machine_list.items[i].value, until_ms, meter);
-    for (size_t i = 0; i < core->pending.count; i++)
-        count_wait(core, core->pending.items[i].value, until_ms, meter);
-    for (size_t i = 0; i < core->active.count; i++) {
-        const struct job *job = core->active.items[i].value;
-        for (size_t l = 0; l < job->lease_count; l++)
-            if (lease_is_open(job->leases[l]))
-                count_lease(core, job->leases[l], until_ms, meter);
-    }
-}
-
 enum { FLOORS = 1 + CORE_PRICE_FORECASTS };
 
 /* The lowest minimum among offers that have the resource; -1: no offer has it. */
@@ -216,15 +202,20 @@ struct floors {
     struct price_vector slots[FLOORS];
 };
 
+static void lower_one(int64_t *lowest, int64_t has, int64_t minimum)
+{
+    if (has > 0 && (*lowest < 0 || minimum < *lowest))
+        *lowest = minimum;
+}
+
 static void lower(struct price_vector *floor, const struct offer *offer)
 {
-    const struct price_units units = price_units(offer->terms.resources, 1000);
-    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
-        const int64_t minimum = price_vector_get(&offer->terms.minimum, r);
-        const int64_t lowest = price_vector_get(floor, r);
-        if (price_units_get(&units, r) > 0 && (lowest < 0 || minimum < lowest))
-            price_vector_set(floor, r, minimum);
-    }
+    const struct resources *has = &offer->terms.resources;
+    const struct price_vector *minimum = &offer->terms.minimum;
+    lower_one(&floor->core_micro, has->cores_milli, minimum->core_micro);
+    lower_one(&floor->ram_micro, has->ram_bytes, minimum->ram_micro);
+    lower_one(&floor->gpu_micro, has->gpus_milli, minimum->gpu_micro);
+    lower_one(&floor->disk_micro, has->disk_bytes, minimum->disk_micro);
 }
 
 static void lower_by_offer(struct floors *floors, const struct core *core,
@@ -241,25 +232,46 @@ static void lower_by_offer(struct floors *floors, const struct core *core,
     }
 }
 
-static void find_floors(const struct core *core, int64_t first_slot,
-                        struct price_vector out_floors[FLOORS])
+static void add_up_floors(const struct floors *floors, struct price_vector out_floors[FLOORS])
+{
+    for (int i = 0; i < FLOORS; i++)
+        for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
+            const int64_t always = price_vector_get(&floors->always, r);
+            const int64_t slot = price_vector_get(&floors->slots[i], r);
+            const int64_t lowest = slot < 0 || (always >= 0 && always < slot) ? always : slot;
+            price_vector_set(&out_floors[i], r, lowest > 0 ? lowest : 0);
+        }
+}
+
+/* What machines lend up to the end, and the floors they set from `first_slot` on. */
+static void walk_machines(const struct core *core, int64_t first_slot, struct price_meter *meter,
+                          struct price_vector out_floors[FLOORS])
 {
     const struct price_vector none = {-1, -1, -1, -1};
+    const int64_t until_ms = core_slot_end_ms(core);
     struct floors floors = {.always = none};
     for (int i = 0; i < FLOORS; i++)
         floors.slots[i] = none;
     for (size_t m = 0; m < core->machine_list.count; m++) {
         const struct machine *machine = core->machine_list.items[m].value;
+        count_machine(core, machine, until_ms, meter);
         for (size_t i = 0; machine->state == MACHINE_STATE_ONLINE && i < machine->offer_count; i++)
             lower_by_offer(&floors, core, machine->offers[i], first_slot);
     }
-    for (int i = 0; i < FLOORS; i++)
-        for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
-            const int64_t always = price_vector_get(&floors.always, r);
-            const int64_t slot = price_vector_get(&floors.slots[i], r);
-            const int64_t lowest = slot < 0 || (always >= 0 && always < slot) ? always : slot;
-            price_vector_set(&out_floors[i], r, lowest > 0 ? lowest : 0);
-        }
+    add_up_floors(&floors, out_floors);
+}
+
+static void walk_jobs(const struct core *core, struct price_meter *meter)
+{
+    const int64_t until_ms = core_slot_end_ms(core);
+    for (size_t i = 0; i < core->pending.count; i++)
+        count_wait(core, core->pending.items[i].value, until_ms, meter);
+    for (size_t i = 0; i < core->active.count; i++) {
+        const struct job *job = core->active.items[i].value;
+        for (size_t l = 0; l < job->lease_count; l++)
+            if (lease_is_open(job->leases[l]))
+                count_lease(core, job->leases[l], until_ms, meter);
+    }
 }
 
 bool core_prices_are_idle(const struct core *core)
@@ -277,22 +289,22 @@ bool core_prices_are_idle(const struct core *core)
 void core_slot_end_prepare(const struct core *core, int64_t now_ms, struct core_slot_end *out)
 {
     const struct core_prices *prices = &core->prices;
-    const bool is_idle = core_prices_are_idle(core);
-    *out = (struct core_slot_end){.board = prices->board, .next_slot = prices->slot + 1};
+    *out = (struct core_slot_end){
+        .board = prices->board,
+        .next_slot = core_prices_are_idle(core) ? slot_index(now_ms, core->settings.slot_offset_ms)
+                                                : prices->slot + 1,
+    };
+    struct price_vector floors[FLOORS];
     price_meter_copy(&prices->meter, &out->meter);
-    count_all(core, core_slot_end_ms(core), &out->meter);
+    walk_machines(core, out->next_slot, &out->meter, floors);
+    walk_jobs(core, &out->meter);
     price_meter_inputs(&out->meter, out->inputs);
-    if (core->settings.economy == ECONOMY_CREDITS)
-        price_board_close(&out->board, slot_of_day(prices->slot), out->inputs);
-    if (is_idle)
-        out->next_slot = slot_index(now_ms, core->settings.slot_offset_ms);
     if (core->settings.economy == ECONOMY_KARMA) {
         out->price = core->price;
         memcpy(out->forecasts, prices->forecasts, sizeof(out->forecasts));
         return;
     }
-    struct price_vector floors[FLOORS];
-    find_floors(core, out->next_slot, floors);
+    price_board_close(&out->board, slot_of_day(prices->slot), out->inputs);
     out->price = price_board_price(&out->board, slot_of_day(out->next_slot), &floors[0]);
     for (int i = 0; i < CORE_PRICE_FORECASTS; i++)
         out->forecasts[i] =

@@ -13,6 +13,8 @@
 #include "core/core.h"
 #include "market/price_meter.h"
 
+struct core_slot_end;
+
 struct core_prices {
     int64_t slot; /* the running one; no meaning before the first event */
     struct price_board board;
@@ -21,6 +23,9 @@ struct core_prices {
     uint64_t close_count;
     struct core_price_close closes[CORE_PRICE_CLOSES]; /* the last ones, oldest first */
     size_t close_kept;
+    /* While a decision emits the end of a slot: what it has just computed, for apply to take
+     * instead of walking the whole market twice. NULL in a replay, which computes for itself. */
+    struct core_slot_end *prepared;
 };
 
 void core_prices_init(struct core *core);

@@ -475,6 +475,8 @@ void property_pass_time(struct property_world *world)
         world->now_ms -= (int64_t)below(world, 1000);
     else
         world->now_ms += (int64_t)below(world, 2000);
+    if (below(world, 1000) == 0)
+        world->now_ms += (int64_t)below(world, SLOT_MS); /* often into another slot */
     if (below(world, 5000) == 0)
         world->now_ms += 86400000; /* a new day, and with a few of them dormant accounts */
 }

@@ -156,7 +156,8 @@ static void assert_replays(const struct world *world)
     assert_same_state(world->core, restored);
 }
 
-static void run_seed(uint64_t seed, size_t all_ended[JOB_STATE_COUNT])
+/* How many slots ended in it. */
+static uint64_t run_seed(uint64_t seed, size_t all_ended[JOB_STATE_COUNT])
 {
     struct world world;
     print_message("seed %" PRIu64 "\n", seed);
@@ -184,14 +185,18 @@ static void run_seed(uint64_t seed, size_t all_ended[JOB_STATE_COUNT])
                   ended[JOB_STATE_SUCCEEDED], ended[JOB_STATE_FAILED], ended[JOB_STATE_CANCELLED]);
     /* Random commands that only get refused would prove nothing. */
     assert_true(world.decided > COMMANDS_PER_SEED / 4);
+    const uint64_t slots_ended = core_price_close_count(world.core);
     world_done(&world);
+    return slots_ended;
 }
 
 TEST(random_commands_keep_every_invariant_and_replay_to_the_same_bytes)
 {
     size_t ended[JOB_STATE_COUNT] = {0};
+    uint64_t slots_ended = 0;
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
-        run_seed(seed, ended);
+        slots_ended += run_seed(seed, ended);
+    assert_true(slots_ended > 5 * SEED_COUNT);
     assert_true(ended[JOB_STATE_FAILED] > 5 * SEED_COUNT);
     assert_true(ended[JOB_STATE_SUCCEEDED] > 5 * SEED_COUNT);
 }

@@ -255,7 +255,10 @@ bool offer_admits(const struct offer *offer, uint64_t account, uint64_t group)
 bool offer_accepts_price(const struct offer *offer, struct price_units units,
                          struct price_vector price)
 {
-    return price_hourly_micro(units, price) >= price_hourly_micro(units, offer->terms.minimum);
+    const struct price_vector *minimum = &offer->terms.minimum;
+    const bool asks_nothing =
+        !minimum->core_micro && !minimum->ram_micro && !minimum->gpu_micro && !minimum->disk_micro;
+    return asks_nothing || price_hourly_micro(units, price) >= price_hourly_micro(units, *minimum);
 }
 
 struct resources offer_free(const struct offer *offer)

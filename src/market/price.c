@@ -19,11 +19,12 @@ struct price_units price_units(struct resources resources, int64_t speed_weight_
 {
     ASSERT(resources_are_valid(resources));
     const int64_t weight = clamp(speed_weight_milli, PRICE_SPEED_MILLI_MIN, PRICE_SPEED_MILLI_MAX);
+    _Static_assert(RESOURCES_BYTES_MAX < INT64_MAX / 1000, "thousandths of GiB fit");
     return (struct price_units){
         .core_milli = resources.cores_milli * weight / 1000,
-        .ram_milli = (int64_t)((__int128)resources.ram_bytes * 1000 / GIB),
+        .ram_milli = resources.ram_bytes * 1000 / GIB,
         .gpu_milli = resources.gpus_milli,
-        .disk_milli = (int64_t)((__int128)resources.disk_bytes * 1000 / GIB),
+        .disk_milli = resources.disk_bytes * 1000 / GIB,
     };
 }
 
