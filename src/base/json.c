@@ -281,6 +281,57 @@ void json_raw(struct json_writer *writer, struct text value)
     buffer_append_text(writer->buffer, value);
 }
 
+/* Writes the key, without its comma where none is needed, and leaves room for `more`. */
+static uint8_t *put_key(struct json_writer *writer, struct text key, size_t more)
+{
+    uint8_t *room = buffer_room(writer->buffer, key.size + more);
+    if (!room)
+        return NULL;
+    const size_t skipped = !writer->needs_comma;
+    memcpy(room, key.data + skipped, key.size - skipped);
+    writer->needs_comma = true;
+    return room + key.size - skipped;
+}
+
+static const char digit_pairs[] =
+    "00010203040506070809101112131415161718192021222324252627282930313233"
+    "34353637383940414243444546474849505152535455565758596061626364656667"
+    "6869707172737475767778798081828384858687888990919293949596979899";
+
+void json_keyed_i64(struct json_writer *writer, struct text key, int64_t value)
+{
+    enum { SIZE = 20 }; /* of the longest number */
+    char digits[SIZE];
+    size_t at = SIZE;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    for (; rest > 99; rest /= 100) {
+        at -= 2;
+        memcpy(digits + at, digit_pairs + 2 * (rest % 100), 2);
+    }
+    if (rest > 9) {
+        at -= 2;
+        memcpy(digits + at, digit_pairs + 2 * rest, 2);
+    } else {
+        digits[--at] = (char)('0' + rest);
+    }
+    if (value < 0)
+        digits[--at] = '-';
+    uint8_t *room = put_key(writer, key, SIZE - at);
+    if (!room)
+        return;
+    memcpy(room, digits + at, SIZE - at);
+    writer->buffer->size = (size_t)(room - writer->buffer->data) + SIZE - at;
+}
+
+void json_keyed_text(struct json_writer *writer, struct text key, struct text value)
+{
+    uint8_t *room = put_key(writer, key, 0);
+    if (!room)
+        return;
+    writer->buffer->size = (size_t)(room - writer->buffer->data);
+    append_quoted(writer->buffer, value);
+}
+
 void json_field_text(struct json_writer *writer, const char *key, struct text value)
 {
     json_key(writer, key);

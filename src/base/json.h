@@ -44,6 +44,12 @@ void json_raw(struct json_writer *writer, struct text value);
  * JSON it makes something, or nothing, but reads no byte outside. */
 struct text json_find_text(struct text json, const char *const *path, size_t path_size);
 
+/* A literal key with its value, for what is written very often: the key is JSON_KEY("name") and has
+ * nothing to escape. */
+#define JSON_KEY(name_) TEXT(",\"" name_ "\":")
+void json_keyed_i64(struct json_writer *writer, struct text key, int64_t value);
+void json_keyed_text(struct json_writer *writer, struct text key, struct text value);
+
 /* A key with its value. */
 void json_field_text(struct json_writer *writer, const char *key, struct text value);
 void json_field_string(struct json_writer *writer, const char *key, const char *value);

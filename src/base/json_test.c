@@ -163,6 +163,29 @@ TEST(keys_and_texts_with_quotes_are_escaped)
                         "\"nothing\":0,\"\":\"\"}");
 }
 
+TEST(literal_keys_are_written_as_all_others)
+{
+    (void)state;
+    const int64_t numbers[] = {0, 9, 10, 99, 100, 12345, -1, -100, INT64_MAX, INT64_MIN};
+    struct buffer one AUTO_BUFFER, other AUTO_BUFFER;
+    struct json_writer first, second;
+    buffer_init(&one, 1000);
+    buffer_init(&other, 1000);
+    json_writer_init(&first, &one);
+    json_writer_init(&second, &other);
+    json_object_begin(&first);
+    json_object_begin(&second);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        json_keyed_i64(&first, JSON_KEY("number"), numbers[i]);
+        json_keyed_text(&first, JSON_KEY("text"), TEXT("a\"b"));
+        json_field_i64(&second, "number", numbers[i]);
+        json_field_text(&second, "text", TEXT("a\"b"));
+    }
+    json_object_end(&first);
+    json_object_end(&second);
+    assert_string_equal(buffer_string(&one), buffer_string(&other));
+}
+
 TEST(what_is_written_fits_to_the_byte)
 {
     (void)state;
@@ -209,6 +232,7 @@ int main(void)
         cmocka_unit_test(a_lenient_schema_skips_what_it_does_not_know),
         cmocka_unit_test(the_writer_mends_text_that_is_not_utf8),
         cmocka_unit_test(keys_and_texts_with_quotes_are_escaped),
+        cmocka_unit_test(literal_keys_are_written_as_all_others),
         cmocka_unit_test(what_is_written_fits_to_the_byte),
         cmocka_unit_test(a_text_is_found_by_its_path),
     };

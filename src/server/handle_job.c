@@ -6,6 +6,7 @@
 #include "server/call.h"
 #include "server/handlers.h"
 #include "server/job_request.h"
+#include "server/list_view.h"
 #include "server/query.h"
 #include "server/view.h"
 
@@ -338,37 +339,28 @@ void handle_job_get(struct http_request *request, void *context)
     send_jobs(context, http_request_arena(request), &job, request);
 }
 
-/* -1: not a state. */
-static int64_t find_state(struct text name)
+static const char *state_choice(int index)
 {
-    for (int64_t i = 0; i < JOB_STATE_COUNT; i++)
-        if (text_equal(name, text_of(job_state_name((enum job_state)i))))
-            return i;
-    return -1;
+    return job_state_name((enum job_state)index);
 }
+
+static const struct list_view_filter job_filters[] = {
+    {"state", "state", LIST_VIEW_CHOICE, state_choice, JOB_STATE_COUNT},
+};
+static const struct list_view job_list = {
+    .table = TABLE_JOBS, .is_descending = true, .filters = job_filters, .filter_count = 1};
 
 void handle_job_list(struct http_request *request, void *context)
 {
     struct server *server = context;
     if (answers_reply(server->answers, request))
         return;
-    const struct text state = http_request_query(request, "state");
-    if (state.data && find_state(state) < 0) {
-        http_reply_problem(request, 400, "invalid", "there is no such state of jobs");
-        return;
-    }
-    const struct store_filter filters[] = {
-        {"account", STORE_EQUAL, store_integer((int64_t)route_caller(request)->account)},
-        {"state", STORE_EQUAL, store_integer(state.data ? find_state(state) : 0)},
-    };
-    struct store_query query = {.table = &tables[TABLE_JOBS],
-                                .filters = filters,
-                                .filter_count = state.data ? 2 : 1,
-                                .is_descending = true};
+    const struct store_filter own = {"account", STORE_EQUAL,
+                                     store_integer((int64_t)route_caller(request)->account)};
     AUTO(call) struct call *call = call_new(server, request);
     struct job_answer *jobs = arena_alloc(call->arena, sizeof(*jobs));
     struct error error;
-    if (query_page(request, server, call->arena, &query, &jobs->rows, &error) < 0) {
+    if (list_view_read(request, server, call->arena, &job_list, &own, &jobs->rows, &error) < 0) {
         http_reply_error(request, &error);
         return;
     }

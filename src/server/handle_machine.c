@@ -2,6 +2,7 @@
 #include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/list_view.h"
 #include "server/query.h"
 #include "server/view.h"
 
@@ -194,29 +195,23 @@ static void write_machine(struct server *server, struct arena *arena, uint64_t a
                          });
 }
 
+static const char *state_choice(int index)
+{
+    return machine_state_name((enum machine_state)index);
+}
+
+static const struct list_view_filter machine_filters[] = {
+    {"mine", "owner", LIST_VIEW_MINE},
+    {"state", "state", LIST_VIEW_CHOICE, state_choice, MACHINE_STATE_COUNT},
+};
+static const struct list_view machine_list = {
+    .table = TABLE_MACHINES, .filters = machine_filters, .filter_count = 2, .write = write_machine};
+
 void handle_machine_list(struct http_request *request, void *context)
 {
     struct server *server = context;
-    if (answers_reply(server->answers, request))
-        return;
-    const uint64_t account = route_caller(request)->account;
-    const struct store_filter filter = {"owner", STORE_EQUAL, store_integer((int64_t)account)};
-    const bool is_mine = text_equal(http_request_query(request, "mine"), TEXT("true"));
-    struct store_query query = {
-        .table = &tables[TABLE_MACHINES], .filters = &filter, .filter_count = is_mine ? 1 : 0};
-    struct query_rows rows;
-    struct error error;
-    if (query_page(request, context, http_request_arena(request), &query, &rows, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    struct view_answer answer;
-    view_answer_begin(&answer);
-    query_page_begin(&answer.writer);
-    for (size_t i = 0; i < rows.count; i++)
-        write_machine(context, http_request_arena(request), account, rows.items[i], &answer.writer);
-    query_page_end(&answer.writer, &rows);
-    answers_send(server->answers, &answer, request);
+    if (!answers_reply(server->answers, request))
+        list_view_send(request, server, &machine_list, NULL);
 }
 
 static void send_machine(struct server *server, struct http_request *request, uint64_t account,

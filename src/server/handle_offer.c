@@ -2,6 +2,7 @@
 #include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/list_view.h"
 #include "server/offer_body.h"
 #include "server/query.h"
 #include "server/renewal.h"
@@ -52,27 +53,9 @@ static void send_offer(struct server *server, struct http_request *request, uint
     view_answer_send(&answer, request, status);
 }
 
-static void send_list(struct server *server, struct http_request *request,
-                      const struct store_filter *filter)
-{
-    const uint64_t account = route_caller(request)->account;
-    struct arena *arena = http_request_arena(request);
-    struct store_query query = {
-        .table = &tables[TABLE_OFFERS], .filters = filter, .filter_count = filter ? 1 : 0};
-    struct query_rows rows;
-    struct error error;
-    if (query_page(request, server, arena, &query, &rows, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    struct view_answer answer;
-    view_answer_begin(&answer);
-    query_page_begin(&answer.writer);
-    for (size_t i = 0; i < rows.count; i++)
-        write_offer(server, arena, account, rows.items[i], &answer.writer);
-    query_page_end(&answer.writer, &rows);
-    answers_send(server->answers, &answer, request);
-}
+static const struct list_view_filter offer_filters[] = {{"mine", "owner", LIST_VIEW_MINE}};
+static const struct list_view offer_list = {
+    .table = TABLE_OFFERS, .filters = offer_filters, .filter_count = 1, .write = write_offer};
 
 static int read_id(struct http_request *request, const char *noun, uint64_t *out_id)
 {
@@ -87,12 +70,8 @@ static int read_id(struct http_request *request, const char *noun, uint64_t *out
 void handle_offer_list(struct http_request *request, void *context)
 {
     struct server *server = context;
-    if (answers_reply(server->answers, request))
-        return;
-    const struct store_filter filter = {"owner", STORE_EQUAL,
-                                        store_integer((int64_t)route_caller(request)->account)};
-    const bool is_mine = text_equal(http_request_query(request, "mine"), TEXT("true"));
-    send_list(server, request, is_mine ? &filter : NULL);
+    if (!answers_reply(server->answers, request))
+        list_view_send(request, server, &offer_list, NULL);
 }
 
 void handle_offer_get(struct http_request *request, void *context)
@@ -116,7 +95,7 @@ void handle_machine_offers(struct http_request *request, void *context)
         return;
     }
     const struct store_filter filter = {"machine", STORE_EQUAL, store_integer((int64_t)machine)};
-    send_list(server, request, &filter);
+    list_view_send(request, server, &offer_list, &filter);
 }
 
 /* ---- Making and changing --------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* What only the operator may: settings, invitations, looking at accounts and freezing them. */
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/list_view.h"
 #include "server/query.h"
 #include "server/view.h"
 
@@ -126,26 +127,22 @@ void handle_invite_create(struct http_request *request, void *context)
 
 /* ---- Accounts -------------------------------------------------------------------------------- */
 
+static void write_account(struct server *server, struct arena *arena, uint64_t account,
+                          const struct store_value *row, struct json_writer *writer)
+{
+    (void)server;
+    (void)arena;
+    (void)account;
+    view_account(writer, row);
+}
+
+static const struct list_view_filter account_filters[] = {{"name", "name", LIST_VIEW_TEXT}};
+static const struct list_view account_list = {
+    .table = TABLE_ACCOUNTS, .filters = account_filters, .filter_count = 1, .write = write_account};
+
 void handle_account_list(struct http_request *request, void *context)
 {
-    struct store_filter filter = {"name", STORE_EQUAL,
-                                  store_text(http_request_query(request, "name"))};
-    struct store_query query = {.table = &tables[TABLE_ACCOUNTS],
-                                .filters = &filter,
-                                .filter_count = filter.value.bytes.data ? 1 : 0};
-    struct query_rows rows;
-    struct error error;
-    if (query_page(request, context, http_request_arena(request), &query, &rows, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    struct view_answer answer;
-    view_answer_begin(&answer);
-    query_page_begin(&answer.writer);
-    for (size_t i = 0; i < rows.count; i++)
-        view_account(&answer.writer, rows.items[i]);
-    query_page_end(&answer.writer, &rows);
-    view_answer_send(&answer, request, 200);
+    list_view_send(request, context, &account_list, NULL);
 }
 
 static void account_changed(struct call *call, struct http_request *request)

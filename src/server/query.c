@@ -8,35 +8,32 @@
 
 enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, CURSOR_SIZE_MAX = 4096 };
 
-struct gather {
-    struct arena *arena;
-    const struct store_value **items;
-    size_t count, capacity;
-};
-
-static int gather_row(const struct store_row *row, void *context, struct error *error)
+void query_rows_add(struct query_rows_builder *rows, const struct store_row *row)
 {
-    (void)error;
-    struct gather *gather = context;
-    if (gather->count == gather->capacity) {
-        const size_t capacity = gather->capacity ? 2 * gather->capacity : 16;
-        const struct store_value **items =
-            arena_alloc(gather->arena, capacity * sizeof(*gather->items));
-        if (gather->count)
-            memcpy(items, gather->items, gather->count * sizeof(*items));
-        gather->items = items;
-        gather->capacity = capacity;
+    if (rows->count == rows->capacity) {
+        const size_t capacity = rows->capacity ? 2 * rows->capacity : 16;
+        const struct store_value **items = arena_alloc(rows->arena, capacity * sizeof(*items));
+        if (rows->count)
+            memcpy(items, rows->items, rows->count * sizeof(*items));
+        rows->items = items;
+        rows->capacity = capacity;
     }
     const size_t column_count = row->table->column_count;
-    struct store_value *values = arena_alloc(gather->arena, column_count * sizeof(*values));
+    struct store_value *values = arena_alloc(rows->arena, column_count * sizeof(*values));
     for (size_t i = 0; i < column_count; i++) {
         values[i] = row->values[i];
         if (values[i].type == STORE_TEXT || values[i].type == STORE_BLOB)
             values[i].bytes = values[i].is_null
                                   ? (struct text){0}
-                                  : arena_copy_text(gather->arena, row->values[i].bytes);
+                                  : arena_copy_text(rows->arena, row->values[i].bytes);
     }
-    gather->items[gather->count++] = values;
+    rows->items[rows->count++] = values;
+}
+
+static int add_row(const struct store_row *row, void *context, struct error *error)
+{
+    (void)error;
+    query_rows_add(context, row);
     return 0;
 }
 
@@ -46,31 +43,38 @@ int query_hide_failure(struct error *error)
     return error_set(error, ERROR_UNAVAILABLE, "the market cannot read its store; try again later");
 }
 
-int query_all(struct server *server, struct arena *arena, const struct store_query *query,
-              struct query_rows *out_rows, struct error *error)
+int query_look(struct server *server, struct arena *arena, const struct store_query *query,
+               store_row_callback *callback, void *context, const struct query_rows_builder *rows,
+               struct query_rows *out_rows, struct error *error)
 {
     answers_note(server->answers, query);
-    struct gather gather = {.arena = arena};
     struct buffer cursor AUTO_BUFFER;
     buffer_init(&cursor, CURSOR_SIZE_MAX);
-    if (store_read_rows(server->reader, query, gather_row, &gather, &cursor, error) < 0)
+    if (store_read_rows(server->reader, query, callback, context, &cursor, error) < 0)
         return error->code == ERROR_INVALID ? -1 : query_hide_failure(error);
     *out_rows = (struct query_rows){
-        .items = gather.items,
-        .count = gather.count,
+        .items = rows->items,
+        .count = rows->count,
         .next_cursor = arena_copy_text(arena, buffer_text(&cursor)),
     };
     return 0;
+}
+
+int query_all(struct server *server, struct arena *arena, const struct store_query *query,
+              struct query_rows *out_rows, struct error *error)
+{
+    struct query_rows_builder rows = {.arena = arena};
+    return query_look(server, arena, query, add_row, &rows, &rows, out_rows, error);
 }
 
 static int find_first(struct server *server, struct arena *arena, const struct store_query *query,
                       const struct store_value **out_values, struct error *error)
 {
     answers_note(server->answers, query);
-    struct gather gather = {.arena = arena};
-    if (store_read_rows(server->reader, query, gather_row, &gather, NULL, error) < 0)
+    struct query_rows_builder rows = {.arena = arena};
+    if (store_read_rows(server->reader, query, add_row, &rows, NULL, error) < 0)
         return query_hide_failure(error);
-    *out_values = gather.count ? gather.items[0] : NULL;
+    *out_values = rows.count ? rows.items[0] : NULL;
     return 0;
 }
 

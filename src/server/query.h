@@ -34,6 +34,17 @@ MUST_CHECK int query_limit(const struct http_request *request, uint32_t *out_lim
 /* What the store says names files of this machine: that is for the log, not for who asked. Always
  * returns -1. */
 int query_hide_failure(struct error *error);
+/* Rows that a callback of one's own chooses, copied into the arena one by one. */
+struct query_rows_builder {
+    struct arena *arena;
+    const struct store_value **items;
+    size_t count, capacity;
+};
+void query_rows_add(struct query_rows_builder *rows, const struct store_row *row);
+MUST_CHECK int query_look(struct server *server, struct arena *arena,
+                          const struct store_query *query, store_row_callback *callback,
+                          void *context, const struct query_rows_builder *rows,
+                          struct query_rows *out_rows, struct error *error);
 /* A page: ?limit= (1 to 500, else 50) and ?cursor= are taken from the request. */
 MUST_CHECK int query_page(struct http_request *request, struct server *server, struct arena *arena,
                           struct store_query *query, struct query_rows *out_rows,

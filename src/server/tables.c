@@ -121,7 +121,7 @@ static const struct store_column offers_columns[] = {
 
 static const struct store_column jobs_columns[] = {
     KEY(id, STORE_INTEGER),
-    INDEXED(account, STORE_INTEGER),
+    {.name = "account", .type = STORE_INTEGER, .is_indexed = true, .indexed_with = "state"},
     PLAIN(name, STORE_TEXT),
     PLAIN(state, STORE_INTEGER),
     PLAIN(reason, STORE_TEXT),

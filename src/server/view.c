@@ -8,17 +8,11 @@
 
 enum { ANSWER_SIZE_MAX = 16 << 20 };
 
-static void field(struct json_writer *writer, const char *key, const struct store_value *row,
-                  size_t column)
-{
-    json_field_i64(writer, key, row[column].integer);
-}
-
-static void text_field(struct json_writer *writer, const char *key, const struct store_value *row,
-                       size_t column)
-{
-    json_field_text(writer, key, row[column].bytes);
-}
+/* A column under a literal key. */
+#define field(writer_, key_, row_, column_)                                                        \
+    json_keyed_i64(writer_, JSON_KEY(key_), (row_)[column_].integer)
+#define text_field(writer_, key_, row_, column_)                                                   \
+    json_keyed_text(writer_, JSON_KEY(key_), (row_)[column_].bytes)
 
 void view_account(struct json_writer *writer, const struct store_value *row)
 {
@@ -29,11 +23,11 @@ void view_account(struct json_writer *writer, const struct store_value *row)
     field(writer, "id", row, ACCOUNTS_ID);
     text_field(writer, "name", row, ACCOUNTS_NAME);
     field(writer, "created_ms", row, ACCOUNTS_OPENED_MS);
-    json_field_i64(writer, "available_microcredits", granted + earned - withheld);
+    json_keyed_i64(writer, JSON_KEY("available_microcredits"), granted + earned - withheld);
     field(writer, "held_microcredits", row, ACCOUNTS_HELD_MICRO);
-    json_field_i64(writer, "granted_microcredits", granted);
-    json_field_i64(writer, "withheld_microcredits", withheld);
-    json_field_i64(writer, "transferable_microcredits", earned - withheld);
+    json_keyed_i64(writer, JSON_KEY("granted_microcredits"), granted);
+    json_keyed_i64(writer, JSON_KEY("withheld_microcredits"), withheld);
+    json_keyed_i64(writer, JSON_KEY("transferable_microcredits"), earned - withheld);
     field(writer, "earned_microcredits", row, ACCOUNTS_EARNED_TOTAL_MICRO);
     field(writer, "spent_microcredits", row, ACCOUNTS_SPENT_TOTAL_MICRO);
     json_field_string(writer, "grant",
@@ -52,9 +46,9 @@ void view_entry(struct json_writer *writer, const struct statement_entry *shown,
     const bool is_out = !is_inside && entry->from_account == account;
     json_object_begin(writer);
     json_field_u64(writer, "id", entry->sequence);
-    json_field_i64(writer, "at_ms", shown->time_ms);
+    json_keyed_i64(writer, JSON_KEY("at_ms"), shown->time_ms);
     json_field_string(writer, "kind", ledger_entry_kind_name(entry->kind));
-    json_field_i64(writer, "amount_microcredits",
+    json_keyed_i64(writer, JSON_KEY("amount_microcredits"),
                    is_out ? -entry->amount_micro : entry->amount_micro);
     json_field_string(writer, "direction", is_inside ? "inside" : is_out ? "out" : "in");
     json_field_u64(writer, "job", entry->job);
@@ -140,7 +134,7 @@ void view_token(struct json_writer *writer, const struct view_token *token)
     view_scopes(writer, (uint64_t)row[TOKENS_SCOPES].integer);
     field(writer, "created_ms", row, TOKENS_ADDED_MS);
     field(writer, "expires_ms", row, TOKENS_EXPIRES_MS);
-    json_field_i64(writer, "last_used_ms", token->last_used_ms);
+    json_keyed_i64(writer, JSON_KEY("last_used_ms"), token->last_used_ms);
     json_field_bool(writer, "is_current", token->is_current);
     json_object_end(writer);
 }
@@ -185,7 +179,7 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
     field(writer, "id", row, MACHINES_ID);
     text_field(writer, "name", row, MACHINES_NAME);
     field(writer, "account", row, MACHINES_OWNER);
-    json_field_text(writer, "account_name", machine->account_name);
+    json_keyed_text(writer, JSON_KEY("account_name"), machine->account_name);
     json_field_bool(writer, "is_mine", machine->is_mine);
     json_field_string(writer, "state",
                       machine_state_name((enum machine_state)row[MACHINES_STATE].integer));
@@ -225,14 +219,15 @@ void view_job_fields(struct json_writer *writer, const struct view_job *job)
     text_field(writer, "name", row, JOBS_NAME);
     field(writer, "account", row, JOBS_ACCOUNT);
     json_field_string(writer, "state", job_state_name((enum job_state)row[JOBS_STATE].integer));
-    json_field_text(writer, "reason", job->reason.size ? job->reason : row[JOBS_REASON].bytes);
+    json_keyed_text(writer, JSON_KEY("reason"),
+                    job->reason.size ? job->reason : row[JOBS_REASON].bytes);
     field(writer, "num_nodes", row, JOBS_NUM_NODES);
     text_field(writer, "runtime", row, JOBS_RUNTIME);
     text_field(writer, "policy", row, JOBS_POLICY);
     text_field(writer, "model", row, JOBS_MODEL);
     field(writer, "created_ms", row, JOBS_SUBMITTED_MS);
     field(writer, "started_ms", row, JOBS_STARTED_MS);
-    json_field_i64(writer, "first_step_ms", live->first_step_ms);
+    json_keyed_i64(writer, JSON_KEY("first_step_ms"), live->first_step_ms);
     field(writer, "ended_ms", row, JOBS_ENDED_MS);
     field(writer, "held_microcredits", row, JOBS_HELD_MICRO);
     field(writer, "spent_microcredits", row, JOBS_POSTED_MICRO);
@@ -241,7 +236,7 @@ void view_job_fields(struct json_writer *writer, const struct view_job *job)
     measured(writer, "loss", live->has_loss, live->loss);
     measured(writer, "test_accuracy", live->has_accuracy, live->test_accuracy);
     json_field_u64(writer, "samples", live->samples);
-    json_field_i64(writer, "gamma_ms", live->gamma_ms);
+    json_keyed_i64(writer, JSON_KEY("gamma_ms"), live->gamma_ms);
 }
 
 void view_lease(struct json_writer *writer, const struct view_lease *lease)
@@ -255,7 +250,7 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
     field(writer, "fence", row, LEASES_FENCE);
     field(writer, "job", row, LEASES_JOB);
     field(writer, "machine", row, LEASES_MACHINE);
-    json_field_text(writer, "machine_name", lease->machine_name);
+    json_keyed_text(writer, JSON_KEY("machine_name"), lease->machine_name);
     field(writer, "account", row, LEASES_PAYEE);
     json_field_string(writer, "role", lease_role_name((enum lease_role)row[LEASES_ROLE].integer));
     field(writer, "rank", row, LEASES_RANK);
@@ -275,8 +270,8 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
     field(writer, "expires_ms", row, LEASES_EXPIRES_MS);
     field(writer, "ticks", row, LEASES_TICKS);
     field(writer, "billed_ms", row, LEASES_WALL_MS);
-    json_field_i64(writer, "posted_microcredits", posted);
-    json_field_i64(writer, "earned_microcredits", posted - row[LEASES_FEE_MICRO].integer);
+    json_keyed_i64(writer, JSON_KEY("posted_microcredits"), posted);
+    json_keyed_i64(writer, JSON_KEY("earned_microcredits"), posted - row[LEASES_FEE_MICRO].integer);
     json_field_u64(writer, "steps", live->steps);
     json_field_u64(writer, "commits", live->commits);
     json_field_u64(writer, "samples", live->samples);

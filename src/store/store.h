@@ -52,6 +52,7 @@ struct store_column {
     bool is_indexed;  /* for filters and orders by this column; rows where it is null are left out,
                          and cost nothing */
     bool is_optional; /* may be null; other columns of rows older than the column hold 0 or "" */
+    const char *indexed_with; /* another column: for filters on both at once; may be NULL */
 };
 
 /* Each table has at least one key column; key columns are not optional. */

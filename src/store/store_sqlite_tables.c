@@ -97,9 +97,16 @@ static int create_indexes(struct sqlite_connection *connection, const struct sto
 {
     struct buffer sql AUTO_BUFFER;
     buffer_init(&sql, SQL_BYTES_MAX);
-    for (size_t i = 0; i < table->column_count; i++)
-        if (table->columns[i].is_indexed)
-            append_index(&sql, table, &table->columns[i]);
+    for (size_t i = 0; i < table->column_count; i++) {
+        const struct store_column *column = &table->columns[i];
+        if (column->is_indexed)
+            append_index(&sql, table, column);
+        if (column->indexed_with)
+            buffer_append_format(
+                &sql, "CREATE INDEX IF NOT EXISTS \"%s.%s.%s\" ON \"%s\"(\"%s\", \"%s\");",
+                table->name, column->name, column->indexed_with, table->name, column->name,
+                column->indexed_with);
+    }
     return execute_buffer(connection, &sql, error);
 }
 

@@ -1,6 +1,6 @@
 """Reads that are answered from memory: never an answer that is no longer true.
 
-covers server/answers.c, server/api_fill.c
+covers server/answers.c, server/api_fill.c, server/list_view.c
 """
 import concurrent.futures
 import json
@@ -47,6 +47,36 @@ def test_pages_add_up_whether_kept_or_not(filled, path, count):
     assert len({item["id"] for item in first}) == count
     assert pages(market, path, token, 7) == first
     assert pages(market, path, token, 500) == first
+
+
+def filtered(market, path, token, parameter, limit):
+    """All pages of a list with a filter: a page may be short, the cursor says whether it goes on."""
+    items, cursor = [], ""
+    while True:
+        answer = market.get(f"{path}?limit={limit}&{parameter}{cursor}", token)
+        assert answer.status == 200, answer
+        assert len(answer.json["items"]) <= limit
+        items += answer.json["items"]
+        if not answer.json["next_cursor"]:
+            return items
+        cursor = "&cursor=" + answer.json["next_cursor"]
+
+
+def test_lists_can_be_filtered(filled):
+    market, token = filled
+    jobs, machines = pages(market, "/v1/jobs", token, 500), pages(market, "/v1/machines", token, 500)
+    failed = [job for job in jobs if job["state"] == "failed"]
+    assert failed and filtered(market, "/v1/jobs", token, "state=failed", 1) == failed
+    assert filtered(market, "/v1/jobs", token, "state=running", 5) == []
+    offline = [machine for machine in machines if machine["state"] == "offline"]
+    assert offline and filtered(market, "/v1/machines", token, "state=offline", 3) == offline
+    assert filtered(market, "/v1/machines", token, "state=online", 3) == [
+        machine for machine in machines if machine["state"] == "online"]
+    assert filtered(market, "/v1/machines", token, "mine=true", 3) == []
+    assert filtered(market, "/v1/machines", token, "mine=false", 7) == machines
+    for wrong in ("/v1/jobs?state=lost", "/v1/machines?state=", "/v1/machines?mine=yes"):
+        answer = market.get(wrong, token)
+        assert answer.status == 400 and "must be" in answer.json["detail"], answer
 
 
 def test_who_has_an_answer_is_told_that_it_still_holds(filled):
