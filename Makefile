@@ -35,6 +35,7 @@ test: all
 	@tools/run-tests release
 
 bench: all
+	@tools/install-deps --bench
 	@for bench in bench/*.py; do echo "== $$bench"; $$bench || exit 1; done
 
 SOUK_DATA ?= ../shared/data

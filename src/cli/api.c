@@ -262,6 +262,7 @@ static const struct json_field entry_fields[] = {
     FIELD("direction", JSON_TEXT, api_entry, direction),
     FIELD("job", JSON_U64, api_entry, job),
     FIELD("lease", JSON_U64, api_entry, lease),
+    FIELD("other_account", JSON_U64, api_entry, other_account),
     LONG_TEXT("memo", api_entry, memo),
 };
 const struct json_schema api_entry_schema =

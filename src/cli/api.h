@@ -202,6 +202,7 @@ struct api_entry {
     struct text direction;
     uint64_t job;
     uint64_t lease;
+    uint64_t other_account;
     struct text memo;
 };
 

@@ -1,4 +1,6 @@
 /* souk machines, wallet: looking around in the market. */
+#include "base/clock.h"
+#include "base/csv.h"
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/offer_terms.h"
@@ -148,6 +150,7 @@ struct statement_options {
     uint64_t job;
     uint64_t machine;
     uint64_t limit;
+    bool is_csv;
 };
 
 static const struct option statement_options[] = {
@@ -157,7 +160,49 @@ static const struct option statement_options[] = {
      .help = "Only what was paid for this machine."},
     {"limit", OPTION_U64, offsetof(struct statement_options, limit), "COUNT", "50",
      "Show at most so many.", .minimum = 1, .maximum = 100000},
+    {"csv", OPTION_FLAG, offsetof(struct statement_options, is_csv),
+     .help = "Print CSV (RFC 4180), for spreadsheets."},
 };
+
+static void print_csv(const struct json_array *entries)
+{
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, SIZE_MAX);
+    struct csv_writer writer;
+    csv_writer_init(&writer, &out);
+    static const char *const names[] = {"id",
+                                        "at",
+                                        "at_ms",
+                                        "kind",
+                                        "amount_microcredits",
+                                        "amount_credits",
+                                        "direction",
+                                        "job",
+                                        "lease",
+                                        "other_account",
+                                        "memo"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        csv_string(&writer, names[i]);
+    csv_row_end(&writer);
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct api_entry *entry = (const struct api_entry *)entries->items + i;
+        char at[CLOCK_TEXT_SIZE];
+        clock_format_utc(entry->at_ms, at);
+        csv_i64(&writer, (int64_t)entry->id);
+        csv_string(&writer, at);
+        csv_i64(&writer, entry->at_ms);
+        csv_text(&writer, entry->kind);
+        csv_i64(&writer, entry->amount_micro);
+        csv_micro(&writer, entry->amount_micro);
+        csv_text(&writer, entry->direction);
+        csv_i64(&writer, (int64_t)entry->job);
+        csv_i64(&writer, (int64_t)entry->lease);
+        csv_i64(&writer, (int64_t)entry->other_account);
+        csv_text(&writer, entry->memo);
+        csv_row_end(&writer);
+    }
+    fwrite(out.data, 1, out.size, stdout);
+}
 
 static int run_statement(void *context, const void *options, struct error *error)
 {
@@ -173,12 +218,18 @@ static int run_statement(void *context, const void *options, struct error *error
                 : "/v1/account/entries";
     if (wanted->job && wanted->machine)
         return error_set(error, ERROR_INVALID, "give --job or --machine, not both");
+    if (wanted->is_csv && cli->common.json)
+        return error_set(error, ERROR_INVALID, "give --csv or --json, not both");
     if (cli_connect(cli, true, &client, error) < 0 ||
         client_list(client, cli->arena, path, &api_entry_page_schema, wanted->limit, &entries,
                     &json, error) < 0)
         return -1;
     if (cli->common.json) {
         output_json(json);
+        return 0;
+    }
+    if (wanted->is_csv) {
+        print_csv(&entries);
         return 0;
     }
     struct table table;

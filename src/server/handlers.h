@@ -31,7 +31,7 @@ http_handler handle_account_freeze;
 http_handler handle_account_unfreeze;
 
 /* handle_credit.c */
-http_handler handle_account_entries;
+http_handler handle_entries;
 http_handler handle_transfer_create;
 
 /* handle_token.c */

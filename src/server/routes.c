@@ -40,7 +40,7 @@ const struct route routes[] = {
     {"PUT", "/v1/settings", OPERATOR, SMALL, handle_settings_put, false,
      "Changes the settings given; the others stay."},
     {"GET", "/v1/account", READER, 0, handle_account_get, false, "This token's account."},
-    {"GET", "/v1/account/entries", READER, 0, handle_account_entries, false,
+    {"GET", "/v1/account/entries", READER, 0, handle_entries, false,
      "The account's statement, newest first."},
     {"POST", "/v1/transfers", OWNER, SMALL, handle_transfer_create, true,
      "Gives earned credits to another account, at once and for good."},
@@ -75,6 +75,8 @@ const struct route routes[] = {
      "Enrols a machine by its code."},
     {"GET", "/v1/machines", READER, 0, handle_machine_list, false, "The market's machines."},
     {"GET", "/v1/machines/{id}", READER, 0, handle_machine_get, false, "One machine."},
+    {"GET", "/v1/machines/{id}/entries", READER, 0, handle_entries, false,
+     "The machine's statement: its entries that touch this account, newest first."},
     {"PUT", "/v1/machines/{id}/offer", LENDER, SMALL, handle_machine_put_offer, false,
      "Sets the machine's first offer; running leases keep their terms."},
     {"GET", "/v1/machines/{id}/offers", READER, 0, handle_machine_offers, false,
@@ -114,6 +116,8 @@ const struct route routes[] = {
      "An artifact's bytes."},
     {"GET", "/v1/jobs/{id}/bill", READER, 0, handle_job_bill, false,
      "What the job cost, lease by lease."},
+    {"GET", "/v1/jobs/{id}/entries", READER, 0, handle_entries, false,
+     "The job's statement: its entries that touch this account, newest first."},
     {"GET", "/v1/jobs/{id}/explain", READER, 0, handle_job_explain, false,
      "Why the job is where it is."},
     {"GET", "/v1/jobs/{id}/events", READER, 0, handle_job_events, false,
@@ -276,7 +280,11 @@ static const char introduction[] =
     "  an account is a secret of at least 32 random characters: a repeat is answered with the "
     "token.\n"
     "- Lists take `?limit=` (1 to 500, else 50) and `?cursor=`; they answer `{\"items\": [...],\n"
-    "  \"next_cursor\": ...}`, where null means that this was the last page.\n"
+    "  \"next_cursor\": ...}`, where null means that this was the last page. With a filter a page "
+    "may\n"
+    "  have fewer items than asked for and another may follow it.\n"
+    "- Many answers have an `ETag`: sent back in `If-None-Match` it is answered by 304 as long as\n"
+    "  nothing has changed. What was acknowledged is in every answer after it.\n"
     "- Every answer has a `Souk-Request` header with the id under which the server logs it.\n"
     "- Too many requests are answered by 429 with `Retry-After` and the fields `RateLimit-Policy` "
     "and\n"

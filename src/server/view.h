@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "base/csv.h"
 #include "base/json.h"
 #include "market/offer.h"
 #include "server/live.h"
@@ -13,6 +14,10 @@
 void view_account(struct json_writer *writer, const struct store_value *row);
 /* As the account sees it: what it paid is negative. */
 void view_entry(struct json_writer *writer, const struct statement_entry *shown, uint64_t account);
+/* The same as a line of text/csv, under these names. */
+void view_entry_csv_head(struct csv_writer *writer);
+void view_entry_csv(struct csv_writer *writer, const struct statement_entry *shown,
+                    uint64_t account);
 
 struct view_token {
     const struct store_value *row;

@@ -3,8 +3,12 @@
 covers server/answers.c, server/api_fill.c, server/list_view.c
 """
 import concurrent.futures
+import csv
+import decimal
+import io
 import json
 import pathlib
+import re
 import subprocess
 import threading
 
@@ -77,6 +81,35 @@ def test_lists_can_be_filtered(filled):
     for wrong in ("/v1/jobs?state=lost", "/v1/machines?state=", "/v1/machines?mine=yes"):
         answer = market.get(wrong, token)
         assert answer.status == 400 and "must be" in answer.json["detail"], answer
+
+
+def test_statements_come_as_json_and_csv(filled):
+    market, token = filled
+    job = market.get("/v1/jobs?limit=1", token).json["items"][0]["id"]
+    for path in ("/v1/account/entries", f"/v1/jobs/{job}/entries"):
+        wanted = pages(market, path, token, 500)
+        text, at = "", path + "?format=csv&limit=3"
+        for _ in range(40):
+            answer = market.get(at, token)
+            assert answer.status == 200, answer
+            assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+            text += answer.body.decode()
+            link = answer.headers["Link"]
+            if not link:
+                break
+            at = re.fullmatch(r'<(.*)>; rel="next"', link)[1]
+        assert text.count("\r\n") == text.count("\n")
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        assert rows and len(rows) == min(len(wanted), 120)
+        for row, entry in zip(rows, wanted):
+            assert int(row["id"]) == entry["id"] and row["kind"] == entry["kind"]
+            assert int(row["amount_microcredits"]) == entry["amount_microcredits"]
+            assert decimal.Decimal(row["amount_credits"]) * 10**6 == entry["amount_microcredits"]
+            assert int(row["job"]) == entry["job"] and row["memo"] == entry["memo"]
+    assert {entry["job"] for entry in pages(market, f"/v1/jobs/{job}/entries", token, 5)} == {job}
+    assert market.get("/v1/account/entries?format=xml", token).status == 400
+    stranger = market.sign_up("auditor")
+    assert market.get(f"/v1/jobs/{job}/entries", stranger).json["items"] == []
 
 
 def test_who_has_an_answer_is_told_that_it_still_holds(filled):
