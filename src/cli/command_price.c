@@ -83,9 +83,9 @@ static int print_prices(const struct cli *cli, struct client *client, struct err
     add_price(&table, "7 days", "", "average", &prices.week);
     table_print(&table, stdout, output_has_color(cli, stdout));
     output_note(cli,
-                "Credits per hour; a core is one of the reference speed; hours are %s. What runs "
-                "keeps its prices.\nThe market keeps %g %% of what lenders are paid. \"souk prices "
-                "--explain 18-24\" shows how a price came about.",
+                "Credits per hour, a core being one of the reference speed; hours are %s.\n"
+                "What runs keeps its prices. The market keeps %g %% of what lenders are paid.\n"
+                "\"souk prices --explain 18-24\" shows how a price came about.",
                 zone_text(cli->arena, prices.slot_offset_ms),
                 (double)prices.fee_basis_points / 100.0);
     return 0;

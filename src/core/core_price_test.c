@@ -78,8 +78,8 @@ TEST(what_is_lent_and_not_wanted_falls_in_price)
     assert_int_equal(market_new_events(&market, EVENT_SLOT_CLOSED), 1);
     const struct price_inputs *inputs = last_inputs(&market);
     assert_int_equal(inputs[PRICE_CORE].offered_milli_s, 4 * HOUR_MS);
-    assert_int_equal(inputs[PRICE_RAM].offered_milli_s, 4 * 4 * HOUR_MS);
-    assert_int_equal(inputs[PRICE_DISK].offered_milli_s, 10 * 4 * HOUR_MS);
+    assert_int_equal(inputs[PRICE_RAM].offered_milli_s, 16 * HOUR_MS);
+    assert_int_equal(inputs[PRICE_DISK].offered_milli_s, 40 * HOUR_MS);
     assert_int_equal(inputs[PRICE_GPU].offered_milli_s, 0);
     assert_int_equal(inputs[PRICE_CORE].wanted_milli_s, 0);
     /* n = 1: the level falls by 0.6 x 2 / 11, the others of the day rise by 0.1 x 2 / 11 / 4:
@@ -156,7 +156,7 @@ TEST(an_owner_s_own_machine_counts_nowhere)
     market_end_lease(&market, job->leases[0], LEASE_OUTCOME_SUCCEEDED, "done");
     pass_to(&market, SLOT_ENDS_MS);
     assert_int_equal(wanted_core_ms(&market), 0);
-    assert_int_equal(offered_core_ms(&market), 4 * 4 * HOUR_MS - HOUR_MS);
+    assert_int_equal(offered_core_ms(&market), 16 * HOUR_MS - HOUR_MS);
     market_done(&market);
 }
 
@@ -315,7 +315,7 @@ static void run_days(struct market *market)
 {
     market_init_demo(market);
     for (int slot = 0; slot < 10; slot++) {
-        pass_to(market, SLOT_ENDS_MS + slot * SLOT_MS + slot * 60000);
+        pass_to(market, SLOT_ENDS_MS + slot * SLOT_MS + slot * INT64_C(60000));
         struct command command = one_core_job(slot % 2 ? market->borrower : market->lender);
         if (slot % 3 == 0) {
             command.submit_job.start = JOB_START_CHEAPEST;

@@ -196,9 +196,9 @@ TEST(random_commands_keep_every_invariant_and_replay_to_the_same_bytes)
     uint64_t slots_ended = 0;
     for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
         slots_ended += run_seed(seed, ended);
-    assert_true(slots_ended > 5 * SEED_COUNT);
-    assert_true(ended[JOB_STATE_FAILED] > 5 * SEED_COUNT);
-    assert_true(ended[JOB_STATE_SUCCEEDED] > 5 * SEED_COUNT);
+    assert_true(slots_ended > UINT64_C(5) * SEED_COUNT);
+    assert_true(ended[JOB_STATE_FAILED] > UINT64_C(5) * SEED_COUNT);
+    assert_true(ended[JOB_STATE_SUCCEEDED] > UINT64_C(5) * SEED_COUNT);
 }
 
 static double seconds_since(const struct timespec *start)
