@@ -1,5 +1,6 @@
 #include "server/audit.h"
 
+#include "base/units.h"
 #include "server/engine_load.h"
 #include "server/projection.h"
 #include "server/tables.h"
@@ -17,7 +18,7 @@ struct audit {
     struct store_reader *reader;
     struct core *core;
     struct projection *projection;
-    char *offer_accounts; /* text of the row that is compared */
+    char *offer_accounts;   /* text of the row that is compared */
     struct buffer snapshot; /* as stored */
 };
 
@@ -66,9 +67,10 @@ static int count_event(void *context, const struct core *core, const struct even
     if (event->sequence == report->snapshot_event)
         compare_snapshot(audit);
     /* Each entry is checked as it is applied; the sum over all accounts is walked now and then. */
+    char sum[UNITS_TEXT_SIZE];
     if (event->sequence % SUM_EVENTS == 0 && core_ledger_sum_micro(core) != 0)
-        finding(audit, "after event %" PRIu64 " the accounts sum to %" PRId64 " microcredits",
-                event->sequence, core_ledger_sum_micro(core));
+        finding(audit, "after event %" PRIu64 " the accounts sum to %s, not to nothing",
+                event->sequence, units_format_credits(core_ledger_sum_micro(core), sum));
     return 0;
 }
 
@@ -118,6 +120,24 @@ struct table_check {
     uint64_t row_count;
 };
 
+/* Amounts are for people, in credits. */
+static void different_number(const struct table_check *check, uint64_t id, size_t column,
+                             int64_t found, int64_t expected)
+{
+    const char *name = check->table->columns[column].name;
+    const struct text ending = TEXT("_micro");
+    const size_t size = strlen(name);
+    char shown[UNITS_TEXT_SIZE], right[UNITS_TEXT_SIZE];
+    if (size > ending.size && !strcmp(name + size - ending.size, ending.data))
+        finding(check->audit, "table %s, row %" PRIu64 ": %.*s is %s, by the events %s",
+                check->table->name, id, (int)(size - ending.size), name,
+                units_format_credits(found, shown), units_format_credits(expected, right));
+    else
+        finding(check->audit,
+                "table %s, row %" PRIu64 ": %s is %" PRId64 ", by the events %" PRId64,
+                check->table->name, id, name, found, expected);
+}
+
 static int check_row(const struct store_row *row, void *context, struct error *error)
 {
     (void)error;
@@ -134,10 +154,7 @@ static int check_row(const struct store_row *row, void *context, struct error *e
         if (value_equal(&row->values[i], &expected[i]))
             continue;
         if (row->values[i].type == STORE_INTEGER)
-            finding(check->audit,
-                    "table %s, row %" PRIu64 ": %s is %" PRId64 ", by the events %" PRId64,
-                    check->table->name, id, check->table->columns[i].name, row->values[i].integer,
-                    expected[i].integer);
+            different_number(check, id, i, row->values[i].integer, expected[i].integer);
         else
             finding(check->audit, "table %s, row %" PRIu64 ": %s differs from the events",
                     check->table->name, id, check->table->columns[i].name);
@@ -241,8 +258,10 @@ static int run(struct audit *audit, struct error *error)
     report->job_count = core_job_count(audit->core);
     report->lease_count = core_lease_count(audit->core);
     report->sum_microcredits = core_ledger_sum_micro(audit->core);
+    char sum[UNITS_TEXT_SIZE];
     if (report->sum_microcredits)
-        finding(audit, "the accounts sum to %" PRId64 " microcredits", report->sum_microcredits);
+        finding(audit, "the accounts sum to %s, not to nothing",
+                units_format_credits(report->sum_microcredits, sum));
     /* Tables of a log that does not replay cannot agree with it. */
     if (!report->finding_count && compare_tables(audit, error) < 0)
         return -1;

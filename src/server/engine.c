@@ -17,6 +17,7 @@ enum {
     QUEUE_MAX = 4096,
     BATCH_MAX = 1024,
     SNAPSHOT_EVENTS = 10000,
+    SNAPSHOT_EVENT_BYTES = 256,
     EVENT_SIZE_MAX = STORE_BODY_BYTES_MAX,
     RETRY_MS = 1000,
     WAKE_MAX_MS = 60000,
@@ -32,6 +33,7 @@ struct engine {
     int64_t batch_ms;           /* when it began: the instant of all its decisions */
     struct buffer encoded;      /* one event's JSON */
     uint64_t snapshot_sequence; /* of the last one saved */
+    uint64_t snapshot_bytes;    /* of the last one written */
     bool is_failing;            /* the last write failed */
     int64_t probed_ns;          /* the last look whether writing works again */
     engine_listener *listeners[ENGINE_LISTENERS_MAX];
@@ -206,14 +208,25 @@ static void tell_listeners(struct engine *engine)
                              engine->events.count);
 }
 
-static void save_snapshot(struct engine *engine, uint64_t event_count_min)
+/* Writing one takes as long as replaying about one event for each SNAPSHOT_EVENT_BYTES of it: a
+ * large market takes them more rarely, so that they never cost more than the events between. */
+static bool is_snapshot_due(const struct engine *engine, uint64_t sequence)
+{
+    const uint64_t usual = engine->options.snapshot_event_count;
+    const uint64_t large = engine->snapshot_bytes / SNAPSHOT_EVENT_BYTES;
+    return sequence >= engine->snapshot_sequence + (large > usual ? large : usual);
+}
+
+static void save_snapshot(struct engine *engine, bool is_last)
 {
     const struct store_head head = store_head(engine->store);
-    if (!engine->core || head.sequence < engine->snapshot_sequence + event_count_min)
+    if (!engine->core || head.sequence == engine->snapshot_sequence ||
+        (!is_last && !is_snapshot_due(engine, head.sequence)))
         return;
     struct buffer bytes AUTO_BUFFER;
     buffer_init(&bytes, STORE_SNAPSHOT_BYTES_MAX);
     core_snapshot_write(engine->core, &bytes);
+    engine->snapshot_bytes = bytes.size;
     struct error error;
     const struct store_snapshot snapshot = {.head = head, .bytes = buffer_text(&bytes)};
     /* Not saving one costs only time at the next start. */
@@ -366,7 +379,7 @@ static void run_batch(struct engine *engine, struct list *requests)
             request->error = error;
         }
     finish(requests);
-    save_snapshot(engine, engine->options.snapshot_event_count);
+    save_snapshot(engine, /* is_last= */ false);
 }
 
 static int64_t wait_ms(const struct engine *engine)
@@ -414,7 +427,7 @@ static void *run(void *context)
     list_init(&requests);
     while (take_batch(engine, &requests))
         run_batch(engine, &requests);
-    save_snapshot(engine, 1);
+    save_snapshot(engine, /* is_last= */ true);
     return NULL;
 }
 
