@@ -432,6 +432,30 @@ TEST(a_lock_has_the_prices_of_the_slots_it_touches)
     market_done(&market);
 }
 
+TEST(a_lease_is_billed_at_the_prices_it_was_signed_at)
+{
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "heron", 4000, MACHINE_ROLE_WORKER);
+    struct command command = one_core_job(market.borrower);
+    command.submit_job.max_run_ms = 8 * HOUR_MS;
+    const struct job *first = submit(&market, &command);
+    market_run_lease(&market, first->leases[0]);
+    pass_to(&market, SLOT_ENDS_MS);
+    const int64_t cheaper = core_price(market.core).core_micro;
+    assert_true(cheaper < 20000);
+    const struct job *second = submit(&market, &command);
+    market_run_lease(&market, second->leases[0]);
+    market.now_ms += HOUR_MS;
+    struct command tick = market_tick(first->leases[0], 1, 5 * HOUR_MS);
+    market_do(&market, &tick);
+    tick = market_tick(second->leases[0], 1, HOUR_MS);
+    market_do(&market, &tick);
+    assert_int_equal(first->posted_micro, 5 * 20000);
+    assert_int_equal(second->posted_micro, cheaper);
+    market_done(&market);
+}
+
 TEST(the_market_s_midnight_can_move_until_a_slot_has_ended)
 {
     struct market market;
@@ -477,6 +501,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_keeps_what_was_counted),
         cmocka_unit_test(seven_days_are_kept_and_averaged),
         cmocka_unit_test(a_lock_has_the_prices_of_the_slots_it_touches),
+        cmocka_unit_test(a_lease_is_billed_at_the_prices_it_was_signed_at),
         cmocka_unit_test(the_market_s_midnight_can_move_until_a_slot_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
