@@ -256,3 +256,36 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     core_index_workers(core, job);
     return 0;
 }
+
+int apply_job_extended(struct core *core, const struct event *event, struct error *error)
+{
+    struct job *job = map_get(&core->jobs, event->job_extended.job);
+    if (!job || (job->state != JOB_STATE_STARTING && job->state != JOB_STATE_RUNNING) ||
+        event->job_extended.max_run_ms <= job->request.max_run_ms)
+        return apply_misfit(event, "no such job runs for less", error);
+    job->request.max_run_ms = event->job_extended.max_run_ms;
+    core_set_lease_ends(core, job);
+    return 0;
+}
+
+int apply_lease_extended(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->lease_extended) *extended = &event->lease_extended;
+    struct lease *lease = NULL;
+    if (find_lease(core, event, extended->lease, extended->fence, &lease, error) < 0)
+        return -1;
+    struct job *job = map_get(&core->jobs, lease->job);
+    if (extended->max_run_ms <= lease->max_run_ms ||
+        extended->max_run_ms > job->request.max_run_ms ||
+        extended->quote_micro < lease->quote_micro || extended->lock.slot_count < 1)
+        return apply_misfit(event, "it gives no more time, or more than its job has", error);
+    const int64_t committed = job_committed_micro(job) - lease->quote_micro + extended->quote_micro;
+    if (job->request.max_total_micro > 0 && committed > job->request.max_total_micro)
+        return apply_misfit(event, "the job would cost more than its maximum", error);
+    lease->max_run_ms = extended->max_run_ms;
+    lease->lock = extended->lock;
+    lease->quote_micro = extended->quote_micro;
+    if (committed > job->quote_micro)
+        job->quote_micro = committed;
+    return 0;
+}

@@ -31,6 +31,9 @@ static const char *const kind_names[COMMAND_KIND_COUNT] = {
     [COMMAND_TICK_LEASE] = "tick_lease",
     [COMMAND_END_LEASE] = "end_lease",
     [COMMAND_CANCEL_JOB] = "cancel_job",
+    [COMMAND_EXTEND_JOB] = "extend_job",
+    [COMMAND_RELEASE_LEASE] = "release_lease",
+    [COMMAND_RECLAIM_LEASES] = "reclaim_leases",
     [COMMAND_TRANSFER] = "transfer",
     [COMMAND_TIME_PASSED] = "time_passed",
 };

@@ -62,6 +62,9 @@ enum command_kind {
     COMMAND_TICK_LEASE,
     COMMAND_END_LEASE,
     COMMAND_CANCEL_JOB,
+    COMMAND_EXTEND_JOB,
+    COMMAND_RELEASE_LEASE,  /* the borrower needs a worker no more */
+    COMMAND_RECLAIM_LEASES, /* the owner takes the machine back */
     COMMAND_TRANSFER,
     COMMAND_TIME_PASSED, /* at core_next_wake_ms, or any time */
     COMMAND_KIND_COUNT,
@@ -194,6 +197,22 @@ struct command {
             uint64_t account;
             uint64_t job;
         } cancel_job;
+        struct {
+            uint64_t account;
+            uint64_t job;
+            int64_t max_run_ms; /* in all, more than before; 0: by `more_ms` */
+            int64_t more_ms;
+        } extend_job;
+        struct {
+            uint64_t account;
+            uint64_t lease; /* of a worker, not the job's last */
+        } release_lease;
+        struct {
+            uint64_t account;
+            uint64_t lease; /* one of these three */
+            uint64_t offer; /* all leases under it */
+            uint64_t machine;
+        } reclaim_leases; /* subject: the machine */
         struct {
             uint64_t from;
             uint64_t to;

@@ -131,7 +131,8 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_machine_state_changed, apply_offer_set, apply_offer_paused, apply_offer_renewed,
     apply_offer_turned, apply_offer_withdrawn, apply_job_submitted, apply_job_state_changed,
     apply_lease_offered, apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted,
-    apply_lease_ended, apply_entry_posted, apply_slot_closed;
+    apply_lease_extended, apply_job_extended, apply_lease_ended, apply_entry_posted,
+    apply_slot_closed;
 
 /* apply.c: what the others share. */
 int apply_misfit(const struct event *event, const char *what, struct error *error);
@@ -241,7 +242,8 @@ void decision_settle_job(struct decision *decision, const struct job *job);
 void decision_hold_more(struct decision *decision, const struct job *job, int64_t amount_micro);
 
 /* decide_lease.c */
-decide_command decide_lease_running, decide_tick_lease, decide_end_lease;
+decide_command decide_lease_running, decide_tick_lease, decide_end_lease, decide_release_lease,
+    decide_reclaim_leases;
 void decision_end_lease(struct decision *decision, const struct lease *lease,
                         enum lease_outcome outcome, const char *reason);
 /* Asks an open lease to stop, once. A machine that cannot be asked is not waited for. */
@@ -254,6 +256,9 @@ void decide_late_leases(struct decision *decision, const struct job *job);
 
 /* decide_credit.c */
 decide_command decide_transfer;
+
+/* decide_extend.c */
+decide_command decide_extend_job;
 
 /* decide_worker.c */
 void decision_replace_workers(struct decision *decision, const struct job *job);

@@ -88,6 +88,12 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_end_lease(decision, command, error);
     case COMMAND_CANCEL_JOB:
         return decide_cancel_job(decision, command, error);
+    case COMMAND_EXTEND_JOB:
+        return decide_extend_job(decision, command, error);
+    case COMMAND_RELEASE_LEASE:
+        return decide_release_lease(decision, command, error);
+    case COMMAND_RECLAIM_LEASES:
+        return decide_reclaim_leases(decision, command, error);
     case COMMAND_TRANSFER:
         return decide_transfer(decision, command, error);
     case COMMAND_TIME_PASSED:

@@ -20,13 +20,15 @@ void decision_end_lease(struct decision *decision, const struct lease *lease,
     decision->should_match = true;
 }
 
-/* Asks an open lease to stop, once. A machine that cannot be asked is not waited for. */
-void decision_want_stop(struct decision *decision, const struct lease *lease, const char *reason)
+static void want_stop(struct decision *decision, const struct lease *lease, bool is_reclaim,
+                      const char *reason)
 {
     if (!lease_is_open(lease) || lease->stop_wanted_ms > 0)
         return;
     if (core_machine(decision->core, lease->machine)->state != MACHINE_STATE_ONLINE) {
-        decision_end_lease(decision, lease, LEASE_OUTCOME_LOST, "its machine is unreachable");
+        decision_end_lease(decision, lease,
+                           is_reclaim ? LEASE_OUTCOME_RECLAIMED : LEASE_OUTCOME_LOST,
+                           "its machine is unreachable");
         return;
     }
     struct event event = {.kind = EVENT_LEASE_STOP_WANTED,
@@ -34,9 +36,16 @@ void decision_want_stop(struct decision *decision, const struct lease *lease, co
                                                 .job = lease->job,
                                                 .machine = lease->machine,
                                                 .fence = lease->fence,
-                                                .grace_ms = decision->core->settings.grace_ms}};
+                                                .grace_ms = decision->core->settings.grace_ms,
+                                                .is_reclaim = is_reclaim}};
     decision_copy_reason(text_of(reason), event.lease_stop_wanted.reason);
     decision_emit(decision, &event);
+}
+
+/* Asks an open lease to stop, once. A machine that cannot be asked is not waited for. */
+void decision_want_stop(struct decision *decision, const struct lease *lease, const char *reason)
+{
+    want_stop(decision, lease, /* is_reclaim= */ false, reason);
 }
 
 void decision_want_all_stopped(struct decision *decision, const struct job *job, const char *reason)
@@ -147,8 +156,9 @@ static enum lease_outcome outcome_in(const struct job *job, const struct lease *
 {
     if (lease->is_reclaimed && job->state != JOB_STATE_STOPPING)
         return LEASE_OUTCOME_RECLAIMED;
-    const bool is_given_up =
-        job->state == JOB_STATE_STOPPING && job->outcome != JOB_STATE_SUCCEEDED;
+    const bool is_given_up = job->state == JOB_STATE_STOPPING
+                                 ? job->outcome != JOB_STATE_SUCCEEDED
+                                 : lease->stop_wanted_ms > 0; /* let go */
     return is_given_up && lease->role == LEASE_ROLE_WORKER && outcome == LEASE_OUTCOME_SUCCEEDED
                ? LEASE_OUTCOME_STOPPED
                : outcome;
@@ -182,7 +192,7 @@ void decide_late_leases(struct decision *decision, const struct job *job)
             continue;
         if (lease->stop_wanted_ms > 0) {
             if (lease->stop_wanted_ms + settings->grace_ms <= decision->now_ms)
-                decision_end_lease(decision, lease, LEASE_OUTCOME_LOST,
+                decision_end_lease(decision, lease, outcome_in(job, lease, LEASE_OUTCOME_LOST),
                                    "it did not stop when asked to");
         } else if (lease->state == LEASE_STATE_OFFERED &&
                    lease->offered_ms + settings->start_ms <= decision->now_ms) {
@@ -200,4 +210,95 @@ void decide_end_leases(struct decision *decision, struct machine *machine,
         decision_end_lease(decision, lease, outcome, reason);
         decision_settle_job(decision, core_job(decision->core, lease->job));
     }
+}
+
+/* ---- Ended early ----------------------------------------------------------------------------- */
+
+static size_t count_kept_workers(const struct job *job)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->worker_count; i++)
+        count += lease_is_open(job->workers[i]) && job->workers[i]->stop_wanted_ms == 0;
+    return count;
+}
+
+int decide_release_lease(struct decision *decision, const struct command *command,
+                         struct error *error)
+{
+    const __typeof__(command->release_lease) *release = &command->release_lease;
+    const struct lease *lease = core_lease(decision->core, release->lease);
+    const struct job *job = lease ? core_job(decision->core, lease->job) : NULL;
+    if (!lease)
+        return error_set(error, ERROR_NOT_FOUND, "lease %" PRIu64 " does not exist",
+                         release->lease);
+    if (job->request.account != release->account)
+        return error_set(error, ERROR_REFUSED, "lease %" PRIu64 " is of another account's job",
+                         lease->id);
+    if (!lease_is_open(lease) || lease->stop_wanted_ms > 0)
+        return error_set(error, ERROR_CONFLICT, "lease %" PRIu64 " has ended or is about to",
+                         lease->id);
+    if (lease->role != LEASE_ROLE_WORKER || count_kept_workers(job) < 2)
+        return error_set(error, ERROR_CONFLICT,
+                         "job %" PRIu64 " cannot go on without it: cancel the job", job->id);
+    decision->subject = lease->id;
+    want_stop(decision, lease, /* is_reclaim= */ false, "its borrower needs it no more");
+    decision_settle_job(decision, job);
+    return 0;
+}
+
+static bool is_reclaimed_by(const __typeof__(((struct command *)NULL)->reclaim_leases) *reclaim,
+                            const struct lease *lease)
+{
+    return reclaim->machine || (reclaim->lease && lease->id == reclaim->lease) ||
+           (reclaim->offer && lease->offer == reclaim->offer);
+}
+
+static int find_reclaimed(const struct decision *decision, const struct command *command,
+                          struct machine **out_machine, struct error *error)
+{
+    const __typeof__(command->reclaim_leases) *reclaim = &command->reclaim_leases;
+    uint64_t machine = reclaim->machine;
+    if ((reclaim->lease != 0) + (reclaim->offer != 0) + (machine != 0) != 1)
+        return error_set(error, ERROR_INVALID, "one lease, one offer or one machine is reclaimed");
+    if (reclaim->lease) {
+        const struct lease *lease = core_lease(decision->core, reclaim->lease);
+        if (!lease)
+            return error_set(error, ERROR_NOT_FOUND, "lease %" PRIu64 " does not exist",
+                             reclaim->lease);
+        if (!lease_is_open(lease))
+            return error_set(error, ERROR_CONFLICT, "lease %" PRIu64 " has ended already",
+                             lease->id);
+        machine = lease->machine;
+    }
+    if (reclaim->offer) {
+        const struct offer *offer = core_offer(decision->core, reclaim->offer);
+        if (!offer)
+            return error_set(error, ERROR_NOT_FOUND, "offer %" PRIu64 " does not exist",
+                             reclaim->offer);
+        machine = offer->machine->id;
+    }
+    return decide_find_own_machine(decision, reclaim->account, machine, out_machine, error);
+}
+
+int decide_reclaim_leases(struct decision *decision, const struct command *command,
+                          struct error *error)
+{
+    const __typeof__(command->reclaim_leases) *reclaim = &command->reclaim_leases;
+    struct machine *machine;
+    if (find_reclaimed(decision, command, &machine, error) < 0)
+        return -1;
+    decision->subject = machine->id;
+    /* Those there are now: what follows may end some of them and make others. */
+    const size_t count = machine->lease_count;
+    uint64_t *leases = arena_alloc(decision->out->arena, (count + 1) * sizeof(*leases));
+    for (size_t i = 0; i < count; i++)
+        leases[i] = machine->leases[i]->id;
+    for (size_t i = 0; i < count; i++) {
+        const struct lease *lease = core_lease(decision->core, leases[i]);
+        if (!is_reclaimed_by(reclaim, lease))
+            continue;
+        want_stop(decision, lease, /* is_reclaim= */ true, "the owner took the machine back");
+        decision_settle_job(decision, core_job(decision->core, lease->job));
+    }
+    return 0;
 }

@@ -46,6 +46,8 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_LEASE_TICKED] = "lease_ticked",
     [EVENT_LEASE_STOP_WANTED] = "lease_stop_wanted",
     [EVENT_LEASE_ENDED] = "lease_ended",
+    [EVENT_JOB_EXTENDED] = "job_extended",
+    [EVENT_LEASE_EXTENDED] = "lease_extended",
     [EVENT_ENTRY_POSTED] = "entry_posted",
     [EVENT_SLOT_CLOSED] = "slot_closed",
 };
@@ -274,6 +276,21 @@ static const struct json_field lease_stop_wanted_fields[] = {
     BOOL("is_reclaim", lease_stop_wanted.is_reclaim),
     CHARS("reason", lease_stop_wanted.reason),
 };
+static const struct json_field job_extended_fields[] = {
+    HEADER,
+    ID("job", job_extended.job),
+    SCHEMA_RANGE("max_run_ms", struct event, job_extended.max_run_ms, 1, PRICE_RUN_MS_MAX),
+};
+static const struct json_field lease_extended_fields[] = {
+    HEADER,
+    ID("lease", lease_extended.lease),
+    ID("job", lease_extended.job),
+    ID("machine", lease_extended.machine),
+    ID("fence", lease_extended.fence),
+    SCHEMA_RANGE("max_run_ms", struct event, lease_extended.max_run_ms, 1, PRICE_RUN_MS_MAX),
+    OBJECT("lock", lease_extended.lock, schema_lock),
+    MICRO("quote_micro", lease_extended.quote_micro),
+};
 static const struct json_field lease_ended_fields[] = {
     HEADER,
     ID("lease", lease_ended.lease),
@@ -358,6 +375,8 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_LEASE_TICKED] = ROW(lease_ticked),
     [EVENT_LEASE_STOP_WANTED] = ROW(lease_stop_wanted),
     [EVENT_LEASE_ENDED] = ROW(lease_ended),
+    [EVENT_JOB_EXTENDED] = ROW(job_extended),
+    [EVENT_LEASE_EXTENDED] = ROW(lease_extended),
     [EVENT_ENTRY_POSTED] = ROW(entry_posted),
     [EVENT_SLOT_CLOSED] = ROW(slot_closed),
 };

@@ -11,6 +11,7 @@
  *     lease_stop_wanted  send LEASE_STOP with its fence, grace and reason
  *     lease_ended        forget its tickets and streams; if the machine still reports that fence
  *                        as running, send LEASE_STOP again
+ *     lease_extended     send the machine the lease signed anew, with its later end
  *     lease_ticked       live bill; the money itself is in entry_posted
  *     job_state_changed  live events, the job's row; a final state also ends followers' streams
  *     entry_posted       one row of the statement
@@ -62,6 +63,8 @@ enum event_kind {
     EVENT_LEASE_TICKED,
     EVENT_LEASE_STOP_WANTED,
     EVENT_LEASE_ENDED,
+    EVENT_JOB_EXTENDED,
+    EVENT_LEASE_EXTENDED, /* one for each that is open */
     EVENT_ENTRY_POSTED,
     EVENT_SLOT_CLOSED,
     EVENT_KIND_COUNT,
@@ -255,6 +258,19 @@ struct event {
             enum lease_outcome outcome;
             char reason[LEASE_REASON_SIZE];
         } lease_ended;
+        struct {
+            uint64_t job;
+            int64_t max_run_ms;
+        } job_extended;
+        struct {
+            uint64_t lease;
+            uint64_t job;
+            uint64_t machine;
+            uint64_t fence;
+            int64_t max_run_ms;
+            struct price_lock lock;
+            int64_t quote_micro;
+        } lease_extended;
         struct ledger_entry entry_posted;
         struct {
             int64_t slot;      /* that ended */

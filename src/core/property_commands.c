@@ -395,6 +395,41 @@ static void cancel_job(struct property_world *world, struct command *command)
     command->cancel_job.account = job ? job->request.account : random_account(world);
 }
 
+static void extend_job(struct property_world *world, struct command *command)
+{
+    const size_t count = core_job_count(world->core);
+    const size_t recent = count < 10 ? count : 10;
+    const struct job *job =
+        count ? core_job_at(world->core, count - 1 - below(world, recent)) : NULL;
+    command->extend_job.job = job ? job->id : random_id(world);
+    command->extend_job.account =
+        job && below(world, 10) ? job->request.account : random_account(world);
+    command->extend_job.max_run_ms =
+        (job ? job->request.max_run_ms : 0) + (int64_t)below(world, 600000);
+}
+
+static void release_lease(struct property_world *world, struct command *command)
+{
+    const struct lease *lease = random_lease(world);
+    const struct job *job = lease ? core_job(world->core, lease->job) : NULL;
+    command->release_lease.lease = lease ? lease->id : random_id(world);
+    command->release_lease.account =
+        job && below(world, 10) ? job->request.account : random_account(world);
+}
+
+static void reclaim_leases(struct property_world *world, struct command *command)
+{
+    const struct lease *lease = random_lease(world);
+    const struct machine *machine = lease ? core_machine(world->core, lease->machine) : NULL;
+    command->reclaim_leases.account = random_owner(world, machine);
+    if (below(world, 2))
+        command->reclaim_leases.lease = lease ? lease->id : random_id(world);
+    else if (below(world, 2))
+        command->reclaim_leases.offer = lease ? lease->offer : random_id(world);
+    else
+        command->reclaim_leases.machine = machine ? machine->id : random_id(world);
+}
+
 static void transfer(struct property_world *world, struct command *command)
 {
     command->transfer.from = random_account(world);
@@ -446,6 +481,9 @@ static const struct generator {
     [COMMAND_TICK_LEASE] = {314, tick_lease},
     [COMMAND_END_LEASE] = {39, end_lease},
     [COMMAND_CANCEL_JOB] = {20, cancel_job},
+    [COMMAND_EXTEND_JOB] = {12, extend_job},
+    [COMMAND_RELEASE_LEASE] = {6, release_lease},
+    [COMMAND_RECLAIM_LEASES] = {6, reclaim_leases},
     [COMMAND_TRANSFER] = {40, transfer},
     [COMMAND_TIME_PASSED] = {30, time_passed},
 };

@@ -267,6 +267,21 @@ static void daemon_on_welcome(struct daemon *daemon, const struct welcome_messag
     daemon_check_stopped(daemon);
 }
 
+static void daemon_on_renew(struct daemon *daemon, const struct renew_message *renew)
+{
+    struct error error;
+    struct lease_document document;
+    struct start_message start = {.document = renew->document};
+    memcpy(start.signature, renew->signature, sizeof(start.signature));
+    if (lease_verify(daemon->arena, &start, daemon->enrolment, &document, &error) < 0) {
+        log_event(LOG_ERROR, "renewal_refused", "error=\"%s\"", error.message);
+        return;
+    }
+    struct tenancy *tenancy = daemon_find(daemon, document.lease, document.fence);
+    if (tenancy)
+        tenancy_renew(tenancy, document.expires_ms);
+}
+
 static void daemon_on_offers(struct daemon *daemon, const struct offers_message *offers)
 {
     lent_set_offers(&daemon->lent, offers);
@@ -297,6 +312,9 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
         break;
     case LEASE_MESSAGE_START:
         daemon_on_start(daemon, &message.start);
+        break;
+    case LEASE_MESSAGE_RENEW:
+        daemon_on_renew(daemon, &message.renew);
         break;
     case LEASE_MESSAGE_STOP:
         daemon_on_stop_message(daemon, &message.stop);

@@ -353,12 +353,26 @@ static int tenancy_make_folders(struct tenancy *tenancy, struct error *error)
     return sandbox_give_folder(tenancy->host->sandboxes, tenancy->out_folder, error);
 }
 
-static void tenancy_start_timers(struct tenancy *tenancy)
+static void tenancy_start_expiry(struct tenancy *tenancy)
 {
     const struct clock *clock = loop_clock(tenancy->host->loop);
     const int64_t left_ms =
         tenancy->document.expires_ms - clock_utc_ms(clock) - tenancy->host->market_ahead_ms;
     loop_timer_start(tenancy->expiry_timer, left_ms > 0 ? left_ms : 0);
+}
+
+void tenancy_renew(struct tenancy *tenancy, int64_t expires_ms)
+{
+    if (tenancy->has_ended || tenancy->is_stop_wanted || expires_ms <= tenancy->document.expires_ms)
+        return;
+    tenancy->document.expires_ms = expires_ms;
+    log_event(LOG_INFO, "lease_renewed", "lease=%" PRIu64, tenancy->document.lease);
+    tenancy_start_expiry(tenancy);
+}
+
+static void tenancy_start_timers(struct tenancy *tenancy)
+{
+    tenancy_start_expiry(tenancy);
     loop_timer_start(tenancy->pace_timer, 0);
 }
 

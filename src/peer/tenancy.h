@@ -71,6 +71,9 @@ void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
 /* The same, because the machine's owner wants it back. */
 void tenancy_reclaim(struct tenancy *tenancy, int64_t grace_ms, struct text reason);
 
+/* Its end is later; an earlier one changes nothing. UTC by the market's clock. */
+void tenancy_renew(struct tenancy *tenancy, int64_t expires_ms);
+
 /* A worker that came later; for a parameter server. */
 void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer);
 /* Dials the stream to `peer_lease` anew. */

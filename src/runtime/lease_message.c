@@ -80,6 +80,8 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "STREAM_OPEN";
     case LEASE_MESSAGE_OFFERS:
         return "OFFERS";
+    case LEASE_MESSAGE_RENEW:
+        return "RENEW";
     }
     return "unknown";
 }
@@ -219,6 +221,10 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
     case LEASE_MESSAGE_PEER:
         put_fence(payload, message->peer.lease, message->peer.fence);
         put_peer(payload, &message->peer.peer);
+        return;
+    case LEASE_MESSAGE_RENEW:
+        put_text(payload, message->renew.document, LEASE_DOCUMENT_SIZE_MAX);
+        wire_put_raw(payload, message->renew.signature, sizeof(message->renew.signature));
         return;
     case LEASE_MESSAGE_STOP:
         put_fence(payload, message->stop.lease, message->stop.fence);
@@ -384,6 +390,10 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->peer.lease = wire_get_u64(reader);
         message->peer.fence = wire_get_u64(reader);
         get_peer(reader, &message->peer.peer);
+        return true;
+    case LEASE_MESSAGE_RENEW:
+        message->renew.document = wire_get_text(reader, LEASE_DOCUMENT_SIZE_MAX);
+        wire_get_raw(reader, message->renew.signature, sizeof(message->renew.signature));
         return true;
     case LEASE_MESSAGE_STOP:
         get_stop(reader, &message->stop);

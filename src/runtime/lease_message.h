@@ -52,6 +52,7 @@ enum lease_message_type {
     LEASE_MESSAGE_STOP = 67,
     LEASE_MESSAGE_STREAM_OPEN = 68,
     LEASE_MESSAGE_OFFERS = 69,
+    LEASE_MESSAGE_RENEW = 70,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -175,6 +176,12 @@ struct peer_message {
     struct lease_peer peer;
 };
 
+/* A lease that the daemon has, signed anew with a later end. */
+struct renew_message {
+    struct text document;
+    uint8_t signature[LEASE_SIGNATURE_SIZE];
+};
+
 struct stop_message {
     uint64_t lease;
     uint64_t fence;
@@ -218,6 +225,7 @@ struct lease_message {
         struct welcome_message welcome;
         struct start_message start;
         struct peer_message peer;
+        struct renew_message renew;
         struct stop_message stop;
         struct stream_open_message stream_open;
         struct offers_message offers;

@@ -19,6 +19,7 @@
 void dispatch_lease_free(struct hub_lease *lease)
 {
     buffer_done(&lease->start);
+    buffer_done(&lease->renewal);
     free(lease);
 }
 
@@ -104,6 +105,28 @@ void dispatch_add_take(struct hub *hub, struct hub_lease *lease)
         send_start(hub, lease);
 }
 
+static void send_renewal(struct hub *hub, const struct hub_lease *lease)
+{
+    struct hub_machine *machine = hub_machine(hub, lease->machine);
+    if (machine && machine->is_welcome && lease->is_known && !lease->is_over)
+        hub_send_encoded(machine, LEASE_MESSAGE_RENEW, buffer_text(&lease->renewal));
+}
+
+void dispatch_renew_take(struct hub *hub, struct hub_lease *renewed)
+{
+    struct hub_lease *lease = map_get(&hub->leases, renewed->id);
+    if (lease && lease->fence == renewed->fence) {
+        const struct buffer start = lease->start, renewal = lease->renewal;
+        lease->start = renewed->start;
+        lease->renewal = renewed->renewal;
+        renewed->start = start;
+        renewed->renewal = renewal;
+        log_event(LOG_INFO, "lease_renewed", "lease=%" PRIu64, lease->id);
+        send_renewal(hub, lease);
+    }
+    dispatch_lease_free(renewed);
+}
+
 void dispatch_stop(struct hub *hub, struct hub_lease *lease)
 {
     lease->is_stop_wanted = true;
@@ -151,6 +174,7 @@ void dispatch_hello(struct hub_machine *machine, const struct hello_message *hel
             if (lease->is_stop_wanted)
                 dispatch_stop(hub, lease);
             send_peers(hub, lease);
+            send_renewal(hub, lease);
         } else if (lease->is_known || lease->is_stop_wanted) {
             /* It may be about to say how the lease ended. */
             lease->missing_ns = hub_now_ns(hub);

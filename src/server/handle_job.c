@@ -417,3 +417,75 @@ void handle_job_cancel(struct http_request *request, void *context)
     };
     call_start_take(call, job_cancelled);
 }
+
+struct extend_body {
+    int64_t max_run_ms;
+    int64_t by_ms;
+};
+static const struct json_field extend_fields[] = {
+    {"max_run_ms", JSON_I64, offsetof(struct extend_body, max_run_ms), .minimum = 1,
+     .maximum = PRICE_RUN_MS_MAX},
+    {"by_ms", JSON_I64, offsetof(struct extend_body, by_ms), .minimum = 1,
+     .maximum = PRICE_RUN_MS_MAX},
+};
+static const struct json_schema extend_schema =
+    JSON_SCHEMA("extension", extend_fields, struct extend_body);
+
+static void job_extended(struct call *call, struct http_request *request)
+{
+    send_job(call, request, call->request.command.extend_job.job, 200);
+}
+
+void handle_job_extend(struct http_request *request, void *context)
+{
+    const struct store_value *row = handle_job_find(context, request);
+    if (!row)
+        return;
+    AUTO(call) struct call *call = call_new(context, request);
+    struct extend_body body = {0};
+    struct error error;
+    int result = json_read(call->arena, http_request_body(request), &extend_schema, &body, &error);
+    if (result == 0 && (body.max_run_ms > 0) == (body.by_ms > 0))
+        result = error_set(&error, ERROR_INVALID, "by_ms: give it or max_run_ms");
+    if (result < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call->request.command = (struct command){
+        .kind = COMMAND_EXTEND_JOB,
+        .extend_job = {.account = call->caller.account,
+                       .job = (uint64_t)row[JOBS_ID].integer,
+                       .max_run_ms = body.max_run_ms,
+                       .more_ms = body.by_ms},
+    };
+    call_start_take(TAKE(call), job_extended);
+}
+
+static void lease_released(struct call *call, struct http_request *request)
+{
+    const struct store_value *row = NULL;
+    struct error error;
+    if (query_id(call->server, call->arena, TABLE_LEASES, call->request.command.release_lease.lease,
+                 "lease", &row, &error) == 0) {
+        send_job(call, request, (uint64_t)row[LEASES_JOB].integer, 200);
+        return;
+    }
+    http_reply_error(request, &error);
+    call_free(call);
+}
+
+void handle_lease_release(struct http_request *request, void *context)
+{
+    uint64_t lease = 0;
+    struct error error;
+    if (text_parse_u64(http_request_parameter(request, "id"), &lease, &error) < 0) {
+        http_reply_problem(request, 404, "not_found", "a lease's id is a number");
+        return;
+    }
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_RELEASE_LEASE,
+        .release_lease = {.account = call->caller.account, .lease = lease},
+    };
+    call_start_take(call, lease_released);
+}

@@ -276,3 +276,40 @@ void handle_machine_put_offer(struct http_request *request, void *context)
     };
     call_start_take(TAKE(call), offer_set);
 }
+
+/* ---- Taking it back -------------------------------------------------------------------------- */
+
+static void reclaimed(struct call *call, struct http_request *request)
+{
+    send_machine(call->server, request, call->caller.account, call->request.subject);
+    call_free(call);
+}
+
+void handle_machine_reclaim(struct http_request *request, void *context)
+{
+    uint64_t machine = 0;
+    if (read_id(request, &machine) < 0)
+        return;
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_RECLAIM_LEASES,
+        .reclaim_leases = {.account = call->caller.account, .machine = machine},
+    };
+    call_start_take(call, reclaimed);
+}
+
+void handle_lease_end(struct http_request *request, void *context)
+{
+    uint64_t lease = 0;
+    struct error error;
+    if (text_parse_u64(http_request_parameter(request, "id"), &lease, &error) < 0 || lease == 0) {
+        http_reply_problem(request, 404, "not_found", "a lease's id is a number");
+        return;
+    }
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_RECLAIM_LEASES,
+        .reclaim_leases = {.account = call->caller.account, .lease = lease},
+    };
+    call_start_take(call, reclaimed);
+}

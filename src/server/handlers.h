@@ -45,6 +45,8 @@ http_handler handle_machine_code_create;
 http_handler handle_machine_enrol;
 http_handler handle_machine_list;
 http_handler handle_machine_get;
+http_handler handle_machine_reclaim;
+http_handler handle_lease_end;
 http_handler handle_machine_put_offer;
 
 /* handle_market.c */
@@ -71,6 +73,8 @@ http_handler handle_job_create;
 http_handler handle_job_list;
 http_handler handle_job_get;
 http_handler handle_job_cancel;
+http_handler handle_job_extend;
+http_handler handle_lease_release;
 
 /* handle_result.c */
 http_handler handle_job_metrics;

@@ -267,6 +267,7 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
     case LEASE_MESSAGE_WELCOME:
     case LEASE_MESSAGE_START:
     case LEASE_MESSAGE_PEER:
+    case LEASE_MESSAGE_RENEW:
     case LEASE_MESSAGE_STOP:
     case LEASE_MESSAGE_STREAM_OPEN:
     case LEASE_MESSAGE_OFFERS:

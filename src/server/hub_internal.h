@@ -51,6 +51,7 @@ struct hub_lease {
     uint64_t server_lease; /* of a worker: its parameter server's; 0: none */
     uint64_t newest_peer;  /* of a parameter server: workers made after this one came later */
     struct buffer start;   /* payload of its START */
+    struct buffer renewal; /* payload of its RENEW: the same document */
     bool is_known;         /* its machine has it */
     bool is_over;          /* its machine said it ended */
     int64_t missing_ns;    /* since when its machine does not name it; 0: it does */
@@ -151,6 +152,8 @@ void streams_done(struct hub *hub);
 
 /* ---- dispatch.c ---- */
 void dispatch_add_take(struct hub *hub, struct hub_lease *lease);
+/* The lease with a later end; takes `renewed`. */
+void dispatch_renew_take(struct hub *hub, struct hub_lease *renewed);
 void dispatch_stop(struct hub *hub, struct hub_lease *lease);
 void dispatch_end(struct hub *hub, struct hub_lease *lease);
 void dispatch_lease_free(struct hub_lease *lease);

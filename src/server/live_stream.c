@@ -350,6 +350,8 @@ static struct message *message_of(struct live *live, const struct core *core,
     case EVENT_CODE_REMOVED:
     case EVENT_MACHINE_PROBED:
     case EVENT_LEASE_STOP_WANTED:
+    case EVENT_LEASE_EXTENDED:
+    case EVENT_JOB_EXTENDED:
     case EVENT_ENTRY_POSTED:
     case EVENT_SLOT_CLOSED:
     case EVENT_KIND_COUNT:

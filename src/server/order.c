@@ -15,7 +15,15 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-enum order_kind { ORDER_MACHINE, ORDER_OFFERS, ORDER_START, ORDER_STOP, ORDER_END, ORDER_SETTINGS };
+enum order_kind {
+    ORDER_MACHINE,
+    ORDER_OFFERS,
+    ORDER_START,
+    ORDER_RENEW,
+    ORDER_STOP,
+    ORDER_END,
+    ORDER_SETTINGS
+};
 
 struct order {
     struct order *next;
@@ -105,7 +113,7 @@ static uint64_t newest_peer(const struct job *job, const struct lease *lease)
 }
 
 static int write_start(const struct keys *keys, const struct core *core, const struct job *job,
-                       const struct lease *lease, struct buffer *payload, struct error *error)
+                       const struct lease *lease, struct hub_lease *out, struct error *error)
 {
     struct buffer document AUTO_BUFFER;
     buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
@@ -124,10 +132,14 @@ static int write_start(const struct keys *keys, const struct core *core, const s
     };
     keys_sign(keys, message.start.document, message.start.signature);
     keys_lease(keys, lease->id, lease->fence, message.start.key);
-    lease_message_encode(&message, payload);
+    lease_message_encode(&message, &out->start);
+    struct lease_message renewal = {.type = LEASE_MESSAGE_RENEW,
+                                    .renew = {.document = message.start.document}};
+    memcpy(renewal.renew.signature, message.start.signature, LEASE_SIGNATURE_SIZE);
+    lease_message_encode(&renewal, &out->renewal);
     sodium_memzero(peers, LEASE_PEERS_MAX * sizeof(*peers));
     free(peers);
-    return buffer_check(payload, error);
+    return buffer_check(&out->start, error) < 0 ? -1 : buffer_check(&out->renewal, error);
 }
 
 struct hub_lease *order_lease(struct server *server, const struct core *core,
@@ -159,7 +171,8 @@ struct hub_lease *order_lease(struct server *server, const struct core *core,
     verify_lease_init(&made->verify, lease->role == LEASE_ROLE_SERVER, started_ms,
                       lease->tick_index, lease->wall_ms);
     buffer_init(&made->start, LEASE_MESSAGE_SIZE_MAX);
-    if (write_start(server->keys, core, job, lease, &made->start, error) < 0) {
+    buffer_init(&made->renewal, LEASE_MESSAGE_SIZE_MAX);
+    if (write_start(server->keys, core, job, lease, made, error) < 0) {
         dispatch_lease_free(made);
         return NULL;
     }
@@ -178,13 +191,13 @@ static struct order *order_new(struct hub *hub, enum order_kind kind, uint64_t i
     return order;
 }
 
-static struct order *start_order(struct hub *hub, const struct core *core,
-                                 const struct event *event)
+static struct order *start_order(struct hub *hub, const struct core *core, enum order_kind kind,
+                                 uint64_t id)
 {
-    const struct lease *lease = core_lease(core, event->lease_offered.lease);
+    const struct lease *lease = core_lease(core, id);
     if (!lease || !lease_is_open(lease))
         return NULL; /* offered and ended in one batch */
-    struct order *order = order_new(hub, ORDER_START, lease->id);
+    struct order *order = order_new(hub, kind, lease->id);
     order->fence = lease->fence;
     struct error error;
     order->lease = order_lease(hub->server, core, lease, &error);
@@ -247,7 +260,9 @@ static struct order *order_of(struct hub *hub, const struct core *core, const st
     } else if (event->kind == EVENT_OFFER_WITHDRAWN) {
         order = offers_order(hub, core, event->offer_withdrawn.machine);
     } else if (event->kind == EVENT_LEASE_OFFERED) {
-        order = start_order(hub, core, event);
+        order = start_order(hub, core, ORDER_START, event->lease_offered.lease);
+    } else if (event->kind == EVENT_LEASE_EXTENDED) {
+        order = start_order(hub, core, ORDER_RENEW, event->lease_extended.lease);
     } else if (event->kind == EVENT_LEASE_STOP_WANTED) {
         order = order_new(hub, ORDER_STOP, event->lease_stop_wanted.lease);
         order->grace_ms = (uint32_t)event->lease_stop_wanted.grace_ms;
@@ -288,6 +303,12 @@ static void carry_out(struct order *order)
     case ORDER_START:
         if (order->lease)
             dispatch_add_take(hub, TAKE(order->lease));
+        else
+            order_refuse(hub, order->id, order->fence, order->reason);
+        return;
+    case ORDER_RENEW:
+        if (order->lease)
+            dispatch_renew_take(hub, TAKE(order->lease));
         else
             order_refuse(hub, order->id, order->fence, order->reason);
         return;

@@ -285,6 +285,12 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_LEASE_STOP_WANTED:
         mark_lease(projection, core, event->lease_stop_wanted.lease);
         return;
+    case EVENT_LEASE_EXTENDED:
+        mark_lease(projection, core, event->lease_extended.lease);
+        return;
+    case EVENT_JOB_EXTENDED:
+        mark(&projection->jobs, event->job_extended.job);
+        return;
     case EVENT_LEASE_ENDED:
         mark_lease_and_offer(projection, core, event->lease_ended.lease);
         return;

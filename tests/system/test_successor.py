@@ -1,12 +1,16 @@
 """A worker whose machine dies under a job gets a successor on a spare machine; the bill says so.
+Leases that either side ends early, and jobs that get more time.
 
+covers cli/command_lease.c
 covers server/dispatch.c, server/order.c, peer/tenancy.c, worker/role_server.c
 """
+import os
 import signal
+import subprocess
 
 import pytest
 
-from serving import Market, audit
+from serving import PROGRAM, Market, audit
 from training import Lender, submit, wait_for
 
 
@@ -22,7 +26,7 @@ def place(tmp_path):
         return lenders[name]
 
     try:
-        yield market, token, lenders, add
+        yield market, token, lenders, add, lender_token
     finally:
         for lender in lenders.values():
             lender.stop()
@@ -57,7 +61,7 @@ def assert_books(market, token, job):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, how):
-    market, token, lenders, add = place
+    market, token, lenders, add, _ = place
     for name in ("first", "second"):
         add(name)
     job = submit(market, token, 2, max_run_time="300s",
@@ -87,3 +91,49 @@ def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, how):
     market.stop()
     status, text = audit(market.folder)
     assert status == 0, text
+
+
+def souk(market, token, folder, *arguments):
+    return subprocess.run([PROGRAM, *arguments, "--server", market.url, "--config-dir", str(folder)],
+                          capture_output=True, text=True, timeout=30,
+                          env={**os.environ, "SOUK_TOKEN": token})
+
+
+def test_a_machine_is_taken_back_a_job_gets_more_time_and_a_worker_is_let_go(place, tmp_path):
+    market, token, _, add, lender_token = place
+    for name in ("first", "second", "third"):
+        add(name)
+    job = submit(market, token, 3, max_run_time="25s", min_time="32s")
+    wait_until_all_are_paid(market, token, job, 3)
+
+    # More time, for those who may; the daemons learn of it, or the leases would end at 25 s.
+    assert market.post(f"/v1/jobs/{job}/extend", {"by_ms": 60000}, lender_token).status == 404
+    assert market.post(f"/v1/jobs/{job}/extend", {}, token).status == 400
+    assert market.post(f"/v1/jobs/{job}/extend", {"by_ms": 10**15}, token).status == 400
+    before = job_of(market, token, job)
+    shown = souk(market, token, tmp_path / "config", "job", "extend", str(job), "--by", "60s")
+    assert shown.returncode == 0 and "may run 1m 0s longer" in shown.stdout, shown
+    after = job_of(market, token, job)
+    assert after["quoted_microcredits"] > before["quoted_microcredits"]
+    assert all(new["expires_ms"] == old["expires_ms"] + 60000
+               for old, new in zip(before["leases"], after["leases"]))
+
+    # The borrower lets one go, the owner takes one back.
+    leases = {lease["machine_name"]: lease for lease in workers(market, token, job)}
+    assert market.post(f"/v1/leases/{leases['third']['id']}/release", {}, lender_token).status == 403
+    assert market.post(f"/v1/leases/{leases['third']['id']}/release", {}, token).status == 200
+    assert market.post(f"/v1/leases/{leases['second']['id']}/end", {}, token).status == 403
+    taken = souk(market, lender_token, tmp_path / "config", "machines", "reclaim", "second", "-y")
+    assert taken.returncode == 0, taken
+
+    outcomes = wait_for("both to end", lambda: (lambda found: found if "none" not in found else None)(
+        [lease["outcome"] for lease in workers(market, token, job)
+         if lease["id"] in (leases["second"]["id"], leases["third"]["id"])]))
+    assert sorted(outcomes) == ["reclaimed", "stopped"]
+    # The machine that was let go may follow the one taken back, under its rank.
+    done = wait_for("the job's end", lambda: (
+        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
+            job_of(market, token, job)), 90)
+    assert done["state"] == "succeeded", done
+    assert done["ended_ms"] - done["started_ms"] > 27000
+    assert_books(market, token, job)

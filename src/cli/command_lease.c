@@ -1,0 +1,125 @@
+/* souk job extend, machines reclaim: changing what runs. */
+#include "cli/api.h"
+#include "cli/connect.h"
+#include "cli/output.h"
+
+#include <inttypes.h>
+
+/* ---- job extend ------------------------------------------------------------------------------ */
+
+struct extend_options {
+    uint64_t id;
+    int64_t by_ms;
+};
+
+static const struct option extend_options[] = {
+    {"id", OPTION_U64, offsetof(struct extend_options, id), "JOB", .help = "The job's number.",
+     .minimum = 1, .maximum = INT64_MAX, .is_positional = true, .is_required = true},
+    {"by", OPTION_DURATION, offsetof(struct extend_options, by_ms), "TIME",
+     .help = "How much longer it may run.", .minimum = 1000, .maximum = INT64_C(31622400000),
+     .is_required = true},
+};
+
+static int run_extend(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct extend_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_job job = api_job_unknown();
+    struct client_answer answer = {&api_job_schema, &job, {0}};
+    const char *path =
+        arena_format(cli->arena, "/v1/jobs/%s/extend", output_number(cli->arena, wanted->id));
+    const char *body = arena_format(cli->arena, "{\"by_ms\":%" PRId64 "}", wanted->by_ms);
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_post(client, cli->arena, path, text_of(body), &answer, error) < 0)
+        return -1;
+    if (cli->common.json)
+        output_json(answer.json);
+    else
+        printf("Job %" PRIu64 " may run %s longer; %s credits are held, %s quoted in all\n", job.id,
+               output_duration(cli->arena, wanted->by_ms),
+               output_credits(cli->arena, job.held_micro),
+               output_credits(cli->arena, job.quoted_micro));
+    return 0;
+}
+
+const struct command command_job_extend = {
+    .name = "job extend",
+    .summary = "Gives a job that runs more time.",
+    .details =
+        "Every machine keeps its price and locks those of the time that is added; what it may "
+        "cost more is held. It is refused when a lender's terms or the job's maxima do not "
+        "allow it.",
+    .example = "souk job extend 7 --by 1h",
+    COMMAND_OPTIONS(extend_options, extend_options),
+    .run = run_extend,
+};
+
+/* ---- machines reclaim ------------------------------------------------------------------------ */
+
+struct reclaim_options {
+    const char *name;
+    bool is_yes;
+};
+
+static const struct option reclaim_options[] = {
+    {"name", OPTION_TEXT, offsetof(struct reclaim_options, name), "NAME", .help = "The machine.",
+     .is_positional = true, .is_required = true},
+    {"yes", OPTION_FLAG, offsetof(struct reclaim_options, is_yes), .help = "Do not ask.",
+     .letter = 'y'},
+};
+
+static int find_own(struct cli *cli, struct client *client, const char *name,
+                    const struct api_machine **out_machine, struct error *error)
+{
+    struct json_array machines;
+    struct text json;
+    if (client_list(client, cli->arena, "/v1/machines?mine=true", &api_machine_page_schema, 100000,
+                    &machines, &json, error) < 0)
+        return -1;
+    const struct api_machine *items = machines.items;
+    for (size_t i = 0; i < machines.count; i++)
+        if (text_equal(items[i].name, text_of(name))) {
+            *out_machine = &items[i];
+            return 0;
+        }
+    return error_set(error, ERROR_NOT_FOUND, "this account lends no machine named \"%s\"", name);
+}
+
+static int run_reclaim(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct reclaim_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    const struct api_machine *machine = NULL;
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        find_own(cli, client, wanted->name, &machine, error) < 0)
+        return -1;
+    const char *plan = arena_format(
+        cli->arena,
+        "%s cores of \"%s\" are leased. Their leases end, what was done is paid, and it counts as "
+        "ended by the owner. To lend nothing more, pause the offers too: souk offer pause\n",
+        output_cores(cli->arena, machine->leased_cores_milli), wanted->name);
+    const int confirmed = output_confirm(cli, wanted->is_yes, plan, "Take it back?", error);
+    if (confirmed != 0)
+        return confirmed;
+    struct client_answer answer = {0};
+    const char *path =
+        arena_format(cli->arena, "/v1/machines/%s/reclaim", output_number(cli->arena, machine->id));
+    if (client_post(client, cli->arena, path, (struct text){0}, &answer, error) < 0)
+        return -1;
+    if (cli->common.json)
+        output_json(answer.json);
+    else
+        printf("The leases of \"%s\" are asked to stop\n", wanted->name);
+    return 0;
+}
+
+const struct command command_machines_reclaim = {
+    .name = "machines reclaim",
+    .summary = "Takes a machine back: ends all its leases.",
+    .details = "Borrowers pay for what was verified and get successors elsewhere.",
+    .example = "souk machines reclaim heron",
+    COMMAND_OPTIONS(reclaim_options, reclaim_options),
+    .run = run_reclaim,
+};

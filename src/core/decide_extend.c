@@ -1,0 +1,163 @@
+/*
+ * Extending: a job that runs gets more time, if its lenders' terms and its borrower's credits
+ * allow.
+ *
+ * Every open lease keeps the prices it locked and locks those of the slots that are added, as they
+ * are forecast now. Either all leases are extended or none.
+ */
+#include "base/units.h"
+#include "core/core_internal.h"
+
+#include <inttypes.h>
+
+/* One lease as it would be. */
+struct extended {
+    struct price_lock lock;
+    int64_t max_run_ms;
+    int64_t quote_micro;
+};
+
+static int64_t latest_start_ms(const struct core *core, const struct lease *lease)
+{
+    return lease->started_ms ? lease->started_ms : lease->offered_ms + core->settings.start_ms;
+}
+
+/* A lender who is paid its own minimum has a price that follows no slots. */
+static struct price_lock extend_lock(const struct core *core, const struct lease *lease,
+                                     int64_t until_ms)
+{
+    struct price_lock lock = lease->lock;
+    const int64_t last = slot_index(until_ms - 1, lock.offset_ms);
+    const bool follows_slots = lock.first_slot == slot_index(lease->offered_ms, lock.offset_ms);
+    while (follows_slots && lock.slot_count < PRICE_LOCK_SLOTS &&
+           lock.first_slot + lock.slot_count <= last) {
+        lock.slots[lock.slot_count] = core_price_of_slot(core, lock.first_slot + lock.slot_count);
+        lock.slot_count++;
+    }
+    return lock;
+}
+
+static struct extended extend(const struct core *core, const struct lease *lease, int64_t more_ms)
+{
+    struct extended extended = {.max_run_ms = lease->max_run_ms + more_ms};
+    const int64_t latest_ms = latest_start_ms(core, lease);
+    extended.lock = extend_lock(core, lease, latest_ms + extended.max_run_ms);
+    extended.quote_micro = price_quote_lock_micro(
+        lease->units, &extended.lock, lease->started_ms ? lease->started_ms : lease->offered_ms,
+        latest_ms, extended.max_run_ms);
+    if (extended.quote_micro < lease->quote_micro)
+        extended.quote_micro = lease->quote_micro;
+    return extended;
+}
+
+/* The terms of its offer as they are now. */
+static int check_terms(const struct core *core, const struct lease *lease,
+                       const struct extended *extended, int64_t now_ms, struct error *error)
+{
+    const struct offer *offer = core_offer(core, lease->offer);
+    const char *name = core_machine(core, lease->machine)->name;
+    char longest[UNITS_TEXT_SIZE];
+    if (!offer)
+        return error_set(error, ERROR_REFUSED, "machine \"%s\": its offer was withdrawn", name);
+    if (offer->terms.max_lease_ms > 0 && offer->terms.max_lease_ms < extended->max_run_ms)
+        return error_set(error, ERROR_REFUSED, "machine \"%s\" is lent for %s at most", name,
+                         units_format_duration(offer->terms.max_lease_ms, longest));
+    if (!offer_is_open(offer, now_ms) || window_open_until_ms(offer_window(offer), now_ms) <
+                                             latest_start_ms(core, lease) + extended->max_run_ms)
+        return error_set(error, ERROR_REFUSED, "machine \"%s\" is not lent for that long", name);
+    return 0;
+}
+
+static int check_costs(const struct core *core, const struct job *job, int64_t total_micro,
+                       int64_t hourly_micro, struct error *error)
+{
+    const struct job_request *request = &job->request;
+    char cost[UNITS_TEXT_SIZE], limit[UNITS_TEXT_SIZE];
+    if (request->max_total_micro > 0 && total_micro > request->max_total_micro)
+        return error_set(error, ERROR_EXHAUSTED, "it would cost %s, more than its maximum of %s",
+                         units_format_credits(total_micro, cost),
+                         units_format_credits(request->max_total_micro, limit));
+    if (request->max_hourly_micro > 0 && hourly_micro > request->max_hourly_micro)
+        return error_set(error, ERROR_EXHAUSTED,
+                         "it would cost %s an hour, more than its maximum of %s",
+                         units_format_credits(hourly_micro, cost),
+                         units_format_credits(request->max_hourly_micro, limit));
+    const int64_t available_micro = ledger_holdable_micro(core_balance(core, request->account));
+    if (total_micro - job->quote_micro > available_micro)
+        return error_set(error, ERROR_EXHAUSTED, "it would cost %s more, and %s are available",
+                         units_format_credits(total_micro - job->quote_micro, cost),
+                         units_format_credits(available_micro, limit));
+    return 0;
+}
+
+static int check_extension(const struct decision *decision, const struct job *job, int64_t more_ms,
+                           int64_t *out_total_micro, struct error *error)
+{
+    const struct core *core = decision->core;
+    int64_t total_micro = 0, hourly_micro = 0;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        if (!lease_is_open(lease)) {
+            total_micro = price_add_micro(total_micro, lease->posted_micro);
+            continue;
+        }
+        const struct extended extended = extend(core, lease, more_ms);
+        if (check_terms(core, lease, &extended, decision->now_ms, error) < 0)
+            return -1;
+        total_micro = price_add_micro(total_micro, extended.quote_micro);
+        hourly_micro =
+            price_add_micro(hourly_micro, price_hourly_lock_micro(lease->units, &extended.lock));
+    }
+    *out_total_micro = total_micro > job->quote_micro ? total_micro : job->quote_micro;
+    return check_costs(core, job, *out_total_micro, hourly_micro, error);
+}
+
+static void emit_lease(struct decision *decision, const struct lease *lease, int64_t more_ms)
+{
+    const struct extended extended = extend(decision->core, lease, more_ms);
+    struct event event = {.kind = EVENT_LEASE_EXTENDED,
+                          .lease_extended = {.lease = lease->id,
+                                             .job = lease->job,
+                                             .machine = lease->machine,
+                                             .fence = lease->fence,
+                                             .max_run_ms = extended.max_run_ms,
+                                             .lock = extended.lock,
+                                             .quote_micro = extended.quote_micro}};
+    decision_emit(decision, &event);
+}
+
+int decide_extend_job(struct decision *decision, const struct command *command, struct error *error)
+{
+    const __typeof__(command->extend_job) *wanted = &command->extend_job;
+    const struct job *job = core_job(decision->core, wanted->job);
+    if (!job)
+        return error_set(error, ERROR_NOT_FOUND, "job %" PRIu64 " does not exist", wanted->job);
+    if (job->request.account != wanted->account)
+        return error_set(error, ERROR_REFUSED, "job %" PRIu64 " belongs to another account",
+                         job->id);
+    if (job->state != JOB_STATE_STARTING && job->state != JOB_STATE_RUNNING)
+        return error_set(error, ERROR_CONFLICT,
+                         "job %" PRIu64 " is %s: only one that runs can be "
+                         "extended",
+                         job->id, job_state_name(job->state));
+    const int64_t more_ms =
+        wanted->max_run_ms ? wanted->max_run_ms - job->request.max_run_ms : wanted->more_ms;
+    const int64_t most_ms = PRICE_RUN_MS_MAX - job->request.max_run_ms;
+    if (more_ms < 1 || more_ms > most_ms)
+        return error_set(error, ERROR_INVALID,
+                         "a job of %" PRId64 " ms can be extended by 1 to %" PRId64 " ms",
+                         job->request.max_run_ms, most_ms);
+    int64_t total_micro;
+    if (check_extension(decision, job, more_ms, &total_micro, error) < 0)
+        return -1;
+    decision->subject = job->id;
+    decision_hold_more(decision, job, total_micro - job->quote_micro);
+    struct event event = {
+        .kind = EVENT_JOB_EXTENDED,
+        .job_extended = {.job = job->id, .max_run_ms = job->request.max_run_ms + more_ms}};
+    decision_emit(decision, &event);
+    for (size_t i = 0; i < job->lease_count; i++)
+        if (lease_is_open(job->leases[i]))
+            emit_lease(decision, job->leases[i], more_ms);
+    return 0;
+}
