@@ -97,7 +97,8 @@ static void add_smooth(struct report *report)
 
 /* ---- The real core --------------------------------------------------------------------------- */
 
-enum { STEP_DAY = 14, DAYS = 28, SHOWN = 10 };
+/* Whole weeks, so that a slot and the same one of the next week are alike. */
+enum { STEP_DAY = 14, DAYS = 28, STEP_DAY_SHORT = 7, DAYS_SHORT = 21, SHOWN = 10 };
 
 /* The level of a slot, free of the time of day: its price over the mean of that time's prices. */
 static double mean_over(const double *prices, size_t begin, size_t end)
@@ -111,22 +112,24 @@ static double mean_over(const double *prices, size_t begin, size_t end)
 static int run_noisy(const struct experiment_options *options, uint64_t seed,
                      double out_path[SHOWN], double *out_rise, struct error *error)
 {
+    const bool is_short = options->day_count > 0;
+    const int64_t step_day = is_short ? STEP_DAY_SHORT : STEP_DAY;
     /* 0.8 before, 1.6 after. */
     AUTO(workload)
-    struct workload *workload =
-        workload_new(options->traces, &(struct workload_options){.kind = WORKLOAD_SYNTHETIC,
-                                                                 .load_milli = 1200,
-                                                                 .day_count = DAYS,
-                                                                 .seed = seed,
-                                                                 .step_day = STEP_DAY,
-                                                                 .step_milli = 2000});
+    struct workload *workload = workload_new(
+        options->traces, &(struct workload_options){.kind = WORKLOAD_SYNTHETIC,
+                                                    .load_milli = 1200,
+                                                    .day_count = is_short ? DAYS_SHORT : DAYS,
+                                                    .seed = seed,
+                                                    .step_day = step_day,
+                                                    .step_milli = 2000});
     struct outcome outcome AUTO_OUTCOME;
     struct replay_counts counts;
     if (replay_run(workload, &(struct replay_options){.has_rush = true}, &outcome, &counts, error) <
         0)
         return -1;
     /* Weekends differ: the level before is the week before, that after the second week after. */
-    const size_t step = STEP_DAY * SLOT_PER_DAY, week = 7 * SLOT_PER_DAY;
+    const size_t step = (size_t)step_day * SLOT_PER_DAY, week = 7 * SLOT_PER_DAY;
     const double before = mean_over(outcome.slot_price, step - week, step);
     const double after = mean_over(outcome.slot_price, step + week, step + 2 * week);
     for (size_t i = 0; i < SHOWN; i++) {
