@@ -88,7 +88,7 @@ static void gather_wants(struct economy *economy)
             product *= random_unit(&economy->random);
             economy->wants[economy->want_count++] =
                 (struct want){.person = i,
-                              .core_hours_milli = 1000 * SLOT_HOURS *
+                              .core_hours_milli = INT64_C(1000) * SLOT_HOURS *
                                                   (1 + (int64_t)random_below(&economy->random, 3)),
                               .worth_micro = 1.3 * cold * exp(random_normal(&economy->random))};
         }

@@ -110,7 +110,7 @@ static int add_table(const struct experiment_options *options, struct report *re
         report_add_table(report, name, columns, sizeof(columns) / sizeof(*columns),
                          "A gang of lenders that %s a fifth: what changes", words);
     static const enum workload_kind kinds[] = {WORKLOAD_SYNTHETIC, WORKLOAD_NASA};
-    *worst = -INFINITY;
+    *worst = -HUGE_VAL;
     for (int engine = ENGINE_POOL; engine <= ENGINE_CORE; engine++)
         for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
             experiment_say(options, "%s: %s", name, workload_kind_name(kinds[i]));

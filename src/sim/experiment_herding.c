@@ -87,7 +87,8 @@ static double run_herd(double share, bool is_spread, uint64_t seed)
             prices[day * SLOT_PER_DAY + slot] = pass_slot(&herd, slot, chosen);
     }
     price_meter_done(&herd.meter);
-    return outcome_day_move(prices + FIRST_DAY * SLOT_PER_DAY, (DAYS - FIRST_DAY) * SLOT_PER_DAY);
+    return outcome_day_move(prices + (size_t)FIRST_DAY * SLOT_PER_DAY,
+                            (size_t)(DAYS - FIRST_DAY) * SLOT_PER_DAY);
 }
 
 static const struct report_column columns[] = {

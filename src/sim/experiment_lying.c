@@ -161,9 +161,9 @@ int experiment_lying(const struct experiment_options *options, struct report *re
     struct effect effects[ENGINES][LIES];
     for (int engine = 0; engine < ENGINES; engine++) {
         for (int lie = 0; lie < LIES; lie++)
-            effects[engine][lie] = (struct effect){.best = -INFINITY};
+            effects[engine][lie] = (struct effect){.best = -HUGE_VAL};
         for (int index = 0; index < MARKETS; index++) {
-            experiment_say(options, "lying: %s, %s", columns[2 * engine].title + 1,
+            experiment_say(options, "lying: %s, %s", columns[(size_t)2 * (size_t)engine].title + 1,
                            workload_kind_name(markets[index]));
             if (try_lies(options, engine, index, effects[engine], error) < 0)
                 return -1;
@@ -173,13 +173,13 @@ int experiment_lying(const struct experiment_options *options, struct report *re
         report_add_table(report, "lying", columns, sizeof(columns) / sizeof(*columns),
                          "What lying alone changes of one's own utility: over all and best of %d",
                          liar_count(options) * MARKETS);
-    double best = -INFINITY;
+    double best = -HUGE_VAL;
     for (int lie = 0; lie < LIES; lie++) {
         struct report_row *row = report_add_row(table, "%s", lies[lie].label);
         for (int engine = 0; engine < ENGINES; engine++) {
             const struct effect *effect = &effects[engine][lie];
-            row->values[2 * engine] = effect->after / effect->before - 1;
-            row->values[2 * engine + 1] = effect->best;
+            row->values[(size_t)2 * (size_t)engine] = effect->after / effect->before - 1;
+            row->values[(size_t)2 * (size_t)engine + 1] = effect->best;
         }
         best = fmax(best, row->values[0]);
     }

@@ -129,7 +129,7 @@ static int run_noisy(const struct experiment_options *options, uint64_t seed,
         0)
         return -1;
     /* Weekends differ: the level before is the week before, that after the second week after. */
-    const size_t step = (size_t)step_day * SLOT_PER_DAY, week = 7 * SLOT_PER_DAY;
+    const size_t step = (size_t)step_day * SLOT_PER_DAY, week = (size_t)7 * SLOT_PER_DAY;
     const double before = mean_over(outcome.slot_price, step - week, step);
     const double after = mean_over(outcome.slot_price, step + week, step + 2 * week);
     for (size_t i = 0; i < SHOWN; i++) {

@@ -99,7 +99,7 @@ static void shape_pod(struct sim_job *job, const struct trace_job *pod)
     const int64_t gpus = (pod->gpus_milli + 999) / 1000;
     job->node_count = gpus > 1 ? gpus : 1;
     const int64_t cores_milli = pod->cores_milli / job->node_count;
-    const int64_t cores_max = 1000 * GPU_NODE_CORES;
+    const int64_t cores_max = INT64_C(1000) * GPU_NODE_CORES;
     const int64_t ram_bytes = pod->ram_bytes / job->node_count;
     job->node = (struct resources){.cores_milli = cores_milli > cores_max ? cores_max
                                                   : cores_milli < 100     ? 100
@@ -250,7 +250,7 @@ static double scarce_units(const struct workload *workload, struct resources res
 static double online_unit_hours(const struct workload *workload, const struct sim_lender *lender)
 {
     double hours = 0;
-    for (int64_t hour = 0; hour < workload->hour_count - 24 * CLOSING_DAYS; hour++)
+    for (int64_t hour = 0; hour < workload->hour_count - INT64_C(24) * CLOSING_DAYS; hour++)
         hours += lender->hours[hour];
     return hours * scarce_units(workload, lender->resources);
 }

@@ -19,8 +19,8 @@ static void assert_sound(const struct workload *workload)
     for (size_t i = 0; i < workload->job_count; i++) {
         const struct sim_job *job = &workload->jobs[i];
         assert_true(i == 0 || workload->jobs[i - 1].arrival_s <= job->arrival_s);
-        assert_true(job->run_s >= 60 && job->run_s <= 48 * 3600);
-        assert_true(job->latest_s >= job->arrival_s + job->run_s + 2 * 3600);
+        assert_true(job->run_s >= 60 && job->run_s <= INT64_C(48) * 3600);
+        assert_true(job->latest_s >= job->arrival_s + job->run_s + INT64_C(2) * 3600);
         assert_true(job->node_count >= 1 && job->node.cores_milli > 0);
         assert_true(job->member < workload->member_count);
         assert_true(job->worth_micro > 0 && job->cold_micro > 0);
@@ -69,6 +69,7 @@ TEST(the_shares_of_start_modes_are_four_three_three)
 TEST(the_real_traces_are_read_whole)
 {
     struct error error;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): a test has one thread */
     const char *data = getenv("SOUK_DATA");
     if (!data) {
         print_message("SKIPPED: SOUK_DATA is not set\n");
@@ -85,7 +86,7 @@ TEST(the_real_traces_are_read_whole)
         traces, &(struct workload_options){.kind = WORKLOAD_NASA, .load_milli = 1500, .seed = 4});
     assert_sound(workload);
     assert_true(workload->load > 1.4 && workload->load < 1.6);
-    assert_true(workload->hour_count > 90 * 24);
+    assert_true(workload->hour_count > INT64_C(90) * 24);
 }
 
 TEST(a_folder_without_traces_is_an_error)

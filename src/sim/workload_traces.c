@@ -29,6 +29,7 @@ static int read_spots(const char *data_dir, struct workload_traces *traces, stru
     if (size < 0 || (size_t)size >= sizeof(pattern))
         return error_set(error, ERROR_INVALID, "the path of the data is too long");
     glob_t found;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): unsafe only beside changes of the environment */
     const int result = glob(pattern, 0, NULL, &found);
     if (result != 0) {
         globfree(&found);
@@ -48,11 +49,8 @@ static int read_spots(const char *data_dir, struct workload_traces *traces, stru
     return failed;
 }
 
-int workload_traces_read(const char *data_dir, struct workload_traces **out_traces,
-                         struct error *error)
+static int read_all(const char *data_dir, struct workload_traces *traces, struct error *error)
 {
-    AUTO(workload_traces) struct workload_traces *traces = calloc(1, sizeof(*traces));
-    ASSERT(traces);
     char path[512];
     const int size = snprintf(path, sizeof(path), "%s/job-traces/", data_dir);
     if (size < 0 || (size_t)size + 64 > sizeof(path))
@@ -72,7 +70,19 @@ int workload_traces_read(const char *data_dir, struct workload_traces **out_trac
         return -1;
     if (traces->nasa.count == 0 || traces->alibaba.count == 0 || traces->loads.count == 0)
         return error_set(error, ERROR_CORRUPT, "a trace is empty");
-    *out_traces = TAKE(traces);
+    return 0;
+}
+
+int workload_traces_read(const char *data_dir, struct workload_traces **out_traces,
+                         struct error *error)
+{
+    struct workload_traces *traces = calloc(1, sizeof(*traces));
+    ASSERT(traces);
+    if (read_all(data_dir, traces, error) < 0) {
+        workload_traces_free(traces);
+        return -1;
+    }
+    *out_traces = traces;
     return 0;
 }
 
