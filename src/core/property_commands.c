@@ -448,7 +448,7 @@ static void time_passed(struct property_world *world, struct command *command)
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-/* How often each is tried, against the sum of all. One not listed is never tried. */
+/* How often each is tried, against the sum of all. Every command is. */
 static const struct generator {
     uint64_t weight;
     void (*fill)(struct property_world *world, struct command *command); /* all but the kind */
@@ -491,8 +491,10 @@ static const struct generator {
 struct command property_command(struct property_world *world)
 {
     uint64_t total = 0;
-    for (enum command_kind kind = 0; kind < COMMAND_KIND_COUNT; kind++)
+    for (enum command_kind kind = 0; kind < COMMAND_KIND_COUNT; kind++) {
+        assert_true(generators[kind].weight > 0); /* a new command needs a row */
         total += generators[kind].weight;
+    }
     uint64_t dice = below(world, total);
     enum command_kind kind = 0;
     for (; dice >= generators[kind].weight; kind++)
