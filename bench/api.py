@@ -9,12 +9,13 @@ the real `souk serve` runs on it. wrk asks both servers over keep-alive connecti
 turn by turn; what counts is the CPU time (user and system) of the server's process per answer.
 Each kind of read is compared with a file of its answers' mean size, with the same headers asked.
 
-`cold` is the market right after its start: every answer is a page or a job that nobody has read
-before. `warm` is the same reads again.
+The first reads are measured apart, on a market just started: every answer is a page or a job that
+nobody has read before, asked for one after the other over one connection, and nginx likewise.
 
 --store keeps the store in DIR, or uses the one there.
 """
 import argparse
+import http.client
 import json
 import os
 import pathlib
@@ -26,6 +27,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -43,7 +45,8 @@ wanted = parser.parse_args()
 CONNECTIONS = 16
 PAGE = 50
 PAGES_MAX = 2000
-PATHS_PER_KIND = 20_000
+FIRST_READS = 2000
+PATHS_PER_KIND = 100_000
 HERTZ = os.sysconf("SC_CLK_TCK")
 
 # Walks through its own file of paths, so that every request of a run is a different one.
@@ -171,13 +174,16 @@ class Load:
         self.script = self.folder / "paths.lua"
         self.script.write_text(WRK_SCRIPT)
         self.token = token
+        self.generator = random.Random(4)
 
     def paths(self, name, paths):
         file = self.folder / f"{name}.paths"
         file.write_text("\n".join(paths) + "\n")
         return file
 
-    def microseconds(self, server, file, start=0):
+    def microseconds(self, server, file):
+        """From anywhere in the file, so that no run asks for just what the one before it asked."""
+        start = self.generator.randrange(PATHS_PER_KIND)
         before = cpu_seconds(server.pid)
         done = subprocess.run(
             [WRK, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(wanted.seconds))}s", "-H",
@@ -238,7 +244,7 @@ def measure(load, market, nginx, files):
 
 
 def depth_cost(load, market, pages):
-    """What the page at a depth costs, the depths in turns; of answers not read before."""
+    """What the page at a depth costs, the depths in turns."""
     depths = [depth for depth in (1, 10, 100, 1000, len(pages) - 1) if depth < len(pages)]
     files = {depth: load.paths(f"depth-{depth}", [pages[depth]]) for depth in depths}
     seen = {depth: [] for depth in depths}
@@ -246,6 +252,38 @@ def depth_cost(load, market, pages):
         for depth, file in files.items():
             seen[depth].append(load.microseconds(market, file)[0])
     return {depth: statistics.median(values) for depth, values in seen.items()}
+
+
+def first_reads(server, paths, token):
+    """CPU per answer, each path asked for once, in turn over one connection."""
+    where = urllib.parse.urlsplit(server.url)
+    connection = http.client.HTTPConnection(where.hostname, where.port)
+    before = cpu_seconds(server.pid)
+    for path in paths:
+        connection.request("GET", path, headers={"Authorization": "Bearer " + token})
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise SystemExit(f"{path} at {server.url}: {answer.status}")
+    spent = cpu_seconds(server.pid) - before
+    connection.close()
+    return spent * 1e6 / len(paths)
+
+
+def measure_first(store, token, nginx, kinds, sizes):
+    market = Market(store, token)
+    market.get("/v1/account")
+    try:
+        result = {}
+        for kind in ("a job", "jobs, any page", "machines, any page", "entries, any page"):
+            paths = list(dict.fromkeys(kinds[kind]))[:FIRST_READS]
+            ours = first_reads(market, paths, token)
+            theirs = first_reads(nginx, [f"/{sizes[kind]}.json"] * FIRST_READS, token)
+            result[kind] = {"reads": len(paths), "souk_cpu_us": ours, "nginx_cpu_us": theirs,
+                            "ratio": ours / theirs}
+        return result
+    finally:
+        market.stop()
 
 
 def bench(folder, store, token):
@@ -271,6 +309,9 @@ def bench(folder, store, token):
                             load.paths("static-mix", [f"/{size}.json" for size in sizes.values()]))
         ours, theirs = measure(load, market, nginx, files)
         depths = depth_cost(load, market, job_pages)
+        resident = resident_mib(market.pid)
+        market.stop()
+        first = measure_first(store, token, nginx, kinds, sizes)
         return {
             "cpu_ratio_to_nginx": ours["the mix"] / theirs["the mix"],
             "jobs": len(jobs), "machines": len(machines), "entries_read": len(entries),
@@ -279,7 +320,8 @@ def bench(folder, store, token):
                       for kind in files},
             "page_cpu_us_at_depth": depths,
             "depth_ratio": max(depths.values()) / min(depths.values()),
-            "market_rss_mib": resident_mib(market.pid),
+            "first_reads": first,
+            "market_rss_mib": resident,
             "load_average": os.getloadavg()[0],
         }
     finally:
@@ -294,6 +336,9 @@ def print_table(result):
     for kind, read in result["reads"].items():
         print(f"{kind:<22}{read['bytes'] or '':>8}{read['souk_cpu_us']:>10.1f}"
               f"{read['nginx_cpu_us']:>10.1f}{read['ratio']:>8.2f}")
+    for kind, read in result["first_reads"].items():
+        print(f"{'first read: ' + kind:<30}{read['souk_cpu_us']:>10.1f}{read['nginx_cpu_us']:>10.1f}"
+              f"{read['ratio']:>8.2f}")
     print("a page of jobs at depth: " + ", ".join(
         f"{depth}: {cost:.1f} µs" for depth, cost in result["page_cpu_us_at_depth"].items())
         + f"; dearest over cheapest {result['depth_ratio']:.2f}")

@@ -49,6 +49,15 @@ static inline void list_append(struct list *list, struct list_node *node)
     list->head.previous = node;
 }
 
+static inline void list_prepend(struct list *list, struct list_node *node)
+{
+    ASSERT(!list_contains(node));
+    node->next = list->head.next;
+    node->previous = &list->head;
+    list->head.next->previous = node;
+    list->head.next = node;
+}
+
 /* Removing a node that is in no list does nothing. */
 static inline void list_remove(struct list_node *node)
 {

@@ -173,18 +173,43 @@ static struct kept_answer *keep(struct answers *answers, struct text body)
     return kept;
 }
 
-void answers_send(struct answers *answers, struct view_answer *answer, struct http_request *request)
+static bool has_room(const struct answers *answers, size_t body_size)
+{
+    const size_t own_size = sizeof(struct kept_answer) + sizeof(answers->marks) + KEY_SIZE_MAX;
+    return answers->counts.bytes + own_size + body_size < answers->bytes_max;
+}
+
+static void send_and_keep(struct answers *answers, struct view_answer *answer,
+                          struct http_request *request, bool is_minor)
 {
     const bool is_kept = answers->request_id == http_request_id(request) &&
                          version_marks_are_whole(&answers->marks, answers->versions) &&
-                         !answer->body.is_overflowed && answer->body.size < answers->bytes_max / 16;
+                         !answer->body.is_overflowed &&
+                         answer->body.size < answers->bytes_max / 16 &&
+                         (!is_minor || has_room(answers, answer->body.size));
     answers->request_id = 0;
     if (!is_kept) {
         view_answer_send(answer, request, 200);
         return;
     }
-    reply(request, keep(answers, buffer_text(&answer->body)));
+    struct kept_answer *kept = keep(answers, buffer_text(&answer->body));
+    if (is_minor) {
+        list_remove(&kept->node);
+        list_prepend(&answers->by_use, &kept->node);
+    }
+    reply(request, kept);
     buffer_done(&answer->body);
+}
+
+void answers_send(struct answers *answers, struct view_answer *answer, struct http_request *request)
+{
+    send_and_keep(answers, answer, request, /* is_minor= */ false);
+}
+
+void answers_send_minor(struct answers *answers, struct view_answer *answer,
+                        struct http_request *request)
+{
+    send_and_keep(answers, answer, request, /* is_minor= */ true);
 }
 
 void answers_note(struct answers *answers, const struct store_query *query)

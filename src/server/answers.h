@@ -26,6 +26,10 @@ bool answers_reply(struct answers *answers, struct http_request *request);
 /* Sends with status 200, as view_answer_send, and keeps the answer if it may. */
 void answers_send(struct answers *answers, struct view_answer *answer,
                   struct http_request *request);
+/* The same for one of very many that are each asked for seldom: kept only while there is room, and
+ * the first to go, until it is asked for again. */
+void answers_send_minor(struct answers *answers, struct view_answer *answer,
+                        struct http_request *request);
 /* The answer under way is not to be kept. */
 void answers_forget(struct answers *answers);
 

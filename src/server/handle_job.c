@@ -254,6 +254,8 @@ static void send_jobs(struct server *server, struct arena *arena, const struct j
         http_reply_error(request, &error);
     } else if (jobs->is_list) {
         answers_send(server->answers, &answer, request);
+    } else if (jobs->status == 200) {
+        answers_send_minor(server->answers, &answer, request);
     } else {
         view_answer_send(&answer, request, jobs->status);
     }
@@ -326,6 +328,9 @@ static void send_job(struct call *call, struct http_request *request, uint64_t i
 
 void handle_job_get(struct http_request *request, void *context)
 {
+    struct server *server = context;
+    if (answers_reply(server->answers, request))
+        return;
     const struct store_value *row = handle_job_find(context, request);
     if (!row)
         return;
