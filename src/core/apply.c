@@ -40,6 +40,16 @@ int apply_entry_posted(struct core *core, const struct event *event, struct erro
     return 0;
 }
 
+int apply_find_account(const struct core *core, const struct event *event, uint64_t id,
+                       struct account **out_account, struct error *error)
+{
+    struct account *account = map_get(&core->accounts, id);
+    if (!account || account->deleted_ms || id == ACCOUNT_MINT)
+        return apply_misfit(event, "there is no such account", error);
+    *out_account = account;
+    return 0;
+}
+
 int core_apply(struct core *core, const struct event *event, struct error *error)
 {
     if (event->kind >= EVENT_KIND_COUNT)

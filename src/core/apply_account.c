@@ -24,16 +24,6 @@ int apply_settings_changed(struct core *core, const struct event *event, struct 
     return 0;
 }
 
-int apply_find_account(const struct core *core, const struct event *event, uint64_t id,
-                       struct account **out_account, struct error *error)
-{
-    struct account *account = map_get(&core->accounts, id);
-    if (!account || account->deleted_ms || id == ACCOUNT_MINT)
-        return apply_misfit(event, "there is no such account", error);
-    *out_account = account;
-    return 0;
-}
-
 int apply_account_opened(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->account_opened) *opened = &event->account_opened;
@@ -62,7 +52,7 @@ int apply_account_opened(struct core *core, const struct event *event, struct er
 
 int apply_password_set(struct core *core, const struct event *event, struct error *error)
 {
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, event->password_set.account, &account, error) < 0)
         return -1;
     memcpy(account->password, event->password_set.password, sizeof(account->password));
@@ -83,7 +73,7 @@ static void bar_machines(struct core *core, uint64_t owner, bool is_barred, int6
 
 int apply_account_frozen(struct core *core, const struct event *event, struct error *error)
 {
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, event->account_frozen.account, &account, error) < 0)
         return -1;
     if (!event->account_frozen.reason[0])
@@ -97,7 +87,7 @@ int apply_account_frozen(struct core *core, const struct event *event, struct er
 
 int apply_account_unfrozen(struct core *core, const struct event *event, struct error *error)
 {
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, event->account_unfrozen.account, &account, error) < 0)
         return -1;
     if (ledger_set_frozen(core->ledger, account->id, false, error) < 0)
@@ -109,7 +99,7 @@ int apply_account_unfrozen(struct core *core, const struct event *event, struct 
 
 int apply_account_deleted(struct core *core, const struct event *event, struct error *error)
 {
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, event->account_deleted.account, &account, error) < 0)
         return -1;
     if (account->token_count > 0 || account->code_count > 0 || account->group)
@@ -130,7 +120,7 @@ int apply_account_deleted(struct core *core, const struct event *event, struct e
 
 int apply_account_seen(struct core *core, const struct event *event, struct error *error)
 {
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, event->account_seen.account, &account, error) < 0)
         return -1;
     apply_see_account(core, account->id, event->time_ms);
@@ -152,7 +142,7 @@ void apply_see_account(struct core *core, uint64_t id, int64_t time_ms)
 int apply_grant_given(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->grant_given) *given = &event->grant_given;
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, given->account, &account, error) < 0)
         return -1;
     const int64_t day = core_day(event->time_ms);
@@ -174,7 +164,7 @@ int apply_grant_given(struct core *core, const struct event *event, struct error
 int apply_grant_released(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->grant_released) *released = &event->grant_released;
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, released->account, &account, error) < 0)
         return -1;
     if (released->amount_micro > account->to_earn_micro)
@@ -185,7 +175,7 @@ int apply_grant_released(struct core *core, const struct event *event, struct er
 
 int apply_dormancy_advanced(struct core *core, const struct event *event, struct error *error)
 {
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, event->dormancy_advanced.account, &account, error) < 0)
         return -1;
     if (event->dormancy_advanced.step != account->dormant_steps + 1)

@@ -6,7 +6,7 @@
 int apply_group_created(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->group_created) *created = &event->group_created;
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, created->account, &account, error) < 0)
         return -1;
     const struct text name = text_of(created->name);
@@ -29,7 +29,7 @@ int apply_group_created(struct core *core, const struct event *event, struct err
 
 int apply_group_joined(struct core *core, const struct event *event, struct error *error)
 {
-    struct account *account;
+    struct account *account = NULL;
     struct group *group = map_get(&core->groups, event->group_joined.group);
     if (apply_find_account(core, event, event->group_joined.account, &account, error) < 0)
         return -1;
@@ -43,7 +43,7 @@ int apply_group_joined(struct core *core, const struct event *event, struct erro
 int apply_group_left(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->group_left) *left = &event->group_left;
-    struct account *account;
+    struct account *account = NULL;
     if (apply_find_account(core, event, left->account, &account, error) < 0)
         return -1;
     struct group *group = map_get(&core->groups, left->group);

@@ -348,6 +348,7 @@ static int restore_account(struct core *core, const void *record, struct error *
         text_of(both.account.deleted_ms ? both.account.former_name : both.account.name);
     if (both.account.id == ACCOUNT_MINT || both.account.id == ACCOUNT_OPERATOR) {
         struct account *own = map_get(&core->accounts, both.account.id);
+        ASSERT(own);
         if (!text_equal(name, text_of(own->name)) || both.account.opened_ms != 0)
             return misfit(error, "account", both.account.id);
         restore_own_account(own, &both.account);

@@ -303,11 +303,11 @@ void handle_account_delete(struct http_request *request, void *context)
         json_read(call->arena, http_request_body(request), &account_end_schema, &body, &error);
     if (result == 0)
         result = account_row(context, call->arena, call->caller.account, &row, &error);
-    if (result == 0 && !text_equal(body.name, row[ACCOUNTS_NAME].bytes))
+    if (result == 0 && (!row || !text_equal(body.name, row[ACCOUNTS_NAME].bytes)))
         result = error_set(&error, ERROR_INVALID, "name: is not this account's");
     if (result == 0 && row[ACCOUNTS_PASSWORD].bytes.size && !body.password.data)
         result = error_set(&error, ERROR_INVALID, "password: missing; the account has one");
-    if (result < 0) {
+    if (result < 0 || !row) {
         http_reply_error(request, &error);
         return;
     }

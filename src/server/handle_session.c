@@ -302,7 +302,7 @@ void handle_session_end(struct http_request *request, void *context)
     if (result == 0)
         result = query_id(context, http_request_arena(request), TABLE_TOKENS, id, "session", &row,
                           &error);
-    if (result < 0 || !row[TOKENS_IS_SESSION].integer ||
+    if (result < 0 || !row || !row[TOKENS_IS_SESSION].integer ||
         (uint64_t)row[TOKENS_ACCOUNT].integer != route_caller(request)->account) {
         http_reply_problem(request, 404, "not_found", "this account has no such session");
         return;

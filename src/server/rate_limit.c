@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BUCKET_MAX = 100000, MINUTE_MS = 60000, HOUR_MS = 60 * MINUTE_MS };
+enum { BUCKET_MAX = 100000, MINUTE_MS = 60000, TEN_MINUTES_MS = 600000, HOUR_MS = 3600000 };
 
 static const struct {
     const char *name;
     struct rate_rule rule;
 } classes[RATE_CLASS_COUNT] = {
     [RATE_SIGN_UP] = {"sign-up", {20, HOUR_MS}},
-    [RATE_SIGN_IN] = {"sign-in", {20, 10 * MINUTE_MS}},
-    [RATE_SIGN_IN_NAME] = {"sign-in-name", {20, 10 * MINUTE_MS}},
+    [RATE_SIGN_IN] = {"sign-in", {20, TEN_MINUTES_MS}},
+    [RATE_SIGN_IN_NAME] = {"sign-in-name", {20, TEN_MINUTES_MS}},
     [RATE_WRITE] = {"write", {1200, MINUTE_MS}},
     [RATE_READ] = {"read", {6000, MINUTE_MS}},
     [RATE_WRITE_ADDRESS] = {"write-address", {120, MINUTE_MS}},
