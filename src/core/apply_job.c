@@ -24,6 +24,7 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     job->request.spec.data = spec;
     job->quote_micro = event->job_submitted.quote_micro;
     job->submitted_ms = event->time_ms;
+    job->start_ms = event->job_submitted.start_ms;
     struct account *account = map_get(&core->accounts, request->account);
     if (core->settings.economy == ECONOMY_KARMA) {
         job->turn = core_karma_turn(core, account->id);
@@ -34,9 +35,21 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     map_put(&core->jobs, job->id, job);
     if (has_key)
         map_put_text(&core->jobs_by_key, core_bytes(key, sizeof(key)), job);
+    core_set_job_timers(core, job);
     core_index_job(core, job);
     apply_see_account(core, request->account, event->time_ms);
     core_count_submitted(core, job);
+    return 0;
+}
+
+int apply_job_due(struct core *core, const struct event *event, struct error *error)
+{
+    struct job *job = map_get(&core->jobs, event->job_due.job);
+    if (!job || job->state != JOB_STATE_PENDING || job->start_ms == 0 ||
+        job->start_ms > event->time_ms)
+        return apply_misfit(event, "no such job waits for this time", error);
+    job->start_ms = 0;
+    core_index_job(core, job);
     return 0;
 }
 

@@ -89,7 +89,8 @@ static bool is_state_sound(const struct core *core, const struct job *job)
     if (job_state_has_leases(job->state) && job_all_leases_ended(job))
         return false;
     return id_list_contains(&core->pending, job->id) == (job->state == JOB_STATE_PENDING) &&
-           (job->waiting_numbers[0] != 0) == (job->state == JOB_STATE_PENDING) &&
+           (job->waiting_numbers[0] != 0) ==
+               (job->state == JOB_STATE_PENDING && job->start_ms == 0) &&
            id_list_contains(&core->active, job->id) == job_state_has_leases(job->state);
 }
 

@@ -135,6 +135,7 @@ void core_free(struct core *core)
     id_list_done(&core->short_handed);
     core_prices_done(core);
     id_list_done(&core->short_of_money);
+    timers_done(&core->job_timers);
     matcher_done(core->matcher);
     free(core->matcher);
     match_rounds_free(core->rounds);
@@ -235,7 +236,7 @@ void core_index_job(struct core *core, struct job *job)
         id_list_add(&core->pending, job->id, job);
     else
         id_list_remove(&core->pending, job->id);
-    if (job->state == JOB_STATE_PENDING) {
+    if (job->state == JOB_STATE_PENDING && job->start_ms == 0) {
         waiting_add(&core->waiting, &core->listing, job);
     } else {
         waiting_remove(&core->waiting, job);
@@ -246,6 +247,7 @@ void core_index_job(struct core *core, struct job *job)
     else
         id_list_remove(&core->active, job->id);
     core_index_workers(core, job);
+    core_skip_job_timers(core);
 }
 
 void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms)
@@ -379,6 +381,9 @@ int64_t core_next_wake_ms(const struct core *core)
     }
     for (size_t i = 0; i < core->turning.count; i++)
         earlier(&wake_ms, ((const struct offer *)core->turning.items[i].value)->turns_ms);
+    struct timer timer;
+    if (timers_first(&core->job_timers, &timer))
+        earlier(&wake_ms, timer.at_ms);
     for (size_t i = 0; i < core->active.count; i++)
         wake_for_job(core, core->active.items[i].value, &wake_ms);
     return wake_ms;

@@ -11,6 +11,7 @@
 #include "core/core.h"
 #include "core/id_list.h"
 #include "core/price_state.h"
+#include "core/timers.h"
 
 struct core {
     struct core_settings settings;
@@ -62,6 +63,7 @@ struct core {
     struct queue_clock queue;
     struct listing listing;        /* open offers of machines that are online */
     struct waiting_list waiting;   /* pending jobs that may start when there is room */
+    struct timers job_timers;      /* of pending jobs: when they may start, by when they must */
     struct id_list short_of_money; /* of them, those for which there was room at too high a cost */
     struct matcher *matcher;       /* scratch */
     uint64_t listing_version;      /* raised when an offer comes or has more in all */
@@ -129,10 +131,10 @@ event_apply apply_account_deleted, apply_account_frozen, apply_account_seen, app
 event_apply apply_settings_changed, apply_account_opened, apply_token_added, apply_token_revoked,
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
     apply_machine_state_changed, apply_offer_set, apply_offer_paused, apply_offer_renewed,
-    apply_offer_turned, apply_offer_withdrawn, apply_job_submitted, apply_job_state_changed,
-    apply_lease_offered, apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted,
-    apply_lease_extended, apply_job_extended, apply_lease_ended, apply_entry_posted,
-    apply_slot_closed;
+    apply_offer_turned, apply_offer_withdrawn, apply_job_submitted, apply_job_due,
+    apply_job_state_changed, apply_lease_offered, apply_lease_started, apply_lease_ticked,
+    apply_lease_stop_wanted, apply_lease_extended, apply_job_extended, apply_lease_ended,
+    apply_entry_posted, apply_slot_closed;
 
 /* apply.c: what the others share. */
 int apply_misfit(const struct event *event, const char *what, struct error *error);
@@ -239,6 +241,8 @@ void decision_emit_job_state(struct decision *decision, const struct job *job, e
                              enum job_state outcome, const char *reason);
 /* After anything that ended a lease: draws the consequences for its job. Safe to repeat. */
 void decision_settle_job(struct decision *decision, const struct job *job);
+void decision_finish_job(struct decision *decision, const struct job *job, enum job_state outcome,
+                         const char *reason);
 void decision_hold_more(struct decision *decision, const struct job *job, int64_t amount_micro);
 
 /* decide_lease.c */
@@ -253,6 +257,13 @@ void decision_want_all_stopped(struct decision *decision, const struct job *job,
 void decide_end_leases(struct decision *decision, struct machine *machine,
                        enum lease_outcome outcome, const char *reason);
 void decide_late_leases(struct decision *decision, const struct job *job);
+
+/* decide_start.c */
+/* When a job that is submitted now may start; 0: at once. */
+int64_t decide_start_ms(const struct decision *decision, const struct job_request *request);
+void decide_job_starts(struct decision *decision);
+void core_set_job_timers(struct core *core, const struct job *job);
+void core_skip_job_timers(struct core *core); /* those that mean nothing any more */
 
 /* decide_credit.c */
 decide_command decide_transfer;
@@ -270,6 +281,7 @@ struct match_rounds *match_rounds_new(void);
 void match_rounds_free(struct match_rounds *rounds);
 void match_rounds_begin(struct match_rounds *rounds);
 void match_rounds_touch(struct match_rounds *rounds, struct machine *machine);
+void match_rounds_try(struct match_rounds *rounds, struct job *job);
 bool match_rounds_is_better(const struct match_rounds *rounds); /* some machine is */
 void decision_offer_lease(struct decision *decision, const struct job *job,
                           const struct match_part *part, const struct match_wish *wish);

@@ -104,6 +104,7 @@ static int decide_kind(struct decision *decision, const struct command *command,
         decide_lose_machines(decision);
         decide_turn_offers(decision);
         decide_job_times(decision);
+        decide_job_starts(decision);
         return 0;
     case COMMAND_KIND_COUNT:
         break;

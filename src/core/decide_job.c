@@ -58,8 +58,8 @@ static bool can_succeed(const struct job *job)
     return false;
 }
 
-static void finish_job(struct decision *decision, const struct job *job, enum job_state outcome,
-                       const char *reason)
+void decision_finish_job(struct decision *decision, const struct job *job, enum job_state outcome,
+                         const char *reason)
 {
     char final_reason[JOB_REASON_SIZE];
     snprintf(final_reason, sizeof(final_reason), "%s", reason);
@@ -109,7 +109,7 @@ void decision_settle_job(struct decision *decision, const struct job *job)
         const enum job_state outcome =
             verdict == JOB_VERDICT_SUCCEEDED ? JOB_STATE_SUCCEEDED : JOB_STATE_FAILED;
         if (job_all_leases_ended(job)) {
-            finish_job(decision, job, outcome, reason);
+            decision_finish_job(decision, job, outcome, reason);
             return;
         }
         begin_stop(decision, job, outcome, reason, STOP_ALL);
@@ -118,7 +118,7 @@ void decision_settle_job(struct decision *decision, const struct job *job)
     }
     if (job_all_leases_ended(job)) {
         memcpy(reason, job->reason, sizeof(reason));
-        finish_job(decision, job, job->outcome, reason);
+        decision_finish_job(decision, job, job->outcome, reason);
     }
 }
 
@@ -128,12 +128,17 @@ static int check_money(const struct core *core, const struct job_request *reques
                        struct match_quote quote, struct error *error)
 {
     char cost[UNITS_TEXT_SIZE], limit[UNITS_TEXT_SIZE];
+    /* One that can wait for a better price is not refused for today's. */
+    const bool can_wait = request->start != JOB_START_NOW;
+    if (can_wait && request->max_total_micro > 0 && quote.total_micro > request->max_total_micro)
+        quote.total_micro = request->max_total_micro;
     if (request->max_total_micro > 0 && quote.total_micro > request->max_total_micro)
         return error_set(error, ERROR_EXHAUSTED,
                          "it would cost %s over its longest run, more than its maximum of %s",
                          units_format_credits(quote.total_micro, cost),
                          units_format_credits(request->max_total_micro, limit));
-    if (request->max_hourly_micro > 0 && quote.hourly_micro > request->max_hourly_micro)
+    if (!can_wait && request->max_hourly_micro > 0 &&
+        quote.hourly_micro > request->max_hourly_micro)
         return error_set(error, ERROR_EXHAUSTED,
                          "it would cost %s an hour, more than its maximum of %s",
                          units_format_credits(quote.hourly_micro, cost),
@@ -183,15 +188,22 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
     }
     const struct match_wish wish = core_wish(core, request, 0, decision->now_ms);
     const struct match_quote quote = match_quote_wish(&wish);
+    if (request->start != JOB_START_NOW && request->deadline_ms < decision->now_ms)
+        return error_set(error, ERROR_INVALID, "deadline_ms is past");
     if (check_money(core, request, quote, error) < 0)
         return -1;
+    const int64_t held_micro = request->start != JOB_START_NOW && request->max_total_micro > 0 &&
+                                       request->max_total_micro < quote.total_micro
+                                   ? request->max_total_micro
+                                   : quote.total_micro;
     struct event event = {.kind = EVENT_JOB_SUBMITTED,
                           .job_submitted = {.job = core->last_id + 1,
                                             .request = *request,
-                                            .quote_micro = quote.total_micro}};
+                                            .start_ms = decide_start_ms(decision, request),
+                                            .quote_micro = held_micro}};
     decision->subject = event.job_submitted.job;
     decision_emit(decision, &event);
-    decision_hold_more(decision, core_job(core, decision->subject), quote.total_micro);
+    decision_hold_more(decision, core_job(core, decision->subject), held_micro);
     decision->new_job = decision->subject;
     return 0;
 }
@@ -211,7 +223,7 @@ decide_cancel_job(struct decision *decision, const struct command *command, stru
                          job_state_name(job->state));
     decision->subject = job->id;
     if (job->state == JOB_STATE_PENDING) {
-        finish_job(decision, job, JOB_STATE_CANCELLED, "cancelled");
+        decision_finish_job(decision, job, JOB_STATE_CANCELLED, "cancelled");
         return 0;
     }
     if (job->state != JOB_STATE_STOPPING)

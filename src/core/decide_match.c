@@ -66,6 +66,21 @@ void match_rounds_begin(struct match_rounds *rounds)
     rounds->try_count = 0;
 }
 
+static int64_t score_of(const struct job *job)
+{
+    return queue_score(job->request.is_rush, job->turn.tag);
+}
+
+static void add_try(struct match_rounds *rounds, struct job *job)
+{
+    if (rounds->try_count == rounds->try_capacity) {
+        rounds->try_capacity = rounds->try_capacity ? rounds->try_capacity * 2 : 64;
+        rounds->tries = realloc(rounds->tries, rounds->try_capacity * sizeof(*rounds->tries));
+        ASSERT(rounds->tries);
+    }
+    rounds->tries[rounds->try_count++] = (struct try){job, score_of(job)};
+}
+
 void match_rounds_touch(struct match_rounds *rounds, struct machine *machine)
 {
     if (rounds->has_ahead && match_is_reserved(&rounds->ahead, machine))
@@ -83,27 +98,17 @@ void match_rounds_touch(struct match_rounds *rounds, struct machine *machine)
     rounds->machines[rounds->machine_count++] = machine;
 }
 
+void match_rounds_try(struct match_rounds *rounds, struct job *job)
+{
+    add_try(rounds, job);
+}
+
 bool match_rounds_is_better(const struct match_rounds *rounds)
 {
     return rounds->machine_count > 0;
 }
 
 /* ---- Whom to try ----------------------------------------------------------------------------- */
-
-static int64_t score_of(const struct job *job)
-{
-    return queue_score(job->request.is_rush, job->turn.tag);
-}
-
-static void add_try(struct match_rounds *rounds, struct job *job)
-{
-    if (rounds->try_count == rounds->try_capacity) {
-        rounds->try_capacity = rounds->try_capacity ? rounds->try_capacity * 2 : 64;
-        rounds->tries = realloc(rounds->tries, rounds->try_capacity * sizeof(*rounds->tries));
-        ASSERT(rounds->tries);
-    }
-    rounds->tries[rounds->try_count++] = (struct try){job, score_of(job)};
-}
 
 /* How many jobs were found. */
 static size_t add_tries(struct decision *decision, const struct book_wish *wish)
@@ -289,7 +294,6 @@ static void try_job(struct decision *decision, struct job *job)
 void decide_match(struct decision *decision)
 {
     struct match_rounds *rounds = decision->core->rounds;
-    rounds->try_count = 0;
     gather_tries(decision);
     if (rounds->try_count > 1)
         qsort(rounds->tries, rounds->try_count, sizeof(*rounds->tries), compare_tries);

@@ -40,6 +40,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_OFFER_TURNED] = "offer_turned",
     [EVENT_OFFER_WITHDRAWN] = "offer_withdrawn",
     [EVENT_JOB_SUBMITTED] = "job_submitted",
+    [EVENT_JOB_DUE] = "job_due",
     [EVENT_JOB_STATE_CHANGED] = "job_state_changed",
     [EVENT_LEASE_OFFERED] = "lease_offered",
     [EVENT_LEASE_STARTED] = "lease_started",
@@ -225,7 +226,12 @@ static const struct json_field job_submitted_fields[] = {
     HEADER,
     ID("job", job_submitted.job),
     OBJECT("request", job_submitted.request, schema_job_request),
+    TIME("start_ms", job_submitted.start_ms),
     MICRO("quote_micro", job_submitted.quote_micro),
+};
+static const struct json_field job_due_fields[] = {
+    HEADER,
+    ID("job", job_due.job),
 };
 static const struct json_field job_state_changed_fields[] = {
     HEADER,
@@ -369,6 +375,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_OFFER_TURNED] = ROW(offer_turned),
     [EVENT_OFFER_WITHDRAWN] = ROW(offer_withdrawn),
     [EVENT_JOB_SUBMITTED] = ROW(job_submitted),
+    [EVENT_JOB_DUE] = ROW(job_due),
     [EVENT_JOB_STATE_CHANGED] = ROW(job_state_changed),
     [EVENT_LEASE_OFFERED] = ROW(lease_offered),
     [EVENT_LEASE_STARTED] = ROW(lease_started),

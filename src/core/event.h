@@ -57,6 +57,7 @@ enum event_kind {
     EVENT_OFFER_TURNED, /* opened or closed as its time came */
     EVENT_OFFER_WITHDRAWN,
     EVENT_JOB_SUBMITTED,
+    EVENT_JOB_DUE, /* the slot it waited for began */
     EVENT_JOB_STATE_CHANGED,
     EVENT_LEASE_OFFERED,
     EVENT_LEASE_STARTED,
@@ -204,8 +205,12 @@ struct event {
         struct {
             uint64_t job;
             struct job_request request;
+            int64_t start_ms;    /* not before; 0: at once */
             int64_t quote_micro; /* at its wish: what is held */
         } job_submitted;
+        struct {
+            uint64_t job;
+        } job_due;
         struct {
             uint64_t job;
             enum job_state state;

@@ -190,6 +190,10 @@ static void submit_job(struct property_world *world, struct command *command)
         request->max_hourly_micro = (int64_t)below(world, 100000);
     if (below(world, 3) == 0)
         random_hash(world, request->idempotency_hash);
+    if (below(world, 4) == 0) {
+        request->start = (enum job_start)below(world, JOB_START_COUNT);
+        request->deadline_ms = world->now_ms - 1000 + (int64_t)below(world, 3 * SLOT_MS);
+    }
 }
 
 /* ---- One function for each command ----------------------------------------------------------- */

@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 6 };
+enum { VERSION = 7 };
 
 struct core_record {
     int64_t version;
@@ -171,6 +171,7 @@ static const struct json_field job_fields[] = {
     SCHEMA_CHARS("reason", struct job, reason),
     SCHEMA_MICRO("quote_micro", struct job, quote_micro),
     SCHEMA_TIME("submitted_ms", struct job, submitted_ms),
+    SCHEMA_TIME("start_ms", struct job, start_ms),
     SCHEMA_TIME("matched_ms", struct job, matched_ms),
     SCHEMA_TIME("started_ms", struct job, started_ms),
     SCHEMA_TIME("stopping_ms", struct job, stopping_ms),
@@ -451,6 +452,7 @@ static int restore_job(struct core *core, const void *record, struct error *erro
     map_put(&core->jobs, job->id, job);
     if (has_key)
         map_put_text(&core->jobs_by_key, core_bytes(key, sizeof(key)), job);
+    core_set_job_timers(core, job);
     core_index_job(core, job);
     return 0;
 }

@@ -326,6 +326,7 @@ static struct message *message_of(struct live *live, const struct core *core,
         return machine_message(live, core, event->offer_renewed.machine, event);
     case EVENT_OFFER_TURNED:
         return machine_message(live, core, event->offer_turned.machine, event);
+    case EVENT_JOB_DUE:
     case EVENT_OFFER_WITHDRAWN:
         return machine_message(live, core, event->offer_withdrawn.machine, event);
     case EVENT_TOKEN_REVOKED:

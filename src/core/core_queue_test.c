@@ -1,0 +1,241 @@
+/*
+ * Who waits and for how long: fair turns, backfill, deadlines and the cheapest slot.
+ * covers decide_match.c, decide_start.c
+ */
+#include "core/testing_internal.h"
+
+#define MINUTE INT64_C(60000)
+
+static struct command some_job(uint64_t account, int64_t num_nodes, int64_t run_ms)
+{
+    return (struct command){.kind = COMMAND_SUBMIT_JOB,
+                            .submit_job = {.account = account,
+                                           .name = "job",
+                                           .spec = TEXT("{}"),
+                                           .num_nodes = num_nodes,
+                                           .worker = {.cores_milli = 1000, .ram_bytes = MIB},
+                                           .max_run_ms = run_ms,
+                                           .expected_run_ms = run_ms,
+                                           .tick_ms = 10000}};
+}
+
+static struct job *submit(struct market *market, const struct command *command)
+{
+    const uint64_t id = market_do(market, command);
+    union {
+        const struct job *given;
+        struct job *kept;
+    } job = {core_job(market->core, id)};
+    return job.kept;
+}
+
+static void add_machines(struct market *market, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "machine-%d", i);
+        market_add_machine(market, name, 1000, MACHINE_ROLE_WORKER);
+    }
+}
+
+static void pass_to(struct market *market, int64_t now_ms)
+{
+    market->now_ms = now_ms;
+    market_do(market, &(struct command){.kind = COMMAND_TIME_PASSED});
+}
+
+/* Runs what was offered, and ends what has run as long as it may. */
+static void work(struct market *market, int64_t run_ms)
+{
+    for (size_t i = 0; i < core_job_count(market->core); i++) {
+        const struct job *job = core_job_at(market->core, i);
+        for (size_t l = 0; l < job->lease_count; l++) {
+            const struct lease *lease = job->leases[l];
+            if (lease->state == LEASE_STATE_OFFERED)
+                market_run_lease(market, lease);
+            else if (lease->state == LEASE_STATE_RUNNING &&
+                     lease->started_ms + run_ms <= market->now_ms)
+                market_end_lease(market, lease, LEASE_OUTCOME_SUCCEEDED, "");
+        }
+    }
+}
+
+/* Four machines, and every minute a small job: without a reservation four are never free at once.
+ */
+TEST(a_big_job_starts_by_its_reservation_behind_an_endless_stream_of_small_ones)
+{
+    enum { SMALL_MS = 8 * MINUTE };
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 4);
+    struct job *big = NULL;
+    int64_t submitted_ms = 0;
+    size_t small_after = 0;
+    for (int minute = 0; minute < 60 && !(big && big->state != JOB_STATE_PENDING); minute++) {
+        pass_to(&market, market.now_ms + MINUTE);
+        work(&market, SMALL_MS);
+        const struct command small = some_job(market.borrower, 1, SMALL_MS);
+        const struct job *job = submit(&market, &small);
+        small_after += big && job->state != JOB_STATE_PENDING;
+        if (minute == 12) {
+            const struct command command = some_job(market.lender, 4, SMALL_MS);
+            big = submit(&market, &command);
+            submitted_ms = market.now_ms;
+            assert_int_equal(big->state, JOB_STATE_PENDING);
+        }
+    }
+    assert_non_null(big);
+    assert_int_not_equal(big->state, JOB_STATE_PENDING);
+    /* The last small one before it ends 8 minutes later; the grace and the start come on top. */
+    assert_true(big->matched_ms - submitted_ms <= SMALL_MS + 2 * MINUTE);
+    assert_true(small_after <= 4);
+    market_done(&market);
+}
+
+TEST(a_short_job_passes_a_blocked_one_that_it_does_not_put_off)
+{
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 2);
+    const struct command busy = some_job(market.borrower, 1, 30 * MINUTE);
+    assert_int_equal(submit(&market, &busy)->state, JOB_STATE_STARTING);
+    work(&market, 30 * MINUTE);
+    const struct command blocked = some_job(market.lender, 2, 10 * MINUTE);
+    assert_int_equal(submit(&market, &blocked)->state, JOB_STATE_PENDING);
+    const struct command too_long = some_job(market.borrower, 1, 40 * MINUTE);
+    assert_int_equal(submit(&market, &too_long)->state, JOB_STATE_PENDING);
+    const struct command is_short = some_job(market.borrower, 1, 10 * MINUTE);
+    assert_int_equal(submit(&market, &is_short)->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
+TEST(a_light_account_does_not_wait_behind_all_of_a_heavy_one)
+{
+    enum { HEAVY = 30, LIGHT = 4, RUN_MS = 5 * MINUTE };
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 1);
+    const struct command heavy = some_job(market.borrower, 1, RUN_MS);
+    const struct command light = some_job(market.lender, 1, RUN_MS);
+    for (int i = 0; i < HEAVY; i++)
+        submit(&market, &heavy);
+    for (int i = 0; i < LIGHT; i++)
+        submit(&market, &light);
+    int started = 0, light_started = 0;
+    for (size_t seen = market.events.count; light_started < LIGHT && started < HEAVY;) {
+        work(&market, RUN_MS);
+        pass_to(&market, market.now_ms + RUN_MS);
+        work(&market, RUN_MS);
+        for (; seen < market.events.count; seen++) {
+            const struct event *event = &market.events.items[seen];
+            if (event->kind != EVENT_LEASE_OFFERED)
+                continue;
+            started++;
+            light_started +=
+                core_job(market.core, event->lease_offered.job)->request.account == market.lender;
+        }
+    }
+    assert_int_equal(light_started, LIGHT);
+    assert_true(started <= 2 * LIGHT + 2);
+    market_done(&market);
+}
+
+TEST(who_rushes_goes_first)
+{
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 1);
+    const struct command first = some_job(market.borrower, 1, 5 * MINUTE);
+    submit(&market, &first);
+    work(&market, 5 * MINUTE);
+    const struct job *waits = submit(&market, &first);
+    struct command rush = some_job(market.borrower, 1, 5 * MINUTE);
+    rush.submit_job.is_rush = true;
+    const struct job *rushes = submit(&market, &rush);
+    pass_to(&market, market.now_ms + 5 * MINUTE);
+    work(&market, 5 * MINUTE);
+    assert_int_equal(waits->state, JOB_STATE_PENDING);
+    assert_int_not_equal(rushes->state, JOB_STATE_PENDING);
+    market_done(&market);
+}
+
+TEST(a_job_that_cannot_start_by_its_deadline_ends_and_gives_its_credits_back)
+{
+    struct market market;
+    market_init(&market);
+    const int64_t before_micro = market_balance(&market, market.borrower);
+    struct command command = some_job(market.borrower, 1, 5 * MINUTE);
+    command.submit_job.start = JOB_START_DEADLINE;
+    command.submit_job.deadline_ms = market.now_ms - 1;
+    market_refuses(&market, &command, ERROR_INVALID);
+    command.submit_job.deadline_ms = market.now_ms + 10 * MINUTE;
+    const struct job *job = submit(&market, &command);
+    assert_int_equal(job->state, JOB_STATE_PENDING);
+    assert_int_equal(core_next_wake_ms(market.core), command.submit_job.deadline_ms + 1);
+    pass_to(&market, command.submit_job.deadline_ms);
+    assert_int_equal(job->state, JOB_STATE_PENDING);
+    pass_to(&market, command.submit_job.deadline_ms + 1);
+    assert_int_equal(job->state, JOB_STATE_CANCELLED);
+    assert_string_equal(job->reason, "it could not start by its deadline");
+    assert_int_equal(market_balance(&market, market.borrower), before_micro);
+    const struct job *again;
+    command.submit_job.deadline_ms = market.now_ms + 10 * MINUTE;
+    again = submit(&market, &command);
+    add_machines(&market, 1);
+    assert_int_equal(again->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
+/* Yesterday at this time more was wanted than lent, and at no other time: now is dearer than later.
+ */
+TEST(the_cheapest_slot_before_the_deadline_is_waited_for)
+{
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 1);
+    const int64_t offset_ms = core_settings(market.core)->slot_offset_ms;
+    const int64_t yesterday = slot_index(market.now_ms, offset_ms);
+    const int64_t today = yesterday + SLOT_PER_DAY;
+    const struct command busy = some_job(market.borrower, 1, SLOT_MS);
+    submit(&market, &busy);
+    work(&market, SLOT_MS);
+    pass_to(&market, slot_start_ms(yesterday + 1, offset_ms));
+    for (size_t i = 0; i < core_job_count(market.core); i++)
+        for (size_t l = 0; l < core_job_at(market.core, i)->lease_count; l++)
+            market_end_lease(&market, core_job_at(market.core, i)->leases[l],
+                             LEASE_OUTCOME_SUCCEEDED, "");
+    pass_to(&market, slot_start_ms(today, offset_ms));
+    struct command command = some_job(market.borrower, 1, 5 * MINUTE);
+    command.submit_job.start = JOB_START_CHEAPEST;
+    command.submit_job.deadline_ms = slot_start_ms(today + 3, offset_ms) - 1;
+    command.submit_job.worker.cores_milli = 100;
+    int64_t cheapest = today;
+    for (int64_t slot = today; slot < today + 3; slot++)
+        if (core_price_of_slot(market.core, slot).core_micro <
+            core_price_of_slot(market.core, cheapest).core_micro)
+            cheapest = slot;
+    assert_true(cheapest > today);
+    const struct job *job = submit(&market, &command);
+    assert_int_equal(job->start_ms, slot_start_ms(cheapest, offset_ms));
+    assert_int_equal(job->state, JOB_STATE_PENDING);
+    assert_int_equal(job->waiting_numbers[0], 0);
+    pass_to(&market, job->start_ms - 1);
+    assert_int_equal(job->state, JOB_STATE_PENDING);
+    pass_to(&market, job->start_ms);
+    assert_int_equal(job->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            a_big_job_starts_by_its_reservation_behind_an_endless_stream_of_small_ones),
+        cmocka_unit_test(a_short_job_passes_a_blocked_one_that_it_does_not_put_off),
+        cmocka_unit_test(a_light_account_does_not_wait_behind_all_of_a_heavy_one),
+        cmocka_unit_test(who_rushes_goes_first),
+        cmocka_unit_test(a_job_that_cannot_start_by_its_deadline_ends_and_gives_its_credits_back),
+        cmocka_unit_test(the_cheapest_slot_before_the_deadline_is_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
