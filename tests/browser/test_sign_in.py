@@ -9,20 +9,25 @@ sys.path.insert(0, str(HERE.parent / "system"))
 from serving import Market, audit  # noqa: E402
 
 
-def test_a_person_signs_up_out_and_in(tmp_path):
-    market = Market(tmp_path / "market", "--no-local-lender")
-    done = subprocess.run(["node", str(HERE / "sign_in.mjs"), market.url, str(tmp_path)],
+def sign_up_out_and_in(market, folder):
+    done = subprocess.run(["node", str(HERE / "sign_in.mjs"), market.url, str(folder)],
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_a_person_signs_up_out_and_in(tmp_path):
+    market = Market(tmp_path / "market", "--no-local-lender")
+    try:
+        seen = sign_up_out_and_in(market, tmp_path)
+        found = market.get("/v1/accounts?name=ada", market.operator_token()).json["items"]
+    finally:
+        stopped = market.stop()
+    assert stopped == 0 and audit(tmp_path / "market")[0] == 0
     assert "name or the password is wrong" in seen["unknown"]
     assert seen["wayOnce"] == "Open an account"
     assert seen["isShortStopped"] and "tried first" in seen["common"]
-    assert seen["name"] == "ada"
+    assert seen["name"] == "ada" and found[0]["has_password"]
     assert seen["cookie"] == {"httpOnly": True, "sameSite": "Strict"} and seen["scriptsSee"] == ""
     assert seen["isWithinPhone"]
     assert seen["foreign"] == [] and seen["errors"] == [], seen
-    sessions = market.get("/v1/accounts?name=ada", market.operator_token()).json["items"]
-    assert sessions[0]["has_password"]
-    assert market.stop() == 0
-    assert audit(tmp_path / "market")[0] == 0
