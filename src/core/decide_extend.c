@@ -22,26 +22,33 @@ static int64_t latest_start_ms(const struct core *core, const struct lease *leas
     return lease->started_ms ? lease->started_ms : lease->offered_ms + core->settings.start_ms;
 }
 
-/* A lender who is paid its own minimum has a price that follows no slots. */
-static struct price_lock extend_lock(const struct core *core, const struct lease *lease,
+/*
+ * A lender who is paid its own minimum has a price that follows no slots. Time that has passed
+ * costs what it did: where the lock ended before now, its last price goes on until the next slot.
+ */
+static struct price_lock extend_lock(const struct decision *decision, const struct lease *lease,
                                      int64_t until_ms)
 {
     struct price_lock lock = lease->lock;
+    const int64_t running = slot_index(decision->now_ms, lock.offset_ms);
     const int64_t last = slot_index(until_ms - 1, lock.offset_ms);
     const bool follows_slots = lock.first_slot == slot_index(lease->offered_ms, lock.offset_ms);
     while (follows_slots && lock.slot_count < PRICE_LOCK_SLOTS &&
            lock.first_slot + lock.slot_count <= last) {
-        lock.slots[lock.slot_count] = core_price_of_slot(core, lock.first_slot + lock.slot_count);
+        const int64_t slot = lock.first_slot + lock.slot_count;
+        lock.slots[lock.slot_count] = slot <= running ? lock.slots[lock.slot_count - 1]
+                                                      : core_price_of_slot(decision->core, slot);
         lock.slot_count++;
     }
     return lock;
 }
 
-static struct extended extend(const struct core *core, const struct lease *lease, int64_t more_ms)
+static struct extended extend(const struct decision *decision, const struct lease *lease,
+                              int64_t more_ms)
 {
     struct extended extended = {.max_run_ms = lease->max_run_ms + more_ms};
-    const int64_t latest_ms = latest_start_ms(core, lease);
-    extended.lock = extend_lock(core, lease, latest_ms + extended.max_run_ms);
+    const int64_t latest_ms = latest_start_ms(decision->core, lease);
+    extended.lock = extend_lock(decision, lease, latest_ms + extended.max_run_ms);
     extended.quote_micro = price_quote_lock_micro(
         lease->units, &extended.lock, lease->started_ms ? lease->started_ms : lease->offered_ms,
         latest_ms, extended.max_run_ms);
@@ -101,7 +108,7 @@ static int check_extension(const struct decision *decision, const struct job *jo
             total_micro = price_add_micro(total_micro, lease->posted_micro);
             continue;
         }
-        const struct extended extended = extend(core, lease, more_ms);
+        const struct extended extended = extend(decision, lease, more_ms);
         if (check_terms(core, lease, &extended, decision->now_ms, error) < 0)
             return -1;
         total_micro = price_add_micro(total_micro, extended.quote_micro);
@@ -114,7 +121,7 @@ static int check_extension(const struct decision *decision, const struct job *jo
 
 static void emit_lease(struct decision *decision, const struct lease *lease, int64_t more_ms)
 {
-    const struct extended extended = extend(decision->core, lease, more_ms);
+    const struct extended extended = extend(decision, lease, more_ms);
     struct event event = {.kind = EVENT_LEASE_EXTENDED,
                           .lease_extended = {.lease = lease->id,
                                              .job = lease->job,
