@@ -250,6 +250,23 @@ int apply_lease_stop_wanted(struct core *core, const struct event *event, struct
     return 0;
 }
 
+/* Of an owner with itself nothing is counted. */
+static void count_reputation(const struct core *core, const struct job *job,
+                             const struct lease *lease, struct machine *machine)
+{
+    if (core_is_self_trade(core, job->request.account, lease->payee))
+        return;
+    const struct reputation_lease ended = {
+        .outcome = lease->outcome,
+        .has_started = lease->started_ms > 0,
+        .leased_ms = lease->started_ms ? lease->ended_ms - lease->started_ms : 0,
+        .delivered_ms = lease->wall_ms,
+        .ticks = lease->tick_index < INT32_MAX ? (int64_t)lease->tick_index : INT32_MAX,
+        .earned_micro = lease->posted_micro - lease->fee_micro,
+    };
+    reputation_count(&machine->reputation, &ended);
+}
+
 int apply_lease_ended(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->lease_ended) *ended = &event->lease_ended;
@@ -266,6 +283,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     lease->ended_ms = event->time_ms;
     apply_see_account(core, lease->payee, event->time_ms);
     memcpy(lease->reason, ended->reason, sizeof(lease->reason));
+    count_reputation(core, job, lease, map_get(&core->machines, lease->machine));
     core_index_workers(core, job);
     return 0;
 }

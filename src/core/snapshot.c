@@ -129,6 +129,24 @@ static const struct json_field code_fields[] = {
 };
 static const struct json_schema code_schema = JSON_SCHEMA("code", code_fields, struct code);
 
+#define COUNT(name_, member) SCHEMA_RANGE(name_, struct reputation, member, 0, INT64_MAX)
+static const struct json_field reputation_fields[] = {
+    COUNT("completed", completed),
+    COUNT("lost", lost),
+    COUNT("reclaimed", reclaimed),
+    COUNT("failed", failed),
+    COUNT("completed_milli", completed_milli),
+    COUNT("lost_milli", lost_milli),
+    COUNT("reclaimed_milli", reclaimed_milli),
+    COUNT("leased_ms", leased_ms),
+    COUNT("delivered_ms", delivered_ms),
+    COUNT("ticks", ticks),
+    COUNT("earned_micro", earned_micro),
+};
+#undef COUNT
+static const struct json_schema reputation_schema =
+    JSON_SCHEMA("reputation", reputation_fields, struct reputation);
+
 static const struct json_field machine_fields[] = {
     SCHEMA_ID("id", struct machine, id),
     SCHEMA_ID("owner", struct machine, owner),
@@ -136,6 +154,7 @@ static const struct json_field machine_fields[] = {
     SCHEMA_HEX("public_key", struct machine, public_key),
     SCHEMA_ID("generation", struct machine, generation),
     SCHEMA_OBJECT("probe", struct machine, probe, schema_probe),
+    SCHEMA_OBJECT("reputation", struct machine, reputation, reputation_schema),
     SCHEMA_CHOICE("state", struct machine, state, schema_machine_states),
     SCHEMA_TIME("enrolled_ms", struct machine, enrolled_ms),
     SCHEMA_TIME("state_changed_ms", struct machine, state_changed_ms),

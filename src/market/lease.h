@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "market/lease_outcome.h"
 #include "market/machine.h"
 #include "market/price.h"
 
@@ -19,20 +20,9 @@ enum lease_state {
     LEASE_STATE_COUNT,
 };
 
-enum lease_outcome {
-    LEASE_OUTCOME_NONE, /* not ended */
-    LEASE_OUTCOME_SUCCEEDED,
-    LEASE_OUTCOME_FAILED,
-    LEASE_OUTCOME_STOPPED,   /* because the market asked */
-    LEASE_OUTCOME_LOST,      /* the machine was gone too long, or never started it */
-    LEASE_OUTCOME_RECLAIMED, /* its owner took the machine back */
-    LEASE_OUTCOME_COUNT,
-};
-
 enum lease_role { LEASE_ROLE_WORKER, LEASE_ROLE_SERVER, LEASE_ROLE_COUNT };
 
 const char *lease_state_name(enum lease_state state);
-const char *lease_outcome_name(enum lease_outcome outcome);
 const char *lease_role_name(enum lease_role role);
 
 enum { LEASE_REASON_SIZE = 160 };

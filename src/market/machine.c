@@ -96,6 +96,5 @@ struct resources machine_offered(const struct machine *machine)
 
 int64_t machine_reliability_milli(const struct machine *machine)
 {
-    (void)machine;
-    return 1000;
+    return reputation_reliability_milli(&machine->reputation);
 }

@@ -5,6 +5,7 @@
 
 #include "market/account.h"
 #include "market/offer.h"
+#include "market/reputation.h"
 
 #include <stddef.h>
 
@@ -51,6 +52,7 @@ struct machine {
     size_t offer_count;
     enum machine_state state;
     bool is_barred; /* its owner is frozen: no new leases; running ones go on */
+    struct reputation reputation;
     int64_t enrolled_ms;
     int64_t state_changed_ms; /* while unreachable or offline: when it was missed */
     struct resources leased;  /* the sum over its leases that have not ended */
@@ -70,8 +72,7 @@ void machine_remove_offer(struct machine *machine, const struct offer *offer);
  * than before under running leases. */
 struct resources machine_free(const struct machine *machine);
 
-/* How sure a lease there is to end as it should; one that is not proven otherwise counts as
- * reliable. */
+/* How sure a lease there is to end as it should: of its reputation. */
 int64_t machine_reliability_milli(const struct machine *machine);
 
 /* Online, and some offer with the role is open. Says nothing about room. */
