@@ -132,6 +132,22 @@ static const struct json_field share_fields[] = {
 static const struct json_schema share_schema =
     JSON_SCHEMA_LENIENT("share", share_fields, struct api_share);
 
+static const struct json_field reputation_fields[] = {
+    FIELD("reliability_milli", JSON_I64, api_reputation, reliability_milli),
+    FIELD("completed", JSON_I64, api_reputation, completed),
+    FIELD("lost", JSON_I64, api_reputation, lost),
+    FIELD("reclaimed", JSON_I64, api_reputation, reclaimed),
+    FIELD("failed", JSON_I64, api_reputation, failed),
+    FIELD("completed_milli", JSON_I64, api_reputation, completed_milli),
+    FIELD("lost_milli", JSON_I64, api_reputation, lost_milli),
+    FIELD("reclaimed_milli", JSON_I64, api_reputation, reclaimed_milli),
+    FIELD("leased_ms", JSON_I64, api_reputation, leased_ms),
+    FIELD("delivered_ms", JSON_I64, api_reputation, delivered_ms),
+    FIELD("ticks", JSON_I64, api_reputation, ticks),
+};
+static const struct json_schema reputation_schema =
+    JSON_SCHEMA_LENIENT("reputation", reputation_fields, struct api_reputation);
+
 static const struct json_field machine_fields[] = {
     NEEDED("id", JSON_U64, api_machine, id),
     NEEDED("name", JSON_TEXT, api_machine, name),
@@ -143,6 +159,8 @@ static const struct json_field machine_fields[] = {
     FIELD("offer_state", JSON_TEXT, api_machine, offer_state),
     FIELD("offer_state_until_ms", JSON_I64, api_machine, offer_state_until_ms),
     FIELD("leased_cores_milli", JSON_I64, api_machine, leased_cores_milli),
+    {"reputation", JSON_OBJECT, offsetof(struct api_machine, reputation),
+     .schema = &reputation_schema},
     FIELD("lease_count", JSON_U64, api_machine, lease_count),
     FIELD("earned_microcredits", JSON_I64, api_machine, earned_micro),
 };

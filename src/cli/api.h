@@ -94,6 +94,21 @@ struct api_share {
     bool is_paused;             /* of an offer */
 };
 
+/* What a machine's leases came to; the milli ones are faded. */
+struct api_reputation {
+    int64_t reliability_milli;
+    int64_t completed;
+    int64_t lost;
+    int64_t reclaimed;
+    int64_t failed;
+    int64_t completed_milli;
+    int64_t lost_milli;
+    int64_t reclaimed_milli;
+    int64_t leased_ms;
+    int64_t delivered_ms;
+    int64_t ticks;
+};
+
 struct api_machine {
     uint64_t id;
     struct text name;
@@ -107,6 +122,7 @@ struct api_machine {
     int64_t leased_cores_milli;
     uint64_t lease_count;
     int64_t earned_micro;
+    struct api_reputation reputation;
 };
 
 struct api_minimum {

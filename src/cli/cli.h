@@ -74,6 +74,7 @@ extern const struct command command_lend;
 extern const struct command command_machines;
 extern const struct command command_machines_add;
 extern const struct command command_machines_reclaim;
+extern const struct command command_machines_show;
 extern const struct command command_man;
 extern const struct command command_model_inspect;
 extern const struct command command_offer_change;

@@ -1,4 +1,4 @@
-/* souk job extend, machines reclaim: changing what runs. */
+/* souk machines show, machines reclaim, job extend: one machine, and changing what runs. */
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
@@ -69,13 +69,13 @@ static const struct option reclaim_options[] = {
      .letter = 'y'},
 };
 
-static int find_own(struct cli *cli, struct client *client, const char *name,
-                    const struct api_machine **out_machine, struct error *error)
+static int find_machine(struct cli *cli, struct client *client, const char *path, const char *name,
+                        const struct api_machine **out_machine, struct error *error)
 {
     struct json_array machines;
     struct text json;
-    if (client_list(client, cli->arena, "/v1/machines?mine=true", &api_machine_page_schema, 100000,
-                    &machines, &json, error) < 0)
+    if (client_list(client, cli->arena, path, &api_machine_page_schema, 100000, &machines, &json,
+                    error) < 0)
         return -1;
     const struct api_machine *items = machines.items;
     for (size_t i = 0; i < machines.count; i++)
@@ -83,7 +83,7 @@ static int find_own(struct cli *cli, struct client *client, const char *name,
             *out_machine = &items[i];
             return 0;
         }
-    return error_set(error, ERROR_NOT_FOUND, "this account lends no machine named \"%s\"", name);
+    return error_set(error, ERROR_NOT_FOUND, "there is no machine \"%s\" here", name);
 }
 
 static int run_reclaim(void *context, const void *options, struct error *error)
@@ -93,7 +93,7 @@ static int run_reclaim(void *context, const void *options, struct error *error)
     AUTO(client) struct client *client = NULL;
     const struct api_machine *machine = NULL;
     if (cli_connect(cli, true, &client, error) < 0 ||
-        find_own(cli, client, wanted->name, &machine, error) < 0)
+        find_machine(cli, client, "/v1/machines?mine=true", wanted->name, &machine, error) < 0)
         return -1;
     const char *plan = arena_format(
         cli->arena,
@@ -122,4 +122,70 @@ const struct command command_machines_reclaim = {
     .example = "souk machines reclaim heron",
     COMMAND_OPTIONS(reclaim_options, reclaim_options),
     .run = run_reclaim,
+};
+
+/* ---- machines show --------------------------------------------------------------------------- */
+
+struct show_options {
+    const char *name;
+};
+
+static const struct option show_options[] = {
+    {"name", OPTION_TEXT, offsetof(struct show_options, name), "NAME", .help = "The machine.",
+     .is_positional = true, .is_required = true},
+};
+
+static void print_reputation(const struct cli *cli, const struct api_reputation *reputation)
+{
+    struct arena *arena = cli->arena;
+    printf("Leases:      %" PRId64 " completed, %" PRId64 " lost, %" PRId64
+           " ended by the owner, %" PRId64 " failed\n",
+           reputation->completed, reputation->lost, reputation->reclaimed, reputation->failed);
+    printf("Delivered:   %s verified of %s leased, %" PRId64 " ticks\n",
+           output_duration(arena, reputation->delivered_ms),
+           output_duration(arena, reputation->leased_ms), reputation->ticks);
+    printf("Reliability: %s = (%s + 1) / (%s + 2 + 2 x %s + %s / 2)\n",
+           output_cores(arena, reputation->reliability_milli),
+           output_cores(arena, reputation->completed_milli),
+           output_cores(arena, reputation->completed_milli),
+           output_cores(arena, reputation->lost_milli),
+           output_cores(arena, reputation->reclaimed_milli));
+    printf("             completed, lost and ended by the owner, each 1/64 less with every lease "
+           "since\n");
+}
+
+static int run_show(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct show_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    const struct api_machine *machine = NULL;
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        find_machine(cli, client, "/v1/machines", wanted->name, &machine, error) < 0)
+        return -1;
+    if (cli->common.json) {
+        struct client_answer answer = {0};
+        const char *path =
+            arena_format(cli->arena, "/v1/machines/%s", output_number(cli->arena, machine->id));
+        if (client_get(client, cli->arena, path, &answer, error) < 0)
+            return -1;
+        output_json(answer.json);
+        return 0;
+    }
+    printf("Machine:     %" PRIu64 " \"%s\", lent by %s, %s\n", machine->id,
+           output_text(cli->arena, machine->name), output_text(cli->arena, machine->account_name),
+           output_text(cli->arena, machine->state));
+    printf("Speed:       %s of the reference, %s cores\n",
+           output_cores(cli->arena, machine->probe.speed_weight_milli),
+           output_cores(cli->arena, machine->probe.cores_milli));
+    print_reputation(cli, &machine->reputation);
+    return 0;
+}
+
+const struct command command_machines_show = {
+    .name = "machines show",
+    .summary = "Shows a machine and its reputation, with the arithmetic.",
+    .example = "souk machines show heron",
+    COMMAND_OPTIONS(show_options, show_options),
+    .run = run_show,
 };

@@ -106,6 +106,18 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_LABELS] = string_value(probe->labels);
     offer_columns(machine, out);
     projection_machine_offers(machine, out);
+    const struct reputation *reputation = &machine->reputation;
+    out[MACHINES_RELIABILITY_MILLI] = store_integer(reputation_reliability_milli(reputation));
+    out[MACHINES_COMPLETED] = store_integer(reputation->completed);
+    out[MACHINES_LOST] = store_integer(reputation->lost);
+    out[MACHINES_RECLAIMED] = store_integer(reputation->reclaimed);
+    out[MACHINES_FAILED] = store_integer(reputation->failed);
+    out[MACHINES_COMPLETED_MILLI] = store_integer(reputation->completed_milli);
+    out[MACHINES_LOST_MILLI] = store_integer(reputation->lost_milli);
+    out[MACHINES_RECLAIMED_MILLI] = store_integer(reputation->reclaimed_milli);
+    out[MACHINES_LEASED_MS] = store_integer(reputation->leased_ms);
+    out[MACHINES_DELIVERED_MS] = store_integer(reputation->delivered_ms);
+    out[MACHINES_TICKS] = store_integer(reputation->ticks);
     out[MACHINES_LEASED_CORES_MILLI] = store_integer(machine->leased.cores_milli);
     out[MACHINES_LEASED_RAM_BYTES] = store_integer(machine->leased.ram_bytes);
     out[MACHINES_LEASE_COUNT] = store_integer((int64_t)machine->lease_count);

@@ -85,6 +85,17 @@ static const struct store_column machines_columns[] = {
     PLAIN(offer_count, STORE_INTEGER),
     PLAIN(offer_state, STORE_INTEGER),
     PLAIN(offer_turns_ms, STORE_INTEGER),
+    PLAIN(reliability_milli, STORE_INTEGER),
+    PLAIN(completed, STORE_INTEGER),
+    PLAIN(lost, STORE_INTEGER),
+    PLAIN(reclaimed, STORE_INTEGER),
+    PLAIN(failed, STORE_INTEGER),
+    PLAIN(completed_milli, STORE_INTEGER),
+    PLAIN(lost_milli, STORE_INTEGER),
+    PLAIN(reclaimed_milli, STORE_INTEGER),
+    PLAIN(leased_ms, STORE_INTEGER),
+    PLAIN(delivered_ms, STORE_INTEGER),
+    PLAIN(ticks, STORE_INTEGER),
 };
 
 static const struct store_column offers_columns[] = {

@@ -213,6 +213,23 @@ static void view_first_offer(struct json_writer *writer, const struct store_valu
     json_object_end(writer);
 }
 
+static void view_reputation(struct json_writer *writer, const struct store_value *row)
+{
+    json_object_begin(writer);
+    field(writer, "reliability_milli", row, MACHINES_RELIABILITY_MILLI);
+    field(writer, "completed", row, MACHINES_COMPLETED);
+    field(writer, "lost", row, MACHINES_LOST);
+    field(writer, "reclaimed", row, MACHINES_RECLAIMED);
+    field(writer, "failed", row, MACHINES_FAILED);
+    field(writer, "completed_milli", row, MACHINES_COMPLETED_MILLI);
+    field(writer, "lost_milli", row, MACHINES_LOST_MILLI);
+    field(writer, "reclaimed_milli", row, MACHINES_RECLAIMED_MILLI);
+    field(writer, "leased_ms", row, MACHINES_LEASED_MS);
+    field(writer, "delivered_ms", row, MACHINES_DELIVERED_MS);
+    field(writer, "ticks", row, MACHINES_TICKS);
+    json_object_end(writer);
+}
+
 void view_machine(struct json_writer *writer, const struct view_machine *machine)
 {
     const struct store_value *row = machine->row;
@@ -238,6 +255,8 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
     field(writer, "created_ms", row, MACHINES_ENROLLED_MS);
     field(writer, "state_changed_ms", row, MACHINES_STATE_CHANGED_MS);
     field(writer, "earned_microcredits", row, MACHINES_EARNED_MICRO);
+    json_key(writer, "reputation");
+    view_reputation(writer, row);
     json_object_end(writer);
 }
 

@@ -137,3 +137,9 @@ def test_a_machine_is_taken_back_a_job_gets_more_time_and_a_worker_is_let_go(pla
     assert done["state"] == "succeeded", done
     assert done["ended_ms"] - done["started_ms"] > 27000
     assert_books(market, token, job)
+    shown = souk(market, token, tmp_path / "config", "machines", "show", "second")
+    assert "0 completed, 0 lost, 1 ended by the owner, 0 failed" in shown.stdout, shown
+    assert "Reliability: 0.4 = (0 + 1) / (0 + 2 + 2 x 0 + 1 / 2)" in shown.stdout, shown
+    reputation = next(m for m in market.get("/v1/machines", token).json["items"] if m["name"] == "first")["reputation"]
+    assert reputation["completed"] == 1 and reputation["reliability_milli"] == 666
+    assert 0 < reputation["delivered_ms"] <= reputation["leased_ms"] and reputation["ticks"] > 0
