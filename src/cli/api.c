@@ -389,10 +389,22 @@ static const struct json_field bill_fields[] = {
 const struct json_schema api_bill_schema =
     JSON_SCHEMA_LENIENT("bill", bill_fields, struct api_bill);
 
+static const struct json_field wish_fields[] = {
+    FIELD("role", JSON_TEXT, api_wish, role),
+    FIELD("wish", JSON_TEXT, api_wish, wish),
+    FIELD("machines_left", JSON_U64, api_wish, machines_left),
+};
+static const struct json_schema wish_schema =
+    JSON_SCHEMA_LENIENT("wish", wish_fields, struct api_wish);
+
 static const struct json_field explain_fields[] = {
     FIELD("state", JSON_TEXT, api_explain, state),
     LONG_TEXT("reason", api_explain, reason),
     {"text", JSON_TEXT, offsetof(struct api_explain, text), .size_max = 65536},
+    FIELD("machine_count", JSON_U64, api_explain, machine_count),
+    LIST("wishes", api_explain, wishes, &wish_schema),
+    LONG_TEXT("nearest", api_explain, nearest),
+    FIELD("expected_start_ms", JSON_I64, api_explain, expected_start_ms),
 };
 const struct json_schema api_explain_schema =
     JSON_SCHEMA_LENIENT("explanation", explain_fields, struct api_explain);

@@ -311,10 +311,21 @@ struct api_bill {
     int64_t ledger_sum_micro;
 };
 
+/* How many machines are left after a wish and all before it. */
+struct api_wish {
+    struct text role;
+    struct text wish;
+    uint64_t machines_left;
+};
+
 struct api_explain {
     struct text state;
     struct text reason;
     struct text text;
+    uint64_t machine_count;
+    struct json_array wishes;  /* struct api_wish; of a pending job only, like the rest */
+    struct text nearest;       /* the nearest change that would place it */
+    int64_t expected_start_ms; /* 0: not known */
 };
 
 struct api_missing {

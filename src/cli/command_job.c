@@ -240,6 +240,38 @@ static int explain_ended(struct cli *cli, struct client *client, uint64_t id, st
     return 0;
 }
 
+/* Rows that removed nobody say nothing. */
+static void print_wishes(struct cli *cli, const struct api_explain *explain)
+{
+    const struct api_wish *wishes = explain->wishes.items;
+    uint64_t before = explain->machine_count;
+    const char *role = "";
+    struct table table;
+    table_init(&table, cli->arena, (const char *const[]){"ROLE", "WISH", ">MACHINES LEFT", NULL});
+    for (size_t i = 0; i < explain->wishes.count; i++) {
+        const char *row_role = output_text(cli->arena, wishes[i].role);
+        if (strcmp(role, row_role) != 0)
+            before = explain->machine_count;
+        role = row_role;
+        if (wishes[i].machines_left != before)
+            TABLE_ROW(&table, role, output_text(cli->arena, wishes[i].wish),
+                      arena_format(cli->arena, "%" PRIu64 " of %" PRIu64, wishes[i].machines_left,
+                                   before));
+        before = wishes[i].machines_left;
+    }
+    table_print(&table, stdout, output_has_color(cli, stdout));
+}
+
+static void print_wait(struct cli *cli, const struct api_explain *explain)
+{
+    if (explain->wishes.count > 0)
+        print_wishes(cli, explain);
+    if (explain->nearest.size > 0)
+        printf("Nearest: %s\n", output_text(cli->arena, explain->nearest));
+    if (explain->expected_start_ms > 0)
+        printf("Expected to start: %s\n", output_instant(cli->arena, explain->expected_start_ms));
+}
+
 static int run_explain(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
@@ -263,6 +295,7 @@ static int run_explain(void *context, const void *options, struct error *error)
         has_more = text_cut(rest, '\n', &line, &rest);
         printf("%s\n", output_text(cli->arena, line));
     }
+    print_wait(cli, &explain);
     return 0;
 }
 

@@ -447,7 +447,29 @@ static void explain_pending(const struct core *core, const struct job *job, stru
         core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
     struct match_placement placement;
     const enum match_result result = match_place(core->matcher, &wish, NULL, &placement);
-    match_explain_words(machines, core->machine_list.count, &wish, result, out);
+    if (job->start_ms > 0)
+        buffer_append_string(out, "waits for the cheapest slot before its deadline");
+    else if (result == MATCH_PLACED)
+        buffer_append_string(out, "there is room, but it would put off a job that goes first");
+    else
+        match_explain_words(machines, core->machine_list.count, &wish, result, out);
+}
+
+bool core_explain_wait(const struct core *core, const struct job *job,
+                       struct match_explanation *out_explanation)
+{
+    if (job->state != JOB_STATE_PENDING)
+        return false;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct match_wish wish =
+        core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
+    struct match_placement placement;
+    const enum match_result result = match_place(core->matcher, &wish, NULL, &placement);
+    match_explain(core->matcher, core_machine_pointers(core, arena), core->machine_list.count,
+                  &wish, result, out_explanation);
+    if (job->start_ms > out_explanation->expected_start_ms)
+        out_explanation->expected_start_ms = job->start_ms;
+    return true;
 }
 
 static void explain_leases(const struct core *core, const struct job *job, enum lease_state state,

@@ -73,6 +73,11 @@ MUST_CHECK int core_quote(const struct core *core, const struct job_request *req
 /* Why a job is where it is, for people; of a pending one what it waits for. */
 void core_explain(const struct core *core, const struct job *job, struct buffer *out);
 
+/* Of a pending job: how many machines each wish left, the nearest change that would place it, and
+ * when it is expected to start. False: it is not pending. Walks over all machines. */
+bool core_explain_wait(const struct core *core, const struct job *job,
+                       struct match_explanation *out_explanation);
+
 /* One hour of karma, as things are now. */
 struct core_karma {
     int64_t share_micro; /* of each member */

@@ -109,6 +109,28 @@ TEST(a_short_job_passes_a_blocked_one_that_it_does_not_put_off)
     market_done(&market);
 }
 
+TEST(a_waiting_job_is_explained_with_when_it_is_expected_to_start)
+{
+    struct market market;
+    struct match_explanation why;
+    market_init(&market);
+    add_machines(&market, 2);
+    const struct command busy = some_job(market.borrower, 1, 30 * MINUTE);
+    const struct job *running = submit(&market, &busy);
+    assert_false(core_explain_wait(market.core, running, &why));
+    work(&market, 30 * MINUTE);
+    const struct command blocked = some_job(market.lender, 2, 10 * MINUTE);
+    const struct job *job = submit(&market, &blocked);
+    assert_true(core_explain_wait(market.core, job, &why));
+    assert_int_equal(why.result, MATCH_FEW_MACHINES);
+    assert_int_equal(why.machine_count, 2);
+    assert_int_equal(why.rows[why.row_count - 1].test, WISH_TEST_ROOM);
+    assert_int_equal(why.rows[why.row_count - 1].machines_left, 1);
+    assert_string_equal(why.nearest, "with 1 worker instead of 2 it would start now");
+    assert_int_equal(why.expected_start_ms, running->leases[0]->ends_ms);
+    market_done(&market);
+}
+
 TEST(a_light_account_does_not_wait_behind_all_of_a_heavy_one)
 {
     enum { HEAVY = 30, LIGHT = 4, RUN_MS = 5 * MINUTE };
@@ -232,6 +254,7 @@ int main(void)
         cmocka_unit_test(
             a_big_job_starts_by_its_reservation_behind_an_endless_stream_of_small_ones),
         cmocka_unit_test(a_short_job_passes_a_blocked_one_that_it_does_not_put_off),
+        cmocka_unit_test(a_waiting_job_is_explained_with_when_it_is_expected_to_start),
         cmocka_unit_test(a_light_account_does_not_wait_behind_all_of_a_heavy_one),
         cmocka_unit_test(who_rushes_goes_first),
         cmocka_unit_test(a_job_that_cannot_start_by_its_deadline_ends_and_gives_its_credits_back),

@@ -36,7 +36,8 @@ void handle_job_metrics(struct http_request *request, void *context)
     struct name_lookup lookup = {server, http_request_arena(request)};
     struct view_answer answer;
     view_answer_begin(&answer);
-    live_write(&answer.writer, job, live_find(server->live, job, LIVE_CURVE), machine_name, &lookup);
+    live_write(&answer.writer, job, live_find(server->live, job, LIVE_CURVE), machine_name,
+               &lookup);
     view_answer_send(&answer, request, 200);
 }
 
@@ -290,6 +291,8 @@ struct explain_look {
     uint64_t job;
     const char *state;
     struct text reason, text;
+    bool is_waiting;
+    struct match_explanation why;
 };
 
 static int look_at_job(struct engine_request *request, const struct core *core,
@@ -307,7 +310,23 @@ static int look_at_job(struct engine_request *request, const struct core *core,
     look->state = job_state_name(job->state);
     look->reason = arena_copy_text(call->arena, text_of(job->reason));
     look->text = arena_copy_text(call->arena, buffer_text(&text));
+    look->is_waiting = core_explain_wait(core, job, &look->why);
     return 0;
+}
+
+static void write_wishes(struct json_writer *writer, const struct match_explanation *why)
+{
+    json_key(writer, "wishes");
+    json_array_begin(writer);
+    for (size_t i = 0; i < why->row_count; i++) {
+        const struct match_row *row = &why->rows[i];
+        json_object_begin(writer);
+        json_field_string(writer, "role", row->role == MACHINE_ROLE_SERVER ? "server" : "worker");
+        json_field_string(writer, "wish", wish_test_name(row->test));
+        json_field_u64(writer, "machines_left", row->machines_left);
+        json_object_end(writer);
+    }
+    json_array_end(writer);
 }
 
 static void send_explanation(struct call *call, struct http_request *request)
@@ -320,6 +339,12 @@ static void send_explanation(struct call *call, struct http_request *request)
     json_field_string(&answer.writer, "state", look->state);
     json_field_text(&answer.writer, "reason", look->reason);
     json_field_text(&answer.writer, "text", look->text);
+    if (look->is_waiting) {
+        json_field_u64(&answer.writer, "machine_count", look->why.machine_count);
+        write_wishes(&answer.writer, &look->why);
+        json_field_string(&answer.writer, "nearest", look->why.nearest);
+        json_field_i64(&answer.writer, "expected_start_ms", look->why.expected_start_ms);
+    }
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 200);
     call_free(call);
