@@ -37,6 +37,14 @@ int apply_entry_posted(struct core *core, const struct event *event, struct erro
 {
     if (ledger_commit(core->ledger, &event->entry_posted, error) < 0)
         return apply_unfit(event, error);
+    /* What leases are paid is in their ticks; this is for a job that never had any. */
+    const struct ledger_entry *entry = &event->entry_posted;
+    const bool is_paid = entry->kind == LEDGER_ENTRY_POST || entry->kind == LEDGER_ENTRY_FEE;
+    struct job *job = is_paid && entry->lease == 0 ? map_get(&core->jobs, entry->job) : NULL;
+    if (job) {
+        job->posted_micro += entry->amount_micro;
+        job->cancel_fee_micro += entry->amount_micro;
+    }
     return 0;
 }
 

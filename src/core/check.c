@@ -129,7 +129,7 @@ static int check_job(const struct core *core, const struct job *job, struct erro
     }
     if (!are_workers_sound(job))
         return broken(error, "job", job->id, "its ranks do not fit its leases");
-    if (posted != job->posted_micro || fees != job->fee_micro ||
+    if (posted + job->cancel_fee_micro != job->posted_micro || fees != job->fee_micro ||
         (job->lease_count > 0 &&
          (quoted < job->quote_micro || job_committed_micro(job) > job->quote_micro)))
         return broken(error, "job", job->id, "its leases' bills do not add up");

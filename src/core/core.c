@@ -230,6 +230,20 @@ void core_index_workers(struct core *core, struct job *job)
         id_list_remove(&core->short_handed, job->id);
 }
 
+void core_mark_short(struct core *core, struct job *job, bool is_short)
+{
+    struct account *account = map_get(&core->accounts, job->request.account);
+    if (id_list_contains(&core->short_of_money, job->id) == is_short)
+        return;
+    if (is_short) {
+        id_list_add(&core->short_of_money, job->id, job);
+        account->short_count++;
+    } else {
+        id_list_remove(&core->short_of_money, job->id);
+        account->short_count--;
+    }
+}
+
 void core_index_job(struct core *core, struct job *job)
 {
     if (job->state == JOB_STATE_PENDING)
@@ -238,9 +252,10 @@ void core_index_job(struct core *core, struct job *job)
         id_list_remove(&core->pending, job->id);
     if (job->state == JOB_STATE_PENDING && job->start_ms == 0) {
         waiting_add(&core->waiting, &core->listing, job);
+        core_mark_short(core, job, true); /* until it was tried and only room was missing */
     } else {
         waiting_remove(&core->waiting, job);
-        id_list_remove(&core->short_of_money, job->id);
+        core_mark_short(core, job, false);
     }
     if (job_state_has_leases(job->state))
         id_list_add(&core->active, job->id, job);

@@ -64,7 +64,7 @@ struct core {
     struct listing listing;        /* open offers of machines that are online */
     struct waiting_list waiting;   /* pending jobs that may start when there is room */
     struct timers job_timers;      /* of pending jobs: when they may start, by when they must */
-    struct id_list short_of_money; /* of them, those for which there was room at too high a cost */
+    struct id_list short_of_money; /* of them, those that may have room but at too high a cost */
     struct matcher *matcher;       /* scratch */
     uint64_t listing_version;      /* raised when an offer comes or has more in all */
     struct match_rounds *rounds;   /* scratch of decide_match.c */
@@ -110,6 +110,8 @@ void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms
 /* After a change of the posted price: some lenders are content with it now, others no longer. */
 void core_list_price(struct core *core, int64_t now_ms);
 void core_index_job(struct core *core, struct job *job);
+/* Whether the job is worth trying when its account has more credits, or prices are lower. */
+void core_mark_short(struct core *core, struct job *job, bool is_short);
 /* After any change of a job's leases. */
 void core_index_workers(struct core *core, struct job *job);
 /* With what follows from its terms at that time: whether it is open, and when that turns. */
@@ -150,13 +152,20 @@ int apply_find_machine(const struct core *core, const struct event *event, uint6
                        struct machine **out_machine, struct error *error);
 
 /* One command on its way to events. */
+enum { DECISION_CREDITED_MAX = 8 };
+
 struct decision {
     struct core *core;
     int64_t now_ms;
     struct event_list *out;
     uint64_t subject;
     bool should_match; /* something changed that a pending job may have waited for */
+    bool is_repriced;  /* whatever jobs were too dear for may be cheaper now */
     uint64_t new_job;  /* to be tried; 0: none */
+    /* Accounts that have more than before, whose jobs may have waited for it. */
+    uint64_t credited[DECISION_CREDITED_MAX];
+    size_t credited_count;
+    uint64_t admitted; /* an account that more offers are open to; 0: none */
 };
 
 /* Applies the event and appends it. What was validated must apply: anything else is our mistake. */
@@ -263,6 +272,8 @@ void decide_late_leases(struct decision *decision, const struct job *job);
 int64_t decide_start_ms(const struct decision *decision, const struct job_request *request);
 void decide_job_starts(struct decision *decision);
 void core_set_job_timers(struct core *core, const struct job *job);
+/* What a booking that is cancelled late costs, paid to those who would have had its leases. */
+void decide_cancel_fee(struct decision *decision, const struct job *job);
 void core_skip_job_timers(struct core *core); /* those that mean nothing any more */
 
 /* decide_credit.c */

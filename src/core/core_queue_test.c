@@ -2,6 +2,7 @@
  * Who waits and for how long: fair turns, backfill, deadlines and the cheapest slot.
  * covers decide_match.c, decide_start.c
  */
+#include "core/core_internal.h"
 #include "core/testing_internal.h"
 
 #define MINUTE INT64_C(60000)
@@ -210,27 +211,37 @@ TEST(a_job_that_cannot_start_by_its_deadline_ends_and_gives_its_credits_back)
 
 /* Yesterday at this time more was wanted than lent, and at no other time: now is dearer than later.
  */
+/* A day after a busy slot: the same slot has begun again and is dearer than those after it. Returns
+ * a job for the cheapest of three. */
+static struct command busy_day_and_booking(struct market *market)
+{
+    const int64_t offset_ms = core_settings(market->core)->slot_offset_ms;
+    const int64_t yesterday = slot_index(market->now_ms, offset_ms);
+    const int64_t today = yesterday + SLOT_PER_DAY;
+    const struct command busy = some_job(market->borrower, 1, SLOT_MS);
+    submit(market, &busy);
+    work(market, SLOT_MS);
+    pass_to(market, slot_start_ms(yesterday + 1, offset_ms));
+    for (size_t i = 0; i < core_job_count(market->core); i++)
+        for (size_t l = 0; l < core_job_at(market->core, i)->lease_count; l++)
+            market_end_lease(market, core_job_at(market->core, i)->leases[l],
+                             LEASE_OUTCOME_SUCCEEDED, "");
+    pass_to(market, slot_start_ms(today, offset_ms));
+    struct command command = some_job(market->borrower, 1, 60 * MINUTE);
+    command.submit_job.start = JOB_START_CHEAPEST;
+    command.submit_job.deadline_ms = slot_start_ms(today + 3, offset_ms) - 1;
+    command.submit_job.worker.cores_milli = 100;
+    return command;
+}
+
 TEST(the_cheapest_slot_before_the_deadline_is_waited_for)
 {
     struct market market;
     market_init(&market);
     add_machines(&market, 1);
+    const struct command command = busy_day_and_booking(&market);
     const int64_t offset_ms = core_settings(market.core)->slot_offset_ms;
-    const int64_t yesterday = slot_index(market.now_ms, offset_ms);
-    const int64_t today = yesterday + SLOT_PER_DAY;
-    const struct command busy = some_job(market.borrower, 1, SLOT_MS);
-    submit(&market, &busy);
-    work(&market, SLOT_MS);
-    pass_to(&market, slot_start_ms(yesterday + 1, offset_ms));
-    for (size_t i = 0; i < core_job_count(market.core); i++)
-        for (size_t l = 0; l < core_job_at(market.core, i)->lease_count; l++)
-            market_end_lease(&market, core_job_at(market.core, i)->leases[l],
-                             LEASE_OUTCOME_SUCCEEDED, "");
-    pass_to(&market, slot_start_ms(today, offset_ms));
-    struct command command = some_job(market.borrower, 1, 5 * MINUTE);
-    command.submit_job.start = JOB_START_CHEAPEST;
-    command.submit_job.deadline_ms = slot_start_ms(today + 3, offset_ms) - 1;
-    command.submit_job.worker.cores_milli = 100;
+    const int64_t today = slot_index(market.now_ms, offset_ms);
     int64_t cheapest = today;
     for (int64_t slot = today; slot < today + 3; slot++)
         if (core_price_of_slot(market.core, slot).core_micro <
@@ -248,6 +259,95 @@ TEST(the_cheapest_slot_before_the_deadline_is_waited_for)
     market_done(&market);
 }
 
+static int64_t cancel(struct market *market, const struct job *job)
+{
+    const int64_t before_micro = market_balance(market, market->lender);
+    market_do(market, &(struct command){.kind = COMMAND_CANCEL_JOB,
+                                        .cancel_job = {job->request.account, job->id}});
+    assert_int_equal(job->state, JOB_STATE_CANCELLED);
+    assert_int_equal(core_held_micro(market->core, job->id), 0);
+    return market_balance(market, market->lender) - before_micro;
+}
+
+TEST(a_booking_cancelled_late_pays_a_tenth_of_its_first_slot_to_those_who_kept_it_free)
+{
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 1);
+    const struct command command = busy_day_and_booking(&market);
+    const struct job *early = submit(&market, &command);
+    assert_true(early->start_ms - market.now_ms >= SLOT_MS);
+    assert_int_equal(cancel(&market, early), 0);
+    assert_int_equal(early->posted_micro, 0);
+    const struct job *late = submit(&market, &command);
+    pass_to(&market, late->start_ms - 1);
+    const int64_t quote_micro = late->quote_micro;
+    const int64_t paid_micro = cancel(&market, late);
+    assert_int_equal(late->posted_micro, paid_micro);
+    assert_true(paid_micro > 0 && paid_micro <= quote_micro / 10);
+    market_done(&market);
+}
+
+/* The borrower's first credits are spent, and its next job waits for a price it can pay. */
+static const struct job *wait_for_price(struct market *market)
+{
+    struct command dear = some_job(market->borrower, 1, 60 * MINUTE);
+    dear.submit_job.max_hourly_micro = 25000;
+    dear.submit_job.takes_more_cores = false;
+    const uint64_t machine = market_add_machine(market, "heron", 1000, MACHINE_ROLE_WORKER);
+    struct command report = {
+        .kind = COMMAND_REPORT_PROBE,
+        .report_probe = {.machine = machine, .probe = core_machine(market->core, machine)->probe}};
+    report.report_probe.probe.speed_weight_milli = 2000; /* twice the units, twice the rate */
+    market_do(market, &report);
+    const struct job *job = submit(market, &dear);
+    assert_int_equal(job->state, JOB_STATE_PENDING);
+    return job;
+}
+
+TEST(a_job_too_dear_is_tried_at_the_next_prices_after_a_restart_too)
+{
+    struct market market;
+    struct error error = {0};
+    market_init(&market);
+    const uint64_t id = wait_for_price(&market)->id;
+    struct buffer snapshot AUTO_BUFFER;
+    buffer_init(&snapshot, 1 << 20);
+    core_snapshot_write(market.core, &snapshot);
+    core_free(market.core);
+    market.core = NULL;
+    ASSERT_OK(core_snapshot_read(buffer_text(&snapshot), &market.core, &error));
+    const struct job *job = core_job(market.core, id);
+    for (int slots = 0; slots < 60 && job->state == JOB_STATE_PENDING; slots++)
+        pass_to(&market, core_slot_end_ms(market.core)); /* one wants, ten times as much is lent */
+    assert_int_equal(job->state, JOB_STATE_STARTING);
+    assert_true(job->quote_micro <= 25000);
+    market_done(&market);
+}
+
+TEST(jobs_that_nobody_can_pay_for_do_not_stand_in_the_way_of_one_that_somebody_can)
+{
+    struct market market;
+    market_init(&market);
+    const uint64_t machine = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    struct command blocks = some_job(market.borrower, 1, 60 * MINUTE);
+    const struct job *first = submit(&market, &blocks);
+    market_run_lease(&market, first->leases[0]);
+    struct command dear = blocks;
+    dear.submit_job.max_total_micro = 20000; /* what it costs at reference speed */
+    struct command report = {
+        .kind = COMMAND_REPORT_PROBE,
+        .report_probe = {.machine = machine, .probe = core_machine(market.core, machine)->probe}};
+    report.report_probe.probe.speed_weight_milli = 2000;
+    market_do(&market, &report);
+    for (int i = 0; i < 100; i++)
+        (void)submit(&market, &dear);
+    const struct job *last = submit(&market, &blocks);
+    market_end_lease(&market, first->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(last->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +359,11 @@ int main(void)
         cmocka_unit_test(who_rushes_goes_first),
         cmocka_unit_test(a_job_that_cannot_start_by_its_deadline_ends_and_gives_its_credits_back),
         cmocka_unit_test(the_cheapest_slot_before_the_deadline_is_waited_for),
+        cmocka_unit_test(
+            a_booking_cancelled_late_pays_a_tenth_of_its_first_slot_to_those_who_kept_it_free),
+        cmocka_unit_test(a_job_too_dear_is_tried_at_the_next_prices_after_a_restart_too),
+        cmocka_unit_test(
+            jobs_that_nobody_can_pay_for_do_not_stand_in_the_way_of_one_that_somebody_can),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,18 @@ void decision_emit(struct decision *decision, struct event *event)
         assert_failed(error.message, __FILE__, __LINE__, __func__);
 }
 
+/* More accounts than there is room for: as if prices had changed. */
+static void note_credited(struct decision *decision, uint64_t account)
+{
+    for (size_t i = 0; i < decision->credited_count; i++)
+        if (decision->credited[i] == account)
+            return;
+    if (decision->credited_count < DECISION_CREDITED_MAX)
+        decision->credited[decision->credited_count++] = account;
+    else
+        decision->is_repriced = true;
+}
+
 void decision_emit_plan(struct decision *decision, const struct ledger_plan *plan, const char *memo)
 {
     for (size_t i = 0; i < plan->entry_count; i++) {
@@ -26,6 +38,8 @@ void decision_emit_plan(struct decision *decision, const struct ledger_plan *pla
         if (memo && plan->entries[i].kind != LEDGER_ENTRY_FEE)
             snprintf(event.entry_posted.memo, LEDGER_MEMO_SIZE, "%s", memo);
         decision_emit(decision, &event);
+        if (event.entry_posted.kind != LEDGER_ENTRY_HOLD)
+            note_credited(decision, event.entry_posted.to_account);
     }
 }
 static int decide_kind(struct decision *decision, const struct command *command,

@@ -147,7 +147,8 @@ int decide_unfreeze_account(struct decision *decision, const struct command *com
     struct event event = {.kind = EVENT_ACCOUNT_UNFROZEN, .account_unfrozen = {.account = account}};
     decision->subject = account;
     decision_emit(decision, &event);
-    decision->should_match = true; /* its jobs and its machines */
+    decision->should_match = true; /* its machines */
+    decision->admitted = account;  /* its jobs */
     return 0;
 }
 

@@ -56,7 +56,7 @@ int decide_join_group(struct decision *decision, const struct command *command, 
     decision->subject = group->id;
     decide_remove_code(decision, code->id, /* is_used= */ true);
     decision_emit(decision, &event);
-    decision->should_match = true; /* offers for the group */
+    decision->admitted = join->account; /* offers for the group */
     return 0;
 }
 

@@ -208,8 +208,7 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
     return 0;
 }
 
-/* Makes the hold exactly what the leases may cost. */ int
-decide_cancel_job(struct decision *decision, const struct command *command, struct error *error)
+int decide_cancel_job(struct decision *decision, const struct command *command, struct error *error)
 {
     const struct job *job = core_job(decision->core, command->cancel_job.job);
     if (!job)
@@ -223,6 +222,7 @@ decide_cancel_job(struct decision *decision, const struct command *command, stru
                          job_state_name(job->state));
     decision->subject = job->id;
     if (job->state == JOB_STATE_PENDING) {
+        decide_cancel_fee(decision, job);
         decision_finish_job(decision, job, JOB_STATE_CANCELLED, "cancelled");
         return 0;
     }

@@ -11,14 +11,15 @@
  * that starts meanwhile leaves its room free, and what it waits for can only end earlier than
  * thought. So its start does not move back while its machines stay.
  *
- * One machine tries at most TRIES_MAX jobs of any size and then as many of one worker; that bounds
- * the time of a decision however long the queue is.
+ * One machine tries at most TRIES_MAX jobs of any size and then as many of one worker, and if none
+ * of them can be placed the next, ROUNDS_MAX times; that bounds the time of a decision however long
+ * the queue is.
  */
 #include "core/core_internal.h"
 
 #include <stdlib.h>
 
-enum { TRIES_MAX = 64, QUEUE_LOOKS = 1024, RESERVE_TRIES = 4, MACHINES_MAX = 256 };
+enum { ROUNDS_MAX = 16, TRIES_MAX = 64, QUEUE_LOOKS = 1024, RESERVE_TRIES = 4, MACHINES_MAX = 256 };
 
 struct
 try {
@@ -27,6 +28,8 @@ try {
 };
 
 struct match_rounds {
+    uint64_t number;  /* of the decision */
+    bool is_cut;      /* a machine could serve more jobs than were tried */
     bool is_deciding; /* only then is it worth to remember machines */
     struct machine **machines;
     size_t machine_count;
@@ -61,6 +64,7 @@ void match_rounds_free(struct match_rounds *rounds)
 
 void match_rounds_begin(struct match_rounds *rounds)
 {
+    rounds->number++;
     rounds->is_deciding = true;
     rounds->machine_count = 0;
     rounds->try_count = 0;
@@ -110,8 +114,8 @@ bool match_rounds_is_better(const struct match_rounds *rounds)
 
 /* ---- Whom to try ----------------------------------------------------------------------------- */
 
-/* How many jobs were found. */
-static size_t add_tries(struct decision *decision, const struct book_wish *wish)
+/* At most TRIES_MAX that this decision has not tried; whether there were so many. */
+static bool add_tries(struct decision *decision, const struct book_wish *wish)
 {
     struct match_rounds *rounds = decision->core->rounds;
     size_t count = 0;
@@ -119,10 +123,12 @@ static size_t add_tries(struct decision *decision, const struct book_wish *wish)
     book_search_start(&rounds->search, decision->core->waiting.book, wish,
                       (struct book_sort){.by = BOOK_BY_SCORE});
     while (count < TRIES_MAX && (job = book_search_next(&rounds->search))) {
+        if (job->tried_in == rounds->number)
+            continue;
         add_try(rounds, job);
         count++;
     }
-    return count;
+    return count == TRIES_MAX;
 }
 
 static void add_tries_of(struct decision *decision, const struct machine *machine)
@@ -133,10 +139,43 @@ static void add_tries_of(struct decision *decision, const struct machine *machin
         if (!offer->listing_number)
             continue;
         struct book_wish wish = waiting_wish(&core->listing, offer, decision->now_ms, LISTING_FREE);
-        if (add_tries(decision, &wish) == TRIES_MAX) {
+        if (add_tries(decision, &wish)) {
+            core->rounds->is_cut = true;
             waiting_want_few(&wish, 1);
             (void)add_tries(decision, &wish);
         }
+    }
+}
+
+static void add_tries_of_machines(struct decision *decision)
+{
+    struct match_rounds *rounds = decision->core->rounds;
+    const size_t count =
+        rounds->machine_count < MACHINES_MAX ? rounds->machine_count : MACHINES_MAX;
+    rounds->is_cut = false;
+    for (size_t i = 0; i < count && book_count(decision->core->waiting.book) > 0; i++)
+        add_tries_of(decision, rounds->machines[i]);
+}
+
+static bool is_credited(const struct decision *decision, uint64_t account)
+{
+    for (size_t i = 0; i < decision->credited_count; i++)
+        if (decision->credited[i] == account)
+            return true;
+    return false;
+}
+
+/* Jobs that were too dear: all of them at new prices, else those of accounts that have more now. */
+static void add_tries_of_short(struct decision *decision)
+{
+    struct core *core = decision->core;
+    bool is_worth_it = decision->is_repriced;
+    for (size_t i = 0; i < decision->credited_count && !is_worth_it; i++)
+        is_worth_it = core_account(core, decision->credited[i])->short_count > 0;
+    for (size_t i = 0; is_worth_it && i < core->short_of_money.count; i++) {
+        struct job *job = core->short_of_money.items[i].value;
+        if (decision->is_repriced || is_credited(decision, job->request.account))
+            add_try(core->rounds, job);
     }
 }
 
@@ -149,13 +188,13 @@ static void gather_tries(struct decision *decision)
         add_try(rounds, added);
     if (book_count(core->waiting.book) == 0)
         return;
-    const size_t machine_count =
-        rounds->machine_count < MACHINES_MAX ? rounds->machine_count : MACHINES_MAX;
-    for (size_t i = 0; i < machine_count; i++)
-        add_tries_of(decision, rounds->machines[i]);
-    if (decision->should_match)
-        for (size_t i = 0; i < core->short_of_money.count && i < TRIES_MAX; i++)
-            add_try(rounds, core->short_of_money.items[i].value);
+    add_tries_of_machines(decision);
+    add_tries_of_short(decision);
+    for (size_t i = 0; decision->admitted && i < core->pending.count; i++) {
+        struct job *job = core->pending.items[i].value;
+        if (job->request.account == decision->admitted && job->waiting_numbers[0])
+            add_try(rounds, job);
+    }
 }
 
 static int compare_tries(const void *left, const void *right)
@@ -198,7 +237,8 @@ static bool keeps_ahead(const struct decision *decision, const struct job *first
            rounds->ahead.start_ms >= decision->now_ms;
 }
 
-/* The reservation of the first job in the queue that has one, if that is before `job`. */
+/* The reservation of the first job in the queue that has one, if that is before `job`. Who waits
+ * for money has none. */
 static const struct match_reservation *find_ahead(struct decision *decision, const struct job *job)
 {
     struct core *core = decision->core;
@@ -210,7 +250,8 @@ static const struct match_reservation *find_ahead(struct decision *decision, con
         struct job *first = book_search_next(&rounds->search);
         if (!first || !is_before(first, job))
             return NULL;
-        if (first->stuck_version == core->listing_version + 1)
+        if (first->stuck_version == core->listing_version + 1 ||
+            id_list_contains(&core->short_of_money, first->id))
             continue;
         if (keeps_ahead(decision, first))
             return &rounds->ahead;
@@ -265,17 +306,15 @@ void decision_offer_lease(struct decision *decision, const struct job *job,
 
 static void note_result(struct core *core, struct job *job, enum match_result result)
 {
-    if (result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY)
-        id_list_add(&core->short_of_money, job->id, job);
-    else
-        id_list_remove(&core->short_of_money, job->id);
+    if (result != MATCH_PLACED)
+        core_mark_short(core, job, result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY);
 }
 
 static void try_job(struct decision *decision, struct job *job)
 {
     struct core *core = decision->core;
     if (account_is_frozen(core_account(core, job->request.account))) {
-        id_list_add(&core->short_of_money, job->id, job);
+        core_mark_short(core, job, true);
         return;
     }
     const struct match_wish wish = wish_of(decision, job);
@@ -291,18 +330,34 @@ static void try_job(struct decision *decision, struct job *job)
     decision_emit_job_state(decision, job, JOB_STATE_STARTING, JOB_STATE_STARTING, "");
 }
 
+/* Whether one was placed. */
+static bool try_all(struct decision *decision)
+{
+    struct match_rounds *rounds = decision->core->rounds;
+    bool has_placed = false;
+    if (rounds->try_count > 1)
+        qsort(rounds->tries, rounds->try_count, sizeof(*rounds->tries), compare_tries);
+    for (size_t i = 0; i < rounds->try_count; i++) {
+        struct job *job = rounds->tries[i].job;
+        if (job->tried_in == rounds->number || !job->waiting_numbers[0])
+            continue;
+        job->tried_in = rounds->number;
+        try_job(decision, job);
+        has_placed |= job->waiting_numbers[0] == 0;
+    }
+    return has_placed;
+}
+
 void decide_match(struct decision *decision)
 {
     struct match_rounds *rounds = decision->core->rounds;
     gather_tries(decision);
-    if (rounds->try_count > 1)
-        qsort(rounds->tries, rounds->try_count, sizeof(*rounds->tries), compare_tries);
-    const struct job *last = NULL;
-    for (size_t i = 0; i < rounds->try_count; i++) {
-        struct job *job = rounds->tries[i].job;
-        if (job != last && job->waiting_numbers[0])
-            try_job(decision, job);
-        last = job;
+    bool has_placed = try_all(decision);
+    /* Those that came first could not pay, or want others besides: the next may do. */
+    for (int more = 1; more < ROUNDS_MAX && rounds->is_cut && !has_placed; more++) {
+        rounds->try_count = 0;
+        add_tries_of_machines(decision);
+        has_placed = try_all(decision);
     }
     rounds->machine_count = 0;
     rounds->is_deciding = false;

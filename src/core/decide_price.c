@@ -47,7 +47,7 @@ void decide_close_slots(struct decision *decision)
         core->prices.prepared = &end;
         decision_emit(decision, &event);
         core->prices.prepared = NULL;
-        decision->should_match = true;
+        decision->should_match = decision->is_repriced = true;
     }
     if (core->prices.slot != slot_before && has_risen(&price_before, &core->price))
         touch_willing_machines(core, price_before);

@@ -196,6 +196,7 @@ static const struct json_field job_fields[] = {
     SCHEMA_TIME("stopping_ms", struct job, stopping_ms),
     SCHEMA_TIME("ended_ms", struct job, ended_ms),
     SCHEMA_MICRO("posted_micro", struct job, posted_micro),
+    SCHEMA_MICRO("cancel_fee_micro", struct job, cancel_fee_micro),
     SCHEMA_MICRO("fee_micro", struct job, fee_micro),
 };
 static const struct json_schema job_schema = JSON_SCHEMA("job", job_fields, struct job);

@@ -68,7 +68,8 @@ struct account {
 
     struct token **tokens; /* that are not revoked, in the order of ids; owned by the core */
     size_t token_count, token_capacity;
-    size_t code_count; /* made for it and not used */
+    size_t code_count;  /* made for it and not used */
+    size_t short_count; /* jobs of it that wait for credits or a lower price */
 
     int64_t queue_finish_tag; /* of its last job: where its next one stands (queue.h) */
 };

@@ -94,18 +94,20 @@ struct job {
                             cost; what is held and what was posted add up to it */
     struct queue_turn turn; /* among those that wait */
     int64_t submitted_ms;
-    int64_t start_ms; /* pending: it does not start before; 0: as soon as there is room */
+    int64_t start_ms;    /* pending: it does not start before; 0: as soon as there is room */
     int64_t matched_ms;  /* 0: not yet; the same for the next three */
     int64_t started_ms;  /* the first lease ran */
     int64_t stopping_ms; /* when the stop was asked for */
     int64_t ended_ms;
     struct lease **leases; /* as they were made: the server first if there is one */
     size_t lease_count;
-    struct lease **workers; /* by rank: the newest of each */
-    size_t worker_count;    /* ranks */
-    int64_t posted_micro;   /* spent so far, fees included */
+    struct lease **workers;   /* by rank: the newest of each */
+    size_t worker_count;      /* ranks */
+    int64_t posted_micro;     /* spent so far, fees included */
+    int64_t cancel_fee_micro; /* of it, because a booking was cancelled late */
     int64_t fee_micro;
     uint32_t waiting_numbers[2]; /* among those that wait for room: its workers, its server */
+    uint64_t tried_in;           /* the last decision that tried to place it; scratch */
     uint64_t stuck_version;      /* no reservation could be made with the offers of then; 0: none */
 };
 
