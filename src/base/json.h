@@ -40,8 +40,8 @@ void json_null(struct json_writer *writer);
 void json_raw(struct json_writer *writer, struct text value);
 
 /* The text at a path of keys in an object, found without building a tree, as part of `json`. ""
- * when it is not there, is no text, or has escapes. For JSON that was checked before: of what is not
- * JSON it makes something, or nothing, but reads no byte outside. */
+ * when it is not there, is no text, or has escapes. For JSON that was checked before: of what is
+ * not JSON it makes something, or nothing, but reads no byte outside. */
 struct text json_find_text(struct text json, const char *const *path, size_t path_size);
 
 /* A literal key with its value, for what is written very often: the key is JSON_KEY("name") and has

@@ -50,7 +50,7 @@ struct json_field {
 };
 
 /* In place of `.name = "x"`, for what is written and read very often. */
-#define JSON_NAME(name_) .name = name_, .key = {"\"" name_ "\":", sizeof("\"" name_ "\":") - 1}
+#define JSON_NAME(name_) .name = (name_), .key = {"\"" name_ "\":", sizeof("\"" name_ "\":") - 1}
 
 struct json_schema {
     const char *name; /* for messages */
