@@ -200,6 +200,8 @@ TEST(what_is_written_fits_to_the_byte)
         json_i64(&writer, -7);
         json_array_end(&writer);
         assert_int_equal(buffer.is_overflowed, size_max < sizeof(expected) - 1);
+        if (!buffer.is_overflowed)
+            assert_memory_equal(buffer.data, expected, sizeof(expected) - 1);
     }
 }
 

@@ -51,11 +51,17 @@ bool output_has_color(const struct cli *cli, FILE *file)
     return !cli->common.no_color && options_terminal_has_color(fileno(file));
 }
 
+static bool ends_line(const char *text)
+{
+    const size_t size = strlen(text);
+    return size == 0 || text[size - 1] == '\n';
+}
+
 int output_confirm(const struct cli *cli, bool is_yes, const char *plan, const char *question,
                    struct error *error)
 {
     if (!is_yes || !cli->common.quiet)
-        fputs(plan, stderr);
+        fprintf(stderr, "%s%s", plan, ends_line(plan) ? "" : "\n");
     if (is_yes)
         return 0;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))

@@ -8,10 +8,10 @@
 
 #include <inttypes.h>
 
-int apply_misfit(const struct event *event, const char *what, struct error *error)
+void apply_say_misfit(const struct event *event, const char *what, struct error *error)
 {
-    return error_set(error, ERROR_CORRUPT, "event %" PRIu64 " (%s): %s", event->sequence,
-                     event_kind_name(event->kind), what);
+    (void)error_set(error, ERROR_CORRUPT, "event %" PRIu64 " (%s): %s", event->sequence,
+                    event_kind_name(event->kind), what);
 }
 
 /* A check of what the event carries, with the event named in the message. */

@@ -139,7 +139,12 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_entry_posted, apply_slot_closed;
 
 /* apply.c: what the others share. */
-int apply_misfit(const struct event *event, const char *what, struct error *error);
+void apply_say_misfit(const struct event *event, const char *what, struct error *error);
+static inline int apply_misfit(const struct event *event, const char *what, struct error *error)
+{
+    apply_say_misfit(event, what, error);
+    return -1; /* here, where compilers and analyzers see it */
+}
 /* A check of what the event carries failed: names the event in the message. */
 int apply_unfit(const struct event *event, struct error *error);
 bool apply_is_next_id(const struct core *core, uint64_t id);

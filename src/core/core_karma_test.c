@@ -2,7 +2,7 @@
 #include "core/testing_internal.h"
 #include "market/karma.h"
 
-enum { HOUR_MS = 3600 * 1000 };
+#define HOUR_MS INT64_C(3600000)
 
 /* Two members, and a machine of the lender's with two cores and nothing else worth a credit. */
 static void set_up(struct market *market)
@@ -29,7 +29,7 @@ TEST(a_core_hour_costs_one_credit_at_any_time)
         market_pass_time(&market, 6 * HOUR_MS);
     assert_int_equal(core_price(market.core).core_micro, 1000000);
     const struct price_lock lock =
-        core_price_lock(market.core, market.now_ms, market.now_ms + 100 * (int64_t)HOUR_MS);
+        core_price_lock(market.core, market.now_ms, market.now_ms + 100 * HOUR_MS);
     for (int64_t i = 0; i < lock.slot_count; i++)
         assert_int_equal(lock.slots[i].core_micro, 1000000);
     market_done(&market);

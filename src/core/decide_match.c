@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-enum { ROUNDS_MAX = 16, TRIES_MAX = 64, QUEUE_LOOKS = 1024, RESERVE_TRIES = 4, MACHINES_MAX = 256 };
+enum { ROUNDS_MAX = 16, TRIES_MAX = 64, QUEUE_LOOKS = 64, RESERVE_TRIES = 4, MACHINES_MAX = 256 };
 
 struct
 try {
