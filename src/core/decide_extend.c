@@ -97,8 +97,11 @@ static int check_costs(const struct core *core, const struct job *job, int64_t t
     return 0;
 }
 
+/* *out_extended: one for each lease of the job, made once: the first event may close a slot, and
+ * then the forecasts are others. */
 static int check_extension(const struct decision *decision, const struct job *job, int64_t more_ms,
-                           int64_t *out_total_micro, struct error *error)
+                           struct extended *out_extended, int64_t *out_total_micro,
+                           struct error *error)
 {
     const struct core *core = decision->core;
     int64_t total_micro = 0, hourly_micro = 0;
@@ -108,28 +111,29 @@ static int check_extension(const struct decision *decision, const struct job *jo
             total_micro = price_add_micro(total_micro, lease->posted_micro);
             continue;
         }
-        const struct extended extended = extend(decision, lease, more_ms);
-        if (check_terms(core, lease, &extended, decision->now_ms, error) < 0)
+        struct extended *extended = &out_extended[i];
+        *extended = extend(decision, lease, more_ms);
+        if (check_terms(core, lease, extended, decision->now_ms, error) < 0)
             return -1;
-        total_micro = price_add_micro(total_micro, extended.quote_micro);
+        total_micro = price_add_micro(total_micro, extended->quote_micro);
         hourly_micro =
-            price_add_micro(hourly_micro, price_hourly_lock_micro(lease->units, &extended.lock));
+            price_add_micro(hourly_micro, price_hourly_lock_micro(lease->units, &extended->lock));
     }
     *out_total_micro = total_micro > job->quote_micro ? total_micro : job->quote_micro;
     return check_costs(core, job, *out_total_micro, hourly_micro, error);
 }
 
-static void emit_lease(struct decision *decision, const struct lease *lease, int64_t more_ms)
+static void emit_lease(struct decision *decision, const struct lease *lease,
+                       const struct extended *extended)
 {
-    const struct extended extended = extend(decision, lease, more_ms);
     struct event event = {.kind = EVENT_LEASE_EXTENDED,
                           .lease_extended = {.lease = lease->id,
                                              .job = lease->job,
                                              .machine = lease->machine,
                                              .fence = lease->fence,
-                                             .max_run_ms = extended.max_run_ms,
-                                             .lock = extended.lock,
-                                             .quote_micro = extended.quote_micro}};
+                                             .max_run_ms = extended->max_run_ms,
+                                             .lock = extended->lock,
+                                             .quote_micro = extended->quote_micro}};
     decision_emit(decision, &event);
 }
 
@@ -155,7 +159,9 @@ int decide_extend_job(struct decision *decision, const struct command *command, 
                          "a job of %" PRId64 " ms can be extended by 1 to %" PRId64 " ms",
                          job->request.max_run_ms, most_ms);
     int64_t total_micro;
-    if (check_extension(decision, job, more_ms, &total_micro, error) < 0)
+    struct extended *extended =
+        arena_alloc(decision->out->arena, (job->lease_count + 1) * sizeof(*extended));
+    if (check_extension(decision, job, more_ms, extended, &total_micro, error) < 0)
         return -1;
     decision->subject = job->id;
     decision_hold_more(decision, job, total_micro - job->quote_micro);
@@ -165,6 +171,6 @@ int decide_extend_job(struct decision *decision, const struct command *command, 
     decision_emit(decision, &event);
     for (size_t i = 0; i < job->lease_count; i++)
         if (lease_is_open(job->leases[i]))
-            emit_lease(decision, job->leases[i], more_ms);
+            emit_lease(decision, job->leases[i], &extended[i]);
     return 0;
 }
