@@ -185,6 +185,45 @@ TEST(a_borrower_lets_workers_go_but_not_the_last)
     market_done(&market);
 }
 
+TEST(an_extension_after_a_slot_s_end_is_signed_at_what_was_checked)
+{
+    struct market market;
+    market_init_demo(&market);
+    const int64_t slot_ends_ms = (TEST_NOW / SLOT_MS + 1) * SLOT_MS;
+    market_pass_time(&market, slot_ends_ms - 60000 - market.now_ms);
+    const struct job *job = submit_and_run(&market, false);
+    market.now_ms = slot_ends_ms + 60000; /* nobody has said so yet */
+    const struct command more = extension(&market, job, 13 * 3600 * 1000);
+    market_do(&market, &more);
+    assert_int_equal(market_new_events(&market, EVENT_SLOT_CLOSED), 1);
+    assert_int_equal(market_new_events(&market, EVENT_LEASE_EXTENDED), 4);
+    assert_int_equal(core_held_micro(market.core, job->id), job->quote_micro);
+    assert_int_equal(job_committed_micro(job), job->quote_micro);
+    market_done(&market);
+}
+
+TEST(who_was_let_go_has_no_successor_however_it_stopped)
+{
+    struct market market;
+    market_init_demo(&market);
+    market_add_machine(&market, "spare", 250, MACHINE_ROLE_WORKER);
+    const struct job *job = submit_and_run(&market, true);
+    struct command release = {
+        .kind = COMMAND_RELEASE_LEASE,
+        .release_lease = {.account = market.borrower, .lease = job->workers[2]->id}};
+    market_do(&market, &release);
+    market_pass_time(&market, core_settings(market.core)->grace_ms);
+    assert_int_equal(job->workers[2]->outcome, LEASE_OUTCOME_LOST);
+    assert_int_equal(job->lease_count, 4);
+    market_do(&market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
+                                         .machine_silent = {job->workers[1]->machine}});
+    release.release_lease.lease = job->workers[1]->id;
+    market_do(&market, &release);
+    assert_int_equal(job->workers[1]->outcome, LEASE_OUTCOME_LOST);
+    assert_int_equal(job->lease_count, 4);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +233,8 @@ int main(void)
         cmocka_unit_test(what_the_owner_takes_back_is_paid_to_its_last_tick_and_replaced),
         cmocka_unit_test(an_owner_takes_back_all_of_a_machine_or_an_offer),
         cmocka_unit_test(a_borrower_lets_workers_go_but_not_the_last),
+        cmocka_unit_test(an_extension_after_a_slot_s_end_is_signed_at_what_was_checked),
+        cmocka_unit_test(who_was_let_go_has_no_successor_however_it_stopped),
     };
     return cmocka_run_group_tests_name("core_extend", tests, NULL, NULL);
 }

@@ -290,6 +290,35 @@ TEST(successors_survive_a_snapshot_bit_for_bit)
     market_done(&market);
 }
 
+static void add_near(struct market *market, const char *name, int64_t rtt_us)
+{
+    struct command enrol = market_enrolment(market, market->lender, name, 250, MACHINE_ROLE_WORKER);
+    enrol.enrol_machine.probe.rtt_us = rtt_us;
+    market_connect(market, market_do(market, &enrol));
+}
+
+TEST(a_successor_is_as_near_as_the_job_wishes)
+{
+    struct market market;
+    market_init(&market);
+    add_near(&market, "one", 1000);
+    add_near(&market, "two", 2000);
+    struct command command = market_job(&market);
+    command.submit_job.num_nodes = 2;
+    command.submit_job.server = (struct resources){0};
+    command.submit_job.replaces_lost = true;
+    command.submit_job.wishes.max_rtt_us = 10000;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    assert_int_equal(job->state, JOB_STATE_STARTING);
+    run_all(&market, job);
+    add_near(&market, "far", 50000);
+    take_away(&market, job->workers[1]->machine);
+    assert_int_equal(open_count(job), 1);
+    add_near(&market, "three", 3000);
+    assert_int_equal(open_count(job), 2);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +332,7 @@ int main(void)
         cmocka_unit_test(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up),
         cmocka_unit_test(an_elastic_job_grows_while_nobody_waits),
         cmocka_unit_test(successors_survive_a_snapshot_bit_for_bit),
+        cmocka_unit_test(a_successor_is_as_near_as_the_job_wishes),
     };
     return cmocka_run_group_tests_name("core_worker", tests, NULL, NULL);
 }

@@ -20,26 +20,32 @@ void decision_end_lease(struct decision *decision, const struct lease *lease,
     decision->should_match = true;
 }
 
+/* A machine that cannot be asked is not waited for. That a worker was let go is said all the same:
+ * nobody follows it. */
 static void want_stop(struct decision *decision, const struct lease *lease, bool is_reclaim,
                       const char *reason)
 {
     if (!lease_is_open(lease) || lease->stop_wanted_ms > 0)
         return;
-    if (core_machine(decision->core, lease->machine)->state != MACHINE_STATE_ONLINE) {
+    const bool can_ask =
+        core_machine(decision->core, lease->machine)->state == MACHINE_STATE_ONLINE;
+    const bool is_let_go =
+        !is_reclaim && core_job(decision->core, lease->job)->state != JOB_STATE_STOPPING;
+    if (can_ask || is_let_go) {
+        struct event event = {.kind = EVENT_LEASE_STOP_WANTED,
+                              .lease_stop_wanted = {.lease = lease->id,
+                                                    .job = lease->job,
+                                                    .machine = lease->machine,
+                                                    .fence = lease->fence,
+                                                    .grace_ms = decision->core->settings.grace_ms,
+                                                    .is_reclaim = is_reclaim}};
+        decision_copy_reason(text_of(reason), event.lease_stop_wanted.reason);
+        decision_emit(decision, &event);
+    }
+    if (!can_ask)
         decision_end_lease(decision, lease,
                            is_reclaim ? LEASE_OUTCOME_RECLAIMED : LEASE_OUTCOME_LOST,
                            "its machine is unreachable");
-        return;
-    }
-    struct event event = {.kind = EVENT_LEASE_STOP_WANTED,
-                          .lease_stop_wanted = {.lease = lease->id,
-                                                .job = lease->job,
-                                                .machine = lease->machine,
-                                                .fence = lease->fence,
-                                                .grace_ms = decision->core->settings.grace_ms,
-                                                .is_reclaim = is_reclaim}};
-    decision_copy_reason(text_of(reason), event.lease_stop_wanted.reason);
-    decision_emit(decision, &event);
 }
 
 /* Asks an open lease to stop, once. A machine that cannot be asked is not waited for. */
@@ -53,6 +59,7 @@ void decision_want_all_stopped(struct decision *decision, const struct job *job,
     for (size_t i = 0; i < job->lease_count; i++)
         decision_want_stop(decision, job->leases[i], reason);
 }
+
 static int find_lease(const struct decision *decision, uint64_t id, uint64_t fence,
                       const struct lease **out_lease, struct error *error)
 {
@@ -183,6 +190,7 @@ int decide_end_lease(struct decision *decision, const struct command *command, s
     decision_settle_job(decision, job);
     return 0;
 }
+
 void decide_late_leases(struct decision *decision, const struct job *job)
 {
     const struct core_settings *settings = &decision->core->settings;

@@ -58,6 +58,8 @@ int lease_check_fence(const struct lease *lease, uint64_t fence, struct error *e
 
 bool lease_wants_successor(const struct lease *lease)
 {
+    if (lease->stop_wanted_ms > 0 && !lease->is_reclaimed)
+        return false; /* however it stopped then */
     return lease->outcome == LEASE_OUTCOME_LOST || lease->outcome == LEASE_OUTCOME_FAILED ||
            lease->outcome == LEASE_OUTCOME_RECLAIMED;
 }

@@ -41,7 +41,8 @@ struct resources wish_resources(const struct match_wish *wish, enum machine_role
 
 int64_t wish_max_rtt_us(const struct match_wish *wish, enum machine_role role)
 {
-    const bool has_pairs = role == MACHINE_ROLE_WORKER && job_request_nodes_max(wish->request) > 1;
+    const struct job_request *whole = wish->beside ? &wish->beside->request : wish->request;
+    const bool has_pairs = role == MACHINE_ROLE_WORKER && job_request_nodes_max(whole) > 1;
     return has_pairs ? wish->request->wishes.max_rtt_us : 0;
 }
 
