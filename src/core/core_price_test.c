@@ -479,6 +479,19 @@ TEST(the_market_s_midnight_can_move_until_a_slot_has_ended)
     market_done(&market);
 }
 
+TEST(a_job_for_the_cheapest_slot_counts_over_no_more_than_it_can_choose)
+{
+    struct market market;
+    market_init(&market);
+    struct command command = one_core_job(market.borrower);
+    command.submit_job.start = JOB_START_CHEAPEST;
+    command.submit_job.deadline_ms = SLOT_ENDS_MS + 40 * SLOT_MS;
+    submit(&market, &command);
+    pass_to(&market, SLOT_ENDS_MS);
+    assert_int_equal(wanted_core_ms(&market), HOUR_MS / PRICE_LOCK_SLOTS);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_lock_has_the_prices_of_the_slots_it_touches),
         cmocka_unit_test(a_lease_is_billed_at_the_prices_it_was_signed_at),
         cmocka_unit_test(the_market_s_midnight_can_move_until_a_slot_has_ended),
+        cmocka_unit_test(a_job_for_the_cheapest_slot_counts_over_no_more_than_it_can_choose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,7 +167,9 @@ void core_count_submitted(struct core *core, const struct job *job)
         return;
     const struct job_request *request = &job->request;
     const int64_t last = slot_index(request->deadline_ms, core->settings.slot_offset_ms);
-    const int64_t slots = last - core->prices.slot + 1;
+    int64_t slots = last - core->prices.slot + 1;
+    if (slots > PRICE_LOCK_SLOTS) /* decide_start_ms looks no further */
+        slots = PRICE_LOCK_SLOTS;
     const int64_t run_ms =
         request->expected_run_ms ? request->expected_run_ms : request->max_run_ms;
     price_meter_spread(&core->prices.meter, job->id, core_borrower(core, request->account),
