@@ -354,6 +354,8 @@ static void restore_own_account(struct account *own, const struct account *store
     memcpy(own->password, stored->password, sizeof(own->password));
     own->seen_ms = stored->seen_ms;
     own->group = stored->group;
+    memcpy(own->spent_marks_micro, stored->spent_marks_micro, sizeof(own->spent_marks_micro));
+    own->karma_spent_micro = stored->karma_spent_micro;
 }
 
 static int restore_account(struct core *core, const void *record, struct error *error)

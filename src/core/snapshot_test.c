@@ -119,6 +119,30 @@ TEST(a_snapshot_with_a_changed_digit_is_refused_or_sound)
     market_done(&market);
 }
 
+TEST(a_snapshot_keeps_what_the_operator_spent)
+{
+    struct market market;
+    struct error error = {0};
+    struct buffer first AUTO_BUFFER, second AUTO_BUFFER;
+    buffer_init(&first, SNAPSHOT_MAX);
+    buffer_init(&second, SNAPSHOT_MAX);
+    fill_market(&market);
+    core_snapshot_write(market.core, &first);
+    static const char *const fields[] = {"\"spent_mark_2_micro\":0", "\"karma_spent_micro\":0"};
+    for (size_t i = 0; i < 2; i++) {
+        char *own = strstr((char *)first.data, "\"name\":\"operator\"");
+        assert_non_null(own);
+        char *field = strstr(own, fields[i]);
+        assert_non_null(field);
+        field[strlen(fields[i]) - 1] = '7';
+    }
+    AUTO(core) struct core *core = NULL;
+    ASSERT_OK(core_snapshot_read(buffer_text(&first), &core, &error));
+    core_snapshot_write(core, &second);
+    assert_string_equal(buffer_string(&first), buffer_string(&second));
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +150,7 @@ int main(void)
         cmocka_unit_test(a_restored_market_decides_as_the_first_would),
         cmocka_unit_test(a_snapshot_that_was_cut_is_corrupt),
         cmocka_unit_test(a_snapshot_with_a_changed_digit_is_refused_or_sound),
+        cmocka_unit_test(a_snapshot_keeps_what_the_operator_spent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
