@@ -33,6 +33,7 @@ void *apply_allocate(size_t size)
     ASSERT(memory);
     return memory;
 }
+
 int apply_entry_posted(struct core *core, const struct event *event, struct error *error)
 {
     if (ledger_commit(core->ledger, &event->entry_posted, error) < 0)

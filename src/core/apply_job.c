@@ -277,13 +277,15 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     if (ended->outcome == LEASE_OUTCOME_NONE || !job_state_has_leases(job->state))
         return apply_misfit(event, "it has no outcome, or its job none of its leases", error);
     core_count_lease_end(core, lease, event->time_ms);
-    core_detach_lease(core, map_get(&core->machines, lease->machine), lease, event->time_ms);
-    lease->state = LEASE_STATE_ENDED;
+    struct machine *machine = map_get(&core->machines, lease->machine);
     lease->outcome = ended->outcome;
     lease->ended_ms = event->time_ms;
+    /* Before its offers are listed again: they are by their machine's reliability. */
+    count_reputation(core, job, lease, machine);
+    core_detach_lease(core, machine, lease, event->time_ms);
+    lease->state = LEASE_STATE_ENDED;
     apply_see_account(core, lease->payee, event->time_ms);
     memcpy(lease->reason, ended->reason, sizeof(lease->reason));
-    count_reputation(core, job, lease, map_get(&core->machines, lease->machine));
     core_index_workers(core, job);
     return 0;
 }

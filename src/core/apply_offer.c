@@ -93,6 +93,7 @@ int apply_offer_withdrawn(struct core *core, const struct event *event, struct e
         return -1;
     core_count_machine(core, offer->machine, event->time_ms);
     listing_remove(&core->listing, offer);
+    match_rounds_forget_offer(core->rounds, offer);
     machine_remove_offer(offer->machine, offer);
     map_remove(&core->offers, offer->id);
     id_list_remove(&core->turning, offer->id);

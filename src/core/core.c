@@ -255,6 +255,7 @@ void core_index_job(struct core *core, struct job *job)
         core_mark_short(core, job, true); /* until it was tried and only room was missing */
     } else {
         waiting_remove(&core->waiting, job);
+        match_rounds_forget_job(core->rounds, job);
         core_mark_short(core, job, false);
     }
     if (job_state_has_leases(job->state))

@@ -296,7 +296,10 @@ void decide_growth(struct decision *decision);
 struct match_rounds *match_rounds_new(void);
 void match_rounds_free(struct match_rounds *rounds);
 void match_rounds_begin(struct match_rounds *rounds);
-void match_rounds_touch(struct match_rounds *rounds, struct machine *machine);
+void match_rounds_touch(struct match_rounds *rounds, const struct machine *machine);
+/* It waits no more, or is withdrawn: what was reserved for it, or there, is free for others. */
+void match_rounds_forget_job(struct match_rounds *rounds, const struct job *job);
+void match_rounds_forget_offer(struct match_rounds *rounds, const struct offer *offer);
 void match_rounds_try(struct match_rounds *rounds, struct job *job);
 bool match_rounds_is_better(const struct match_rounds *rounds); /* some machine is */
 void decision_offer_lease(struct decision *decision, const struct job *job,

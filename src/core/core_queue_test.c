@@ -348,6 +348,63 @@ TEST(jobs_that_nobody_can_pay_for_do_not_stand_in_the_way_of_one_that_somebody_c
     market_done(&market);
 }
 
+/* One machine is busy; one job waits for both, and one behind it for the free one for too long. */
+static struct job *block(struct market *market, struct job **out_blocked)
+{
+    market_init(market);
+    add_machines(market, 2);
+    const struct command busy = some_job(market->borrower, 1, 30 * MINUTE);
+    submit(market, &busy);
+    work(market, 30 * MINUTE);
+    const struct command blocked = some_job(market->lender, 2, 10 * MINUTE);
+    *out_blocked = submit(market, &blocked);
+    const struct command too_long = some_job(market->borrower, 1, 40 * MINUTE);
+    struct job *behind = submit(market, &too_long);
+    assert_int_equal(behind->state, JOB_STATE_PENDING);
+    return behind;
+}
+
+TEST(who_waited_behind_a_reservation_starts_when_it_is_given_up)
+{
+    struct market market;
+    struct job *blocked;
+    const struct job *behind = block(&market, &blocked);
+    market_do(&market, &(struct command){.kind = COMMAND_CANCEL_JOB,
+                                         .cancel_job = {market.lender, blocked->id}});
+    assert_int_equal(behind->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
+TEST(a_withdrawn_offer_keeps_no_reservation)
+{
+    struct market market;
+    struct job *blocked;
+    const struct job *behind = block(&market, &blocked);
+    const struct lease *busy = core_lease_at(market.core, 0);
+    market_do(&market, &(struct command){.kind = COMMAND_WITHDRAW_OFFER,
+                                         .withdraw_offer = {market.lender, busy->offer}});
+    assert_int_equal(blocked->state, JOB_STATE_PENDING);
+    assert_int_equal(behind->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
+TEST(a_machine_is_found_by_the_reliability_it_has_now)
+{
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 1);
+    struct command command = some_job(market.borrower, 1, MINUTE);
+    const struct machine *machine = core_machine_at(market.core, 0);
+    for (int i = 0; i < 3; i++) {
+        const struct job *job = submit(&market, &command);
+        assert_int_equal(job->state, JOB_STATE_STARTING);
+        market_run_lease(&market, job->leases[0]);
+        market_end_lease(&market, job->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
+        command.submit_job.wishes.min_reliability_milli = machine_reliability_milli(machine);
+    }
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +421,9 @@ int main(void)
         cmocka_unit_test(a_job_too_dear_is_tried_at_the_next_prices_after_a_restart_too),
         cmocka_unit_test(
             jobs_that_nobody_can_pay_for_do_not_stand_in_the_way_of_one_that_somebody_can),
+        cmocka_unit_test(who_waited_behind_a_reservation_starts_when_it_is_given_up),
+        cmocka_unit_test(a_withdrawn_offer_keeps_no_reservation),
+        cmocka_unit_test(a_machine_is_found_by_the_reliability_it_has_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

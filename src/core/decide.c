@@ -42,6 +42,7 @@ void decision_emit_plan(struct decision *decision, const struct ledger_plan *pla
             note_credited(decision, event.entry_posted.to_account);
     }
 }
+
 static int decide_kind(struct decision *decision, const struct command *command,
                        struct error *error)
 {

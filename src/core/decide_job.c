@@ -231,6 +231,7 @@ int decide_cancel_job(struct decision *decision, const struct command *command, 
     decision_settle_job(decision, job);
     return 0;
 }
+
 /* ---- Time ------------------------------------------------------------------------------------ */
 
 void decide_job_times(struct decision *decision)

@@ -21,8 +21,7 @@
 
 enum { ROUNDS_MAX = 16, TRIES_MAX = 64, QUEUE_LOOKS = 64, RESERVE_TRIES = 4, MACHINES_MAX = 256 };
 
-struct
-try {
+struct attempt_at {
     struct job *job;
     int64_t score;
 };
@@ -31,16 +30,17 @@ struct match_rounds {
     uint64_t number;  /* of the decision */
     bool is_cut;      /* a machine could serve more jobs than were tried */
     bool is_deciding; /* only then is it worth to remember machines */
-    struct machine **machines;
+    const struct machine **machines;
     size_t machine_count;
     size_t machine_capacity;
-    struct try *tries;
+    struct attempt_at *tries;
     size_t try_count;
     size_t try_capacity;
     struct book_search search;
     struct arena *arena; /* of the reservation */
     struct match_reservation ahead;
     bool has_ahead;
+    bool is_freed; /* a reservation was given up: others may have its room */
 };
 
 struct match_rounds *match_rounds_new(void)
@@ -68,6 +68,7 @@ void match_rounds_begin(struct match_rounds *rounds)
     rounds->is_deciding = true;
     rounds->machine_count = 0;
     rounds->try_count = 0;
+    rounds->is_freed = false;
 }
 
 static int64_t score_of(const struct job *job)
@@ -82,10 +83,10 @@ static void add_try(struct match_rounds *rounds, struct job *job)
         rounds->tries = realloc(rounds->tries, rounds->try_capacity * sizeof(*rounds->tries));
         ASSERT(rounds->tries);
     }
-    rounds->tries[rounds->try_count++] = (struct try){job, score_of(job)};
+    rounds->tries[rounds->try_count++] = (struct attempt_at){job, score_of(job)};
 }
 
-void match_rounds_touch(struct match_rounds *rounds, struct machine *machine)
+void match_rounds_touch(struct match_rounds *rounds, const struct machine *machine)
 {
     if (rounds->has_ahead && match_is_reserved(&rounds->ahead, machine))
         rounds->has_ahead = false;
@@ -100,6 +101,26 @@ void match_rounds_touch(struct match_rounds *rounds, struct machine *machine)
         ASSERT(rounds->machines);
     }
     rounds->machines[rounds->machine_count++] = machine;
+}
+
+static void free_reserved(struct match_rounds *rounds)
+{
+    rounds->has_ahead = false;
+    rounds->is_freed = true;
+    for (size_t i = 0; i < rounds->ahead.part_count; i++)
+        match_rounds_touch(rounds, rounds->ahead.parts[i].machine);
+}
+
+void match_rounds_forget_job(struct match_rounds *rounds, const struct job *job)
+{
+    if (rounds->has_ahead && rounds->ahead.job == job->id)
+        free_reserved(rounds);
+}
+
+void match_rounds_forget_offer(struct match_rounds *rounds, const struct offer *offer)
+{
+    if (rounds->has_ahead && match_is_reserved(&rounds->ahead, offer->machine))
+        free_reserved(rounds);
 }
 
 void match_rounds_try(struct match_rounds *rounds, struct job *job)
@@ -147,13 +168,13 @@ static void add_tries_of(struct decision *decision, const struct machine *machin
     }
 }
 
-static void add_tries_of_machines(struct decision *decision)
+static void add_tries_of_machines(struct decision *decision, size_t first)
 {
     struct match_rounds *rounds = decision->core->rounds;
     const size_t count =
         rounds->machine_count < MACHINES_MAX ? rounds->machine_count : MACHINES_MAX;
     rounds->is_cut = false;
-    for (size_t i = 0; i < count && book_count(decision->core->waiting.book) > 0; i++)
+    for (size_t i = first; i < count && book_count(decision->core->waiting.book) > 0; i++)
         add_tries_of(decision, rounds->machines[i]);
 }
 
@@ -188,7 +209,7 @@ static void gather_tries(struct decision *decision)
         add_try(rounds, added);
     if (book_count(core->waiting.book) == 0)
         return;
-    add_tries_of_machines(decision);
+    add_tries_of_machines(decision, 0);
     add_tries_of_short(decision);
     for (size_t i = 0; decision->admitted && i < core->pending.count; i++) {
         struct job *job = core->pending.items[i].value;
@@ -199,7 +220,7 @@ static void gather_tries(struct decision *decision)
 
 static int compare_tries(const void *left, const void *right)
 {
-    const struct try *a = left, *b = right;
+    const struct attempt_at *a = left, *b = right;
     if (a->score != b->score)
         return a->score > b->score ? -1 : 1;
     return (a->job->id > b->job->id) - (a->job->id < b->job->id);
@@ -352,12 +373,24 @@ void decide_match(struct decision *decision)
 {
     struct match_rounds *rounds = decision->core->rounds;
     gather_tries(decision);
+    size_t gathered = rounds->machine_count;
+    rounds->is_freed = false;
     bool has_placed = try_all(decision);
     /* Those that came first could not pay, or want others besides: the next may do. */
     for (int more = 1; more < ROUNDS_MAX && rounds->is_cut && !has_placed; more++) {
         rounds->try_count = 0;
-        add_tries_of_machines(decision);
+        add_tries_of_machines(decision, 0);
         has_placed = try_all(decision);
+    }
+    /* The job with the reservation has started: who had to leave its room free may have the rest.
+     */
+    for (int more = 1; more < ROUNDS_MAX && rounds->is_freed; more++) {
+        const size_t first = gathered;
+        gathered = rounds->machine_count;
+        rounds->is_freed = false;
+        rounds->try_count = 0;
+        add_tries_of_machines(decision, first);
+        (void)try_all(decision);
     }
     rounds->machine_count = 0;
     rounds->is_deciding = false;
