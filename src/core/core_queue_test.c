@@ -33,7 +33,7 @@ static struct job *submit(struct market *market, const struct command *command)
 static void add_machines(struct market *market, int count)
 {
     for (int i = 0; i < count; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof(name), "machine-%d", i);
         market_add_machine(market, name, 1000, MACHINE_ROLE_WORKER);
     }
