@@ -406,6 +406,7 @@ static void set_part(struct match_part *part, const struct match_wish *wish)
 static struct match_part part_of(const struct candidate *candidate, enum lease_role role,
                                  uint64_t rank)
 {
+    ASSERT(candidate->offer);
     return (struct match_part){.machine = candidate->offer->machine,
                                .offer = candidate->offer,
                                .role = role,

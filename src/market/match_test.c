@@ -156,7 +156,7 @@ TEST(an_elastic_job_takes_what_room_and_budget_allow)
     add_machine(&fixture, "c", 500, MACHINE_ROLE_WORKER);
     assert_int_equal(place(&fixture), MATCH_PLACED);
     assert_int_equal(fixture.placement.part_count, 3);
-    fixture.wish.budget_micro = 2 * 5500;
+    fixture.wish.budget_micro = 11000;
     assert_int_equal(place(&fixture), MATCH_PLACED);
     assert_int_equal(fixture.placement.part_count, 2);
     assert_int_equal(fixture.placement.quote_micro, 2 * 5500);

@@ -182,8 +182,14 @@ static struct offer_terms copy_into(void *block, const struct offer_terms *terms
 struct offer_terms offer_terms_copy(const struct offer_terms *terms)
 {
     const size_t size = block_size(terms);
-    void *block = size ? malloc(size) : NULL;
-    ASSERT(block || size == 0);
+    if (size == 0) {
+        struct offer_terms copy = *terms;
+        copy.spans.items = copy.accounts.items = NULL;
+        copy.gpu_model = copy.labels = copy.schedule = (struct text){0};
+        return copy;
+    }
+    void *block = malloc(size);
+    ASSERT(block);
     return copy_into(block, terms);
 }
 

@@ -85,12 +85,12 @@ TEST(starts_are_now_by_an_instant_or_within_a_span)
     start = parse_start("by 6h", "by 21600s");
     assert_int_equal(start.kind, JOB_START_DEADLINE);
     ASSERT_OK(job_start_deadline(&start, now_ms, &deadline_ms, &error));
-    assert_int_equal(deadline_ms, now_ms + 6 * 3600000);
+    assert_int_equal(deadline_ms, now_ms + INT64_C(6) * 3600000);
     start =
         parse_start("cheapest  before 2026-11-21T08:00Z", "cheapest before 2026-11-21T08:00:00Z");
     assert_int_equal(start.kind, JOB_START_CHEAPEST);
     ASSERT_OK(job_start_deadline(&start, now_ms, &deadline_ms, &error));
-    assert_int_equal(deadline_ms, now_ms + 14 * 3600000);
+    assert_int_equal(deadline_ms, now_ms + INT64_C(14) * 3600000);
     parse_start("by 1500ms", "by 1500ms");
 }
 

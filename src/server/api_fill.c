@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     WAVE = 256, /* jobs that run side by side, and machines enrolled at once */
@@ -69,7 +70,7 @@ static void must(int result, const struct error *error)
     if (result == 0)
         return;
     fprintf(stderr, "api_fill: %s\n", error->message);
-    exit(1);
+    _exit(1);
 }
 
 static void on_done(struct engine_request *request, const struct error *error)
@@ -228,7 +229,7 @@ static struct command submission(const struct filler *filler, uint64_t account, 
                                                         .ram_bytes = INT64_C(256) << 20,
                                                         .disk_bytes = INT64_C(1) << 30},
                                              .max_run_ms = 3600000,
-                                             .expected_run_ms = 2 * TICK_MS,
+                                             .expected_run_ms = (int64_t)2 * TICK_MS,
                                              .tick_ms = TICK_MS}};
     snprintf(command.submit_job.name, sizeof(command.submit_job.name), "fashion-mnist-%" PRIu64,
              index);
@@ -368,7 +369,7 @@ static void fill(struct filler *filler, uint64_t job_count, uint64_t machine_cou
     struct command settings = {.kind = COMMAND_CHANGE_SETTINGS,
                                .change_settings = core_default_settings()};
     settings.change_settings.grant_micro = GRANT_MICRO;
-    settings.change_settings.grant_daily_micro = 2 * LENDERS * GRANT_MICRO;
+    settings.change_settings.grant_daily_micro = (int64_t)2 * LENDERS * GRANT_MICRO;
     run_one(filler, &settings);
     fill_machines(filler, machine_count, machines);
     const uint64_t account = open_account(filler, "borrower");

@@ -223,7 +223,8 @@ static int compare_u32(const void *left, const void *right)
 
 static double percentile_ms(const struct bench *bench, uint64_t percent)
 {
-    return bench->latencies_us[(bench->done_count - 1) * percent / 100] / 1e3;
+    const uint64_t at = (bench->done_count - 1) * percent / 100;
+    return bench->latencies_us[at] / 1e3;
 }
 
 static int measure_clients(struct bench *bench, struct bench_ledger_result *out_result,

@@ -188,7 +188,7 @@ void handle_transfer_create(struct http_request *request, void *context)
     if (result == 0 && !payee)
         result = error_set(&error, ERROR_NOT_FOUND,
                            "to: there is no account named \"" TEXT_FORMAT "\"", TEXT_ARGS(body.to));
-    if (result < 0) {
+    if (result < 0 || !payee) {
         http_reply_error(request, &error);
         return;
     }

@@ -42,7 +42,7 @@ TEST(every_wish_of_the_file_reaches_the_core)
     assert_int_equal(request.wishes.min_reliability_milli, 900);
     assert_int_equal(request.wishes.min_speed_milli, 500);
     assert_int_equal(request.start, JOB_START_DEADLINE);
-    assert_int_equal(request.deadline_ms, NOW_MS + 6 * 3600000);
+    assert_int_equal(request.deadline_ms, NOW_MS + INT64_C(6) * 3600000);
     assert_true(request.is_rush);
     assert_false(request.replaces_lost);
     assert_int_equal(request.max_run_ms, 7200000);

@@ -77,6 +77,7 @@ static struct page *open_page(struct statement_pages *pages, uint64_t subject)
         ASSERT(pages->pages);
     }
     struct page *page = &pages->pages[pages->count++];
+    /* A number, not an address: pages move when there are more. NOLINTNEXTLINE */
     map_put(&pages->by_subject, subject, (void *)pages->count);
     return page;
 }

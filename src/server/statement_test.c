@@ -108,7 +108,7 @@ static size_t read_all(struct fixture *fixture, struct statement_query query, ui
 TEST(a_statement_shows_its_entries_newest_first)
 {
     struct fixture *fixture = *state;
-    uint64_t events[8];
+    uint64_t events[8] = {0};
     const uint64_t first = add(fixture, PAYER, PAYEE, 0);
     add(fixture, 20, 21, 0);
     commit(fixture);

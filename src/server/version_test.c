@@ -135,7 +135,7 @@ TEST(more_marks_than_there_is_room_for_are_never_whole)
 {
     struct fixture *fixture = *state;
     version_marks_clear(&fixture->marks, fixture->versions);
-    for (uint64_t key = 1; key <= 4 * VERSION_MARKS_MAX; key++)
+    for (uint64_t key = 1; key <= (uint64_t)4 * VERSION_MARKS_MAX; key++)
         version_marks_add_key(&fixture->marks, fixture->versions, TABLE_JOBS, key);
     assert_false(version_marks_are_whole(&fixture->marks, fixture->versions));
 }
