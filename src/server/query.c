@@ -91,7 +91,8 @@ static int find_cached(struct server *server, struct arena *arena, const struct 
     version_marks_add(&marks, server->versions, query);
     if (find_first(server, arena, query, out_values, error) < 0)
         return -1;
-    if (*out_values)
+    /* Inside store_reader_begin the row may be older than the marks. */
+    if (*out_values && !store_reader_is_begun(server->reader))
         row_cache_put(server->rows, table, &query->filters[0], &marks, *out_values);
     return 0;
 }

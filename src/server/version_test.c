@@ -1,7 +1,12 @@
 /* covers row_cache.c */
+#include "server/query.h"
 #include "server/row_cache.h"
 #include "server/version.h"
 #include "testing/testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 struct fixture {
     struct versions *versions;
@@ -217,6 +222,70 @@ TEST(a_row_found_by_what_may_change_is_not_kept)
     assert_false(row_cache_takes(TABLE_JOBS, &after));
 }
 
+/* ---- Rows of a store ------------------------------------------------------------------------- */
+
+static void store_token(struct fixture *fixture, struct store *store, bool is_revoked)
+{
+    struct error error;
+    const uint8_t hash[32] = {1, 2, 3};
+    struct store_value row[STORE_COLUMN_MAX];
+    token_row(row, hash, "laptop");
+    row[TOKENS_IS_REVOKED] = store_integer(is_revoked);
+    store_batch_clear(fixture->batch);
+    store_batch_put(fixture->batch, &tables[TABLE_TOKENS], row, tables[TABLE_TOKENS].column_count);
+    ASSERT_OK(store_commit(store, fixture->batch, &error));
+    versions_commit(fixture->versions, fixture->batch);
+}
+
+static bool finds_revoked(struct server *server)
+{
+    struct error error;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const uint8_t hash[32] = {1, 2, 3};
+    const struct store_value *row = NULL;
+    ASSERT_OK(query_one(server, arena, TABLE_TOKENS, "hash", store_blob(hash, sizeof(hash)), &row,
+                        &error));
+    assert_non_null(row);
+    return row[TOKENS_IS_REVOKED].integer;
+}
+
+TEST(a_row_read_in_an_older_state_is_not_kept)
+{
+    struct fixture *fixture = *state;
+    struct error error;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    char dir[] = "/tmp/souk-version-XXXXXX", path[96];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/market.db", dir);
+    const struct store_options options = {.location = path, .schema = &tables_schema};
+    struct store *store = NULL;
+    struct server server = {.versions = fixture->versions,
+                            .rows = row_cache_new(fixture->versions, 1 << 20)};
+    ASSERT_OK(store_open(&options, &store, &error));
+    ASSERT_OK(store_reader_open(&options, &server.reader, &error));
+    store_token(fixture, store, false);
+
+    const struct store_value *none = NULL;
+    ASSERT_OK(store_reader_begin(server.reader, &error));
+    ASSERT_OK(query_one(&server, arena, TABLE_JOBS, "id", store_integer(1), &none, &error));
+    store_token(fixture, store, true);
+    assert_false(finds_revoked(&server)); /* one state: that of the first read */
+    store_reader_end(server.reader);
+    assert_true(finds_revoked(&server));
+    assert_true(finds_revoked(&server));
+
+    row_cache_free(server.rows);
+    store_reader_free(server.reader);
+    store_free(store);
+    static const char *const ends[] = {"", "-wal", "-shm", ".lock"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+        char file[128];
+        snprintf(file, sizeof(file), "%s%s", path, ends[i]);
+        unlink(file);
+    }
+    rmdir(dir);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -231,6 +300,7 @@ int main(void)
         T(a_kept_row_is_found_until_it_changes),
         T(kept_rows_never_pass_their_limit),
         T(a_row_found_by_what_may_change_is_not_kept),
+        T(a_row_read_in_an_older_state_is_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,6 +156,11 @@ void store_reader_end(struct store_reader *reader)
         reader->ops->read_end(reader);
 }
 
+bool store_reader_is_begun(const struct store_reader *reader)
+{
+    return reader->begin_count > 0;
+}
+
 int store_read_head(struct store_reader *reader, struct store_head *out_head, struct error *error)
 {
     if (store_reader_begin(reader, error) < 0)

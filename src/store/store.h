@@ -202,6 +202,8 @@ DEFINE_AUTO(store_reader);
  * long: the log of what is written meanwhile cannot be folded into the store. */
 MUST_CHECK int store_reader_begin(struct store_reader *reader, struct error *error);
 void store_reader_end(struct store_reader *reader);
+/* Whether it is between the two: what it sees may be older than the last commit. */
+bool store_reader_is_begun(const struct store_reader *reader);
 
 struct store_event {
     uint64_t sequence;
