@@ -286,6 +286,20 @@ static struct message *job_message(struct live *live, const struct core *core,
     return message;
 }
 
+/* A job that is in the state it was in, but not as it was. */
+static struct message *changed_message(struct live *live, const struct core *core, uint64_t id,
+                                       const struct event *event)
+{
+    const struct job *job = core_job(core, id);
+    if (!job)
+        return NULL;
+    return state_message(live, core,
+                         &(struct state_event){.job = id,
+                                               .state = job_state_name(job->state),
+                                               .reason = job->reason,
+                                               .at_ms = event->time_ms});
+}
+
 static struct message *revoked_message(struct live *live, const struct core *core,
                                        const struct event *event)
 {
@@ -306,6 +320,12 @@ static struct message *message_of(struct live *live, const struct core *core,
                                                    .state = job_state_name(JOB_STATE_PENDING),
                                                    .reason = "",
                                                    .at_ms = event->time_ms});
+    case EVENT_JOB_DUE:
+        return changed_message(live, core, event->job_due.job, event);
+    case EVENT_JOB_EXTENDED:
+        return changed_message(live, core, event->job_extended.job, event);
+    case EVENT_LEASE_EXTENDED:
+        return lease_message(live, core, event->lease_extended.lease, event);
     case EVENT_LEASE_OFFERED:
         return lease_message(live, core, event->lease_offered.lease, event);
     case EVENT_LEASE_STARTED:
@@ -326,7 +346,6 @@ static struct message *message_of(struct live *live, const struct core *core,
         return machine_message(live, core, event->offer_renewed.machine, event);
     case EVENT_OFFER_TURNED:
         return machine_message(live, core, event->offer_turned.machine, event);
-    case EVENT_JOB_DUE:
     case EVENT_OFFER_WITHDRAWN:
         return machine_message(live, core, event->offer_withdrawn.machine, event);
     case EVENT_TOKEN_REVOKED:
@@ -351,8 +370,6 @@ static struct message *message_of(struct live *live, const struct core *core,
     case EVENT_CODE_REMOVED:
     case EVENT_MACHINE_PROBED:
     case EVENT_LEASE_STOP_WANTED:
-    case EVENT_LEASE_EXTENDED:
-    case EVENT_JOB_EXTENDED:
     case EVENT_ENTRY_POSTED:
     case EVENT_SLOT_CLOSED:
     case EVENT_KIND_COUNT:

@@ -158,6 +158,8 @@ int passwords_submit(struct passwords *passwords, struct password_request *reque
                      struct error *error)
 {
     ASSERT(request->on_done);
+    if (!passwords)
+        return error_set(error, ERROR_UNAVAILABLE, "the market is stopping: try again later");
     pthread_mutex_lock(&passwords->mutex);
     const bool is_full = passwords->queue_count >= passwords->options.queue_max;
     if (!is_full) {

@@ -64,6 +64,7 @@ DEFINE_AUTO(passwords);
 
 /* Fills in the secret; false when it is too long to be a password. */
 bool password_request_set(struct password_request *request, struct text secret);
-/* From the loop's thread. UNAVAILABLE, leaving the request the caller's, when the queue is full. */
+/* From the loop's thread. UNAVAILABLE, leaving the request the caller's, when the queue is full
+ * or there is none any more (NULL): the market is stopping. */
 MUST_CHECK int passwords_submit(struct passwords *passwords, struct password_request *request,
                                 struct error *error);

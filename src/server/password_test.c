@@ -97,6 +97,14 @@ static void run(struct fixture *fixture, struct password_request *request, const
     wait_for(fixture, before + 1);
 }
 
+TEST(a_market_that_stops_takes_no_password)
+{
+    struct error error;
+    struct password_request request = {.on_done = count_done};
+    assert_true(password_request_set(&request, TEXT("correct horse")));
+    ASSERT_FAILS(passwords_submit(NULL, &request, &error), ERROR_UNAVAILABLE);
+}
+
 TEST(only_the_password_that_was_hashed_matches)
 {
     struct fixture fixture;
@@ -177,6 +185,7 @@ int main(void)
         cmocka_unit_test(a_password_of_a_few_words_is_taken),
         cmocka_unit_test(a_password_is_10_to_256_bytes_of_utf8),
         cmocka_unit_test(what_is_tried_first_is_refused),
+        cmocka_unit_test(a_market_that_stops_takes_no_password),
         cmocka_unit_test(only_the_password_that_was_hashed_matches),
         cmocka_unit_test(an_unknown_name_is_hashed_too_and_never_matches),
         cmocka_unit_test(a_full_queue_refuses_and_the_rest_is_still_done),
