@@ -35,7 +35,7 @@ struct call *call_new(struct server *server, struct http_request *request)
     crypto_generichash_update(&state, (const uint8_t *)key.data, key.size);
     crypto_generichash_final(&state, call->key_hash, sizeof(call->key_hash));
     text_hex_encode(call->key_hash, sizeof(call->key_hash), call->key_hex);
-    token_hash(http_request_body(request), call->request_hash);
+    keys_request_hash(server->keys, http_request_body(request), call->request_hash);
     return call;
 }
 

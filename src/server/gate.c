@@ -83,7 +83,9 @@ bool gate_pass(struct server *server, struct http_request *request, const struct
     if (route->handler == handle_account_create)
         return pass_address(server, request, RATE_SIGN_UP);
     if (route->handler == handle_session_create)
-        return pass_address(server, request, RATE_SIGN_IN);
+        /* Those that succeed are given back; the second limit bounds them too. */
+        return pass_address(server, request, RATE_SIGN_IN) &&
+               pass_address(server, request, RATE_WRITE_ADDRESS);
     if (route->access == ROUTE_CHUNKS || !text_starts_with(text_of(route->pattern), TEXT("/v1/")))
         return true;
     if (caller->account)
@@ -110,9 +112,14 @@ bool gate_pass_name(struct server *server, struct http_request *request, struct 
     return pass(server, request, RATE_SIGN_IN_NAME, name_key(name));
 }
 
-void gate_forgive(struct server *server, const struct http_request *request, struct text name)
+void gate_forgive(struct server *server, const struct http_request *request)
 {
     const struct client_address client = gate_client(server, request);
     rate_limits_give_back(server->limits, RATE_SIGN_IN, client.block);
+}
+
+void gate_forgive_name(struct server *server, const struct http_request *request, struct text name)
+{
+    gate_forgive(server, request);
     rate_limits_give_back(server->limits, RATE_SIGN_IN_NAME, name_key(name));
 }

@@ -21,8 +21,10 @@ bool gate_pass(struct server *server, struct http_request *request, const struct
 bool gate_pass_stranger(struct server *server, struct http_request *request);
 /* The same for a password that is tried for a name. */
 bool gate_pass_name(struct server *server, struct http_request *request, struct text name);
-/* It was the right one: it does not count. */
-void gate_forgive(struct server *server, const struct http_request *request, struct text name);
+/* It was the right code: it does not count as a sign-in that failed. */
+void gate_forgive(struct server *server, const struct http_request *request);
+/* The same for the right password of a name. */
+void gate_forgive_name(struct server *server, const struct http_request *request, struct text name);
 
 /* What the core remembers of where an account was opened; 0: not known, or not public. */
 uint64_t gate_address_block(const struct server *server, const struct http_request *request);

@@ -232,6 +232,10 @@ static int read_new_password(struct call *call, struct http_request *request,
     if (row[ACCOUNTS_PASSWORD].bytes.size && !body->old_password.data)
         return error_set(error, ERROR_INVALID,
                          "old_password: missing; the account has a password that it replaces");
+    /* Whoever knows the password signs in with every scope. */
+    if (!row[ACCOUNTS_PASSWORD].bytes.size && call->caller.scopes != TOKEN_SCOPE_ALL)
+        return error_set(error, ERROR_REFUSED,
+                         "the first password gives every scope: use a token that has them all");
     return password_check(body->password, row[ACCOUNTS_NAME].bytes, error);
 }
 

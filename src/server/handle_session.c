@@ -166,6 +166,7 @@ static void code_decided(struct engine_request *engine_request, const struct err
         http_reply_error(request, error);
         call_free(call);
     } else {
+        gate_forgive(call->server, request);
         session_created(call, request);
     }
 }
@@ -196,7 +197,7 @@ static void password_checked(struct call *call, struct http_request *request,
         call_free(call);
         return;
     }
-    gate_forgive(call->server, request, sign_in->name);
+    gate_forgive_name(call->server, request, sign_in->name);
     call->caller.account = sign_in->account;
     call->request.command =
         session_command(sign_in, sign_in->account, clock_utc_ms(call->server->clock));

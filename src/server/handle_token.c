@@ -101,9 +101,11 @@ static void list_tokens(struct http_request *request, struct server *server, boo
         {"account", STORE_EQUAL, store_integer((int64_t)route_caller(request)->account)},
         {"is_revoked", STORE_EQUAL, store_integer(0)},
         {"is_session", STORE_EQUAL, store_integer(is_session)},
+        {"expires_ms", STORE_GREATER, store_integer(clock_utc_ms(server->clock))},
     };
+    /* A session always ends by itself; a token that has ended is shown until it is revoked. */
     struct store_query query = {
-        .table = &tables[TABLE_TOKENS], .filters = filters, .filter_count = 3};
+        .table = &tables[TABLE_TOKENS], .filters = filters, .filter_count = is_session ? 4 : 3};
     struct query_rows rows;
     struct error error;
     if (query_page(request, server, arena, &query, &rows, &error) < 0) {

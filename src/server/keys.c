@@ -253,6 +253,15 @@ void keys_token(const struct keys *keys, const char *prefix,
     sodium_memzero(key, sizeof(key));
 }
 
+void keys_request_hash(const struct keys *keys, struct text body, uint8_t out[KEYS_HASH_SIZE])
+{
+    uint8_t key[KEYS_SECRET_SIZE];
+    derive(keys, "request", 0, 0, key);
+    crypto_generichash(out, KEYS_HASH_SIZE, (const uint8_t *)body.data, body.size, key,
+                       sizeof(key));
+    sodium_memzero(key, sizeof(key));
+}
+
 void token_new(const char *prefix, char out[KEYS_TOKEN_SIZE])
 {
     uint8_t secret[KEYS_SECRET_SIZE];

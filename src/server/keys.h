@@ -75,5 +75,8 @@ void token_new(const char *prefix, char out[KEYS_TOKEN_SIZE]);
 /* The token of a request that may be repeated: the same for the same request, never stored. */
 void keys_token(const struct keys *keys, const char *prefix,
                 const uint8_t request_hash[KEYS_HASH_SIZE], char out[KEYS_TOKEN_SIZE]);
+/* What is stored of a request's body, which may hold a password: cannot be guessed at without the
+ * root secret. */
+void keys_request_hash(const struct keys *keys, struct text body, uint8_t out[KEYS_HASH_SIZE]);
 /* What is stored of a token or code: BLAKE2b-256. */
 void token_hash(struct text token, uint8_t out[KEYS_HASH_SIZE]);

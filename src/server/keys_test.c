@@ -57,6 +57,27 @@ TEST(derived_keys_survive_a_restart_and_differ_by_purpose)
     assert_string_equal(fingerprint, keys_fingerprint(keys));
 }
 
+TEST(a_request_is_hashed_with_the_secret)
+{
+    struct error error;
+    uint8_t first[KEYS_HASH_SIZE], again[KEYS_HASH_SIZE], plain[KEYS_HASH_SIZE];
+    const struct text body = TEXT("{\"password\":\"correct horse battery\"}");
+    {
+        AUTO(keys) struct keys *keys = NULL;
+        ASSERT_OK(keys_open(dir, &keys, &error));
+        keys_request_hash(keys, body, first);
+        keys_request_hash(keys, body, again);
+        assert_memory_equal(first, again, sizeof(first));
+        token_hash(body, plain);
+        assert_memory_not_equal(first, plain, sizeof(first));
+    }
+    unlink(path_of("root.key"));
+    AUTO(keys) struct keys *keys = NULL;
+    ASSERT_OK(keys_open(dir, &keys, &error));
+    keys_request_hash(keys, body, again);
+    assert_memory_not_equal(first, again, sizeof(first));
+}
+
 TEST(a_fetch_token_names_its_lease_and_cannot_be_changed)
 {
     struct error error;
@@ -155,6 +176,7 @@ int main(void)
                                         make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(signatures_are_verified_against_the_bytes_and_the_key,
                                         make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(a_request_is_hashed_with_the_secret, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(a_secret_that_others_can_read_is_refused, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(a_key_cut_short_is_corrupt, make_dir, remove_dir),

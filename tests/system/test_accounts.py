@@ -4,8 +4,12 @@ covers server/handle_session.c, server/handle_group.c, server/handle_operator.c
 covers server/call_password.c, server/gate.c, server/token_use.c
 """
 import concurrent.futures
+import contextlib
+import hashlib
 import http.client
+import json
 import re
+import sqlite3
 import statistics
 import time
 import urllib.parse
@@ -137,6 +141,47 @@ def test_an_account_known_by_its_token_gets_a_password_later(market, name):
     assert sign_in(market, name).status == 401
     assert market.call("PUT", "/v1/account/password", {"password": PASSWORD}, token).status == 204
     assert sign_in(market, name).status == 201
+
+
+def test_only_a_token_with_every_scope_sets_the_first_password(market, name):
+    token = market.sign_up(name)
+    scopes = market.get("/v1/tokens", token).json["items"][0]["scopes"]
+    assert "operate" in scopes and len(scopes) > 1
+    for some in (["operate"], ["operate", "read"]):
+        limited = market.post("/v1/tokens", {"name": "ci", "scopes": some}, token).json["token"]
+        answer = market.call("PUT", "/v1/account/password", {"password": PASSWORD}, limited)
+        assert_problem(answer, 403, "scope")
+    assert sign_in(market, name).status == 401
+
+
+def test_the_store_keeps_no_fast_hash_of_a_password(tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender")
+    body = {"name": "ada", "password": PASSWORD}
+    headers = {"Idempotency-Key": "k" * 40}
+    first = market.post("/v1/accounts", body, headers=headers)
+    assert first.status == 201
+    assert market.post("/v1/accounts", body, headers=headers).json == first.json
+    assert market.post("/v1/accounts", {**body, "name": "bob"}, headers=headers).status == 409
+    assert market.stop() == 0
+    kept = b"".join(p.read_bytes() for p in tmp_path.glob("data/market.db*"))
+    for separators in ((",", ":"), (", ", ": ")):
+        sent = json.dumps(body, separators=separators).encode()
+        assert hashlib.blake2b(sent, digest_size=32).digest() not in kept
+
+
+def test_a_session_that_has_expired_is_not_listed(tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender")
+    token = sign_up(market, "ada")
+    assert [sign_in(market, "ada").status for _ in range(2)] == [201, 201]
+    sessions = market.get("/v1/sessions", token).json["items"]
+    assert len(sessions) == 2
+    assert market.stop() == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "data" / "market.db")) as store, store:
+        store.execute("UPDATE tokens SET expires_ms = 1000 WHERE id = ?", (sessions[0]["id"],))
+    market.start()
+    assert [s["id"] for s in market.get("/v1/sessions", token).json["items"]] == [sessions[1]["id"]]
+    assert len(market.get("/v1/tokens", token).json["items"]) == 1
+    assert market.stop() == 0
 
 
 def test_another_session_can_be_ended(market, name):
@@ -298,6 +343,24 @@ def test_sign_ups_and_sign_ins_are_limited_by_address(tmp_path):
     secure = sign_up(market, "careful", headers=from_address("192.0.2.1")) and sign_in(
         market, "careful", headers=from_address("192.0.2.1"))
     assert "; Secure" in secure.headers["Set-Cookie"]
+    assert market.stop() == 0
+
+
+def test_page_codes_used_rightly_are_limited_as_writes_only(tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender", "--behind-proxy",
+                    "--sign-ins-per-10-minutes", "4")
+    token = market.sign_up("ada")
+
+    def use_code(address, code=None):
+        code = code or market.post("/v1/account/page-codes", {}, token).json["code"]
+        return market.post("/v1/sessions", {"code": code}, headers=from_address(address)).status
+
+    assert [use_code("203.0.113.1") for _ in range(8)] == [201] * 8
+    assert [use_code("198.51.100.1", "souk_page_0") for _ in range(6)] == [401] * 4 + [429] * 2
+    statuses = []
+    while len(statuses) < 600 and 429 not in statuses:  # 120 at once, 2 more each second
+        statuses.append(use_code("203.0.113.1"))
+    assert statuses[-1] == 429 and set(statuses[:-1]) == {201}
     assert market.stop() == 0
 
 
