@@ -310,6 +310,8 @@ static const struct json_field lease_fields[] = {
     LONG_TEXT("reason", api_lease, reason),
     FIELD("unreachable", JSON_BOOL, api_lease, is_unreachable),
     FIELD("cores_milli", JSON_I64, api_lease, cores_milli),
+    FIELD("started_ms", JSON_I64, api_lease, started_ms),
+    FIELD("expires_ms", JSON_I64, api_lease, expires_ms),
     FIELD("ticks", JSON_U64, api_lease, ticks),
     FIELD("posted_microcredits", JSON_I64, api_lease, posted_micro),
     FIELD("earned_microcredits", JSON_I64, api_lease, earned_micro),

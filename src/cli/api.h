@@ -244,6 +244,8 @@ struct api_lease {
     struct text reason;
     bool is_unreachable;
     int64_t cores_milli;
+    int64_t started_ms;
+    int64_t expires_ms;
     uint64_t ticks;
     int64_t posted_micro;
     int64_t earned_micro;

@@ -10,6 +10,7 @@
 struct extend_options {
     uint64_t id;
     int64_t by_ms;
+    bool is_yes;
 };
 
 static const struct option extend_options[] = {
@@ -18,7 +19,44 @@ static const struct option extend_options[] = {
     {"by", OPTION_DURATION, offsetof(struct extend_options, by_ms), "TIME",
      .help = "How much longer it may run.", .minimum = 1000, .maximum = INT64_C(31622400000),
      .is_required = true},
+    {"yes", OPTION_FLAG, offsetof(struct extend_options, is_yes), .help = "Do not ask.",
+     .letter = 'y'},
 };
+
+/* What the time that is added may cost, if prices stay as they were quoted; 0: not known. */
+static int64_t guess_cost(const struct api_job *job, int64_t by_ms)
+{
+    const struct api_lease *leases = job->leases.items;
+    int64_t run_ms = 0;
+    for (size_t i = 0; i < job->leases.count; i++) {
+        const int64_t lease_ms =
+            leases[i].started_ms > 0 ? leases[i].expires_ms - leases[i].started_ms : 0;
+        run_ms = lease_ms > run_ms ? lease_ms : run_ms;
+    }
+    return run_ms ? (int64_t)((double)job->quoted_micro * (double)by_ms / (double)run_ms) : 0;
+}
+
+static int confirm_extend(const struct cli *cli, struct client *client,
+                          const struct extend_options *wanted, struct error *error)
+{
+    struct arena *arena = cli->arena;
+    struct api_job job = api_job_unknown();
+    struct client_answer answer = {&api_job_schema, &job, {0}};
+    const char *path = arena_format(arena, "/v1/jobs/%s", output_number(arena, wanted->id));
+    if (client_get(client, arena, path, &answer, error) < 0)
+        return -1;
+    const int64_t cost_micro = guess_cost(&job, wanted->by_ms);
+    const char *more =
+        cost_micro ? arena_format(arena, "about %s credits more", output_credits(arena, cost_micro))
+                   : "the credits that it may cost more";
+    const char *plan = arena_format(
+        arena,
+        "Job %" PRIu64 " \"%s\" would run up to %s longer: %s are held, beside the %s credits held "
+        "now. What is not used comes back.\n",
+        job.id, output_text(arena, job.name), output_duration(arena, wanted->by_ms), more,
+        output_credits(arena, job.held_micro));
+    return output_confirm(cli, wanted->is_yes, plan, "Extend it?", error);
+}
 
 static int run_extend(void *context, const void *options, struct error *error)
 {
@@ -30,8 +68,12 @@ static int run_extend(void *context, const void *options, struct error *error)
     const char *path =
         arena_format(cli->arena, "/v1/jobs/%s/extend", output_number(cli->arena, wanted->id));
     const char *body = arena_format(cli->arena, "{\"by_ms\":%" PRId64 "}", wanted->by_ms);
-    if (cli_connect(cli, true, &client, error) < 0 ||
-        client_post(client, cli->arena, path, text_of(body), &answer, error) < 0)
+    if (cli_connect(cli, true, &client, error) < 0)
+        return -1;
+    const int confirmed = confirm_extend(cli, client, wanted, error);
+    if (confirmed != 0)
+        return confirmed;
+    if (client_post(client, cli->arena, path, text_of(body), &answer, error) < 0)
         return -1;
     if (cli->common.json)
         output_json(answer.json);

@@ -104,7 +104,9 @@ def test_a_machine_is_taken_back_a_job_gets_more_time_and_a_worker_is_let_go(pla
     for name in ("first", "second", "third"):
         add(name)
     job = submit(market, token, 3, max_run_time="25s", min_time="32s")
-    wait_until_all_are_paid(market, token, job, 3)
+    wait_for("all leases to run", lambda: (
+        lambda leases: len(leases) == 4 and all(lease["state"] == "running" for lease in leases))(
+            job_of(market, token, job)["leases"]), 60)
 
     # More time, for those who may; the daemons learn of it, or the leases would end at 25 s.
     assert market.post(f"/v1/jobs/{job}/extend", {"by_ms": 60000}, lender_token).status == 404
@@ -112,11 +114,16 @@ def test_a_machine_is_taken_back_a_job_gets_more_time_and_a_worker_is_let_go(pla
     assert market.post(f"/v1/jobs/{job}/extend", {"by_ms": 10**15}, token).status == 400
     before = job_of(market, token, job)
     shown = souk(market, token, tmp_path / "config", "job", "extend", str(job), "--by", "60s")
+    assert shown.returncode == 2 and "add -y" in shown.stderr, shown
+    assert "credits" in shown.stderr and job_of(market, token, job)["quoted_microcredits"] == before[
+        "quoted_microcredits"]
+    shown = souk(market, token, tmp_path / "config", "job", "extend", str(job), "--by", "60s", "-y")
     assert shown.returncode == 0 and "may run 1m 0s longer" in shown.stdout, shown
     after = job_of(market, token, job)
     assert after["quoted_microcredits"] > before["quoted_microcredits"]
     assert all(new["expires_ms"] == old["expires_ms"] + 60000
                for old, new in zip(before["leases"], after["leases"]))
+    wait_until_all_are_paid(market, token, job, 3)
 
     # The borrower lets one go, the owner takes one back.
     leases = {lease["machine_name"]: lease for lease in workers(market, token, job)}
