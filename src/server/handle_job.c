@@ -267,8 +267,10 @@ static void send_looked_at(struct call *call, struct http_request *request)
     call_free(call);
 }
 
+enum { LIST_REASONS_MAX = 10 };
+
 /* What a pending job waits for changes with every machine that comes and goes, so it is in no table
- * and the core is asked. */
+ * and the core is asked. Each costs it a search of the market, so a list has the first few. */
 static int look_at_reasons(struct engine_request *request, const struct core *core,
                            struct store_batch *batch, struct error *error)
 {
@@ -278,12 +280,14 @@ static int look_at_reasons(struct engine_request *request, const struct core *co
     struct job_answer *jobs = call->context;
     struct buffer text AUTO_BUFFER;
     buffer_init(&text, 4096);
-    for (size_t i = 0; i < jobs->rows.count; i++) {
+    size_t explained = 0;
+    for (size_t i = 0; i < jobs->rows.count && explained < LIST_REASONS_MAX; i++) {
         const struct job *job = core_job(core, (uint64_t)jobs->rows.items[i][JOBS_ID].integer);
         if (!job || job->state != JOB_STATE_PENDING)
             continue;
         buffer_clear(&text);
         core_explain(core, job, &text);
+        explained++;
         jobs->reasons[i] = arena_copy_text(call->arena, buffer_text(&text));
     }
     return 0;

@@ -242,6 +242,7 @@ static void server_done(struct server *server)
     logs_free(server->logs);
     store_reader_free(server->reader);
     engine_free(server->engine);
+    free(server->health);
     answers_free(server->answers);
     row_cache_free(server->rows);
     versions_free(server->versions);

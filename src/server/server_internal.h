@@ -20,6 +20,7 @@
 #include "store/store.h"
 
 struct answers;
+struct health_view;
 struct hub;
 struct live;
 struct logs;
@@ -78,4 +79,5 @@ struct server {
     bool is_stopping;
 
     struct hub *hub;
+    struct health_view *health; /* core: what was last seen of the market's health */
 };

@@ -12,6 +12,7 @@ enum {
     NUMBER_BYTES_MAX = 10, /* of 64 bits, seven in each byte */
     PAGE_ENTRIES_MAX = PAGE_BYTES + 1,
     PAGES_AT_ONCE = 32,
+    LOOK_AT_ONCE = 256,
 };
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -235,10 +236,13 @@ int statement_read(struct store_reader *reader, struct arena *arena,
     *out_statement = (struct statement){
         .items = arena_alloc(arena, (wanted + 1) * sizeof(*out_statement->items))};
     struct gather gather = {.scratch = scratch, .query = query, .statement = out_statement};
+    const bool is_part = query->account && query->account != query->subject;
+    const size_t at_once = is_part && wanted < LOOK_AT_ONCE ? LOOK_AT_ONCE : wanted;
     struct pick *pick = arena_alloc(arena, sizeof(*pick));
     *pick = (struct pick){.before = query->before,
-                          .events = arena_alloc(arena, wanted * sizeof(*pick->events)),
-                          .wanted = wanted};
+                          .events = arena_alloc(arena, at_once * sizeof(*pick->events)),
+                          .wanted = at_once};
+    size_t looked = 0;
     if (query->subject > INT64_MAX || query->before > INT64_MAX)
         return 0;
     do {
@@ -247,9 +251,13 @@ int statement_read(struct store_reader *reader, struct arena *arena,
             return -1;
         if (pick->count)
             pick->before = pick->events[pick->count - 1];
-    } while (pick->count == wanted && out_statement->count < wanted);
+        looked += pick->count;
+    } while (pick->count == at_once && out_statement->count < wanted &&
+             looked < STATEMENT_LOOK_MAX);
     if (out_statement->count == wanted)
         out_statement->next = out_statement->items[--out_statement->count - 1].event;
+    else if (pick->count == at_once)
+        out_statement->next = pick->before;
     return 0;
 }
 

@@ -31,6 +31,10 @@ MUST_CHECK int statement_page_read(const struct store_value *row,
                                    void (*each)(void *context, uint64_t event), void *context,
                                    struct error *error);
 
+/* Where entries are left out, a page looks at so many at least before it is cut short: it may then
+ * have fewer items than asked for, or none, and still be followed by another. */
+enum { STATEMENT_LOOK_MAX = 2000 };
+
 struct statement_query {
     uint64_t subject; /* the id of an account, a job or a machine: no two are the same */
     uint64_t account; /* entries that do not touch it are left out; 0: all are shown */

@@ -94,7 +94,7 @@ static size_t read_all(struct fixture *fixture, struct statement_query query, ui
         struct statement statement;
         ASSERT_OK(statement_read(reader, arena, &query, &statement, &error));
         assert_true(statement.count <= query.limit);
-        assert_true(statement.count == query.limit || !statement.next);
+        assert_true(statement.count == query.limit || !statement.next || query.account);
         for (size_t i = 0; i < statement.count; i++) {
             assert_int_equal(statement.items[i].entry.sequence, statement.items[i].event);
             assert_int_equal(statement.items[i].time_ms, 1000 + statement.items[i].event);
@@ -164,6 +164,28 @@ TEST(a_jobs_statement_shows_an_account_only_its_own_part)
     assert_int_equal(events[0], last);
 }
 
+TEST(a_page_of_others_entries_is_cut_short)
+{
+    struct fixture *fixture = *state;
+    struct error error;
+    uint64_t events[4];
+    const uint64_t only = add(fixture, PAYER, PAYEE, JOB);
+    for (int i = 0; i < 3 * STATEMENT_LOOK_MAX; i++)
+        add(fixture, PAYER, 40, JOB);
+    commit(fixture);
+    AUTO(arena) struct arena *arena = arena_new(0);
+    AUTO(store_reader) struct store_reader *reader = NULL;
+    ASSERT_OK(store_reader_open(&fixture->options, &reader, &error));
+    const struct statement_query query = {.subject = JOB, .account = PAYEE, .limit = 1};
+    struct statement statement;
+    ASSERT_OK(statement_read(reader, arena, &query, &statement, &error));
+    assert_int_equal(statement.count, 0);
+    assert_in_range(fixture->event_count - statement.next, STATEMENT_LOOK_MAX - 1,
+                    2 * STATEMENT_LOOK_MAX);
+    assert_int_equal(read_all(fixture, query, events), 1);
+    assert_int_equal(events[0], only);
+}
+
 TEST(one_entry_is_read_by_its_event)
 {
     struct fixture *fixture = *state;
@@ -213,6 +235,7 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_jobs_statement_shows_an_account_only_its_own_part, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_page_of_others_entries_is_cut_short, setup, teardown),
         cmocka_unit_test_setup_teardown(one_entry_is_read_by_its_event, setup, teardown),
         cmocka_unit_test(a_damaged_page_is_refused),
     };
