@@ -34,7 +34,11 @@ def wait_for_slot_after(market, slot):
 @pytest.fixture
 def ended(tmp_path):
     """A market whose local lender lent, while nobody wanted anything, until a slot ended."""
-    market = Market(tmp_path / "market", "--slot-offset", offset_that_ends_a_slot_in(4000))
+    started = time.monotonic()
+    assert Market(tmp_path / "trial").stop() == 0
+    took_ms = int((time.monotonic() - started) * 1000)  # on this machine, as busy as it is now
+    market = Market(tmp_path / "market", "--slot-offset",
+                    offset_that_ends_a_slot_in(3000 + 4 * took_ms))
     first = market.get("/v1/prices").json
     assert [first[FIELDS[name]] for name in COLD] == list(COLD.values())
     yield market, first, wait_for_slot_after(market, first["slot"])
