@@ -38,7 +38,7 @@ bench: all
 	@tools/install-deps --bench
 	@for bench in bench/*.py; do echo "== $$bench"; $$bench || exit 1; done
 
-SOUK_DATA ?= ../shared/data
+SOUK_DATA ?= traces
 sim: all
 	@build/souk sim market --data $(SOUK_DATA)
 

@@ -190,7 +190,7 @@ const struct command command_sim_market = {
     .summary = "Replays traces through the market's own code and compares price rules.",
     .details = "The same core as in `souk serve`, in virtual time. The same seed gives the same "
                "figures. What is measured and what is assumed stands in docs/simulation.md.",
-    .example = "souk sim market --experiment gain --rows nasa-1.5 --data ../shared/data",
+    .example = "souk sim market --experiment gain --rows nasa-1.5 --data traces",
     COMMAND_OPTIONS(sim_market_options, sim_market_options),
     .run = run_sim_market,
 };
