@@ -170,7 +170,8 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
                             .lock = offered->lock,
                             .max_run_ms = offered->max_run_ms,
                             .quote_micro = offered->quote_micro,
-                            .offered_ms = event->time_ms};
+                            .offered_ms = event->time_ms,
+                            .start_by_ms = offered->start_by_ms};
     core->last_id = lease->id;
     core->last_fence = lease->fence;
     map_put(&core->leases, lease->id, lease);
@@ -198,8 +199,8 @@ int apply_lease_started(struct core *core, const struct event *event, struct err
     if (find_lease(core, event, event->lease_started.lease, event->lease_started.fence, &lease,
                    error) < 0)
         return -1;
-    if (lease->state != LEASE_STATE_OFFERED)
-        return apply_misfit(event, "it runs already", error);
+    if (lease->state != LEASE_STATE_OFFERED || lease->start_by_ms < event->time_ms)
+        return apply_misfit(event, "it runs already, or starts too late", error);
     struct job *job = map_get(&core->jobs, lease->job);
     lease->state = LEASE_STATE_RUNNING;
     lease->started_ms = event->time_ms;

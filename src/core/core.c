@@ -283,8 +283,7 @@ void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms)
 static int64_t latest_end_ms(const struct core *core, const struct job *job,
                              const struct lease *lease)
 {
-    const int64_t latest_start_ms =
-        job->started_ms > 0 ? job->started_ms : lease->offered_ms + core->settings.start_ms;
+    const int64_t latest_start_ms = job->started_ms > 0 ? job->started_ms : lease->start_by_ms;
     return latest_start_ms + job->request.max_run_ms + core->settings.grace_ms;
 }
 
@@ -380,7 +379,7 @@ static void wake_for_job(const struct core *core, const struct job *job, int64_t
         if (lease_is_open(lease) && lease->stop_wanted_ms > 0)
             earlier(wake_ms, lease->stop_wanted_ms + core->settings.grace_ms);
         else if (lease->state == LEASE_STATE_OFFERED)
-            earlier(wake_ms, lease->offered_ms + core->settings.start_ms);
+            earlier(wake_ms, lease->start_by_ms);
     }
 }
 

@@ -354,17 +354,24 @@ TEST(a_lease_that_does_not_start_in_time_is_lost)
 {
     struct market market;
     market_init_demo(&market);
+    struct command change = {.kind = COMMAND_CHANGE_SETTINGS,
+                             .change_settings = core_default_settings()};
+    change.change_settings.start_ms = 10000;
+    market_do(&market, &change);
     const struct job *job = market_submit(&market);
     market_run_lease(&market, job->leases[0]);
     assert_int_equal(job->state, JOB_STATE_STARTING);
     market_run_lease(&market, job->leases[1]);
     assert_int_equal(job->state, JOB_STATE_RUNNING);
-    struct command change = {.kind = COMMAND_CHANGE_SETTINGS,
-                             .change_settings = core_default_settings()};
-    change.change_settings.start_ms = 10000;
+    change.change_settings.start_ms = 20000; /* too late for those that are quoted */
     market_do(&market, &change);
     assert_int_equal(core_next_wake_ms(market.core), market.now_ms + 10000);
-    market_pass_time(&market, 10000);
+    market.now_ms += 10001;
+    const struct command late = {
+        .kind = COMMAND_LEASE_RUNNING,
+        .lease_running = {.lease = job->leases[2]->id, .fence = job->leases[2]->fence}};
+    market_refuses(&market, &late, ERROR_CONFLICT);
+    market_pass_time(&market, 0);
     assert_int_equal(job->leases[2]->outcome, LEASE_OUTCOME_LOST);
     assert_int_equal(job->state, JOB_STATE_RUNNING);
     market_done(&market);
@@ -515,6 +522,32 @@ TEST(who_rushes_past_nobody_pays_nothing_more)
     market_done(&market);
 }
 
+TEST(a_lease_ends_within_its_window_however_late_it_starts)
+{
+    struct market market;
+    market_init(&market);
+    const uint64_t id = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    const struct offer *offer = core_machine(market.core, id)->offers[0];
+    struct command submit = market_job(&market);
+    submit.submit_job.num_nodes = 1;
+    submit.submit_job.server = (struct resources){0};
+    const int64_t start_ms = core_settings(market.core)->start_ms;
+    struct span span = {market.now_ms - 1,
+                        market.now_ms + submit.submit_job.max_run_ms + start_ms - 1};
+    struct command terms = {
+        .kind = COMMAND_SET_OFFER,
+        .set_offer = {
+            .account = market.lender, .machine = id, .offer = offer->id, .terms = offer->terms}};
+    terms.set_offer.terms.spans = (struct json_array){&span, 1};
+    market_do(&market, &terms);
+    const struct job *job = core_job(market.core, market_do(&market, &submit));
+    assert_int_equal(job->state, JOB_STATE_PENDING);
+    span.close_ms++;
+    market_do(&market, &terms);
+    assert_int_equal(job->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,6 +575,7 @@ int main(void)
         cmocka_unit_test(enrolling_a_machine_again_takes_it_back),
         cmocka_unit_test(a_job_without_a_server_succeeds_when_its_workers_do),
         cmocka_unit_test(a_quote_says_the_wish_and_where_it_would_go),
+        cmocka_unit_test(a_lease_ends_within_its_window_however_late_it_starts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

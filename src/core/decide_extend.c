@@ -17,9 +17,9 @@ struct extended {
     int64_t quote_micro;
 };
 
-static int64_t latest_start_ms(const struct core *core, const struct lease *lease)
+static int64_t latest_start_ms(const struct lease *lease)
 {
-    return lease->started_ms ? lease->started_ms : lease->offered_ms + core->settings.start_ms;
+    return lease->started_ms ? lease->started_ms : lease->start_by_ms;
 }
 
 /*
@@ -47,7 +47,7 @@ static struct extended extend(const struct decision *decision, const struct leas
                               int64_t more_ms)
 {
     struct extended extended = {.max_run_ms = lease->max_run_ms + more_ms};
-    const int64_t latest_ms = latest_start_ms(decision->core, lease);
+    const int64_t latest_ms = latest_start_ms(lease);
     extended.lock = extend_lock(decision, lease, latest_ms + extended.max_run_ms);
     extended.quote_micro = price_quote_lock_micro(
         lease->units, &extended.lock, lease->started_ms ? lease->started_ms : lease->offered_ms,
@@ -70,7 +70,7 @@ static int check_terms(const struct core *core, const struct lease *lease,
         return error_set(error, ERROR_REFUSED, "machine \"%s\" is lent for %s at most", name,
                          units_format_duration(offer->terms.max_lease_ms, longest));
     if (!offer_is_open(offer, now_ms) || window_open_until_ms(offer_window(offer), now_ms) <
-                                             latest_start_ms(core, lease) + extended->max_run_ms)
+                                             latest_start_ms(lease) + extended->max_run_ms)
         return error_set(error, ERROR_REFUSED, "machine \"%s\" is not lent for that long", name);
     return 0;
 }

@@ -82,6 +82,9 @@ int decide_lease_running(struct decision *decision, const struct command *comman
     decision->subject = lease->id;
     if (lease->state == LEASE_STATE_RUNNING)
         return 0;
+    if (lease->start_by_ms < decision->now_ms)
+        return error_set(error, ERROR_CONFLICT, "lease %" PRIu64 " did not start in time",
+                         lease->id);
     struct event event = {.kind = EVENT_LEASE_STARTED,
                           .lease_started = {.lease = lease->id, .fence = lease->fence}};
     decision_emit(decision, &event);
@@ -113,9 +116,11 @@ static int bill_lease(struct decision *decision, const struct lease *lease, uint
         return error_set(error, ERROR_INVALID, "the tick is out of range");
     const struct job *job = core_job(decision->core, lease->job);
     const int64_t wall_ms = lease_billable_ms(lease, verified_ms, decision->now_ms);
-    const int64_t bill_micro =
+    int64_t bill_micro =
         price_bill_lock_micro(lease->units, &lease->lock, lease->started_ms, wall_ms);
-    ASSERT(bill_micro >= lease->posted_micro && bill_micro <= lease->quote_micro);
+    if (bill_micro > lease->quote_micro)
+        bill_micro = lease->quote_micro;
+    ASSERT(bill_micro >= lease->posted_micro);
     struct ledger_plan plan;
     if (plan_tick(decision, lease, bill_micro - lease->posted_micro, &plan, error) < 0)
         return -1;
@@ -202,8 +207,7 @@ void decide_late_leases(struct decision *decision, const struct job *job)
             if (lease->stop_wanted_ms + settings->grace_ms <= decision->now_ms)
                 decision_end_lease(decision, lease, outcome_in(job, lease, LEASE_OUTCOME_LOST),
                                    "it did not stop when asked to");
-        } else if (lease->state == LEASE_STATE_OFFERED &&
-                   lease->offered_ms + settings->start_ms <= decision->now_ms) {
+        } else if (lease->state == LEASE_STATE_OFFERED && lease->start_by_ms <= decision->now_ms) {
             decision_end_lease(decision, lease, LEASE_OUTCOME_LOST, "it did not start in time");
         }
     }

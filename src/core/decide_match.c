@@ -321,6 +321,7 @@ void decision_offer_lease(struct decision *decision, const struct job *job,
                                             .units = part->units,
                                             .lock = match_part_lock(part, wish),
                                             .max_run_ms = wish->request->max_run_ms,
+                                            .start_by_ms = wish->latest_start_ms,
                                             .quote_micro = part->quote_micro}};
     decision_emit(decision, &event);
 }

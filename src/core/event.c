@@ -254,6 +254,7 @@ static const struct json_field lease_offered_fields[] = {
     OBJECT("units", lease_offered.units, schema_units),
     OBJECT("lock", lease_offered.lock, schema_lock),
     SCHEMA_RANGE("max_run_ms", struct event, lease_offered.max_run_ms, 1, PRICE_RUN_MS_MAX),
+    SCHEMA_TIME("start_by_ms", struct event, lease_offered.start_by_ms),
     MICRO("quote_micro", lease_offered.quote_micro),
 };
 static const struct json_field lease_started_fields[] = {

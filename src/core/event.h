@@ -230,6 +230,7 @@ struct event {
             struct price_units units;
             struct price_lock lock;
             int64_t max_run_ms;
+            int64_t start_by_ms;
             int64_t quote_micro;
         } lease_offered;
         struct {

@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 7 };
+enum { VERSION = 8 };
 
 struct core_record {
     int64_t version;
@@ -229,6 +229,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_OBJECT("lock", struct lease, lock, schema_lock),
     SCHEMA_MICRO("quote_micro", struct lease, quote_micro),
     SCHEMA_TIME("offered_ms", struct lease, offered_ms),
+    SCHEMA_TIME("start_by_ms", struct lease, start_by_ms),
     SCHEMA_TIME("started_ms", struct lease, started_ms),
     SCHEMA_TIME("ended_ms", struct lease, ended_ms),
     SCHEMA_ID("tick_index", struct lease, tick_index),

@@ -47,6 +47,7 @@ struct lease {
     struct price_lock lock;   /* what it costs, whatever prices do meanwhile */
     int64_t quote_micro;      /* over its longest run: never passed by the bill */
     int64_t offered_ms;
+    int64_t start_by_ms;  /* what its quote covers */
     int64_t started_ms;   /* 0: not yet */
     int64_t ended_ms;     /* 0: not yet */
     int64_t ends_ms;      /* at the latest, as far as is known; follows from the job */

@@ -336,7 +336,7 @@ struct book_wish listing_wish(const struct listing *listing, const struct match_
     if (room == LISTING_FREE)
         set_room(&found.least.keys[LISTING_CORES], wish_resources(wish, role));
     found.least.keys[LISTING_OPEN_UNTIL] =
-        level_of_instant(listing, wish->now_ms + wish->request->max_run_ms);
+        level_of_instant(listing, wish->latest_start_ms + wish->request->max_run_ms);
     if (!with_dearer)
         want_price(&found.least, wish, role);
     found.any_bits = BIT_ANYONE | BIT_OF_ACCOUNT(wish->request->account);

@@ -86,10 +86,11 @@ static bool is_choice(enum wish_test test)
 
 static int64_t run_ms_allowed(const struct nearest *nearest, const struct offer *offer)
 {
-    const int64_t open_ms =
-        window_open_until_ms(offer_window(offer), nearest->wish->now_ms) - nearest->wish->now_ms;
+    const int64_t open_ms = window_open_until_ms(offer_window(offer), nearest->wish->now_ms) -
+                            nearest->wish->latest_start_ms;
     const int64_t lease_ms = offer->terms.max_lease_ms ? offer->terms.max_lease_ms : INT64_MAX;
-    return open_ms < lease_ms ? open_ms : lease_ms;
+    const int64_t run_ms = open_ms < lease_ms ? open_ms : lease_ms;
+    return run_ms > 0 ? run_ms : 0;
 }
 
 /* What the offer has of what the test asks for, counting only what is free. */

@@ -88,7 +88,8 @@ static bool find_opening(struct arena *arena, const struct match_wish *wish,
             of_offer = resources_add(of_offer, lease->resources);
     }
     *out_opening = (struct opening){offer, at_ms};
-    return window_open_until_ms(offer_window(offer), wish->now_ms) - at_ms >=
+    const int64_t latest_start_ms = at_ms + wish->latest_start_ms - wish->now_ms;
+    return window_open_until_ms(offer_window(offer), wish->now_ms) - latest_start_ms >=
            wish->request->max_run_ms;
 }
 

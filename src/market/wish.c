@@ -78,7 +78,8 @@ static bool ends_in_time(const struct match_wish *wish, const struct offer *offe
 {
     const int64_t run_ms = wish->request->max_run_ms;
     return (offer->terms.max_lease_ms == 0 || offer->terms.max_lease_ms >= run_ms) &&
-           window_open_until_ms(offer_window(offer), wish->now_ms) - wish->now_ms >= run_ms;
+           window_open_until_ms(offer_window(offer), wish->now_ms) - wish->latest_start_ms >=
+               run_ms;
 }
 
 static bool is_near(const struct match_wish *wish, enum machine_role role,
