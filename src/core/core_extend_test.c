@@ -193,7 +193,7 @@ TEST(an_extension_after_a_slot_s_end_is_signed_at_what_was_checked)
     market_pass_time(&market, slot_ends_ms - 60000 - market.now_ms);
     const struct job *job = submit_and_run(&market, false);
     market.now_ms = slot_ends_ms + 60000; /* nobody has said so yet */
-    const struct command more = extension(&market, job, 13 * 3600 * 1000);
+    const struct command more = extension(&market, job, INT64_C(46800000));
     market_do(&market, &more);
     assert_int_equal(market_new_events(&market, EVENT_SLOT_CLOSED), 1);
     assert_int_equal(market_new_events(&market, EVENT_LEASE_EXTENDED), 4);
