@@ -18,8 +18,7 @@ int64_t projection_lease_expires_ms(const struct core *core, const struct lease 
     if (lease->state == LEASE_STATE_ENDED)
         return lease->ended_ms;
     const struct core_settings *settings = core_settings(core);
-    const int64_t from_ms =
-        lease->started_ms ? lease->started_ms : lease->offered_ms + settings->start_ms;
+    const int64_t from_ms = lease->started_ms ? lease->started_ms : lease->start_by_ms;
     return from_ms + lease->max_run_ms + settings->grace_ms;
 }
 
