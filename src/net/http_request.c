@@ -49,6 +49,35 @@ struct text http_request_header(const struct http_request *request, const char *
     return look_up(request, MHD_HEADER_KIND, name);
 }
 
+enum { HEADER_LIST_SIZE_MAX = 64 << 10 };
+
+struct header_list {
+    const char *name;
+    struct buffer text;
+};
+
+static enum MHD_Result add_line(void *context, enum MHD_ValueKind kind, const char *name,
+                                const char *value)
+{
+    struct header_list *list = context;
+    (void)kind;
+    if (value && strcasecmp(name, list->name) == 0)
+        buffer_append_format(&list->text, "%s%s", list->text.size ? "," : "", value);
+    return MHD_YES;
+}
+
+struct text http_request_header_list(const struct http_request *request, const char *name)
+{
+    struct header_list list = {.name = name};
+    buffer_init(&list.text, HEADER_LIST_SIZE_MAX);
+    request->server->mhd->MHD_get_connection_values(request->connection, MHD_HEADER_KIND, add_line,
+                                                    &list);
+    const struct text joined =
+        arena_copy_text(http_request_arena(request), buffer_text(&list.text));
+    buffer_done(&list.text);
+    return joined;
+}
+
 struct text http_request_cookie(const struct http_request *request, const char *name)
 {
     return look_up(request, MHD_COOKIE_KIND, name);

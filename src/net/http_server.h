@@ -89,6 +89,8 @@ void http_request_target(const struct http_request *request, struct buffer *out)
 /* Decoded value of ?name=. */
 struct text http_request_query(const struct http_request *request, const char *name);
 struct text http_request_header(const struct http_request *request, const char *name);
+/* All lines of that name, in their order, with commas between them; in the request's arena. */
+struct text http_request_header_list(const struct http_request *request, const char *name);
 struct text http_request_cookie(const struct http_request *request, const char *name);
 struct text http_request_body(const struct http_request *request);
 const struct address *http_request_remote(const struct http_request *request);

@@ -18,6 +18,7 @@
     X(MHD_get_daemon_info)                                                                         \
     X(MHD_get_connection_info)                                                                     \
     X(MHD_get_connection_values_n)                                                                 \
+    X(MHD_get_connection_values)                                                                   \
     X(MHD_lookup_connection_value)                                                                 \
     X(MHD_suspend_connection)                                                                      \
     X(MHD_resume_connection)                                                                       \

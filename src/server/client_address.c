@@ -93,7 +93,10 @@ struct client_address client_address_forwarded(const struct address *connection,
                                                uint64_t proxy_count)
 {
     struct client_address found;
-    if (proxy_count > 0 && header.size && read_entry(entry_from_right(header, proxy_count), &found))
+    if (proxy_count > 0 && header.size &&
+        read_entry(entry_from_right(header, proxy_count), &found)) {
+        found.is_loopback = false; /* that would lift the limits: a connection's only */
         return found;
+    }
     return client_address_of(connection);
 }

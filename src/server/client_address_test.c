@@ -56,6 +56,13 @@ TEST(only_what_our_own_proxies_wrote_is_believed)
     assert_int_equal(forwarded("2001:db8:1:2::1", 1).block, numeric("2001:db8:1:2::1").block);
 }
 
+TEST(a_header_makes_nobody_this_machine)
+{
+    assert_true(numeric("127.0.0.1").is_loopback);
+    assert_false(forwarded("127.0.0.1", 1).is_loopback);
+    assert_false(forwarded("::1", 1).is_loopback);
+}
+
 TEST(what_cannot_be_read_is_the_connection_itself)
 {
     const uint64_t proxy = numeric("10.0.0.9").block;
@@ -78,6 +85,7 @@ int main(void)
         cmocka_unit_test(a_block_is_a_24_of_ipv4_and_a_64_of_ipv6),
         cmocka_unit_test(private_and_loopback_addresses_are_not_public),
         cmocka_unit_test(only_what_our_own_proxies_wrote_is_believed),
+        cmocka_unit_test(a_header_makes_nobody_this_machine),
         cmocka_unit_test(what_cannot_be_read_is_the_connection_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

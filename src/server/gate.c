@@ -11,8 +11,11 @@
 struct client_address gate_client(const struct server *server, const struct http_request *request)
 {
     const uint64_t proxy_count = server->options.is_behind_proxy ? server->options.proxy_count : 0;
+    if (!proxy_count)
+        return client_address_of(http_request_remote(request));
     return client_address_forwarded(http_request_remote(request),
-                                    http_request_header(request, "X-Forwarded-For"), proxy_count);
+                                    http_request_header_list(request, "X-Forwarded-For"),
+                                    proxy_count);
 }
 
 uint64_t gate_address_block(const struct server *server, const struct http_request *request)

@@ -348,6 +348,19 @@ def test_sign_ups_and_sign_ins_are_limited_by_address(tmp_path):
     assert market.stop() == 0
 
 
+def test_no_header_of_a_client_lifts_the_limits(tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender", "--behind-proxy", "--sign-ups-per-hour", "3")
+
+    def opened(name, headers):
+        return market.post("/v1/accounts", {"name": name}, headers=headers).status
+
+    # The client's own line comes first, the proxy's after it.
+    assert [opened(f"lines-{i}", {"X-Forwarded-For": f"203.0.{i}.1", "x-forwarded-for": "198.51.100.7"})
+            for i in range(5)] == [201] * 3 + [429] * 2
+    assert [opened(f"local-{i}", from_address("127.0.0.1")) for i in range(5)] == [201] * 3 + [429] * 2
+    assert market.stop() == 0
+
+
 def test_page_codes_used_rightly_are_limited_as_writes_only(tmp_path):
     market = Market(tmp_path / "data", "--no-local-lender", "--behind-proxy",
                     "--sign-ins-per-10-minutes", "4")
