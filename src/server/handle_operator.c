@@ -58,20 +58,18 @@ static void settings_shown(struct call *call, struct http_request *request)
     call_free(call);
 }
 
-static void settings_found(struct call *call, struct http_request *request)
+/* Core thread: what the body leaves out stays as it is now. */
+static int prepare_settings(struct engine_request *request, const struct core *core,
+                            struct error *error)
 {
+    struct call *call = (struct call *)request;
     struct settings_call *context = call->context;
-    struct error error;
-    /* What the body leaves out stays as it is. */
-    if (json_read(call->arena, context->body, &settings_schema, &context->settings, &error) < 0) {
-        http_reply_error(request, &error);
-        call_free(call);
-        return;
-    }
-    call->request.on_decided = NULL;
-    call->request.command =
+    context->settings = *core_settings(core);
+    if (json_read(call->arena, context->body, &settings_schema, &context->settings, error) < 0)
+        return -1;
+    request->command =
         (struct command){.kind = COMMAND_CHANGE_SETTINGS, .change_settings = context->settings};
-    call_start_take(call, settings_shown);
+    return 0;
 }
 
 static struct call *settings_call(struct http_request *request, struct server *server)
@@ -91,7 +89,9 @@ void handle_settings_get(struct http_request *request, void *context)
 
 void handle_settings_put(struct http_request *request, void *context)
 {
-    call_look_take(settings_call(request, context), look_at_settings, settings_found);
+    struct call *call = settings_call(request, context);
+    call->request.prepare = prepare_settings;
+    call_start_take(call, settings_shown);
 }
 
 /* ---- Invitations ----------------------------------------------------------------------------- */
