@@ -14,6 +14,12 @@ const [url, folder] = process.argv.slice(2);
 const require = createRequire(new URL("../../web/package.json", import.meta.url));
 const { chromium } = require("playwright-core");
 
+// Asked from outside, frame by frame: the page's own rules forbid the eval of waitForFunction.
+async function until(page, holds) {
+  while (!(await page.evaluate(holds)))
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(done)));
+}
+
 const profile = mkdtempSync(path.join(tmpdir(), "souk-browser-"));
 const seen = { console: [], foreign: [], failed: [] };
 const context = await chromium.launchPersistentContext(profile, {
@@ -41,7 +47,7 @@ try {
   seen.title = await page.title();
   const job = page.locator("article .state");
   await page.waitForSelector("article .state.running");
-  await page.waitForFunction(() => document.querySelectorAll(".lane").length >= 2);
+  await until(page, () => document.querySelectorAll(".lane").length >= 2);
   await page.screenshot({ path: path.join(folder, "running.png"), fullPage: true });
   await page.waitForSelector("article .state.succeeded", { timeout: 90_000 });
   seen.state = await job.textContent();
@@ -60,7 +66,7 @@ try {
 
   await page.setViewportSize({ width: 390, height: 844 });
   // The curve follows its holder a frame later.
-  await page.waitForFunction(
+  await until(page,
     () => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
   await page.screenshot({ path: path.join(folder, "phone.png"), fullPage: true });
 
