@@ -1,8 +1,8 @@
 /*
  * The core's state, shared by the files of this folder only.
  *
- * core.c owns and looks up, decide*.c turn commands into events, apply.c changes the state,
- * snapshot.c writes it and reads it back, check.c walks it.
+ * core.c owns, lookup.c looks up, index.c keeps what follows, decide*.c turn commands into events,
+ * apply*.c change the state, snapshot*.c write it and read it back, check.c walks it.
  */
 #pragma once
 

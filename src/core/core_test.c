@@ -1,7 +1,8 @@
 /*
  * Accounts, tokens, codes and machines.
- * covers core.c, decide.c, decide_account.c, decide_machine.c, decide_offer.c, apply.c
- * covers apply_account.c, apply_machine.c, apply_offer.c, check.c, command.c, id_list.c
+ * covers core.c, index.c, lookup.c, explain.c, decide.c, decide_account.c, decide_machine.c
+ * covers decide_offer.c, apply.c, apply_account.c, apply_machine.c, apply_offer.c, check.c
+ * covers command.c, id_list.c
  */
 #include "core/core_internal.h"
 #include "core/testing_internal.h"

@@ -5,162 +5,27 @@
  */
 #include "core/property_commands.h"
 
+#include "core/property_random.h"
 #include "core/testing_internal.h"
 
 enum { NAME_COUNT = 12 };
-
-static uint64_t below(struct property_world *world, uint64_t bound)
-{
-    return random_below(&world->random, bound);
-}
-
-static void random_hash(struct property_world *world, uint8_t *out)
-{
-    memset(out, (int)below(world, 40) + 1, MARKET_HASH_SIZE);
-}
-
-/* Any id that exists, of anything, or one that does not. */
-static uint64_t random_id(struct property_world *world)
-{
-    return below(world, 200);
-}
-
-static uint64_t random_account(struct property_world *world)
-{
-    const size_t count = core_account_count(world->core);
-    if (below(world, 20) == 0)
-        return random_id(world);
-    if (below(world, 20) == 0 || count == 2)
-        return core_account_at(world->core, below(world, count))->id;
-    const struct account *account = NULL;
-    for (int i = 0; i < 20 && (!account || account->deleted_ms); i++)
-        account = core_account_at(world->core, 2 + below(world, count - 2));
-    return account->id;
-}
-
-static size_t count_open_accounts(const struct property_world *world)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < core_account_count(world->core); i++)
-        count += !core_account_at(world->core, i)->deleted_ms;
-    return count;
-}
-
-/* New ones as long as there are few, so that they meet each other; else mostly taken ones. */
-static struct text random_name(struct property_world *world)
-{
-    const bool is_new = count_open_accounts(world) < 16;
-    snprintf(world->name, sizeof(world->name), "member-%u",
-             (unsigned)(is_new ? core_account_count(world->core) : below(world, 40)));
-    return text_of(world->name);
-}
-
-static const struct machine *random_machine(struct property_world *world)
-{
-    const size_t count = core_machine_count(world->core);
-    return count ? core_machine_at(world->core, below(world, count)) : NULL;
-}
-
-static uint64_t random_machine_id(struct property_world *world)
-{
-    const struct machine *machine = random_machine(world);
-    return machine && below(world, 20) ? machine->id : random_id(world);
-}
-
-/* Mostly one that is open; now and then any. */
-static const struct lease *random_lease(struct property_world *world)
-{
-    const size_t count = core_lease_count(world->core);
-    const struct lease *open[64];
-    size_t open_count = 0;
-    for (size_t i = count; i-- > 0 && open_count < 64;)
-        if (lease_is_open(core_lease_at(world->core, i)))
-            open[open_count++] = core_lease_at(world->core, i);
-    if (open_count > 0 && below(world, 10))
-        return open[below(world, open_count)];
-    return count ? core_lease_at(world->core, below(world, count)) : NULL;
-}
-
-static uint64_t random_fence(struct property_world *world, const struct lease *lease)
-{
-    return lease && below(world, 20) ? lease->fence : random_id(world);
-}
-
-static uint64_t random_owner(struct property_world *world, const struct machine *machine)
-{
-    return machine && below(world, 10) ? machine->owner : random_account(world);
-}
-
-static struct resources random_resources(struct property_world *world, int64_t cores_max)
-{
-    return (struct resources){.cores_milli = (int64_t)below(world, (uint64_t)cores_max),
-                              .ram_bytes = (int64_t)below(world, 4) * GIB / 4,
-                              .gpus_milli = below(world, 30) ? 0 : 1000,
-                              .disk_bytes = (int64_t)below(world, 3) * GIB};
-}
-
-static struct probe random_probe(struct property_world *world)
-{
-    return (struct probe){.resources = {.cores_milli = 500 + (int64_t)below(world, 4000),
-                                        .ram_bytes = 2 * GIB,
-                                        .gpus_milli = (int64_t)below(world, 2) * 1000,
-                                        .disk_bytes = 4 * GIB},
-                          .speed_weight_milli = 20 + (int64_t)below(world, 4000),
-                          .cpu_model = "random"};
-}
-
-static struct json_array random_spans(struct property_world *world)
-{
-    const size_t count = below(world, 4) ? 0 : 1 + below(world, 3);
-    int64_t at_ms = world->now_ms - 5000;
-    for (size_t i = 0; i < count; i++) {
-        world->spans[i].open_ms = at_ms += 1 + (int64_t)below(world, 9000);
-        world->spans[i].close_ms = at_ms += 1 + (int64_t)below(world, 900000);
-    }
-    return (struct json_array){world->spans, count};
-}
-
-static struct offer_terms random_offer(struct property_world *world)
-{
-    const bool is_listed = below(world, 10) == 0;
-    world->accounts[0].account = random_account(world);
-    return (struct offer_terms){
-        .resources = {.cores_milli = 1 + (int64_t)below(world, 2500),
-                      .ram_bytes = 2 * GIB,
-                      .gpus_milli = (int64_t)below(world, 2) * 1000,
-                      .disk_bytes = 4 * GIB},
-        .roles = below(world, 20) ? 1 + below(world, 3) : 0,
-        .minimum = {.core_micro = below(world, 4) ? 0 : 15000},
-        .audience = is_listed ? OFFER_AUDIENCE_ACCOUNTS : OFFER_AUDIENCE_ANYONE,
-        .accounts = {is_listed ? world->accounts : NULL, is_listed},
-        .max_lease_ms = below(world, 8) ? 0 : 300000,
-        .spans = random_spans(world),
-        .paused_until_ms = below(world, 20) ? 0 : world->now_ms + (int64_t)below(world, 9000)};
-}
-
-static uint64_t random_offer_id(struct property_world *world, const struct machine *machine)
-{
-    if (!machine || machine->offer_count == 0 || below(world, 20) == 0)
-        return random_id(world);
-    return machine->offers[below(world, machine->offer_count)]->id;
-}
 
 static const char *const names[NAME_COUNT] = {"ann", "bob", "cat",  "dan",    "emu",  "fox",
                                               "gnu", "hen", "ibis", "market", "mint", "Eve!"};
 
 static void enrol_machine(struct property_world *world, struct command *command)
 {
-    random_hash(world, command->enrol_machine.code_hash);
+    property_hash(world, command->enrol_machine.code_hash);
     for (size_t i = 0; i < 40; i++) { /* mostly a code that is there */
         if (core_code_by_hash(world->core, command->enrol_machine.code_hash))
             break;
-        random_hash(world, command->enrol_machine.code_hash);
+        property_hash(world, command->enrol_machine.code_hash);
     }
-    random_hash(world, command->enrol_machine.public_key);
+    property_hash(world, command->enrol_machine.public_key);
     command->enrol_machine.name =
         below(world, 3) ? text_of(names[below(world, NAME_COUNT)]) : TEXT("");
-    command->enrol_machine.probe = random_probe(world);
-    command->enrol_machine.offer = random_offer(world);
+    command->enrol_machine.probe = property_probe(world);
+    command->enrol_machine.offer = property_offer(world);
 }
 
 static void submit_job(struct property_world *world, struct command *command)
@@ -168,11 +33,11 @@ static void submit_job(struct property_world *world, struct command *command)
     static const char *const specs[] = {"{}", "{\"train\":1}", "\"\xff\""};
     struct job_request *request = &command->submit_job;
     *request = (struct job_request){
-        .account = random_account(world),
+        .account = property_account(world),
         .name = "job",
         .spec = text_of(specs[below(world, 30) ? below(world, 2) : 2]),
         .num_nodes = (int64_t)below(world, 20) ? 1 + (int64_t)below(world, 3) : 0,
-        .worker = random_resources(world, 500),
+        .worker = property_resources(world, 500),
         .takes_more_cores = below(world, 2),
         .is_rush = below(world, 4) == 0,
         .max_run_ms = 1000 + (int64_t)below(world, 600000),
@@ -181,7 +46,7 @@ static void submit_job(struct property_world *world, struct command *command)
     if (below(world, 3) == 0)
         request->num_nodes_max = 1 + (int64_t)below(world, 5);
     if (below(world, 4))
-        request->server = random_resources(world, 500);
+        request->server = property_resources(world, 500);
     if (below(world, 10) == 0)
         request->max_run_ms = 1000 + (int64_t)below(world, (uint64_t)PRICE_RUN_MS_MAX);
     if (below(world, 2))
@@ -189,7 +54,7 @@ static void submit_job(struct property_world *world, struct command *command)
     if (below(world, 3) == 0)
         request->max_hourly_micro = (int64_t)below(world, 100000);
     if (below(world, 3) == 0)
-        random_hash(world, request->idempotency_hash);
+        property_hash(world, request->idempotency_hash);
     if (below(world, 4) == 0) {
         request->start = (enum job_start)below(world, JOB_START_COUNT);
         request->deadline_ms = world->now_ms - 1000 + (int64_t)below(world, 3 * SLOT_MS);
@@ -200,16 +65,16 @@ static void submit_job(struct property_world *world, struct command *command)
 
 static void lease_running(struct property_world *world, struct command *command)
 {
-    const struct lease *lease = random_lease(world);
-    command->lease_running.lease = lease ? lease->id : random_id(world);
-    command->lease_running.fence = random_fence(world, lease);
+    const struct lease *lease = property_lease(world);
+    command->lease_running.lease = lease ? lease->id : property_id(world);
+    command->lease_running.fence = property_fence(world, lease);
 }
 
 static void tick_lease(struct property_world *world, struct command *command)
 {
-    const struct lease *lease = random_lease(world);
-    command->tick_lease.lease = lease ? lease->id : random_id(world);
-    command->tick_lease.fence = random_fence(world, lease);
+    const struct lease *lease = property_lease(world);
+    command->tick_lease.lease = lease ? lease->id : property_id(world);
+    command->tick_lease.fence = property_fence(world, lease);
     command->tick_lease.tick_index = (lease ? lease->tick_index : 0) + below(world, 4);
     command->tick_lease.wall_ms =
         (lease ? lease->wall_ms : 0) + (int64_t)below(world, 20000) - 1000;
@@ -219,9 +84,9 @@ static void tick_lease(struct property_world *world, struct command *command)
 
 static void end_lease(struct property_world *world, struct command *command)
 {
-    const struct lease *lease = random_lease(world);
-    command->end_lease.lease = lease ? lease->id : random_id(world);
-    command->end_lease.fence = random_fence(world, lease);
+    const struct lease *lease = property_lease(world);
+    command->end_lease.lease = lease ? lease->id : property_id(world);
+    command->end_lease.fence = property_fence(world, lease);
     command->end_lease.outcome = LEASE_OUTCOME_SUCCEEDED;
     if (below(world, 3) == 0)
         command->end_lease.outcome = (enum lease_outcome)below(world, LEASE_OUTCOME_COUNT + 1);
@@ -230,29 +95,29 @@ static void end_lease(struct property_world *world, struct command *command)
 
 static void open_account(struct property_world *world, struct command *command)
 {
-    command->open_account.name = random_name(world);
+    command->open_account.name = property_name(world);
     command->open_account.address_block = below(world, 3) ? ACCOUNT_BLOCK_BIT | below(world, 6) : 0;
     command->open_account.has_invite = below(world, 5) == 0;
-    random_hash(world, command->open_account.invite_hash);
+    property_hash(world, command->open_account.invite_hash);
 }
 
 static void set_password(struct property_world *world, struct command *command)
 {
-    command->set_password.account = random_account(world);
+    command->set_password.account = property_account(world);
     command->set_password.password =
         below(world, 10) ? TEXT("$argon2id$v=19$m=65536,t=3,p=1$salt$hash") : TEXT("plain");
-    command->set_password.token = random_id(world);
+    command->set_password.token = property_id(world);
 }
 
 static void freeze_account(struct property_world *world, struct command *command)
 {
-    command->freeze_account.account = random_account(world);
+    command->freeze_account.account = property_account(world);
     command->freeze_account.reason = below(world, 10) ? TEXT("a reason") : TEXT("");
 }
 
 static void unfreeze_account(struct property_world *world, struct command *command)
 {
-    command->unfreeze_account.account = random_account(world);
+    command->unfreeze_account.account = property_account(world);
     for (size_t i = core_account_count(world->core); i-- > 0;)
         if (account_is_frozen(core_account_at(world->core, i)) && below(world, 2))
             command->unfreeze_account.account = core_account_at(world->core, i)->id;
@@ -260,17 +125,17 @@ static void unfreeze_account(struct property_world *world, struct command *comma
 
 static void delete_account(struct property_world *world, struct command *command)
 {
-    command->delete_account.account = random_account(world);
+    command->delete_account.account = property_account(world);
 }
 
 static void see_account(struct property_world *world, struct command *command)
 {
-    command->see_account.account = random_account(world);
+    command->see_account.account = property_account(world);
 }
 
 static void create_group(struct property_world *world, struct command *command)
 {
-    command->create_group.account = random_account(world);
+    command->create_group.account = property_account(world);
     snprintf(world->name, sizeof(world->name), "group-%u",
              (unsigned)(core_group_count(world->core) + below(world, 2)));
     command->create_group.name = text_of(world->name);
@@ -278,29 +143,29 @@ static void create_group(struct property_world *world, struct command *command)
 
 static void join_group(struct property_world *world, struct command *command)
 {
-    command->join_group.account = random_account(world);
-    random_hash(world, command->join_group.code_hash);
+    command->join_group.account = property_account(world);
+    property_hash(world, command->join_group.code_hash);
 }
 
 static void leave_group(struct property_world *world, struct command *command)
 {
-    command->leave_group.account = random_account(world);
+    command->leave_group.account = property_account(world);
 }
 
 static void add_token(struct property_world *world, struct command *command)
 {
-    command->add_token.account = random_account(world);
+    command->add_token.account = property_account(world);
     command->add_token.scopes = below(world, 18);
     command->add_token.is_session = below(world, 2) == 0;
     command->add_token.expires_ms =
         below(world, 2) ? world->now_ms + (int64_t)below(world, 100000) : 0;
-    random_hash(world, command->add_token.hash);
+    property_hash(world, command->add_token.hash);
 }
 
 static void revoke_token(struct property_world *world, struct command *command)
 {
-    command->revoke_token.account = random_account(world);
-    command->revoke_token.token = random_id(world);
+    command->revoke_token.account = property_account(world);
+    command->revoke_token.token = property_id(world);
 }
 
 static void change_settings(struct property_world *world, struct command *command)
@@ -322,7 +187,7 @@ static void change_settings(struct property_world *world, struct command *comman
 static void use_code(struct property_world *world, struct command *command)
 {
     command->use_code.kind = CODE_KIND_PAGE;
-    random_hash(world, command->use_code.hash);
+    property_hash(world, command->use_code.hash);
 }
 
 static void add_code(struct property_world *world, struct command *command)
@@ -330,62 +195,62 @@ static void add_code(struct property_world *world, struct command *command)
     command->add_code.kind =
         below(world, 4) ? CODE_KIND_ENROL : (enum code_kind)below(world, CODE_KIND_COUNT + 1);
     command->add_code.account =
-        command->add_code.kind == CODE_KIND_INVITE ? ACCOUNT_OPERATOR : random_account(world);
+        command->add_code.kind == CODE_KIND_INVITE ? ACCOUNT_OPERATOR : property_account(world);
     command->add_code.expires_ms = world->now_ms + (int64_t)below(world, 200000) - 100;
-    random_hash(world, command->add_code.hash);
+    property_hash(world, command->add_code.hash);
 }
 
 static void set_offer(struct property_world *world, struct command *command)
 {
-    const struct machine *machine = random_machine(world);
-    command->set_offer.account = random_owner(world, machine);
-    command->set_offer.machine = machine ? machine->id : random_id(world);
-    command->set_offer.offer = below(world, 2) ? random_offer_id(world, machine) : 0;
+    const struct machine *machine = property_machine(world);
+    command->set_offer.account = property_owner(world, machine);
+    command->set_offer.machine = machine ? machine->id : property_id(world);
+    command->set_offer.offer = below(world, 2) ? property_offer_id(world, machine) : 0;
     command->set_offer.is_first = below(world, 4) == 0;
-    command->set_offer.terms = random_offer(world);
+    command->set_offer.terms = property_offer(world);
 }
 
 static void pause_offer(struct property_world *world, struct command *command)
 {
-    const struct machine *machine = random_machine(world);
-    command->pause_offer.account = random_owner(world, machine);
-    command->pause_offer.offer = random_offer_id(world, machine);
+    const struct machine *machine = property_machine(world);
+    command->pause_offer.account = property_owner(world, machine);
+    command->pause_offer.offer = property_offer_id(world, machine);
     command->pause_offer.until_ms = world->now_ms + (int64_t)below(world, 9000) - 1000;
 }
 
 static void renew_offer(struct property_world *world, struct command *command)
 {
-    command->renew_offer.offer = random_offer_id(world, random_machine(world));
-    command->renew_offer.spans = random_spans(world);
+    command->renew_offer.offer = property_offer_id(world, property_machine(world));
+    command->renew_offer.spans = property_spans(world);
 }
 
 static void withdraw_offer(struct property_world *world, struct command *command)
 {
-    const struct machine *machine = random_machine(world);
-    command->withdraw_offer.account = random_owner(world, machine);
-    command->withdraw_offer.offer = random_offer_id(world, machine);
+    const struct machine *machine = property_machine(world);
+    command->withdraw_offer.account = property_owner(world, machine);
+    command->withdraw_offer.offer = property_offer_id(world, machine);
 }
 
 static void report_probe(struct property_world *world, struct command *command)
 {
-    command->report_probe.machine = random_machine_id(world);
-    command->report_probe.probe = random_probe(world);
+    command->report_probe.machine = property_machine_id(world);
+    command->report_probe.probe = property_probe(world);
 }
 
 static void machine_silent(struct property_world *world, struct command *command)
 {
-    command->machine_silent.machine = random_machine_id(world);
+    command->machine_silent.machine = property_machine_id(world);
 }
 
 static void machine_gone(struct property_world *world, struct command *command)
 {
-    command->machine_gone.machine = random_machine_id(world);
+    command->machine_gone.machine = property_machine_id(world);
 }
 
 static void machine_connected(struct property_world *world, struct command *command)
 {
-    const struct machine *machine = random_machine(world);
-    command->machine_connected.machine = machine ? machine->id : random_id(world);
+    const struct machine *machine = property_machine(world);
+    command->machine_connected.machine = machine ? machine->id : property_id(world);
     command->machine_connected.generation = machine ? machine->generation : 1;
 }
 
@@ -395,8 +260,8 @@ static void cancel_job(struct property_world *world, struct command *command)
     const size_t recent = count < 10 ? count : 10;
     const struct job *job =
         count ? core_job_at(world->core, count - 1 - below(world, recent)) : NULL;
-    command->cancel_job.job = job ? job->id : random_id(world);
-    command->cancel_job.account = job ? job->request.account : random_account(world);
+    command->cancel_job.job = job ? job->id : property_id(world);
+    command->cancel_job.account = job ? job->request.account : property_account(world);
 }
 
 static void extend_job(struct property_world *world, struct command *command)
@@ -405,39 +270,39 @@ static void extend_job(struct property_world *world, struct command *command)
     const size_t recent = count < 10 ? count : 10;
     const struct job *job =
         count ? core_job_at(world->core, count - 1 - below(world, recent)) : NULL;
-    command->extend_job.job = job ? job->id : random_id(world);
+    command->extend_job.job = job ? job->id : property_id(world);
     command->extend_job.account =
-        job && below(world, 10) ? job->request.account : random_account(world);
+        job && below(world, 10) ? job->request.account : property_account(world);
     command->extend_job.max_run_ms =
         (job ? job->request.max_run_ms : 0) + (int64_t)below(world, 600000);
 }
 
 static void release_lease(struct property_world *world, struct command *command)
 {
-    const struct lease *lease = random_lease(world);
+    const struct lease *lease = property_lease(world);
     const struct job *job = lease ? core_job(world->core, lease->job) : NULL;
-    command->release_lease.lease = lease ? lease->id : random_id(world);
+    command->release_lease.lease = lease ? lease->id : property_id(world);
     command->release_lease.account =
-        job && below(world, 10) ? job->request.account : random_account(world);
+        job && below(world, 10) ? job->request.account : property_account(world);
 }
 
 static void reclaim_leases(struct property_world *world, struct command *command)
 {
-    const struct lease *lease = random_lease(world);
+    const struct lease *lease = property_lease(world);
     const struct machine *machine = lease ? core_machine(world->core, lease->machine) : NULL;
-    command->reclaim_leases.account = random_owner(world, machine);
+    command->reclaim_leases.account = property_owner(world, machine);
     if (below(world, 2))
-        command->reclaim_leases.lease = lease ? lease->id : random_id(world);
+        command->reclaim_leases.lease = lease ? lease->id : property_id(world);
     else if (below(world, 2))
-        command->reclaim_leases.offer = lease ? lease->offer : random_id(world);
+        command->reclaim_leases.offer = lease ? lease->offer : property_id(world);
     else
-        command->reclaim_leases.machine = machine ? machine->id : random_id(world);
+        command->reclaim_leases.machine = machine ? machine->id : property_id(world);
 }
 
 static void transfer(struct property_world *world, struct command *command)
 {
-    command->transfer.from = random_account(world);
-    command->transfer.to = random_account(world);
+    command->transfer.from = property_account(world);
+    command->transfer.to = property_account(world);
     command->transfer.amount_micro = (int64_t)below(world, 300) - 2;
     if (below(world, 50) == 0)
         command->transfer.amount_micro = INT64_MAX;

@@ -2,7 +2,7 @@
  * Thousands of random commands against the whole core: whatever is asked, in whatever order, the
  * books balance, nothing is lent twice, nobody overspends, and the log replays to the same bytes.
  *
- * covers property_commands.c
+ * covers property_commands.c, property_random.c
  *
  * property_test            the seeds of the suite
  * property_test SEED       one seed, to look at a failure

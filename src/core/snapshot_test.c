@@ -1,3 +1,4 @@
+/* covers snapshot_account.c, snapshot_job.c, snapshot_machine.c */
 #include "core/testing_internal.h"
 
 enum { SNAPSHOT_MAX = 1 << 24 };

@@ -1,0 +1,129 @@
+/* Quotes, and why a job is where it is, in words. */
+#include "core/core_internal.h"
+
+#include <inttypes.h>
+
+int64_t core_budget_micro(const struct core *core, const struct job_request *request,
+                          int64_t held_micro)
+{
+    int64_t budget_micro = PRICE_MICRO_MAX;
+    const struct ledger_account *account = ledger_account(core->ledger, request->account);
+    if (account)
+        budget_micro = held_micro + ledger_holdable_micro(account);
+    if (request->max_total_micro > 0 && request->max_total_micro < budget_micro)
+        budget_micro = request->max_total_micro;
+    return budget_micro;
+}
+
+struct match_wish core_wish(const struct core *core, const struct job_request *request,
+                            int64_t held_micro, int64_t now_ms)
+{
+    const struct account *account = core_account(core, request->account);
+    struct match_wish wish = {
+        .request = request,
+        .group = account ? account->group : 0,
+        .now_ms = now_ms,
+        .lock =
+            core_price_lock(core, now_ms, now_ms + core->settings.start_ms + request->max_run_ms),
+        .latest_start_ms = now_ms + core->settings.start_ms,
+        .latest_end_ms =
+            now_ms + core->settings.start_ms + request->max_run_ms + core->settings.grace_ms,
+        .budget_micro = core_budget_micro(core, request, held_micro),
+    };
+    wish.lock.rush_ms = request->is_rush ? CORE_RUSH_MS : 0;
+    return wish;
+}
+
+int core_quote(const struct core *core, const struct job_request *request,
+               struct core_quote *out_quote, struct error *error)
+{
+    if (job_request_check(request, error) < 0)
+        return -1;
+    if (request->account != 0 && !core_account(core, request->account))
+        return error_set(error, ERROR_NOT_FOUND, "account %" PRIu64 " does not exist",
+                         request->account);
+    const struct match_wish wish = core_wish(core, request, 0, core->time_ms);
+    struct match_placement placement = {0};
+    struct core_quote quote = {.wish = match_quote_wish(&wish)};
+    quote.result = match_place(core->matcher, &wish, NULL, &placement);
+    quote.placed = (struct match_quote){placement.quote_micro, placement.hourly_micro};
+    *out_quote = quote;
+    return 0;
+}
+
+static void explain_pending(const struct core *core, const struct job *job, struct buffer *out)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct machine **machines = core_machine_pointers(core, arena);
+    const struct match_wish wish =
+        core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
+    struct match_placement placement;
+    const enum match_result result = match_place(core->matcher, &wish, NULL, &placement);
+    if (job->start_ms > 0)
+        buffer_append_string(out, "waits for the cheapest slot before its deadline");
+    else if (result == MATCH_PLACED)
+        buffer_append_string(out, "there is room, but it would put off a job that goes first");
+    else
+        match_explain_words(machines, core->machine_list.count, &wish, result, out);
+}
+
+bool core_explain_wait(const struct core *core, const struct job *job,
+                       struct match_explanation *out_explanation)
+{
+    if (job->state != JOB_STATE_PENDING)
+        return false;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct match_wish wish =
+        core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
+    struct match_placement placement;
+    const enum match_result result = match_place(core->matcher, &wish, NULL, &placement);
+    match_explain(core->matcher, core_machine_pointers(core, arena), core->machine_list.count,
+                  &wish, result, out_explanation);
+    if (job->start_ms > out_explanation->expected_start_ms)
+        out_explanation->expected_start_ms = job->start_ms;
+    return true;
+}
+
+static void explain_leases(const struct core *core, const struct job *job, enum lease_state state,
+                           struct buffer *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        if (lease->state == state)
+            buffer_append_format(out, "%s%s (%s%s)", count++ ? ", " : "",
+                                 core_machine(core, lease->machine)->name,
+                                 lease_role_name(lease->role),
+                                 core_lease_is_unreachable(core, lease) ? ", unreachable" : "");
+    }
+    if (count == 0)
+        buffer_append_string(out, "no machine");
+}
+
+void core_explain(const struct core *core, const struct job *job, struct buffer *out)
+{
+    switch (job->state) {
+    case JOB_STATE_PENDING:
+        explain_pending(core, job, out);
+        return;
+    case JOB_STATE_STARTING:
+        buffer_append_string(out, "waiting for its leases to start at ");
+        explain_leases(core, job, LEASE_STATE_OFFERED, out);
+        return;
+    case JOB_STATE_RUNNING:
+        buffer_append_string(out, "running at ");
+        explain_leases(core, job, LEASE_STATE_RUNNING, out);
+        return;
+    case JOB_STATE_STOPPING:
+    case JOB_STATE_SUCCEEDED:
+    case JOB_STATE_FAILED:
+    case JOB_STATE_CANCELLED:
+        buffer_append_string(out, job_state_name(job->state));
+        if (job->reason[0])
+            buffer_append_format(out, ": %s", job->reason);
+        return;
+    case JOB_STATE_COUNT:
+        break;
+    }
+    UNREACHABLE("a job state without an explanation");
+}

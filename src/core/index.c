@@ -1,0 +1,219 @@
+/*
+ * Indexes: keeps every list, and what follows from other parts of the state, in step with it.
+ */
+#include "core/core_internal.h"
+
+bool core_job_key(const struct job_request *request, uint8_t out_key[CORE_JOB_KEY_SIZE])
+{
+    static const uint8_t none[MARKET_HASH_SIZE];
+    memcpy(out_key, &request->account, 8);
+    memcpy(out_key + 8, request->idempotency_hash, MARKET_HASH_SIZE);
+    return memcmp(request->idempotency_hash, none, MARKET_HASH_SIZE) != 0;
+}
+
+void core_index_account(struct core *core, struct account *account)
+{
+    if (account->grant == GRANT_STATE_WAITING)
+        id_list_add(&core->waiting_grants, account->id, account);
+    else
+        id_list_remove(&core->waiting_grants, account->id);
+    if (account->grant != GRANT_STATE_GIVEN || !account->address_block)
+        return;
+    const struct account *last = map_get(&core->grants_by_block, account->address_block);
+    if (!last || last->granted_ms <= account->granted_ms)
+        map_put(&core->grants_by_block, account->address_block, account);
+}
+
+void core_attach_token(struct account *account, struct token *token)
+{
+    if (account->token_count == account->token_capacity) {
+        account->token_capacity = account->token_capacity ? account->token_capacity * 2 : 4;
+        account->tokens = realloc(account->tokens, account->token_capacity * sizeof(token));
+        ASSERT(account->tokens);
+    }
+    account->tokens[account->token_count++] = token;
+}
+
+void core_detach_token(struct account *account, const struct token *token)
+{
+    size_t at = 0;
+    while (at < account->token_count && account->tokens[at] != token)
+        at++;
+    ASSERT(at < account->token_count);
+    account->token_count--;
+    memmove(account->tokens + at, account->tokens + at + 1,
+            (account->token_count - at) * sizeof(token));
+}
+
+void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms)
+{
+    for (size_t i = 0; i < machine->offer_count; i++)
+        listing_update(&core->listing, machine->offers[i], now_ms);
+}
+
+void core_list_price(struct core *core, int64_t now_ms)
+{
+    const struct listing before = core->listing;
+    core->listing.price = core->price;
+    for (size_t i = 0; i < core->offers.count; i++) {
+        struct offer *offer = core->offers.entries[i].value;
+        const bool was_dear = listing_is_dear(&before, offer);
+        if (listing_is_dear(&core->listing, offer) == was_dear)
+            continue;
+        listing_update(&core->listing, offer, now_ms);
+        if (was_dear)
+            match_rounds_touch(core->rounds, offer->machine);
+    }
+}
+
+void core_index_machine(struct core *core, struct machine *machine, int64_t now_ms)
+{
+    id_list_add(&core->machine_list, machine->id, machine);
+    core_list_offers(core, machine, now_ms);
+    core->listing_version++;
+    match_rounds_touch(core->rounds, machine);
+    if (machine->state == MACHINE_STATE_UNREACHABLE)
+        id_list_add(&core->unreachable, machine->id, machine);
+    else
+        id_list_remove(&core->unreachable, machine->id);
+}
+
+void core_index_workers(struct core *core, struct job *job)
+{
+    if (job_lost_rank(job, 0) < job->worker_count || job_can_grow(job))
+        id_list_add(&core->short_handed, job->id, job);
+    else
+        id_list_remove(&core->short_handed, job->id);
+}
+
+void core_mark_short(struct core *core, struct job *job, bool is_short)
+{
+    struct account *account = map_get(&core->accounts, job->request.account);
+    if (id_list_contains(&core->short_of_money, job->id) == is_short)
+        return;
+    if (is_short) {
+        id_list_add(&core->short_of_money, job->id, job);
+        account->short_count++;
+    } else {
+        id_list_remove(&core->short_of_money, job->id);
+        account->short_count--;
+    }
+}
+
+void core_index_job(struct core *core, struct job *job)
+{
+    if (job->state == JOB_STATE_PENDING)
+        id_list_add(&core->pending, job->id, job);
+    else
+        id_list_remove(&core->pending, job->id);
+    if (job->state == JOB_STATE_PENDING && job->start_ms == 0) {
+        waiting_add(&core->waiting, &core->listing, job);
+        core_mark_short(core, job, true); /* until it was tried and only room was missing */
+    } else {
+        waiting_remove(&core->waiting, job);
+        match_rounds_forget_job(core->rounds, job);
+        core_mark_short(core, job, false);
+    }
+    if (job_state_has_leases(job->state))
+        id_list_add(&core->active, job->id, job);
+    else
+        id_list_remove(&core->active, job->id);
+    core_index_workers(core, job);
+    core_skip_job_timers(core);
+}
+
+void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms)
+{
+    offer->is_open = offer_is_open(offer, now_ms);
+    const int64_t turns_ms = offer_next_change_ms(offer, now_ms);
+    offer->turns_ms = turns_ms == INT64_MAX ? 0 : turns_ms;
+    if (offer->turns_ms > 0)
+        id_list_add(&core->turning, offer->id, offer);
+    else
+        id_list_remove(&core->turning, offer->id);
+    listing_update(&core->listing, offer, now_ms);
+    core->listing_version++;
+    match_rounds_touch(core->rounds, offer->machine);
+}
+
+static int64_t latest_end_ms(const struct core *core, const struct job *job,
+                             const struct lease *lease)
+{
+    const int64_t latest_start_ms = job->started_ms > 0 ? job->started_ms : lease->start_by_ms;
+    return latest_start_ms + job->request.max_run_ms + core->settings.grace_ms;
+}
+
+void core_set_lease_ends(const struct core *core, struct job *job)
+{
+    for (size_t i = 0; i < job->lease_count; i++)
+        job->leases[i]->ends_ms = latest_end_ms(core, job, job->leases[i]);
+}
+
+static void attach_worker(struct job *job, struct lease *lease)
+{
+    if (lease->rank == job->worker_count) {
+        job->workers = realloc(job->workers, (job->worker_count + 1) * sizeof(struct lease *));
+        ASSERT(job->workers);
+        job->worker_count++;
+    }
+    ASSERT(lease->rank < job->worker_count);
+    job->workers[lease->rank] = lease;
+}
+
+void core_attach_lease(struct core *core, struct job *job, struct machine *machine,
+                       struct lease *lease, int64_t now_ms)
+{
+    job->leases = realloc(job->leases, (job->lease_count + 1) * sizeof(struct lease *));
+    ASSERT(job->leases);
+    job->leases[job->lease_count++] = lease;
+    lease->ends_ms = latest_end_ms(core, job, lease);
+    if (lease->role == LEASE_ROLE_WORKER)
+        attach_worker(job, lease);
+    if (!lease_is_open(lease))
+        return;
+    if (machine->lease_count == machine->lease_capacity) {
+        machine->lease_capacity = machine->lease_capacity ? machine->lease_capacity * 2 : 4;
+        machine->leases =
+            realloc(machine->leases, machine->lease_capacity * sizeof(struct lease *));
+        ASSERT(machine->leases);
+    }
+    machine->leases[machine->lease_count++] = lease;
+    machine->leased = resources_add(machine->leased, lease->resources);
+    struct offer *offer = map_get(&core->offers, lease->offer);
+    if (offer) {
+        offer->leased = resources_add(offer->leased, lease->resources);
+        offer->lease_count++;
+        if (lease->id > offer->last_lease)
+            offer->last_lease = lease->id;
+    }
+    core_list_offers(core, machine, now_ms);
+}
+
+void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease,
+                       int64_t now_ms)
+{
+    size_t at = 0;
+    while (at < machine->lease_count && machine->leases[at] != lease)
+        at++;
+    ASSERT(at < machine->lease_count);
+    machine->lease_count--;
+    memmove(machine->leases + at, machine->leases + at + 1,
+            (machine->lease_count - at) * sizeof(struct lease *));
+    machine->leased = resources_subtract(machine->leased, lease->resources);
+    struct offer *offer = map_get(&core->offers, lease->offer);
+    if (offer) {
+        offer->leased = resources_subtract(offer->leased, lease->resources);
+        offer->lease_count--;
+    }
+    core_list_offers(core, machine, now_ms);
+    match_rounds_touch(core->rounds, machine);
+}
+
+struct machine **core_machine_pointers(const struct core *core, struct arena *arena)
+{
+    struct machine **machines =
+        arena_alloc(arena, core->machine_list.count * sizeof(struct machine *));
+    for (size_t i = 0; i < core->machine_list.count; i++)
+        machines[i] = core->machine_list.items[i].value;
+    return machines;
+}
