@@ -205,18 +205,35 @@ const char *units_format_bytes(int64_t bytes, char out[UNITS_TEXT_SIZE])
     return out;
 }
 
+/* "1h 30m"; the second part is left out of what is whole to the millisecond: "2h". */
+static void format_two(uint64_t ms, uint64_t large_s, const char *large, uint64_t small_s,
+                       const char *small, const char *sign, char out[UNITS_TEXT_SIZE])
+{
+    const uint64_t seconds = ms / 1000;
+    if (ms % (large_s * 1000) == 0)
+        snprintf(out, UNITS_TEXT_SIZE, "%s%" PRIu64 "%s", sign, seconds / large_s, large);
+    else
+        snprintf(out, UNITS_TEXT_SIZE, "%s%" PRIu64 "%s %" PRIu64 "%s", sign, seconds / large_s,
+                 large, seconds % large_s / small_s, small);
+}
+
 const char *units_format_duration(int64_t ms, char out[UNITS_TEXT_SIZE])
 {
-    const int64_t seconds = ms / 1000;
-    if (ms < 1000)
-        snprintf(out, UNITS_TEXT_SIZE, "%" PRId64 " ms", ms);
-    else if (seconds < 60)
-        snprintf(out, UNITS_TEXT_SIZE, "%" PRId64 ".%" PRId64 " s", seconds, ms % 1000 / 100);
-    else if (seconds < 3600)
-        snprintf(out, UNITS_TEXT_SIZE, "%" PRId64 "m %" PRId64 "s", seconds / 60, seconds % 60);
+    enum { MINUTE_S = 60, HOUR_S = 3600, DAY_S = 86400 };
+    const uint64_t magnitude = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
+    const uint64_t seconds = magnitude / 1000;
+    const char *sign = ms < 0 ? "-" : "";
+    if (magnitude < 1000)
+        snprintf(out, UNITS_TEXT_SIZE, "%s%" PRIu64 " ms", sign, magnitude);
+    else if (seconds < MINUTE_S)
+        snprintf(out, UNITS_TEXT_SIZE, "%s%" PRIu64 ".%" PRIu64 " s", sign, seconds,
+                 magnitude % 1000 / 100);
+    else if (seconds < HOUR_S)
+        format_two(magnitude, MINUTE_S, "m", 1, "s", sign, out);
+    else if (seconds < (uint64_t)2 * DAY_S)
+        format_two(magnitude, HOUR_S, "h", MINUTE_S, "m", sign, out);
     else
-        snprintf(out, UNITS_TEXT_SIZE, "%" PRId64 "h %" PRId64 "m", seconds / 3600,
-                 seconds % 3600 / 60);
+        format_two(magnitude, DAY_S, "d", HOUR_S, "h", sign, out);
     return out;
 }
 

@@ -116,6 +116,12 @@ TEST(amounts_are_shown_short)
     assert_string_equal(units_format_bytes(17, out), "17 B");
     assert_string_equal(units_format_duration(950, out), "950 ms");
     assert_string_equal(units_format_duration(61000, out), "1m 1s");
+    assert_string_equal(units_format_duration(600000, out), "10m");
+    assert_string_equal(units_format_duration(600001, out), "10m 0s");
+    assert_string_equal(units_format_duration(86400000, out), "24h");
+    assert_string_equal(units_format_duration(INT64_C(180) * 86400000, out), "180d");
+    assert_string_equal(units_format_duration(INT64_C(51) * 3600000, out), "2d 3h");
+    assert_string_equal(units_format_duration(-19800000, out), "-5h 30m");
     assert_string_equal(units_format_credits(-583, out), "-0.000583 credits");
     assert_string_equal(units_format_credits(INT64_MIN, out), "-9223372036854.775808 credits");
 }

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/json.h"
 #include "cli/output.h"
+#include "cli/table.h"
 
 #include <stdlib.h>
 
@@ -26,7 +27,7 @@ void bench_print(const struct cli *cli, const struct bench_figure *figures, size
         TABLE_ROW(&table, figures[i].name,
                   arena_format(cli->arena, "%.*f", figures[i].digits, figures[i].value),
                   figures[i].goal ? figures[i].goal : "");
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
 }
 
 static int compare(const void *left, const void *right)

@@ -19,6 +19,7 @@
 /* Options of every command. */
 struct cli_common {
     bool json;
+    bool is_wide;
     bool quiet;
     bool no_color;
     const char *config_dir; /* never NULL once a command runs */

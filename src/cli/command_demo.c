@@ -7,6 +7,7 @@
 #include "cli/demo_market.h"
 #include "cli/follow.h"
 #include "cli/output.h"
+#include "cli/table.h"
 #include "cli/upload.h"
 #include "runtime/job_file.h"
 
@@ -183,7 +184,7 @@ static int print_json(const struct demo_result *result, struct error *error)
 static void print_lenders(struct cli *cli, const struct demo_result *result)
 {
     struct table table;
-    static const char *const titles[] = {"LENDER",   ">CPU",   "ROLE",    ">STEPS",
+    static const char *const titles[] = {"~LENDER",  ">CPU",   "ROLE",    ">STEPS",
                                          ">COMMITS", ">TICKS", ">EARNED", NULL};
     table_init(&table, cli->arena, titles);
     const struct api_bill_line *lines = result->bill.lines.items;
@@ -198,7 +199,7 @@ static void print_lenders(struct cli *cli, const struct demo_result *result)
                   output_number(cli->arena, lines[i].ticks),
                   output_credits(cli->arena, lines[i].earned_micro));
     }
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
 }
 
 /* earned + fee = spent, and all accounts together are zero. */

@@ -3,6 +3,7 @@
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
+#include "cli/table.h"
 
 static void print_group(struct cli *cli, const struct api_group *group, struct text json)
 {
@@ -19,7 +20,7 @@ static void print_group(struct cli *cli, const struct api_group *group, struct t
         TABLE_ROW(&table, output_number(cli->arena, member->id),
                   output_text(cli->arena, member->name), member->id == group->owner ? "owner" : "");
     }
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
 }
 
 static int run_show(void *context, const void *options, struct error *error)

@@ -2,6 +2,7 @@
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
+#include "cli/table.h"
 
 #include <inttypes.h>
 
@@ -41,7 +42,7 @@ static void print_credits(struct cli *cli, const struct api_health *health)
               percent(arena, health->poor_count, health->active_count), "under 5 %",
               judge(has_members, health->poor_count * 20 < health->active_count));
     TABLE_ROW(&table, "core price, cold start 1", milli(arena, health->price_index_milli), "", "");
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
 }
 
 static void print_resources(struct cli *cli, const struct api_health *health)
@@ -61,7 +62,7 @@ static void print_resources(struct cli *cli, const struct api_health *health)
                       ? percent(arena, resource->largest_lender_basis_points, 10000)
                       : "-");
     }
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
 }
 
 static int run_health(void *context, const void *options, struct error *error)

@@ -3,6 +3,7 @@
 #include "cli/connect.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
+#include "cli/table.h"
 #include "cli/upload.h"
 #include "runtime/job_file.h"
 
@@ -131,8 +132,8 @@ static int run_list(void *context, const void *options, struct error *error)
     }
     struct table table;
     table_init(&table, arena,
-               (const char *const[]){">ID", "NAME", "STATE", "MODEL", "POLICY", ">WORKERS",
-                                     ">ACCURACY", ">SPENT", "CREATED", "REASON", NULL});
+               (const char *const[]){">ID", "~NAME", "STATE", "/8MODEL", "/9POLICY", ">WORKERS",
+                                     ">/6ACCURACY", ">SPENT", "/7CREATED", "~REASON", NULL});
     for (size_t i = 0; i < jobs.count; i++) {
         const struct api_job *job = (const struct api_job *)jobs.items + i;
         TABLE_ROW(&table, output_number(arena, job->id), output_text(arena, job->name),
@@ -144,7 +145,7 @@ static int run_list(void *context, const void *options, struct error *error)
                   output_credits(arena, job->spent_micro), output_instant(arena, job->created_ms),
                   output_text(arena, job->reason));
     }
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
     return 0;
 }
 
@@ -247,7 +248,7 @@ static void print_wishes(struct cli *cli, const struct api_explain *explain)
     uint64_t before = explain->machine_count;
     const char *role = "";
     struct table table;
-    table_init(&table, cli->arena, (const char *const[]){"ROLE", "WISH", ">MACHINES LEFT", NULL});
+    table_init(&table, cli->arena, (const char *const[]){"ROLE", "~WISH", ">MACHINES LEFT", NULL});
     for (size_t i = 0; i < explain->wishes.count; i++) {
         const char *row_role = output_text(cli->arena, wishes[i].role);
         if (strcmp(role, row_role) != 0)
@@ -259,7 +260,7 @@ static void print_wishes(struct cli *cli, const struct api_explain *explain)
                                    before));
         before = wishes[i].machines_left;
     }
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
 }
 
 static void print_wait(struct cli *cli, const struct api_explain *explain)

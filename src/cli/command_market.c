@@ -5,6 +5,7 @@
 #include "cli/connect.h"
 #include "cli/offer_terms.h"
 #include "cli/output.h"
+#include "cli/table.h"
 
 #include <string.h>
 
@@ -63,11 +64,11 @@ static int run_machines(void *context, const void *options, struct error *error)
     }
     struct table table;
     table_init(&table, cli->arena,
-               (const char *const[]){">ID", "NAME", "LENDER", "STATE", ">CORES", ">LEASED",
-                                     ">MEMORY", ">SPEED", ">EARNED", NULL});
+               (const char *const[]){">ID", "~NAME", "~LENDER", "~STATE", ">CORES", ">LEASED",
+                                     ">MEMORY", ">SPEED", ">/9EARNED", NULL});
     for (size_t i = 0; i < machines.count; i++)
         add_machine(&table, cli->arena, (const struct api_machine *)machines.items + i);
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
     if (machines.count == 0)
         output_note(cli, "No machine is lent yet; \"souk machines add\" shows how to lend one.");
     return 0;
@@ -135,7 +136,7 @@ static int run_wallet(void *context, const void *options, struct error *error)
     TABLE_ROW(&table, "held for jobs", output_credits(cli->arena, account.held_micro));
     TABLE_ROW(&table, "earned so far", output_credits(cli->arena, account.earned_micro));
     TABLE_ROW(&table, "spent so far", output_credits(cli->arena, account.spent_micro));
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
     return 0;
 }
 
@@ -234,8 +235,8 @@ static int run_statement(void *context, const void *options, struct error *error
     }
     struct table table;
     table_init(&table, cli->arena,
-               (const char *const[]){">ENTRY", "AT", "KIND", ">CREDITS", "WAY", ">JOB", ">LEASE",
-                                     "MEMO", NULL});
+               (const char *const[]){">ENTRY", "AT", "KIND", ">CREDITS", "WAY", ">JOB", ">/9LEASE",
+                                     "~MEMO", NULL});
     for (size_t i = 0; i < entries.count; i++) {
         const struct api_entry *entry = (const struct api_entry *)entries.items + i;
         TABLE_ROW(&table, output_number(cli->arena, entry->id),
@@ -246,7 +247,7 @@ static int run_statement(void *context, const void *options, struct error *error
                   entry->lease ? output_number(cli->arena, entry->lease) : "-",
                   output_text(cli->arena, entry->memo));
     }
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
     return 0;
 }
 

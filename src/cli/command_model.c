@@ -1,6 +1,7 @@
 /* souk model inspect: what a trained model's file holds. */
 #include "base/json.h"
 #include "cli/output.h"
+#include "cli/table.h"
 #include "train/safetensors.h"
 
 #include <string.h>
@@ -76,12 +77,12 @@ static int run_inspect(void *context, const void *options, struct error *error)
         printf("%s: %s\n", output_text(cli->arena, text_of(file->metadata[i].key)),
                output_text(cli->arena, text_of(file->metadata[i].value)));
     struct table table;
-    table_init(&table, cli->arena, (const char *const[]){"TENSOR", "SHAPE", ">PARAMETERS", NULL});
+    table_init(&table, cli->arena, (const char *const[]){"~TENSOR", "SHAPE", ">PARAMETERS", NULL});
     for (uint32_t i = 0; i < file->tensor_count; i++)
         TABLE_ROW(&table, output_text(cli->arena, text_of(file->tensors[i].name)),
                   format_shape(cli->arena, &file->tensors[i]),
                   output_number(cli->arena, file->tensors[i].count));
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
     printf("%zu parameters in all\n", file->float_count);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "cli/connect.h"
 #include "cli/offer_terms.h"
 #include "cli/output.h"
+#include "cli/table.h"
 
 #include <inttypes.h>
 
@@ -97,11 +98,11 @@ static int run_list(void *context, const void *options, struct error *error)
     }
     struct table table;
     table_init(&table, cli->arena,
-               (const char *const[]){">OFFER", "MACHINE", "STATE", ">CORES", ">LEASED", ">MEMORY",
-                                     ">DISK", ">GPUS", "WHEN", ">LONGEST", "FOR", NULL});
+               (const char *const[]){">OFFER", "~MACHINE", "~STATE", ">CORES", ">LEASED", ">MEMORY",
+                                     ">/9DISK", ">/7GPUS", "~WHEN", ">/8LONGEST", "~FOR", NULL});
     for (size_t i = 0; i < offers.count; i++)
         add_offer(&table, cli->arena, (const struct api_offer *)offers.items + i);
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
     if (offers.count == 0)
         output_note(cli, "Nothing is offered; \"souk offer make MACHINE\" makes an offer.");
     return 0;

@@ -4,6 +4,7 @@
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
+#include "cli/table.h"
 
 #include <string.h>
 
@@ -210,12 +211,12 @@ static void print_settings(struct cli *cli, const struct settings *settings, str
         return;
     }
     struct table table;
-    table_init(&table, cli->arena, (const char *const[]){"NAME", ">VALUE", "WHAT IT IS", NULL});
+    table_init(&table, cli->arena, (const char *const[]){"NAME", ">VALUE", "+WHAT IT IS", NULL});
     for (size_t i = 0; i < SETTING_COUNT; i++)
         TABLE_ROW(&table, settings_rows[i].name,
                   show_value(cli->arena, settings_rows[i].unit, settings->values[i]),
                   settings_rows[i].help);
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
 }
 
 static int run_settings(void *context, const void *options, struct error *error)

@@ -2,6 +2,7 @@
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
+#include "cli/table.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static int print_prices(const struct cli *cli, struct client *client, struct err
     else
         add_price(&table, "", "", "now", &prices.price);
     add_price(&table, "7 days", "", "average", &prices.week);
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
     output_note(cli,
                 "Credits per hour, a core being one of the reference speed; hours are %s.\n"
                 "What runs keeps its prices. The market keeps %g %% of what lenders are paid.\n"

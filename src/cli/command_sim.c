@@ -1,6 +1,7 @@
 /* souk sim: the market's own code in virtual time. */
 #include "base/json.h"
 #include "cli/output.h"
+#include "cli/table.h"
 #include "sim/experiment.h"
 
 #include <math.h>
@@ -105,7 +106,7 @@ static void print_table(const struct cli *cli, const struct report_table *table)
         table_row(&shown, cells);
     }
     printf("%s\n", table->title);
-    table_print(&shown, stdout, output_has_color(cli, stdout));
+    table_show(&shown, cli);
     printf("\n");
 }
 
@@ -124,7 +125,7 @@ static void print_figures(const struct cli *cli, const struct report *report)
                   : report_figure_is_met(figure) ? "met"
                                                  : "missed");
     }
-    table_print(&shown, stdout, output_has_color(cli, stdout));
+    table_show(&shown, cli);
 }
 
 static void print_json(const struct sim_market_options *wanted, const struct report *report)

@@ -4,6 +4,7 @@
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
+#include "cli/table.h"
 
 static const char *scope_words(struct arena *arena, const struct json_array *scopes)
 {
@@ -29,18 +30,19 @@ static int list(struct cli *cli, const char *path, struct error *error)
         return 0;
     }
     struct table table;
-    table_init(
-        &table, cli->arena,
-        (const char *const[]){">ID", "NAME", "SCOPES", "MADE", "LAST USED", "EXPIRES", "", NULL});
+    table_init(&table, cli->arena,
+               (const char *const[]){">ID", "~NAME", "SCOPES", "/9MADE", "/8LAST USED", "EXPIRES",
+                                     "", NULL});
     for (size_t i = 0; i < tokens.count; i++) {
         const struct api_token *token = (const struct api_token *)tokens.items + i;
         TABLE_ROW(&table, output_number(cli->arena, token->id),
                   output_text(cli->arena, token->name), scope_words(cli->arena, &token->scopes),
                   output_instant(cli->arena, token->created_ms),
                   output_instant(cli->arena, token->last_used_ms),
-                  output_instant(cli->arena, token->expires_ms), token->is_current ? "this" : "");
+                  token->expires_ms ? output_instant(cli->arena, token->expires_ms) : "never",
+                  token->is_current ? "this" : "");
     }
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
     return 0;
 }
 

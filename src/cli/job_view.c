@@ -1,6 +1,7 @@
 #include "cli/job_view.h"
 
 #include "cli/output.h"
+#include "cli/table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,8 +14,9 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
     struct arena *arena = cli->arena;
     struct table table;
     table_init(&table, arena,
-               (const char *const[]){">LEASE", "MACHINE", "ROLE", ">RANK", "STATE", ">CORES",
-                                     ">STEPS", ">COMMITS", ">STEPS/S", ">TICKS", ">PAID", NULL});
+               (const char *const[]){">LEASE", "~MACHINE", "ROLE", ">/7RANK", "STATE", ">CORES",
+                                     ">STEPS", ">/8COMMITS", ">STEPS/S", ">/9TICKS", ">PAID",
+                                     NULL});
     const struct api_lease *leases = job->leases.items;
     for (size_t i = 0; i < job->leases.count; i++) {
         const struct api_lease *lease = &leases[i];
@@ -32,31 +34,33 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
                       : "-",
                   output_number(arena, lease->ticks), output_credits(arena, lease->posted_micro));
     }
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
 }
 
 void job_view_print(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
-    printf("Job:      %" PRIu64 " \"%s\"\n", job->id, output_text(arena, job->name));
-    printf("State:    %s%s%s\n", output_text(arena, job->state), job->reason.size ? ": " : "",
-           output_text(arena, job->reason));
-    printf("Training: %s with %s on %" PRIu64 " workers\n", output_text(arena, job->model),
-           output_text(arena, job->policy), job->num_nodes);
-    printf("Created:  %s\n", output_instant(arena, job->created_ms));
+    output_field(cli, "Job:      ", "%" PRIu64 " \"%s\"", job->id, output_text(arena, job->name));
+    output_field(cli, "State:    ", "%s%s%s", output_text(arena, job->state),
+                 job->reason.size ? ": " : "", output_text(arena, job->reason));
+    output_field(cli, "Training: ", "%s with %s on %" PRIu64 " workers",
+                 output_text(arena, job->model), output_text(arena, job->policy), job->num_nodes);
+    output_field(cli, "Created:  ", "%s", output_instant(arena, job->created_ms));
     if (job->started_ms && job->ended_ms)
-        printf("Ran:      %s\n", output_duration(arena, job->ended_ms - job->started_ms));
+        output_field(cli, "Ran:      ", "%s",
+                     output_duration(arena, job->ended_ms - job->started_ms));
     else if (job->started_ms)
-        printf("Started:  %s\n", output_instant(arena, job->started_ms));
+        output_field(cli, "Started:  ", "%s", output_instant(arena, job->started_ms));
     if (job->first_step_ms)
-        printf("Waited:   %s until the first step\n",
-               output_duration(arena, job->first_step_ms - job->created_ms));
+        output_field(cli, "Waited:   ", "%s until the first step",
+                     output_duration(arena, job->first_step_ms - job->created_ms));
     if (isfinite(job->loss))
-        printf("Loss:     %.4f\n", job->loss);
+        output_field(cli, "Loss:     ", "%.4f", job->loss);
     if (isfinite(job->test_accuracy))
-        printf("Accuracy: %.2f %%\n", 100.0 * job->test_accuracy);
-    printf("Spent:    %s credits, %s held of %s quoted\n", output_credits(arena, job->spent_micro),
-           output_credits(arena, job->held_micro), output_credits(arena, job->quoted_micro));
+        output_field(cli, "Accuracy: ", "%.2f %%", 100.0 * job->test_accuracy);
+    output_field(cli, "Spent:    ", "%s credits, %s held of %s quoted",
+                 output_credits(arena, job->spent_micro), output_credits(arena, job->held_micro),
+                 output_credits(arena, job->quoted_micro));
     if (job->leases.count)
         print_leases(cli, job);
 }
@@ -72,7 +76,7 @@ int job_view_print_bill(const struct cli *cli, struct client *client, uint64_t j
         return -1;
     struct table table;
     table_init(&table, arena,
-               (const char *const[]){"BILL", "ROLE", ">TICKS", ">TIME", ">LENDER GOT", ">FEE",
+               (const char *const[]){"~BILL", "ROLE", ">/9TICKS", ">TIME", ">LENDER GOT", ">FEE",
                                      ">PAID", NULL});
     const struct api_bill_line *lines = bill.lines.items;
     for (size_t i = 0; i < bill.lines.count; i++)
@@ -83,7 +87,7 @@ int job_view_print_bill(const struct cli *cli, struct client *client, uint64_t j
             output_credits(arena, lines[i].posted_micro));
     TABLE_ROW(&table, "total", "", output_number(arena, bill.ticks), "", "",
               output_credits(arena, bill.fee_micro), output_credits(arena, bill.spent_micro));
-    table_print(&table, stdout, output_has_color(cli, stdout));
+    table_show(&table, cli);
     printf("%s\n", bill.ledger_sum_micro == 0 ? "The market's books balance."
                                               : "The market's books do NOT balance.");
     return 0;

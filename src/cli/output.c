@@ -8,7 +8,9 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 void output_json(struct text json)
@@ -51,6 +53,53 @@ bool output_has_color(const struct cli *cli, FILE *file)
     return !cli->common.no_color && options_terminal_has_color(fileno(file));
 }
 
+size_t output_columns(const struct cli *cli, FILE *file)
+{
+    enum { COLUMNS_USUAL = 80 };
+    struct winsize size = {0};
+    if (cli->common.is_wide || !isatty(fileno(file)))
+        return 0;
+    if (ioctl(fileno(file), TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+        return COLUMNS_USUAL;
+    return size.ws_col;
+}
+
+/* Breaks `text` between words at `width_max` (0: nowhere), indenting what follows. */
+static void print_words(const char *text, size_t indent, size_t width_max)
+{
+    size_t column = indent;
+    for (const char *word = text; *word;) {
+        const size_t size = strcspn(word, " ");
+        const char *next = word + size + strspn(word + size, " ");
+        const size_t width =
+            output_width(word) - output_width(word + size); /* of this word alone */
+        if (word != text && width_max && column + 1 + width > width_max) {
+            printf("\n%*s", (int)indent, "");
+            column = indent;
+        } else if (word != text) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", (int)size, word);
+        column += width;
+        word = next;
+    }
+    putchar('\n');
+}
+
+void output_field(const struct cli *cli, const char *label, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = NULL;
+    const int size = vasprintf(&text, format, args);
+    va_end(args);
+    ASSERT(size >= 0);
+    fputs(label, stdout);
+    print_words(text, output_width(label), output_columns(cli, stdout));
+    free(text);
+}
+
 static bool ends_line(const char *text)
 {
     const size_t size = strlen(text);
@@ -79,92 +128,12 @@ int output_confirm(const struct cli *cli, bool is_yes, const char *plan, const c
     return CLI_EXIT_DECLINED;
 }
 
-/* ---- Tables -----------------------------------------------------------------------------------
- */
-
 size_t output_width(const char *text)
 {
     size_t width = 0;
     for (; *text; text++)
         width += ((unsigned char)*text & 0xc0) != 0x80;
     return width;
-}
-
-void table_init(struct table *table, struct arena *arena, const char *const *titles)
-{
-    *table = (struct table){.arena = arena};
-    while (titles[table->column_count]) {
-        ASSERT(table->column_count < TABLE_COLUMNS_MAX);
-        table->titles[table->column_count] = titles[table->column_count];
-        table->column_count++;
-    }
-}
-
-void table_row(struct table *table, const char *const *cells)
-{
-    if (table->row_count == TABLE_ROWS_MAX)
-        return;
-    if (table->row_count == table->row_capacity) {
-        const size_t capacity = table->row_capacity ? 2 * table->row_capacity : 16;
-        const size_t row_size = table->column_count * sizeof(*table->cells);
-        const char **grown = arena_alloc(table->arena, capacity * row_size);
-        if (table->row_count)
-            memcpy(grown, table->cells, table->row_count * row_size);
-        table->cells = grown;
-        table->row_capacity = capacity;
-    }
-    for (size_t i = 0; i < table->column_count; i++) {
-        ASSERT(cells[i]);
-        table->cells[table->row_count * table->column_count + i] = cells[i];
-    }
-    ASSERT(!cells[table->column_count]);
-    table->row_count++;
-}
-
-static bool is_right(const struct table *table, size_t column)
-{
-    return table->titles[column][0] == '>';
-}
-
-static const char *title(const struct table *table, size_t column)
-{
-    return table->titles[column] + is_right(table, column);
-}
-
-static void print_cell(const struct table *table, size_t column, const char *cell, size_t width,
-                       FILE *file)
-{
-    const size_t used = output_width(cell);
-    const int padding = (int)(width > used ? width - used : 0);
-    const bool is_last = column + 1 == table->column_count;
-    if (is_right(table, column))
-        fprintf(file, "%*s%s", padding, "", cell);
-    else
-        fprintf(file, "%s%*s", cell, is_last ? 0 : padding, "");
-    if (!is_last)
-        fputs("  ", file);
-}
-
-void table_print(const struct table *table, FILE *file, bool has_color)
-{
-    size_t widths[TABLE_COLUMNS_MAX];
-    for (size_t i = 0; i < table->column_count; i++) {
-        widths[i] = output_width(title(table, i));
-        for (size_t row = 0; row < table->row_count; row++) {
-            const size_t width = output_width(table->cells[row * table->column_count + i]);
-            widths[i] = width > widths[i] ? width : widths[i];
-        }
-    }
-    if (has_color)
-        fputs("\033[1m", file);
-    for (size_t i = 0; i < table->column_count; i++)
-        print_cell(table, i, title(table, i), widths[i], file);
-    fputs(has_color ? "\033[0m\n" : "\n", file);
-    for (size_t row = 0; row < table->row_count; row++) {
-        for (size_t i = 0; i < table->column_count; i++)
-            print_cell(table, i, table->cells[row * table->column_count + i], widths[i], file);
-        fputc('\n', file);
-    }
 }
 
 /* ---- Words ------------------------------------------------------------------------------------

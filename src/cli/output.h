@@ -1,5 +1,6 @@
 /*
- * Output: how commands print: data, notes, tables, and questions before credits are spent.
+ * Output: how commands print: data, notes, and questions before credits are spent (table.h has
+ * tables).
  */
 #pragma once
 
@@ -28,27 +29,13 @@ MUST_CHECK int output_confirm(const struct cli *cli, bool is_yes, const char *pl
 
 bool output_has_color(const struct cli *cli, FILE *file);
 
-/* ---- Tables -----------------------------------------------------------------------------------
- */
+/* How wide the terminal behind `file` is; 0: it is none, or --wide says not to mind. */
+size_t output_columns(const struct cli *cli, FILE *file);
 
-enum { TABLE_COLUMNS_MAX = 12, TABLE_ROWS_MAX = 100000 };
-
-/* Columns are as wide as their widest cell; one whose title starts with '>' is aligned right. */
-struct table {
-    struct arena *arena;
-    size_t column_count;
-    const char *titles[TABLE_COLUMNS_MAX];
-    const char **cells; /* row by row */
-    size_t row_count, row_capacity;
-};
-
-/* `titles` ends with NULL. Everything lives in the arena. */
-void table_init(struct table *table, struct arena *arena, const char *const *titles);
-/* One cell per column, ended by NULL; cells live as long as the table. */
-void table_row(struct table *table, const char *const *cells);
-void table_print(const struct table *table, FILE *file, bool has_color);
-
-#define TABLE_ROW(table, ...) table_row((table), (const char *const[]){__VA_ARGS__, NULL})
+/* A line of text on standard output, after `label` ("State:    "); on a terminal it is broken
+ * between words, and what follows stands below the text. */
+void output_field(const struct cli *cli, const char *label, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Terminal columns a UTF-8 text takes, counting each code point as one. */
 size_t output_width(const char *text);

@@ -4,38 +4,6 @@
 #include "testing/testing.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-TEST(columns_are_as_wide_as_their_widest_cell)
-{
-    AUTO(arena) struct arena *arena = arena_new(0);
-    struct table table;
-    table_init(&table, arena, (const char *const[]){">ID", "NAME", ">COST", NULL});
-    TABLE_ROW(&table, "1", "Zoë", "0.5");
-    TABLE_ROW(&table, "200", "al", "12.25");
-    char *printed = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&printed, &size);
-    table_print(&table, file, false);
-    fclose(file);
-    assert_string_equal(printed, " ID  NAME   COST\n"
-                                 "  1  Zoë     0.5\n"
-                                 "200  al    12.25\n");
-    free(printed);
-}
-
-TEST(many_rows_are_kept)
-{
-    AUTO(arena) struct arena *arena = arena_new(0);
-    struct table table;
-    table_init(&table, arena, (const char *const[]){"N", NULL});
-    for (uint64_t i = 0; i < 100; i++)
-        TABLE_ROW(&table, output_number(arena, i));
-    assert_int_equal(table.row_count, 100);
-    assert_string_equal(table.cells[99], "99");
-    assert_string_equal(table.cells[0], "0");
-}
 
 TEST(amounts_are_written_for_people)
 {
@@ -86,8 +54,6 @@ TEST(without_a_terminal_and_without_yes_nothing_is_done)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
-        cmocka_unit_test(many_rows_are_kept),
         cmocka_unit_test(amounts_are_written_for_people),
         cmocka_unit_test(answers_of_a_newer_market_are_understood),
         cmocka_unit_test(without_a_terminal_and_without_yes_nothing_is_done),

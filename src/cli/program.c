@@ -7,6 +7,8 @@
 static const struct option common_options[] = {
     {"json", OPTION_FLAG, offsetof(struct cli_common, json),
      .help = "Print JSON on standard output and nothing else there."},
+    {"wide", OPTION_FLAG, offsetof(struct cli_common, is_wide),
+     .help = "Tables in full, also where the terminal is narrower."},
     {"quiet", OPTION_FLAG, offsetof(struct cli_common, quiet), .help = "No notes and no progress.",
      .letter = 'q'},
     {"no_color", OPTION_FLAG, offsetof(struct cli_common, no_color), .help = "No colours.",

@@ -152,15 +152,30 @@ int job_start_parse(struct text text, struct job_start_wish *out, struct error *
     return 0;
 }
 
+/* Exact and as it is parsed, in the largest unit that divides it: "24h", "90m", "1500ms". */
+static void format_span(int64_t ms, char out[INSTANT_TEXT_SIZE])
+{
+    static const struct {
+        int64_t ms, least_ms;
+        const char *name;
+    } units[] = {{86400000, 172800000, "d"},
+                 {3600000, 3600000, "h"},
+                 {60000, 60000, "m"},
+                 {1000, 1000, "s"},
+                 {1, 0, "ms"}};
+    size_t at = 0;
+    while (ms % units[at].ms != 0 || ms < units[at].least_ms)
+        at++;
+    snprintf(out, INSTANT_TEXT_SIZE, "%" PRId64 "%s", ms / units[at].ms, units[at].name);
+}
+
 const char *job_start_format(const struct job_start_wish *start, char out[JOB_WISH_TEXT_SIZE])
 {
     char deadline[INSTANT_TEXT_SIZE];
     if (start->at_ms > 0)
         instant_format(start->at_ms, deadline);
-    else if (start->within_ms % 1000 == 0)
-        snprintf(deadline, sizeof(deadline), "%" PRId64 "s", start->within_ms / 1000);
     else
-        snprintf(deadline, sizeof(deadline), "%" PRId64 "ms", start->within_ms);
+        format_span(start->within_ms, deadline);
     if (start->kind == JOB_START_NOW)
         snprintf(out, JOB_WISH_TEXT_SIZE, "now");
     else

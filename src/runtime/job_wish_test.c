@@ -82,7 +82,7 @@ TEST(starts_are_now_by_an_instant_or_within_a_span)
     struct job_start_wish start = parse_start("now", "now");
     ASSERT_OK(job_start_deadline(&start, now_ms, &deadline_ms, &error));
     assert_int_equal(deadline_ms, 0);
-    start = parse_start("by 6h", "by 21600s");
+    start = parse_start("by 6h", "by 6h");
     assert_int_equal(start.kind, JOB_START_DEADLINE);
     ASSERT_OK(job_start_deadline(&start, now_ms, &deadline_ms, &error));
     assert_int_equal(deadline_ms, now_ms + INT64_C(6) * 3600000);
@@ -92,6 +92,9 @@ TEST(starts_are_now_by_an_instant_or_within_a_span)
     ASSERT_OK(job_start_deadline(&start, now_ms, &deadline_ms, &error));
     assert_int_equal(deadline_ms, now_ms + INT64_C(14) * 3600000);
     parse_start("by 1500ms", "by 1500ms");
+    parse_start("cheapest before 86400", "cheapest before 24h");
+    parse_start("by 1h30m", "by 90m");
+    parse_start("by 7d", "by 7d");
 }
 
 TEST(a_start_in_the_past_is_refused_by_name)
