@@ -83,10 +83,10 @@ int apply_slot_closed(struct core *core, const struct event *event, struct error
     keep_close(prices, &close);
     price_meter_done(&prices->meter);
     prices->meter = end.meter;
-    price_meter_next_slot(&prices->meter);
     prices->slot = end.next_slot;
     prices->board = end.board;
     core->price = end.price;
+    price_meter_next_slot(&prices->meter, core_spread_would_pay, core);
     core_list_price(core, event->time_ms);
     memcpy(prices->forecasts, end.forecasts, sizeof(prices->forecasts));
     return 0;

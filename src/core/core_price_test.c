@@ -310,6 +310,28 @@ TEST(a_job_for_the_cheapest_slot_counts_evenly_over_all)
     market_done(&market);
 }
 
+TEST(a_slot_too_dear_for_a_job_that_may_choose_does_not_count_it)
+{
+    struct market market;
+    market_init(&market);
+    const struct command waiting = one_core_job(market.lender);
+    submit(&market, &waiting); /* so that the price rises */
+    struct command command = one_core_job(market.borrower);
+    command.submit_job.start = JOB_START_CHEAPEST;
+    command.submit_job.deadline_ms = SLOT_ENDS_MS + SLOT_MS - 1;
+    command.submit_job.max_hourly_micro = 19999;
+    const struct job *too_dear = submit(&market, &command);
+    assert_int_equal(too_dear->state, JOB_STATE_PENDING);
+    command.submit_job.max_hourly_micro = 20000;
+    submit(&market, &command);
+    pass_to(&market, SLOT_ENDS_MS);
+    assert_int_equal(wanted_core_ms(&market), 4 * HOUR_MS + HOUR_MS / 2);
+    assert_true(core_price(market.core).core_micro > 20000);
+    pass_to(&market, SLOT_ENDS_MS + SLOT_MS);
+    assert_int_equal(wanted_core_ms(&market), 6 * HOUR_MS);
+    market_done(&market);
+}
+
 /* A few days with something of everything. */
 static void run_days(struct market *market)
 {
@@ -510,6 +532,7 @@ int main(void)
         cmocka_unit_test(an_idle_market_sleeps_through_its_slots),
         cmocka_unit_test(a_slot_ends_before_whatever_comes_after_it),
         cmocka_unit_test(a_job_for_the_cheapest_slot_counts_evenly_over_all),
+        cmocka_unit_test(a_slot_too_dear_for_a_job_that_may_choose_does_not_count_it),
         cmocka_unit_test(a_replay_finds_the_same_prices_and_a_forged_one),
         cmocka_unit_test(a_snapshot_keeps_what_was_counted),
         cmocka_unit_test(seven_days_are_kept_and_averaged),

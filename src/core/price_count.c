@@ -173,7 +173,14 @@ void core_count_submitted(struct core *core, const struct job *job)
     const int64_t run_ms =
         request->expected_run_ms ? request->expected_run_ms : request->max_run_ms;
     price_meter_spread(&core->prices.meter, job->id, core_borrower(core, request->account),
-                       price_usage_of(wish_units(request), run_ms), slots > 1 ? slots : 1);
+                       price_usage_of(wish_units(request), run_ms), slots > 1 ? slots : 1,
+                       would_pay(core, request));
+}
+
+bool core_spread_would_pay(const void *context, uint64_t job)
+{
+    const struct core *core = context;
+    return would_pay(core, &core_job(core, job)->request);
 }
 
 void core_count_ended(struct core *core, const struct job *job)

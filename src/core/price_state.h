@@ -50,6 +50,8 @@ void core_count_wait(struct core *core, const struct job *job, int64_t now_ms);
 /* Once the job is there, and once it is in a final state. */
 void core_count_submitted(struct core *core, const struct job *job);
 void core_count_ended(struct core *core, const struct job *job);
+/* Of a job that counts evenly over slots: whether it would pay the running one's price. */
+price_would_pay core_spread_would_pay;
 
 /* What the end of the running slot comes to. */
 struct core_slot_end {

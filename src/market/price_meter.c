@@ -119,25 +119,31 @@ void price_meter_unoffer(struct price_meter *meter, struct price_usage usage)
     meter->offered = price_usage_add(meter->offered, negative(usage));
 }
 
-/* Takes the part of the slot that starts out of what is to come, and counts it. */
-static void count_next_part(struct price_meter *meter, struct price_spread *spread)
+/* Takes the part of the slot that starts out of what is to come, and counts it if the job would
+ * pay this slot's price. */
+static void take_next_part(struct price_meter *meter, struct price_spread *spread, bool would_pay)
 {
+    struct price_usage part;
     for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
-        spread->now.milli_s[r] = spread->later.milli_s[r] / (spread->slots_left + 1);
-        spread->later.milli_s[r] -= spread->now.milli_s[r];
+        part.milli_s[r] = spread->later.milli_s[r] / (spread->slots_left + 1);
+        spread->later.milli_s[r] -= part.milli_s[r];
     }
-    price_meter_want(meter, spread->borrower, spread->now);
+    spread->now = would_pay ? part : (struct price_usage){0};
+    if (would_pay)
+        price_meter_want(meter, spread->borrower, part);
+    else
+        spread->before = price_usage_add(spread->before, part);
 }
 
 void price_meter_spread(struct price_meter *meter, uint64_t job, uint64_t borrower,
-                        struct price_usage usage, int64_t slot_count)
+                        struct price_usage usage, int64_t slot_count, bool would_pay)
 {
     ASSERT(slot_count >= 1 && !map_get(&meter->spreads, job));
     struct price_spread *spread = allocate(sizeof(*spread));
     *spread = (struct price_spread){
         .job = job, .borrower = borrower, .later = usage, .slots_left = slot_count - 1};
     map_put(&meter->spreads, job, spread);
-    count_next_part(meter, spread);
+    take_next_part(meter, spread, would_pay);
 }
 
 void price_meter_spread_ended(struct price_meter *meter, uint64_t job, struct price_usage usage)
@@ -215,7 +221,8 @@ bool price_meter_is_empty(const struct price_meter *meter)
     return meter->borrowers.count == 0 && meter->spreads.count == 0 && is_zero(&meter->offered);
 }
 
-void price_meter_next_slot(struct price_meter *meter)
+void price_meter_next_slot(struct price_meter *meter, price_would_pay *would_pay,
+                           const void *context)
 {
     free_values(&meter->borrowers);
     meter->offered = (struct price_usage){0};
@@ -228,7 +235,7 @@ void price_meter_next_slot(struct price_meter *meter)
             continue;
         }
         spread->slots_left--;
-        count_next_part(meter, spread);
+        take_next_part(meter, spread, !would_pay || would_pay(context, spread->job));
     }
 }
 

@@ -28,7 +28,7 @@ struct price_spread {
     uint64_t borrower;
     struct price_usage now;    /* the running slot's part, counted already */
     struct price_usage later;  /* not counted yet */
-    struct price_usage before; /* counted in slots that ended */
+    struct price_usage before; /* counted in slots that ended, or too dear for it in any */
     int64_t slots_left;        /* after the running one */
 };
 
@@ -48,9 +48,10 @@ void price_meter_offer(struct price_meter *meter, struct price_usage usage);
 /* Takes back what was offered: a part that its own lender rented. */
 void price_meter_unoffer(struct price_meter *meter, struct price_usage usage);
 
-/* Spreads a job's usage over the running slot and those after it, `slot_count` in all, >= 1. */
+/* Spreads a job's usage over the running slot and those after it, `slot_count` in all, >= 1. The
+ * part of a slot whose price it would not pay counts nowhere. */
 void price_meter_spread(struct price_meter *meter, uint64_t job, uint64_t borrower,
-                        struct price_usage usage, int64_t slot_count);
+                        struct price_usage usage, int64_t slot_count, bool would_pay);
 /* The job has ended and used so much in all: what is not counted yet goes to the slots left. */
 void price_meter_spread_ended(struct price_meter *meter, uint64_t job, struct price_usage usage);
 /* The job was cancelled: it does not count from the running slot on. */
@@ -61,8 +62,12 @@ void price_meter_inputs(const struct price_meter *meter,
                         struct price_inputs out_inputs[PRICE_RESOURCE_COUNT]);
 bool price_meter_is_empty(const struct price_meter *meter); /* nothing counted, nothing to come */
 
-/* Starts the next slot: from zero, with the spread jobs' next parts. */
-void price_meter_next_slot(struct price_meter *meter);
+/* Whether the spread job would pay the price of the slot that starts. */
+typedef bool price_would_pay(const void *context, uint64_t job);
+
+/* Starts the next slot: from zero, with the spread jobs' next parts. NULL: all would pay. */
+void price_meter_next_slot(struct price_meter *meter, price_would_pay *would_pay,
+                           const void *context);
 
 /* For reading back a snapshot. */
 void price_meter_restore_spread(struct price_meter *meter, const struct price_spread *spread);

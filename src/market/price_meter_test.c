@@ -94,13 +94,13 @@ TEST(a_spread_job_counts_evenly_and_no_more_than_it_was)
 {
     struct price_meter meter;
     price_meter_init(&meter);
-    price_meter_spread(&meter, 10, 1, cores(1, 10), 3);
+    price_meter_spread(&meter, 10, 1, cores(1, 10), 3, true);
     int64_t sum = 0;
     for (int slot = 0; slot < 3; slot++) {
         const int64_t part = core_inputs(&meter).wanted_milli_s;
         assert_int_equal(part, INT64_C(10) * 1000 * 3600 / 3);
         sum += part;
-        price_meter_next_slot(&meter);
+        price_meter_next_slot(&meter, NULL, NULL);
     }
     assert_int_equal(sum, INT64_C(10) * 1000 * 3600);
     assert_true(price_meter_is_empty(&meter));
@@ -112,11 +112,11 @@ TEST(a_remainder_is_not_lost)
     struct price_meter meter;
     price_meter_init(&meter);
     const struct price_usage ten = {.milli_s = {10, 0, 0, 0}};
-    price_meter_spread(&meter, 10, 1, ten, 4);
+    price_meter_spread(&meter, 10, 1, ten, 4, true);
     int64_t sum = 0;
     for (int slot = 0; slot < 4; slot++) {
         sum += core_inputs(&meter).wanted_milli_s;
-        price_meter_next_slot(&meter);
+        price_meter_next_slot(&meter, NULL, NULL);
     }
     assert_int_equal(sum, 10);
     price_meter_done(&meter);
@@ -126,21 +126,21 @@ TEST(a_job_that_ended_early_goes_on_counting_what_it_really_used)
 {
     struct price_meter meter;
     price_meter_init(&meter);
-    price_meter_spread(&meter, 10, 1, cores(1, 16), 4); /* four hours a slot */
-    price_meter_next_slot(&meter);
+    price_meter_spread(&meter, 10, 1, cores(1, 16), 4, true); /* four hours a slot */
+    price_meter_next_slot(&meter, NULL, NULL);
     price_meter_spread_ended(&meter, 10, cores(1, 9)); /* eight are counted, one is left */
     assert_int_equal(core_inputs(&meter).wanted_milli_s, INT64_C(4) * 1000 * 3600);
-    price_meter_next_slot(&meter);
+    price_meter_next_slot(&meter, NULL, NULL);
     assert_int_equal(core_inputs(&meter).wanted_milli_s, 1000 * 1800);
-    price_meter_next_slot(&meter);
+    price_meter_next_slot(&meter, NULL, NULL);
     assert_int_equal(core_inputs(&meter).wanted_milli_s, 1000 * 1800);
-    price_meter_next_slot(&meter);
+    price_meter_next_slot(&meter, NULL, NULL);
     assert_true(price_meter_is_empty(&meter));
     /* Less used than counted: nothing more is counted, nothing taken back. */
-    price_meter_spread(&meter, 11, 1, cores(1, 4), 2);
+    price_meter_spread(&meter, 11, 1, cores(1, 4), 2, true);
     price_meter_spread_ended(&meter, 11, cores(1, 1));
     assert_int_equal(core_inputs(&meter).wanted_milli_s, 1000 * 7200);
-    price_meter_next_slot(&meter);
+    price_meter_next_slot(&meter, NULL, NULL);
     assert_int_equal(core_inputs(&meter).wanted_milli_s, 0);
     price_meter_spread_ended(&meter, 99, cores(1, 1)); /* not spread: nothing happens */
     price_meter_done(&meter);
@@ -150,8 +150,8 @@ TEST(cancelled_time_counts_for_nobody)
 {
     struct price_meter meter;
     price_meter_init(&meter);
-    price_meter_spread(&meter, 10, 1, cores(4, 6), 2);
-    price_meter_spread(&meter, 11, 2, cores(1, 6), 2);
+    price_meter_spread(&meter, 10, 1, cores(4, 6), 2, true);
+    price_meter_spread(&meter, 11, 2, cores(1, 6), 2, true);
     price_meter_spread_cancelled(&meter, 10);
     const struct price_inputs inputs = core_inputs(&meter);
     assert_int_equal(inputs.wanted_milli_s, INT64_C(3) * 1000 * 3600);
@@ -161,13 +161,37 @@ TEST(cancelled_time_counts_for_nobody)
     price_meter_done(&meter);
 }
 
+static bool is_odd(const void *context, uint64_t job)
+{
+    assert_null(context);
+    return job % 2 == 1;
+}
+
+TEST(a_slot_that_is_too_dear_does_not_count_and_is_not_made_up_for)
+{
+    struct price_meter meter;
+    price_meter_init(&meter);
+    price_meter_spread(&meter, 10, 1, cores(1, 4), 4, true);
+    price_meter_spread(&meter, 11, 2, cores(1, 4), 4, false);
+    assert_int_equal(core_inputs(&meter).wanted_milli_s, 1000 * 3600);
+    assert_int_equal(core_inputs(&meter).borrower_count, 1);
+    price_meter_next_slot(&meter, is_odd, NULL);
+    assert_int_equal(core_inputs(&meter).wanted_milli_s, 1000 * 3600);
+    price_meter_spread_cancelled(&meter, 10); /* it has nothing in this slot to take back */
+    assert_int_equal(core_inputs(&meter).wanted_milli_s, 1000 * 3600);
+    price_meter_spread_ended(&meter, 11, cores(1, 4));
+    price_meter_next_slot(&meter, NULL, NULL);
+    assert_int_equal(core_inputs(&meter).wanted_milli_s, 1000 * 3600);
+    price_meter_done(&meter);
+}
+
 TEST(spreads_that_end_leave_the_others_their_turn)
 {
     struct price_meter meter;
     price_meter_init(&meter);
     for (uint64_t job = 1; job <= 9; job++)
-        price_meter_spread(&meter, job, job, cores(1, 12), job % 2 ? 1 : 2);
-    price_meter_next_slot(&meter);
+        price_meter_spread(&meter, job, job, cores(1, 12), job % 2 ? 1 : 2, true);
+    price_meter_next_slot(&meter, NULL, NULL);
     const struct price_inputs inputs = core_inputs(&meter);
     assert_int_equal(inputs.borrower_count, 4);
     assert_int_equal(inputs.wanted_milli_s, INT64_C(4) * 6 * 1000 * 3600);
@@ -179,18 +203,18 @@ TEST(a_copy_goes_its_own_way)
     struct price_meter meter, copy;
     price_meter_init(&meter);
     price_meter_want(&meter, 1, cores(1, 6));
-    price_meter_spread(&meter, 10, 2, cores(2, 6), 2);
+    price_meter_spread(&meter, 10, 2, cores(2, 6), 2, true);
     price_meter_offer(&meter, cores(5, 6));
     price_meter_copy(&meter, &copy);
     price_meter_want(&copy, 3, cores(1, 1));
     price_meter_spread_cancelled(&copy, 10);
-    price_meter_next_slot(&copy);
+    price_meter_next_slot(&copy, NULL, NULL);
     assert_true(price_meter_is_empty(&copy));
     const struct price_inputs inputs = core_inputs(&meter);
     assert_int_equal(inputs.wanted_milli_s, INT64_C(12) * 1000 * 3600);
     assert_int_equal(inputs.offered_milli_s, INT64_C(30) * 1000 * 3600);
     assert_int_equal(inputs.borrower_count, 2);
-    price_meter_next_slot(&meter);
+    price_meter_next_slot(&meter, NULL, NULL);
     assert_int_equal(core_inputs(&meter).wanted_milli_s, INT64_C(6) * 1000 * 3600);
     price_meter_done(&copy);
     price_meter_done(&meter);
@@ -229,6 +253,7 @@ int main(void)
         cmocka_unit_test(a_remainder_is_not_lost),
         cmocka_unit_test(a_job_that_ended_early_goes_on_counting_what_it_really_used),
         cmocka_unit_test(cancelled_time_counts_for_nobody),
+        cmocka_unit_test(a_slot_that_is_too_dear_does_not_count_and_is_not_made_up_for),
         cmocka_unit_test(spreads_that_end_leave_the_others_their_turn),
         cmocka_unit_test(a_copy_goes_its_own_way),
         cmocka_unit_test(the_largest_sums_stop_at_their_maximum),

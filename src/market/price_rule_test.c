@@ -307,7 +307,7 @@ static void herd_day(struct price_board *board, struct price_meter *meter, struc
             const struct price_usage whole_day = {
                 .milli_s = {(int64_t)(4.5e6 * noise * 4 * chasing / price)}};
             if (counts_evenly && s == 0)
-                price_meter_spread(meter, id, id, whole_day, SLOT_PER_DAY);
+                price_meter_spread(meter, id, id, whole_day, SLOT_PER_DAY, true);
             else if (!counts_evenly && s == cheapest)
                 price_meter_want(meter, id, whole_day);
         }
@@ -315,7 +315,7 @@ static void herd_day(struct price_board *board, struct price_meter *meter, struc
         struct price_inputs inputs[PRICE_RESOURCE_COUNT];
         price_meter_inputs(meter, inputs);
         price_board_close(board, s, inputs);
-        price_meter_next_slot(meter);
+        price_meter_next_slot(meter, NULL, NULL);
     }
 }
 

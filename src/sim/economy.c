@@ -215,7 +215,7 @@ static void pass_slot(struct economy *economy, int64_t slot)
     keep_pace(economy);
     struct price_inputs inputs[PRICE_RESOURCE_COUNT];
     price_meter_inputs(&economy->meter, inputs);
-    price_meter_next_slot(&economy->meter);
+    price_meter_next_slot(&economy->meter, NULL, NULL);
     price_board_close(&economy->board, of_day, inputs);
     if (slot >= (economy->options.weeks - 4) * SLOTS_PER_WEEK) {
         economy->price_sum += (double)price_micro / (double)price_cold_start().core_micro;

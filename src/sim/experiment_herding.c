@@ -62,14 +62,14 @@ static double pass_slot(struct herd *herd, int of_day, int chosen)
         /* At the day's start its jobs are known; they run in the chosen slot. */
         if (herd->is_spread && of_day == 0)
             price_meter_spread(&herd->meter, ++herd->next_job, member, core_usage(flexible),
-                               SLOT_PER_DAY);
+                               SLOT_PER_DAY, true);
         else if (!herd->is_spread && of_day == chosen)
             price_meter_want(&herd->meter, member, core_usage(flexible));
     }
     price_meter_offer(&herd->meter, core_usage(MEMBERS * 1000 / 0.9));
     struct price_inputs inputs[PRICE_RESOURCE_COUNT];
     price_meter_inputs(&herd->meter, inputs);
-    price_meter_next_slot(&herd->meter);
+    price_meter_next_slot(&herd->meter, NULL, NULL);
     price_board_close(&herd->board, of_day, inputs);
     return ratio;
 }

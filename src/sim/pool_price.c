@@ -76,7 +76,7 @@ void pool_price_close(struct pool_price *price, int64_t hour)
 {
     struct price_inputs inputs[PRICE_RESOURCE_COUNT];
     price_meter_inputs(&price->meter, inputs);
-    price_meter_next_slot(&price->meter);
+    price_meter_next_slot(&price->meter, NULL, NULL);
     if (price->rule == POOL_PRICE_SOUK)
         price_board_close(&price->board, (int)((hour / POOL_SLOT_HOURS - 1) % SLOT_PER_DAY),
                           inputs);
