@@ -62,7 +62,7 @@ def idle_mib():
         souk(folder, "account", "open", "--name", "lender", "--server", ready["url"])
         code = souk(folder, "machines", "add")["code"]
         lender, _ = start("lend", "--server", ready["url"], "--state-dir", f"{folder}/lender",
-                          environment={"SOUK_CODE": code})
+                          environment={"SOUK_LEND_CODE": code})
         time.sleep(5)  # idle is what is measured: long enough to give back what starting took
         result = resident_mib(lender.pid), resident_mib(market.pid)
         for process in (lender, market):

@@ -194,6 +194,21 @@ static int set_integer(const struct option *option, struct text text, void *targ
     return 0;
 }
 
+static int set_duration(const struct option *option, struct text text, int64_t *target,
+                        struct error *error)
+{
+    char least[UNITS_TEXT_SIZE], most[UNITS_TEXT_SIZE];
+    int64_t ms;
+    if (units_parse_duration(text, &ms, error) < 0)
+        return -1;
+    if (option->minimum != option->maximum && (ms < option->minimum || ms > option->maximum))
+        return error_set(error, ERROR_INVALID, "must be from %s to %s",
+                         units_format_duration(option->minimum, least),
+                         units_format_duration(option->maximum, most));
+    *target = ms;
+    return 0;
+}
+
 int option_set_value(struct arena *arena, const struct option *option, struct text text,
                      char *const *environment, void *target, struct error *error)
 {
@@ -211,7 +226,7 @@ int option_set_value(struct arena *arena, const struct option *option, struct te
     case OPTION_I64:
         return set_integer(option, text, target, error);
     case OPTION_DURATION:
-        return units_parse_duration(text, target, error);
+        return set_duration(option, text, target, error);
     case OPTION_BYTES:
         return units_parse_bytes(text, target, error);
     case OPTION_SHARE:

@@ -50,13 +50,14 @@ const char *option_flag(struct arena *arena, const struct option *option)
 }
 
 const char *option_variable(struct arena *arena, const struct program *program,
-                            const struct option *option)
+                            const struct command *command, const struct option *option)
 {
     if (option->environment)
         return option->environment;
-    char *variable = arena_format(arena, "%s_%s", program->name, option->name);
+    char *variable = arena_format(arena, "%s%s%s_%s", program->name, command ? "_" : "",
+                                  command ? command->name : "", option->name);
     for (char *at = variable; *at; at++)
-        *at = (char)toupper((unsigned char)*at);
+        *at = *at == ' ' ? '_' : (char)toupper((unsigned char)*at);
     return variable;
 }
 
@@ -188,6 +189,17 @@ static int parse_positional(struct parse *parse, const char *argument)
     return error_set(parse->error, ERROR_INVALID, "unexpected argument \"%.60s\"", argument);
 }
 
+/* "-5h" is a value, unless a letter of that name exists. */
+static bool is_negative_number(const struct parse *parse, const char *argument)
+{
+    if (argument[0] != '-' || !(isdigit((unsigned char)argument[1]) || argument[1] == '.'))
+        return false;
+    for (size_t i = 0; i < entry_count(parse); i++)
+        if (entry(parse, i)->letter == argument[1])
+            return false;
+    return true;
+}
+
 static int parse_arguments(struct parse *parse, const struct option_sources *sources,
                            bool *out_wants_help)
 {
@@ -205,7 +217,8 @@ static int parse_arguments(struct parse *parse, const struct option_sources *sou
             is_literal = true;
             continue;
         }
-        if (is_literal || argument[0] != '-' || argument[1] == '\0')
+        if (is_literal || argument[0] != '-' || argument[1] == '\0' ||
+            is_negative_number(parse, argument))
             result = parse_positional(parse, argument);
         else if (argument[1] == '-')
             result = parse_long(parse, sources, &i);
@@ -223,7 +236,9 @@ static int parse_environment(struct parse *parse)
         const struct option *option = entry(parse, i);
         if (parse->is_set[i] || option->is_positional)
             continue;
-        const char *variable = option_variable(parse->arena, parse->program, option);
+        const bool is_common = i < parse->program->common_count;
+        const char *variable = option_variable(parse->arena, parse->program,
+                                               is_common ? NULL : parse->command, option);
         const char *value = option_environment_get(parse->environment, variable);
         if (!value || !value[0])
             continue;

@@ -7,8 +7,9 @@
  *          "How much of the machine to lend."},
  *     };
  *
- * An option `data_dir` is the flag --data-dir, the variable SOUK_DATA_DIR and the file key
- * data_dir. Flag wins over environment, environment over file, file over default. Anything unknown
+ * An option `data_dir` of the command `serve` is the flag --data-dir, the variable
+ * SOUK_SERVE_DATA_DIR and the file key data_dir; one of every command is SOUK_DATA_DIR. Flag wins
+ * over environment, environment over file, file over default. Anything unknown
  * is refused in one sentence with the nearest name that exists. This is the only place that reads
  * the environment.
  *
@@ -34,7 +35,7 @@ enum option_kind {
     OPTION_PATH,     /* const char *; {config}, {data} and {state} at the start are XDG folders */
     OPTION_U64,      /* uint64_t; minimum and maximum hold when they differ */
     OPTION_I64,      /* int64_t, likewise */
-    OPTION_DURATION, /* int64_t milliseconds */
+    OPTION_DURATION, /* int64_t milliseconds, likewise */
     OPTION_BYTES,    /* int64_t */
     OPTION_SHARE,    /* int64_t thousandths */
     OPTION_CORES,    /* int64_t thousandths of a core */
@@ -56,7 +57,8 @@ struct option {
     const char *default_text; /* NULL: the field stays zero */
     const char *help;
     const char *const *choices;
-    const char *environment; /* when not SOUK_NAME */
+    const char *environment; /* when not SOUK_COMMAND_NAME */
+    const char *fields;      /* what the API calls it, when not the same; several by spaces */
     int64_t minimum, maximum;
     char letter;        /* -y */
     bool is_secret;     /* never in the general file, never shown */
@@ -117,6 +119,13 @@ MUST_CHECK int options_parse(struct arena *arena, const struct program *program,
 
 /* "--data-dir" for messages. */
 const char *option_flag(struct arena *arena, const struct option *option);
+
+/* options_field.c: says a refusal by the API in the words of the command line: "max_lease_ms: must
+ * be from 1000 to 86400000" becomes "--max-lease: must be from 1.0 s to 24h". Messages about no
+ * option of the command stay. */
+void options_name_fields(const struct command *command, struct error *error);
+/* The same for one field and the name it has. */
+void options_name_field(struct error *error, const char *field, const char *name);
 
 /* Where this user's files lie: an XDG folder with /souk below it. */
 enum option_directory { OPTION_DIRECTORY_CONFIG, OPTION_DIRECTORY_DATA, OPTION_DIRECTORY_STATE };

@@ -17,7 +17,8 @@ static void append_roff(struct buffer *out, const char *text)
 }
 
 static void append_manual_option(struct arena *arena, const struct program *program,
-                                 const struct option *option, struct buffer *out)
+                                 const struct command *command, const struct option *option,
+                                 struct buffer *out)
 {
     if (option->is_hidden)
         return;
@@ -50,7 +51,8 @@ static void append_manual_option(struct arena *arena, const struct program *prog
         buffer_append_byte(out, '.');
     }
     if (!option->is_positional)
-        buffer_append_format(out, " Environment: %s.", option_variable(arena, program, option));
+        buffer_append_format(out, " Environment: %s.",
+                             option_variable(arena, program, command, option));
     buffer_append_byte(out, '\n');
 }
 
@@ -74,7 +76,7 @@ void options_write_manual(const struct program *program, struct buffer *out)
         }
         buffer_append_byte(out, '\n');
         for (size_t i = 0; i < command->option_count; i++)
-            append_manual_option(arena, program, &command->options[i], out);
+            append_manual_option(arena, program, command, &command->options[i], out);
         if (command->example) {
             buffer_append_string(out, ".PP\nExample:\n.PP\n.nf\n");
             append_roff(out, command->example);
@@ -83,12 +85,13 @@ void options_write_manual(const struct program *program, struct buffer *out)
     }
     buffer_append_string(out, ".SH OPTIONS OF EVERY COMMAND\n");
     for (size_t i = 0; i < program->common_count; i++)
-        append_manual_option(arena, program, &program->common[i], out);
+        append_manual_option(arena, program, NULL, &program->common[i], out);
     buffer_append_string(
         out, ".TP\n.B \\-h, \\-\\-help\nShow help.\n"
              ".SH FILES\nOptions are also read from\n.I config\nand, for secrets (mode 0600),\n"
              ".I secrets\nin $XDG_CONFIG_HOME/souk, as lines of key = value; a line [COMMAND] "
-             "limits what follows to that command. A flag wins over the environment, the "
+             "limits what follows to that command. The variable of a command's option has "
+             "both names: SOUK_OFFER_MAKE_CORES. A flag wins over the environment, the "
              "environment over the files.\n"
              ".SH EXIT STATUS\n0 success; 1 the job or check failed; 2 wrong usage or input; 3 not "
              "found; 4 conflict; 5 refused; 6 a limit or balance is used up; 7 try again later; 8 "

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { HELP_COLUMN = 30, HELP_WIDTH = 96 };
+enum { HELP_COLUMN = 30, HELP_WIDTH = 79 };
 
 /* Appends `help` from column `column` on, wrapped; the cursor stands at `at`. */
 static void append_wrapped(struct buffer *out, const char *help, size_t at, size_t column)
@@ -43,7 +43,7 @@ static const char *value_name(const struct option *option)
 }
 
 static const char *describe(struct arena *arena, const struct program *program,
-                            const struct option *option)
+                            const struct command *command, const struct option *option)
 {
     struct buffer text AUTO_BUFFER;
     buffer_init(&text, 4096);
@@ -57,12 +57,13 @@ static const char *describe(struct arena *arena, const struct program *program,
     if (option->default_text && !option->is_secret)
         buffer_append_format(&text, " [default: %s]", option_default(arena, option));
     if (!option->is_positional)
-        buffer_append_format(&text, " [%s]", option_variable(arena, program, option));
+        buffer_append_format(&text, " [%s]", option_variable(arena, program, command, option));
     return arena_copy_string(arena, buffer_text(&text));
 }
 
 static void append_option(struct arena *arena, const struct program *program,
-                          const struct option *option, struct buffer *out)
+                          const struct command *command, const struct option *option,
+                          struct buffer *out)
 {
     struct buffer left AUTO_BUFFER;
     buffer_init(&left, 1024);
@@ -78,13 +79,16 @@ static void append_option(struct arena *arena, const struct program *program,
             buffer_append_format(&left, " %s", value_name(option));
     }
     buffer_append_text(out, buffer_text(&left));
-    append_wrapped(out, describe(arena, program, option), left.size, HELP_COLUMN);
+    append_wrapped(out, describe(arena, program, command, option), left.size, HELP_COLUMN);
 }
 
-static void append_options(struct arena *arena, const struct program *program, const char *title,
-                           const struct option *options, size_t count, bool is_positional,
+/* Those of `command`; of every command when it is NULL. */
+static void append_options(struct arena *arena, const struct program *program,
+                           const struct command *command, const char *title, bool is_positional,
                            struct buffer *out)
 {
+    const struct option *options = command ? command->options : program->common;
+    const size_t count = command ? command->option_count : program->common_count;
     bool has_title = false;
     for (size_t i = 0; i < count; i++) {
         if (options[i].is_hidden || options[i].is_positional != is_positional)
@@ -92,7 +96,7 @@ static void append_options(struct arena *arena, const struct program *program, c
         if (!has_title)
             buffer_append_format(out, "\n%s:\n", title);
         has_title = true;
-        append_option(arena, program, &options[i], out);
+        append_option(arena, program, command, &options[i], out);
     }
 }
 
@@ -121,10 +125,9 @@ void options_write_command_help(const struct program *program, const struct comm
         buffer_append_byte(out, '\n');
         append_wrapped(out, command->details, 0, 0);
     }
-    append_options(arena, program, "Arguments", command->options, command->option_count, true, out);
-    append_options(arena, program, "Options", command->options, command->option_count, false, out);
-    append_options(arena, program, "Options of every command", program->common,
-                   program->common_count, false, out);
+    append_options(arena, program, command, "Arguments", true, out);
+    append_options(arena, program, command, "Options", false, out);
+    append_options(arena, program, NULL, "Options of every command", false, out);
     buffer_append_string(out, "  -h, --help");
     append_wrapped(out, "Show this.", strlen("  -h, --help"), HELP_COLUMN);
     if (command->example)

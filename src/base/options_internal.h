@@ -10,9 +10,9 @@ MUST_CHECK int option_set_value(struct arena *arena, const struct option *option
 /* The value of a variable in `environment` ("NAME=value" entries), or NULL. */
 const char *option_environment_get(char *const *environment, const char *name);
 
-/* "SOUK_DATA_DIR". */
+/* "SOUK_SERVE_DATA_DIR"; with `command` NULL, of an option of every command, "SOUK_DATA_DIR". */
 const char *option_variable(struct arena *arena, const struct program *program,
-                            const struct option *option);
+                            const struct command *command, const struct option *option);
 
 /* The default as people read it: {config} becomes ~/.config/souk. */
 const char *option_default(struct arena *arena, const struct option *option);

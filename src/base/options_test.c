@@ -1,4 +1,5 @@
-/* covers option_value.c, options_file.c, options_help.c, options_docs.c, nearest.c */
+/* covers option_value.c, options_field.c, options_file.c, options_help.c, options_docs.c, nearest.c
+ */
 #include "base/nearest.h"
 #include "base/options.h"
 #include "testing/testing.h"
@@ -46,7 +47,8 @@ static const struct option common_options[] = {
 static const struct option lend_options[] = {
     {"cpus", OPTION_CORES, offsetof(struct lend, cpus_milli), "CORES", "100%", "How much to lend."},
     {"memory", OPTION_BYTES, offsetof(struct lend, memory_bytes), "SIZE", "1GiB", "How much RAM."},
-    {"heartbeat", OPTION_DURATION, offsetof(struct lend, heartbeat_ms), NULL, "1s", "Pulse."},
+    {"heartbeat", OPTION_DURATION, offsetof(struct lend, heartbeat_ms), NULL, "1s", "Pulse.",
+     .minimum = 1000, .maximum = 86400000},
     {"minimum", OPTION_CREDITS, offsetof(struct lend, minimum_micro), NULL, NULL, "Lowest price."},
     {"port", OPTION_U64, offsetof(struct lend, port), NULL, "7600", "The port.", .minimum = 1,
      .maximum = 65535},
@@ -205,10 +207,10 @@ static void flag_wins_over_environment_over_file_over_default(void **state)
 {
     struct fixture *fixture = *state;
     write_file(fixture, "config", 0644, "# mine\nport = 1001  # here\n\nheartbeat = 2s\n");
-    PARSE_OK(WORDS("m", "--port", "1003"), WORDS("SOUK_PORT=1002", "SOUK_HEARTBEAT=3s"));
+    PARSE_OK(WORDS("m", "--port", "1003"), WORDS("SOUK_LEND_PORT=1002", "SOUK_LEND_HEARTBEAT=3s"));
     assert_int_equal(fixture->lend.port, 1003);
     assert_int_equal(fixture->lend.heartbeat_ms, 3000);
-    PARSE_OK(WORDS("m"), WORDS("SOUK_PORT=1002"));
+    PARSE_OK(WORDS("m"), WORDS("SOUK_LEND_PORT=1002"));
     assert_int_equal(fixture->lend.port, 1002);
     assert_int_equal(fixture->lend.heartbeat_ms, 2000);
     PARSE_OK(WORDS("m"), NULL);
@@ -243,8 +245,8 @@ static void wrong_values_name_their_place(void **state)
     struct fixture *fixture = *state;
     PARSE_FAILS(WORDS("m", "--port=70000"), NULL,
                 "--port: \"70000\" is not a whole number from 1 to 65535");
-    PARSE_FAILS(WORDS("m"), WORDS("SOUK_PORT=zero"),
-                "SOUK_PORT: \"zero\" is not a whole number from 1 to 65535");
+    PARSE_FAILS(WORDS("m"), WORDS("SOUK_LEND_PORT=zero"),
+                "SOUK_LEND_PORT: \"zero\" is not a whole number from 1 to 65535");
     PARSE_FAILS(WORDS("m", "--mode=hard"), NULL, "--mode: \"hard\" is not one of gentle, all");
     PARSE_FAILS(WORDS("m", "--quiet=maybe"), NULL, "--quiet: write true or false");
     PARSE_FAILS(WORDS("m", "--memory"), NULL, "--memory needs a value (SIZE)");
@@ -332,6 +334,61 @@ TEST(commands_are_found_by_one_or_two_words)
     assert_string_equal(error.message, "unknown command \"lned\"; did you mean \"lend\"?");
 }
 
+TEST(refusals_by_the_api_name_the_flag_in_its_unit)
+{
+    static const struct option options[] = {
+        {"account", OPTION_TEXT, 0, "ACCOUNT", .fields = "to", .is_positional = true},
+        {"max_lease", OPTION_DURATION, 0, "SPAN"},
+        {"min_price", OPTION_LIST, 0, "PRICE", .fields = "minimum floor"},
+        {"ram", OPTION_BYTES, 0, "SIZE"},
+        {"ready", OPTION_FLAG, 0, .is_hidden = true},
+    };
+    static const struct command command = {.name = "offer", COMMAND_OPTIONS(options, option_list)};
+    static const struct {
+        const char *said, *shown;
+    } cases[] = {
+        {"max_lease_ms must be from 1000 to 86400000", "--max-lease must be from 1.0 s to 24h"},
+        {"offer.minimum.core_micro: must be from 0 to 1500000",
+         "--min-price: must be from 0.000000 credits to 1.500000 credits"},
+        {"floor: too low", "--min-price: too low"},
+        {"to: there is no account \"b\"", "ACCOUNT: there is no account \"b\""},
+        {"ram_share_milli: 1500 is too much", "--ram: 1.5 is too much"},
+        {"ram_bytes: 1073741824 is more than 536870912", "--ram: 1.0 GiB is more than 512 MiB"},
+        {"ready: no", "ready: no"},
+        {"the market is away", "the market is away"},
+        {"maximum", "maximum"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct error error;
+        error_set(&error, ERROR_INVALID, "%s", cases[i].said);
+        options_name_fields(&command, &error);
+        assert_string_equal(error.message, cases[i].shown);
+    }
+    struct error error;
+    error_set(&error, ERROR_INVALID, "slot_offset_ms must be from 0 to 60000");
+    options_name_field(&error, "slot_offset", "offset");
+    assert_string_equal(error.message, "slot_offset_ms must be from 0 to 60000");
+    options_name_field(&error, "slot_offset_ms", "offset");
+    assert_string_equal(error.message, "offset must be from 0 ms to 1m");
+}
+
+static void a_negative_number_is_a_value_and_no_flag(void **state)
+{
+    struct fixture *fixture = *state;
+    PARSE_OK(WORDS("-5h", "-.5", "word"), NULL);
+    assert_string_equal(fixture->lend.server, "-5h");
+    assert_int_equal(fixture->lend.rest.count, 2);
+    assert_string_equal(fixture->lend.rest.items[0], "-.5");
+}
+
+static void spans_keep_to_their_range(void **state)
+{
+    struct fixture *fixture = *state;
+    PARSE_FAILS(WORDS("m", "--heartbeat=0s"), NULL, "--heartbeat: must be from 1.0 s to 24h");
+    PARSE_OK(WORDS("m", "--heartbeat=1s"), NULL);
+}
+
 static bool contains(struct buffer *buffer, const char *part)
 {
     return strstr(buffer_string(buffer), part) != NULL;
@@ -343,9 +400,9 @@ TEST(help_shows_flags_defaults_variables_and_an_example)
     buffer_init(&out, 1 << 16);
     options_write_command_help(&program, &lend_command, &out);
     assert_true(contains(&out, "Usage: souk lend [OPTIONS] URL [WORD...]\n"));
-    assert_true(contains(&out, "      --cpus CORES            How much to lend. [default: 100%] "
-                               "[SOUK_CPUS]\n"));
-    assert_true(contains(&out, "  -q, --quiet                 Say less. [SOUK_QUIET]\n"));
+    assert_true(contains(&out, "      --cpus CORES            How much to lend. [default: 100%]\n"
+                               "                              [SOUK_LEND_CPUS]\n"));
+    assert_true(contains(&out, "  -q, --quiet                 Say less. [SOUK_LEND_QUIET]\n"));
     assert_true(contains(&out, "One of: gentle, all."));
     assert_true(contains(&out, "Example:\n  souk lend https://market --cpus 50%\n"));
     buffer_clear(&out);
@@ -409,6 +466,10 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(help_wins_over_mistakes_and_stops_at_the_dashes, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_negative_number_is_a_value_and_no_flag, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(spans_keep_to_their_range, set_up, tear_down),
+        cmocka_unit_test(refusals_by_the_api_name_the_flag_in_its_unit),
         cmocka_unit_test(commands_are_found_by_one_or_two_words),
         cmocka_unit_test(help_shows_flags_defaults_variables_and_an_example),
         cmocka_unit_test(manual_and_completion_name_every_visible_command),

@@ -133,6 +133,19 @@ int units_parse_duration(struct text text, int64_t *out_ms, struct error *error)
     return 0;
 }
 
+int units_parse_signed_duration(struct text text, int64_t *out_ms, struct error *error)
+{
+    struct text span = text_trim(text);
+    const bool is_negative = text_starts_with(span, TEXT("-"));
+    if (is_negative || text_starts_with(span, TEXT("+")))
+        span = (struct text){span.data + 1, span.size - 1};
+    int64_t ms;
+    if (units_parse_duration(span, &ms, error) < 0)
+        return -1;
+    *out_ms = is_negative ? -ms : ms;
+    return 0;
+}
+
 int units_parse_credits(struct text text, int64_t *out_micro, struct error *error)
 {
     struct decimal decimal;

@@ -19,6 +19,8 @@
 MUST_CHECK int units_parse_share(struct text text, int64_t *out_milli, struct error *error);
 MUST_CHECK int units_parse_bytes(struct text text, int64_t *out_bytes, struct error *error);
 MUST_CHECK int units_parse_duration(struct text text, int64_t *out_ms, struct error *error);
+/* The same with a sign before it: "-5h30m", "+2h". */
+MUST_CHECK int units_parse_signed_duration(struct text text, int64_t *out_ms, struct error *error);
 MUST_CHECK int units_parse_credits(struct text text, int64_t *out_micro, struct error *error);
 MUST_CHECK int units_parse_cores(struct text text, int64_t *out_milli, struct error *error);
 MUST_CHECK int units_parse_bandwidth(struct text text, int64_t *out_kbit, struct error *error);

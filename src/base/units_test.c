@@ -109,6 +109,18 @@ TEST(what_is_not_an_amount_is_refused_with_an_example)
     assert_int_equal(value, 7);
 }
 
+TEST(spans_may_carry_a_sign)
+{
+    struct error error;
+    int64_t ms;
+    ASSERT_OK(units_parse_signed_duration(TEXT(" -5h30m"), &ms, &error));
+    assert_int_equal(ms, -19800000);
+    ASSERT_OK(units_parse_signed_duration(TEXT("+2h"), &ms, &error));
+    assert_int_equal(ms, 7200000);
+    ASSERT_FAILS(units_parse_signed_duration(TEXT("--2h"), &ms, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_signed_duration(TEXT("-"), &ms, &error), ERROR_INVALID);
+}
+
 TEST(amounts_are_shown_short)
 {
     char out[UNITS_TEXT_SIZE];
@@ -136,6 +148,7 @@ int main(void)
         cmocka_unit_test(bandwidths_are_megabits_unless_they_say),
         cmocka_unit_test(factors_may_pass_one),
         cmocka_unit_test(what_is_not_an_amount_is_refused_with_an_example),
+        cmocka_unit_test(spans_may_carry_a_sign),
         cmocka_unit_test(amounts_are_shown_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,8 +177,7 @@ int client_check_status(int status, struct text body, struct error *error)
                          status);
     const struct text words = problem.detail.size ? problem.detail : problem.title;
     if (status == 401)
-        return error_set(error, ERROR_REFUSED,
-                         "%.*s (give --token, or open an account: souk account open --name NAME)",
+        return error_set(error, ERROR_REFUSED, "%.*s; sign in: souk account login --name NAME",
                          (int)(words.size < 160 ? words.size : 160), words.data);
     return error_set(error, code_of_problem(problem.code, status), "%.*s",
                      (int)(words.size < 250 ? words.size : 250), words.data);

@@ -312,6 +312,8 @@ static int run_logout(void *context, const void *options, struct error *error)
         client_get(client, cli->arena, "/v1/account", &answer, error) < 0 ||
         end_access(cli, client, &account, error) < 0 || forget(cli, error) < 0)
         return -1;
+    if (cli->common.json)
+        output_json(answer.json);
     output_note(cli, "Signed out of \"%s\".", output_text(cli->arena, account.name));
     return 0;
 }
@@ -350,8 +352,11 @@ static int run_password(void *context, const void *options, struct error *error)
     json_object_end(&writer);
     if (buffer_check(&body, error) < 0 ||
         client_send(client, cli->arena, "PUT", "/v1/account/password", buffer_text(&body), NULL,
-                    error) < 0)
+                    error) < 0 ||
+        client_get(client, cli->arena, "/v1/account", &shown, error) < 0)
         return -1;
+    if (cli->common.json)
+        output_json(shown.json);
     output_note(cli, "The password of \"%s\" is set; its other sessions have ended.",
                 output_text(cli->arena, account.name));
     return 0;
@@ -411,6 +416,8 @@ static int run_delete(void *context, const void *options, struct error *error)
             0 ||
         forget(cli, error) < 0)
         return -1;
+    if (cli->common.json)
+        output_json(shown.json);
     output_note(cli, "Deleted \"%s\".", name);
     return 0;
 }

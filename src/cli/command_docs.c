@@ -1,4 +1,5 @@
 /* souk completion, souk man: generated from the command tables. */
+#include "base/json.h"
 #include "cli/output.h"
 
 enum { DOCS_SIZE_MAX = 1 << 20 };
@@ -15,6 +16,24 @@ static const struct option completion_options[] = {
      .is_required = true},
 };
 
+/* With --json one string. */
+static int print(const struct cli *cli, struct text text, struct error *error)
+{
+    if (!cli->common.json) {
+        fwrite(text.data, 1, text.size, stdout);
+        return 0;
+    }
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, (size_t)2 * DOCS_SIZE_MAX);
+    struct json_writer writer;
+    json_writer_init(&writer, &json);
+    json_text(&writer, text);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    output_json(buffer_text(&json));
+    return 0;
+}
+
 static int run_completion(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
@@ -24,8 +43,7 @@ static int run_completion(void *context, const void *options, struct error *erro
     options_write_completion(cli->program, (enum option_shell)wanted->shell, &out);
     if (buffer_check(&out, error) < 0)
         return -1;
-    fwrite(out.data, 1, out.size, stdout);
-    return 0;
+    return print(cli, buffer_text(&out), error);
 }
 
 const struct command command_completion = {
@@ -45,8 +63,7 @@ static int run_man(void *context, const void *options, struct error *error)
     options_write_manual(cli->program, &out);
     if (buffer_check(&out, error) < 0)
         return -1;
-    fwrite(out.data, 1, out.size, stdout);
-    return 0;
+    return print(cli, buffer_text(&out), error);
 }
 
 const struct command command_man = {

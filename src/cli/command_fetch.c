@@ -1,4 +1,5 @@
 /* souk job logs, souk job fetch: what a job wrote. */
+#include "base/json.h"
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
@@ -30,12 +31,46 @@ static const struct option logs_options[] = {
      .help = "Go on until the log ends.", .letter = 'f'},
 };
 
-enum { FOLLOW_PERIOD_MS = 500 };
+enum { FOLLOW_PERIOD_MS = 500, LOGS_SIZE_MAX = 64 << 20 };
 
 static void pause_ms(long ms)
 {
     const struct timespec span = {ms / 1000, ms % 1000 * 1000000};
     nanosleep(&span, NULL);
+}
+
+/* With --json the parts are gathered, and printed as one value at the end. Sets *out_has_left when
+ * nobody reads any more. */
+static int print_part(const struct cli *cli, const struct api_log_part *part, struct buffer *all,
+                      bool *out_has_left, struct error *error)
+{
+    if (cli->common.json) {
+        buffer_append_text(all, part->text);
+        return buffer_check(all, error);
+    }
+    fwrite(part->text.data, 1, part->text.size, stdout);
+    *out_has_left = fflush(stdout) != 0;
+    return *out_has_left ? output_finish(error) : 0;
+}
+
+static int finish_logs(const struct cli *cli, const struct api_log_part *last, struct buffer *all,
+                       struct error *error)
+{
+    if (!cli->common.json)
+        return 0;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, (size_t)8 * LOGS_SIZE_MAX);
+    struct json_writer writer;
+    json_writer_init(&writer, &json);
+    json_object_begin(&writer);
+    json_field_text(&writer, "text", buffer_text(all));
+    json_field_u64(&writer, "next_offset", last->next_offset);
+    json_field_bool(&writer, "is_end", last->is_end);
+    json_object_end(&writer);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    output_json(buffer_text(&json));
+    return 0;
 }
 
 static int run_logs(void *context, const void *options, struct error *error)
@@ -45,6 +80,8 @@ static int run_logs(void *context, const void *options, struct error *error)
     AUTO(client) struct client *client = NULL;
     if (cli_connect(cli, true, &client, error) < 0)
         return -1;
+    struct buffer all AUTO_BUFFER;
+    buffer_init(&all, LOGS_SIZE_MAX);
     uint64_t offset = 0;
     for (;;) {
         AUTO(arena) struct arena *arena = arena_new(0);
@@ -55,16 +92,15 @@ static int run_logs(void *context, const void *options, struct error *error)
                          client_escape(arena, text_of(wanted->rank)), offset);
         if (client_get(client, arena, path, &answer, error) < 0)
             return -1;
-        if (cli->common.json)
-            output_json(answer.json);
-        else
-            fwrite(part.text.data, 1, part.text.size, stdout);
-        if (fflush(stdout) != 0)
-            return output_finish(error);
+        bool has_left = false;
+        if (print_part(cli, &part, &all, &has_left, error) < 0)
+            return -1;
+        if (has_left)
+            return 0;
         const bool has_moved = part.next_offset > offset;
         offset = part.next_offset;
         if (part.is_end || (!has_moved && !wanted->is_following))
-            return 0;
+            return finish_logs(cli, &part, &all, error);
         /* The market keeps logs to be read by offset: asking again is how to follow one. */
         if (!has_moved)
             pause_ms(FOLLOW_PERIOD_MS);

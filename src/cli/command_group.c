@@ -142,10 +142,14 @@ static int run_leave(void *context, const void *options, struct error *error)
     (void)options;
     struct cli *cli = context;
     AUTO(client) struct client *client = NULL;
+    struct client_answer answer = {0};
     if (cli_connect(cli, true, &client, error) < 0 ||
         client_send(client, cli->arena, "DELETE", "/v1/account/group", (struct text){0}, NULL,
-                    error) < 0)
+                    error) < 0 ||
+        client_get(client, cli->arena, "/v1/account", &answer, error) < 0)
         return -1;
+    if (cli->common.json)
+        output_json(answer.json);
     output_note(cli, "Left the group.");
     return 0;
 }

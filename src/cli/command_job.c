@@ -187,7 +187,8 @@ const struct command command_job_show = {
 static const struct option wait_options[] = {
     JOB_ID_OPTION,
     {"timeout", OPTION_DURATION, offsetof(struct job_options, timeout_ms), "DURATION",
-     .help = "Stop waiting after this (exit code 7); the job goes on."},
+     .help = "Stop waiting after this (exit code 7); the job goes on.", .minimum = 1,
+     .maximum = INT64_C(31622400000)},
 };
 
 static int run_wait(void *context, const void *options, struct error *error)

@@ -6,6 +6,7 @@
 #include "peer/peer.h"
 
 #include <string.h>
+#include <unistd.h>
 
 struct lend_options {
     const char *state_dir;
@@ -152,7 +153,8 @@ static int run_lend(void *context, const void *options, struct error *error)
     peer.fingerprint = cli->common.fingerprint;
     peer.code = wanted->code;
     peer.name = wanted->name;
-    peer.ready_fd = (int)wanted->ready_fd;
+    peer.ready_fd =
+        wanted->ready_fd < 0 && cli->common.json ? dup(STDOUT_FILENO) : (int)wanted->ready_fd;
     peer.stop_fd = (int)wanted->stop_fd;
     log_set_level((enum log_level)wanted->log_level);
     if (wanted->is_doctor)
@@ -167,7 +169,7 @@ const struct command command_lend = {
                "is enough. --cores, --memory and --disk are the most that is ever lent of this "
                "machine; below that, \"souk offer\" says what is offered when, to whom and for how "
                "much. It dials out only, and ends running leases in good order on SIGTERM or "
-               "Ctrl-C.",
+               "Ctrl-C. With --json one line is printed once the market knows the machine.",
     .example = "souk lend --server http://127.0.0.1:7600 --code CODE --cores 50%",
     COMMAND_OPTIONS(lend_options, lend_options),
     .run = run_lend,

@@ -273,7 +273,7 @@ struct pause_options {
 static const struct option pause_options[] = {
     OFFER_ID_OPTION(pause_options),
     {"for", OPTION_DURATION, offsetof(struct pause_options, for_ms), "TIME",
-     .help = "For so long: 1h, 30m."},
+     .help = "For so long: 1h, 30m.", .minimum = 1000, .maximum = INT64_C(31622400000)},
     {"until", OPTION_TEXT, offsetof(struct pause_options, until), "TIME",
      .help = "Until then: \"2026-11-20 18:00\"."},
     {"zone", OPTION_TEXT, offsetof(struct pause_options, zone), "ZONE",

@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define AS_OPERATOR                                                                                \
@@ -199,7 +200,7 @@ static const char *show_value(struct arena *arena, enum setting_unit unit, int64
     case SETTING_SPAN:
         return output_duration(arena, value);
     case SETTING_NUMBER:
-        return output_number(arena, (uint64_t)value);
+        return arena_format(arena, "%" PRId64, value);
     }
     return "";
 }
@@ -261,7 +262,7 @@ static int parse_value(enum setting_unit unit, const char *value, int64_t *out, 
     case SETTING_CREDITS:
         return units_parse_credits(text_of(value), out, error);
     case SETTING_SPAN:
-        return units_parse_duration(text_of(value), out, error);
+        return units_parse_signed_duration(text_of(value), out, error);
     case SETTING_NUMBER:
         break;
     }
@@ -296,8 +297,10 @@ static int run_set(void *context, const void *options, struct error *error)
     struct client_answer answer = {&schema, &settings, {0}};
     if (cli_connect(cli, true, &client, error) < 0 ||
         client_send(client, cli->arena, "PUT", "/v1/settings", buffer_text(&body), &answer, error) <
-            0)
+            0) {
+        options_name_field(error, settings_rows[at].field, settings_rows[at].name);
         return -1;
+    }
     print_settings(cli, &settings, answer.json);
     return 0;
 }

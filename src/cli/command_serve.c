@@ -4,6 +4,8 @@
 #include "cli/output.h"
 #include "server/server.h"
 
+#include <unistd.h>
+
 struct serve_options {
     struct server_options server;
     bool has_local_lender;
@@ -88,18 +90,15 @@ static int read_slot_offset(const char *text, struct server_options *server, str
 {
     if (!text)
         return 0;
-    const bool is_behind = text[0] == '-';
-    int64_t offset_ms = 0;
-    if (units_parse_duration(text_of(text + is_behind), &offset_ms, error) < 0)
+    if (units_parse_signed_duration(text_of(text), &server->slot_offset_ms, error) < 0)
         return error_wrap(error, "--slot-offset");
     server->has_slot_offset = true;
-    server->slot_offset_ms = is_behind ? -offset_ms : offset_ms;
     return 0;
 }
 
 static int run_serve(void *context, const void *options, struct error *error)
 {
-    (void)context;
+    const struct cli *cli = context;
     const struct serve_options *wanted = options;
     if (wanted->is_printing_api) {
         server_print_api(stdout);
@@ -109,7 +108,8 @@ static int run_serve(void *context, const void *options, struct error *error)
     server.has_no_local_lender = !wanted->has_local_lender;
     server.snapshot_event_count = (uint32_t)wanted->snapshot_events;
     server.economy = (enum server_economy)wanted->economy;
-    server.ready_fd = (int)wanted->ready_fd;
+    server.ready_fd =
+        wanted->ready_fd < 0 && cli->common.json ? dup(STDOUT_FILENO) : (int)wanted->ready_fd;
     server.stop_fd = (int)wanted->stop_fd;
     if (read_slot_offset(wanted->slot_offset, &server, error) < 0)
         return -1;
@@ -128,8 +128,10 @@ static int run_serve(void *context, const void *options, struct error *error)
 const struct command command_serve = {
     .name = "serve",
     .summary = "Runs a market: REST API, page, matching, ledger and links to lenders.",
-    .details = "Everything lies in one folder. It ends on SIGTERM or Ctrl-C; killing it at any "
-               "moment loses nothing that was acknowledged.",
+    .details =
+        "Everything lies in one folder. It ends on SIGTERM or Ctrl-C; killing it at any "
+        "moment loses nothing that was acknowledged. With --json one line with its addresses is "
+        "printed once it takes requests.",
     .example = "souk serve --data /var/lib/souk",
     COMMAND_OPTIONS(serve_options, serve_options),
     .run = run_serve,

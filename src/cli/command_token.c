@@ -87,7 +87,8 @@ static const struct option make_options[] = {
     {"scopes", OPTION_LIST, offsetof(struct token_make_options, scopes), "SCOPES",
      .help = "What it may do: read, lend, borrow, operate.", .is_required = true},
     {"expires_in", OPTION_DURATION, offsetof(struct token_make_options, expires_in_ms), "SPAN",
-     .help = "How long it works; without, until it is revoked."},
+     .help = "How long it works; without, until it is revoked.", .fields = "expires_ms",
+     .minimum = 1000, .maximum = INT64_C(3162240000000)},
 };
 
 static int run_make(void *context, const void *options, struct error *error)
@@ -152,6 +153,9 @@ static int end(struct cli *cli, const char *kind, uint64_t id, struct error *err
     if (cli_connect(cli, true, &client, error) < 0 ||
         client_send(client, cli->arena, "DELETE", path, (struct text){0}, NULL, error) < 0)
         return -1;
+    if (cli->common.json)
+        output_json(
+            text_of(arena_format(cli->arena, "{\"id\":%s}", output_number(cli->arena, id))));
     output_note(cli, "The %s works no more.", kind);
     return 0;
 }

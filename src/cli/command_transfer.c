@@ -13,7 +13,8 @@ struct transfer_options {
 
 static const struct option transfer_options[] = {
     {"account", OPTION_TEXT, offsetof(struct transfer_options, account), "ACCOUNT",
-     .help = "The name of the account that gets them.", .is_positional = true, .is_required = true},
+     .help = "The name of the account that gets them.", .fields = "to", .is_positional = true,
+     .is_required = true},
     {"amount", OPTION_CREDITS, offsetof(struct transfer_options, amount_micro), "AMOUNT",
      .help = "How many credits.", .is_positional = true, .is_required = true},
     {"memo", OPTION_TEXT, offsetof(struct transfer_options, memo), "TEXT",

@@ -11,10 +11,11 @@ int cli_connect(const struct cli *cli, bool needs_token, struct client **out_cli
         .fingerprint = cli->common.fingerprint,
     };
     if (needs_token && cli->common.server && !cli->common.token)
-        return error_set(error, ERROR_REFUSED,
-                         "no token is known for %.100s; give --token, or run: souk account open "
-                         "--name NAME",
-                         cli->common.server);
+        return error_set(
+            error, ERROR_REFUSED,
+            "not signed in at %.100s; sign in: souk account login --name NAME; or open an "
+            "account: souk account open --name NAME",
+            cli->common.server);
     return client_open(&options, out_client, error);
 }
 

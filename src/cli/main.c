@@ -65,8 +65,10 @@ static int run_command(const struct command *command, int argc, char *const *arg
     if (wants_help)
         return print_help(command);
     int exit_code = command->run(&cli, options, &error);
-    if (exit_code < 0)
+    if (exit_code < 0) {
+        options_name_fields(command, &error);
         exit_code = report(error.code == ERROR_INVALID ? command : NULL, &error);
+    }
     if (output_finish(&error) < 0)
         return report(NULL, &error);
     return exit_code;

@@ -195,6 +195,8 @@ static int write_max_lease(struct writing *writing, struct error *error)
         return 0;
     if (strcmp(text, "any") != 0 && units_parse_duration(text_of(text), &ms, error) < 0)
         return error_wrap(error, "--max-lease");
+    if (strcmp(text, "any") != 0 && ms == 0)
+        return error_set(error, ERROR_INVALID, "--max-lease: write a span like 8h, or any");
     json_field_i64(&writing->json, "max_lease_ms", ms);
     plan_line(writing, "longest lease", ms ? output_duration(writing->arena, ms) : "any");
     return 0;

@@ -28,9 +28,10 @@ struct offer_terms_options {
 };
 
 /* The options of both commands; `struct_` has a member `terms` of the struct above. */
-#define OFFER_TERMS_OPTION(name_, kind_, struct_, member_, value_, help_)                          \
+#define OFFER_TERMS_OPTION(name_, kind_, struct_, member_, value_, help_, ...)                     \
     {                                                                                              \
-        (name_), (kind_), offsetof(struct struct_, terms.member_), (value_), .help = (help_)       \
+        (name_), (kind_), offsetof(struct struct_, terms.member_), (value_), .help = (help_),      \
+                                                                             ##__VA_ARGS__         \
     }
 #define OFFER_TERMS_OPTIONS(struct_)                                                               \
     OFFER_TERMS_OPTION("cores", OPTION_TEXT, struct_, cores, "CORES",                              \
@@ -60,9 +61,11 @@ struct offer_terms_options {
                            "The longest lease it takes: 8h, or any."),                             \
         OFFER_TERMS_OPTION("min_price", OPTION_LIST, struct_, min_price, "PRICE",                  \
                            "The least it is lent for, in credits an hour: core=0.02,ram=0.001 "    \
-                           "(per GiB), gpu=0.2, disk=0.0001 (per GiB); or auto."),                 \
+                           "(per GiB), gpu=0.2, disk=0.0001 (per GiB); or auto.",                  \
+                           .fields = "minimum"),                                                   \
         OFFER_TERMS_OPTION("for", OPTION_LIST, struct_, audience, "WHO",                           \
-                           "Who may use it: anyone, accounts by name, or group:NAME."),            \
+                           "Who may use it: anyone, accounts by name, or group:NAME.",             \
+                           .fields = "audience accounts group"),                                   \
         OFFER_TERMS_OPTION("network", OPTION_TEXT, struct_, network, "REACH",                      \
                            "What a lease may reach: none, job (the job's other machines), open."), \
         OFFER_TERMS_OPTION("install", OPTION_TEXT, struct_, install, "WHAT",                       \

@@ -135,9 +135,9 @@ static pid_t start_process(struct local_lender *lender, const char *code)
     size_t count = 0;
     while (environ[count])
         count++;
-    char code_variable[sizeof("SOUK_CODE=") + KEYS_TOKEN_SIZE];
+    char code_variable[sizeof("SOUK_LEND_CODE=") + KEYS_TOKEN_SIZE];
     char key_variable[sizeof("SOUK_FINGERPRINT=") + KEYS_FINGERPRINT_SIZE];
-    snprintf(code_variable, sizeof(code_variable), "SOUK_CODE=%s", code ? code : "");
+    snprintf(code_variable, sizeof(code_variable), "SOUK_LEND_CODE=%s", code ? code : "");
     snprintf(key_variable, sizeof(key_variable), "SOUK_FINGERPRINT=%s",
              keys_fingerprint(lender->server->keys));
     char **variables = calloc(count + 3, sizeof(*variables));

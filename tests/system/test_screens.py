@@ -2,11 +2,18 @@
 
 covers cli/command_offer.c, cli/command_job.c, cli/job_view.c
 """
+import json
+import os
+import re
+import signal
+
 import pytest
 
 from conftest import Souk
 from serving import Market
-from terminal import screen
+from terminal import Terminal, screen
+
+PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +57,104 @@ def test_tokens_leave_out_columns_and_say_so(souk, market):
     whole = souk("token", "list")
     assert "for-the-laptop-in-the-kitchen" in whole.stdout and "LAST USED" in whole.stdout
     assert whole.stderr == ""
+
+
+@pytest.fixture
+def member(souk, market, request):
+    name = re.sub("[^a-z0-9]+", "-", request.node.name.lower())[5:36].strip("-")
+    souk("account", "open", "--server", market.url, "--name", name, "--password",
+         stdin=PASSWORD + "\n")
+    return souk
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_at_the_password_prompt_gives_the_echo_back(souk, market, by):
+    terminal = Terminal(80)
+    process = souk.start("account", "login", "--server", market.url, "--name", "ada",
+                         stdin=terminal.theirs)
+    assert process.stderr.read(len("Password: ")) == "Password: "
+    assert not terminal.has_echo()
+    process.send_signal(by)
+    assert process.wait(20) == -by
+    assert terminal.has_echo()
+    process.communicate()
+    terminal.close()
+
+
+def test_a_stopped_password_prompt_asks_again(member, market):
+    terminal = Terminal(80)
+    name = json.loads(member("account", "--json").stdout)["name"]
+    process = member.start("account", "login", "--server", market.url, "--name", name,
+                           stdin=terminal.theirs)
+    assert process.stderr.read(len("Password: ")) == "Password: "
+    process.send_signal(signal.SIGTSTP)
+    assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+    assert terminal.has_echo()
+    process.send_signal(signal.SIGCONT)
+    assert process.stderr.read(len("\nPassword: ")) == "\nPassword: "
+    os.write(terminal.ours, f"{PASSWORD}\n".encode())
+    _, notes = process.communicate(timeout=20)
+    assert process.returncode == 0 and "Signed in" in notes
+    terminal.close()
+
+
+def test_spans_of_nothing_are_refused(member):
+    refused = member("token", "make", "ci", "--scopes", "read", "--expires-in", "0s", code=2)
+    assert "--expires-in: must be from 1.0 s" in refused.stderr
+    assert "--for: must be from" in member("offer", "pause", "1", "--for", "0s", code=2).stderr
+
+
+def test_signed_out_says_how_to_sign_in(member):
+    member("account", "logout")
+    assert "souk account login --name NAME" in member("wallet", code=5).stderr
+
+
+def test_a_negative_offset_is_a_value(operator):
+    operator("settings", "set", "slot-offset", "-5h")
+    assert "-5h" in operator("settings").stdout
+    operator("settings", "set", "slot-offset", "0s")
+
+
+def test_refusals_use_the_command_lines_words(operator, member):
+    refused = operator("settings", "set", "dormant", "1s", code=2).stderr
+    assert refused.startswith("souk: dormant must be from 24h to 36600d\n")
+    refused = operator("account", "freeze", "operator", "--reason", "x" * 300, code=2).stderr
+    assert refused.startswith("souk: --reason: longer than")
+
+
+def test_every_command_answers_json_with_one_value(member, operator, market):
+    """Those that need a machine or a job are tried where one is."""
+    token = json.loads(member("token", "make", "x", "--scopes", "read", "--json").stdout)
+    slot = json.loads(member("prices", "--json").stdout)["slot"]
+    once = [
+        ["account"], ["wallet"], ["wallet", "statement"], ["machines"], ["machines", "add"],
+        ["offer", "list"], ["job", "list"], ["job", "schema"], ["prices"], ["market"],
+        ["prices", "--explain", slot], ["token", "list"], ["token", "revoke", token["id"]],
+        ["session", "list"], ["group", "create", "one-value"], ["group", "show"],
+        ["group", "invite"], ["group", "leave"], ["completion", "bash"], ["man"],
+        ["account", "open"], ["lend", "--doctor"],
+    ]
+    for arguments in once:
+        json.loads(member(*arguments, "--json").stdout)
+    name = json.loads(member("account", "--json").stdout)["name"]
+    for arguments in (["settings"], ["settings", "set", "grant", "10"], ["account", "invite"],
+                      ["account", "freeze", name, "--reason", "x"], ["account", "unfreeze", name]):
+        json.loads(operator(*arguments, "--json").stdout)
+    answer = member("account", "password", "--json", stdin=f"{PASSWORD}\nanother long one\n")
+    assert json.loads(answer.stdout)["has_password"]
+    assert json.loads(member("account", "logout", "--json").stdout)["name"] == name
+    login = member("account", "login", "--server", market.url, "--name", name, "--json",
+                   stdin="another long one\n")
+    assert json.loads(login.stdout)["name"] == name
+    deleted = member("account", "delete", "-y", "--json", stdin="another long one\n")
+    assert json.loads(deleted.stdout)["name"] == name
+
+
+def test_variables_carry_the_commands_name(souk, market):
+    souk.variables |= {"SOUK_NAME": "neither", "SOUK_ACCOUNT_OPEN_NAME": "by-variable",
+                       "SOUK_SERVER": market.url}
+    souk("account", "open")
+    assert "Account:   by-variable" in souk("account").stdout
+    assert "[SOUK_OFFER_PAUSE_FOR]" in souk("offer", "pause", "--help").stdout
+    assert "[SOUK_OFFER_MAKE_FOR]" in souk("offer", "make", "--help").stdout
+    assert max(map(len, souk("lend", "--help").stdout.splitlines())) <= 80

@@ -244,7 +244,7 @@ def test_the_documented_job_file_is_the_example():
 def test_wrong_folders_files_and_flags_are_told_in_a_sentence(souk, tmp_path):
     assert "there is no market in" in souk("audit", "--data", tmp_path / "none", code=3).stderr
     assert "is not a model's file" in souk("model", "inspect", ROOT / "README.md", code=8).stderr
-    assert 'unknown flag "-1"\n' in souk("job", "show", "-1", code=2).stderr
+    assert 'JOB: "-1" is not a whole number' in souk("job", "show", "-1", code=2).stderr
     wrong = tmp_path / "job.yaml"
     example = (ROOT / "examples" / "fashion-mnist.yaml").read_text()
     wrong.write_text(example.replace("data: fashion-mnist", "data: fashion"))

@@ -33,7 +33,7 @@ class Lender:
         self.command = [PROGRAM, "lend", "--state-dir", str(folder), "--server", market.url,
                         "--name", name, "--cores", "0.5", "--roles", role]
         self.log_path = f"{folder}.log"
-        self.start({**os.environ, "SOUK_CODE": code})
+        self.start({**os.environ, "SOUK_LEND_CODE": code})
 
     def start(self, environment=None):
         self.log = open(self.log_path, "ab")
