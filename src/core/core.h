@@ -155,6 +155,8 @@ int64_t core_price_slot_at(const struct core *core, int64_t now_ms);
 bool core_slots_are_fixed(const struct core *core, int64_t now_ms);
 /* Final for the running slot, a forecast for a later one. */
 struct price_vector core_price_of_slot(const struct core *core, int64_t slot);
+/* Whether prices, forecasts and averages may differ after this event from what they were before. */
+bool core_price_follows(const struct event *event);
 /* The prices of the slots that a run between two instants touches, of the first PRICE_LOCK_SLOTS
  * at most. */
 struct price_lock core_price_lock(const struct core *core, int64_t from_ms, int64_t until_ms);

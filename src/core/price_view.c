@@ -69,6 +69,12 @@ struct price_vector core_price_of_slot(const struct core *core, int64_t slot)
     return price_board_price(&prices->board, slot_of_day(slot), &no_floor);
 }
 
+bool core_price_follows(const struct event *event)
+{
+    return event->kind == EVENT_SLOT_CLOSED || event->kind == EVENT_SETTINGS_CHANGED ||
+           event->sequence == 1; /* the first slot begins with it */
+}
+
 struct price_lock core_price_lock(const struct core *core, int64_t from_ms, int64_t until_ms)
 {
     ASSERT(from_ms <= until_ms);

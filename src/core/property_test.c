@@ -95,10 +95,44 @@ static void world_done(struct world *world)
     buffer_done(&world->snapshot);
 }
 
+/* What anyone is told of prices. */
+struct told_prices {
+    int64_t running, offset_ms, fee_basis_points;
+    struct price_vector slots[1 + CORE_PRICE_FORECASTS];
+    struct price_vector averages[1 + SLOT_PER_DAY];
+};
+
+static void tell_prices(const struct world *world, struct told_prices *out)
+{
+    *out = (struct told_prices){
+        .running = core_price_slot_at(world->core, world->commands.now_ms),
+        .offset_ms = core_settings(world->core)->slot_offset_ms,
+        .fee_basis_points = core_settings(world->core)->fee_basis_points,
+    };
+    for (int i = 0; i <= CORE_PRICE_FORECASTS; i++)
+        out->slots[i] = core_price_of_slot(world->core, out->running + i);
+    for (int i = 0; i <= SLOT_PER_DAY; i++)
+        if (!core_price_average(world->core, i - 1, &out->averages[i]))
+            out->averages[i] = (struct price_vector){0};
+}
+
+/* Whoever was told prices is told again only after an event they follow. */
+static void assert_prices_follow(const struct world *world, const struct told_prices *before)
+{
+    for (size_t i = 0; i < world->events.count; i++)
+        if (core_price_follows(&world->events.items[i]))
+            return;
+    struct told_prices after;
+    tell_prices(world, &after);
+    assert_memory_equal(&after, before, sizeof(after));
+}
+
 static void step(struct world *world)
 {
     struct error error = {0};
+    struct told_prices told;
     const struct command command = property_command(&world->commands);
+    tell_prices(world, &told);
     const uint64_t sequence = core_sequence(world->core);
     event_list_clear(&world->events);
     if (core_decide(world->core, &command, world->commands.now_ms, &world->events, &error) < 0) {
@@ -116,6 +150,7 @@ static void step(struct world *world)
         buffer_append_byte(&world->log, '\n');
     }
     assert_int_equal(core_ledger_sum_micro(world->core), 0);
+    assert_prices_follow(world, &told);
 }
 
 static void replay(struct core *core, struct text log)

@@ -177,6 +177,16 @@ static void add_events(struct engine *engine)
         projection_flush(engine->projection, engine->core, engine->batch);
 }
 
+static void move_versions(struct engine *engine)
+{
+    versions_commit(engine->options.versions, engine->batch);
+    for (size_t i = 0; i < engine->events.count; i++)
+        if (core_price_follows(&engine->events.items[i])) {
+            versions_move_prices(engine->options.versions);
+            return;
+        }
+}
+
 static int commit(struct engine *engine, struct error *error)
 {
     if (!engine->core)
@@ -195,7 +205,7 @@ static int commit(struct engine *engine, struct error *error)
     engine->counts.sequence = store_head(engine->store).sequence;
     pthread_mutex_unlock(&engine->mutex);
     if (engine->options.versions && result == 0)
-        versions_commit(engine->options.versions, engine->batch);
+        move_versions(engine);
     return result;
 }
 

@@ -1,5 +1,6 @@
 /* The server itself: who it is, how it is doing, the page. */
 #include "base/log.h"
+#include "server/answers.h"
 #include "server/handlers.h"
 #include "server/hub.h"
 #include "server/live.h"
@@ -77,6 +78,7 @@ void handle_metrics(struct http_request *request, void *context)
     struct server *server = context;
     const struct engine_counts engine = engine_counts(server->engine);
     const struct hub_counts hub = hub_counts(server->hub);
+    const struct answers_counts answers = answers_counts(server->answers);
     const struct server_counts *counts = &server->counts;
     struct buffer out AUTO_BUFFER;
     buffer_init(&out, METRICS_SIZE_MAX);
@@ -91,6 +93,15 @@ void handle_metrics(struct http_request *request, void *context)
            counts->replays);
     seconds(&out, "http_request_seconds_total", "Time from first byte to answer, in all.",
             counts->request_ns);
+    metric(&out, "answers_hits_total", "counter", "Reads answered from memory.", answers.hits);
+    metric(&out, "answers_misses_total", "counter", "Reads that might have been and were not.",
+           answers.misses);
+    metric(&out, "answers_evictions_total", "counter",
+           "Answers dropped, though still true, for lack of room.", answers.evictions);
+    metric(&out, "answers", "gauge", "Answers kept in memory.", answers.count);
+    metric(&out, "answers_bytes", "gauge", "Memory they take.", answers.bytes);
+    metric(&out, "answers_bytes_max", "gauge", "Memory they may take: --answers-memory.",
+           (uint64_t)server->options.answers_bytes_max);
     metric(&out, "http_connections", "gauge", "Open HTTP connections.",
            http_server_connection_count(server->http));
     metric(&out, "event_streams", "gauge", "Clients following events.",
@@ -134,7 +145,7 @@ void handle_page(struct http_request *request, void *context)
         http_reply_error(request, &error);
         return;
     }
-    if (page_matches(file, http_request_header(request, "If-None-Match")))
+    if (page_etag_matches(file->etag, http_request_header(request, "If-None-Match")))
         http_reply_static(request, 304, file->content_type, TEXT(""));
     else
         http_reply_static(request, 200, file->content_type, file->data);

@@ -2,6 +2,7 @@
 #include "core/core.h"
 #include "market/fixed.h"
 #include "market/price_explain.h"
+#include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
 #include "server/view.h"
@@ -23,6 +24,7 @@ struct average {
 };
 
 struct price_look {
+    struct answer_draft *draft;
     int64_t now_ms;
     int64_t offset_ms;
     int64_t fee_basis_points;
@@ -132,15 +134,22 @@ static void send_prices(struct call *call, struct http_request *request)
         write_average(writer, NULL, slot_hours_name(s), &look->times[s]);
     json_array_end(writer);
     json_object_end(writer);
-    view_answer_send(&answer, request, 200);
+    answer_draft_until(
+        look->draft, slot_start_ms(slot_index(look->now_ms, look->offset_ms) + 1, look->offset_ms));
+    answers_send_draft(call->server->answers, look->draft, &answer, request);
     call_free(call);
 }
 
 void handle_prices(struct http_request *request, void *context)
 {
-    struct call *call = call_new(context, request);
+    struct server *server = context;
+    if (answers_reply(server->answers, request))
+        return;
+    answers_note_prices(server->answers);
+    struct call *call = call_new(server, request);
     struct price_look *look = arena_alloc(call->arena, sizeof(*look));
-    look->now_ms = clock_utc_ms(call->server->clock);
+    look->draft = answers_draft(server->answers, call->arena);
+    look->now_ms = clock_utc_ms(server->clock);
     call->context = look;
     call_look_take(call, look_at_prices, send_prices);
 }

@@ -26,7 +26,7 @@ bool page_is_immutable(const struct page_file *file)
     return text_starts_with(text_of(file->path), TEXT("/assets/"));
 }
 
-bool page_matches(const struct page_file *file, struct text if_none_match)
+bool page_etag_matches(const char *etag, struct text if_none_match)
 {
     struct text rest = if_none_match;
     while (rest.size) {
@@ -35,7 +35,7 @@ bool page_matches(const struct page_file *file, struct text if_none_match)
         tag = text_trim(tag);
         if (text_starts_with(tag, TEXT("W/")))
             tag = (struct text){tag.data + 2, tag.size - 2};
-        if (text_equal(tag, TEXT("*")) || text_equal(tag, text_of(file->etag)))
+        if (text_equal(tag, TEXT("*")) || text_equal(tag, text_of(etag)))
             return true;
     }
     return false;

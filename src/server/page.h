@@ -30,5 +30,5 @@ const struct page_file *page_find(struct text path);
 /* Built files carry a hash in their names (/assets/x-HASH.js): browsers may keep them for ever. */
 bool page_is_immutable(const struct page_file *file);
 
-/* Whether an If-None-Match header names this file's ETag. */
-bool page_matches(const struct page_file *file, struct text if_none_match);
+/* Whether an If-None-Match header names this ETag, weak or among others (RFC 9110, 13.1.2). */
+bool page_etag_matches(const char *etag, struct text if_none_match);

@@ -29,7 +29,7 @@
 #define BLOB_QUOTA_BYTES (UINT64_C(64) << 30)
 
 /* Filled by what is asked for: a market that nobody reads from needs none of it. */
-enum { ANSWERS_BYTES_MAX = 96 << 20, ROWS_BYTES_MAX = 8 << 20 };
+enum { ANSWERS_BYTES = 96 << 20, ROWS_BYTES_MAX = 8 << 20 };
 
 void server_options_init(struct server_options *options)
 {
@@ -43,6 +43,7 @@ void server_options_init(struct server_options *options)
         .reads_per_minute = -1,
         .grant_microcredits = -1,
         .fee_basis_points = -1,
+        .answers_bytes_max = ANSWERS_BYTES,
         .ready_fd = -1,
         .stop_fd = -1,
     };
@@ -106,7 +107,8 @@ static int open_stores(struct server *server, struct error *error)
         return -1;
     snprintf(server->market_path, sizeof(server->market_path), "%s/market.db", options->data_dir);
     server->versions = versions_new();
-    server->answers = answers_new(server->versions, ANSWERS_BYTES_MAX);
+    server->answers =
+        answers_new(server->versions, server->clock, (size_t)options->answers_bytes_max);
     server->rows = row_cache_new(server->versions, ROWS_BYTES_MAX);
     const struct engine_options engine = {
         .store = {.location = server->market_path, .schema = &tables_schema},

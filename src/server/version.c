@@ -69,6 +69,11 @@ static uint32_t value_counter(enum table table, size_t column, const struct stor
     return counter_of(hash);
 }
 
+static uint32_t prices_counter(void)
+{
+    return counter_of(mix(2, 0));
+}
+
 static enum table table_of(const struct store_table *table)
 {
     ASSERT(table >= tables && table < tables + TABLE_COUNT);
@@ -139,6 +144,11 @@ void versions_move(struct versions *versions, enum table table, uint64_t key)
     move(versions, value_counter(table, 0, &value));
 }
 
+void versions_move_prices(struct versions *versions)
+{
+    move(versions, prices_counter());
+}
+
 /* ---- Marking --------------------------------------------------------------------------------- */
 
 static void mark(struct version_marks *marks, const struct versions *versions, uint32_t counter)
@@ -186,6 +196,11 @@ void version_marks_add_key(struct version_marks *marks, const struct versions *v
 {
     const struct store_value value = store_integer((int64_t)key);
     mark(marks, versions, value_counter(table, 0, &value));
+}
+
+void version_marks_add_prices(struct version_marks *marks, const struct versions *versions)
+{
+    mark(marks, versions, prices_counter());
 }
 
 bool version_marks_are_whole(const struct version_marks *marks, const struct versions *versions)

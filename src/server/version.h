@@ -29,6 +29,8 @@ void versions_commit(struct versions *versions, const struct store_batch *batch)
 void versions_move_all(struct versions *versions);
 /* For what is shown of a table's row before it is written: by its key. */
 void versions_move(struct versions *versions, enum table table, uint64_t key);
+/* After a commit that changed what is shown of prices, which are in no table. */
+void versions_move_prices(struct versions *versions);
 
 /* What was read. */
 struct version_mark {
@@ -49,6 +51,7 @@ void version_marks_add(struct version_marks *marks, const struct versions *versi
                        const struct store_query *query);
 void version_marks_add_key(struct version_marks *marks, const struct versions *versions,
                            enum table table, uint64_t key);
+void version_marks_add_prices(struct version_marks *marks, const struct versions *versions);
 /* Whether all that was read is one committed state and is marked: asked after the reading. A read
  * inside store_reader_begin sees a state older than a mark made after a commit. */
 bool version_marks_are_whole(const struct version_marks *marks, const struct versions *versions);

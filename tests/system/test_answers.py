@@ -162,3 +162,56 @@ def test_a_change_is_read_as_soon_as_it_is_acknowledged(filled):
         finally:
             done.set()
         assert all(reader.result() > 0 for reader in readers)
+
+
+def counter(market, name):
+    text = market.get("/metrics").body.decode()
+    return int(re.search(rf"^souk_{name} (\d+)$", text, re.MULTILINE)[1])
+
+
+def test_each_job_comes_the_same_from_memory(filled):
+    market, token = filled
+    jobs = [f"/v1/jobs/{job['id']}" for job in pages(market, "/v1/jobs", token, 500)]
+    first = [market.get(path, token) for path in jobs]
+    before = counter(market, "answers_hits_total")
+    again = [market.get(path, token) for path in jobs]
+    assert counter(market, "answers_hits_total") == before + len(jobs)
+    assert [answer.body for answer in again] == [answer.body for answer in first]
+    assert [answer.headers["ETag"] for answer in again] == [a.headers["ETag"] for a in first]
+    held = market.get(jobs[0], token, headers={"If-None-Match": f'"other", W/{first[0].headers["ETag"]}'})
+    assert (held.status, held.body) == (304, b"")
+
+
+def test_prices_are_kept_until_what_they_show_changes(filled):
+    market, token = filled
+    operator = market.operator_token()
+    first = market.get("/v1/prices")
+    again = market.get("/v1/prices", headers={"If-None-Match": first.headers["ETag"]})
+    assert again.status == 304
+    for fee in (200, 300, 0):
+        changed = market.call("PUT", "/v1/settings", {"fee_basis_points": fee}, operator)
+        assert changed.status == 200, changed
+        after = market.get("/v1/prices", headers={"If-None-Match": first.headers["ETag"]})
+        assert after.status == 200 and after.json["fee_basis_points"] == fee
+        assert market.get("/v1/prices").json == after.json
+
+
+@pytest.mark.parametrize("memory", ["0", "64KiB"])
+def test_kept_answers_never_pass_their_limit(filled, tmp_path, memory):
+    """A market that keeps no answers, or hardly any, says the same."""
+    market, token = filled
+    folder = tmp_path / "data"
+    assert market.stop() == 0
+    subprocess.run(["cp", "-r", market.folder, folder], check=True)
+    market.start()
+    small = Market(folder, "--no-local-lender", "--reads-per-minute", "0", "--answers-memory", memory)
+    limit = counter(small, "answers_bytes_max")
+    assert limit == (65536 if memory == "64KiB" else 0)
+    for _ in range(2):
+        for job in pages(small, "/v1/jobs", token, 3):
+            path = f"/v1/jobs/{job['id']}"
+            assert small.get(path, token).body == market.get(path, token).body
+            assert counter(small, "answers_bytes") <= limit
+    assert small.get("/v1/prices").status == 200
+    assert (counter(small, "answers") > 0) == (limit > 0)
+    assert small.stop() == 0
