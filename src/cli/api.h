@@ -136,13 +136,17 @@ struct api_offer {
     uint64_t id;
     uint64_t machine;
     struct text machine_name;
+    struct text machine_state; /* empty: an older market does not say */
     struct text state;
     int64_t state_until_ms;
     int64_t cores_milli;
     int64_t ram_bytes;
     int64_t gpus_milli;
     struct text gpu_model;
+    int64_t gpu_ram_bytes;
     int64_t disk_bytes;
+    int64_t bandwidth_kbit;
+    struct json_array roles; /* of struct text */
     struct api_minimum minimum;
     int64_t max_lease_ms;
     struct text when;

@@ -83,6 +83,7 @@ extern const struct command command_offer_list;
 extern const struct command command_offer_make;
 extern const struct command command_offer_pause;
 extern const struct command command_offer_resume;
+extern const struct command command_offer_show;
 extern const struct command command_offer_withdraw;
 extern const struct command command_prices;
 extern const struct command command_health;

@@ -3,7 +3,7 @@
 #include "base/csv.h"
 #include "cli/api.h"
 #include "cli/connect.h"
-#include "cli/offer_terms.h"
+#include "cli/offer_view.h"
 #include "cli/output.h"
 #include "cli/table.h"
 
@@ -33,7 +33,7 @@ static const char *machine_state(struct arena *arena, const struct api_machine *
         return output_text(arena, machine->state);
     if (text_equal(machine->offer_state, TEXT("none")))
         return "no offer";
-    return offer_state_words(arena, machine->offer_state, machine->offer_state_until_ms);
+    return offer_view_state_words(arena, machine->offer_state, machine->offer_state_until_ms);
 }
 
 static void add_machine(struct table *table, struct arena *arena, const struct api_machine *machine)

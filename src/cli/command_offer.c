@@ -1,16 +1,16 @@
-/* souk offer: list, make, change, pause, resume, withdraw. */
+/* souk offer: make, change, pause, resume, withdraw. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/schedule.h"
 #include "base/units.h"
 #include "cli/connect.h"
 #include "cli/offer_terms.h"
+#include "cli/offer_view.h"
 #include "cli/output.h"
-#include "cli/table.h"
 
 #include <inttypes.h>
 
-enum { BODY_SIZE_MAX = 16 << 10, PLAN_SIZE_MAX = 16 << 10 };
+enum { BODY_SIZE_MAX = 16 << 10, PLAN_SIZE_MAX = 16 << 10, MACHINES_MAX = 100000 };
 
 #define OFFER_ID_OPTION(struct_)                                                                   \
     {                                                                                              \
@@ -35,86 +35,9 @@ static int show_offer(const struct cli *cli, const struct client_answer *answer,
         output_json(answer->json);
     else
         printf("%s offer %s of %s: %s\n", done, output_number(cli->arena, offer->id),
-               output_text(cli->arena, offer->machine_name),
-               offer_state_words(cli->arena, offer->state, offer->state_until_ms));
+               output_text(cli->arena, offer->machine_name), offer_view_state(cli->arena, offer));
     return 0;
 }
-
-/* ---- list ------------------------------------------------------------------------------------ */
-
-struct list_options {
-    bool is_all;
-    uint64_t limit;
-};
-
-static const struct option list_options[] = {
-    {"all", OPTION_FLAG, offsetof(struct list_options, is_all),
-     .help = "Those of all lenders, not only this account's."},
-    {"limit", OPTION_U64, offsetof(struct list_options, limit), "COUNT", "1000",
-     "Show at most so many.", .minimum = 1, .maximum = 100000},
-};
-
-static const char *audience_words(struct arena *arena, const struct api_offer *offer)
-{
-    const struct text *names = offer->accounts.items;
-    if (text_equal(offer->audience, TEXT("group")))
-        return arena_format(arena, "group:%s", output_text(arena, offer->group));
-    if (offer->accounts.count == 0)
-        return output_text(arena, offer->audience);
-    return offer->accounts.count == 1
-               ? output_text(arena, names[0])
-               : arena_format(arena, "%s and %zu more", output_text(arena, names[0]),
-                              offer->accounts.count - 1);
-}
-
-static void add_offer(struct table *table, struct arena *arena, const struct api_offer *offer)
-{
-    const char *when = output_text(arena, offer->when);
-    if (offer->zone.size > 0)
-        when = arena_format(arena, "%s %s", when, output_text(arena, offer->zone));
-    TABLE_ROW(table, output_number(arena, offer->id), output_text(arena, offer->machine_name),
-              offer_state_words(arena, offer->state, offer->state_until_ms),
-              output_cores(arena, offer->cores_milli),
-              output_cores(arena, offer->leased_cores_milli), output_bytes(arena, offer->ram_bytes),
-              output_bytes(arena, offer->disk_bytes), output_cores(arena, offer->gpus_milli), when,
-              offer->max_lease_ms ? output_duration(arena, offer->max_lease_ms) : "any",
-              audience_words(arena, offer));
-}
-
-static int run_list(void *context, const void *options, struct error *error)
-{
-    struct cli *cli = context;
-    const struct list_options *wanted = options;
-    AUTO(client) struct client *client = NULL;
-    struct json_array offers;
-    struct text json;
-    if (cli_connect(cli, true, &client, error) < 0 ||
-        client_list(client, cli->arena, wanted->is_all ? "/v1/offers" : "/v1/offers?mine=true",
-                    &api_offer_page_schema, wanted->limit, &offers, &json, error) < 0)
-        return -1;
-    if (cli->common.json) {
-        output_json(json);
-        return 0;
-    }
-    struct table table;
-    table_init(&table, cli->arena,
-               (const char *const[]){">OFFER", "~MACHINE", "~STATE", ">CORES", ">LEASED", ">MEMORY",
-                                     ">/9DISK", ">/7GPUS", "~WHEN", ">/8LONGEST", "~FOR", NULL});
-    for (size_t i = 0; i < offers.count; i++)
-        add_offer(&table, cli->arena, (const struct api_offer *)offers.items + i);
-    table_show(&table, cli);
-    if (offers.count == 0)
-        output_note(cli, "Nothing is offered; \"souk offer make MACHINE\" makes an offer.");
-    return 0;
-}
-
-const struct command command_offer_list = {
-    .name = "offer list",
-    .summary = "Lists what this account's machines offer.",
-    .example = "souk offer list",
-    COMMAND_OPTIONS(list_options, list_options),
-    .run = run_list,
-};
 
 /* ---- make, change ---------------------------------------------------------------------------- */
 
@@ -145,7 +68,7 @@ static int find_machine(const struct cli *cli, struct client *client, struct tex
     struct json_array machines;
     struct text json;
     if (client_list(client, cli->arena, "/v1/machines?mine=true", &api_machine_page_schema,
-                    TABLE_ROWS_MAX, &machines, &json, error) < 0)
+                    MACHINES_MAX, &machines, &json, error) < 0)
         return -1;
     for (size_t i = 0; i < machines.count; i++) {
         const struct api_machine *machine = (const struct api_machine *)machines.items + i;

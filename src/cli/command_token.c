@@ -6,16 +6,6 @@
 #include "cli/output.h"
 #include "cli/table.h"
 
-static const char *scope_words(struct arena *arena, const struct json_array *scopes)
-{
-    const char *words = "";
-    for (size_t i = 0; i < scopes->count; i++) {
-        const struct text scope = ((const struct text *)scopes->items)[i];
-        words = arena_format(arena, "%s%s" TEXT_FORMAT, words, i ? "," : "", TEXT_ARGS(scope));
-    }
-    return words;
-}
-
 static int list(struct cli *cli, const char *path, struct error *error)
 {
     AUTO(client) struct client *client = NULL;
@@ -36,7 +26,8 @@ static int list(struct cli *cli, const char *path, struct error *error)
     for (size_t i = 0; i < tokens.count; i++) {
         const struct api_token *token = (const struct api_token *)tokens.items + i;
         TABLE_ROW(&table, output_number(cli->arena, token->id),
-                  output_text(cli->arena, token->name), scope_words(cli->arena, &token->scopes),
+                  output_text(cli->arena, token->name),
+                  output_texts(cli->arena, &token->scopes, ","),
                   output_instant(cli->arena, token->created_ms),
                   output_instant(cli->arena, token->last_used_ms),
                   token->expires_ms ? output_instant(cli->arena, token->expires_ms) : "never",

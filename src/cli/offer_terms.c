@@ -293,10 +293,3 @@ int offer_terms_write(struct arena *arena, const struct offer_terms_options *opt
         return error_wrap(error, "the offer's terms");
     return 0;
 }
-
-const char *offer_state_words(struct arena *arena, struct text state, int64_t until_ms)
-{
-    const char *word = output_text(arena, state);
-    return until_ms > 0 ? arena_format(arena, "%s until %s", word, output_instant(arena, until_ms))
-                        : word;
-}

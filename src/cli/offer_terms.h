@@ -80,6 +80,3 @@ struct offer_terms_options {
 MUST_CHECK int offer_terms_write(struct arena *arena, const struct offer_terms_options *options,
                                  const struct api_machine *machine, int64_t now_ms,
                                  struct buffer *body, struct buffer *plan, struct error *error);
-
-/* "open", "closed until 2026-11-16 17:00:00Z", "paused". */
-const char *offer_state_words(struct arena *arena, struct text state, int64_t until_ms);

@@ -148,7 +148,7 @@ const char *output_credits(struct arena *arena, int64_t micro)
 
 const char *output_cores(struct arena *arena, int64_t milli)
 {
-    return arena_format(arena, "%g", (double)milli / 1000.0);
+    return arena_format(arena, "%.15g", (double)milli / 1000.0);
 }
 
 const char *output_bytes(struct arena *arena, int64_t bytes)
@@ -191,4 +191,14 @@ const char *output_text(struct arena *arena, struct text text)
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
             *at = '?';
     return copy;
+}
+
+const char *output_texts(struct arena *arena, const struct json_array *texts, const char *separator)
+{
+    const char *joined = "";
+    const struct text *items = texts->items;
+    for (size_t i = 0; i < texts->count; i++)
+        joined =
+            arena_format(arena, "%s%s%s", joined, i ? separator : "", output_text(arena, items[i]));
+    return joined;
 }

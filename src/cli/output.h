@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/json_schema.h"
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -51,4 +52,7 @@ const char *output_instant(struct arena *arena, int64_t utc_ms); /* "-" for 0 */
 const char *output_number(struct arena *arena, uint64_t value);
 /* "3", or "2..8" of an elastic job; most 0: not given. */
 const char *output_workers(struct arena *arena, uint64_t least, uint64_t most);
+/* A list of struct text, joined. */
+const char *output_texts(struct arena *arena, const struct json_array *texts,
+                         const char *separator);
 const char *output_text(struct arena *arena, struct text text); /* control characters as '?' */

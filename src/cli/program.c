@@ -65,6 +65,7 @@ static const struct command *const commands[] = {
     &command_machines_reclaim,
     &command_machines_show,
     &command_offer_list,
+    &command_offer_show,
     &command_offer_make,
     &command_offer_change,
     &command_offer_pause,

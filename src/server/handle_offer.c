@@ -16,9 +16,15 @@ static void write_offer(struct server *server, struct arena *arena, uint64_t acc
                         const struct store_value *row, struct json_writer *writer)
 {
     const uint64_t machine = (uint64_t)row[OFFERS_MACHINE].integer;
+    const struct store_value *machine_row = NULL;
+    struct error gone;
+    if (query_id(server, arena, TABLE_MACHINES, machine, "machine", &machine_row, &gone) < 0)
+        machine_row = NULL;
     struct view_offer offer = {
         .row = row,
-        .machine_name = query_name(server, arena, TABLE_MACHINES, machine),
+        .machine_name = machine_row ? machine_row[MACHINES_NAME].bytes : TEXT(""),
+        .machine_state = machine_row ? (enum machine_state)machine_row[MACHINES_STATE].integer
+                                     : MACHINE_STATE_OFFLINE,
         .is_mine = (uint64_t)row[OFFERS_OWNER].integer == account,
     };
     /* Whom an owner lends to is nobody else's business. */

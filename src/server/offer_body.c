@@ -152,6 +152,9 @@ int offer_body_expand(struct arena *arena, struct offer_body *body, struct text 
     if (choose_zone(body, &known, &schedule, error) < 0)
         return -1;
     body->has_schedule = true;
+    if (schedule.part_count == 0 && is_text_given(body->zone))
+        return error_set(error, ERROR_INVALID,
+                         "offer.zone: the offer is open always, in every zone; give `when` too");
     if (schedule.part_count == 0)
         return 0;
     if (zone_open(ZONE_FOLDER, text_of(schedule.zone), &zone, error) < 0) {

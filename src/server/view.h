@@ -38,6 +38,7 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
 struct view_offer {
     const struct store_value *row;
     struct text machine_name;
+    enum machine_state machine_state;
     bool is_mine;
     struct text accounts[OFFER_ACCOUNTS_MAX]; /* names */
     size_t account_count;

@@ -83,6 +83,7 @@ void view_offer(struct json_writer *writer, const struct view_offer *offer)
     field(writer, "id", row, OFFERS_ID);
     field(writer, "machine", row, OFFERS_MACHINE);
     json_field_text(writer, "machine_name", offer->machine_name);
+    json_field_string(writer, "machine_state", machine_state_name(offer->machine_state));
     field(writer, "account", row, OFFERS_OWNER);
     json_field_bool(writer, "is_mine", offer->is_mine);
     json_field_string(writer, "state",

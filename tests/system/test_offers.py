@@ -155,6 +155,7 @@ BAD_TERMS = [
     ('{"when": "Mon 9-17", "zone": "Europe/Berln"}', 'did you mean \\"Europe/Berlin\\"?'),
     ('{"when": "Mon 9-17", "zone": "../../etc/passwd"}', "offer.zone"),
     ('{"when": "Mon 9-17 UTC", "zone": "Europe/Berlin"}', "offer.zone"),
+    ('{"zone": "Europe/Berlin"}', "offer.zone: the offer is open always"),
     ('{"roles": []}', "roles"),
     ('{"roles": ["king"]}', "king"),
     ('{"accounts": ["nobody-here"]}', "offer.accounts"),
@@ -252,7 +253,8 @@ def test_offers_and_their_schedules_outlive_a_restart(tmp_path):
         before = lending.offers()
         assert lending.market.stop() == 0
         lending.market.start()
-        assert lending.offers() == before and len(before) == 2
+        wait_for("the machine again", lambda: lending.offers() == before)
+        assert len(before) == 2
     finally:
         lending.lender.stop()
         lending.market.stop()
@@ -384,6 +386,27 @@ def souk(lending, *words, token=None, **environment):
     return done.returncode, done.stdout, done.stderr
 
 
+def offer_words(offer):
+    until = time.strftime("%F %TZ", time.gmtime(offer["state_until_ms"] / 1000))
+    return f"{offer['state']} until {until}"
+
+
+def test_an_open_offer_of_a_machine_that_is_away_is_not_called_open(tmp_path):
+    lending = Lending(tmp_path)
+    try:
+        [offer] = lending.offers()
+        assert offer["machine_state"] == "online"
+        lending.lender.stop()
+        wait_for("the farewell", lambda: lending.offers()[0]["machine_state"] == "offline")
+        assert lending.offers()[0]["state"] == "open"
+        shown = souk(lending, "offer", "list")[1].splitlines()[1]
+        assert " offline " in shown and "open" not in shown
+        assert "State:     offline\n" in souk(lending, "offer", "show", str(offer["id"]))[1]
+    finally:
+        lending.lender.stop()
+        lending.market.stop()
+
+
 def test_the_command_line_makes_changes_pauses_and_withdraws(lending):
     code, out, err = souk(lending, "offer", "make", "heron", "--cores", "50%", "--ram", "64MiB",
                           "--when", "Mon-Fri 18-8", "--max-lease", "8h", "--min-price", "core=0.02",
@@ -398,6 +421,10 @@ def test_the_command_line_makes_changes_pauses_and_withdraws(lending):
 
     code, out, err = souk(lending, "offer", "list")
     assert code == 0 and "Mon-Fri 18:00-08:00 Europe/Berlin" in out and number in out
+    code, out, err = souk(lending, "offer", "show", number)
+    assert code == 0 and all(f"{line}\n" in out for line in (
+        "State:     " + offer_words(made), "Longest:   8h", "Least:     core=0.020000 credits an hour",
+        "For:       other", "Runs:      worker, server", "Network:   job", "Labels:    torch")), out
     code, out, err = souk(lending, "offer", "change", number, "--when", "always", "--for", "anyone", "-y")
     assert code == 0 and out == f"Changed offer {number} of heron: open\n", (out, err)
     code, out, err = souk(lending, "offer", "pause", number, "--for", "1h")
@@ -418,9 +445,9 @@ def test_the_command_line_asks_first_and_refuses_in_one_sentence(lending):
     assert code == 2 and out == "" and "A new offer of heron" in err and "-y" in err
     for words, sentence in (
             (["make", "hern", "-y"], 'lends no machine "hern"'),
-            (["make", "heron", "--cores", "9", "-y"], "cores_milli: 9000 is more than the machine"),
+            (["make", "heron", "--cores", "9", "-y"], "--cores: 9 is more than the machine has to lend, 0.5"),
             (["make", "heron", "--when", "Mon-Fry 9-17", "-y"], 'did you mean "Fri"?'),
-            (["make", "heron", "--network", "all", "-y"], "offer.network"),
+            (["make", "heron", "--network", "all", "-y"], "--network: not one of"),
             (["change", str(before[0]["id"]), "-y"], "nothing to change"),
             (["change", "999999", "--cores", "1", "-y"], "offer 999999 does not exist"),
             (["pause", str(before[0]["id"]), "--for", "1h", "--until", "2099-01-01 10:00"], "not both"),

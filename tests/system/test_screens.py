@@ -1,6 +1,6 @@
 """What people see: tables that fit their terminal, and nothing cut where there is none.
 
-covers cli/command_offer.c, cli/command_job.c, cli/job_view.c
+covers cli/command_offer.c, cli/command_offer_list.c, cli/command_job.c, cli/job_view.c
 """
 import json
 import os
