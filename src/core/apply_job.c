@@ -165,6 +165,8 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
                             .fence = offered->fence,
                             .role = offered->role,
                             .rank = offered->rank,
+                            .is_self_trade =
+                                core_is_self_trade(core, job->request.account, offered->payee),
                             .resources = offered->resources,
                             .units = offered->units,
                             .lock = offered->lock,
@@ -252,10 +254,9 @@ int apply_lease_stop_wanted(struct core *core, const struct event *event, struct
 }
 
 /* Of an owner with itself nothing is counted. */
-static void count_reputation(const struct core *core, const struct job *job,
-                             const struct lease *lease, struct machine *machine)
+static void count_reputation(const struct lease *lease, struct machine *machine)
 {
-    if (core_is_self_trade(core, job->request.account, lease->payee))
+    if (lease->is_self_trade)
         return;
     const struct reputation_lease ended = {
         .outcome = lease->outcome,
@@ -282,7 +283,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     lease->outcome = ended->outcome;
     lease->ended_ms = event->time_ms;
     /* Before its offers are listed again: they are by their machine's reliability. */
-    count_reputation(core, job, lease, machine);
+    count_reputation(lease, machine);
     core_detach_lease(core, machine, lease, event->time_ms);
     lease->state = LEASE_STATE_ENDED;
     apply_see_account(core, lease->payee, event->time_ms);

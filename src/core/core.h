@@ -94,8 +94,9 @@ const struct ledger_account *core_balance(const struct core *core, uint64_t acco
  * its address block, else itself. 0 when there is no such account.
  */
 uint64_t core_borrower(const struct core *core, uint64_t account);
-/* Payer and payee are one account, of one group, or of one address block that is known: it is paid
- * like any other, and counts in no price, grant or reputation. */
+/* Payer and payee are one account, of one group, or of one address block that is known. A lease
+ * that was made then is paid like any other, and counts in no price, grant or reputation, whatever
+ * groups they join or leave later. */
 bool core_is_self_trade(const struct core *core, uint64_t payer, uint64_t payee);
 const struct group *core_group(const struct core *core, uint64_t group);
 const struct group *core_group_by_name(const struct core *core, struct text name);

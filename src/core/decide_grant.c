@@ -90,7 +90,7 @@ void decide_release_grant(struct decision *decision, const struct lease *lease)
     if (amount_micro > payee->to_earn_micro)
         amount_micro = payee->to_earn_micro;
     if (amount_micro <= 0 || payee->deleted_ms || !has_mint_left(core, amount_micro) ||
-        core_is_self_trade(core, core_job(core, lease->job)->request.account, payee->id))
+        lease->is_self_trade)
         return;
     struct event event = {
         .kind = EVENT_GRANT_RELEASED,

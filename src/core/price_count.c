@@ -52,18 +52,12 @@ static int64_t open_ms(const struct offer *offer, int64_t from_ms, int64_t until
     return open_from < until_ms ? window_open_ms(offer_window(offer), open_from, until_ms) : 0;
 }
 
-static bool is_self_rented(const struct core *core, const struct lease *lease)
-{
-    return core_is_self_trade(core, core_job(core, lease->job)->request.account, lease->payee);
-}
-
-static struct price_usage rented_itself(const struct core *core, const struct machine *machine,
-                                        int64_t ms)
+static struct price_usage rented_itself(const struct machine *machine, int64_t ms)
 {
     struct price_usage usage = {0};
     for (size_t i = 0; i < machine->lease_count; i++) {
         const struct lease *lease = machine->leases[i];
-        if (is_self_rented(core, lease))
+        if (lease->is_self_trade)
             usage = price_usage_add(usage, price_usage_of(lease->units, ms));
     }
     return usage;
@@ -85,7 +79,7 @@ static void count_machine(const struct core *core, const struct machine *machine
     }
     const int64_t ms = until_ms - from_ms;
     lent = usage_least(lent, price_usage_of(price_units(machine->probe.resources, speed), ms));
-    price_meter_offer(meter, usage_less(lent, rented_itself(core, machine, ms)));
+    price_meter_offer(meter, usage_less(lent, rented_itself(machine, ms)));
 }
 
 void core_count_machine(struct core *core, struct machine *machine, int64_t now_ms)
@@ -140,7 +134,7 @@ static void count_lease(const struct core *core, const struct lease *lease, int6
     const struct job *job = core_job(core, lease->job);
     const int64_t from_ms = later(core_slot_start_ms(core), lease->offered_ms);
     if (is_spread(job) || from_ms >= until_ms || !would_pay(core, &job->request) ||
-        is_self_rented(core, lease))
+        lease->is_self_trade)
         return;
     price_meter_want(meter, core_borrower(core, job->request.account),
                      price_usage_of(lease->units, until_ms - from_ms));
@@ -149,14 +143,14 @@ static void count_lease(const struct core *core, const struct lease *lease, int6
 void core_count_lease_start(struct core *core, const struct lease *lease, int64_t now_ms)
 {
     struct machine *machine = map_get(&core->machines, lease->machine);
-    if (is_self_rented(core, lease))
+    if (lease->is_self_trade)
         core_count_machine(core, machine, now_ms);
 }
 
 void core_count_lease_end(struct core *core, const struct lease *lease, int64_t now_ms)
 {
     struct machine *machine = map_get(&core->machines, lease->machine);
-    if (is_self_rented(core, lease))
+    if (lease->is_self_trade)
         core_count_machine(core, machine, now_ms);
     count_lease(core, lease, now_ms, &core->prices.meter);
 }
@@ -194,7 +188,7 @@ void core_count_ended(struct core *core, const struct job *job)
     struct price_usage used = {0};
     for (size_t i = 0; i < job->lease_count; i++) {
         const struct lease *lease = job->leases[i];
-        if (!is_self_rented(core, lease))
+        if (!lease->is_self_trade)
             used = price_usage_add(
                 used, price_usage_of(lease->units, lease->ended_ms - lease->offered_ms));
     }

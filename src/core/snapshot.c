@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 8 };
+enum { VERSION = 9 };
 
 struct core_record {
     int64_t version;

@@ -45,6 +45,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_CHARS("reason", struct lease, reason),
     SCHEMA_TIME("stop_wanted_ms", struct lease, stop_wanted_ms),
     SCHEMA_BOOL("is_reclaimed", struct lease, is_reclaimed),
+    SCHEMA_BOOL("is_self_trade", struct lease, is_self_trade),
     SCHEMA_RANGE("max_run_ms", struct lease, max_run_ms, 1, PRICE_RUN_MS_MAX),
     SCHEMA_OBJECT("resources", struct lease, resources, schema_resources),
     SCHEMA_OBJECT("units", struct lease, units, schema_units),

@@ -41,6 +41,7 @@ struct lease {
     char reason[LEASE_REASON_SIZE]; /* why it ended; empty before */
     int64_t stop_wanted_ms;         /* when it was asked to stop; 0: it was not */
     bool is_reclaimed;              /* by the machine's owner */
+    bool is_self_trade;             /* payer and payee counted as one when it was made */
     int64_t max_run_ms;             /* what its quote covers, from its start */
     struct resources resources;
     struct price_units units; /* what is billed, speed weighed in */
