@@ -50,6 +50,7 @@ static void print_report(const struct cli *cli, const struct audit_report *repor
            report->account_count, report->job_count, report->lease_count, report->entry_count);
     printf("Prices:   %" PRIu64 ", each computed again from what was wanted and lent\n",
            report->price_count);
+    printf("Bills:    each price lock, quote and tick computed again from the prices\n");
     printf("Minted:   %s credits\n", output_credits(cli->arena, report->minted_microcredits));
     printf("Sum:      %s credits\n", output_credits(cli->arena, report->sum_microcredits));
     for (uint32_t i = 0; i < report->finding_count; i++)
@@ -80,8 +81,8 @@ const struct command command_audit = {
     .name = "audit",
     .summary = "Verifies a market's ledger from its first entry.",
     .details = "Reads the market's folder only: the chain of hashes is checked, every event is "
-               "replayed, and the result compared with the snapshot and the tables. Exit code 1 "
-               "means that something is wrong.",
+               "replayed, every price and bill computed again, and the result compared with the "
+               "snapshot and the tables. Exit code 1 means that something is wrong.",
     .example = "souk audit --data /var/lib/souk",
     COMMAND_OPTIONS(audit_options, audit_options),
     .run = run_audit,

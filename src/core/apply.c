@@ -34,8 +34,55 @@ void *apply_allocate(size_t size)
     return memory;
 }
 
+static bool entries_equal(const struct ledger_entry *left, const struct ledger_entry *right)
+{
+    return left->sequence == right->sequence && left->kind == right->kind &&
+           left->from_account == right->from_account && left->to_account == right->to_account &&
+           left->amount_micro == right->amount_micro &&
+           left->granted_micro == right->granted_micro &&
+           left->withheld_micro == right->withheld_micro && left->job == right->job &&
+           left->lease == right->lease;
+}
+
+/* Only an event before it says that a lease is paid, credits are made or withheld ones released. */
+static bool needs_cause(const struct core *core, const struct ledger_entry *entry)
+{
+    switch (entry->kind) {
+    case LEDGER_ENTRY_GRANT:
+        return core->settings.economy != ECONOMY_KARMA; /* an hour's dues come before its event */
+    case LEDGER_ENTRY_POST:
+    case LEDGER_ENTRY_FEE:
+        return entry->lease != 0;
+    case LEDGER_ENTRY_RELEASE:
+        return true;
+    case LEDGER_ENTRY_HOLD:
+    case LEDGER_ENTRY_VOID:
+    case LEDGER_ENTRY_TRANSFER:
+    case LEDGER_ENTRY_RECLAIM:
+    case LEDGER_ENTRY_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+static int take_due(struct core *core, const struct event *event, struct error *error)
+{
+    struct ledger_plan *due = &core->due;
+    if (due->entry_count == 0)
+        return needs_cause(core, &event->entry_posted)
+                   ? apply_misfit(event, "nothing that happened calls for it", error)
+                   : 0;
+    if (!entries_equal(&event->entry_posted, &due->entries[0]))
+        return apply_misfit(event, "it is not what the event before it comes to", error);
+    due->entries[0] = due->entries[1];
+    due->entry_count--;
+    return 0;
+}
+
 int apply_entry_posted(struct core *core, const struct event *event, struct error *error)
 {
+    if (take_due(core, event, error) < 0)
+        return -1;
     if (ledger_commit(core->ledger, &event->entry_posted, error) < 0)
         return apply_unfit(event, error);
     /* What leases are paid is in their ticks; this is for a job that never had any. */
@@ -70,6 +117,8 @@ int core_apply(struct core *core, const struct event *event, struct error *error
     if (core->sequence > 0 && event->kind != EVENT_SLOT_CLOSED &&
         event->time_ms >= core_slot_end_ms(core))
         return apply_misfit(event, "a slot ended before it", error);
+    if (core->due.entry_count > 0 && event->kind != EVENT_ENTRY_POSTED)
+        return apply_misfit(event, "an entry that the last one calls for is missing", error);
     if (event_apply_function(event->kind)(core, event, error) < 0)
         return -1;
     if (core->sequence == 0)

@@ -139,6 +139,15 @@ void apply_see_account(struct core *core, uint64_t id, int64_t time_ms)
 
 /* ---- Grants and dormancy --------------------------------------------------------------------- */
 
+/* The entry that gives it must come next. */
+static int expect_grant(struct core *core, const struct event *event, uint64_t account,
+                        int64_t amount_micro, struct error *error)
+{
+    if (ledger_plan_grant(core->ledger, account, amount_micro, &core->due, error) < 0)
+        return apply_unfit(event, error);
+    return 0;
+}
+
 int apply_grant_given(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->grant_given) *given = &event->grant_given;
@@ -150,6 +159,8 @@ int apply_grant_given(struct core *core, const struct event *event, struct error
     if (account->grant != GRANT_STATE_WAITING ||
         given->amount_micro > LEDGER_SUPPLY_MAX - before_micro)
         return apply_misfit(event, "the account does not wait for a grant, or for less", error);
+    if (expect_grant(core, event, account->id, given->amount_micro, error) < 0)
+        return -1;
     account->grant = GRANT_STATE_GIVEN;
     account->granted_ms = event->time_ms;
     account->to_earn_micro = given->to_earn_micro;
@@ -169,6 +180,12 @@ int apply_grant_released(struct core *core, const struct event *event, struct er
         return -1;
     if (released->amount_micro > account->to_earn_micro)
         return apply_misfit(event, "more is released than there was to earn", error);
+    const struct lease *lease = core_lease(core, released->lease);
+    if (!lease || lease->payee != account->id || lease->is_self_trade || lease_is_open(lease) ||
+        released->amount_micro > lease->posted_micro - lease->fee_micro)
+        return apply_misfit(event, "no lease earned it", error);
+    if (expect_grant(core, event, account->id, released->amount_micro, error) < 0)
+        return -1;
     account->to_earn_micro -= released->amount_micro;
     return 0;
 }

@@ -25,14 +25,6 @@ void core_prices_begin(struct core *core, int64_t now_ms)
     core->prices.slot = slot_index(now_ms, core->settings.slot_offset_ms);
 }
 
-static bool vectors_equal(const struct price_vector *left, const struct price_vector *right)
-{
-    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++)
-        if (price_vector_get(left, r) != price_vector_get(right, r))
-            return false;
-    return true;
-}
-
 static bool inputs_equal(const struct price_inputs *left, const struct price_inputs *right)
 {
     return left->wanted_milli_s == right->wanted_milli_s &&
@@ -48,7 +40,7 @@ static bool is_as_computed(const struct event *event, const struct core_slot_end
         if (!inputs_equal(&closed->inputs[r], &end->inputs[r]))
             return false;
     return closed->next_slot == end->next_slot && price_board_equal(&closed->board, &end->board) &&
-           vectors_equal(&closed->price, &end->price);
+           price_vector_equal(&closed->price, &end->price);
 }
 
 static void keep_close(struct core_prices *prices, const struct core_price_close *close)

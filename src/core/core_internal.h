@@ -22,6 +22,8 @@ struct core {
     uint64_t last_id;    /* given out */
     uint64_t last_fence; /* given out */
     struct ledger *ledger;
+    /* Entries that the last event calls for: they come next. None between two commands. */
+    struct ledger_plan due;
 
     /* Owners, by id. Only codes and offers are ever removed, so of the others the order is of ids.
      */
@@ -177,6 +179,8 @@ struct decision {
 void decision_emit(struct decision *decision, struct event *event);
 void decision_emit_plan(struct decision *decision, const struct ledger_plan *plan,
                         const char *memo);
+/* The entries that the last event calls for. */
+void decision_emit_due(struct decision *decision, const char *memo);
 
 /* What a command's function is: checks all first, then emits. */
 typedef int decide_command(struct decision *decision, const struct command *command,

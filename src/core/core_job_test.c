@@ -1,6 +1,6 @@
 /*
  * The life of a job, from its hold to its last microcredit.
- * covers decide_job.c, decide_lease.c, decide_match.c, apply_job.c
+ * covers decide_job.c, decide_lease.c, decide_match.c, apply_job.c, apply_lease.c
  */
 #include "core/testing_internal.h"
 

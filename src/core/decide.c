@@ -43,6 +43,12 @@ void decision_emit_plan(struct decision *decision, const struct ledger_plan *pla
     }
 }
 
+void decision_emit_due(struct decision *decision, const char *memo)
+{
+    const struct ledger_plan due = decision->core->due;
+    decision_emit_plan(decision, &due, memo);
+}
+
 static int decide_kind(struct decision *decision, const struct command *command,
                        struct error *error)
 {

@@ -35,26 +35,16 @@ static bool has_mint_left(const struct core *core, int64_t amount_micro)
     return amount_micro <= LEDGER_SUPPLY_MAX + core_balance(core, ACCOUNT_MINT)->granted_micro;
 }
 
-static void emit_grant(struct decision *decision, uint64_t account, int64_t amount_micro,
-                       const char *memo)
-{
-    struct ledger_plan plan;
-    struct error error;
-    ASSERT(ledger_plan_grant(decision->core->ledger, account, amount_micro, &plan, &error) == 0);
-    decision_emit_plan(decision, &plan, memo);
-}
-
 static void give_grant(struct decision *decision, const struct account *account, bool is_invited)
 {
     const struct core_settings *settings = &decision->core->settings;
-    const int64_t amount_micro = settings->grant_micro;
     struct event event = {.kind = EVENT_GRANT_GIVEN,
                           .grant_given = {.account = account->id,
-                                          .amount_micro = amount_micro,
+                                          .amount_micro = settings->grant_micro,
                                           .to_earn_micro = settings->grant_earned_micro,
                                           .is_invited = is_invited}};
     decision_emit(decision, &event);
-    emit_grant(decision, account->id, amount_micro, "sign-up grant");
+    decision_emit_due(decision, "sign-up grant");
 }
 
 void decide_first_grant(struct decision *decision, const struct account *account, bool is_invited)
@@ -98,7 +88,7 @@ void decide_release_grant(struct decision *decision, const struct lease *lease)
     decision_emit(decision, &event);
     char memo[LEDGER_MEMO_SIZE];
     snprintf(memo, sizeof(memo), "grant earned by lease %" PRIu64, lease->id);
-    emit_grant(decision, payee->id, amount_micro, memo);
+    decision_emit_due(decision, memo);
 }
 
 /* ---- Dormancy -------------------------------------------------------------------------------- */

@@ -94,52 +94,27 @@ int decide_lease_running(struct decision *decision, const struct command *comman
     return 0;
 }
 
-static int plan_tick(const struct decision *decision, const struct lease *lease,
-                     int64_t amount_micro, struct ledger_plan *out_plan, struct error *error)
-{
-    *out_plan = (struct ledger_plan){0};
-    if (amount_micro == 0)
-        return 0;
-    const struct ledger_post post = {.job = lease->job,
-                                     .lease = lease->id,
-                                     .payee = lease->payee,
-                                     .amount_micro = amount_micro,
-                                     .fee_basis_points = decision->core->settings.fee_basis_points};
-    return ledger_plan_post(decision->core->ledger, &post, out_plan, error);
-}
-
 /* Everything verified so far, less what was posted before. */
 static int bill_lease(struct decision *decision, const struct lease *lease, uint64_t tick_index,
                       int64_t verified_ms, struct error *error)
 {
     if (tick_index == UINT64_MAX || verified_ms < 0)
         return error_set(error, ERROR_INVALID, "the tick is out of range");
-    const struct job *job = core_job(decision->core, lease->job);
     const int64_t wall_ms = lease_billable_ms(lease, verified_ms, decision->now_ms);
-    int64_t bill_micro =
-        price_bill_lock_micro(lease->units, &lease->lock, lease->started_ms, wall_ms);
-    if (bill_micro > lease->quote_micro)
-        bill_micro = lease->quote_micro;
-    ASSERT(bill_micro >= lease->posted_micro);
-    struct ledger_plan plan;
-    if (plan_tick(decision, lease, bill_micro - lease->posted_micro, &plan, error) < 0)
-        return -1;
-    int64_t fee_micro = 0;
-    for (size_t i = 0; i < plan.entry_count; i++)
-        fee_micro += plan.entries[i].kind == LEDGER_ENTRY_FEE ? plan.entries[i].amount_micro : 0;
+    const struct lease_bill bill = lease_bill(lease, wall_ms);
     struct event event = {.kind = EVENT_LEASE_TICKED,
                           .lease_ticked = {.lease = lease->id,
-                                           .job = job->id,
+                                           .job = lease->job,
                                            .fence = lease->fence,
                                            .tick_index = tick_index,
                                            .wall_ms = wall_ms,
-                                           .bill_micro = bill_micro,
-                                           .amount_micro = bill_micro - lease->posted_micro,
-                                           .fee_micro = fee_micro}};
+                                           .bill_micro = bill.bill_micro,
+                                           .amount_micro = bill.amount_micro,
+                                           .fee_micro = bill.fee_micro}};
     decision_emit(decision, &event);
     char memo[LEDGER_MEMO_SIZE];
     snprintf(memo, sizeof(memo), "tick %" PRIu64, tick_index);
-    decision_emit_plan(decision, &plan, memo);
+    decision_emit_due(decision, memo);
     return 0;
 }
 

@@ -339,6 +339,7 @@ static void try_job(struct decision *decision, struct job *job)
         core_mark_short(core, job, true);
         return;
     }
+    decide_close_slots(decision); /* prices are of the slot that runs */
     const struct match_wish wish = wish_of(decision, job);
     struct match_placement placement;
     const enum match_result result =

@@ -94,11 +94,12 @@ static int64_t cancel_fee_micro(const struct core *core, const struct job *job)
 static void pay_part(struct decision *decision, const struct job *job, uint64_t payee,
                      int64_t amount_micro)
 {
-    const struct ledger_post post = {.job = job->id,
-                                     .payee = payee,
-                                     .amount_micro = amount_micro,
-                                     .fee_basis_points = decision->core->settings.fee_basis_points,
-                                     .memo = "booking cancelled late"};
+    const struct ledger_post post = {
+        .job = job->id,
+        .payee = payee,
+        .amount_micro = amount_micro,
+        .fee_micro = price_part_micro(amount_micro, decision->core->settings.fee_basis_points),
+        .memo = "booking cancelled late"};
     struct ledger_plan plan;
     struct error error;
     if (amount_micro == 0)

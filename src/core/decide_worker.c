@@ -11,12 +11,6 @@
 
 enum { TRIES_MAX = 8 }; /* jobs, after one event */
 
-static int64_t run_left_ms(const struct decision *decision, const struct job *job)
-{
-    const int64_t max_run_ms = job->request.max_run_ms;
-    return job->started_ms ? job->started_ms + max_run_ms - decision->now_ms : max_run_ms;
-}
-
 /* What one more worker may cost over its whole run. */
 static int64_t budget_micro(const struct core *core, const struct job *job)
 {
@@ -48,7 +42,7 @@ static bool ask_for_one(const struct decision *decision, const struct job *job,
     request.num_nodes_max = 0;
     request.server = (struct resources){0};
     request.is_rush = false; /* that was for its place in the queue */
-    request.max_run_ms = run_left_ms(decision, job);
+    request.max_run_ms = job_run_left_ms(job, decision->now_ms);
     if (request.max_hourly_micro > 0) {
         request.max_hourly_micro -= job_hourly_micro(job);
         if (request.max_hourly_micro <= 0)
@@ -70,6 +64,7 @@ static bool add_worker(struct decision *decision, const struct job *job, size_t 
     if (account_is_frozen(core_account(core, job->request.account)) ||
         !ask_for_one(decision, job, &request))
         return false;
+    decide_close_slots(decision); /* its price is of the slot that runs */
     struct match_wish wish =
         core_wish(core, &request, core_held_micro(core, job->id), decision->now_ms);
     wish.budget_micro = budget_micro(core, job);

@@ -51,6 +51,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_OBJECT("units", struct lease, units, schema_units),
     SCHEMA_OBJECT("lock", struct lease, lock, schema_lock),
     SCHEMA_MICRO("quote_micro", struct lease, quote_micro),
+    SCHEMA_RANGE("fee_basis_points", struct lease, fee_basis_points, 0, 10000),
     SCHEMA_TIME("offered_ms", struct lease, offered_ms),
     SCHEMA_TIME("start_by_ms", struct lease, start_by_ms),
     SCHEMA_TIME("started_ms", struct lease, started_ms),

@@ -123,10 +123,10 @@ struct ledger_post {
     uint64_t job; /* whose hold pays */
     uint64_t lease;
     uint64_t payee;
-    int64_t amount_micro;          /* the payer's cost; the fee is taken out of it */
-    int64_t fee_basis_points;      /* 0..10000, floor of amount x points / 10000 */
-    int64_t withheld_basis_points; /* of what the payee gets */
-    const char *memo;              /* NULL: "tick"; a fee for cancelling says so here */
+    int64_t amount_micro;   /* the payer's cost; the fee is taken out of it */
+    int64_t fee_micro;      /* the operator's part */
+    int64_t withheld_micro; /* of the rest: what the payee cannot spend yet */
+    const char *memo;       /* NULL: "tick"; a fee for cancelling says so here */
 };
 
 /* A post to the payee, then the operator's fee if there is one. EXHAUSTED past the hold. */

@@ -81,14 +81,17 @@ static int hold(struct trial *trial, struct ledger_plan *plan, struct error *err
 static int post(struct trial *trial, struct ledger_plan *plan, struct error *error)
 {
     const size_t job = below(trial, JOB_COUNT);
-    const struct ledger_post post = {.job = JOB_FIRST + job,
-                                     .payee = random_account(trial),
-                                     .amount_micro = random_amount(trial),
-                                     .fee_basis_points = (int64_t)below(trial, 501),
-                                     .withheld_basis_points = (int64_t)below(trial, 3) * 2500};
+    struct ledger_post post = {.job = JOB_FIRST + job,
+                               .payee = random_account(trial),
+                               .amount_micro = random_amount(trial)};
+    post.fee_micro = post.amount_micro * (int64_t)below(trial, 501) / 10000;
+    post.withheld_micro =
+        (post.amount_micro - post.fee_micro) * (int64_t)below(trial, 3) * 2500 / 10000;
+    if (below(trial, 50) == 0)
+        post.withheld_micro = post.amount_micro + 1; /* more than there is */
     if (ledger_plan_post(trial->ledger, &post, plan, error) < 0)
         return -1;
-    const int64_t fee_micro = post.amount_micro * post.fee_basis_points / 10000;
+    const int64_t fee_micro = post.fee_micro;
     trial->books.held_micro[job] -= post.amount_micro;
     trial->books.balance_micro[trial->books.payer[job]] -= post.amount_micro;
     trial->books.balance_micro[post.payee] += post.amount_micro - fee_micro;

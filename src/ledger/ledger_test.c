@@ -138,16 +138,14 @@ TEST(a_post_past_the_hold_is_refused)
     ASSERT_FAILS(ledger_plan_post(ledger, &to_mint, &plan, &error), ERROR_INVALID);
 }
 
-TEST(the_fee_is_taken_out_of_the_post_and_rounded_down)
+TEST(the_fee_is_taken_out_of_the_post)
 {
     AUTO(ledger) struct ledger *ledger = new_ledger();
     grant(ledger, BORROWER, 1000);
     hold(ledger, BORROWER, JOB, 1000);
-    post(ledger, (struct ledger_post){.job = JOB,
-                                      .lease = LEASE,
-                                      .payee = LENDER,
-                                      .amount_micro = 999,
-                                      .fee_basis_points = 500});
+    post(ledger,
+         (struct ledger_post){
+             .job = JOB, .lease = LEASE, .payee = LENDER, .amount_micro = 999, .fee_micro = 49});
     assert_parts(ledger, LENDER, 0, 950, 0);
     assert_parts(ledger, OPERATOR, 0, 49, 0);
     assert_parts(ledger, BORROWER, 0, 0, 1);
@@ -160,9 +158,8 @@ TEST(withheld_credits_are_earned_but_cannot_be_spent_until_released)
     AUTO(ledger) struct ledger *ledger = new_ledger();
     grant(ledger, BORROWER, 100);
     hold(ledger, BORROWER, JOB, 100);
-    post(ledger,
-         (struct ledger_post){
-             .job = JOB, .payee = LENDER, .amount_micro = 100, .withheld_basis_points = 5000});
+    post(ledger, (struct ledger_post){
+                     .job = JOB, .payee = LENDER, .amount_micro = 100, .withheld_micro = 50});
     const struct ledger_account *lender = ledger_account(ledger, LENDER);
     assert_int_equal(lender->earned_micro, 100);
     assert_int_equal(ledger_available_micro(lender), 50);
@@ -258,9 +255,8 @@ static struct ledger *new_ledger_with_parts(void)
     struct ledger *ledger = new_ledger();
     grant(ledger, LENDER, 100);
     hold(ledger, LENDER, 7, 100);
-    post(ledger,
-         (struct ledger_post){
-             .job = 7, .payee = BORROWER, .amount_micro = 100, .withheld_basis_points = 4000});
+    post(ledger, (struct ledger_post){
+                     .job = 7, .payee = BORROWER, .amount_micro = 100, .withheld_micro = 40});
     grant(ledger, BORROWER, 30);
     return ledger;
 }
@@ -433,7 +429,7 @@ int main(void)
         cmocka_unit_test(a_part_of_a_hold_is_given_back_in_the_reverse_order),
         cmocka_unit_test(a_hold_past_the_balance_is_refused_and_changes_nothing),
         cmocka_unit_test(a_post_past_the_hold_is_refused),
-        cmocka_unit_test(the_fee_is_taken_out_of_the_post_and_rounded_down),
+        cmocka_unit_test(the_fee_is_taken_out_of_the_post),
         cmocka_unit_test(withheld_credits_are_earned_but_cannot_be_spent_until_released),
         cmocka_unit_test(a_borrower_can_pay_for_its_own_machine),
         cmocka_unit_test(an_entry_that_does_not_fit_is_corrupt_and_changes_nothing),

@@ -33,12 +33,6 @@ static int check_amount(int64_t amount_micro, struct error *error)
     return 0;
 }
 
-/* Floor of amount x points / 10000. */
-static int64_t part_of(int64_t amount_micro, int64_t basis_points)
-{
-    return (int64_t)((__int128)amount_micro * basis_points / 10000);
-}
-
 static int64_t smaller(int64_t left, int64_t right)
 {
     return left < right ? left : right;
@@ -119,11 +113,6 @@ static int find_hold(const struct ledger *ledger, uint64_t job, int64_t amount_m
     return 0;
 }
 
-static bool is_basis_points(int64_t points)
-{
-    return points >= 0 && points <= 10000;
-}
-
 int ledger_plan_post(const struct ledger *ledger, const struct ledger_post *post,
                      struct ledger_plan *out_plan, struct error *error)
 {
@@ -133,28 +122,27 @@ int ledger_plan_post(const struct ledger *ledger, const struct ledger_post *post
         find_account(ledger, post->payee, &payee, error) < 0 ||
         find_hold(ledger, post->job, post->amount_micro, &hold, error) < 0)
         return -1;
-    if (post->payee == ledger->mint || !is_basis_points(post->fee_basis_points) ||
-        !is_basis_points(post->withheld_basis_points))
-        return error_set(error, ERROR_INVALID,
-                         "a post to account %" PRIu64 " with a fee of %" PRId64
-                         " basis points cannot be",
-                         post->payee, post->fee_basis_points);
-    const int64_t fee = part_of(post->amount_micro, post->fee_basis_points);
+    const int64_t fee = post->fee_micro;
     const int64_t paid = post->amount_micro - fee;
+    if (post->payee == ledger->mint || fee < 0 || paid < 0 || post->withheld_micro < 0 ||
+        post->withheld_micro > paid)
+        return error_set(error, ERROR_INVALID,
+                         "a post of %" PRId64 " to account %" PRIu64 " with a fee of %" PRId64
+                         ", %" PRId64 " withheld, cannot be",
+                         post->amount_micro, post->payee, fee, post->withheld_micro);
     const int64_t paid_granted = smaller(paid, hold->granted_micro);
     *out_plan = (struct ledger_plan){0};
     if (paid > 0)
-        add_entry(
-            ledger, out_plan,
-            (struct ledger_entry){.kind = LEDGER_ENTRY_POST,
-                                  .from_account = hold->account,
-                                  .to_account = post->payee,
-                                  .amount_micro = paid,
-                                  .granted_micro = paid_granted,
-                                  .withheld_micro = part_of(paid, post->withheld_basis_points),
-                                  .job = post->job,
-                                  .lease = post->lease},
-            post->memo ? post->memo : "tick");
+        add_entry(ledger, out_plan,
+                  (struct ledger_entry){.kind = LEDGER_ENTRY_POST,
+                                        .from_account = hold->account,
+                                        .to_account = post->payee,
+                                        .amount_micro = paid,
+                                        .granted_micro = paid_granted,
+                                        .withheld_micro = post->withheld_micro,
+                                        .job = post->job,
+                                        .lease = post->lease},
+                  post->memo ? post->memo : "tick");
     if (fee > 0)
         add_entry(
             ledger, out_plan,

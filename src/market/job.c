@@ -192,6 +192,12 @@ int64_t job_hourly_micro(const struct job *job)
     return hourly;
 }
 
+int64_t job_run_left_ms(const struct job *job, int64_t now_ms)
+{
+    const int64_t max_run_ms = job->request.max_run_ms;
+    return job->started_ms ? job->started_ms + max_run_ms - now_ms : max_run_ms;
+}
+
 static bool may_get_workers(const struct job *job)
 {
     return (job->state == JOB_STATE_STARTING || job->state == JOB_STATE_RUNNING) &&

@@ -134,6 +134,9 @@ int64_t job_committed_micro(const struct job *job);
 /* In the dearest hour of its open leases. */
 int64_t job_hourly_micro(const struct job *job);
 
+/* What is left of its longest run. */
+int64_t job_run_left_ms(const struct job *job, int64_t now_ms);
+
 /* The first rank from `from` on that is to get a successor; job->worker_count: none. */
 size_t job_lost_rank(const struct job *job, size_t from);
 /* Whether it takes one more rank. A borrower who let a worker go wants no more of them. */

@@ -73,3 +73,17 @@ int64_t lease_billable_ms(const struct lease *lease, int64_t wall_ms, int64_t no
         billable_ms = lease->max_run_ms;
     return billable_ms < lease->wall_ms ? lease->wall_ms : billable_ms;
 }
+
+struct lease_bill lease_bill(const struct lease *lease, int64_t wall_ms)
+{
+    ASSERT(wall_ms >= lease->wall_ms);
+    int64_t bill_micro =
+        price_bill_lock_micro(lease->units, &lease->lock, lease->started_ms, wall_ms);
+    if (bill_micro > lease->quote_micro)
+        bill_micro = lease->quote_micro;
+    ASSERT(bill_micro >= lease->posted_micro);
+    return (struct lease_bill){.bill_micro = bill_micro,
+                               .amount_micro = bill_micro - lease->posted_micro,
+                               .fee_micro = price_part_micro(bill_micro, lease->fee_basis_points) -
+                                            lease->fee_micro};
+}

@@ -47,6 +47,7 @@ struct lease {
     struct price_units units; /* what is billed, speed weighed in */
     struct price_lock lock;   /* what it costs, whatever prices do meanwhile */
     int64_t quote_micro;      /* over its longest run: never passed by the bill */
+    int64_t fee_basis_points; /* the operator's part, as it was when it was made */
     int64_t offered_ms;
     int64_t start_by_ms;  /* what its quote covers */
     int64_t started_ms;   /* 0: not yet */
@@ -68,6 +69,15 @@ MUST_CHECK int lease_check_fence(const struct lease *lease, uint64_t fence, stru
  * than the longest run, nor less than was billed before.
  */
 int64_t lease_billable_ms(const struct lease *lease, int64_t wall_ms, int64_t now_ms);
+
+/* What `wall_ms` in all come to, and how much of it is new. The fee is rounded down on the whole
+ * bill: many small ticks cost as much as one. */
+struct lease_bill {
+    int64_t bill_micro;
+    int64_t amount_micro; /* not posted before */
+    int64_t fee_micro;    /* of the amount */
+};
+struct lease_bill lease_bill(const struct lease *lease, int64_t wall_ms);
 
 /* It ended before its work was done, and nobody wanted that who pays for it. */
 bool lease_wants_successor(const struct lease *lease);

@@ -125,6 +125,12 @@ int64_t price_hourly_micro(struct price_units units, struct price_vector price)
     return price_bill_micro(units, price, 3600000);
 }
 
+int64_t price_part_micro(int64_t amount_micro, int64_t basis_points)
+{
+    ASSERT(amount_micro >= 0 && basis_points >= 0 && basis_points <= 10000);
+    return (int64_t)((__int128)amount_micro * basis_points / 10000);
+}
+
 int64_t price_add_micro(int64_t left, int64_t right)
 {
     ASSERT(left >= 0 && left <= PRICE_MICRO_MAX && right >= 0 && right <= PRICE_MICRO_MAX);
@@ -134,6 +140,29 @@ int64_t price_add_micro(int64_t left, int64_t right)
 struct price_lock price_lock_flat(struct price_vector price)
 {
     return (struct price_lock){.slot_count = 1, .slots = {price}};
+}
+
+bool price_vector_equal(const struct price_vector *left, const struct price_vector *right)
+{
+    return left->core_micro == right->core_micro && left->ram_micro == right->ram_micro &&
+           left->gpu_micro == right->gpu_micro && left->disk_micro == right->disk_micro;
+}
+
+bool price_units_equal(const struct price_units *left, const struct price_units *right)
+{
+    return left->core_milli == right->core_milli && left->ram_milli == right->ram_milli &&
+           left->gpu_milli == right->gpu_milli && left->disk_milli == right->disk_milli;
+}
+
+bool price_lock_equal(const struct price_lock *left, const struct price_lock *right)
+{
+    if (left->first_slot != right->first_slot || left->offset_ms != right->offset_ms ||
+        left->slot_count != right->slot_count || left->rush_ms != right->rush_ms)
+        return false;
+    for (int64_t i = 0; i < left->slot_count; i++)
+        if (!price_vector_equal(&left->slots[i], &right->slots[i]))
+            return false;
+    return true;
 }
 
 static __int128 rate_ms_of(struct price_units units, const struct price_lock *lock,

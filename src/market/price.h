@@ -14,6 +14,7 @@
 #include "market/resources.h"
 #include "market/slot.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What has a price of its own; the order of the fields below. */
@@ -57,6 +58,9 @@ struct price_units price_units(struct resources resources, int64_t speed_weight_
 int64_t price_bill_micro(struct price_units units, struct price_vector price, int64_t ms);
 int64_t price_hourly_micro(struct price_units units, struct price_vector price);
 
+/* Floor of amount x points / 10000: a part that belongs to somebody else. */
+int64_t price_part_micro(int64_t amount_micro, int64_t basis_points);
+
 /* Stops at PRICE_MICRO_MAX. */
 int64_t price_add_micro(int64_t left, int64_t right);
 
@@ -73,6 +77,10 @@ struct price_lock {
 
 /* One price at all times. */
 struct price_lock price_lock_flat(struct price_vector price);
+
+bool price_vector_equal(const struct price_vector *left, const struct price_vector *right);
+bool price_units_equal(const struct price_units *left, const struct price_units *right);
+bool price_lock_equal(const struct price_lock *left, const struct price_lock *right);
 
 /* The whole bill of `wall_ms` from `started_ms` on: never less for a longer time. */
 int64_t price_bill_lock_micro(struct price_units units, const struct price_lock *lock,

@@ -90,8 +90,9 @@ static uint64_t client_account(uint64_t client)
 
 static int seed_account(struct seed *seed, uint64_t client, struct error *error)
 {
-    struct event event = {.kind = EVENT_ACCOUNT_OPENED,
-                          .account_opened = {.account = client_account(client)}};
+    struct event event = {
+        .kind = EVENT_ACCOUNT_OPENED,
+        .account_opened = {.account = client_account(client), .is_grant_due = true}};
     snprintf(event.account_opened.name, sizeof(event.account_opened.name), "client-%" PRIu64,
              client);
     if (ledger_open_account(seed->ledger, client_account(client), error) < 0)
@@ -105,10 +106,15 @@ static int seed_credits(struct seed *seed, uint64_t client, uint64_t client_coun
 {
     struct ledger_plan plan;
     const uint64_t job = UINT64_C(1) << 40;
+    struct event given = {.kind = EVENT_GRANT_GIVEN,
+                          .grant_given = {.account = client_account(client),
+                                          .amount_micro = SEED_MICRO,
+                                          .is_invited = true}};
     const struct ledger_post post = {.job = job,
                                      .payee = client_account((client + 1) % client_count),
                                      .amount_micro = SEED_MICRO};
-    if (ledger_plan_grant(seed->ledger, client_account(client), SEED_MICRO, &plan, error) < 0 ||
+    if (seed_event(seed, &given, error) < 0 ||
+        ledger_plan_grant(seed->ledger, client_account(client), SEED_MICRO, &plan, error) < 0 ||
         seed_plan(seed, &plan, error) < 0 ||
         ledger_plan_hold(seed->ledger, client_account(client), job, SEED_MICRO, &plan, error) < 0 ||
         seed_plan(seed, &plan, error) < 0 ||
