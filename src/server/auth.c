@@ -62,6 +62,7 @@ static int check_token(struct server *server, struct http_request *request, stru
         return refuse(401, out_status, error, "this token has expired: sign in again");
     out_caller->account = (uint64_t)row[TOKENS_ACCOUNT].integer;
     out_caller->token = (uint64_t)row[TOKENS_ID].integer;
+    out_caller->expires_ms = expires_ms;
     out_caller->scopes = (uint64_t)row[TOKENS_SCOPES].integer;
     out_caller->is_session = row[TOKENS_IS_SESSION].integer;
     return 0;

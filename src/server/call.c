@@ -61,6 +61,48 @@ struct http_request *call_http(const struct call *call)
     return call->server->http ? http_server_find(call->server->http, call->http_id) : NULL;
 }
 
+/* ---- Deciding -------------------------------------------------------------------------------- */
+
+void call_rest_on_password(struct call *call, uint64_t account, struct text hash)
+{
+    call->proven_account = account;
+    call->proven = arena_copy_text(call->arena, hash);
+}
+
+static int refuse_stale(struct call *call, const char *message, struct error *error)
+{
+    call->is_unauthorized = true;
+    return error_set(error, ERROR_REFUSED, "%s", message);
+}
+
+static bool is_token_usable(const struct core *core, uint64_t id, int64_t now_ms)
+{
+    const struct token *token = core_token(core, id);
+    return token && !token->is_revoked && (!token->expires_ms || token->expires_ms > now_ms);
+}
+
+/* Core thread: what was true when the headers came may not be so any more. */
+static int prepare_call(struct engine_request *request, const struct core *core,
+                        struct error *error)
+{
+    struct call *call = (struct call *)request;
+    if (call->caller.token && !is_token_usable(core, call->caller.token, request->now_ms))
+        return refuse_stale(call, "this token has expired or was revoked a moment ago", error);
+    const struct account *proven = core_account(core, call->proven_account);
+    if (call->proven_account && (!proven || !text_equal(text_of(proven->password), call->proven)))
+        return refuse_stale(call, "the password was changed a moment ago", error);
+    return call->prepare ? call->prepare(request, core, error) : 0;
+}
+
+static void refuse_call(const struct call *call, struct http_request *request,
+                        const struct error *error)
+{
+    if (call->is_unauthorized)
+        http_reply_problem(request, 401, "unauthorized", error->message);
+    else
+        http_reply_error(request, error);
+}
+
 static void call_done(struct engine_request *engine_request, const struct error *error)
 {
     struct call *call = (struct call *)engine_request;
@@ -72,7 +114,7 @@ static void call_done(struct engine_request *engine_request, const struct error 
         return;
     }
     if (error) {
-        http_reply_error(request, error);
+        refuse_call(call, request, error);
         call_free(call);
         return;
     }
@@ -116,6 +158,7 @@ static int find_answer(struct call *call, struct arena *arena, uint64_t *out_sub
 static void submit_take(struct call *call, call_answer *answer)
 {
     call->answer = answer;
+    call->request.prepare = prepare_call;
     call->request.on_done = call_done;
     answers_forget(call->server->answers); /* what the core says is not noted */
     struct error error;

@@ -17,6 +17,11 @@
 struct call;
 typedef void call_answer(struct call *call, struct http_request *request);
 
+/* Right before the command is decided, on the core thread: as engine_request's `prepare`, which is
+ * the call's own. */
+typedef int call_prepare(struct engine_request *request, const struct core *core,
+                         struct error *error);
+
 struct call {
     struct engine_request request; /* first: the engine hands it back */
     struct server *server;
@@ -24,7 +29,12 @@ struct call {
     uint64_t http_id;
     struct caller caller; /* a copy */
     call_answer *answer;
-    void *context; /* the handler's, in the arena */
+    void *context;         /* the handler's, in the arena */
+    call_prepare *prepare; /* the handler's; may be NULL */
+
+    uint64_t proven_account; /* whose password was checked for this call; 0: nobody's */
+    struct text proven;      /* the hash that it was checked with; "": there was none */
+    bool is_unauthorized;    /* refused because the token or the password is none any more */
 
     bool has_key;
     char key_hex[2 * KEYS_HASH_SIZE + 1];
@@ -44,9 +54,14 @@ struct http_request *call_http(const struct call *call);
 /* A fresh token or code for the answer; the same again for a repeat. */
 void call_token(const struct call *call, const char *prefix, char out[KEYS_TOKEN_SIZE]);
 
+/* The call stands only if this is still the account's password when it is decided. */
+void call_rest_on_password(struct call *call, uint64_t account, struct text hash);
+
 /*
  * Takes the call. Answers at once when it is a repeat, is refused, or the market is busy; else
- * `answer` is called after the commit, if the client is still there.
+ * `answer` is called after the commit, if the client is still there. Time passes between the
+ * headers that carry a token and the decision, a body may be slow: it is refused by 401 when the
+ * token has been revoked or has expired in between.
  */
 void call_start_take(struct call *call, call_answer *answer);
 

@@ -251,6 +251,7 @@ void handle_password_put(struct http_request *request, void *context)
         return;
     }
     call->context = body;
+    call_rest_on_password(call, call->caller.account, row[ACCOUNTS_PASSWORD].bytes);
     if (!row[ACCOUNTS_PASSWORD].bytes.size)
         call_hash_take(TAKE(call), body->password, new_password_hashed);
     else if (gate_pass_name(context, request, row[ACCOUNTS_NAME].bytes))
@@ -315,6 +316,7 @@ void handle_account_delete(struct http_request *request, void *context)
         http_reply_error(request, &error);
         return;
     }
+    call_rest_on_password(call, call->caller.account, row[ACCOUNTS_PASSWORD].bytes);
     if (!row[ACCOUNTS_PASSWORD].bytes.size)
         delete_take(TAKE(call));
     else if (gate_pass_name(context, request, body.name))

@@ -8,8 +8,10 @@
 static void follow(struct server *server, struct http_request *request, uint64_t job)
 {
     const struct caller *caller = route_caller(request);
-    const struct live_follower follower = {
-        .account = caller->account, .token = caller->token, .job = job};
+    const struct live_follower follower = {.account = caller->account,
+                                           .token = caller->token,
+                                           .expires_ms = caller->expires_ms,
+                                           .job = job};
     struct error error;
     if (live_stream(server->live, request, &follower, &error) < 0)
         http_reply_error(request, &error);

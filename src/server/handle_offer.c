@@ -170,7 +170,7 @@ static void start_change(struct server *server, struct http_request *request, en
         http_reply_error(request, &error);
         return;
     }
-    call->request.prepare = prepare_change;
+    call->prepare = prepare_change;
     call->request.command = (struct command){
         .kind = COMMAND_SET_OFFER,
         .set_offer = {.account = call->caller.account, .machine = machine, .offer = offer},

@@ -90,7 +90,7 @@ void handle_settings_get(struct http_request *request, void *context)
 void handle_settings_put(struct http_request *request, void *context)
 {
     struct call *call = settings_call(request, context);
-    call->request.prepare = prepare_settings;
+    call->prepare = prepare_settings;
     call_start_take(call, settings_shown);
 }
 

@@ -221,9 +221,10 @@ static void check_password_take(struct call *call, struct http_request *request,
         call_free(call);
         return;
     }
+    const struct text stored = row ? row[ACCOUNTS_PASSWORD].bytes : TEXT("");
     sign_in->account = row ? (uint64_t)row[ACCOUNTS_ID].integer : 0;
-    call_check_take(call, password, row ? row[ACCOUNTS_PASSWORD].bytes : TEXT(""),
-                    password_checked);
+    call_rest_on_password(call, sign_in->account, stored);
+    call_check_take(call, password, stored, password_checked);
 }
 
 void handle_session_create(struct http_request *request, void *context)

@@ -20,6 +20,7 @@ struct server;
 struct live;
 
 enum { LIVE_CURVE_MAX = 2000, LIVE_WORKER_MAX = 1024, LIVE_STREAM_MAX = 1000 };
+enum { LIVE_ACCOUNT_STREAM_MAX = 100 };
 
 struct live_worker {
     uint64_t lease;
@@ -94,11 +95,13 @@ void live_log(struct live *live, const struct live_source *source, uint64_t offs
 /* Writes what is new to the table. */
 void live_save(struct live *live);
 
-/* Who follows what. The stream ends with the job's last state, and when the token is revoked. */
+/* Who follows what. The stream ends with the job's last state, and with its token. An
+ * account has at most LIVE_ACCOUNT_STREAM_MAX of them. */
 struct live_follower {
     uint64_t account;
     uint64_t token;
-    uint64_t job; /* 0: the account's jobs and all machines */
+    int64_t expires_ms; /* when the token ends, and the stream with it; 0: never */
+    uint64_t job;       /* 0: the account's jobs and all machines */
 };
 MUST_CHECK int live_stream(struct live *live, struct http_request *request,
                            const struct live_follower *follower, struct error *error);

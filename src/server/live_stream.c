@@ -5,19 +5,21 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { EVENT_SIZE_MAX = 8192, LOG_EVENT_SIZE_MAX = 512 << 10 };
+enum { EVENT_SIZE_MAX = 8192, LOG_EVENT_SIZE_MAX = 512 << 10, HOUR_MS = 3600 * 1000 };
 
 struct live_stream {
     struct list_node node;
     struct live *live;
     struct http_stream *http;
     struct live_follower follower;
+    struct loop_timer *expiry; /* NULL: its token stays */
 };
 
 static void stream_free(struct live_stream *stream)
 {
     list_remove(&stream->node);
     stream->live->stream_count--;
+    loop_timer_free(stream->expiry);
     http_stream_free(stream->http);
     free(stream);
 }
@@ -28,12 +30,35 @@ static void stream_closed(struct http_stream *http, void *context)
     stream_free(context);
 }
 
+/* The clock may be set, so a timer is never trusted for longer than an hour. */
+static void check_expiry(void *context)
+{
+    struct live_stream *stream = context;
+    const int64_t left_ms = stream->follower.expires_ms - clock_utc_ms(stream->live->server->clock);
+    if (left_ms <= 0)
+        stream_free(stream);
+    else
+        loop_timer_start(stream->expiry, left_ms < HOUR_MS ? left_ms : HOUR_MS);
+}
+
+static size_t count_streams_of(const struct live *live, uint64_t account)
+{
+    size_t count = 0;
+    LIST_EACH(&live->streams, node)
+    count += LIST_ITEM(node, struct live_stream, node)->follower.account == account;
+    return count;
+}
+
 int live_stream(struct live *live, struct http_request *request,
                 const struct live_follower *follower, struct error *error)
 {
     if (live->stream_count >= LIVE_STREAM_MAX)
         return error_set(error, ERROR_UNAVAILABLE,
                          "%d clients follow events already; try again later", LIVE_STREAM_MAX);
+    if (count_streams_of(live, follower->account) >= LIVE_ACCOUNT_STREAM_MAX)
+        return error_set(error, ERROR_UNAVAILABLE,
+                         "this account follows events %d times already: end some first",
+                         LIVE_ACCOUNT_STREAM_MAX);
     struct live_stream *stream = calloc(1, sizeof(*stream));
     ASSERT(stream);
     stream->live = live;
@@ -44,6 +69,10 @@ int live_stream(struct live *live, struct http_request *request,
     }
     list_append(&live->streams, &stream->node);
     live->stream_count++;
+    if (follower->expires_ms) {
+        stream->expiry = loop_timer_new(live->server->loop, check_expiry, stream);
+        check_expiry(stream);
+    }
     return 0;
 }
 

@@ -161,6 +161,44 @@ const struct http_header routes_headers[] = {
 };
 const size_t routes_header_count = sizeof(routes_headers) / sizeof(*routes_headers);
 
+static const char *access_code(int status)
+{
+    return status == 401 ? "unauthorized" : "refused";
+}
+
+/* Whether the request may be made by whoever makes it; if not, it has been answered. */
+static bool let_in(struct server *server, struct http_request *request, struct caller *out_caller)
+{
+    struct error error, lost;
+    int status = 0;
+    if (auth_check(server, route_of(request), request, out_caller, &status, &error) == 0)
+        return true;
+    if (status == 401 && !gate_pass_stranger(server, request))
+        return false;
+    if (status == 401 &&
+        http_reply_header(request, "WWW-Authenticate", "Bearer realm=\"souk\"", &lost) < 0)
+        log_event(LOG_WARN, "header_refused", "error=\"%s\"", lost.message);
+    if (status)
+        http_reply_problem(request, status, access_code(status), error.message);
+    else
+        http_reply_error(request, &error);
+    return false;
+}
+
+static bool has_body(const struct http_request *request)
+{
+    return http_request_header(request, "Content-Length").data ||
+           http_request_header(request, "Transfer-Encoding").data;
+}
+
+/* A body takes as long as its sender likes: whose token it was may have been shut out since. */
+static void handle_route(struct http_request *request, void *context)
+{
+    struct caller now;
+    if (!has_body(request) || let_in(context, request, &now))
+        route_of(request)->handler(request, context);
+}
+
 struct http_route *routes_make(void)
 {
     struct http_route *made = calloc(route_count, sizeof(*made));
@@ -170,7 +208,7 @@ struct http_route *routes_make(void)
             .method = routes[i].method,
             .pattern = routes[i].pattern,
             .body_max = routes[i].body_max,
-            .handler = routes[i].handler,
+            .handler = handle_route,
             .flags = (uint32_t)i,
         };
     return made;
@@ -188,15 +226,9 @@ const struct caller *route_caller(const struct http_request *request)
     return caller ? caller : &nobody;
 }
 
-static const char *access_code(int status)
-{
-    return status == 401 ? "unauthorized" : "refused";
-}
-
 void route_on_headers(struct http_request *request, void *context)
 {
     struct server *server = context;
-    const struct route *route = route_of(request);
     struct error error;
     struct arena *arena = http_request_arena(request);
     const char *id = arena_format(arena, "%" PRIx64 "-%" PRIu64, (uint64_t)server->started_ms,
@@ -206,19 +238,8 @@ void route_on_headers(struct http_request *request, void *context)
         return;
     }
     struct caller *caller = arena_alloc(arena, sizeof(*caller));
-    int status = 0;
-    if (auth_check(server, route, request, caller, &status, &error) < 0) {
-        if (status == 401 && !gate_pass_stranger(server, request))
-            return;
-        if (status == 401 &&
-            http_reply_header(request, "WWW-Authenticate", "Bearer realm=\"souk\"", &error) < 0)
-            log_event(LOG_WARN, "header_refused", "error=\"%s\"", error.message);
-        if (status)
-            http_reply_problem(request, status, access_code(status), error.message);
-        else
-            http_reply_error(request, &error);
+    if (!let_in(server, request, caller))
         return;
-    }
     http_request_set_user(request, caller);
     if (!gate_pass(server, request, caller))
         return;

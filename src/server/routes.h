@@ -41,8 +41,9 @@ struct caller {
     uint64_t account; /* 0: nobody */
     uint64_t token;   /* 0: by a lease's fetch token */
     uint64_t scopes;
-    uint64_t lease;  /* by a fetch token; 0 otherwise */
-    bool is_session; /* the token ends by itself: a signed-in page or program */
+    int64_t expires_ms; /* of the token; 0: never */
+    uint64_t lease;     /* by a fetch token; 0 otherwise */
+    bool is_session;    /* the token ends by itself: a signed-in page or program */
 };
 
 /* Never NULL; all zero for nobody. */

@@ -1,0 +1,174 @@
+"""The market's door, against the real program: what a stranger, a thief or a member may not do.
+
+covers server/auth.c, server/call.c, server/routes.c, server/live_stream.c
+"""
+import concurrent.futures
+import http.client
+import json
+import re
+import threading
+import time
+import urllib.parse
+
+import pytest
+
+from serving import Market, audit
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(scope="module")
+def market(tmp_path_factory):
+    running = Market(tmp_path_factory.mktemp("guard") / "data", "--no-local-lender")
+    yield running
+    assert running.stop() == 0
+    status, words = audit(running.folder)
+    assert status == 0, words
+
+
+@pytest.fixture
+def name(request):
+    return re.sub("[^a-z0-9]+", "-", request.node.name.lower())[5:36].strip("-")
+
+
+def sign_up(market, name):
+    answer = market.post("/v1/accounts", {"name": name, "password": PASSWORD})
+    assert answer.status == 201, answer
+    return answer.json["token"]
+
+
+def new_token(market, token, *scopes, **more):
+    answer = market.post("/v1/tokens", {"name": "made", "scopes": list(scopes), **more}, token)
+    assert answer.status == 201, answer
+    return answer.json
+
+
+def revoke(market, made, token):
+    assert market.call("DELETE", f"/v1/tokens/{made['id']}", None, token).status == 204
+
+
+def token_names(market, token):
+    return sorted(t["name"] for t in market.get("/v1/tokens", token).json["items"])
+
+
+class SlowRequest:
+    """Sends its headers, and its body when told to."""
+
+    def __init__(self, market, method, path, token, body=None):
+        where = urllib.parse.urlsplit(market.url)
+        self.connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        self.connection.putrequest(method, path)
+        self.connection.putheader("Authorization", f"Bearer {token}")
+        self.body = json.dumps(body).encode() if body is not None else b"0\r\n\r\n"
+        if body is not None:
+            self.connection.putheader("Content-Length", str(len(self.body)))
+        else:
+            self.connection.putheader("Transfer-Encoding", "chunked")
+        self.connection.endheaders()
+        self.connection.send(self.body[:1])
+
+    def finish(self):
+        self.connection.send(self.body[1:])
+        self.answer = self.connection.getresponse()
+        return self.answer.status
+
+
+def wait_until_read(market):
+    """What was sent before this on other connections has been read: the market has one loop."""
+    for _ in range(3):
+        assert market.get("/healthz").status == 200
+
+
+# ---- Tokens that are none any more ---------------------------------------------------------------
+
+
+def test_a_slow_body_does_not_outlive_its_token(market, name):
+    owner = sign_up(market, name)
+    stolen = new_token(market, owner, "read", "operate")
+    slow = SlowRequest(market, "POST", "/v1/tokens", stolen["token"],
+                       {"name": "kept by the thief", "scopes": ["read", "operate"]})
+    wait_until_read(market)
+    revoke(market, stolen, owner)
+    assert slow.finish() == 401
+    assert token_names(market, owner) == ["first token"]
+
+
+def test_a_slow_body_does_not_outlive_the_account(market, name):
+    owner = sign_up(market, name)
+    slow = SlowRequest(market, "POST", "/v1/account/page-codes", owner, {})
+    wait_until_read(market)
+    body = {"name": name, "password": PASSWORD}
+    assert market.call("DELETE", "/v1/account", body, owner).status == 204
+    assert slow.finish() == 401
+
+
+def test_a_stream_is_not_opened_by_a_token_that_was_revoked_meanwhile(market, name):
+    owner = sign_up(market, name)
+    stolen = new_token(market, owner, "read")
+    slow = SlowRequest(market, "GET", "/v1/events", stolen["token"])
+    wait_until_read(market)
+    revoke(market, stolen, owner)
+    assert slow.finish() == 401
+
+
+def test_a_stream_ends_when_its_token_expires(market, name):
+    owner = sign_up(market, name)
+    end_ms = int(time.time() * 1000) + 3000
+    short = new_token(market, owner, "read", expires_ms=end_ms)
+    where = urllib.parse.urlsplit(market.url)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=30)
+    connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {short['token']}"})
+    stream = connection.getresponse()
+    assert stream.status == 200
+    while stream.read(1):  # a sign of life every ten seconds
+        assert time.time() * 1000 < end_ms + 8000
+    assert time.time() * 1000 >= end_ms
+    connection.close()
+
+
+def test_one_account_cannot_take_every_stream(market, name):
+    greedy, other = sign_up(market, name), sign_up(market, name + "-2")
+    where = urllib.parse.urlsplit(market.url)
+    held = []
+
+    def follow(token):
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {token}"})
+        held.append(connection)
+        return connection.getresponse().status
+
+    statuses = [follow(greedy) for _ in range(102)]
+    assert statuses == [200] * 100 + [503] * 2
+    assert follow(other) == 200
+    for connection in held:
+        connection.close()
+
+
+# ---- Passwords that are none any more ------------------------------------------------------------
+
+
+def test_an_old_password_opens_no_session_after_its_change(market, name):
+    """Sign-ins that were being checked while the password changed."""
+    owner = sign_up(market, name)
+    has_changed = threading.Event()
+
+    def keep_signing_in():
+        tokens = []
+        while True:
+            is_last = has_changed.is_set()
+            answer = market.post("/v1/sessions",
+                                 {"name": name, "password": PASSWORD, "cookie": False})
+            assert answer.status in (201, 401, 429, 503), answer
+            tokens += [answer.json["token"]] if answer.status == 201 else []
+            if is_last or answer.status == 429:
+                return tokens
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        thieves = [pool.submit(keep_signing_in) for _ in range(8)]
+        body = {"password": "another good one", "old_password": PASSWORD}
+        assert market.call("PUT", "/v1/account/password", body, owner).status == 204
+        has_changed.set()
+        stolen = [token for thief in thieves for token in thief.result()]
+    assert stolen
+    assert {market.get("/v1/account", token).status for token in stolen} == {401}
+    assert market.get("/v1/sessions", owner).json["items"] == []
