@@ -138,7 +138,7 @@ TEST(cells_read_as_people_write_numbers)
     assert_string_equal(report_cell(arena, REPORT_NUMBER, 0.912), "0.91");
     assert_string_equal(report_cell(arena, REPORT_SHARE, -0.037), "-3.7 %");
     assert_string_equal(report_cell(arena, REPORT_COUNT, 12), "12");
-    assert_string_equal(report_cell(arena, REPORT_NUMBER, NAN), "-");
+    assert_string_equal(report_cell(arena, REPORT_NUMBER, (double)NAN), "-");
 }
 
 int main(void)
