@@ -14,7 +14,7 @@
 #define MINUTE INT64_C(60000)
 #define NOW_MS INT64_C(1800000000000)
 
-enum { ACCOUNTS = 1000 };
+enum { ACCOUNTS = 1000, NEWCOMERS = 10, RECORD_OCTAVES = 8, IMPOSSIBLE = 50 };
 
 struct bench {
     const struct bench_market_options *options;
@@ -108,6 +108,43 @@ static struct probe some_probe(struct bench *bench)
     return probe;
 }
 
+/*
+ * One machine in NEWCOMERS has no past. The others have 1 to 255 leases behind them, as often few
+ * as many, of which they lost one in 200, 50 or 10. Drawn, not lived: a million machines' pasts
+ * would be a hundred million leases.
+ */
+static struct reputation some_reputation(struct bench *bench)
+{
+    static const uint64_t loses_one_in[] = {200, 200, 50, 10};
+    struct reputation reputation = {0};
+    if (one_in(bench, NEWCOMERS))
+        return reputation;
+    const uint64_t octave = UINT64_C(1) << pick(bench, RECORD_OCTAVES);
+    const uint64_t lease_count = octave + pick(bench, octave);
+    const uint64_t one = loses_one_in[pick(bench, 4)];
+    for (uint64_t i = 0; i < lease_count; i++) {
+        struct reputation_lease lease = {.outcome = LEASE_OUTCOME_SUCCEEDED,
+                                         .has_started = true,
+                                         .leased_ms = 30 * MINUTE,
+                                         .delivered_ms = 30 * MINUTE,
+                                         .ticks = 180};
+        if (one_in(bench, one))
+            lease.outcome = LEASE_OUTCOME_LOST;
+        reputation_count(&reputation, &lease);
+    }
+    return reputation;
+}
+
+/* The core shows its machines to be read only. */
+static void set_reputation(struct bench *bench, uint64_t machine)
+{
+    union {
+        const struct machine *shown;
+        struct machine *kept;
+    } found = {core_machine(bench->core, machine)};
+    found.kept->reputation = some_reputation(bench);
+}
+
 static int enrol(struct bench *bench, uint64_t index, struct error *error)
 {
     const uint64_t owner = bench->accounts[pick(bench, ACCOUNTS / 2)];
@@ -130,6 +167,7 @@ static int enrol(struct bench *bench, uint64_t index, struct error *error)
     if (decide(bench, &enrolment, error) < 0)
         return -1;
     const uint64_t machine = bench->machines[index] = bench->events.subject;
+    set_reputation(bench, machine);
     const struct command withdrawal = {
         .kind = COMMAND_WITHDRAW_OFFER,
         .withdraw_offer = {.account = owner,
@@ -169,6 +207,25 @@ static int offer(struct bench *bench, uint64_t index, struct error *error)
 }
 
 /* ---- The jobs -------------------------------------------------------------------------------- */
+
+/* What no machine has, so that the job waits for ever, at any price. */
+static void ask_too_much(struct bench *bench, struct job_request *request)
+{
+    request->max_hourly_micro = 0;
+    switch (pick(bench, 4)) {
+    case 0:
+        request->wishes.min_reliability_milli = 995;
+        return;
+    case 1:
+        snprintf(request->wishes.labels, sizeof(request->wishes.labels), "quantum");
+        return;
+    case 2:
+        request->worker.cores_milli = 512000;
+        return;
+    default:
+        request->worker.gpus_milli = 16000;
+    }
+}
 
 static struct command some_job(struct bench *bench)
 {
@@ -218,6 +275,8 @@ static struct command some_job(struct bench *bench)
         request->wishes.max_rtt_us = 20000 + (int64_t)pick(bench, 100000);
     if (one_in(bench, 4))
         request->max_hourly_micro = 10 * cores * request->num_nodes * 40000;
+    if (one_in(bench, IMPOSSIBLE))
+        ask_too_much(bench, request);
     return command;
 }
 
