@@ -91,6 +91,9 @@ static bool is_state_sound(const struct core *core, const struct job *job)
     return id_list_contains(&core->pending, job->id) == (job->state == JOB_STATE_PENDING) &&
            (job->waiting_numbers[0] != 0) ==
                (job->state == JOB_STATE_PENDING && job->start_ms == 0) &&
+           id_list_contains(&core->short_of_money, job->id) == job->is_short &&
+           (job->line_place != 0) ==
+               (job->waiting_numbers[0] != 0 && !job->is_short && !job->is_stuck) &&
            id_list_contains(&core->active, job->id) == job_state_has_leases(job->state);
 }
 

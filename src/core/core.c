@@ -136,6 +136,7 @@ void core_free(struct core *core)
     core_prices_done(core);
     id_list_done(&core->short_of_money);
     timers_done(&core->job_timers);
+    line_done(&core->line);
     matcher_done(core->matcher);
     free(core->matcher);
     match_rounds_free(core->rounds);
@@ -169,6 +170,8 @@ static void wake_for_job(const struct core *core, const struct job *job, int64_t
 int64_t core_next_wake_ms(const struct core *core)
 {
     int64_t wake_ms = core_day_wake_ms(core);
+    if (match_rounds_are_open(core->rounds))
+        return core->time_ms;
     earlier(&wake_ms, decide_price_wake_ms(core));
     earlier(&wake_ms, core_karma_wake_ms(core));
     for (size_t i = 0; i < core->code_list.count; i++)

@@ -12,6 +12,8 @@
 #include "core/id_list.h"
 #include "core/price_state.h"
 #include "core/timers.h"
+#include "market/line.h"
+#include "market/waiting.h"
 
 struct core {
     struct core_settings settings;
@@ -68,8 +70,8 @@ struct core {
     struct timers job_timers;      /* of pending jobs: when they may start, by when they must */
     struct id_list short_of_money; /* of them, those that may have room but at too high a cost */
     struct matcher *matcher;       /* scratch */
-    uint64_t listing_version;      /* raised when an offer comes or has more in all */
-    struct match_rounds *rounds;   /* scratch of decide_match.c */
+    struct match_rounds *rounds;   /* scratch */
+    struct line line;              /* of those that wait, whom room may be reserved for; scratch */
 };
 
 static inline struct text core_bytes(const void *bytes, size_t size)
@@ -114,6 +116,11 @@ void core_list_price(struct core *core, int64_t now_ms);
 void core_index_job(struct core *core, struct job *job);
 /* Whether the job is worth trying when its account has more credits, or prices are lower. */
 void core_mark_short(struct core *core, struct job *job, bool is_short);
+/* Whether no offers there are would ever do for the job, which waits. */
+void core_mark_stuck(struct core *core, struct job *job, bool is_stuck);
+/* A machine came or changed: the jobs that it could serve are not stuck any more. */
+void core_unstick_by(struct core *core, const struct machine *machine, int64_t now_ms);
+void core_unstick_all(struct core *core);
 /* After any change of a job's leases. */
 void core_index_workers(struct core *core, struct job *job);
 /* With what follows from its terms at that time: whether it is open, and when that turns. */
@@ -296,16 +303,20 @@ void decision_replace_workers(struct decision *decision, const struct job *job);
 void decide_successors(struct decision *decision);
 void decide_growth(struct decision *decision);
 
-/* decide_match.c: machines that got better since the command began, and tries to use them. */
+/* match_rounds.c: machines that got better since the command began, and whom to try for it. */
 struct match_rounds *match_rounds_new(void);
 void match_rounds_free(struct match_rounds *rounds);
 void match_rounds_begin(struct match_rounds *rounds);
-void match_rounds_touch(struct match_rounds *rounds, const struct machine *machine);
+void match_rounds_touch(struct match_rounds *rounds, struct machine *machine);
 /* It waits no more, or is withdrawn: what was reserved for it, or there, is free for others. */
 void match_rounds_forget_job(struct match_rounds *rounds, const struct job *job);
 void match_rounds_forget_offer(struct match_rounds *rounds, const struct offer *offer);
 void match_rounds_try(struct match_rounds *rounds, struct job *job);
+void match_rounds_sweep_short(struct match_rounds *rounds);     /* all that were too dear */
 bool match_rounds_is_better(const struct match_rounds *rounds); /* some machine is */
+/* There is more to try than one decision could. */
+bool match_rounds_are_open(const struct match_rounds *rounds);
+/* decide_match.c */
 void decision_offer_lease(struct decision *decision, const struct job *job,
                           const struct match_part *part, const struct match_wish *wish);
 void decide_match(struct decision *decision);

@@ -1,181 +1,107 @@
 /*
  * Matching: gives pending jobs their leases, in the queue's order, with backfill.
  *
- * A try follows an event: a job that is new is tried, a machine that got better tries the jobs it
+ * A try follows an event: a job that is new is tried, a machine that was touched tries the jobs it
  * could serve, a change of balances or prices those for which there was room at too high a cost.
- * Nothing else can have changed for the others, so nobody else is tried.
+ * Nothing else can have changed for the others, so nobody else is tried. A job behind one with a
+ * reservation (decide_ahead.c) may start only if it ends before, or leaves the reserved room free.
  *
- * The first job of the queue that waits for leases to end has a reservation (match_reserve). A job
- * behind it may start only if it ends before, or leaves the reserved room free. The reservation
- * follows from the state when it is made; it is kept while its machines stay as they are, for all
- * that starts meanwhile leaves its room free, and what it waits for can only end earlier than
- * thought. So its start does not move back while its machines stay.
- *
- * One machine tries at most TRIES_MAX jobs of any size and then as many of one worker, and if none
- * of them can be placed the next, ROUNDS_MAX times; that bounds the time of a decision however long
- * the queue is.
+ * However many machines one event touches and however many wait, a decision compares at most
+ * LOOKS_MAX jobs with machines and tries about TRIES_MAX. What is left then goes on with the next
+ * one, for which the core wakes at once: nobody who could start is passed over.
  */
-#include "core/core_internal.h"
+#include "core/match_rounds.h"
 
 #include <stdlib.h>
 
-enum { ROUNDS_MAX = 16, TRIES_MAX = 64, QUEUE_LOOKS = 64, RESERVE_TRIES = 4, MACHINES_MAX = 256 };
-
-struct attempt_at {
-    struct job *job;
-    int64_t score;
-};
-
-struct match_rounds {
-    uint64_t number;  /* of the decision */
-    bool is_cut;      /* a machine could serve more jobs than were tried */
-    bool is_deciding; /* only then is it worth to remember machines */
-    const struct machine **machines;
-    size_t machine_count;
-    size_t machine_capacity;
-    struct attempt_at *tries;
-    size_t try_count;
-    size_t try_capacity;
-    struct book_search search;
-    struct arena *arena; /* of the reservation */
-    struct match_reservation ahead;
-    bool has_ahead;
-    bool is_freed; /* a reservation was given up: others may have its room */
-};
-
-struct match_rounds *match_rounds_new(void)
-{
-    struct match_rounds *rounds = calloc(1, sizeof(*rounds));
-    ASSERT(rounds);
-    rounds->arena = arena_new(0);
-    return rounds;
-}
-
-void match_rounds_free(struct match_rounds *rounds)
-{
-    if (!rounds)
-        return;
-    free(rounds->machines);
-    free(rounds->tries);
-    book_search_done(&rounds->search);
-    arena_free(rounds->arena);
-    free(rounds);
-}
-
-void match_rounds_begin(struct match_rounds *rounds)
-{
-    rounds->number++;
-    rounds->is_deciding = true;
-    rounds->machine_count = 0;
-    rounds->try_count = 0;
-    rounds->is_freed = false;
-}
-
-static int64_t score_of(const struct job *job)
-{
-    return queue_score(job->request.is_rush, job->turn.tag);
-}
-
-static void add_try(struct match_rounds *rounds, struct job *job)
-{
-    if (rounds->try_count == rounds->try_capacity) {
-        rounds->try_capacity = rounds->try_capacity ? rounds->try_capacity * 2 : 64;
-        rounds->tries = realloc(rounds->tries, rounds->try_capacity * sizeof(*rounds->tries));
-        ASSERT(rounds->tries);
-    }
-    rounds->tries[rounds->try_count++] = (struct attempt_at){job, score_of(job)};
-}
-
-void match_rounds_touch(struct match_rounds *rounds, const struct machine *machine)
-{
-    if (rounds->has_ahead && match_is_reserved(&rounds->ahead, machine))
-        rounds->has_ahead = false;
-    if (!rounds->is_deciding)
-        return;
-    if (rounds->machine_count > 0 && rounds->machines[rounds->machine_count - 1] == machine)
-        return;
-    if (rounds->machine_count == rounds->machine_capacity) {
-        rounds->machine_capacity = rounds->machine_capacity ? rounds->machine_capacity * 2 : 16;
-        rounds->machines =
-            realloc(rounds->machines, rounds->machine_capacity * sizeof(*rounds->machines));
-        ASSERT(rounds->machines);
-    }
-    rounds->machines[rounds->machine_count++] = machine;
-}
-
-static void free_reserved(struct match_rounds *rounds)
-{
-    rounds->has_ahead = false;
-    rounds->is_freed = true;
-    for (size_t i = 0; i < rounds->ahead.part_count; i++)
-        match_rounds_touch(rounds, rounds->ahead.parts[i].machine);
-}
-
-void match_rounds_forget_job(struct match_rounds *rounds, const struct job *job)
-{
-    if (rounds->has_ahead && rounds->ahead.job == job->id)
-        free_reserved(rounds);
-}
-
-void match_rounds_forget_offer(struct match_rounds *rounds, const struct offer *offer)
-{
-    if (rounds->has_ahead && match_is_reserved(&rounds->ahead, offer->machine))
-        free_reserved(rounds);
-}
-
-void match_rounds_try(struct match_rounds *rounds, struct job *job)
-{
-    add_try(rounds, job);
-}
-
-bool match_rounds_is_better(const struct match_rounds *rounds)
-{
-    return rounds->machine_count > 0;
-}
+enum { TRIES_MAX = 256, TRIES_OF_ONE = 64, MACHINES_MAX = 256, LOOKS_MAX = 16384, SWEEP_MAX = 128 };
 
 /* ---- Whom to try ----------------------------------------------------------------------------- */
 
-/* At most TRIES_MAX that this decision has not tried; whether there were so many. */
-static bool add_tries(struct decision *decision, const struct book_wish *wish)
+/* Whether the job could use what has become free there, for some of its leases at least. */
+static bool could_use(struct decision *decision, const struct job *job, const struct offer *offer)
 {
-    struct match_rounds *rounds = decision->core->rounds;
-    size_t count = 0;
-    struct job *job;
-    book_search_start(&rounds->search, decision->core->waiting.book, wish,
-                      (struct book_sort){.by = BOOK_BY_SCORE});
-    while (count < TRIES_MAX && (job = book_search_next(&rounds->search))) {
-        if (job->tried_in == rounds->number)
-            continue;
-        add_try(rounds, job);
-        count++;
-    }
-    return count == TRIES_MAX;
+    const struct match_rounds *rounds = decision->core->rounds;
+    const struct match_wish wish = decide_wish(decision, job);
+    const struct job *first = line_first(&decision->core->line);
+    const bool is_behind =
+        rounds->has_ahead && first && rounds->ahead.job == first->id && line_is_before(first, job);
+    return match_could_use(&wish, offer, is_behind ? &rounds->ahead : NULL);
 }
 
-static void add_tries_of(struct decision *decision, const struct machine *machine)
+/* One machine gives it at most one worker. */
+static bool lacks_more(const struct match_rounds *rounds, const struct job *job)
+{
+    return rounds->clock - job->tried_at < (uint64_t)job->lacking;
+}
+
+/* Adds jobs that the offer could serve, after the mark. False: there are more. */
+static bool add_tries_of_offer(struct decision *decision, struct match_touched *touched,
+                               const struct offer *offer, size_t *looks_left)
 {
     struct core *core = decision->core;
-    for (size_t i = 0; i < machine->offer_count; i++) {
-        const struct offer *offer = machine->offers[i];
-        if (!offer->listing_number)
-            continue;
-        struct book_wish wish = waiting_wish(&core->listing, offer, decision->now_ms, LISTING_FREE);
-        if (add_tries(decision, &wish)) {
-            core->rounds->is_cut = true;
-            waiting_want_few(&wish, 1);
-            (void)add_tries(decision, &wish);
+    struct match_rounds *rounds = core->rounds;
+    const struct book_wish wish = waiting_wish(&core->listing, offer, decision->now_ms);
+    size_t count = 0;
+    book_search_start_after(&rounds->search, core->waiting.book, &wish,
+                            (struct book_sort){.by = BOOK_BY_SCORE}, touched->mark);
+    for (struct job *job; (job = book_search_next(&rounds->search));) {
+        rounds->looked_at++;
+        touched->mark = rounds->search.mark;
+        if (job->tried_at < touched->at && !lacks_more(rounds, job) &&
+            could_use(decision, job, offer)) {
+            match_rounds_add_try(rounds, job, touched->at);
+            count++;
         }
+        if (--*looks_left == 0 || count == TRIES_OF_ONE)
+            return false;
     }
+    return true;
 }
 
-static void add_tries_of_machines(struct decision *decision, size_t first)
+/* False: some of its jobs have not been looked at yet. */
+static bool add_tries_of(struct decision *decision, struct match_touched *touched,
+                         size_t *looks_left)
+{
+    static const struct book_mark first = {.rank = INT64_MAX};
+    struct machine *machine = touched->machine;
+    if (touched->at == 0) {
+        touched->at = machine->touched_at;
+        machine->touched_at = 0;
+    }
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const struct offer *offer = machine->offers[i];
+        if (!offer->listing_number || offer->id < touched->offer)
+            continue;
+        if (*looks_left == 0)
+            return false;
+        if (offer->id != touched->offer)
+            touched->mark = first;
+        touched->offer = offer->id;
+        if (!add_tries_of_offer(decision, touched, offer, looks_left))
+            return false;
+    }
+    return true;
+}
+
+static void drop_touched(struct match_rounds *rounds)
+{
+    for (size_t i = 0; i < rounds->touched_count; i++)
+        rounds->touched[i].machine->touched_at = 0;
+    rounds->touched_count = 0;
+}
+
+/* The machines that were touched first; those with more jobs to come keep their places. */
+static void add_tries_of_machines(struct decision *decision, size_t *looks_left)
 {
     struct match_rounds *rounds = decision->core->rounds;
-    const size_t count =
-        rounds->machine_count < MACHINES_MAX ? rounds->machine_count : MACHINES_MAX;
-    rounds->is_cut = false;
-    for (size_t i = first; i < count && book_count(decision->core->waiting.book) > 0; i++)
-        add_tries_of(decision, rounds->machines[i]);
+    size_t at = 0, kept = 0;
+    for (; at < rounds->touched_count && at<MACHINES_MAX && * looks_left> 0; at++)
+        if (!add_tries_of(decision, &rounds->touched[at], looks_left))
+            rounds->touched[kept++] = rounds->touched[at];
+    memmove(rounds->touched + kept, rounds->touched + at,
+            (rounds->touched_count - at) * sizeof(*rounds->touched));
+    rounds->touched_count -= at - kept;
 }
 
 static bool is_credited(const struct decision *decision, uint64_t account)
@@ -186,106 +112,59 @@ static bool is_credited(const struct decision *decision, uint64_t account)
     return false;
 }
 
-/* Jobs that were too dear: all of them at new prices, else those of accounts that have more now. */
+/* Jobs that were too dear, of accounts that have more now. */
 static void add_tries_of_short(struct decision *decision)
 {
     struct core *core = decision->core;
-    bool is_worth_it = decision->is_repriced;
+    bool is_worth_it = false;
     for (size_t i = 0; i < decision->credited_count && !is_worth_it; i++)
         is_worth_it = core_account(core, decision->credited[i])->short_count > 0;
     for (size_t i = 0; is_worth_it && i < core->short_of_money.count; i++) {
         struct job *job = core->short_of_money.items[i].value;
-        if (decision->is_repriced || is_credited(decision, job->request.account))
-            add_try(core->rounds, job);
+        if (is_credited(decision, job->request.account))
+            match_rounds_try(core->rounds, job);
     }
 }
 
-static void gather_tries(struct decision *decision)
+/* At new prices all that were too dear, and in a market that was loaded all that wait. */
+static void add_tries_of_sweep(struct decision *decision)
 {
     struct core *core = decision->core;
     struct match_rounds *rounds = core->rounds;
-    struct job *added = decision->new_job ? map_get(&core->jobs, decision->new_job) : NULL;
-    if (added && added->waiting_numbers[0])
-        add_try(rounds, added);
-    if (book_count(core->waiting.book) == 0)
+    if (rounds->sweep == MATCH_SWEEP_NONE)
         return;
-    add_tries_of_machines(decision, 0);
-    add_tries_of_short(decision);
+    const struct id_list *jobs =
+        rounds->sweep == MATCH_SWEEP_SHORT ? &core->short_of_money : &core->pending;
+    size_t at = id_list_find(jobs, rounds->sweep_from);
+    const size_t end = jobs->count - at > SWEEP_MAX ? at + SWEEP_MAX : jobs->count;
+    for (; at < end; at++) {
+        struct job *job = jobs->items[at].value;
+        rounds->sweep_from = job->id + 1;
+        if (job->waiting_numbers[0])
+            match_rounds_try(rounds, job);
+    }
+    if (end == jobs->count) {
+        rounds->sweep = MATCH_SWEEP_NONE;
+        rounds->sweep_from = 0;
+    }
+}
+
+static void add_tries_of_admitted(struct decision *decision)
+{
+    struct core *core = decision->core;
     for (size_t i = 0; decision->admitted && i < core->pending.count; i++) {
         struct job *job = core->pending.items[i].value;
-        if (job->request.account == decision->admitted && job->waiting_numbers[0])
-            add_try(rounds, job);
+        if (job->request.account != decision->admitted || !job->waiting_numbers[0])
+            continue;
+        core_mark_stuck(core, job, false);
+        match_rounds_try(core->rounds, job);
     }
 }
 
 static int compare_tries(const void *left, const void *right)
 {
-    const struct attempt_at *a = left, *b = right;
-    if (a->score != b->score)
-        return a->score > b->score ? -1 : 1;
-    return (a->job->id > b->job->id) - (a->job->id < b->job->id);
-}
-
-/* ---- Who goes first -------------------------------------------------------------------------- */
-
-static bool is_before(const struct job *left, const struct job *right)
-{
-    const int64_t a = score_of(left), b = score_of(right);
-    return a != b ? a > b : left->id < right->id;
-}
-
-/* Whether any other job waits for room. */
-static bool has_queue(const struct core *core, const struct job *job)
-{
-    const size_t own = (job->waiting_numbers[0] != 0) + (job->waiting_numbers[1] != 0);
-    return book_count(core->waiting.book) > own;
-}
-
-/* Who rushes pays for it only when there is somebody to go ahead of. */
-static struct match_wish wish_of(const struct decision *decision, const struct job *job)
-{
-    struct match_wish wish = core_wish(decision->core, &job->request,
-                                       core_held_micro(decision->core, job->id), decision->now_ms);
-    if (!has_queue(decision->core, job))
-        wish.lock.rush_ms = 0;
-    return wish;
-}
-
-static bool keeps_ahead(const struct decision *decision, const struct job *first)
-{
-    const struct match_rounds *rounds = decision->core->rounds;
-    return rounds->has_ahead && rounds->ahead.job == first->id &&
-           rounds->ahead.start_ms >= decision->now_ms;
-}
-
-/* The reservation of the first job in the queue that has one, if that is before `job`. Who waits
- * for money has none. */
-static const struct match_reservation *find_ahead(struct decision *decision, const struct job *job)
-{
-    struct core *core = decision->core;
-    struct match_rounds *rounds = core->rounds;
-    const struct book_wish any = book_wish_any();
-    book_search_start(&rounds->search, core->waiting.book, &any,
-                      (struct book_sort){.by = BOOK_BY_SCORE});
-    for (int looks = 0, made = 0; looks < QUEUE_LOOKS && made < RESERVE_TRIES; looks++) {
-        struct job *first = book_search_next(&rounds->search);
-        if (!first || !is_before(first, job))
-            return NULL;
-        if (first->stuck_version == core->listing_version + 1 ||
-            id_list_contains(&core->short_of_money, first->id))
-            continue;
-        if (keeps_ahead(decision, first))
-            return &rounds->ahead;
-        const struct match_wish wish = wish_of(decision, first);
-        arena_clear(rounds->arena);
-        made++;
-        rounds->has_ahead = match_reserve(core->matcher, rounds->arena, &wish, &rounds->ahead);
-        rounds->ahead.job = first->id;
-        if (rounds->has_ahead)
-            return &rounds->ahead;
-        first->stuck_version = core->listing_version + 1;
-    }
-    return NULL;
+    const struct match_try *a = left, *b = right;
+    return line_is_before(b->job, a->job) - line_is_before(a->job, b->job);
 }
 
 /* ---- Placing --------------------------------------------------------------------------------- */
@@ -326,8 +205,10 @@ void decision_offer_lease(struct decision *decision, const struct job *job,
     decision_emit(decision, &event);
 }
 
+/* What it waits for: money, or so many workers at least. */
 static void note_result(struct core *core, struct job *job, enum match_result result)
 {
+    job->lacking = result == MATCH_FEW_MACHINES ? core->matcher->lacking : 0;
     if (result != MATCH_PLACED)
         core_mark_short(core, job, result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY);
 }
@@ -339,11 +220,10 @@ static void try_job(struct decision *decision, struct job *job)
         core_mark_short(core, job, true);
         return;
     }
-    decide_close_slots(decision); /* prices are of the slot that runs */
-    const struct match_wish wish = wish_of(decision, job);
+    const struct match_wish wish = decide_wish(decision, job);
     struct match_placement placement;
     const enum match_result result =
-        match_place(core->matcher, &wish, find_ahead(decision, job), &placement);
+        match_place(core->matcher, &wish, decide_ahead(decision, job), &placement);
     note_result(core, job, result);
     if (result != MATCH_PLACED)
         return;
@@ -353,47 +233,48 @@ static void try_job(struct decision *decision, struct job *job)
     decision_emit_job_state(decision, job, JOB_STATE_STARTING, JOB_STATE_STARTING, "");
 }
 
-/* Whether one was placed. */
-static bool try_all(struct decision *decision)
+static size_t try_all(struct decision *decision)
 {
     struct match_rounds *rounds = decision->core->rounds;
-    bool has_placed = false;
+    const struct job *last = NULL;
+    size_t count = 0;
     if (rounds->try_count > 1)
         qsort(rounds->tries, rounds->try_count, sizeof(*rounds->tries), compare_tries);
     for (size_t i = 0; i < rounds->try_count; i++) {
-        struct job *job = rounds->tries[i].job;
-        if (job->tried_in == rounds->number || !job->waiting_numbers[0])
+        const struct match_try try = rounds->tries[i];
+        if (try.job == last || try.job->tried_at >= try.at || !try.job->waiting_numbers[0])
             continue;
-        job->tried_in = rounds->number;
-        try_job(decision, job);
-        has_placed |= job->waiting_numbers[0] == 0;
+        last = try.job;
+        try.job->tried_at = rounds->clock;
+        try_job(decision, try.job);
+        count++;
     }
-    return has_placed;
+    rounds->try_count = 0;
+    return count;
 }
 
 void decide_match(struct decision *decision)
 {
-    struct match_rounds *rounds = decision->core->rounds;
-    gather_tries(decision);
-    size_t gathered = rounds->machine_count;
-    rounds->is_freed = false;
-    bool has_placed = try_all(decision);
-    /* Those that came first could not pay, or want others besides: the next may do. */
-    for (int more = 1; more < ROUNDS_MAX && rounds->is_cut && !has_placed; more++) {
-        rounds->try_count = 0;
-        add_tries_of_machines(decision, 0);
-        has_placed = try_all(decision);
-    }
-    /* The job with the reservation has started: who had to leave its room free may have the rest.
-     */
-    for (int more = 1; more < ROUNDS_MAX && rounds->is_freed; more++) {
-        const size_t first = gathered;
-        gathered = rounds->machine_count;
-        rounds->is_freed = false;
-        rounds->try_count = 0;
-        add_tries_of_machines(decision, first);
-        (void)try_all(decision);
-    }
-    rounds->machine_count = 0;
+    struct core *core = decision->core;
+    struct match_rounds *rounds = core->rounds;
+    struct job *added = decision->new_job ? map_get(&core->jobs, decision->new_job) : NULL;
+    size_t looks_left = LOOKS_MAX, tried = 0;
+    if (added && added->waiting_numbers[0])
+        match_rounds_try(rounds, added);
+    if (book_count(core->waiting.book) > 0)
+        decide_close_slots(decision); /* prices are of the slot that runs */
+    if (decision->is_repriced)
+        match_rounds_sweep_short(rounds);
+    add_tries_of_short(decision);
+    add_tries_of_admitted(decision);
+    add_tries_of_sweep(decision);
+    do {
+        add_tries_of_machines(decision, &looks_left);
+        tried += try_all(decision);
+        /* A reservation that is given up touches machines. */
+    } while (rounds->touched_count > 0 && looks_left > 0 && tried < TRIES_MAX &&
+             book_count(core->waiting.book) > 0);
+    if (book_count(core->waiting.book) == 0)
+        drop_touched(rounds);
     rounds->is_deciding = false;
 }

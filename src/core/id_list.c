@@ -11,8 +11,7 @@ void id_list_done(struct id_list *list)
     *list = (struct id_list){0};
 }
 
-/* Where the id is, or where it would go. */
-static size_t find(const struct id_list *list, uint64_t id)
+size_t id_list_find(const struct id_list *list, uint64_t id)
 {
     size_t low = 0, high = list->count;
     /* Most ids are added in order: look at the end first. */
@@ -30,13 +29,13 @@ static size_t find(const struct id_list *list, uint64_t id)
 
 bool id_list_contains(const struct id_list *list, uint64_t id)
 {
-    const size_t at = find(list, id);
+    const size_t at = id_list_find(list, id);
     return at < list->count && list->items[at].id == id;
 }
 
 void id_list_add(struct id_list *list, uint64_t id, void *value)
 {
-    const size_t at = find(list, id);
+    const size_t at = id_list_find(list, id);
     if (at < list->count && list->items[at].id == id)
         return;
     if (list->count == list->capacity) {
@@ -51,7 +50,7 @@ void id_list_add(struct id_list *list, uint64_t id, void *value)
 
 void id_list_remove(struct id_list *list, uint64_t id)
 {
-    const size_t at = find(list, id);
+    const size_t at = id_list_find(list, id);
     if (at == list->count || list->items[at].id != id)
         return;
     list->count--;

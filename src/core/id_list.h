@@ -23,4 +23,6 @@ void id_list_done(struct id_list *list);
 /* Adding an id that is there does nothing; so does removing one that is not. */
 void id_list_add(struct id_list *list, uint64_t id, void *value);
 void id_list_remove(struct id_list *list, uint64_t id);
+/* Where the id is, or where it would go. */
+size_t id_list_find(const struct id_list *list, uint64_t id);
 bool id_list_contains(const struct id_list *list, uint64_t id);

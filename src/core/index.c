@@ -53,12 +53,13 @@ void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms
 
 void core_list_price(struct core *core, int64_t now_ms)
 {
-    const struct listing before = core->listing;
+    const struct price_vector before = core->listing.price;
     core->listing.price = core->price;
+    core_unstick_all(core);
     for (size_t i = 0; i < core->offers.count; i++) {
         struct offer *offer = core->offers.entries[i].value;
         const bool was_dear = listing_is_dear(&before, offer);
-        if (listing_is_dear(&core->listing, offer) == was_dear)
+        if (listing_is_dear(&core->listing.price, offer) == was_dear)
             continue;
         listing_update(&core->listing, offer, now_ms);
         if (was_dear)
@@ -70,7 +71,7 @@ void core_index_machine(struct core *core, struct machine *machine, int64_t now_
 {
     id_list_add(&core->machine_list, machine->id, machine);
     core_list_offers(core, machine, now_ms);
-    core->listing_version++;
+    core_unstick_by(core, machine, now_ms);
     match_rounds_touch(core->rounds, machine);
     if (machine->state == MACHINE_STATE_UNREACHABLE)
         id_list_add(&core->unreachable, machine->id, machine);
@@ -86,11 +87,31 @@ void core_index_workers(struct core *core, struct job *job)
         id_list_remove(&core->short_handed, job->id);
 }
 
+static void index_line(struct core *core, struct job *job)
+{
+    if (job->waiting_numbers[0] && !job->is_short && !job->is_stuck) {
+        line_add(&core->line, job);
+    } else {
+        line_remove(&core->line, job);
+        match_rounds_forget_job(core->rounds, job);
+    }
+}
+
+void core_mark_stuck(struct core *core, struct job *job, bool is_stuck)
+{
+    waiting_set_stuck(&core->waiting, &core->listing, job, is_stuck);
+    index_line(core, job);
+}
+
 void core_mark_short(struct core *core, struct job *job, bool is_short)
 {
     struct account *account = map_get(&core->accounts, job->request.account);
-    if (id_list_contains(&core->short_of_money, job->id) == is_short)
+    if (job->is_short == is_short) {
+        index_line(core, job);
         return;
+    }
+    job->is_short = is_short;
+    index_line(core, job);
     if (is_short) {
         id_list_add(&core->short_of_money, job->id, job);
         account->short_count++;
@@ -111,7 +132,6 @@ void core_index_job(struct core *core, struct job *job)
         core_mark_short(core, job, true); /* until it was tried and only room was missing */
     } else {
         waiting_remove(&core->waiting, job);
-        match_rounds_forget_job(core->rounds, job);
         core_mark_short(core, job, false);
     }
     if (job_state_has_leases(job->state))
@@ -132,7 +152,7 @@ void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms)
     else
         id_list_remove(&core->turning, offer->id);
     listing_update(&core->listing, offer, now_ms);
-    core->listing_version++;
+    core_unstick_by(core, offer->machine, now_ms);
     match_rounds_touch(core->rounds, offer->machine);
 }
 
@@ -206,6 +226,7 @@ void core_detach_lease(struct core *core, struct machine *machine, const struct 
         offer->lease_count--;
     }
     core_list_offers(core, machine, now_ms);
+    core_unstick_by(core, machine, now_ms); /* it may be more reliable now */
     match_rounds_touch(core->rounds, machine);
 }
 

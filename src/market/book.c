@@ -605,6 +605,12 @@ static bool has_bits(const struct book_wish *wish, uint64_t bits)
            (wish->any_bits == 0 || (bits & wish->any_bits) != 0);
 }
 
+static bool is_after(const struct book_search *search, const struct node *node, int at)
+{
+    const int64_t rank = rank_of(&search->sort, node, at);
+    return rank != search->mark.rank ? rank < search->mark.rank : node->id[at] > search->mark.id;
+}
+
 static void enter(struct book_search *search, uint32_t number)
 {
     const struct node *node = node_at(search->book, number);
@@ -613,7 +619,8 @@ static void enter(struct book_search *search, uint32_t number)
     if (!find_reaching(search, node, &reaching))
         return;
     for (int i = 0; i < node->count; i++)
-        if (reaching[i] && has_bits(&search->wish, node->bits[i]))
+        if (reaching[i] && has_bits(&search->wish, node->bits[i]) &&
+            (!node->is_leaf || is_after(search, node, i)))
             heap_push(search, (struct book_found){.rank = rank_of(&search->sort, node, i),
                                                   .id = node->id[i],
                                                   .below = node->below[i],
@@ -631,7 +638,15 @@ static void name_keys(struct book_search *search)
 void book_search_start(struct book_search *search, const struct book *book,
                        const struct book_wish *wish, struct book_sort sort)
 {
+    book_search_start_after(search, book, wish, sort, (struct book_mark){.rank = INT64_MAX});
+}
+
+void book_search_start_after(struct book_search *search, const struct book *book,
+                             const struct book_wish *wish, struct book_sort sort,
+                             struct book_mark mark)
+{
     search->book = book;
+    search->mark = mark;
     search->wish = *wish;
     search->sort = sort;
     search->heap_count = 0;
@@ -645,8 +660,10 @@ void *book_search_next(struct book_search *search)
 {
     while (search->heap_count > 0) {
         const struct book_found found = heap_pop(search);
-        if (found.is_entry)
+        if (found.is_entry) {
+            search->mark = (struct book_mark){found.rank, found.id};
             return search->book->places[found.below - 1].item;
+        }
         enter(search, found.below);
     }
     return NULL;

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BOOK_KEY_COUNT = 20 };
+enum { BOOK_KEY_COUNT = 19 };
 
 struct book_point {
     uint8_t keys[BOOK_KEY_COUNT]; /* of a wish, 0: any will do */
@@ -76,6 +76,12 @@ struct book_sort {
     int second_key;
 };
 
+/* An entry by where it comes in a walk. */
+struct book_mark {
+    int64_t rank;
+    uint64_t id;
+};
+
 /* A walk over the fits. Zeroed before its first start; keeps its memory for the next. The book may
  * not change while it goes on. */
 struct book_search {
@@ -87,11 +93,16 @@ struct book_search {
     size_t heap_capacity;
     uint8_t named_keys[BOOK_KEY_COUNT]; /* those the wish asks for */
     int named_count;
-    uint64_t looked_at; /* nodes' parts and entries compared with the wish */
+    struct book_mark mark; /* the entry given last, or after which to begin */
+    uint64_t looked_at;    /* nodes' parts and entries compared with the wish */
 };
 
 void book_search_start(struct book_search *search, const struct book *book,
                        const struct book_wish *wish, struct book_sort sort);
+/* Goes on after the entry that another walk of the same sort gave last. */
+void book_search_start_after(struct book_search *search, const struct book *book,
+                             const struct book_wish *wish, struct book_sort sort,
+                             struct book_mark mark);
 /* The next item, NULL when there is none. */
 void *book_search_next(struct book_search *search);
 void book_search_done(struct book_search *search);

@@ -125,6 +125,17 @@ static void search_as_the_oracle(struct bench *bench, struct book_search *search
     for (size_t i = 0; i < count; i++)
         assert_ptr_equal(book_search_next(search), bench->fits[i]);
     assert_null(book_search_next(search));
+    if (count == 0)
+        return;
+    /* Another walk goes on where one was left. */
+    const size_t left = random_below(&bench->random, count);
+    book_search_start(search, bench->book, &wish, sort);
+    for (size_t i = 0; i <= left; i++)
+        (void)book_search_next(search);
+    book_search_start_after(search, bench->book, &wish, sort, search->mark);
+    for (size_t i = left + 1; i < count; i++)
+        assert_ptr_equal(book_search_next(search), bench->fits[i]);
+    assert_null(book_search_next(search));
 }
 
 static struct bench *bench_new(uint64_t seed)

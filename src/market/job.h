@@ -107,8 +107,12 @@ struct job {
     int64_t cancel_fee_micro; /* of it, because a booking was cancelled late */
     int64_t fee_micro;
     uint32_t waiting_numbers[2]; /* among those that wait for room: its workers, its server */
-    uint64_t tried_in;           /* the last decision that tried to place it; scratch */
-    uint64_t stuck_version;      /* no reservation could be made with the offers of then; 0: none */
+    /* Scratch of matching. */
+    uint64_t tried_at;   /* touches of machines before it was last tried */
+    int64_t lacking;     /* workers it found too few of then, at least; 0: not known */
+    uint32_t line_place; /* 0: outside the line */
+    bool is_stuck;       /* no offers there are would do, with nothing leased of them */
+    bool is_short;       /* of money, or not tried yet */
 };
 
 /* num_nodes_max, or num_nodes where it is not given. */

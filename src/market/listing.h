@@ -1,9 +1,8 @@
 /*
- * Listing: offers and waiting jobs as entries of books, so that matching looks at few of them.
+ * Listing: open offers as entries of a book, so that matching looks at few of them.
  *
- * Keys are levels from 0 to 255, eight to an octave, and of times six hours each. An offer's are
- * rounded down and so are a wish's, so that nobody who passes a wish's tests is overlooked; who is
- * found may still fail them.
+ * Keys are levels (level.h). An offer's are rounded down and so are a wish's, so that nobody who
+ * passes a wish's tests is overlooked; who is found may still fail them.
  *
  * An offer's score, the larger the better:
  *
@@ -42,13 +41,13 @@ enum listing_key {
     LISTING_NEARNESS,       /* the RTT in us, negated */
     LISTING_CORE_CHEAPNESS, /* the minimum per core-hour, negated */
     LISTING_GPU_CHEAPNESS,
-    LISTING_FEW_NODES, /* of a waiting job: its workers, negated */
     LISTING_KEY_COUNT,
 };
 
 /* Open offers of machines that are online. */
 struct listing {
     struct book *book; /* of struct offer */
+    struct listing_bounds *bounds;
     struct labels labels;
     struct price_vector price; /* posted */
     int64_t began_ms;          /* the first time there was an offer; 0: never */
@@ -63,7 +62,7 @@ void listing_remove(struct listing *listing, struct offer *offer);
 
 int64_t listing_quality(const struct listing *listing, const struct offer *offer);
 /* Of its minimum, some part is more than what is posted. */
-bool listing_is_dear(const struct listing *listing, const struct offer *offer);
+bool listing_is_dear(const struct price_vector *posted, const struct offer *offer);
 
 /* What an offer must have free now, or must have in all once leases have ended. */
 enum listing_room { LISTING_FREE, LISTING_ALL };
@@ -71,24 +70,6 @@ enum listing_room { LISTING_FREE, LISTING_ALL };
 struct book_wish listing_wish(const struct listing *listing, const struct match_wish *wish,
                               enum machine_role role, enum listing_room room, bool with_dearer);
 /* Only those within so much of the market. */
-void listing_want_near(struct book_wish *wish, int64_t rtt_us);
+void listing_want_near(const struct listing *listing, struct book_wish *wish, int64_t rtt_us);
 /* Only those that offer no other role than server. */
 void listing_want_dedicated(struct book_wish *wish);
-
-/* Jobs that wait for room, asked for by what an offer could serve. */
-struct waiting_list {
-    struct book *book; /* of struct job, once for its workers and once for its server */
-    struct book_search search;
-};
-
-void waiting_init(struct waiting_list *waiting);
-void waiting_done(struct waiting_list *waiting);
-void waiting_add(struct waiting_list *waiting, const struct listing *listing, struct job *job);
-void waiting_remove(struct waiting_list *waiting, struct job *job);
-
-/* The wish that finds the jobs some of whose leases the offer could serve: with what is free, or
- * with all of it once its leases end. Whether it does is for the tests to say. */
-struct book_wish waiting_wish(struct listing *listing, const struct offer *offer, int64_t now_ms,
-                              enum listing_room room);
-/* Fewer: only jobs of at most so many workers. */
-void waiting_want_few(struct book_wish *wish, int64_t node_count);

@@ -59,7 +59,8 @@ struct machine {
     struct lease **leases;    /* those, oldest first */
     size_t lease_count;
     size_t lease_capacity;
-    int64_t counted_ms; /* until when what it lends is counted towards prices; 0: not yet */
+    uint64_t touched_at; /* scratch of matching: its jobs are to be tried; 0: they are not */
+    int64_t counted_ms;  /* until when what it lends is counted towards prices; 0: not yet */
 };
 
 /* INVALID when a part is out of range, or the texts are. */

@@ -105,6 +105,11 @@ static void start_attempt(struct attempt *attempt)
 
 /* ---- Who fits -------------------------------------------------------------------------------- */
 
+static bool names_maximum(const struct job_request *request)
+{
+    return request->max_total_micro > 0 || request->max_hourly_micro > 0;
+}
+
 /* What is free there for this job, when one that goes first must not be put off. */
 static struct resources free_for(const struct attempt *attempt, const struct offer *offer)
 {
@@ -126,6 +131,22 @@ static int64_t surplus_milli(const struct attempt *attempt, const struct candida
     return candidate->is_at_minimum || wish_is_accepted(attempt->wish, candidate->offer, most)
                ? candidate->free.cores_milli - request->worker.cores_milli
                : 0;
+}
+
+bool match_could_use(const struct match_wish *wish, const struct offer *offer,
+                     const struct match_reservation *ahead)
+{
+    static const enum machine_role roles[] = {MACHINE_ROLE_WORKER, MACHINE_ROLE_SERVER};
+    const struct attempt attempt = {.wish = wish, .ahead = ahead};
+    const struct resources free = free_for(&attempt, offer);
+    for (int i = 0; i < 2; i++) {
+        const struct resources wanted = wish_resources(wish, roles[i]);
+        if (wanted.cores_milli > 0 && resources_fit(wanted, free) &&
+            wish_suits(wish, roles[i], offer) &&
+            (names_maximum(wish->request) || wish_is_accepted(wish, offer, wanted)))
+            return true;
+    }
+    return false;
 }
 
 static bool fits(const struct attempt *attempt, enum machine_role role, struct offer *offer,
@@ -216,11 +237,6 @@ static void collect_workers(struct attempt *attempt, const struct book_wish *wis
         leave_machine(attempt, attempt->workers[--attempt->worker_count].offer->machine);
 }
 
-static bool names_maximum(const struct job_request *request)
-{
-    return request->max_total_micro > 0 || request->max_hourly_micro > 0;
-}
-
 static struct book_sort by_minimum(struct resources wanted)
 {
     return wanted.gpus_milli > 0 ? by_gpu_minimum : by_core_minimum;
@@ -279,14 +295,14 @@ static bool find_workers(struct attempt *attempt)
         listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_FREE, /* with_dearer= */ false);
     attempt->max_rtt_us = max_us / 2;
     if (max_us > 0)
-        listing_want_near(&found, attempt->max_rtt_us);
+        listing_want_near(listing, &found, attempt->max_rtt_us);
     collect_workers(attempt, &found, attempt->sort, attempt->worker_max, false);
     if (attempt->worker_count >= least)
         return true;
     if (max_us > 0) {
         start_attempt(attempt);
         attempt->max_rtt_us = max_us;
-        listing_want_near(&found, max_us);
+        listing_want_near(listing, &found, max_us);
         collect_workers(attempt, &found, by_nearness, attempt->worker_max, false);
         keep_near(attempt, max_us);
         return attempt->worker_count >= least;
@@ -517,13 +533,22 @@ static enum match_result fit_cost(struct match_placement *placement, const struc
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
+/* Those who ask more than is posted may all come at once: then nothing is known. */
+static enum match_result find_too_few(const struct attempt *attempt)
+{
+    const struct job_request *request = attempt->wish->request;
+    const int64_t lacking = request->num_nodes - (int64_t)attempt->worker_count;
+    attempt->matcher->lacking = lacking > 1 && !names_maximum(request) ? lacking : 1;
+    return MATCH_FEW_MACHINES;
+}
+
 static enum match_result place(struct attempt *attempt, struct match_placement *out_placement)
 {
     start_attempt(attempt);
     if (!find_workers(attempt))
-        return MATCH_FEW_MACHINES;
+        return find_too_few(attempt);
     if (!find_server(attempt))
-        return attempt->needs_worker ? MATCH_FEW_MACHINES : MATCH_NO_SERVER;
+        return attempt->needs_worker ? find_too_few(attempt) : MATCH_NO_SERVER;
     struct match_placement placement;
     make_parts(attempt, &placement);
     const enum match_result result = fit_cost(&placement, attempt);

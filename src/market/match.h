@@ -22,7 +22,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
-#include "market/listing.h"
+#include "market/waiting.h"
 
 enum match_result {
     MATCH_PLACED,
@@ -57,6 +57,7 @@ struct matcher {
     struct listing *listing;
     struct arena *arena; /* of the call under way */
     struct book_search search;
+    int64_t lacking; /* workers too few of, in the last call that found too few machines; >= 1 */
 };
 
 void matcher_init(struct matcher *matcher, struct listing *listing);
@@ -70,7 +71,7 @@ void matcher_done(struct matcher *matcher);
 enum { MATCH_RESERVE_LOOKS = 256 }; /* and four for each worker */
 
 struct match_reserved {
-    const struct machine *machine;
+    struct machine *machine;
     const struct offer *offer; /* of its worker, or of the server if that is all */
     struct resources resources;
 };
@@ -93,6 +94,10 @@ bool match_is_reserved(const struct match_reservation *reservation, const struct
 enum match_result match_place(struct matcher *matcher, const struct match_wish *wish,
                               const struct match_reservation *ahead,
                               struct match_placement *out_placement);
+
+/* Whether the offer has room for a worker or the server of it, whatever it may cost. */
+bool match_could_use(const struct match_wish *wish, const struct offer *offer,
+                     const struct match_reservation *ahead);
 
 /* The prices a part's lease locks. */
 struct price_lock match_part_lock(const struct match_part *part, const struct match_wish *wish);

@@ -152,7 +152,7 @@ static void add_parts(struct match_reservation *reservation, const struct openin
                       size_t count, struct resources resources)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct machine *machine = openings[i].offer->machine;
+        struct machine *machine = openings[i].offer->machine;
         struct match_reserved *same = NULL;
         for (size_t k = 0; k < reservation->part_count && count == 1; k++)
             if (reservation->parts[k].machine == machine)

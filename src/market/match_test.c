@@ -1,6 +1,6 @@
 /*
  * Placement and its explanation.
- * covers match.c, match_explain.c, match_nearest.c, match_reserve.c, listing.c, wish.c
+ * covers match.c, match_explain.c, match_nearest.c, match_reserve.c, wish.c
  */
 #include "base/random.h"
 #include "market/match.h"
