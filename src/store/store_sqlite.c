@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <sys/file.h>
 
+enum { CHECKPOINT_PAGES = 2000, LOG_PAGES_MAX = 16000 };
+
 struct table_statements {
     sqlite3_stmt *put;
     sqlite3_stmt *delete;
@@ -15,6 +17,7 @@ struct sqlite_store {
     struct store store; /* first: a struct store pointer is one to this */
     struct sqlite_connection connection;
     int lock_fd;
+    struct sqlite_checkpointer *checkpointer;
     sqlite3_stmt *append;
     struct table_statements tables[STORE_TABLE_MAX]; /* by their index in the schema */
     /* A COMMIT failed after its frames may have been written whole to the write-ahead log: until
@@ -187,6 +190,7 @@ static int prepare_tables(struct sqlite_store *self, struct error *error)
 /* Half built is fine. */
 static void sqlite_store_free(struct sqlite_store *self)
 {
+    sqlite_checkpointer_free(self->checkpointer);
     sqlite3_finalize(self->append);
     for (size_t i = 0; i < STORE_TABLE_MAX; i++) {
         sqlite3_finalize(self->tables[i].put);
@@ -218,6 +222,12 @@ static int sqlite_open(const struct store_options *options, struct store **out_s
         sqlite_store_free(self);
         return -1;
     }
+    const struct sqlite_checkpoint_limits limits = {
+        .pages_wanted = CHECKPOINT_PAGES,
+        .pages_max = LOG_PAGES_MAX,
+        .is_alone = options->file_system, /* one that fails on purpose serves one thread */
+    };
+    self->checkpointer = sqlite_checkpointer_new(&self->connection, &limits);
     *out_store = &self->store;
     return 0;
 }

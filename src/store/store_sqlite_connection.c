@@ -267,8 +267,7 @@ static int configure(struct sqlite_connection *connection, enum connection_acces
     /* FULL: a commit has reached the disk when it returns, not only when a checkpoint ran. */
     return sqlite_execute(connection,
                           "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                          "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;"
-                          "PRAGMA wal_autocheckpoint = 4000;",
+                          "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;",
                           error);
 }
 

@@ -101,6 +101,17 @@ MUST_CHECK int sqlite_format_check(struct sqlite_connection *connection, bool *o
 #define SQLITE_META_HEAD           TEXT("store.head")
 #define SQLITE_META_SETTLED        TEXT("store.settled")
 
+/* Keeps the writer's log short from now on, in store_sqlite_checkpoint.c. */
+struct sqlite_checkpoint_limits {
+    int pages_wanted; /* so many more in the log call for a checkpoint */
+    int pages_max;    /* so many in all, and the commit makes one itself */
+    bool is_alone;    /* no thread: the commits make them, as SQLite does by itself */
+};
+struct sqlite_checkpointer;
+struct sqlite_checkpointer *sqlite_checkpointer_new(struct sqlite_connection *writer,
+                                                    const struct sqlite_checkpoint_limits *limits);
+void sqlite_checkpointer_free(struct sqlite_checkpointer *checkpointer); /* NULL is fine */
+
 /* Reading, in store_sqlite_reader.c. */
 int sqlite_reader_open(const struct store_options *options, struct store_reader **out_reader,
                        struct error *error);
