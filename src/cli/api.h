@@ -231,6 +231,9 @@ struct api_quote {
     int64_t wish_hourly_micro;
     bool can_start;
     struct text reason;
+    bool is_lacking;     /* too few machines here could ever serve it */
+    struct text nearest; /* the nearest change with which it would start now */
+    int64_t expected_start_ms;
     int64_t placed_micro;
     int64_t placed_hourly_micro;
     int64_t expected_micro;
@@ -266,6 +269,8 @@ struct api_job {
     struct text state;
     struct text reason;
     uint64_t num_nodes;
+    uint64_t num_nodes_max; /* 0: an older market does not say */
+    uint64_t worker_count;
     struct text policy;
     struct text model;
     int64_t created_ms;
@@ -275,6 +280,7 @@ struct api_job {
     int64_t held_micro;
     int64_t spent_micro;
     int64_t quoted_micro;
+    int64_t max_total_micro; /* 0: what the account has */
     uint64_t ticks;
     double loss;          /* NaN: not known */
     double test_accuracy; /* NaN: not known */

@@ -138,7 +138,7 @@ static int run_list(void *context, const void *options, struct error *error)
         const struct api_job *job = (const struct api_job *)jobs.items + i;
         TABLE_ROW(&table, output_number(arena, job->id), output_text(arena, job->name),
                   output_text(arena, job->state), output_text(arena, job->model),
-                  output_text(arena, job->policy), output_number(arena, job->num_nodes),
+                  output_text(arena, job->policy), job_view_workers(arena, job),
                   job->test_accuracy > 0.0
                       ? arena_format(arena, "%.2f %%", 100.0 * job->test_accuracy)
                       : "-",

@@ -13,6 +13,7 @@ struct submit_options {
     const char *dataset_dir;
     bool is_detached;
     bool is_yes;
+    bool expects_room;
 };
 
 static const struct option submit_options[] = {
@@ -23,6 +24,8 @@ static const struct option submit_options[] = {
      .help = "Return once the job is submitted.", .letter = 'd'},
     {"yes", OPTION_FLAG, offsetof(struct submit_options, is_yes),
      .help = "Do not ask before credits are held.", .letter = 'y'},
+    {"expect_room", OPTION_FLAG, offsetof(struct submit_options, expects_room),
+     .help = "Refuse, with exit code 7, when it could not start now."},
     {"dataset_dir", OPTION_PATH, offsetof(struct submit_options, dataset_dir), "DIR",
      .help = "Folder with the data set's files, instead of where its package puts them."},
 };
@@ -42,15 +45,54 @@ static void append_amounts(struct buffer *plan, struct arena *arena, const struc
         resources->memory_bytes.is_at_least ? "+" : "", accelerators[0] ? ", " : "", accelerators);
 }
 
+/* What is held, what it costs where it would run, and the most it can ever cost. */
+static void append_price(struct buffer *plan, struct arena *arena, const struct job_spec *spec,
+                         const struct api_quote *quote)
+{
+    const char *run = output_duration(arena, quote->max_run_ms);
+    if (quote->placed_micro > 0)
+        buffer_append_format(
+            plan,
+            "  price     %s credits for %s on the machines free now (%s an hour);\n"
+            "            likely %s\n",
+            output_credits(arena, quote->placed_micro), run,
+            output_credits(arena, quote->placed_hourly_micro),
+            output_credits(arena, quote->expected_micro));
+    else
+        buffer_append_format(plan,
+                             "  price     %s credits are held for %s of the least it asks for; "
+                             "more, up to the most, once its machines are known\n",
+                             output_credits(arena, quote->wish_micro), run);
+    if (spec->market.max_total_cost_micro > 0)
+        buffer_append_format(plan, "  at most   %s credits (max_total_cost); you have %s\n",
+                             output_credits(arena, spec->market.max_total_cost_micro),
+                             output_credits(arena, quote->available_micro));
+    else
+        buffer_append_format(plan,
+                             "  at most   the %s credits you have: it names no max_total_cost\n",
+                             output_credits(arena, quote->available_micro));
+}
+
 static void append_start(struct buffer *plan, struct arena *arena, const struct job_spec *spec,
                          const struct api_quote *quote)
 {
     char wish[JOB_WISH_TEXT_SIZE];
     buffer_append_format(plan, "  start     %s%s\n", job_start_format(&spec->market.start, wish),
                          spec->market.rush ? ", ahead of a queue for double the first hour" : "");
-    if (!quote->can_start)
-        buffer_append_format(plan, "            once it can: %s\n",
-                             output_text(arena, quote->reason));
+    if (quote->can_start)
+        return;
+    buffer_append_format(plan, "            but it has to wait: %s\n",
+                         output_text(arena, quote->reason));
+    if (quote->nearest.size > 0)
+        buffer_append_format(plan, "            nearest: %s\n", output_text(arena, quote->nearest));
+    if (quote->expected_start_ms > 0)
+        buffer_append_format(plan, "            expected to start: %s\n",
+                             output_instant(arena, quote->expected_start_ms));
+    if (quote->is_lacking)
+        buffer_append_string(plan,
+                             "  Warning   too few machines here could ever serve it: it waits "
+                             "until others come. \"start: by 2d\" under market in the job "
+                             "file ends the wait\n");
 }
 
 static const char *write_plan(const struct cli *cli, const struct client *client,
@@ -65,15 +107,7 @@ static const char *write_plan(const struct cli *cli, const struct client *client
                          TEXT_ARGS(spec->train.model), TEXT_ARGS(spec->train.data),
                          TEXT_ARGS(spec->sync.policy));
     append_amounts(&plan, arena, spec);
-    const bool is_placed = quote->placed_micro > 0;
-    buffer_append_format(
-        &plan, "  price     at most %s credits for %s (%s an hour), likely %s\n",
-        output_credits(arena, is_placed ? quote->placed_micro : quote->wish_micro),
-        output_duration(arena, quote->max_run_ms),
-        output_credits(arena, is_placed ? quote->placed_hourly_micro : quote->wish_hourly_micro),
-        output_credits(arena, quote->expected_micro));
-    buffer_append_format(&plan, "  you have  %s credits\n",
-                         output_credits(arena, quote->available_micro));
+    append_price(&plan, arena, spec, quote);
     append_start(&plan, arena, spec, quote);
     return arena_copy_string(arena, buffer_text(&plan));
 }
@@ -129,9 +163,18 @@ static int check_money(const struct cli *cli, const struct job_spec *spec,
     return 0;
 }
 
+static int check_room(const struct cli *cli, const struct submit_options *wanted,
+                      const struct api_quote *quote, struct error *error)
+{
+    if (!wanted->expects_room || quote->can_start)
+        return 0;
+    return error_set(error, ERROR_UNAVAILABLE, "it could not start now: %s; nothing was sent",
+                     output_text(cli->arena, quote->reason));
+}
+
 /* 0 to go ahead; CLI_EXIT_DECLINED when the person said no. */
 static int confirm(const struct cli *cli, struct client *client, const struct job_spec *spec,
-                   bool is_yes, struct buffer *json, struct error *error)
+                   const struct submit_options *wanted, struct buffer *json, struct error *error)
 {
     struct api_quote quote = {0};
     struct client_answer answer = {&api_quote_schema, &quote, {0}};
@@ -139,12 +182,12 @@ static int confirm(const struct cli *cli, struct client *client, const struct jo
         client_post(client, cli->arena, "/v1/quotes", buffer_text(json), &answer, error) < 0)
         return -1;
     const char *plan = write_plan(cli, client, spec, &quote);
-    if (check_money(cli, spec, &quote, error) < 0) {
+    if (check_money(cli, spec, &quote, error) < 0 || check_room(cli, wanted, &quote, error) < 0) {
         if (!cli->common.quiet)
-            fputs(plan, stderr);
+            output_plan(cli, plan);
         return -1;
     }
-    return output_confirm(cli, is_yes, plan, "Submit this job?", error);
+    return output_confirm(cli, wanted->is_yes, plan, "Submit this job?", error);
 }
 
 static int run_submit(void *context, const void *options, struct error *error)
@@ -162,7 +205,7 @@ static int run_submit(void *context, const void *options, struct error *error)
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
     if (cli_connect(cli, true, &client, error) < 0)
         return -1;
-    const int confirmed = confirm(cli, client, &spec, wanted->is_yes, &json, error);
+    const int confirmed = confirm(cli, client, &spec, wanted, &json, error);
     if (confirmed != 0)
         return confirmed;
     const struct upload_options upload = {
@@ -189,8 +232,8 @@ const struct command command_job_submit = {
     .summary = "Submits a job and follows it to its end.",
     .details = "Shows what it may cost and asks first. Its data set is sent to the market unless "
                "the market has it. Ctrl-C ends the watching, not the job. Exit code 1 means that "
-               "the job failed, 6 that it costs more than it may or than you have, 9 that you "
-               "said no.",
+               "the job failed, 6 that it costs more than it may or than you have, 7 that it "
+               "could not start now (--expect-room), 9 that you said no.",
     .example = "souk job submit examples/fashion-mnist.yaml",
     COMMAND_OPTIONS(submit_options, submit_options),
     .run = run_submit,

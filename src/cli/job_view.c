@@ -37,14 +37,45 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
     table_show(&table, cli);
 }
 
+const char *job_view_workers(struct arena *arena, const struct api_job *job)
+{
+    const char *wanted = output_workers(arena, job->num_nodes, job->num_nodes_max);
+    const bool is_elastic = job->num_nodes_max > job->num_nodes;
+    const bool runs = text_equal(job->state, TEXT("running"));
+    if (!runs || job->worker_count == 0 || (!is_elastic && job->worker_count == job->num_nodes))
+        return wanted;
+    return arena_format(arena, "%" PRIu64 " of %s", job->worker_count, wanted);
+}
+
+/* What it has cost, and the most it can. */
+static void print_money(const struct cli *cli, const struct api_job *job)
+{
+    struct arena *arena = cli->arena;
+    const char *held = output_credits(arena, job->held_micro);
+    if (text_equal(job->state, TEXT("pending")))
+        output_field(cli, "Held:     ", "%s credits, for the least it asks for", held);
+    else
+        output_field(cli, "Spent:    ", "%s credits, %s held of %s quoted",
+                     output_credits(arena, job->spent_micro), held,
+                     output_credits(arena, job->quoted_micro));
+    if (api_job_is_final(job->state))
+        return;
+    if (job->max_total_micro > 0)
+        output_field(cli, "At most:  ", "%s credits (max_total_cost)",
+                     output_credits(arena, job->max_total_micro));
+    else
+        output_field(cli, "At most:  ", "what the account has; it names no max_total_cost");
+}
+
 void job_view_print(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
     output_field(cli, "Job:      ", "%" PRIu64 " \"%s\"", job->id, output_text(arena, job->name));
     output_field(cli, "State:    ", "%s%s%s", output_text(arena, job->state),
                  job->reason.size ? ": " : "", output_text(arena, job->reason));
-    output_field(cli, "Training: ", "%s with %s on %" PRIu64 " workers",
-                 output_text(arena, job->model), output_text(arena, job->policy), job->num_nodes);
+    output_field(cli, "Training: ", "%s with %s on %s worker%s", output_text(arena, job->model),
+                 output_text(arena, job->policy), job_view_workers(arena, job),
+                 job->num_nodes == 1 && job->num_nodes_max <= 1 ? "" : "s");
     output_field(cli, "Created:  ", "%s", output_instant(arena, job->created_ms));
     if (job->started_ms && job->ended_ms)
         output_field(cli, "Ran:      ", "%s",
@@ -58,9 +89,7 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
         output_field(cli, "Loss:     ", "%.4f", job->loss);
     if (isfinite(job->test_accuracy))
         output_field(cli, "Accuracy: ", "%.2f %%", 100.0 * job->test_accuracy);
-    output_field(cli, "Spent:    ", "%s credits, %s held of %s quoted",
-                 output_credits(arena, job->spent_micro), output_credits(arena, job->held_micro),
-                 output_credits(arena, job->quoted_micro));
+    print_money(cli, job);
     if (job->leases.count)
         print_leases(cli, job);
 }

@@ -8,6 +8,9 @@
 #include "cli/client.h"
 #include "cli/follow.h"
 
+/* "3", "2–4", and of one that runs "2 of 2–4". */
+const char *job_view_workers(struct arena *arena, const struct api_job *job);
+
 /* What is known about the job, and a table of its leases, on standard output. */
 void job_view_print(const struct cli *cli, const struct api_job *job);
 

@@ -64,27 +64,53 @@ size_t output_columns(const struct cli *cli, FILE *file)
     return size.ws_col;
 }
 
-/* Breaks `text` between words at `width_max` (0: nowhere), indenting what follows. */
-static void print_words(const char *text, size_t indent, size_t width_max)
+/* Breaks `text` between words at `width_max` (0: nowhere), indenting what follows. It begins where
+ * `indent` columns are printed. */
+static void print_words(FILE *file, const char *text, size_t indent, size_t width_max)
 {
     size_t column = indent;
     for (const char *word = text; *word;) {
         const size_t size = strcspn(word, " ");
         const char *next = word + size + strspn(word + size, " ");
-        const size_t width =
-            output_width(word) - output_width(word + size); /* of this word alone */
+        const size_t width = output_width(word) - output_width(word + size);
         if (word != text && width_max && column + 1 + width > width_max) {
-            printf("\n%*s", (int)indent, "");
+            fprintf(file, "\n%*s", (int)indent, "");
             column = indent;
         } else if (word != text) {
-            putchar(' ');
+            fputc(' ', file);
             column++;
         }
-        printf("%.*s", (int)size, word);
+        fwrite(word, 1, size, file);
         column += width;
         word = next;
     }
-    putchar('\n');
+    fputc('\n', file);
+}
+
+/* Where the text of "  start     now, ..." begins: after its label; else after its indent. */
+static size_t text_begin(const char *line)
+{
+    const size_t indent = strspn(line, " ");
+    const char *gap = strstr(line + indent, "  ");
+    const size_t label = gap ? (size_t)(gap - line) : 0;
+    enum { LABEL_MAX = 16 };
+    return gap && label <= LABEL_MAX ? label + strspn(gap, " ") : indent;
+}
+
+void output_plan(const struct cli *cli, const char *plan)
+{
+    const size_t width_max = output_columns(cli, stderr);
+    struct text rest = text_of(plan), line;
+    for (bool has_more = rest.size > 0; has_more;) {
+        has_more = text_cut(rest, '\n', &line, &rest);
+        const char *words = arena_copy_string(cli->arena, line);
+        const size_t begin = width_max && output_width(words) > width_max ? text_begin(words) : 0;
+        fwrite(words, 1, begin, stderr);
+        if (width_max && output_width(words) > width_max)
+            print_words(stderr, words + begin, begin, width_max);
+        else if (has_more || line.size > 0)
+            fprintf(stderr, "%s\n", words);
+    }
 }
 
 void output_field(const struct cli *cli, const char *label, const char *format, ...)
@@ -96,21 +122,15 @@ void output_field(const struct cli *cli, const char *label, const char *format, 
     va_end(args);
     ASSERT(size >= 0);
     fputs(label, stdout);
-    print_words(text, output_width(label), output_columns(cli, stdout));
+    print_words(stdout, text, output_width(label), output_columns(cli, stdout));
     free(text);
-}
-
-static bool ends_line(const char *text)
-{
-    const size_t size = strlen(text);
-    return size == 0 || text[size - 1] == '\n';
 }
 
 int output_confirm(const struct cli *cli, bool is_yes, const char *plan, const char *question,
                    struct error *error)
 {
     if (!is_yes || !cli->common.quiet)
-        fprintf(stderr, "%s%s", plan, ends_line(plan) ? "" : "\n");
+        output_plan(cli, plan);
     if (is_yes)
         return 0;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
@@ -180,7 +200,7 @@ const char *output_number(struct arena *arena, uint64_t value)
 
 const char *output_workers(struct arena *arena, uint64_t least, uint64_t most)
 {
-    return most > least ? arena_format(arena, "%" PRIu64 "..%" PRIu64, least, most)
+    return most > least ? arena_format(arena, "%" PRIu64 "–%" PRIu64, least, most)
                         : output_number(arena, least);
 }
 

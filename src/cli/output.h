@@ -20,6 +20,10 @@ void output_note(const struct cli *cli, const char *format, ...)
  * disk). A reader that has gone away is no failure. */
 MUST_CHECK int output_finish(struct error *error);
 
+/* Lines on standard error, broken between words where its terminal is narrower; what follows stands
+ * below the text after a line's label ("  start     now"). */
+void output_plan(const struct cli *cli, const char *plan);
+
 /*
  * Shows what is about to happen on standard error and asks. 0: go ahead. CLI_EXIT_DECLINED: the
  * answer was no, and it was said that nothing was done. INVALID (exit code 2): there is no terminal
@@ -50,7 +54,7 @@ const char *output_bytes(struct arena *arena, int64_t bytes);    /* "1.5 GiB" */
 const char *output_duration(struct arena *arena, int64_t ms);    /* "1m 5s" */
 const char *output_instant(struct arena *arena, int64_t utc_ms); /* "-" for 0 */
 const char *output_number(struct arena *arena, uint64_t value);
-/* "3", or "2..8" of an elastic job; most 0: not given. */
+/* "3", or "2–8" of an elastic job; most 0: not given. */
 const char *output_workers(struct arena *arena, uint64_t least, uint64_t most);
 /* A list of struct text, joined. */
 const char *output_texts(struct arena *arena, const struct json_array *texts,

@@ -12,7 +12,7 @@ TEST(amounts_are_written_for_people)
     assert_string_equal(output_credits(arena, -5), "-0.000005");
     assert_string_equal(output_credits(arena, INT64_MIN), "-9223372036854.775808");
     assert_string_equal(output_workers(arena, 3, 0), "3");
-    assert_string_equal(output_workers(arena, 2, 8), "2..8");
+    assert_string_equal(output_workers(arena, 2, 8), "2–8");
     assert_string_equal(output_cores(arena, 250), "0.25");
     assert_string_equal(output_cores(arena, 16000), "16");
     assert_string_equal(output_instant(arena, 0), "-");

@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-/* Columns that may be cut or broken keep at least so much. */
-enum { CUT_WIDTH_MIN = 10, FLOW_WIDTH_MIN = 24, GAP = 2 };
+/* Columns that may be cut or broken keep at least so much; the last often has sentences. */
+enum { CUT_WIDTH_MIN = 10, TEXT_WIDTH_MIN = 24, GAP = 2 };
 
 struct column {
     const char *title;
-    bool is_right, is_cut, is_flowing, is_left_out;
+    bool is_right, is_cut, is_flowing, is_last, is_left_out;
     int drop; /* 0: stays */
     size_t width;
 };
@@ -55,7 +55,8 @@ static const char *cell_at(const struct table *table, size_t row, size_t column)
 
 static struct column measure(const struct table *table, size_t index)
 {
-    struct column column = {.title = table->titles[index]};
+    struct column column = {.title = table->titles[index],
+                            .is_last = index + 1 == table->column_count};
     for (;; column.title++) {
         if (*column.title == '>')
             column.is_right = true;
@@ -69,7 +70,7 @@ static struct column measure(const struct table *table, size_t index)
             break;
     }
     ASSERT(column.drop >= 0 && column.drop <= 9);
-    ASSERT(!column.is_flowing || index + 1 == table->column_count);
+    ASSERT(!column.is_flowing || column.is_last);
     column.width = output_width(column.title);
     for (size_t row = 0; row < table->row_count; row++) {
         const size_t width = output_width(cell_at(table, row, index));
@@ -90,7 +91,7 @@ static size_t total_width(const struct column *columns, size_t count)
 /* How much narrower a column may become. */
 static size_t slack(const struct column *column)
 {
-    const size_t least = column->is_flowing ? FLOW_WIDTH_MIN : CUT_WIDTH_MIN;
+    const size_t least = column->is_flowing || column->is_last ? TEXT_WIDTH_MIN : CUT_WIDTH_MIN;
     if (column->is_left_out || !(column->is_cut || column->is_flowing) || column->width <= least)
         return 0;
     return column->width - least;

@@ -78,6 +78,11 @@ void core_explain(const struct core *core, const struct job *job, struct buffer 
 bool core_explain_wait(const struct core *core, const struct job *job,
                        struct match_explanation *out_explanation);
 
+/* The same of a job that is not submitted, and the result in words. Walks over all machines. */
+void core_explain_request(const struct core *core, const struct job_request *request,
+                          enum match_result result, struct match_explanation *out_explanation,
+                          struct buffer *out_words);
+
 /* One hour of karma, as things are now. */
 struct core_karma {
     int64_t share_micro; /* of each member */

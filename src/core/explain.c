@@ -84,6 +84,18 @@ bool core_explain_wait(const struct core *core, const struct job *job,
     return true;
 }
 
+void core_explain_request(const struct core *core, const struct job_request *request,
+                          enum match_result result, struct match_explanation *out_explanation,
+                          struct buffer *out_words)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct machine **machines = core_machine_pointers(core, arena);
+    const struct match_wish wish = core_wish(core, request, 0, core->time_ms);
+    match_explain(core->matcher, machines, core->machine_list.count, &wish, result,
+                  out_explanation);
+    match_explain_words(machines, core->machine_list.count, &wish, result, out_words);
+}
+
 static void explain_leases(const struct core *core, const struct job *job, enum lease_state state,
                            struct buffer *out)
 {

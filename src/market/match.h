@@ -118,6 +118,22 @@ struct match_row {
     size_t machines_left;
 };
 
+/* Too few machines could ever serve, whoever is online, open, content with the price or free now.
+ */
+struct match_lack {
+    enum machine_role role;
+    enum wish_test test; /* one that too few pass by itself; WISH_TEST_COUNT: too few pass all */
+    size_t found, wanted;
+};
+
+bool match_is_lacking(struct machine *const *machines, size_t machine_count,
+                      const struct match_wish *wish, enum machine_role role,
+                      struct match_lack *out_lack);
+
+/* "no machine here offers 64 cores". */
+void match_lack_words(const struct match_wish *wish, const struct match_lack *lack,
+                      struct buffer *out);
+
 enum { MATCH_ROWS_MAX = 2 * WISH_TEST_COUNT, MATCH_NEAREST_SIZE = 160 };
 
 struct match_explanation {
@@ -127,6 +143,7 @@ struct match_explanation {
     size_t row_count;
     char nearest[MATCH_NEAREST_SIZE]; /* "with 2 GiB instead of 4 GiB of RAM it would start now" */
     int64_t expected_start_ms;        /* 0: not with the offers there are now */
+    bool is_lacking;                  /* too few machines here could ever serve it */
 };
 
 /* Walks over all machines, so only for answers to people. */

@@ -115,6 +115,11 @@ static void append_machines(struct machine *const *machines, size_t machine_coun
 static void explain_few(struct machine *const *machines, size_t machine_count,
                         const struct match_wish *wish, enum machine_role role, struct buffer *out)
 {
+    struct match_lack lack;
+    if (match_is_lacking(machines, machine_count, wish, role, &lack)) {
+        match_lack_words(wish, &lack, out);
+        return;
+    }
     if (role == MACHINE_ROLE_SERVER)
         buffer_append_string(out, "needs a machine with the role server offering at least ");
     else

@@ -345,6 +345,11 @@ void match_explain(struct matcher *matcher, struct machine *const *machines, siz
     } else if (result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY) {
         find_price(matcher, wish, explanation->nearest);
     }
+    struct match_lack lack;
+    explanation->is_lacking =
+        result != MATCH_PLACED &&
+        (match_is_lacking(machines, machine_count, wish, MACHINE_ROLE_WORKER, &lack) ||
+         match_is_lacking(machines, machine_count, wish, MACHINE_ROLE_SERVER, &lack));
     struct match_reservation reservation;
     if (result == MATCH_PLACED)
         explanation->expected_start_ms = wish->now_ms;

@@ -1,6 +1,7 @@
 /*
  * Placement and its explanation.
- * covers match.c, match_explain.c, match_nearest.c, match_reserve.c, wish.c
+ * covers match.c, match_explain.c, match_lacking.c, match_nearest.c, match_reserve.c
+ * covers wish.c
  */
 #include "base/random.h"
 #include "market/match.h"
@@ -563,8 +564,7 @@ TEST(a_machine_that_does_not_offer_the_role_never_gets_a_server)
     add_machine(&fixture, "heron", 4000, MACHINE_ROLE_WORKER);
     assert_int_equal(place(&fixture), MATCH_NO_SERVER);
     assert_string_equal(explain(&fixture, MATCH_NO_SERVER),
-                        "needs a machine with the role server offering at least 0.5 cores and 128 "
-                        "MiB; none is online");
+                        "no machine here takes a parameter server");
     tear_down(&fixture);
 }
 
@@ -603,12 +603,81 @@ TEST(waiting_is_explained_with_the_machines_there_are)
     struct machine *wren = add_machine(&fixture, "wren", 250, MACHINE_ROLE_WORKER);
     assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
     assert_string_equal(explain(&fixture, MATCH_FEW_MACHINES),
+                        "it asks for 3 machines, and only 2 here offer 0.25 cores");
+    add_machine(&fixture, "asleep", 500, MACHINE_ROLE_WORKER)->state = MACHINE_STATE_OFFLINE;
+    assert_string_equal(explain(&fixture, MATCH_FEW_MACHINES),
                         "needs 3 machines offering at least 0.25 cores and 256 MiB; 2 are online: "
                         "heron, wren");
     wren->offers[0]->leased.cores_milli = 1;
     assert_string_equal(explain(&fixture, MATCH_FEW_MACHINES),
                         "needs 3 machines offering at least 0.25 cores and 256 MiB; 2 are online: "
                         "heron, wren; busy: wren");
+    tear_down(&fixture);
+}
+
+static const char *lack(struct fixture *fixture)
+{
+    struct match_lack found;
+    buffer_clear(&fixture->words);
+    if (!match_is_lacking(fixture->pointers, fixture->count, &fixture->wish, MACHINE_ROLE_WORKER,
+                          &found))
+        return "";
+    match_lack_words(&fixture->wish, &found, &fixture->words);
+    return buffer_string(&fixture->words);
+}
+
+TEST(what_no_machine_offers_at_all_is_told_apart_from_what_is_busy_or_away)
+{
+    static struct fixture fixture;
+    set_up(&fixture, 2);
+    fixture.request.server = (struct resources){0};
+    assert_string_equal(lack(&fixture), "no machine here takes workers");
+    struct machine *heron = add_machine(&fixture, "heron", 4000, MACHINE_ROLE_WORKER);
+    struct machine *wren = add_machine(&fixture, "wren", 1000, MACHINE_ROLE_WORKER);
+    /* Away, shut, busy and dear are no lack. */
+    heron->state = MACHINE_STATE_OFFLINE;
+    wren->offers[0]->terms.paused_until_ms = OFFER_PAUSED_FOREVER;
+    wren->offers[0]->leased.cores_milli = 1000;
+    wren->offers[0]->terms.minimum.core_micro = 1000000;
+    assert_string_equal(lack(&fixture), "");
+    fixture.request.worker.cores_milli = 2000;
+    assert_string_equal(lack(&fixture), "it asks for 2 machines, and only 1 here offers 2 cores");
+    fixture.request.worker.cores_milli = 64000;
+    assert_string_equal(lack(&fixture), "no machine here offers 64 cores");
+    fixture.request.worker.cores_milli = 1000;
+    fixture.request.worker.gpus_milli = 1000;
+    assert_string_equal(lack(&fixture), "no machine here offers 1 GPU");
+    fixture.request.worker.gpus_milli = 0;
+    snprintf(fixture.request.wishes.labels, sizeof(fixture.request.wishes.labels), "cuda-12");
+    assert_string_equal(lack(&fixture), "no machine here has the labels cuda-12");
+    heron->offers[0]->terms.labels = TEXT("cuda-12");
+    wren->offers[0]->terms.labels = TEXT("cuda-12");
+    assert_string_equal(lack(&fixture), "");
+    /* Each wish is met by both, all of them only by one. */
+    struct machine *robin = add_machine(&fixture, "robin", 8000, MACHINE_ROLE_WORKER);
+    (void)robin;
+    fixture.request.worker.cores_milli = 2000;
+    assert_string_equal(lack(&fixture),
+                        "it asks for 2 machines, and only 1 here has all that it asks for at once");
+    tear_down(&fixture);
+}
+
+TEST(a_run_longer_than_any_window_or_lease_is_a_lack)
+{
+    static struct fixture fixture;
+    static struct span nights[] = {{1000, 3000}, {5000, 3601000 + 5000}};
+    set_up(&fixture, 1);
+    fixture.request.server = (struct resources){0};
+    struct machine *heron = add_machine(&fixture, "heron", 4000, MACHINE_ROLE_WORKER);
+    heron->offers[0]->terms.spans.items = nights;
+    heron->offers[0]->terms.spans.count = 2;
+    assert_string_equal(lack(&fixture), "");
+    fixture.request.max_run_ms = 7200000;
+    assert_string_equal(lack(&fixture), "no machine here is lent for 2h at a time");
+    heron->offers[0]->terms.spans.count = 0;
+    assert_string_equal(lack(&fixture), "");
+    heron->offers[0]->terms.max_lease_ms = 7199999;
+    assert_string_equal(lack(&fixture), "no machine here is lent for 2h at a time");
     tear_down(&fixture);
 }
 
@@ -645,6 +714,8 @@ int main(void)
         cmocka_unit_test(a_lender_below_its_minimum_is_left_out),
         cmocka_unit_test(a_lender_whose_minimum_only_the_least_cores_reach_lends_only_those),
         cmocka_unit_test(waiting_is_explained_with_the_machines_there_are),
+        cmocka_unit_test(what_no_machine_offers_at_all_is_told_apart_from_what_is_busy_or_away),
+        cmocka_unit_test(a_run_longer_than_any_window_or_lease_is_a_lack),
         cmocka_unit_test(the_wish_is_quoted_at_reference_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,36 +64,27 @@ struct quote_look {
     struct job_request request;
     struct core_quote quote;
     int64_t available_micro;
+    struct match_explanation why; /* when it cannot start now; the same for the next */
     struct text reason;
 };
-
-static const char *result_text(enum match_result result)
-{
-    switch (result) {
-    case MATCH_PLACED:
-        return "";
-    case MATCH_FEW_MACHINES:
-        return "too few machines with room for a worker are online and willing now";
-    case MATCH_NO_SERVER:
-        return "no machine that takes the parameter server has room now";
-    case MATCH_OVER_BUDGET:
-        return "dearer than max_total_cost or the account's credits allow";
-    case MATCH_OVER_HOURLY:
-        return "dearer than max_hourly_cost";
-    case MATCH_RESULT_COUNT:
-        break;
-    }
-    return "";
-}
 
 static int look_at_quote(struct engine_request *request, const struct core *core,
                          struct store_batch *batch, struct error *error)
 {
     (void)batch;
-    struct quote_look *look = ((struct call *)request)->context;
+    struct call *call = (struct call *)request;
+    struct quote_look *look = call->context;
     const struct ledger_account *balance = core_balance(core, look->request.account);
     look->available_micro = balance ? ledger_available_micro(balance) : 0;
-    return core_quote(core, &look->request, &look->quote, error);
+    if (core_quote(core, &look->request, &look->quote, error) < 0)
+        return -1;
+    if (look->quote.result == MATCH_PLACED)
+        return 0;
+    struct buffer words AUTO_BUFFER;
+    buffer_init(&words, 4096);
+    core_explain_request(core, &look->request, look->quote.result, &look->why, &words);
+    look->reason = arena_copy_text(call->arena, buffer_text(&words));
+    return 0;
 }
 
 static void send_quote(struct call *call, struct http_request *request)
@@ -111,7 +102,10 @@ static void send_quote(struct call *call, struct http_request *request)
     json_field_i64(writer, "wish_microcredits", quote->wish.total_micro);
     json_field_i64(writer, "wish_hourly_microcredits", quote->wish.hourly_micro);
     json_field_bool(writer, "can_start", can_start);
-    json_field_string(writer, "reason", result_text(quote->result));
+    json_field_text(writer, "reason", look->reason);
+    json_field_bool(writer, "is_lacking", look->why.is_lacking);
+    json_field_string(writer, "nearest", look->why.nearest);
+    json_field_i64(writer, "expected_start_ms", look->why.expected_start_ms);
     json_field_i64(writer, "placed_microcredits", placed.total_micro);
     json_field_i64(writer, "placed_hourly_microcredits", placed.hourly_micro);
     json_field_i64(writer, "expected_microcredits",

@@ -344,6 +344,7 @@ static void send_explanation(struct call *call, struct http_request *request)
         write_wishes(&answer.writer, &look->why);
         json_field_string(&answer.writer, "nearest", look->why.nearest);
         json_field_i64(&answer.writer, "expected_start_ms", look->why.expected_start_ms);
+        json_field_bool(&answer.writer, "is_lacking", look->why.is_lacking);
     }
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 200);

@@ -131,9 +131,12 @@ static struct store_value spec_value(struct text spec, const char *const *path, 
 
 void projection_job_row(const struct core *core, const struct job *job, struct store_value *out)
 {
-    int64_t ticks = 0;
-    for (size_t i = 0; i < job->lease_count; i++)
-        ticks += (int64_t)job->leases[i]->tick_index;
+    int64_t ticks = 0, workers = 0;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        ticks += (int64_t)lease->tick_index;
+        workers += lease->role == LEASE_ROLE_WORKER && lease->state != LEASE_STATE_ENDED;
+    }
     out[JOBS_ID] = id_value(job->id);
     out[JOBS_ACCOUNT] = id_value(job->request.account);
     out[JOBS_NAME] = string_value(job->request.name);
@@ -152,6 +155,9 @@ void projection_job_row(const struct core *core, const struct job *job, struct s
     out[JOBS_RUNTIME] = spec_value(spec, (const char *const[]){"runtime"}, 1);
     out[JOBS_POLICY] = spec_value(spec, (const char *const[]){"sync", "policy"}, 2);
     out[JOBS_MODEL] = spec_value(spec, (const char *const[]){"train", "model"}, 2);
+    out[JOBS_NUM_NODES_MAX] = store_integer(job_request_nodes_max(&job->request));
+    out[JOBS_WORKER_COUNT] = store_integer(workers);
+    out[JOBS_MAX_TOTAL_MICRO] = store_integer(job->request.max_total_micro);
 }
 
 void projection_lease_row(const struct core *core, const struct lease *lease,

@@ -148,6 +148,9 @@ static const struct store_column jobs_columns[] = {
     PLAIN(runtime, STORE_TEXT),
     PLAIN(policy, STORE_TEXT),
     PLAIN(model, STORE_TEXT),
+    PLAIN(num_nodes_max, STORE_INTEGER),
+    PLAIN(worker_count, STORE_INTEGER),
+    PLAIN(max_total_micro, STORE_INTEGER),
 };
 
 static const struct store_column job_specs_columns[] = {

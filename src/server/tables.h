@@ -183,6 +183,9 @@ enum {
     JOBS_RUNTIME, /* this and the next two: of the spec */
     JOBS_POLICY,
     JOBS_MODEL,
+    JOBS_NUM_NODES_MAX,
+    JOBS_WORKER_COUNT, /* with a lease that has not ended */
+    JOBS_MAX_TOTAL_MICRO,
     JOBS_COLUMN_COUNT,
 };
 

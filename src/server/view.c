@@ -282,6 +282,8 @@ void view_job_fields(struct json_writer *writer, const struct view_job *job)
     json_keyed_text(writer, JSON_KEY("reason"),
                     job->reason.size ? job->reason : row[JOBS_REASON].bytes);
     field(writer, "num_nodes", row, JOBS_NUM_NODES);
+    field(writer, "num_nodes_max", row, JOBS_NUM_NODES_MAX);
+    field(writer, "worker_count", row, JOBS_WORKER_COUNT);
     text_field(writer, "runtime", row, JOBS_RUNTIME);
     text_field(writer, "policy", row, JOBS_POLICY);
     text_field(writer, "model", row, JOBS_MODEL);
@@ -292,6 +294,7 @@ void view_job_fields(struct json_writer *writer, const struct view_job *job)
     field(writer, "held_microcredits", row, JOBS_HELD_MICRO);
     field(writer, "spent_microcredits", row, JOBS_POSTED_MICRO);
     field(writer, "quoted_microcredits", row, JOBS_QUOTE_MICRO);
+    field(writer, "max_total_microcredits", row, JOBS_MAX_TOTAL_MICRO);
     field(writer, "ticks", row, JOBS_TICKS);
     measured(writer, "loss", live->has_loss, live->loss);
     measured(writer, "test_accuracy", live->has_accuracy, live->test_accuracy);

@@ -158,3 +158,41 @@ def test_variables_carry_the_commands_name(souk, market):
     assert "[SOUK_OFFER_PAUSE_FOR]" in souk("offer", "pause", "--help").stdout
     assert "[SOUK_OFFER_MAKE_FOR]" in souk("offer", "make", "--help").stdout
     assert max(map(len, souk("lend", "--help").stdout.splitlines())) <= 80
+
+
+JOB = """
+name: wants
+num_nodes: 2
+resources: {cpus: 0.25+}
+train: {model: logistic, data: fashion-mnist}
+market: {max_run_time: 1h%s}
+"""
+
+
+def submit(souk, folder, *flags, more="", code):
+    file = folder / "job.yaml"
+    file.write_text(JOB % more)
+    return " ".join(souk("job", "submit", file, *flags, code=code).stderr.split())
+
+
+def test_a_job_nobody_here_can_serve_is_told_at_once(member, tmp_path):
+    plan = submit(member, tmp_path, code=2)
+    assert "it has to wait: no machine here takes workers" in plan
+    assert "Warning too few machines here could ever serve it" in plan
+    assert "credits are held for 1h of the least it asks for" in plan
+    assert "at most the 10.000000 credits you have: it names no max_total_cost" in plan
+    plan = submit(member, tmp_path, more=", max_total_cost: 0.05", code=2)
+    assert "at most 0.050000 credits (max_total_cost); you have 10.000000" in plan
+    refused = submit(member, tmp_path, "--expect-room", "-y", code=7)
+    assert "it could not start now: no machine here takes workers; nothing was sent" in refused
+    assert json.loads(member("job", "list", "--json").stdout)["items"] == []
+
+
+def test_a_quote_says_what_is_lacking(market):
+    token = market.sign_up("quoting")
+    spec = {"name": "wants", "resources": {"cpus": "64"},
+            "train": {"model": "logistic", "data": "fashion-mnist"}}
+    quote = market.post("/v1/quotes", spec, token).json
+    assert quote["is_lacking"] and not quote["can_start"]
+    assert quote["reason"] == "no machine here takes workers" and quote["nearest"] == ""
+    assert quote["expected_start_ms"] == 0 and quote["wish_microcredits"] > 0

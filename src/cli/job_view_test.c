@@ -1,0 +1,33 @@
+#include "cli/job_view.h"
+#include "testing/testing.h"
+
+static void expect(const char *state, uint64_t least, uint64_t most, uint64_t count,
+                   const char *words)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct api_job job = api_job_unknown();
+    job.state = text_of(state);
+    job.num_nodes = least;
+    job.num_nodes_max = most;
+    job.worker_count = count;
+    assert_string_equal(job_view_workers(arena, &job), words);
+}
+
+TEST(an_elastic_job_shows_how_many_of_its_workers_it_has)
+{
+    expect("pending", 2, 4, 0, "2–4");
+    expect("running", 2, 4, 2, "2 of 2–4");
+    expect("running", 2, 4, 4, "4 of 2–4");
+    expect("running", 3, 3, 3, "3");
+    expect("running", 3, 3, 2, "2 of 3");
+    expect("succeeded", 2, 4, 0, "2–4");
+    expect("running", 3, 0, 0, "3"); /* an older market says no more */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_elastic_job_shows_how_many_of_its_workers_it_has),
+    };
+    return cmocka_run_group_tests_name("job_view", tests, NULL, NULL);
+}
