@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static _Atomic int level_max = LOG_INFO;
@@ -67,8 +68,7 @@ static size_t escape(const char *one, const char *other, size_t size, char *out,
         }
         if (is_inside && (byte == '"' || byte == '\\'))
             out[used++] = '\\';
-        const bool is_control = byte < 0x20 || byte == 0x7f;
-        out[used++] = (char)(is_control ? '?' : byte);
+        out[used++] = (char)(byte ? byte : '?');
     }
     if (is_inside) /* the value was cut */
         out[used++] = '"';
@@ -96,6 +96,9 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
         return;
     size_t size = (size_t)head;
     size += escape(one, other, (size_t)one_size, line + size, sizeof(line) - size - 1);
+    line[size] = '\0';
+    text_make_plain(line); /* a machine's words, say, on the operator's terminal */
+    size = strlen(line);
     line[size++] = '\n';
     /* One write, so that lines of several threads and processes do not mix. */
     if (write(STDERR_FILENO, line, size) < 0)

@@ -217,3 +217,58 @@ bool text_is_utf8(struct text text)
     }
     return true;
 }
+
+/* `text` is one sequence of UTF-8. */
+static uint32_t code_point(struct text text)
+{
+    static const uint8_t first_bits[] = {0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t code = (uint8_t)text.data[0] & first_bits[text.size - 1];
+    for (size_t i = 1; i < text.size; i++)
+        code = code << 6 | ((uint8_t)text.data[i] & 0x3f);
+    return code;
+}
+
+static bool is_plain_code(uint32_t code)
+{
+    const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    const bool is_break = code == 0x2028 || code == 0x2029;
+    const bool is_turn = code == 0x061c || code == 0x200e || code == 0x200f ||
+                         (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    return !is_control && !is_break && !is_turn;
+}
+
+size_t text_plain_length(struct text text)
+{
+    const size_t length = text_utf8_length(text);
+    return length && is_plain_code(code_point((struct text){text.data, length})) ? length : 0;
+}
+
+bool text_is_plain(struct text text)
+{
+    size_t at = 0;
+    while (at < text.size) {
+        const size_t length = text_plain_length((struct text){text.data + at, text.size - at});
+        if (length == 0)
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+void text_make_plain(char *string)
+{
+    struct text left = text_of(string);
+    char *out = string;
+    while (left.size > 0) {
+        const size_t length = text_utf8_length(left);
+        const size_t kept = text_plain_length(left);
+        const size_t taken = length ? length : 1;
+        if (kept)
+            memmove(out, left.data, kept);
+        else
+            *out = '?';
+        out += kept ? kept : 1;
+        left = (struct text){left.data + taken, left.size - taken};
+    }
+    *out = '\0';
+}

@@ -57,3 +57,13 @@ MUST_CHECK int text_copy(struct text text, char *out, size_t out_size, struct er
 /* The length of the UTF-8 sequence the text begins with, or 0 if it is not one (RFC 3629). */
 size_t text_utf8_length(struct text text);
 bool text_is_utf8(struct text text);
+
+/*
+ * Plain text is one line of UTF-8 that a terminal shows as it stands: no control characters of
+ * either set (ESC, U+009B), no line breaks, nothing that turns the direction of writing.
+ */
+bool text_is_plain(struct text text);
+/* The length of the plain character the text begins with, or 0 if that is none. */
+size_t text_plain_length(struct text text);
+/* Each character that is not plain becomes '?'. */
+void text_make_plain(char *string);

@@ -95,6 +95,36 @@ TEST(a_text_is_a_string_when_all_of_it_is)
     assert_false(text_is((struct text){"owl", 2}, "owl"));
 }
 
+TEST(plain_text_moves_no_cursor_and_turns_no_line)
+{
+    const char *const plain[] = {"", "souk \xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xaa", "=1+2 \"q\" ~"};
+    const struct {
+        const char *text, *made;
+    } others[] = {
+        {"\x1b[2Jgone", "?[2Jgone"},
+        {"two\nlines\r\tx", "two?lines??x"},
+        {"\x7f", "?"},
+        {"csi \xc2\x9b"
+         "2J",
+         "csi ?2J"},
+        {"\xc2\x80 \xc2\x9f \xc2\xa0", "? ? \xc2\xa0"},
+        {"exe\xe2\x80\xaetxt.c", "exe?txt.c"},
+        {"\xe2\x81\xa6 \xe2\x80\xa8 \xd8\x9c", "? ? ?"},
+        {"no \x9b utf8 \xe2\x82", "no ? utf8 ??"},
+    };
+    for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+        assert_true(text_is_plain(text_of(plain[i])));
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        char text[40];
+        snprintf(text, sizeof(text), "%s", others[i].text);
+        assert_false(text_is_plain(text_of(text)));
+        text_make_plain(text);
+        assert_string_equal(text, others[i].made);
+        assert_true(text_is_plain(text_of(text)));
+    }
+    assert_false(text_is_plain((struct text){"a\0b", 3}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +135,7 @@ int main(void)
         cmocka_unit_test(copy_refuses_what_does_not_fit_or_hides_a_zero),
         cmocka_unit_test(comparison_orders_prefixes_first),
         cmocka_unit_test(utf8_is_told_from_what_only_looks_like_it),
+        cmocka_unit_test(plain_text_moves_no_cursor_and_turns_no_line),
         cmocka_unit_test(a_text_is_a_string_when_all_of_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,10 @@ static int print_part(const struct cli *cli, const struct api_log_part *part, st
         buffer_append_text(all, part->text);
         return buffer_check(all, error);
     }
-    fwrite(part->text.data, 1, part->text.size, stdout);
+    if (isatty(STDOUT_FILENO))
+        output_foreign(stdout, part->text);
+    else
+        fwrite(part->text.data, 1, part->text.size, stdout);
     *out_has_left = fflush(stdout) != 0;
     return *out_has_left ? output_finish(error) : 0;
 }

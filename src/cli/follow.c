@@ -38,9 +38,7 @@ struct follow {
 static void copy_words(char *out, size_t size, struct text text)
 {
     snprintf(out, size, "%.*s", (int)(text.size < size ? text.size : size), text.data);
-    for (char *at = out; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '?';
+    text_make_plain(out);
 }
 
 static struct progress_lender *find_lender(struct progress_view *view, uint64_t lease)

@@ -45,7 +45,9 @@ static int print_group_help(const char *group)
 static int report(const struct command *command, const struct error *error)
 {
     const int exit_code = error_exit_code(error->code);
-    fprintf(stderr, "souk: %s\n", error->message);
+    struct error shown = *error; /* the market's words may be anyone's */
+    text_make_plain(shown.message);
+    fprintf(stderr, "souk: %s\n", shown.message);
     if (exit_code == EXIT_USAGE && command)
         fprintf(stderr, "See \"souk %s --help\".\n", command->name);
     return exit_code;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -17,6 +18,38 @@ void output_json(struct text json)
 {
     fwrite(json.data, 1, json.size, stdout);
     fputc('\n', stdout);
+}
+
+/* The length of the colour the text begins with ("\033[1;31m"), or 0. */
+static size_t color_length(struct text text)
+{
+    size_t size = 2;
+    if (!text_starts_with(text, TEXT("\033[")))
+        return 0;
+    while (size < text.size && (isdigit((unsigned char)text.data[size]) || text.data[size] == ';'))
+        size++;
+    return size < text.size && text.data[size] == 'm' ? size + 1 : 0;
+}
+
+void output_foreign(FILE *file, struct text text)
+{
+    bool has_color = false;
+    while (text.size > 0) {
+        const size_t color = color_length(text);
+        const size_t plain =
+            strchr("\n\r\t", text.data[0]) && text.data[0] ? 1 : text_plain_length(text);
+        const size_t utf8 = text_utf8_length(text);
+        const size_t kept = color ? color : plain;
+        const size_t taken = kept ? kept : utf8 ? utf8 : 1;
+        has_color = has_color || color;
+        if (kept)
+            fwrite(text.data, 1, kept, file);
+        else
+            fputc('?', file);
+        text = (struct text){text.data + taken, text.size - taken};
+    }
+    if (has_color)
+        fputs("\033[0m", file);
 }
 
 void output_note(const struct cli *cli, const char *format, ...)
@@ -207,9 +240,7 @@ const char *output_workers(struct arena *arena, uint64_t least, uint64_t most)
 const char *output_text(struct arena *arena, struct text text)
 {
     char *copy = arena_copy_string(arena, text);
-    for (char *at = copy; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '?';
+    text_make_plain(copy);
     return copy;
 }
 

@@ -12,6 +12,10 @@
 /* One JSON value and a line break to standard output. */
 void output_json(struct text json);
 
+/* What a program on somebody else's machine wrote: for a terminal; text, line breaks and colours
+ * stay and every other control character becomes '?', and the colours end with it. */
+void output_foreign(FILE *file, struct text text);
+
 /* A note on standard error, unless --quiet. */
 void output_note(const struct cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -59,4 +63,4 @@ const char *output_workers(struct arena *arena, uint64_t least, uint64_t most);
 /* A list of struct text, joined. */
 const char *output_texts(struct arena *arena, const struct json_array *texts,
                          const char *separator);
-const char *output_text(struct arena *arena, struct text text); /* control characters as '?' */
+const char *output_text(struct arena *arena, struct text text); /* made plain */

@@ -20,6 +20,29 @@ TEST(amounts_are_written_for_people)
     assert_string_equal(output_text(arena, TEXT("a\033[31m\nb")), "a?[31m?b");
 }
 
+TEST(the_words_of_strange_programs_only_have_colours)
+{
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        {"plain\r\n\tcaf\xc3\xa9\n", "plain\r\n\tcaf\xc3\xa9\n"},
+        {"\033[1;31mred\033[m\n", "\033[1;31mred\033[m\n\033[0m"},
+        {"\033[2J\033]0;title\a", "?[2J?]0;title?"},
+        {"\xc2\x9b"
+         "2J\b \033[1;3",
+         "?2J? ?[1;3"},
+        {"cut \xe2\x82", "cut ??"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char shown[64] = "";
+        FILE *file = fmemopen(shown, sizeof(shown), "w");
+        assert_non_null(file);
+        output_foreign(file, text_of(cases[i].text));
+        fclose(file);
+        assert_string_equal(shown, cases[i].shown);
+    }
+}
+
 TEST(answers_of_a_newer_market_are_understood)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -55,6 +78,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(amounts_are_written_for_people),
+        cmocka_unit_test(the_words_of_strange_programs_only_have_colours),
         cmocka_unit_test(answers_of_a_newer_market_are_understood),
         cmocka_unit_test(without_a_terminal_and_without_yes_nothing_is_done),
     };

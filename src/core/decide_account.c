@@ -120,7 +120,7 @@ int decide_freeze_account(struct decision *decision, const struct command *comma
 {
     const __typeof__(command->freeze_account) *freeze = &command->freeze_account;
     if (decide_find_account(decision->core, freeze->account, error) < 0 ||
-        name_check_text(freeze->reason, "reason", ACCOUNT_REASON_SIZE - 1, error) < 0)
+        name_check_line(freeze->reason, "reason", ACCOUNT_REASON_SIZE - 1, error) < 0)
         return -1;
     if (freeze->account == ACCOUNT_OPERATOR)
         return error_set(error, ERROR_INVALID, "the operator's account cannot be frozen");

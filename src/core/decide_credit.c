@@ -25,7 +25,7 @@ int decide_transfer(struct decision *decision, const struct command *command, st
     const __typeof__(command->transfer) *wanted = &command->transfer;
     if (decide_find_account(core, wanted->from, error) < 0 ||
         decide_find_account(core, wanted->to, error) < 0 ||
-        name_check_text(wanted->memo, "memo", LEDGER_MEMO_SIZE - 1, error) < 0 ||
+        name_check_line(wanted->memo, "memo", LEDGER_MEMO_SIZE - 1, error) < 0 ||
         check_transferable(core_balance(core, wanted->from), wanted->amount_micro, error) < 0)
         return -1;
     struct ledger_plan plan;

@@ -170,7 +170,8 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
 {
     const struct job_request *request = &command->submit_job;
     struct core *core = decision->core;
-    if (job_request_check(request, error) < 0)
+    if (job_request_check(request, error) < 0 ||
+        name_check_line(text_of(request->name), "the job's name", JOB_NAME_SIZE - 1, error) < 0)
         return -1;
     if (decide_find_active_account(core, request->account, error) < 0)
         return -1;

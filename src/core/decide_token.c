@@ -46,7 +46,7 @@ int decide_add_token(struct decision *decision, const struct command *command, s
     /* The owner of a frozen account may still look at it. */
     if ((add->is_session ? decide_find_account(core, add->account, error)
                          : decide_find_active_account(core, add->account, error)) < 0 ||
-        name_check_text(add->label, "label", MARKET_LABEL_SIZE - 1, error) < 0 ||
+        name_check_line(add->label, "label", MARKET_LABEL_SIZE - 1, error) < 0 ||
         decide_check_instant(add->expires_ms, "expires_ms", error) < 0)
         return -1;
     if (add->scopes == 0 || (add->scopes & ~(uint64_t)TOKEN_SCOPE_ALL))

@@ -20,6 +20,10 @@ TEST(text_for_people_is_utf8_without_control_characters)
 {
     struct error error = {0};
     ASSERT_OK(name_check_text(TEXT("caf\xc3\xa9\n"), "label", 10, &error));
+    ASSERT_FAILS(name_check_line(TEXT("caf\xc3\xa9\n"), "label", 10, &error), ERROR_INVALID);
+    ASSERT_FAILS(name_check_line(TEXT("caf\xc2\x9b"), "label", 10, &error), ERROR_INVALID);
+    ASSERT_FAILS(name_check_line(TEXT("eleven byte"), "label", 10, &error), ERROR_INVALID);
+    ASSERT_OK(name_check_line(TEXT("caf\xc3\xa9"), "label", 10, &error));
     ASSERT_FAILS(name_check_text(TEXT("caf\xe9"), "label", 10, &error), ERROR_INVALID);
     ASSERT_FAILS(name_check_text(TEXT("\x1b[2J"), "label", 10, &error), ERROR_INVALID);
     ASSERT_FAILS(name_check_text(TEXT("eleven byte"), "label", 10, &error), ERROR_INVALID);

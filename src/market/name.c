@@ -25,6 +25,16 @@ bool name_is_reserved(struct text name)
            text_equal(name, TEXT("market")) || text_starts_with(name, TEXT("deleted-"));
 }
 
+int name_check_line(struct text text, const char *noun, size_t size_max, struct error *error)
+{
+    if (name_check_text(text, noun, size_max, error) < 0)
+        return -1;
+    if (!text_is_plain(text))
+        return error_set(error, ERROR_INVALID,
+                         "%s has a line break or a character in it that is not shown", noun);
+    return 0;
+}
+
 int name_check_text(struct text text, const char *noun, size_t size_max, struct error *error)
 {
     if (text.size > size_max)

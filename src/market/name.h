@@ -18,6 +18,9 @@ MUST_CHECK int name_check(struct text name, const char *noun, struct error *erro
  * that are gone are called. */
 bool name_is_reserved(struct text name);
 
-/* Text for people, at most `size_max` bytes. */
+/* Text for people, at most `size_max` bytes of UTF-8. `line`: also plain (base/text.h), so that it
+ * stands in one line of a table; for what comes in, since older markets may have kept more. */
+MUST_CHECK int name_check_line(struct text text, const char *noun, size_t size_max,
+                               struct error *error);
 MUST_CHECK int name_check_text(struct text text, const char *noun, size_t size_max,
                                struct error *error);

@@ -144,6 +144,23 @@ def test_one_account_cannot_take_every_stream(market, name):
         connection.close()
 
 
+# ---- Words of others -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["two\nlines", "back\rover", "\x1b[2J", "csi \u009b2J", "\u202etxt.exe"])
+def test_labels_and_memos_are_one_line_that_is_shown_as_it_stands(market, words):
+    who = "words-" + words.encode().hex()
+    owner = sign_up(market, who)
+    for path, body in (("/v1/tokens", {"name": words, "scopes": ["read"]}),
+                       ("/v1/transfers", {"to": who, "amount_microcredits": 1, "memo": words})):
+        answer = market.post(path, body, owner)
+        assert answer.status == 400, answer
+    account = market.get("/v1/account", owner).json["id"]
+    answer = market.post(f"/v1/accounts/{account}/freeze", {"reason": words}, market.operator_token())
+    assert answer.status == 400, answer
+    assert token_names(market, owner) == ["first token"]
+
+
 # ---- Passwords that are none any more ------------------------------------------------------------
 
 
