@@ -98,8 +98,8 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
         return apply_misfit(event, "the outcome is not one", error);
     if (changed->state == JOB_STATE_STARTING && !is_within_limits(job))
         return apply_misfit(event, "its leases cost more than its maximum", error);
-    if (job->state == JOB_STATE_PENDING && changed->state != JOB_STATE_CANCELLED)
-        core_count_wait(core, job, event->time_ms);
+    if (job->state == JOB_STATE_PENDING)
+        core_count_wait(core, job, changed->state == JOB_STATE_CANCELLED, event->time_ms);
     job->state = changed->state;
     job->outcome = changed->outcome;
     memcpy(job->reason, changed->reason, sizeof(job->reason));

@@ -1,55 +1,10 @@
 /*
- * Prices in a running market: what counts, when slots end, and that a replay checks them.
+ * Prices in a running market: when slots end, what follows, and that a replay checks them.
  *
- * covers apply_price.c, decide_price.c, price_count.c, price_view.c, snapshot_price.c
+ * covers apply_price.c, decide_price.c, price_view.c, snapshot_price.c
  */
-#include "core/testing_internal.h"
+#include "core/testing_price_internal.h"
 #include "market/fixed.h"
-
-#define HOUR_MS      INT64_C(3600000)
-#define SLOT_ENDS_MS INT64_C(1800014400000) /* of the slot TEST_NOW is in: four hours are left */
-
-static void pass_to(struct market *market, int64_t at_ms)
-{
-    market_pass_time(market, at_ms - market->now_ms);
-}
-
-/* The core-hours counted in the last slot that ended, in thousandths. */
-static const struct price_inputs *last_inputs(const struct market *market)
-{
-    const size_t kept = core_price_close_kept(market->core);
-    assert_true(kept > 0);
-    return core_price_close_at(market->core, kept - 1)->inputs;
-}
-
-static int64_t wanted_core_ms(const struct market *market)
-{
-    return last_inputs(market)[PRICE_CORE].wanted_milli_s;
-}
-
-static int64_t offered_core_ms(const struct market *market)
-{
-    return last_inputs(market)[PRICE_CORE].offered_milli_s;
-}
-
-/* One worker with a core for an hour, without a server. */
-static struct command one_core_job(uint64_t account)
-{
-    return (struct command){.kind = COMMAND_SUBMIT_JOB,
-                            .submit_job = {.account = account,
-                                           .name = "job",
-                                           .spec = TEXT("{}"),
-                                           .num_nodes = 1,
-                                           .worker = {.cores_milli = 1000},
-                                           .max_run_ms = HOUR_MS,
-                                           .expected_run_ms = HOUR_MS,
-                                           .tick_ms = 10000}};
-}
-
-static const struct job *submit(struct market *market, const struct command *command)
-{
-    return core_job(market->core, market_do(market, command));
-}
 
 TEST(a_market_begins_at_the_cold_prices_for_all_48_hours)
 {
@@ -87,96 +42,6 @@ TEST(what_is_lent_and_not_wanted_falls_in_price)
     assert_int_equal(core_price(market.core).core_micro, 18602);
     assert_int_equal(core_price(market.core).gpu_micro, 180000);
     assert_int_equal(core_next_wake_ms(market.core), SLOT_ENDS_MS + SLOT_MS);
-    market_done(&market);
-}
-
-TEST(what_runs_and_what_waits_is_wanted)
-{
-    struct market market;
-    market_init(&market);
-    market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
-    const struct command command = one_core_job(market.borrower);
-    const struct job *running = submit(&market, &command);
-    assert_int_equal(running->state, JOB_STATE_STARTING);
-    market_run_lease(&market, running->leases[0]);
-    market.now_ms += HOUR_MS / 2;
-    submit(&market, &command); /* waits half an hour, then takes the first one's place */
-    market.now_ms += HOUR_MS / 2;
-    market_end_lease(&market, running->leases[0], LEASE_OUTCOME_SUCCEEDED, "done");
-    const struct job *cancelled = submit(&market, &command);
-    market.now_ms += HOUR_MS / 4;
-    market_do(&market, &(struct command){.kind = COMMAND_CANCEL_JOB,
-                                         .cancel_job = {market.borrower, cancelled->id}});
-    market_pass_time(&market, 0); /* the second has not started: its lease is lost */
-    pass_to(&market, SLOT_ENDS_MS);
-    assert_int_equal(wanted_core_ms(&market), HOUR_MS + HOUR_MS / 2 + HOUR_MS / 4);
-    assert_int_equal(offered_core_ms(&market), 4 * HOUR_MS);
-    assert_int_equal(last_inputs(&market)[PRICE_CORE].borrower_count, 1);
-    market_done(&market);
-}
-
-TEST(a_job_that_waits_over_a_slot_s_end_counts_in_both)
-{
-    struct market market;
-    market_init(&market);
-    const struct command command = one_core_job(market.borrower);
-    submit(&market, &command);
-    pass_to(&market, SLOT_ENDS_MS);
-    assert_int_equal(wanted_core_ms(&market), 4 * HOUR_MS);
-    assert_int_equal(offered_core_ms(&market), 0);
-    pass_to(&market, SLOT_ENDS_MS + SLOT_MS);
-    assert_int_equal(wanted_core_ms(&market), 6 * HOUR_MS);
-    market_done(&market);
-}
-
-TEST(who_would_not_pay_the_price_does_not_count)
-{
-    struct market market;
-    market_init(&market);
-    struct command command = one_core_job(market.borrower);
-    command.submit_job.max_hourly_micro = 20000;
-    submit(&market, &command);
-    pass_to(&market, SLOT_ENDS_MS);
-    assert_int_equal(wanted_core_ms(&market), 4 * HOUR_MS);
-    assert_true(core_price(market.core).core_micro > 20000);
-    pass_to(&market, SLOT_ENDS_MS + SLOT_MS);
-    assert_int_equal(wanted_core_ms(&market), 0);
-    market_done(&market);
-}
-
-TEST(an_owner_s_own_machine_counts_nowhere)
-{
-    struct market market;
-    market_init(&market);
-    market_add_machine(&market, "heron", 4000, MACHINE_ROLE_WORKER);
-    const struct command command = one_core_job(market.lender);
-    const struct job *job = submit(&market, &command);
-    market_run_lease(&market, job->leases[0]);
-    market.now_ms += HOUR_MS;
-    market_end_lease(&market, job->leases[0], LEASE_OUTCOME_SUCCEEDED, "done");
-    pass_to(&market, SLOT_ENDS_MS);
-    assert_int_equal(wanted_core_ms(&market), 0);
-    assert_int_equal(offered_core_ms(&market), 16 * HOUR_MS - HOUR_MS);
-    market_done(&market);
-}
-
-TEST(only_open_offers_of_machines_that_are_there_count)
-{
-    struct market market;
-    market_init(&market);
-    const uint64_t id = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
-    const uint64_t offer = core_machine(market.core, id)->offers[0]->id;
-    market.now_ms += HOUR_MS;
-    market_do(&market,
-              &(struct command){.kind = COMMAND_PAUSE_OFFER,
-                                .pause_offer = {market.lender, offer, market.now_ms + HOUR_MS}});
-    market.now_ms += HOUR_MS + HOUR_MS / 2;
-    market_do(&market, &(struct command){.kind = COMMAND_MACHINE_SILENT, .machine_silent = {id}});
-    market.now_ms += HOUR_MS / 4;
-    market_connect(&market, id);
-    pass_to(&market, SLOT_ENDS_MS);
-    /* One hour, half an hour after the pause, and the last 75 minutes. */
-    assert_int_equal(offered_core_ms(&market), HOUR_MS + HOUR_MS / 2 + HOUR_MS * 5 / 4);
     market_done(&market);
 }
 
@@ -286,49 +151,6 @@ TEST(a_slot_ends_before_whatever_comes_after_it)
     market.now_ms += SLOT_MS;
     const struct command unknown = one_core_job(999);
     market_refuses(&market, &unknown, ERROR_NOT_FOUND);
-    market_done(&market);
-}
-
-TEST(a_job_for_the_cheapest_slot_counts_evenly_over_all)
-{
-    struct market market;
-    market_init(&market);
-    struct command command = one_core_job(market.borrower);
-    command.submit_job.start = JOB_START_CHEAPEST;
-    command.submit_job.deadline_ms = SLOT_ENDS_MS + 3 * SLOT_MS - 1;
-    submit(&market, &command);
-    const struct job *cancelled = submit(&market, &command);
-    for (int slot = 0; slot < 4; slot++) {
-        pass_to(&market, SLOT_ENDS_MS + slot * SLOT_MS);
-        assert_int_equal(wanted_core_ms(&market), slot == 0 ? HOUR_MS / 2 : HOUR_MS / 4);
-        if (slot == 0)
-            market_do(&market, &(struct command){.kind = COMMAND_CANCEL_JOB,
-                                                 .cancel_job = {market.borrower, cancelled->id}});
-    }
-    pass_to(&market, SLOT_ENDS_MS + 4 * SLOT_MS);
-    assert_int_equal(wanted_core_ms(&market), 0);
-    market_done(&market);
-}
-
-TEST(a_slot_too_dear_for_a_job_that_may_choose_does_not_count_it)
-{
-    struct market market;
-    market_init(&market);
-    const struct command waiting = one_core_job(market.lender);
-    submit(&market, &waiting); /* so that the price rises */
-    struct command command = one_core_job(market.borrower);
-    command.submit_job.start = JOB_START_CHEAPEST;
-    command.submit_job.deadline_ms = SLOT_ENDS_MS + SLOT_MS - 1;
-    command.submit_job.max_hourly_micro = 19999;
-    const struct job *too_dear = submit(&market, &command);
-    assert_int_equal(too_dear->state, JOB_STATE_PENDING);
-    command.submit_job.max_hourly_micro = 20000;
-    submit(&market, &command);
-    pass_to(&market, SLOT_ENDS_MS);
-    assert_int_equal(wanted_core_ms(&market), 4 * HOUR_MS + HOUR_MS / 2);
-    assert_true(core_price(market.core).core_micro > 20000);
-    pass_to(&market, SLOT_ENDS_MS + SLOT_MS);
-    assert_int_equal(wanted_core_ms(&market), 6 * HOUR_MS);
     market_done(&market);
 }
 
@@ -501,29 +323,11 @@ TEST(the_market_s_midnight_can_move_until_a_slot_has_ended)
     market_done(&market);
 }
 
-TEST(a_job_for_the_cheapest_slot_counts_over_no_more_than_it_can_choose)
-{
-    struct market market;
-    market_init(&market);
-    struct command command = one_core_job(market.borrower);
-    command.submit_job.start = JOB_START_CHEAPEST;
-    command.submit_job.deadline_ms = SLOT_ENDS_MS + 40 * SLOT_MS;
-    submit(&market, &command);
-    pass_to(&market, SLOT_ENDS_MS);
-    assert_int_equal(wanted_core_ms(&market), HOUR_MS / PRICE_LOCK_SLOTS);
-    market_done(&market);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_market_begins_at_the_cold_prices_for_all_48_hours),
         cmocka_unit_test(what_is_lent_and_not_wanted_falls_in_price),
-        cmocka_unit_test(what_runs_and_what_waits_is_wanted),
-        cmocka_unit_test(a_job_that_waits_over_a_slot_s_end_counts_in_both),
-        cmocka_unit_test(who_would_not_pay_the_price_does_not_count),
-        cmocka_unit_test(an_owner_s_own_machine_counts_nowhere),
-        cmocka_unit_test(only_open_offers_of_machines_that_are_there_count),
         cmocka_unit_test(an_offer_counts_within_its_window),
         cmocka_unit_test(a_lender_above_the_price_lends_nothing_and_sets_the_floor),
         cmocka_unit_test(
@@ -531,15 +335,12 @@ int main(void)
         cmocka_unit_test(missed_ends_are_made_up_for_one_by_one),
         cmocka_unit_test(an_idle_market_sleeps_through_its_slots),
         cmocka_unit_test(a_slot_ends_before_whatever_comes_after_it),
-        cmocka_unit_test(a_job_for_the_cheapest_slot_counts_evenly_over_all),
-        cmocka_unit_test(a_slot_too_dear_for_a_job_that_may_choose_does_not_count_it),
         cmocka_unit_test(a_replay_finds_the_same_prices_and_a_forged_one),
         cmocka_unit_test(a_snapshot_keeps_what_was_counted),
         cmocka_unit_test(seven_days_are_kept_and_averaged),
         cmocka_unit_test(a_lock_has_the_prices_of_the_slots_it_touches),
         cmocka_unit_test(a_lease_is_billed_at_the_prices_it_was_signed_at),
         cmocka_unit_test(the_market_s_midnight_can_move_until_a_slot_has_ended),
-        cmocka_unit_test(a_job_for_the_cheapest_slot_counts_over_no_more_than_it_can_choose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,8 @@
  * Wanted: what jobs run or wait for in the queue, as long as their maximum per hour covers the
  * posted price of what they asked for. A job that waits counts at the reference speed, a lease as
  * it is billed. A job that takes the cheapest slot counts evenly over all it could take. A job
- * cancelled in the queue has not waited. Leases between an owner and itself count nowhere.
+ * cancelled in the queue has not waited; one that missed its deadline has, up to there. Leases
+ * between an owner and itself count nowhere.
  *
  * Lent: offers open on machines that are online, when the posted price reaches their minimum, less
  * what the owner rents itself; of offers that overlap no more than the machine has.
@@ -123,9 +124,19 @@ static void count_wait(const struct core *core, const struct job *job, int64_t u
                      price_usage_of(wish_units(&job->request), until_ms - from_ms));
 }
 
-void core_count_wait(struct core *core, const struct job *job, int64_t now_ms)
+/* It did not start by its deadline: that is not cancelling, whoever says first that it is over. */
+static bool has_missed_deadline(const struct job *job, int64_t now_ms)
 {
-    count_wait(core, job, now_ms, &core->prices.meter);
+    return job->request.start != JOB_START_NOW && job->lease_count == 0 &&
+           now_ms > job->request.deadline_ms;
+}
+
+void core_count_wait(struct core *core, const struct job *job, bool is_cancelled, int64_t now_ms)
+{
+    if (!is_cancelled)
+        count_wait(core, job, now_ms, &core->prices.meter);
+    else if (has_missed_deadline(job, now_ms))
+        count_wait(core, job, job->request.deadline_ms, &core->prices.meter);
 }
 
 static void count_lease(const struct core *core, const struct lease *lease, int64_t until_ms,
@@ -155,20 +166,28 @@ void core_count_lease_end(struct core *core, const struct lease *lease, int64_t 
     count_lease(core, lease, now_ms, &core->prices.meter);
 }
 
+/* How many slots from the running one on the job could use, starting as late as it may. */
+static int64_t usable_slots(const struct core *core, const struct job_request *request,
+                            int64_t run_ms)
+{
+    int64_t starts =
+        slot_index(request->deadline_ms, core->settings.slot_offset_ms) - core->prices.slot + 1;
+    if (starts > PRICE_LOCK_SLOTS) /* decide_start_ms looks no further */
+        starts = PRICE_LOCK_SLOTS;
+    const int64_t run_through = run_ms > 0 ? (run_ms - 1) / SLOT_MS : 0;
+    return (starts > 1 ? starts : 1) + run_through;
+}
+
 void core_count_submitted(struct core *core, const struct job *job)
 {
     if (!is_spread(job))
         return;
     const struct job_request *request = &job->request;
-    const int64_t last = slot_index(request->deadline_ms, core->settings.slot_offset_ms);
-    int64_t slots = last - core->prices.slot + 1;
-    if (slots > PRICE_LOCK_SLOTS) /* decide_start_ms looks no further */
-        slots = PRICE_LOCK_SLOTS;
     const int64_t run_ms =
         request->expected_run_ms ? request->expected_run_ms : request->max_run_ms;
     price_meter_spread(&core->prices.meter, job->id, core_borrower(core, request->account),
-                       price_usage_of(wish_units(request), run_ms), slots > 1 ? slots : 1,
-                       would_pay(core, request));
+                       price_usage_of(wish_units(request), run_ms),
+                       usable_slots(core, request, run_ms), would_pay(core, request));
 }
 
 bool core_spread_would_pay(const void *context, uint64_t job)
@@ -181,6 +200,8 @@ void core_count_ended(struct core *core, const struct job *job)
 {
     if (!is_spread(job))
         return;
+    if (has_missed_deadline(job, job->ended_ms))
+        return; /* it counts as it was spread */
     if (job->lease_count == 0) {
         price_meter_spread_cancelled(&core->prices.meter, job->id);
         return;
