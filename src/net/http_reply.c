@@ -2,6 +2,7 @@
 #include "net/http_server_internal.h"
 #include "net/library_internal.h"
 
+#include <strings.h>
 #include <unistd.h>
 
 static bool is_header_text(const char *text)
@@ -32,6 +33,14 @@ static void add_header(const struct http_request *request, struct MHD_Response *
     (void)request->server->mhd->MHD_add_response_header(response, name, value);
 }
 
+static bool has_header(const struct http_request *request, const char *name)
+{
+    for (const struct http_pair *pair = request->reply_headers; pair; pair = pair->next)
+        if (strcasecmp(pair->name.data, name) == 0)
+            return true;
+    return false;
+}
+
 void http_reply_finish(struct http_request *request, int status, const char *content_type,
                        struct MHD_Response *response)
 {
@@ -49,8 +58,9 @@ void http_reply_finish(struct http_request *request, int status, const char *con
         if (content_type)
             add_header(request, response, "Content-Type", content_type);
         for (size_t i = 0; i < options->default_header_count; i++)
-            add_header(request, response, options->default_headers[i].name,
-                       options->default_headers[i].value);
+            if (!has_header(request, options->default_headers[i].name))
+                add_header(request, response, options->default_headers[i].name,
+                           options->default_headers[i].value);
         for (const struct http_pair *pair = request->reply_headers; pair; pair = pair->next)
             add_header(request, response, pair->name.data, pair->value.data);
     }

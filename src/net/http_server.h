@@ -47,7 +47,7 @@ struct http_server_options {
     size_t route_count;
     void *context; /* for handlers and hooks */
 
-    /* On every reply, the server's own errors too. */
+    /* On every reply that does not set them itself, the server's own errors too. */
     const struct http_header *default_headers;
     size_t default_header_count;
 

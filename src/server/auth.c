@@ -91,6 +91,13 @@ static int check_lease(struct server *server, struct http_request *request, stru
     return 0;
 }
 
+bool auth_may_last(const struct caller *caller, int64_t expires_ms)
+{
+    if (!caller->expires_ms || caller->is_session)
+        return true;
+    return expires_ms && expires_ms <= caller->expires_ms;
+}
+
 static bool changes_something(struct text method)
 {
     return !text_equal(method, TEXT("GET")) && !text_equal(method, TEXT("HEAD"));

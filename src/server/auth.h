@@ -18,6 +18,10 @@ MUST_CHECK int auth_check(struct server *server, const struct route *route,
                           struct http_request *request, struct caller *out_caller, int *out_status,
                           struct error *error);
 
+/* Whether what the caller makes may last until `expires_ms` (0: for ever). A token that ends makes
+ * nothing that outlives it; a session may, since whoever signed in could sign in again. */
+bool auth_may_last(const struct caller *caller, int64_t expires_ms);
+
 /* Whether an Origin header names this scheme ("https") and host. */
 bool auth_is_same_origin(struct text origin, struct text scheme, struct text host);
 /* Whether an Origin header is that of a public URL, whatever path the URL goes on with. */

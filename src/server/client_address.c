@@ -11,6 +11,7 @@ static struct client_address of_v4(uint32_t host)
     const bool is_private = host >> 24 == 10 || host >> 20 == 0xac1 || host >> 16 == 0xc0a8 ||
                             host >> 16 == 0xa9fe || host >> 24 == 0;
     return (struct client_address){.block = V4_MARK | host >> 8,
+                                   .site = V4_MARK | host >> 8,
                                    .is_loopback = is_loopback,
                                    .is_public = !is_loopback && !is_private};
 }
@@ -26,6 +27,7 @@ static struct client_address of_v6(const uint8_t bytes[16])
     for (int i = 0; i < 8; i++)
         block = block << 8 | bytes[i];
     return (struct client_address){.block = block,
+                                   .site = block & ~UINT64_C(0xffff),
                                    .is_loopback = !memcmp(bytes, loopback, sizeof(loopback)),
                                    .is_public = bytes[0] >> 5 == 1}; /* 2000::/3 */
 }
@@ -93,10 +95,12 @@ struct client_address client_address_forwarded(const struct address *connection,
                                                uint64_t proxy_count)
 {
     struct client_address found;
-    if (proxy_count > 0 && header.size &&
-        read_entry(entry_from_right(header, proxy_count), &found)) {
-        found.is_loopback = false; /* that would lift the limits: a connection's only */
-        return found;
-    }
-    return client_address_of(connection);
+    if (!proxy_count)
+        return client_address_of(connection);
+    if (!header.size || !read_entry(entry_from_right(header, proxy_count), &found))
+        found = client_address_of(connection);
+    /* That would lift the limits, and a proxy on this machine that forgets the header would lift
+     * them for the whole world. */
+    found.is_loopback = false;
+    return found;
 }

@@ -15,13 +15,15 @@
 #include <stdint.h>
 
 struct client_address {
-    uint64_t block;   /* of IPv6: the first 64 bits; of IPv4: 0xf4, zeros and 24 bits; 0: unknown */
-    bool is_loopback; /* this machine */
+    uint64_t block; /* of IPv6: the first 64 bits; of IPv4: 0xf4, zeros and 24 bits; 0: unknown */
+    uint64_t
+        site; /* of IPv6: the first 48 bits, which a provider gives away as a whole; else block */
+    bool is_loopback; /* this machine, without a proxy in between */
     bool is_public;   /* reachable from everywhere: not loopback, link-local, private or unknown */
 };
 
 struct client_address client_address_of(const struct address *address);
-/* From the header, or the connection's own address when there is none that can be read.
- * `proxy_count` 0: the header is not looked at. */
+/* From the header, or the connection's own address when there is none that can be read; never
+ * loopback. `proxy_count` 0: the header is not looked at. */
 struct client_address client_address_forwarded(const struct address *connection, struct text header,
                                                uint64_t proxy_count);

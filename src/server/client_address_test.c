@@ -20,6 +20,13 @@ TEST(a_block_is_a_24_of_ipv4_and_a_64_of_ipv6)
     assert_int_equal(numeric("::ffff:203.0.113.9").block, numeric("203.0.113.1").block);
 }
 
+TEST(a_site_is_a_24_of_ipv4_and_a_48_of_ipv6)
+{
+    assert_int_equal(numeric("203.0.113.1").site, numeric("203.0.113.1").block);
+    assert_int_equal(numeric("2001:db8:1:2::1").site, numeric("2001:db8:1:fff3::1").site);
+    assert_int_not_equal(numeric("2001:db8:1:2::1").site, numeric("2001:db8:2:2::1").site);
+}
+
 TEST(private_and_loopback_addresses_are_not_public)
 {
     const char *const inside[] = {"127.0.0.1",  "::1",         "10.1.2.3",
@@ -61,6 +68,14 @@ TEST(a_header_makes_nobody_this_machine)
     assert_true(numeric("127.0.0.1").is_loopback);
     assert_false(forwarded("127.0.0.1", 1).is_loopback);
     assert_false(forwarded("::1", 1).is_loopback);
+    /* Nor does a header that a proxy on this machine left out or spoilt. */
+    struct error error;
+    const struct host_port local = {.host = "127.0.0.1", .port = 1};
+    struct address connection;
+    ASSERT_OK(address_resolve(&local, &connection, &error));
+    assert_false(client_address_forwarded(&connection, TEXT(""), 1).is_loopback);
+    assert_false(client_address_forwarded(&connection, TEXT("unix:"), 1).is_loopback);
+    assert_true(client_address_forwarded(&connection, TEXT("203.0.113.7"), 0).is_loopback);
 }
 
 TEST(what_cannot_be_read_is_the_connection_itself)
@@ -83,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_a_24_of_ipv4_and_a_64_of_ipv6),
+        cmocka_unit_test(a_site_is_a_24_of_ipv4_and_a_48_of_ipv6),
         cmocka_unit_test(private_and_loopback_addresses_are_not_public),
         cmocka_unit_test(only_what_our_own_proxies_wrote_is_believed),
         cmocka_unit_test(a_header_makes_nobody_this_machine),

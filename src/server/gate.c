@@ -74,6 +74,14 @@ static bool pass_address(struct server *server, struct http_request *request, en
     return client.is_loopback || pass(server, request, class, client.block);
 }
 
+/* One home or rented machine has thousands of IPv6 blocks: what must stay rare is counted by all of
+ * them together. */
+static bool pass_site(struct server *server, struct http_request *request, enum rate_class class)
+{
+    const struct client_address client = gate_client(server, request);
+    return client.is_loopback || pass(server, request, class, client.site);
+}
+
 static bool is_read(const struct http_request *request)
 {
     const struct text method = http_request_method(request);
@@ -84,10 +92,10 @@ bool gate_pass(struct server *server, struct http_request *request, const struct
 {
     const struct route *route = route_of(request);
     if (route->handler == handle_account_create)
-        return pass_address(server, request, RATE_SIGN_UP);
+        return pass_site(server, request, RATE_SIGN_UP);
     if (route->handler == handle_session_create)
         /* Those that succeed are given back; the second limit bounds them too. */
-        return pass_address(server, request, RATE_SIGN_IN) &&
+        return pass_site(server, request, RATE_SIGN_IN) &&
                pass_address(server, request, RATE_WRITE_ADDRESS);
     if (route->access == ROUTE_CHUNKS || !text_starts_with(text_of(route->pattern), TEXT("/v1/")))
         return true;
@@ -118,7 +126,7 @@ bool gate_pass_name(struct server *server, struct http_request *request, struct 
 void gate_forgive(struct server *server, const struct http_request *request)
 {
     const struct client_address client = gate_client(server, request);
-    rate_limits_give_back(server->limits, RATE_SIGN_IN, client.block);
+    rate_limits_give_back(server->limits, RATE_SIGN_IN, client.site);
 }
 
 void gate_forgive_name(struct server *server, const struct http_request *request, struct text name)

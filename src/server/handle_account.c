@@ -1,5 +1,6 @@
 /* Accounts: opening one, its statement, its password, and deleting it. */
 #include "server/answers.h"
+#include "server/auth.h"
 #include "server/call_password.h"
 #include "server/gate.h"
 #include "server/handle_session.h"
@@ -232,10 +233,12 @@ static int read_new_password(struct call *call, struct http_request *request,
     if (row[ACCOUNTS_PASSWORD].bytes.size && !body->old_password.data)
         return error_set(error, ERROR_INVALID,
                          "old_password: missing; the account has a password that it replaces");
-    /* Whoever knows the password signs in with every scope. */
-    if (!row[ACCOUNTS_PASSWORD].bytes.size && call->caller.scopes != TOKEN_SCOPE_ALL)
+    /* Whoever knows the password signs in with every scope, at any time. */
+    if (!row[ACCOUNTS_PASSWORD].bytes.size &&
+        (call->caller.scopes != TOKEN_SCOPE_ALL || !auth_may_last(&call->caller, 0)))
         return error_set(error, ERROR_REFUSED,
-                         "the first password gives every scope: use a token that has them all");
+                         "the first password gives every scope for good: use a token that has them "
+                         "all and does not end");
     return password_check(body->password, row[ACCOUNTS_NAME].bytes, error);
 }
 

@@ -58,6 +58,11 @@ void handle_page_code_create(struct http_request *request, void *context)
                            "a signed-in page has every scope: use a token that has them all");
         return;
     }
+    if (!auth_may_last(route_caller(request), 0)) {
+        http_reply_problem(request, 403, "refused",
+                           "a signed-in page may outlive this token: use one that does not end");
+        return;
+    }
     struct call *call = call_new(server, request);
     char *code = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
     token_new("page", code);

@@ -1,5 +1,6 @@
 /* Tokens: making, listing, revoking; sessions are listed here too. */
 #include "base/log.h"
+#include "server/auth.h"
 #include "server/call.h"
 #include "server/handlers.h"
 #include "server/query.h"
@@ -58,6 +59,11 @@ void handle_token_create(struct http_request *request, void *context)
     if (scopes & ~call->caller.scopes) {
         http_reply_problem(request, 403, "refused",
                            "a token cannot make one with more scopes than its own");
+        return;
+    }
+    if (!auth_may_last(&call->caller, body.expires_ms)) {
+        http_reply_problem(request, 403, "refused",
+                           "expires_ms: a token that ends cannot make one that outlives it");
         return;
     }
     if (body.expires_ms && body.expires_ms <= clock_utc_ms(call->server->clock)) {

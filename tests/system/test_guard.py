@@ -144,6 +144,67 @@ def test_one_account_cannot_take_every_stream(market, name):
         connection.close()
 
 
+def test_a_token_that_ends_makes_nothing_that_outlives_it(market, name):
+    owner = market.sign_up(name)
+    end_ms = int(time.time() * 1000) + 3600_000
+    every = ["read", "lend", "borrow", "operate"]
+    ending = new_token(market, owner, *every, expires_ms=end_ms)["token"]
+
+    def make(**more):
+        return market.post("/v1/tokens", {"name": "made", "scopes": every, **more}, ending).status
+
+    assert make() == 403 and make(expires_ms=end_ms + 1) == 403
+    assert make(expires_ms=end_ms) == 201
+    assert market.post("/v1/account/page-codes", {}, ending).status == 403
+    change = {"password": PASSWORD}
+    assert market.call("PUT", "/v1/account/password", change, ending).status == 403
+    assert market.call("PUT", "/v1/account/password", change, owner).status == 204
+    session = market.post("/v1/sessions", {"name": name, "password": PASSWORD, "cookie": False})
+    assert new_token(market, session.json["token"], "read")["expires_ms"] == 0
+
+
+# ---- Answers -------------------------------------------------------------------------------------
+
+
+def test_nothing_private_is_kept_on_the_way(market, name):
+    owner = sign_up(market, name)
+    for path in ("/v1/account", "/v1/tokens", "/v1/account/entries", "/v1/account/entries?format=csv",
+                 "/v1/jobs", "/v1/machines", "/v1/account/group", "/v1/nothing", "/v1/jobs/1/logs"):
+        kept = market.get(path, owner).headers.get_all("Cache-Control")
+        assert kept in (["no-store"], ["private, no-cache"]), (path, kept)
+    assert market.get("/v1/account").headers.get_all("Cache-Control") == ["no-store"]
+    assert market.get("/").headers.get_all("Cache-Control") == ["no-cache"]
+
+
+# ---- Addresses -----------------------------------------------------------------------------------
+
+
+def test_a_site_of_many_blocks_signs_up_as_one(tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender", "--behind-proxy", "--sign-ups-per-hour",
+                    "3", "--sign-ins-per-10-minutes", "3")
+
+    def opened(name, address):
+        return market.post("/v1/accounts", {"name": name}, headers={"X-Forwarded-For": address}).status
+
+    def guessed(address):
+        body = {"name": "nobody-" + address.split(":")[3], "password": "certainly not it"}
+        return market.post("/v1/sessions", body, headers={"X-Forwarded-For": address}).status
+
+    assert [opened(f"six-{i}", f"2001:db8:7:{i}::1") for i in range(5)] == [201] * 3 + [429] * 2
+    assert opened("seven", "2001:db8:8:1::1") == 201
+    assert [guessed(f"2001:db8:9:{i}::1") for i in range(5)] == [401] * 3 + [429] * 2
+    assert market.stop() == 0
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Forwarded-For": "unix:"}])
+def test_a_proxy_that_names_nobody_lifts_no_limit(tmp_path, headers):
+    market = Market(tmp_path / "data", "--no-local-lender", "--behind-proxy", "--sign-ups-per-hour", "3")
+    statuses = [market.post("/v1/accounts", {"name": f"name-{i}"}, headers=headers).status
+                for i in range(5)]
+    assert statuses == [201] * 3 + [429] * 2
+    assert market.stop() == 0
+
+
 # ---- Words of others -----------------------------------------------------------------------------
 
 
