@@ -32,6 +32,7 @@ static const struct json_field account_fields[] = {
     NEEDED("available_microcredits", JSON_I64, api_account, available_micro),
     FIELD("held_microcredits", JSON_I64, api_account, held_micro),
     FIELD("granted_microcredits", JSON_I64, api_account, granted_micro),
+    FIELD("withheld_microcredits", JSON_I64, api_account, withheld_micro),
     FIELD("transferable_microcredits", JSON_I64, api_account, transferable_micro),
     FIELD("earned_microcredits", JSON_I64, api_account, earned_micro),
     FIELD("spent_microcredits", JSON_I64, api_account, spent_micro),
@@ -110,6 +111,8 @@ static const struct json_field server_fields[] = {
     FIELD("version", JSON_TEXT, api_server, version),
     LONG_TEXT("url", api_server, url),
     FIELD("fingerprint", JSON_TEXT, api_server, fingerprint),
+    FIELD("proving_microcredits", JSON_I64, api_server, proving_micro),
+    FIELD("withheld_basis_points", JSON_I64, api_server, withheld_basis_points),
 };
 const struct json_schema api_server_schema =
     JSON_SCHEMA_LENIENT("server", server_fields, struct api_server);
@@ -144,6 +147,9 @@ static const struct json_field reputation_fields[] = {
     FIELD("leased_ms", JSON_I64, api_reputation, leased_ms),
     FIELD("delivered_ms", JSON_I64, api_reputation, delivered_ms),
     FIELD("ticks", JSON_I64, api_reputation, ticks),
+    FIELD("is_proven", JSON_BOOL, api_reputation, is_proven),
+    FIELD("verified_microcredits", JSON_I64, api_reputation, verified_micro),
+    FIELD("withheld_microcredits", JSON_I64, api_reputation, withheld_micro),
 };
 static const struct json_schema reputation_schema =
     JSON_SCHEMA_LENIENT("reputation", reputation_fields, struct api_reputation);
@@ -285,6 +291,7 @@ static const struct json_field entry_fields[] = {
     FIELD("job", JSON_U64, api_entry, job),
     FIELD("lease", JSON_U64, api_entry, lease),
     FIELD("other_account", JSON_U64, api_entry, other_account),
+    FIELD("withheld_microcredits", JSON_I64, api_entry, withheld_micro),
     LONG_TEXT("memo", api_entry, memo),
 };
 const struct json_schema api_entry_schema =

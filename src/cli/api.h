@@ -18,6 +18,7 @@ struct api_account {
     int64_t available_micro;
     int64_t held_micro;
     int64_t granted_micro;
+    int64_t withheld_micro;
     int64_t transferable_micro;
     int64_t earned_micro;
     int64_t spent_micro;
@@ -78,6 +79,8 @@ struct api_server {
     struct text version;
     struct text url;
     struct text fingerprint;
+    int64_t proving_micro;         /* a machine that earned so much is proven */
+    int64_t withheld_basis_points; /* of what it earns until then */
 };
 
 struct api_machine_code {
@@ -107,6 +110,9 @@ struct api_reputation {
     int64_t leased_ms;
     int64_t delivered_ms;
     int64_t ticks;
+    bool is_proven;
+    int64_t verified_micro; /* earned by verified work for others */
+    int64_t withheld_micro; /* of it */
 };
 
 struct api_machine {
@@ -223,6 +229,7 @@ struct api_entry {
     uint64_t job;
     uint64_t lease;
     uint64_t other_account;
+    int64_t withheld_micro;
     struct text memo;
 };
 

@@ -196,6 +196,26 @@ static void print_reputation(const struct cli *cli, const struct api_reputation 
            "since\n");
 }
 
+static void print_proof(const struct cli *cli, const struct api_machine *machine,
+                        const struct api_server *server)
+{
+    struct arena *arena = cli->arena;
+    const struct api_reputation *reputation = &machine->reputation;
+    if (reputation->is_proven) {
+        printf("Proven:      yes; earned %s verified\n",
+               output_credits(arena, reputation->verified_micro));
+        return;
+    }
+    printf(
+        "Proven:      not yet; earned %s of %s verified; withheld %s, %.4g %% of it until then\n",
+        output_credits(arena, reputation->verified_micro),
+        output_credits(arena, server->proving_micro),
+        output_credits(arena, reputation->withheld_micro),
+        (double)server->withheld_basis_points / 100);
+    if (machine->probe.speed_weight_milli > 1000)
+        printf("             its speed counts as 1 until then\n");
+}
+
 static int run_show(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
@@ -214,6 +234,10 @@ static int run_show(void *context, const void *options, struct error *error)
         output_json(answer.json);
         return 0;
     }
+    struct api_server server = {0};
+    struct client_answer met = {.schema = &api_server_schema, .value = &server};
+    if (client_get(client, cli->arena, "/v1/server", &met, error) < 0)
+        return -1;
     printf("Machine:     %" PRIu64 " \"%s\", lent by %s, %s\n", machine->id,
            output_text(cli->arena, machine->name), output_text(cli->arena, machine->account_name),
            output_text(cli->arena, machine->state));
@@ -221,6 +245,7 @@ static int run_show(void *context, const void *options, struct error *error)
            output_cores(cli->arena, machine->probe.speed_weight_milli),
            output_cores(cli->arena, machine->probe.cores_milli));
     print_reputation(cli, &machine->reputation);
+    print_proof(cli, machine, &server);
     return 0;
 }
 

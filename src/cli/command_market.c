@@ -133,6 +133,9 @@ static int run_wallet(void *context, const void *options, struct error *error)
     table_init(&table, cli->arena, (const char *const[]){"", ">CREDITS", NULL});
     TABLE_ROW(&table, "available", output_credits(cli->arena, account.available_micro));
     TABLE_ROW(&table, "  of it granted", output_credits(cli->arena, account.granted_micro));
+    if (account.withheld_micro > 0)
+        TABLE_ROW(&table, "withheld until proven",
+                  output_credits(cli->arena, account.withheld_micro));
     TABLE_ROW(&table, "held for jobs", output_credits(cli->arena, account.held_micro));
     TABLE_ROW(&table, "earned so far", output_credits(cli->arena, account.earned_micro));
     TABLE_ROW(&table, "spent so far", output_credits(cli->arena, account.spent_micro));
@@ -171,17 +174,9 @@ static void print_csv(const struct json_array *entries)
     buffer_init(&out, SIZE_MAX);
     struct csv_writer writer;
     csv_writer_init(&writer, &out);
-    static const char *const names[] = {"id",
-                                        "at",
-                                        "at_ms",
-                                        "kind",
-                                        "amount_microcredits",
-                                        "amount_credits",
-                                        "direction",
-                                        "job",
-                                        "lease",
-                                        "other_account",
-                                        "memo"};
+    static const char *const names[] = {
+        "id",        "at",  "at_ms", "kind",          "amount_microcredits",   "amount_credits",
+        "direction", "job", "lease", "other_account", "withheld_microcredits", "memo"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         csv_string(&writer, names[i]);
     csv_row_end(&writer);
@@ -199,6 +194,7 @@ static void print_csv(const struct json_array *entries)
         csv_i64(&writer, (int64_t)entry->job);
         csv_i64(&writer, (int64_t)entry->lease);
         csv_i64(&writer, (int64_t)entry->other_account);
+        csv_i64(&writer, entry->withheld_micro);
         csv_text(&writer, entry->memo);
         csv_row_end(&writer);
     }
@@ -236,7 +232,7 @@ static int run_statement(void *context, const void *options, struct error *error
     struct table table;
     table_init(&table, cli->arena,
                (const char *const[]){">ENTRY", "AT", "KIND", ">CREDITS", "WAY", ">JOB", ">/9LEASE",
-                                     "~MEMO", NULL});
+                                     ">/8WITHHELD", "~MEMO", NULL});
     for (size_t i = 0; i < entries.count; i++) {
         const struct api_entry *entry = (const struct api_entry *)entries.items + i;
         TABLE_ROW(&table, output_number(cli->arena, entry->id),
@@ -245,6 +241,7 @@ static int run_statement(void *context, const void *options, struct error *error
                   output_text(cli->arena, entry->direction),
                   entry->job ? output_number(cli->arena, entry->job) : "-",
                   entry->lease ? output_number(cli->arena, entry->lease) : "-",
+                  entry->withheld_micro ? output_credits(cli->arena, entry->withheld_micro) : "-",
                   output_text(cli->arena, entry->memo));
     }
     table_show(&table, cli);

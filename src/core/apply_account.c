@@ -111,6 +111,11 @@ int apply_account_deleted(struct core *core, const struct event *event, struct e
     memset(account->name, 0, sizeof(account->name));
     snprintf(account->name, sizeof(account->name), "deleted-%" PRIu64, account->id);
     account->to_earn_micro = 0;
+    for (size_t i = 0; i < core->machines.count; i++) {
+        struct machine *machine = core->machines.entries[i].value;
+        if (machine->owner == account->id)
+            machine->withheld_micro = 0; /* it went back to mint with the rest */
+    }
     if (account->grant == GRANT_STATE_WAITING)
         account->grant = GRANT_STATE_NONE;
     memset(account->password, 0, sizeof(account->password));

@@ -31,7 +31,7 @@ static bool is_priced_right(const struct core *core, const struct event *event,
     const __typeof__(event->lease_offered) *offered = &event->lease_offered;
     const int64_t now_ms = event->time_ms;
     const struct price_units units =
-        price_units(offered->resources, offer->machine->probe.speed_weight_milli);
+        price_units(offered->resources, machine_speed_milli(offer->machine));
     struct price_lock posted =
         core_price_lock(core, now_ms, offered->start_by_ms + offered->max_run_ms);
     struct price_lock own = price_lock_flat(offer->terms.minimum);
@@ -84,6 +84,15 @@ static int check_offered(const struct core *core, const struct event *event, con
     return 0;
 }
 
+/* Nothing of what one pays itself, nor where there is no money to run off with. */
+static int64_t withheld_basis_points(const struct core *core, const struct job *job,
+                                     const struct machine *machine)
+{
+    const bool is_trusted = !machine->is_unproven || core->settings.economy == ECONOMY_KARMA ||
+                            core_is_self_trade(core, job->request.account, machine->owner);
+    return is_trusted ? 0 : core->settings.withheld_basis_points;
+}
+
 int apply_lease_offered(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->lease_offered) *offered = &event->lease_offered;
@@ -114,6 +123,7 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
                             .max_run_ms = offered->max_run_ms,
                             .quote_micro = offered->quote_micro,
                             .fee_basis_points = core->settings.fee_basis_points,
+                            .withheld_basis_points = withheld_basis_points(core, job, machine),
                             .offered_ms = event->time_ms,
                             .start_by_ms = offered->start_by_ms};
     core->last_id = lease->id;
@@ -176,11 +186,15 @@ int apply_lease_ticked(struct core *core, const struct event *event, struct erro
     if (find_lease(core, event, ticked->lease, ticked->fence, &lease, error) < 0 ||
         check_tick(event, lease, error) < 0)
         return -1;
+    struct machine *machine = map_get(&core->machines, lease->machine);
+    const struct lease_bill bill = lease_bill(lease, ticked->wall_ms);
     const struct ledger_post post = {.job = lease->job,
                                      .lease = lease->id,
                                      .payee = lease->payee,
-                                     .amount_micro = ticked->amount_micro,
-                                     .fee_micro = ticked->fee_micro};
+                                     .amount_micro = bill.amount_micro,
+                                     .fee_micro = bill.fee_micro,
+                                     .withheld_micro =
+                                         lease_withholds_micro(lease, machine, &bill)};
     if (ticked->amount_micro > 0 && ledger_plan_post(core->ledger, &post, &core->due, error) < 0)
         return apply_unfit(event, error);
     struct job *job = map_get(&core->jobs, lease->job);
@@ -188,6 +202,10 @@ int apply_lease_ticked(struct core *core, const struct event *event, struct erro
     lease->wall_ms = ticked->wall_ms;
     lease->posted_micro = ticked->bill_micro;
     lease->fee_micro += ticked->fee_micro;
+    lease->withheld_micro += post.withheld_micro;
+    machine->withheld_micro += post.withheld_micro;
+    if (!lease->is_self_trade)
+        reputation_earn(&machine->reputation, bill.amount_micro - bill.fee_micro);
     job->posted_micro += ticked->amount_micro;
     job->fee_micro += ticked->fee_micro;
     return 0;
@@ -218,7 +236,6 @@ static void count_reputation(const struct lease *lease, struct machine *machine)
         .leased_ms = lease->started_ms ? lease->ended_ms - lease->started_ms : 0,
         .delivered_ms = lease->wall_ms,
         .ticks = lease->tick_index < INT32_MAX ? (int64_t)lease->tick_index : INT32_MAX,
-        .earned_micro = lease->posted_micro - lease->fee_micro,
     };
     reputation_count(&machine->reputation, &ended);
 }

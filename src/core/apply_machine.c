@@ -34,6 +34,7 @@ static int find_enrolled(struct core *core, const struct event *event, struct ma
     machine->id = core->last_id = enrolled->machine;
     machine->owner = enrolled->owner;
     machine->enrolled_ms = event->time_ms;
+    machine->is_unproven = core->settings.proving_micro > 0 && machine->owner != ACCOUNT_OPERATOR;
     memcpy(machine->public_key, enrolled->public_key, MACHINE_KEY_SIZE);
     map_put(&core->machines, machine->id, machine);
     map_put_text(&core->machines_by_key, core_bytes(machine->public_key, MACHINE_KEY_SIZE),
@@ -89,5 +90,26 @@ int apply_machine_state_changed(struct core *core, const struct event *event, st
     if (machine->state == MACHINE_STATE_ONLINE)
         apply_see_account(core, machine->owner, event->time_ms);
     core_index_machine(core, machine, event->time_ms);
+    return 0;
+}
+
+int apply_machine_proven(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->machine_proven) *proven = &event->machine_proven;
+    struct machine *machine = NULL;
+    if (apply_find_machine(core, event, proven->machine, &machine, error) < 0)
+        return -1;
+    if (!core_is_proven_now(core, machine) || proven->owner != machine->owner ||
+        proven->amount_micro != machine->withheld_micro)
+        return apply_misfit(event, "it has not earned enough, or something else was withheld",
+                            error);
+    if (proven->amount_micro > 0 &&
+        ledger_plan_release(core->ledger, machine->owner, proven->amount_micro, &core->due, error) <
+            0)
+        return apply_unfit(event, error);
+    core_count_machine(core, machine, event->time_ms);
+    machine->is_unproven = false;
+    machine->withheld_micro = 0;
+    core_index_machine(core, machine, event->time_ms); /* by its own speed from now on */
     return 0;
 }

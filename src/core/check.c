@@ -2,6 +2,7 @@
 #include "core/core_internal.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 static int broken(struct error *error, const char *noun, uint64_t id, const char *what)
 {
@@ -146,6 +147,37 @@ static int check_job(const struct core *core, const struct job *job, struct erro
     return 0;
 }
 
+/* What machines' earnings are withheld of is what their owners cannot spend. */
+static int check_withheld(const struct core *core, struct error *error)
+{
+    struct map rests;
+    map_init(&rests);
+    int64_t *values = calloc(core->accounts.count + 1, sizeof(*values));
+    ASSERT(values);
+    for (size_t i = 0; i < core->accounts.count; i++) {
+        values[i] = ledger_account(core->ledger, core->accounts.entries[i].key)->withheld_micro;
+        map_put(&rests, core->accounts.entries[i].key, &values[i]);
+    }
+    const struct machine *unsound = NULL;
+    for (size_t i = 0; i < core->machines.count; i++) {
+        const struct machine *machine = core->machines.entries[i].value;
+        int64_t *rest = map_get(&rests, machine->owner);
+        *rest -= machine->withheld_micro;
+        if (machine->withheld_micro < 0 || (machine->withheld_micro > 0 && !machine->is_unproven))
+            unsound = machine;
+    }
+    uint64_t odd = 0;
+    for (size_t i = 0; i < core->accounts.count; i++)
+        if (values[i] != 0)
+            odd = core->accounts.entries[i].key;
+    map_done(&rests);
+    free(values);
+    if (unsound)
+        return broken(error, "machine", unsound->id, "something is withheld of what it earned");
+    return odd ? broken(error, "account", odd, "what is withheld is not what its machines earned")
+               : 0;
+}
+
 static int check_counts(const struct core *core, struct error *error)
 {
     size_t listed = 0, open = 0, leases = 0, offers = 0;
@@ -222,7 +254,7 @@ int core_check(const struct core *core, struct error *error)
 {
     if (ledger_check(core->ledger, error) < 0 || check_counts(core, error) < 0)
         return -1;
-    if (check_groups(core, error) < 0)
+    if (check_groups(core, error) < 0 || check_withheld(core, error) < 0)
         return -1;
     for (size_t i = 0; i < core->accounts.count; i++)
         if (check_account(core, core->accounts.entries[i].value, error) < 0)

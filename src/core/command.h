@@ -22,15 +22,17 @@ struct core_settings {
     /* All first credits of a UTC day together, or a hundredth of all credits if that is more; the
      * accounts after that wait. 0: none but by invitation. */
     int64_t grant_daily_micro;
-    int64_t dormant_ms;           /* not seen for so long: two notices, each followed by a step */
-    int64_t dormant_step_ms;      /* from step to step */
-    int64_t dormant_basis_points; /* of what it has, back to mint with each step after them */
-    int64_t fee_basis_points;     /* the operator's part of each post */
-    int64_t silence_ms;           /* without a heartbeat: the shell sends machine_silent */
-    int64_t lost_ms;              /* unreachable for so long: its leases are lost */
-    int64_t start_ms;             /* a lease that does not run so long after its offer is lost */
-    int64_t grace_ms;             /* from lease_stop_wanted until an open lease counts as lost */
-    int64_t slot_offset_ms;       /* of the price slots from UTC; fixed once a slot has ended */
+    int64_t dormant_ms;            /* not seen for so long: two notices, each followed by a step */
+    int64_t dormant_step_ms;       /* from step to step */
+    int64_t dormant_basis_points;  /* of what it has, back to mint with each step after them */
+    int64_t fee_basis_points;      /* the operator's part of each post */
+    int64_t proving_micro;         /* a machine that earned so much is proven; 0: all are */
+    int64_t withheld_basis_points; /* of what one earns until then */
+    int64_t silence_ms;            /* without a heartbeat: the shell sends machine_silent */
+    int64_t lost_ms;               /* unreachable for so long: its leases are lost */
+    int64_t start_ms;              /* a lease that does not run so long after its offer is lost */
+    int64_t grace_ms;              /* from lease_stop_wanted until an open lease counts as lost */
+    int64_t slot_offset_ms;        /* of the price slots from UTC; fixed once a slot has ended */
 };
 
 enum command_kind {

@@ -7,6 +7,7 @@ enum { EARNED = 607 }; /* of the demo's lender: one minute of a whole, a half an
 static void market_init_earned(struct market *market)
 {
     market_init_demo(market);
+    market_set_proving(market, 0);
     const struct job *job = market_submit(market);
     for (size_t i = 0; i < job->lease_count; i++)
         market_run_lease(market, job->leases[i]);

@@ -204,6 +204,7 @@ TEST(a_job_behind_more_than_one_decision_tries_is_reached_at_the_same_instant)
     enum { DEAR = 700 };
     struct market market;
     market_init(&market);
+    market_set_proving(&market, 0);
     const uint64_t machine = add_machine(&market, 1);
     struct command dear = some_job(market.borrower, 1);
     const struct job *first = submit(&market, &dear);

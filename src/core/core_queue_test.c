@@ -294,6 +294,7 @@ static const struct job *wait_for_price(struct market *market)
     struct command dear = some_job(market->borrower, 1, 60 * MINUTE);
     dear.submit_job.max_hourly_micro = 25000;
     dear.submit_job.takes_more_cores = false;
+    market_set_proving(market, 0);
     const uint64_t machine = market_add_machine(market, "heron", 1000, MACHINE_ROLE_WORKER);
     struct command report = {
         .kind = COMMAND_REPORT_PROBE,
@@ -329,6 +330,7 @@ TEST(jobs_that_nobody_can_pay_for_do_not_stand_in_the_way_of_one_that_somebody_c
 {
     struct market market;
     market_init(&market);
+    market_set_proving(&market, 0);
     const uint64_t machine = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
     struct command blocks = some_job(market.borrower, 1, 60 * MINUTE);
     const struct job *first = submit(&market, &blocks);

@@ -105,6 +105,7 @@ TEST(a_successor_never_passes_the_maximum)
 {
     struct market market;
     market_init_demo(&market);
+    market_set_proving(&market, 0);
     const struct job *first = submit(&market, 0);
     const int64_t quote_micro = first->quote_micro;
     market_do(&market, &(struct command){.kind = COMMAND_CANCEL_JOB,
@@ -137,6 +138,7 @@ TEST(a_successor_never_passes_the_maximum_per_hour)
 {
     struct market market;
     market_init_demo(&market);
+    market_set_proving(&market, 0);
     struct command command = market_job(&market);
     command.submit_job.takes_more_cores = false;
     command.submit_job.replaces_lost = true;

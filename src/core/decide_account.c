@@ -59,6 +59,8 @@ int decide_change_settings(struct decision *decision, const struct command *comm
                           .settings_changed = command->change_settings};
     decision_emit(decision, &event);
     decide_waiting_grants(decision);
+    for (size_t i = 0; i < core->machine_list.count; i++)
+        decide_prove_machine(decision, core->machine_list.items[i].value);
     return 0;
 }
 

@@ -28,7 +28,7 @@ static int64_t lent_micro(const struct machine *machine)
     for (size_t i = 0; i < machine->offer_count; i++)
         if (machine->offers[i]->is_open)
             lent = resources_larger(lent, machine->offers[i]->terms.resources);
-    return price_hourly_micro(price_units(lent, machine->probe.speed_weight_milli), karma_price());
+    return price_hourly_micro(price_units(lent, machine_speed_milli(machine)), karma_price());
 }
 
 struct core_karma core_karma(const struct core *core)

@@ -115,6 +115,7 @@ static int bill_lease(struct decision *decision, const struct lease *lease, uint
     char memo[LEDGER_MEMO_SIZE];
     snprintf(memo, sizeof(memo), "tick %" PRIu64, tick_index);
     decision_emit_due(decision, memo);
+    decide_prove_machine(decision, core_machine(decision->core, lease->machine));
     return 0;
 }
 

@@ -165,3 +165,25 @@ void decide_lose_machines(struct decision *decision)
                          "its machine was silent for too long");
     }
 }
+
+/* ---- Proving --------------------------------------------------------------------------------- */
+
+bool core_is_proven_now(const struct core *core, const struct machine *machine)
+{
+    return machine->is_unproven && machine->reputation.earned_micro >= core->settings.proving_micro;
+}
+
+void decide_prove_machine(struct decision *decision, const struct machine *machine)
+{
+    if (!core_is_proven_now(decision->core, machine))
+        return;
+    struct event event = {.kind = EVENT_MACHINE_PROVEN,
+                          .machine_proven = {.machine = machine->id,
+                                             .owner = machine->owner,
+                                             .amount_micro = machine->withheld_micro}};
+    decision_emit(decision, &event);
+    char memo[LEDGER_MEMO_SIZE];
+    snprintf(memo, sizeof(memo), "machine %" PRIu64 " is proven", machine->id);
+    decision_emit_due(decision, memo);
+    decision->should_match = true; /* it may count as faster */
+}

@@ -22,7 +22,7 @@ static void touch_willing_machines(const struct core *core, struct price_vector 
              i++) {
             const struct offer *offer = machine->offers[i];
             const struct price_units units =
-                price_units(offer->terms.resources, machine->probe.speed_weight_milli);
+                price_units(offer->terms.resources, machine_speed_milli(machine));
             if (!offer_accepts_price(offer, units, price_before) &&
                 offer_accepts_price(offer, units, core->price))
                 match_rounds_touch(core->rounds, machine);

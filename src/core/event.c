@@ -7,8 +7,6 @@
 #include "core/core_internal.h"
 #include "core/schema.h"
 
-#include <stdlib.h>
-
 enum { EVENT_BYTES_MAX = 1 << 20 };
 
 static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
@@ -34,6 +32,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_MACHINE_ENROLLED] = "machine_enrolled",
     [EVENT_MACHINE_PROBED] = "machine_probed",
     [EVENT_MACHINE_STATE_CHANGED] = "machine_state_changed",
+    [EVENT_MACHINE_PROVEN] = "machine_proven",
     [EVENT_OFFER_SET] = "offer_set",
     [EVENT_OFFER_PAUSED] = "offer_paused",
     [EVENT_OFFER_RENEWED] = "offer_renewed",
@@ -192,6 +191,12 @@ static const struct json_field machine_state_changed_fields[] = {
     HEADER,
     ID("machine", machine_state_changed.machine),
     CHOICE("state", machine_state_changed.state, schema_machine_states),
+};
+static const struct json_field machine_proven_fields[] = {
+    HEADER,
+    ID("machine", machine_proven.machine),
+    ID("owner", machine_proven.owner),
+    MICRO("amount_micro", machine_proven.amount_micro),
 };
 static const struct json_field offer_set_fields[] = {
     HEADER,
@@ -370,6 +375,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_MACHINE_ENROLLED] = ROW(machine_enrolled),
     [EVENT_MACHINE_PROBED] = ROW(machine_probed),
     [EVENT_MACHINE_STATE_CHANGED] = ROW(machine_state_changed),
+    [EVENT_MACHINE_PROVEN] = ROW(machine_proven),
     [EVENT_OFFER_SET] = ROW(offer_set),
     [EVENT_OFFER_PAUSED] = ROW(offer_paused),
     [EVENT_OFFER_RENEWED] = ROW(offer_renewed),
@@ -439,58 +445,4 @@ int event_decode(struct arena *arena, struct text json, struct event *out_event,
     if (out_event->kind != kind)
         return error_set(error, ERROR_INVALID, "an event names two kinds");
     return 0;
-}
-
-/* ---- Lists ----------------------------------------------------------------------------------- */
-
-void event_list_init(struct event_list *list)
-{
-    *list = (struct event_list){.arena = arena_new(0)};
-}
-
-void event_list_done(struct event_list *list)
-{
-    arena_free(list->arena);
-    free(list->items);
-    *list = (struct event_list){0};
-}
-
-void event_list_clear(struct event_list *list)
-{
-    arena_clear(list->arena);
-    list->count = 0;
-    list->subject = 0;
-}
-
-static struct json_array copy_spans(struct arena *arena, struct json_array spans)
-{
-    const size_t size = spans.count * sizeof(struct span);
-    void *items = arena_alloc(arena, size);
-    if (size)
-        memcpy(items, spans.items, size);
-    return (struct json_array){items, spans.count};
-}
-
-/* What the event only points to. */
-static void copy_texts(struct arena *arena, struct event *event)
-{
-    if (event->kind == EVENT_JOB_SUBMITTED)
-        event->job_submitted.request.spec =
-            arena_copy_text(arena, event->job_submitted.request.spec);
-    else if (event->kind == EVENT_OFFER_SET)
-        event->offer_set.terms = offer_terms_copy_to(arena, &event->offer_set.terms);
-    else if (event->kind == EVENT_OFFER_RENEWED)
-        event->offer_renewed.spans = copy_spans(arena, event->offer_renewed.spans);
-}
-
-void event_list_append(struct event_list *list, const struct event *event)
-{
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? list->capacity * 2 : 16;
-        list->items = realloc(list->items, list->capacity * sizeof(*list->items));
-        ASSERT(list->items);
-    }
-    struct event *added = &list->items[list->count++];
-    *added = *event;
-    copy_texts(list->arena, added);
 }

@@ -51,8 +51,9 @@ enum event_kind {
     EVENT_MACHINE_ENROLLED,
     EVENT_MACHINE_PROBED,
     EVENT_MACHINE_STATE_CHANGED,
-    EVENT_OFFER_SET,    /* made or changed */
-    EVENT_OFFER_PAUSED, /* or resumed */
+    EVENT_MACHINE_PROVEN, /* what was withheld of its earnings is its owner's */
+    EVENT_OFFER_SET,      /* made or changed */
+    EVENT_OFFER_PAUSED,   /* or resumed */
     EVENT_OFFER_RENEWED,
     EVENT_OFFER_TURNED, /* opened or closed as its time came */
     EVENT_OFFER_WITHDRAWN,
@@ -178,6 +179,11 @@ struct event {
             uint64_t machine;
             enum machine_state state;
         } machine_state_changed;
+        struct {
+            uint64_t machine;
+            uint64_t owner;
+            int64_t amount_micro;
+        } machine_proven;
         struct {
             uint64_t offer;
             uint64_t machine;

@@ -1,4 +1,4 @@
-/* Events there and back; covers event.c, schema.c. */
+/* Events there and back; covers event.c, event_list.c, schema.c. */
 #include "core/schema.h"
 #include "core/testing_internal.h"
 
@@ -55,6 +55,7 @@ TEST(every_kind_of_event_goes_there_and_back)
         {.kind = EVENT_MACHINE_PROBED, .machine_probed = {6, probe}},
         {.kind = EVENT_MACHINE_STATE_CHANGED,
          .machine_state_changed = {6, MACHINE_STATE_UNREACHABLE}},
+        {.kind = EVENT_MACHINE_PROVEN, .machine_proven = {6, 3, 250000}},
         {.kind = EVENT_OFFER_SET, .offer_set = {9, 6, offer}},
         {.kind = EVENT_OFFER_PAUSED, .offer_paused = {9, 6, TEST_NOW}},
         {.kind = EVENT_OFFER_RENEWED, .offer_renewed = {9, 6, {spans, 2}}},

@@ -77,9 +77,9 @@ static void count_machine(const struct machine *machine, struct lender *lender,
     for (size_t i = 0; i < machine->offer_count; i++)
         if (machine->offers[i]->is_open)
             lent = resources_larger(lent, machine->offers[i]->terms.resources);
-    const struct price_units lent_units = price_units(lent, machine->probe.speed_weight_milli);
+    const struct price_units lent_units = price_units(lent, machine_speed_milli(machine));
     const struct price_units leased_units =
-        price_units(machine->leased, machine->probe.speed_weight_milli);
+        price_units(machine->leased, machine_speed_milli(machine));
     for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
         const int64_t lent_milli = price_units_get(&lent_units, r);
         lender->lent_milli[r] += lent_milli;

@@ -70,7 +70,7 @@ static void count_machine(const struct core *core, const struct machine *machine
     const int64_t from_ms = later(core_slot_start_ms(core), machine->counted_ms);
     if (machine->state != MACHINE_STATE_ONLINE || from_ms >= until_ms)
         return;
-    const int64_t speed = machine->probe.speed_weight_milli;
+    const int64_t speed = machine_speed_milli(machine);
     struct price_usage lent = {0};
     for (size_t i = 0; i < machine->offer_count; i++) {
         const struct offer *offer = machine->offers[i];

@@ -174,6 +174,8 @@ static void change_settings(struct property_world *world, struct command *comman
     command->change_settings.fee_basis_points = (int64_t)below(world, 600);
     command->change_settings.grant_micro = (int64_t)below(world, 4) * 1000000;
     command->change_settings.grant_earned_micro = (int64_t)below(world, 3) * 1000;
+    command->change_settings.proving_micro = (int64_t)below(world, 4) * 1000;
+    command->change_settings.withheld_basis_points = (int64_t)below(world, 5) * 2500;
     command->change_settings.grace_ms = 20000 + (int64_t)below(world, 3) * 5000;
     command->change_settings.start_ms = 60000 + (int64_t)below(world, 3) * 300000;
     if (below(world, 6) == 0)

@@ -32,6 +32,8 @@ static const struct json_field settings_fields[] = {
     SCHEMA_TIME("dormant_step_ms", struct core_settings, dormant_step_ms),
     SCHEMA_RANGE("dormant_basis_points", struct core_settings, dormant_basis_points, 0, 10000),
     SCHEMA_RANGE("fee_basis_points", struct core_settings, fee_basis_points, 0, 10000),
+    SCHEMA_MICRO("proving_micro", struct core_settings, proving_micro),
+    SCHEMA_RANGE("withheld_basis_points", struct core_settings, withheld_basis_points, 0, 10000),
     SCHEMA_TIME("silence_ms", struct core_settings, silence_ms),
     SCHEMA_TIME("lost_ms", struct core_settings, lost_ms),
     SCHEMA_TIME("start_ms", struct core_settings, start_ms),

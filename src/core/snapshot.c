@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 9 };
+enum { VERSION = 10 };
 
 struct core_record {
     int64_t version;

@@ -52,6 +52,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_OBJECT("lock", struct lease, lock, schema_lock),
     SCHEMA_MICRO("quote_micro", struct lease, quote_micro),
     SCHEMA_RANGE("fee_basis_points", struct lease, fee_basis_points, 0, 10000),
+    SCHEMA_RANGE("withheld_basis_points", struct lease, withheld_basis_points, 0, 10000),
     SCHEMA_TIME("offered_ms", struct lease, offered_ms),
     SCHEMA_TIME("start_by_ms", struct lease, start_by_ms),
     SCHEMA_TIME("started_ms", struct lease, started_ms),
@@ -60,6 +61,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_TIME("wall_ms", struct lease, wall_ms),
     SCHEMA_MICRO("posted_micro", struct lease, posted_micro),
     SCHEMA_MICRO("fee_micro", struct lease, fee_micro),
+    SCHEMA_MICRO("withheld_micro", struct lease, withheld_micro),
 };
 const struct json_schema snapshot_lease_schema = JSON_SCHEMA("lease", lease_fields, struct lease);
 

@@ -27,6 +27,8 @@ static const struct json_field machine_fields[] = {
     SCHEMA_ID("generation", struct machine, generation),
     SCHEMA_OBJECT("probe", struct machine, probe, schema_probe),
     SCHEMA_OBJECT("reputation", struct machine, reputation, reputation_schema),
+    SCHEMA_BOOL("is_unproven", struct machine, is_unproven),
+    SCHEMA_MICRO("withheld_micro", struct machine, withheld_micro),
     SCHEMA_CHOICE("state", struct machine, state, schema_machine_states),
     SCHEMA_TIME("enrolled_ms", struct machine, enrolled_ms),
     SCHEMA_TIME("state_changed_ms", struct machine, state_changed_ms),

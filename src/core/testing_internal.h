@@ -64,6 +64,16 @@ HELPER size_t market_new_events(const struct market *market, enum event_kind kin
     return count;
 }
 
+/* Machines enrolled from now on, and those there are, are proven once they earned so much; with 0
+ * all are. */
+HELPER void market_set_proving(struct market *market, int64_t proving_micro)
+{
+    struct command change = {.kind = COMMAND_CHANGE_SETTINGS,
+                             .change_settings = *core_settings(market->core)};
+    change.change_settings.proving_micro = proving_micro;
+    market_do(market, &change);
+}
+
 HELPER uint64_t market_open_account(struct market *market, const char *name)
 {
     return market_do(market, &(struct command){.kind = COMMAND_OPEN_ACCOUNT,

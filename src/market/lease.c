@@ -87,3 +87,12 @@ struct lease_bill lease_bill(const struct lease *lease, int64_t wall_ms)
                                .fee_micro = price_part_micro(bill_micro, lease->fee_basis_points) -
                                             lease->fee_micro};
 }
+
+int64_t lease_withholds_micro(const struct lease *lease, const struct machine *machine,
+                              const struct lease_bill *bill)
+{
+    if (!machine->is_unproven)
+        return 0;
+    const int64_t earned_micro = bill->bill_micro - lease->fee_micro - bill->fee_micro;
+    return price_part_micro(earned_micro, lease->withheld_basis_points) - lease->withheld_micro;
+}

@@ -47,16 +47,18 @@ struct lease {
     struct price_units units; /* what is billed, speed weighed in */
     struct price_lock lock;   /* what it costs, whatever prices do meanwhile */
     int64_t quote_micro;      /* over its longest run: never passed by the bill */
-    int64_t fee_basis_points; /* the operator's part, as it was when it was made */
+    int64_t fee_basis_points; /* the operator's part, as it was when it was made; so the next */
+    int64_t withheld_basis_points; /* of the rest, as long as its machine is not proven */
     int64_t offered_ms;
-    int64_t start_by_ms;  /* what its quote covers */
-    int64_t started_ms;   /* 0: not yet */
-    int64_t ended_ms;     /* 0: not yet */
-    int64_t ends_ms;      /* at the latest, as far as is known; follows from the job */
-    uint64_t tick_index;  /* the last one billed; 0: none, the first is 1 */
-    int64_t wall_ms;      /* billed so far */
-    int64_t posted_micro; /* billed so far, fee included */
-    int64_t fee_micro;    /* the operator's part of it */
+    int64_t start_by_ms;    /* what its quote covers */
+    int64_t started_ms;     /* 0: not yet */
+    int64_t ended_ms;       /* 0: not yet */
+    int64_t ends_ms;        /* at the latest, as far as is known; follows from the job */
+    uint64_t tick_index;    /* the last one billed; 0: none, the first is 1 */
+    int64_t wall_ms;        /* billed so far */
+    int64_t posted_micro;   /* billed so far, fee included */
+    int64_t fee_micro;      /* the operator's part of it */
+    int64_t withheld_micro; /* of the rest, ever */
 };
 
 bool lease_is_open(const struct lease *lease);
@@ -78,6 +80,10 @@ struct lease_bill {
     int64_t fee_micro;    /* of the amount */
 };
 struct lease_bill lease_bill(const struct lease *lease, int64_t wall_ms);
+
+/* Of what the bill brings its lender, how much is withheld: of the whole, less what was before. */
+int64_t lease_withholds_micro(const struct lease *lease, const struct machine *machine,
+                              const struct lease_bill *bill);
 
 /* It ended before its work was done, and nobody wanted that who pays for it. */
 bool lease_wants_successor(const struct lease *lease);

@@ -44,7 +44,7 @@ int64_t listing_quality(const struct listing *listing, const struct offer *offer
     if (listing_is_dear(&listing->price, offer))
         return 0;
     return 4 * (machine_reliability_milli(machine) / 50) +
-           2 * half_octaves(machine->probe.speed_weight_milli, PRICE_SPEED_MILLI_MIN) +
+           2 * half_octaves(machine_speed_milli(machine), PRICE_SPEED_MILLI_MIN) +
            nearness(machine->probe.rtt_us);
 }
 
@@ -166,7 +166,7 @@ struct book_point listing_point(struct listing *listing, const struct offer *off
 {
     const struct offer_terms *terms = &offer->terms;
     const struct probe *probe = &offer->machine->probe;
-    const int64_t speed = probe->speed_weight_milli;
+    const int64_t speed = machine_speed_milli(offer->machine);
     const int64_t reliability = machine_reliability_milli(offer->machine);
     const int64_t lease_ms = terms->max_lease_ms ? terms->max_lease_ms : INT64_MAX;
     struct book_point point = {.bits = bits_of(listing, offer)};

@@ -53,6 +53,8 @@ struct machine {
     enum machine_state state;
     bool is_barred; /* its owner is frozen: no new leases; running ones go on */
     struct reputation reputation;
+    bool is_unproven;       /* it has not earned enough yet: its speed counts as 1 at most */
+    int64_t withheld_micro; /* of what it earned: its owner's once it is proven */
     int64_t enrolled_ms;
     int64_t state_changed_ms; /* while unreachable or offline: when it was missed */
     struct resources leased;  /* the sum over its leases that have not ended */
@@ -72,6 +74,10 @@ void machine_remove_offer(struct machine *machine, const struct offer *offer);
 /* What it has less what is leased, whatever is offered; parts are negative when a probe found less
  * than before under running leases. */
 struct resources machine_free(const struct machine *machine);
+
+/* What its claimed speed counts for in bills, prices and placement: no more than the reference's
+ * until it is proven. */
+int64_t machine_speed_milli(const struct machine *machine);
 
 /* How sure a lease there is to end as it should: of its reputation. */
 int64_t machine_reliability_milli(const struct machine *machine);

@@ -183,16 +183,16 @@ static int compare_numbers(int64_t left, int64_t right)
 
 static int compare_by_key(const struct candidate *left, const struct candidate *right, int key)
 {
-    const struct probe *a = &left->offer->machine->probe, *b = &right->offer->machine->probe;
+    const struct machine *a = left->offer->machine, *b = right->offer->machine;
     switch (key) {
     case LISTING_CORES:
         return compare_numbers(right->free.cores_milli, left->free.cores_milli);
     case LISTING_SPEED:
-        return compare_numbers(b->speed_weight_milli, a->speed_weight_milli);
+        return compare_numbers(machine_speed_milli(b), machine_speed_milli(a));
     case LISTING_SLOWNESS:
-        return compare_numbers(a->speed_weight_milli, b->speed_weight_milli);
+        return compare_numbers(machine_speed_milli(a), machine_speed_milli(b));
     case LISTING_NEARNESS:
-        return compare_numbers(a->rtt_us, b->rtt_us);
+        return compare_numbers(a->probe.rtt_us, b->probe.rtt_us);
     case LISTING_CORE_CHEAPNESS:
         return compare_numbers(left->offer->terms.minimum.core_micro,
                                right->offer->terms.minimum.core_micro);
@@ -414,7 +414,7 @@ static void set_part(struct match_part *part, const struct match_wish *wish)
         own = match_part_lock(part, wish);
         lock = &own;
     }
-    part->units = price_units(part->resources, part->machine->probe.speed_weight_milli);
+    part->units = price_units(part->resources, machine_speed_milli(part->machine));
     part->quote_micro = quote_micro(part->units, lock, wish);
     part->hourly_micro = price_hourly_lock_micro(part->units, lock);
 }

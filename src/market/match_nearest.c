@@ -115,7 +115,7 @@ static int64_t value_at(const struct nearest *nearest, enum wish_test test,
     case WISH_TEST_BANDWIDTH:
         return free.bandwidth_kbit;
     case WISH_TEST_SPEED:
-        return offer->machine->probe.speed_weight_milli;
+        return machine_speed_milli(offer->machine);
     case WISH_TEST_RELIABILITY:
         return machine_reliability_milli(offer->machine);
     default:

@@ -16,6 +16,13 @@ static void fade_all(struct reputation *reputation)
     fade(&reputation->reclaimed_milli);
 }
 
+void reputation_earn(struct reputation *reputation, int64_t amount_micro)
+{
+    ASSERT(amount_micro >= 0);
+    if (__builtin_add_overflow(reputation->earned_micro, amount_micro, &reputation->earned_micro))
+        reputation->earned_micro = INT64_MAX;
+}
+
 void reputation_count(struct reputation *reputation, const struct reputation_lease *lease)
 {
     ASSERT(lease->delivered_ms >= 0 && lease->leased_ms >= 0 && lease->ticks >= 0);
@@ -48,7 +55,6 @@ void reputation_count(struct reputation *reputation, const struct reputation_lea
     reputation->leased_ms += lease->leased_ms;
     reputation->delivered_ms += lease->delivered_ms;
     reputation->ticks += lease->ticks;
-    reputation->earned_micro += lease->earned_micro;
 }
 
 int64_t reputation_reliability_milli(const struct reputation *reputation)

@@ -30,7 +30,7 @@ struct reputation {
     int64_t leased_ms;    /* from the starts to the ends of those leases */
     int64_t delivered_ms; /* of it verified */
     int64_t ticks;        /* verified results */
-    int64_t earned_micro; /* for them, less fees */
+    int64_t earned_micro; /* for them, less fees; of leases that run, too */
 };
 
 /* One lease that ended. */
@@ -40,9 +40,10 @@ struct reputation_lease {
     int64_t leased_ms;
     int64_t delivered_ms;
     int64_t ticks;
-    int64_t earned_micro;
 };
 
+/* Of a tick: what it earned. */
+void reputation_earn(struct reputation *reputation, int64_t amount_micro);
 void reputation_count(struct reputation *reputation, const struct reputation_lease *lease);
 
 int64_t reputation_reliability_milli(const struct reputation *reputation);

@@ -59,8 +59,7 @@ bool wish_is_accepted(const struct match_wish *wish, const struct offer *offer,
 {
     if (asks_for_nothing(&offer->terms.minimum))
         return true;
-    const struct price_units units =
-        price_units(resources, offer->machine->probe.speed_weight_milli);
+    const struct price_units units = price_units(resources, machine_speed_milli(offer->machine));
     const int64_t run_ms = wish->request->max_run_ms;
     return price_bill_lock_micro(units, &wish->lock, wish->now_ms, run_ms) >=
            price_bill_micro(units, offer->terms.minimum, run_ms);
@@ -174,7 +173,7 @@ static bool passes(const struct match_wish *wish, enum machine_role role, enum w
     case WISH_TEST_INSTALL:
         return terms->install >= wishes->install;
     case WISH_TEST_SPEED:
-        return probe->speed_weight_milli >= wishes->min_speed_milli;
+        return machine_speed_milli(offer->machine) >= wishes->min_speed_milli;
     case WISH_TEST_RELIABILITY:
         return machine_reliability_milli(offer->machine) >= wishes->min_reliability_milli;
     case WISH_TEST_RTT:

@@ -63,6 +63,7 @@ static int open_accounts(struct bench *bench, struct error *error)
                                .change_settings = core_default_settings()};
     settings.change_settings.grant_micro = INT64_C(1000000000000);
     settings.change_settings.grant_daily_micro = INT64_C(1000000000000) * ACCOUNTS;
+    settings.change_settings.proving_micro = 0; /* their speeds count */
     if (decide(bench, &settings, error) < 0)
         return -1;
     for (int i = 0; i < ACCOUNTS; i++) {

@@ -34,6 +34,8 @@ void handle_server(struct http_request *request, void *context)
                       server->settings.economy == ECONOMY_KARMA ? "karma" : "credits");
     json_field_i64(&answer.writer, "grant_microcredits", server->settings.grant_micro);
     json_field_i64(&answer.writer, "fee_basis_points", server->settings.fee_basis_points);
+    json_field_i64(&answer.writer, "proving_microcredits", server->settings.proving_micro);
+    json_field_i64(&answer.writer, "withheld_basis_points", server->settings.withheld_basis_points);
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 200);
 }

@@ -22,6 +22,8 @@ static const struct json_field settings_fields[] = {
     SETTING("dormant_step_ms", dormant_step_ms),
     SETTING("dormant_basis_points", dormant_basis_points),
     SETTING("fee_basis_points", fee_basis_points),
+    SETTING("proving_microcredits", proving_micro),
+    SETTING("withheld_basis_points", withheld_basis_points),
     SETTING("silence_ms", silence_ms),
     SETTING("lost_ms", lost_ms),
     SETTING("start_ms", start_ms),

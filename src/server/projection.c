@@ -227,6 +227,9 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_MACHINE_STATE_CHANGED:
         mark_machine(projection, core, event->machine_state_changed.machine);
         return;
+    case EVENT_MACHINE_PROVEN:
+        mark_machine(projection, core, event->machine_proven.machine);
+        return;
     case EVENT_OFFER_SET:
         mark_offer(projection, core, event->offer_set.offer, event->offer_set.machine);
         return;

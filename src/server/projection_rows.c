@@ -117,6 +117,9 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_LEASED_MS] = store_integer(reputation->leased_ms);
     out[MACHINES_DELIVERED_MS] = store_integer(reputation->delivered_ms);
     out[MACHINES_TICKS] = store_integer(reputation->ticks);
+    out[MACHINES_IS_UNPROVEN] = store_integer(machine->is_unproven);
+    out[MACHINES_VERIFIED_MICRO] = store_integer(reputation->earned_micro);
+    out[MACHINES_WITHHELD_MICRO] = store_integer(machine->withheld_micro);
     out[MACHINES_LEASED_CORES_MILLI] = store_integer(machine->leased.cores_milli);
     out[MACHINES_LEASED_RAM_BYTES] = store_integer(machine->leased.ram_bytes);
     out[MACHINES_LEASE_COUNT] = store_integer((int64_t)machine->lease_count);

@@ -96,6 +96,9 @@ static const struct store_column machines_columns[] = {
     PLAIN(leased_ms, STORE_INTEGER),
     PLAIN(delivered_ms, STORE_INTEGER),
     PLAIN(ticks, STORE_INTEGER),
+    PLAIN(is_unproven, STORE_INTEGER),
+    PLAIN(verified_micro, STORE_INTEGER),
+    PLAIN(withheld_micro, STORE_INTEGER),
 };
 
 static const struct store_column offers_columns[] = {

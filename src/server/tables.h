@@ -120,6 +120,9 @@ enum {
     MACHINES_LEASED_MS,
     MACHINES_DELIVERED_MS,
     MACHINES_TICKS,
+    MACHINES_IS_UNPROVEN,
+    MACHINES_VERIFIED_MICRO, /* earned by verified work for others */
+    MACHINES_WITHHELD_MICRO, /* of it, until it is proven */
     MACHINES_COLUMN_COUNT,
 };
 

@@ -39,6 +39,13 @@ void view_account(struct json_writer *writer, const struct store_value *row)
     json_object_end(writer);
 }
 
+/* Of what the account was paid: what it cannot spend yet. */
+static int64_t withheld_micro(const struct ledger_entry *entry, uint64_t account)
+{
+    return entry->kind == LEDGER_ENTRY_POST && entry->to_account == account ? entry->withheld_micro
+                                                                            : 0;
+}
+
 void view_entry(struct json_writer *writer, const struct statement_entry *shown, uint64_t account)
 {
     const struct ledger_entry *entry = &shown->entry;
@@ -54,23 +61,16 @@ void view_entry(struct json_writer *writer, const struct statement_entry *shown,
     json_field_u64(writer, "job", entry->job);
     json_field_u64(writer, "lease", entry->lease);
     json_field_u64(writer, "other_account", is_out ? entry->to_account : entry->from_account);
+    json_keyed_i64(writer, JSON_KEY("withheld_microcredits"), withheld_micro(entry, account));
     json_field_string(writer, "memo", entry->memo);
     json_object_end(writer);
 }
 
 void view_entry_csv_head(struct csv_writer *writer)
 {
-    static const char *const names[] = {"id",
-                                        "at",
-                                        "at_ms",
-                                        "kind",
-                                        "amount_microcredits",
-                                        "amount_credits",
-                                        "direction",
-                                        "job",
-                                        "lease",
-                                        "other_account",
-                                        "memo"};
+    static const char *const names[] = {
+        "id",        "at",  "at_ms", "kind",          "amount_microcredits",   "amount_credits",
+        "direction", "job", "lease", "other_account", "withheld_microcredits", "memo"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         csv_string(writer, names[i]);
     csv_row_end(writer);
@@ -95,6 +95,7 @@ void view_entry_csv(struct csv_writer *writer, const struct statement_entry *sho
     csv_i64(writer, (int64_t)entry->job);
     csv_i64(writer, (int64_t)entry->lease);
     csv_i64(writer, (int64_t)(is_out ? entry->to_account : entry->from_account));
+    csv_i64(writer, withheld_micro(entry, account));
     csv_string(writer, entry->memo);
     csv_row_end(writer);
 }
@@ -227,6 +228,9 @@ static void view_reputation(struct json_writer *writer, const struct store_value
     field(writer, "leased_ms", row, MACHINES_LEASED_MS);
     field(writer, "delivered_ms", row, MACHINES_DELIVERED_MS);
     field(writer, "ticks", row, MACHINES_TICKS);
+    json_field_bool(writer, "is_proven", row[MACHINES_IS_UNPROVEN].integer == 0);
+    field(writer, "verified_microcredits", row, MACHINES_VERIFIED_MICRO);
+    field(writer, "withheld_microcredits", row, MACHINES_WITHHELD_MICRO);
     json_object_end(writer);
 }
 

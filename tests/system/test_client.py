@@ -135,11 +135,11 @@ def test_statement_and_prices_are_tables(user, market):
     market.on("GET", "/v1/account/entries?job=7&limit=50", {"items": [
         {"id": 9, "at_ms": 1700000000000, "kind": "post", "amount_microcredits": -583,
          "direction": "out", "job": 7, "lease": 2, "memo": "tick 3"}], "next_cursor": None})
-    assert "post  -0.000583  out    7      2  tick 3" in user(
+    assert "post  -0.000583  out    7      2         -  tick 3" in user(
         "wallet", "statement", "--job", 7).stdout
     lines = user("wallet", "statement", "--job", 7, "--csv").stdout.splitlines()
     assert lines[0].startswith("id,at,at_ms,kind,amount_microcredits,amount_credits,direction,job")
-    assert lines[1] == ("9,2023-11-14T22:13:20.000Z,1700000000000,post,-583,-0.000583,out,7,2,0,"
+    assert lines[1] == ("9,2023-11-14T22:13:20.000Z,1700000000000,post,-583,-0.000583,out,7,2,0,0,"
                         "tick 3")
     assert "not both" in user("wallet", "statement", "--csv", "--json", code=2).stderr
     market.on("GET", "/v1/prices", {"core_hour_microcredits": 20000,
