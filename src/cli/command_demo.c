@@ -6,6 +6,7 @@
 #include "cli/demo_job.h"
 #include "cli/demo_market.h"
 #include "cli/follow.h"
+#include "cli/job_view.h"
 #include "cli/output.h"
 #include "cli/table.h"
 #include "cli/upload.h"
@@ -52,8 +53,8 @@ static int read_job(struct cli *cli, const struct demo_options *wanted, struct j
                     struct error *error)
 {
     if (wanted->job)
-        return job_file_read(cli->arena, wanted->job, spec, error);
-    return job_file_parse(cli->arena, demo_job_text(), "fashion-mnist.yaml", spec, error);
+        return job_view_read_file(cli, wanted->job, spec, error);
+    return job_file_parse(cli->arena, demo_job_text(), "fashion-mnist.yaml", spec, NULL, error);
 }
 
 static int submit(struct demo_market *market, const struct demo_options *wanted,

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 struct job_options {
     uint64_t id;
@@ -47,7 +48,7 @@ static int run_validate(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     const struct validate_options *wanted = options;
     struct job_spec spec;
-    if (job_file_read(cli->arena, wanted->file, &spec, error) < 0)
+    if (job_view_read_file(cli, wanted->file, &spec, error) < 0)
         return -1;
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
@@ -57,9 +58,11 @@ static int run_validate(void *context, const void *options, struct error *error)
     if (cli->common.json)
         output_json(buffer_text(&json));
     else
-        printf("%s is a good job file: %.*s on %s workers, policy %.*s, tick %s\n", wanted->file,
+        printf("%s is a good job file: %.*s on %s worker%s, policy %.*s, tick %s\n",
+               strcmp(wanted->file, "-") != 0 ? wanted->file : "standard input",
                TEXT_ARGS(spec.train.model),
                output_workers(cli->arena, spec.num_nodes, spec.num_nodes_max),
+               spec.num_nodes == 1 && spec.num_nodes_max <= 1 ? "" : "s",
                TEXT_ARGS(spec.sync.policy), output_duration(cli->arena, job_spec_tick_ms(&spec)));
     return 0;
 }

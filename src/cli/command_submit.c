@@ -195,7 +195,7 @@ static int run_submit(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     const struct submit_options *wanted = options;
     struct job_spec spec;
-    if (job_file_read(cli->arena, wanted->file, &spec, error) < 0)
+    if (job_view_read_file(cli, wanted->file, &spec, error) < 0)
         return -1;
     const bool needs_upload = spec.input_count == 0;
     if (needs_upload && upload_check_data(&spec, wanted->dataset_dir, error) < 0)

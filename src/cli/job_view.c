@@ -2,11 +2,13 @@
 
 #include "cli/output.h"
 #include "cli/table.h"
+#include "runtime/job_file.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static void print_leases(const struct cli *cli, const struct api_job *job)
@@ -35,6 +37,23 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
                   output_number(arena, lease->ticks), output_credits(arena, lease->posted_micro));
     }
     table_show(&table, cli);
+}
+
+int job_view_read_file(const struct cli *cli, const char *path, struct job_spec *out_spec,
+                       struct error *error)
+{
+    struct buffer more AUTO_BUFFER;
+    buffer_init(&more, 1 << 20);
+    if (job_file_read(cli->arena, path, out_spec, &more, error) == 0)
+        return 0;
+    if (more.size == 0)
+        return -1;
+    size_t count = 1;
+    for (size_t i = 0; i < more.size; i++)
+        count += more.data[i] == '\n';
+    fprintf(stderr, "%s\n%s", error->message, buffer_string(&more));
+    return error_set(error, ERROR_INVALID, "%zu mistakes in \"%.100s\"", count,
+                     strcmp(path, "-") != 0 ? path : "standard input");
 }
 
 const char *job_view_workers(struct arena *arena, const struct api_job *job)

@@ -7,6 +7,12 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/follow.h"
+#include "runtime/job_spec.h"
+
+/* Reads a job file; "-" is standard input. When several things are wrong with it, each is a line on
+ * standard error, and the error says how many. */
+MUST_CHECK int job_view_read_file(const struct cli *cli, const char *path,
+                                  struct job_spec *out_spec, struct error *error);
 
 /* "3", "2–4", and of one that runs "2 of 2–4". */
 const char *job_view_workers(struct arena *arena, const struct api_job *job);

@@ -22,7 +22,9 @@ struct place {
 struct reader {
     struct arena *arena;
     const char *file_name;
-    struct error *error;
+    struct error *error; /* the first refusal */
+    struct buffer *more; /* the others, a line each; NULL: the first ends the reading */
+    bool has_failed;
 };
 
 static size_t format_place(const struct place *place, char *out, size_t size)
@@ -51,10 +53,18 @@ __attribute__((format(printf, 5, 6))) static int refuse(struct reader *reader, u
     vsnprintf(what, sizeof(what), format, args);
     va_end(args);
     const char *colon = path[0] ? ": " : "";
+    struct error refusal;
     if (reader->file_name && line)
-        return error_set(reader->error, ERROR_INVALID, "%s:%u:%u: %s%s%s", reader->file_name, line,
-                         column, path, colon, what);
-    return error_set(reader->error, ERROR_INVALID, "%s%s%s", path, colon, what);
+        error_set(&refusal, ERROR_INVALID, "%s:%u:%u: %s%s%s", reader->file_name, line, column,
+                  path, colon, what);
+    else
+        error_set(&refusal, ERROR_INVALID, "%s%s%s", path, colon, what);
+    if (!reader->has_failed)
+        *reader->error = refusal;
+    else if (reader->more)
+        buffer_append_format(reader->more, "%s\n", refusal.message);
+    reader->has_failed = true;
+    return -1;
 }
 
 #define REFUSE(reader, node, place, ...)                                                           \
@@ -371,12 +381,12 @@ static int read_list(struct reader *reader, const struct job_field *field,
         const struct place inner = {place, NULL, index};
         char *item = items + index * field->table->struct_size;
         job_table_set_defaults(reader->arena, field->table, item);
-        if (read_mapping(reader, field->table, child, &inner, item) < 0)
+        if (read_mapping(reader, field->table, child, &inner, item) < 0 && !reader->more)
             return -1;
     }
     *(void **)(void *)(base + field->offset) = items;
     *(size_t *)(void *)(base + field->count_offset) = count;
-    return 0;
+    return reader->has_failed ? -1 : 0;
 }
 
 static int read_field(struct reader *reader, const struct job_field *field,
@@ -422,25 +432,26 @@ static int read_mapping(struct reader *reader, const struct job_table *table,
         for (size_t i = 0; i < table->field_count && !field; i++)
             if (text_equal(child->key, text_of(table->fields[i].name)))
                 field = &table->fields[i];
-        if (!field)
-            return refuse_unknown(reader, table, child, place);
-        const struct place inner = {place, field->name, 0};
-        if (read_field(reader, field, child, &inner, out) < 0)
+        const struct place inner = {place, field ? field->name : NULL, 0};
+        const int result = field ? read_field(reader, field, child, &inner, out)
+                                 : refuse_unknown(reader, table, child, place);
+        if (result < 0 && !reader->more)
             return -1;
     }
     for (size_t i = 0; i < table->field_count; i++) {
         const struct job_field *field = &table->fields[i];
         const struct place inner = {place, field->name, 0};
-        if (field->is_required && !job_node_find(node, text_of(field->name)))
-            return REFUSE(reader, node, &inner, "is missing");
+        if (field->is_required && !job_node_find(node, text_of(field->name)) &&
+            REFUSE(reader, node, &inner, "is missing") < 0 && !reader->more)
+            return -1;
     }
-    return 0;
+    return reader->has_failed ? -1 : 0;
 }
 
 int job_table_read(struct arena *arena, const struct job_table *table, const struct job_node *root,
-                   const char *file_name, void *out, struct error *error)
+                   const char *file_name, void *out, struct buffer *more, struct error *error)
 {
-    struct reader reader = {arena, file_name, error};
+    struct reader reader = {.arena = arena, .file_name = file_name, .error = error, .more = more};
     return read_mapping(&reader, table, root, NULL, out);
 }
 
@@ -464,7 +475,7 @@ int job_table_refuse(const struct job_node *root, const char *file_name, const c
 void job_table_set_defaults(struct arena *arena, const struct job_table *table, void *out)
 {
     struct error error;
-    struct reader reader = {arena, NULL, &error};
+    struct reader reader = {.arena = arena, .error = &error};
     for (size_t i = 0; i < table->field_count; i++) {
         const struct job_field *field = &table->fields[i];
         char *target = (char *)out + field->offset;

@@ -85,10 +85,11 @@ struct job_table {
 /* Sets every field to its default. */
 void job_table_set_defaults(struct arena *arena, const struct job_table *table, void *out);
 
-/* `file_name` NULL: messages name the field only. *out has its defaults already. */
+/* `file_name` NULL: messages name the field only. *out has its defaults already. With `more` all
+ * that is wrong is found: the first in *error, the others a line each. */
 MUST_CHECK int job_table_read(struct arena *arena, const struct job_table *table,
                               const struct job_node *root, const char *file_name, void *out,
-                              struct error *error);
+                              struct buffer *more, struct error *error);
 /* INVALID about one field, with its place in the file when the tree has it: "market.start". */
 MUST_CHECK int job_table_refuse(const struct job_node *root, const char *file_name,
                                 const char *path, const char *what, struct error *error);
@@ -98,4 +99,4 @@ void job_table_write_schema(struct json_writer *writer, const struct job_table *
 /* job_spec.c: the whole spec, with what no single field can check. */
 MUST_CHECK int job_spec_read_tree(struct arena *arena, const struct job_node *root,
                                   const char *file_name, struct job_spec *out_spec,
-                                  struct error *error);
+                                  struct buffer *more, struct error *error);

@@ -211,7 +211,7 @@ static int build_document(struct parse *parse, struct job_node **out_root)
 }
 
 int job_file_parse(struct arena *arena, struct text yaml, const char *file_name,
-                   struct job_spec *out_spec, struct error *error)
+                   struct job_spec *out_spec, struct buffer *more, struct error *error)
 {
     struct parse parse = {.arena = arena, .source = yaml, .file_name = file_name, .error = error};
     if (yaml.size > JOB_SPEC_SIZE_MAX)
@@ -229,11 +229,11 @@ int job_file_parse(struct arena *arena, struct text yaml, const char *file_name,
     yaml_parser_delete(&parse.yaml);
     if (result < 0)
         return -1;
-    return job_spec_read_tree(arena, root, file_name, out_spec, error);
+    return job_spec_read_tree(arena, root, file_name, out_spec, more, error);
 }
 
 int job_file_read(struct arena *arena, const char *path, struct job_spec *out_spec,
-                  struct error *error)
+                  struct buffer *more, struct error *error)
 {
     const bool is_input = !strcmp(path, "-");
     AUTO_FD int opened = -1;
@@ -259,5 +259,5 @@ int job_file_read(struct arena *arena, const char *path, struct job_spec *out_sp
         return error_set(error, ERROR_INVALID, "%.*s: is larger than %d bytes", NAME_SHOWN_MAX,
                          path, JOB_SPEC_SIZE_MAX);
     return job_file_parse(arena, buffer_text(&content), is_input ? "standard input" : path,
-                          out_spec, error);
+                          out_spec, more, error);
 }

@@ -9,10 +9,11 @@
 
 #include "runtime/job_spec.h"
 
-/* `file_name` is for messages only. */
+/* `file_name` is for messages only. `more` takes what is wrong besides the first, a line each;
+ * NULL: the first mistake ends the reading. */
 MUST_CHECK int job_file_parse(struct arena *arena, struct text yaml, const char *file_name,
-                              struct job_spec *out_spec, struct error *error);
+                              struct job_spec *out_spec, struct buffer *more, struct error *error);
 
 /* Reads the file; "-" is standard input. */
 MUST_CHECK int job_file_read(struct arena *arena, const char *path, struct job_spec *out_spec,
-                             struct error *error);
+                             struct buffer *more, struct error *error);

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct error error;
     struct job_spec spec;
     const struct text text = {(const char *)data, size};
-    if (job_file_parse(arena, text, "fuzz.yaml", &spec, &error) == 0)
+    if (job_file_parse(arena, text, "fuzz.yaml", &spec, NULL, &error) == 0)
         check_round_trip(arena, &spec);
     if (job_spec_read(arena, text, &spec, &error) == 0)
         check_round_trip(arena, &spec);

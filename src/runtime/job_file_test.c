@@ -26,7 +26,7 @@ TEST(a_whole_job_file_is_read)
     AUTO(arena) struct arena *arena = arena_new(0);
     struct error error;
     struct job_spec spec;
-    ASSERT_OK(job_file_parse(arena, text_of(good), "job.yaml", &spec, &error));
+    ASSERT_OK(job_file_parse(arena, text_of(good), "job.yaml", &spec, NULL, &error));
     assert_true(text_equal(spec.name, TEXT("fashion-mnist")));
     assert_int_equal(spec.num_nodes, 3);
     assert_int_equal(spec.resources.cpus_milli.value, 250);
@@ -53,7 +53,7 @@ TEST(json_is_yaml_too)
     struct job_spec spec;
     ASSERT_OK(job_file_parse(
         arena, TEXT("{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"mnist\"}}"), "j.json",
-        &spec, &error));
+        &spec, NULL, &error));
     assert_int_equal(spec.num_nodes, 1);
     assert_int_equal(spec.train.batch, 32);
 }
@@ -195,7 +195,7 @@ TEST(every_mistake_is_told_with_its_place)
         AUTO(arena) struct arena *arena = arena_new(0);
         struct error error;
         struct job_spec spec;
-        ASSERT_FAILS(job_file_parse(arena, text_of(wrong[i].yaml), "job.yaml", &spec, &error),
+        ASSERT_FAILS(job_file_parse(arena, text_of(wrong[i].yaml), "job.yaml", &spec, NULL, &error),
                      ERROR_INVALID);
         assert_string_equal(error.message, wrong[i].message);
     }
@@ -209,11 +209,12 @@ TEST(a_file_that_is_too_large_or_absent_is_refused)
     char *large = arena_alloc(arena, JOB_SPEC_SIZE_MAX + 1);
     memset(large, '#', JOB_SPEC_SIZE_MAX + 1);
     ASSERT_FAILS(job_file_parse(arena, (struct text){large, JOB_SPEC_SIZE_MAX + 1}, "job.yaml",
-                                &spec, &error),
+                                &spec, NULL, &error),
                  ERROR_INVALID);
-    ASSERT_FAILS(job_file_parse(arena, (struct text){NULL, 0}, "job.yaml", &spec, &error),
+    ASSERT_FAILS(job_file_parse(arena, (struct text){NULL, 0}, "job.yaml", &spec, NULL, &error),
                  ERROR_INVALID);
-    ASSERT_FAILS(job_file_read(arena, "/nonexistent/job.yaml", &spec, &error), ERROR_NOT_FOUND);
+    ASSERT_FAILS(job_file_read(arena, "/nonexistent/job.yaml", &spec, NULL, &error),
+                 ERROR_NOT_FOUND);
 }
 
 TEST(wishes_of_every_kind_are_read)
@@ -232,7 +233,7 @@ TEST(wishes_of_every_kind_are_read)
                      "  install: wheels\n"
                      "market: {start: cheapest before 2026-11-20T18:00Z, rush: true, max_rtt: 50ms,"
                      " min_reliability: 0.9, min_speed: 50%, replace_lost: false}\n"),
-        "job.yaml", &spec, &error));
+        "job.yaml", &spec, NULL, &error));
     assert_int_equal(spec.num_nodes, 2);
     assert_int_equal(spec.num_nodes_max, 8);
     assert_true(text_equal(spec.resources.accelerators.model, TEXT("T4")));
@@ -257,16 +258,47 @@ TEST(sizes_may_name_their_unit)
     struct job_spec spec;
     ASSERT_OK(job_file_parse(
         arena, TEXT(MINIMAL "resources: {cpus: 50%, memory: 512MiB, disk_size: 2.5}\n"), "job.yaml",
-        &spec, &error));
+        &spec, NULL, &error));
     assert_int_equal(spec.resources.cpus_milli.value, 500);
     assert_false(spec.resources.cpus_milli.is_at_least);
     assert_int_equal(spec.resources.memory_bytes.value, 512 << 20);
     assert_int_equal(spec.resources.disk_size_bytes, (5LL << 30) / 2);
 }
 
+TEST(all_mistakes_are_found_each_with_its_place)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct buffer more AUTO_BUFFER;
+    buffer_init(&more, 4096);
+    struct job_spec spec;
+    struct error error;
+    ASSERT_FAILS(job_file_parse(arena,
+                                TEXT("num_node: 3\n"
+                                     "resources: {cpus: none, memory: 1+}\n"
+                                     "train:\n"
+                                     "  model: lenet6\n"
+                                     "  batch: 0\n"
+                                     "inputs: [{name: a, recods: 1}, 7]\n"),
+                                "job.yaml", &spec, &more, &error),
+                 ERROR_INVALID);
+    assert_string_equal(error.message,
+                        "job.yaml:1:1: unknown field \"num_node\"; did you mean \"num_nodes\"?");
+    const char *const found[] = {
+        "job.yaml:2:19: resources.cpus: ",     "job.yaml:4:10: train.model: ",
+        "job.yaml:5:10: train.batch: ",        "train.data: is missing",
+        "inputs[0]: unknown field \"recods\"", "inputs[1]: must be a mapping",
+        "job.yaml:1:1: name: is missing"};
+    const char *at = buffer_string(&more);
+    for (size_t i = 0; i < sizeof(found) / sizeof(*found); i++) {
+        at = strstr(at, found[i]);
+        assert_non_null(at);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_mistakes_are_found_each_with_its_place),
         cmocka_unit_test(a_whole_job_file_is_read),
         cmocka_unit_test(json_is_yaml_too),
         cmocka_unit_test(every_mistake_is_told_with_its_place),

@@ -211,11 +211,11 @@ static const struct job_table spec_table = JOB_TABLE(spec_fields, struct job_spe
 _Static_assert(sizeof(enum job_split) == sizeof(int), "JOB_FIELD_INDEX fills an int");
 
 int job_spec_read_tree(struct arena *arena, const struct job_node *root, const char *file_name,
-                       struct job_spec *out_spec, struct error *error)
+                       struct job_spec *out_spec, struct buffer *more, struct error *error)
 {
     struct job_spec spec = {0};
     job_table_set_defaults(arena, &spec_table, &spec);
-    if (job_table_read(arena, &spec_table, root, file_name, &spec, error) < 0)
+    if (job_table_read(arena, &spec_table, root, file_name, &spec, more, error) < 0)
         return -1;
     if (spec.market.expected_run_time_ms > spec.market.max_run_time_ms)
         return job_table_refuse(root, file_name, "market.expected_run_time",
@@ -243,7 +243,7 @@ int job_spec_read(struct arena *arena, struct text json, struct job_spec *out_sp
     struct job_node *root;
     if (job_node_read_json(arena, json, &root, error) < 0)
         return error_wrap(error, "job spec");
-    return job_spec_read_tree(arena, root, NULL, out_spec, error);
+    return job_spec_read_tree(arena, root, NULL, out_spec, NULL, error);
 }
 
 void job_spec_write(const struct job_spec *spec, struct buffer *json)
@@ -292,7 +292,7 @@ int job_spec_read_work(struct arena *arena, struct text json, struct job_spec *o
         return error_wrap(error, "lease spec");
     struct work work = {0};
     job_table_set_defaults(arena, &work_table, &work);
-    if (job_table_read(arena, &work_table, root, NULL, &work, error) < 0)
+    if (job_table_read(arena, &work_table, root, NULL, &work, NULL, error) < 0)
         return -1;
     struct job_spec spec = {0};
     job_table_set_defaults(arena, &spec_table, &spec);

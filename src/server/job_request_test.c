@@ -10,7 +10,7 @@ static int ask(const char *yaml, struct job_request *out, struct error *out_erro
     AUTO(arena) struct arena *arena = arena_new(0);
     struct error error;
     struct job_spec spec;
-    ASSERT_OK(job_file_parse(arena, text_of(yaml), "job.yaml", &spec, &error));
+    ASSERT_OK(job_file_parse(arena, text_of(yaml), "job.yaml", &spec, NULL, &error));
     return job_request_of_spec(&spec, TEXT("{}"), 7, NOW_MS, out, out_error);
 }
 

@@ -196,3 +196,12 @@ def test_a_quote_says_what_is_lacking(market):
     assert quote["is_lacking"] and not quote["can_start"]
     assert quote["reason"] == "no machine here takes workers" and quote["nearest"] == ""
     assert quote["expected_start_ms"] == 0 and quote["wish_microcredits"] > 0
+
+
+def test_all_mistakes_of_a_job_file_are_shown(souk, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("nme: x\nnum_nodes: 0\ntrain: {model: lenet6, data: mnist}\n")
+    shown = souk("job", "validate", file, code=2).stderr.splitlines()
+    assert [line.split(": ")[0] for line in shown[:4]] == [
+        f"{file}:1:1", f"{file}:2:12", f"{file}:3:16", f"{file}:1:1"]
+    assert shown[4] == f'souk: 4 mistakes in "{file}"'
