@@ -59,6 +59,7 @@ extern const struct command command_group_create;
 extern const struct command command_group_invite;
 extern const struct command command_group_join;
 extern const struct command command_group_leave;
+extern const struct command command_group_remove;
 extern const struct command command_group_show;
 extern const struct command command_job_cancel;
 extern const struct command command_job_explain;

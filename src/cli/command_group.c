@@ -137,6 +137,46 @@ const struct command command_group_invite = {
     .run = run_invite,
 };
 
+static const struct option remove_options[] = {
+    {"account", OPTION_TEXT, offsetof(struct group_options, value), "ACCOUNT",
+     .help = "The member's name.", .is_positional = true, .is_required = true},
+};
+
+static int run_remove(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const char *name = ((const struct group_options *)options)->value;
+    AUTO(client) struct client *client = NULL;
+    struct api_group group = {0};
+    struct client_answer answer = {&api_group_schema, &group, {0}};
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        client_get(client, cli->arena, "/v1/account/group", &answer, error) < 0)
+        return -1;
+    const struct api_member *members = group.members.items, *found = NULL;
+    for (size_t i = 0; i < group.members.count; i++)
+        if (text_equal(members[i].name, text_of(name)))
+            found = &members[i];
+    if (!found)
+        return error_set(error, ERROR_NOT_FOUND, "\"%.60s\" is not in the group \"%s\"", name,
+                         output_text(cli->arena, group.name));
+    const char *path = arena_format(cli->arena, "/v1/account/group/members/%s",
+                                    output_number(cli->arena, found->id));
+    if (client_delete(client, path, error) < 0 ||
+        client_get(client, cli->arena, "/v1/account/group", &answer, error) < 0)
+        return -1;
+    print_group(cli, &group, answer.json);
+    return 0;
+}
+
+const struct command command_group_remove = {
+    .name = "group remove",
+    .summary = "Takes a member out of the group (its owner).",
+    .details = "Leases that run go on; offers for the group are no longer open to the account.",
+    .example = "souk group remove eve",
+    COMMAND_OPTIONS(remove_options, group_options),
+    .run = run_remove,
+};
+
 static int run_leave(void *context, const void *options, struct error *error)
 {
     (void)options;
@@ -157,6 +197,8 @@ static int run_leave(void *context, const void *options, struct error *error)
 const struct command command_group_leave = {
     .name = "group leave",
     .summary = "Leaves the group.",
+    .details = "When its owner leaves, the member with the oldest account owns it; when the last "
+               "leaves, its name is free again.",
     .example = "souk group leave",
     .run = run_leave,
 };

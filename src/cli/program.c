@@ -54,6 +54,7 @@ static const struct command *const commands[] = {
     &command_group_create,
     &command_group_invite,
     &command_group_join,
+    &command_group_remove,
     &command_group_leave,
     &command_wallet,
     &command_wallet_statement,

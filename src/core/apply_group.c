@@ -57,5 +57,7 @@ int apply_group_left(struct core *core, const struct event *event, struct error 
     account->group = 0;
     group->member_count--;
     group->owner = left->owner;
+    if (is_empty) /* offers may still name it by its number */
+        map_remove_text(&core->groups_by_name, text_of(group->name));
     return 0;
 }

@@ -241,6 +241,9 @@ static int check_groups(const struct core *core, struct error *error)
         const struct account *owner = core_account(core, group->owner);
         if (group->member_count == 0 ? group->owner != 0 : !owner || owner->group != group->id)
             return broken(error, "group", group->id, "its owner is not one of its members");
+        const struct group *named = core_group_by_name(core, text_of(group->name));
+        if (group->member_count > 0 ? named != group : named == group)
+            return broken(error, "group", group->id, "its name does not lead to it, or still does");
         members -= group->member_count;
     }
     for (size_t i = 0; i < core->tokens.count; i++)

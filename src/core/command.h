@@ -112,7 +112,8 @@ struct command {
         } join_group; /* subject: the group */
         struct {
             uint64_t account;
-        } leave_group; /* subject: the group */
+            uint64_t member; /* whom its owner takes out; 0: the account itself leaves */
+        } leave_group;       /* subject: the group */
         struct {
             uint64_t account;
             uint8_t hash[MARKET_HASH_SIZE];

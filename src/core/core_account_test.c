@@ -350,6 +350,37 @@ TEST(a_group_outlives_its_owner)
               &(struct command){.kind = COMMAND_LEAVE_GROUP, .leave_group = {market.borrower}});
     assert_int_equal(core_group(market.core, lab)->owner, 0);
     assert_int_equal(core_group(market.core, lab)->member_count, 0);
+    /* An empty group keeps its number, not its name. */
+    assert_null(core_group_by_name(market.core, TEXT("lab")));
+    const uint64_t again = create_group(&market, market.borrower, "lab");
+    assert_true(again != lab);
+    assert_ptr_equal(core_group_by_name(market.core, TEXT("lab")), core_group(market.core, again));
+    market_done(&market);
+}
+
+TEST(an_owner_takes_members_out_and_nobody_else_does)
+{
+    struct market market;
+    market_init(&market);
+    const uint64_t carol = open_from(&market, "carol", 0);
+    const uint64_t lab = create_group(&market, market.lender, "lab");
+    struct command join = join_command(&market, market.lender, market.borrower);
+    market_do(&market, &join);
+    join = join_command(&market, market.lender, carol);
+    market_do(&market, &join);
+    struct command take_out = {.kind = COMMAND_LEAVE_GROUP,
+                               .leave_group = {.account = market.borrower, .member = carol}};
+    market_refuses(&market, &take_out, ERROR_REFUSED);
+    take_out.leave_group.account = market.lender;
+    assert_int_equal(market_do(&market, &take_out), lab);
+    assert_int_equal(core_account(market.core, carol)->group, 0);
+    assert_int_equal(core_group(market.core, lab)->owner, market.lender);
+    market_refuses(&market, &take_out, ERROR_NOT_FOUND);
+    take_out.leave_group.member = 999999;
+    market_refuses(&market, &take_out, ERROR_NOT_FOUND);
+    take_out.leave_group.member = market.lender; /* itself */
+    market_do(&market, &take_out);
+    assert_int_equal(core_group(market.core, lab)->owner, market.borrower);
     market_done(&market);
 }
 
@@ -597,6 +628,7 @@ int main(void)
         cmocka_unit_test(members_of_a_group_are_one_borrower),
         cmocka_unit_test(only_the_owner_invites_and_an_account_is_in_one_group_at_most),
         cmocka_unit_test(a_group_outlives_its_owner),
+        cmocka_unit_test(an_owner_takes_members_out_and_nobody_else_does),
         cmocka_unit_test(one_grant_a_day_comes_to_an_address_block),
         cmocka_unit_test(a_days_grants_are_limited_and_the_others_wait_in_order),
         cmocka_unit_test(an_invitation_is_good_for_one_grant_whatever_the_limits),

@@ -1,8 +1,10 @@
 /*
  * Commands about groups. Nobody is put into one: its owner makes a code, and whoever wants to join
- * uses it.
+ * uses it. Its owner can take members out; when the last has left, the name is free again.
  */
 #include "core/core_internal.h"
+
+#include <inttypes.h>
 
 static int check_groupless(const struct core *core, uint64_t account, struct error *error)
 {
@@ -86,13 +88,20 @@ void decision_leave_group(struct decision *decision, const struct account *accou
 int decide_leave_group(struct decision *decision, const struct command *command,
                        struct error *error)
 {
-    const uint64_t id = command->leave_group.account;
-    if (decide_find_active_account(decision->core, id, error) < 0)
+    const __typeof__(command->leave_group) *leave = &command->leave_group;
+    const struct core *core = decision->core;
+    if (decide_find_active_account(core, leave->account, error) < 0)
         return -1;
-    const struct account *account = core_account(decision->core, id);
+    const struct account *account = core_account(core, leave->account);
     if (!account->group)
         return error_set(error, ERROR_CONFLICT, "this account is in no group");
+    const struct account *leaver = leave->member ? core_account(core, leave->member) : account;
+    if (leaver != account && core_group(core, account->group)->owner != account->id)
+        return error_set(error, ERROR_REFUSED, "only the group's owner takes members out of it");
+    if (!leaver || leaver->group != account->group)
+        return error_set(error, ERROR_NOT_FOUND, "account %" PRIu64 " is not in the group",
+                         leave->member);
     decision->subject = account->group;
-    decision_leave_group(decision, account);
+    decision_leave_group(decision, leaver);
     return 0;
 }

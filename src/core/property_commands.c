@@ -137,7 +137,7 @@ static void create_group(struct property_world *world, struct command *command)
 {
     command->create_group.account = property_account(world);
     snprintf(world->name, sizeof(world->name), "group-%u",
-             (unsigned)(core_group_count(world->core) + below(world, 2)));
+             (unsigned)below(world, core_group_count(world->core) + 2));
     command->create_group.name = text_of(world->name);
 }
 
@@ -150,6 +150,7 @@ static void join_group(struct property_world *world, struct command *command)
 static void leave_group(struct property_world *world, struct command *command)
 {
     command->leave_group.account = property_account(world);
+    command->leave_group.member = below(world, 3) ? 0 : property_account(world);
 }
 
 static void add_token(struct property_world *world, struct command *command)

@@ -94,13 +94,15 @@ int snapshot_restore_group(struct core *core, const void *record, struct error *
 {
     const struct group *stored = record;
     const struct text name = text_of(stored->name);
-    if (!snapshot_follows(core, &core->groups, stored->id) || core_group_by_name(core, name) ||
-        name_check(name, "group", error) < 0)
+    const bool is_empty = stored->owner == 0; /* its name may be another's now */
+    if (!snapshot_follows(core, &core->groups, stored->id) ||
+        (!is_empty && core_group_by_name(core, name)) || name_check(name, "group", error) < 0)
         return snapshot_misfit(error, "group", stored->id);
     struct group *group = snapshot_copy(stored, sizeof(*stored));
     group->member_count = 0; /* counted by the accounts that follow */
     map_put(&core->groups, group->id, group);
-    map_put_text(&core->groups_by_name, name, group);
+    if (!is_empty)
+        map_put_text(&core->groups_by_name, text_of(group->name), group);
     return 0;
 }
 

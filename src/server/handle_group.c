@@ -170,3 +170,19 @@ void handle_group_leave(struct http_request *request, void *context)
     };
     call_start_take(call, group_left);
 }
+
+void handle_group_remove(struct http_request *request, void *context)
+{
+    uint64_t member = 0;
+    struct error error;
+    if (text_parse_u64(http_request_parameter(request, "id"), &member, &error) < 0 || !member) {
+        http_reply_problem(request, 404, "not_found", "a member's id is a number");
+        return;
+    }
+    struct call *call = call_new(context, request);
+    call->request.command = (struct command){
+        .kind = COMMAND_LEAVE_GROUP,
+        .leave_group = {.account = call->caller.account, .member = member},
+    };
+    call_start_take(call, group_left);
+}

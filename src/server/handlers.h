@@ -21,6 +21,7 @@ http_handler handle_group_get;
 http_handler handle_group_code_create;
 http_handler handle_group_join;
 http_handler handle_group_leave;
+http_handler handle_group_remove;
 
 /* handle_operator.c */
 http_handler handle_settings_get;

@@ -55,6 +55,8 @@ const struct route routes[] = {
     {"POST", "/v1/account/group", OWNER, SMALL, handle_group_join, false,
      "Joins the group that made the code."},
     {"DELETE", "/v1/account/group", OWNER, 0, handle_group_leave, false, "Leaves the group."},
+    {"DELETE", "/v1/account/group/members/{id}", OWNER, 0, handle_group_remove, false,
+     "Takes a member out of the group: its owner alone."},
     {"POST", "/v1/account/group/codes", OWNER, SMALL, handle_group_code_create, false,
      "A code that lets one other account join: 7 days."},
     {"POST", "/v1/account/page-codes", OWNER, SMALL, handle_page_code_create, false,

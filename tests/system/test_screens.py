@@ -205,3 +205,25 @@ def test_all_mistakes_of_a_job_file_are_shown(souk, tmp_path):
     assert [line.split(": ")[0] for line in shown[:4]] == [
         f"{file}:1:1", f"{file}:2:12", f"{file}:3:16", f"{file}:1:1"]
     assert shown[4] == f'souk: 4 mistakes in "{file}"'
+
+
+def test_an_owner_takes_members_out_and_a_left_name_is_free(market, tmp_path):
+    def member(name):
+        home = tmp_path / name
+        home.mkdir()
+        souk = Souk(home)
+        souk("account", "open", "--server", market.url, "--name", name)
+        return souk
+
+    owner, guest = member("group-owner"), member("group-guest")
+    owner("group", "create", "atelier")
+    code = owner("group", "invite").stdout.strip()
+    guest("group", "join", code)
+    assert "only the group's owner" in guest("group", "remove", "group-owner", code=5).stderr
+    left = json.loads(owner("group", "remove", "group-guest", "--json").stdout)
+    assert [one["name"] for one in left["members"]] == ["group-owner"]
+    assert "is not in the group" in owner("group", "remove", "group-guest", code=3).stderr
+    guest("group", "show", code=3)
+    assert "is taken" in guest("group", "create", "atelier", code=4).stderr
+    owner("group", "leave")
+    guest("group", "create", "atelier")
