@@ -164,14 +164,17 @@ static enum MHD_Result on_access(void *context, struct MHD_Connection *connectio
     struct http_request *request = *request_slot;
     if (!request) {
         request = *request_slot = request_new(server, connection, method, path);
+        http_pace_begin(request);
         begin(request);
         return should_answer_before_body(request) ? queue_reply(request) : MHD_YES;
     }
     if (*size > 0) {
         const size_t taken = *size;
         *size = 0;
+        http_pace_body(request, taken);
         return take_body(request, data, taken);
     }
+    http_pace_end(request);
     if (request->status == 0 && !request->was_handled) {
         request->was_handled = true;
         request->match.route->handler(request, server->options.context);
@@ -195,6 +198,7 @@ static void on_completed(void *context, struct MHD_Connection *connection __attr
     if (request->stream)
         http_stream_detach(TAKE(request->stream));
     map_remove(&server->waiting, request->id);
+    http_pace_begin(request); /* the next one on this connection */
     if (server->options.on_done)
         server->options.on_done(request,
                                 how == MHD_REQUEST_TERMINATED_COMPLETED_OK ? request->status : 0,
@@ -264,8 +268,9 @@ static struct MHD_Daemon *start_daemon(struct http_server *server, int listen_fd
                            (is_secure ? (unsigned)MHD_USE_TLS : 0U);
     return server->mhd->MHD_start_daemon(
         flags, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET, listen_fd,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_UNESCAPE_CALLBACK,
-        leave_escapes, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        http_pace_connection, server, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, server,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)options->connection_max, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)options->connection_per_ip_max, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)options->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 * 1024),
@@ -301,9 +306,11 @@ int http_server_open(const struct http_server_options *options, struct http_serv
     set_defaults(&server->options);
     list_init(&server->requests);
     list_init(&server->streams);
+    list_init(&server->senders);
     map_init(&server->waiting);
     server->timeout = loop_timer_new(options->loop, on_timeout, server);
     server->heartbeat = loop_timer_new(options->loop, http_server_heartbeat, server);
+    server->pace = loop_timer_new(options->loop, http_pace_check, server);
 
     AUTO_FD int listen_fd = -1;
     if (tcp_listen(&options->listen, server->options.listen_option, &listen_fd, &server->port,
@@ -322,6 +329,7 @@ int http_server_open(const struct http_server_options *options, struct http_serv
                         error) < 0)
         return -1;
     loop_timer_start(server->heartbeat, server->options.stream_heartbeat_ms);
+    http_pace_check(server);
     pump(server);
     *out_server = TAKE(owned);
     return 0;
@@ -354,6 +362,7 @@ void http_server_free(struct http_server *server)
         stop_daemon(server);
     loop_timer_free(server->timeout);
     loop_timer_free(server->heartbeat);
+    loop_timer_free(server->pace);
     map_done(&server->waiting);
     free(server);
 }

@@ -63,6 +63,7 @@ struct http_server_options {
     uint32_t connection_max;        /* 0: 2000 */
     uint32_t connection_per_ip_max; /* 0: no limit */
     uint32_t idle_timeout_s;        /* of a connection that neither sends nor receives; 0: 30 */
+    int64_t send_grace_ms;          /* a request then comes at 8 KiB/s or is cut off; 0: 30 s */
     size_t stream_backlog_max;      /* bytes an event stream may lag behind; 0: 256 KiB */
     int64_t stream_heartbeat_ms;    /* 0: 15 s */
 };

@@ -26,11 +26,13 @@ struct http_server {
     struct loop_watch *watch; /* of libmicrohttpd's epoll descriptor */
     struct loop_timer *timeout;
     struct loop_timer *heartbeat;
+    struct loop_timer *pace;
     uint16_t port;
     uint64_t next_id;
     bool is_stopping;
     bool has_resumed; /* since libmicrohttpd last ran */
     struct list requests;
+    struct list senders; /* struct http_sender, one for each connection */
     struct list streams; /* those with a client */
     struct map waiting;  /* requests without a reply, by id */
 };
@@ -74,6 +76,14 @@ void http_reply_finish(struct http_request *request, int status, const char *con
 
 /* Lets a suspended connection go on, from the loop. */
 void http_server_resume(struct http_server *server, struct MHD_Connection *connection);
+
+/* Told of each connection, of each request's headers, pieces of body and end; and by its timer. */
+void http_pace_connection(void *context, struct MHD_Connection *connection, void **slot,
+                          enum MHD_ConnectionNotificationCode what);
+void http_pace_begin(const struct http_request *request);
+void http_pace_body(const struct http_request *request, size_t size);
+void http_pace_end(const struct http_request *request);
+void http_pace_check(void *context);
 
 /* The client is gone or the reply is at its end. */
 void http_stream_detach(struct http_stream *stream);

@@ -1,4 +1,5 @@
-/* covers http_server.c, http_body.c, http_request.c, http_reply.c, mhd_library.c, library.c */
+/* covers http_server.c, http_body.c, http_pace.c, http_request.c, http_reply.c
+   covers mhd_library.c, library.c */
 #include "net/http_fixture_internal.h"
 
 TEST(a_request_reaches_its_handler_with_all_its_parts)
@@ -200,6 +201,67 @@ TEST(a_client_that_stalls_is_dropped_after_the_idle_time)
     close(fd);
     wait_for(&fixture, &fixture.done_count, 1);
     assert_int_equal(atomic_load(&fixture.last_status), 0);
+    fixture_stop(&fixture);
+}
+
+/* Sends a byte every 20 ms until the server has had enough; how many it took. */
+static int drip(int fd)
+{
+    const struct timespec pause = {0, 20000000};
+    int sent = 0;
+    char byte;
+    while (sent < 1000 && send(fd, "a", 1, MSG_NOSIGNAL) == 1) {
+        sent++;
+        nanosleep(&pause, NULL);
+        if (recv(fd, &byte, 1, MSG_DONTWAIT) == 0)
+            break;
+    }
+    return sent;
+}
+
+TEST(a_client_that_drips_is_cut_off)
+{
+    static const char *const starts[] = {
+        "GET /hello HTTP/1.1\r\nX: ",
+        "POST /echo/1 HTTP/1.1\r\nContent-Length: 60000\r\n" CLOSE,
+        "PUT /guarded HTTP/1.1\r\nContent-Length: 60000\r\n" CLOSE,
+        "GET /hello HTTP/1.1\r\nHost: x\r\n\r\nGET /hello HTTP/1.1\r\nX: ",
+    };
+    struct fixture fixture;
+    fixture_init(&fixture);
+    fixture.options.send_grace_ms = 300;
+    fixture_start(&fixture);
+    for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+        const int fd = client_connect(&fixture);
+        client_send(fd, starts[i]);
+        assert_in_range(drip(fd), 2, 999);
+        close(fd);
+    }
+    fixture_stop(&fixture);
+}
+
+TEST(a_body_that_keeps_its_pace_may_take_longer_than_the_grace)
+{
+    enum { PIECES = 30, PIECE_SIZE = 2000 };
+    const struct timespec pause = {0, 20000000};
+    char piece[PIECE_SIZE + 1];
+    memset(piece, 'b', PIECE_SIZE);
+    piece[PIECE_SIZE] = '\0';
+    struct fixture fixture;
+    fixture_init(&fixture);
+    fixture.options.send_grace_ms = 100;
+    fixture_start(&fixture);
+    const int fd = client_connect(&fixture);
+    client_send(fd, "POST /echo/1 HTTP/1.1\r\nContent-Length: 60000\r\n" CLOSE);
+    for (int i = 0; i < PIECES; i++) {
+        client_send(fd, piece);
+        nanosleep(&pause, NULL);
+    }
+    struct buffer reply AUTO_BUFFER;
+    buffer_init(&reply, 1 << 20);
+    client_read_to_end(fd, &reply);
+    assert_contains(&reply, "size=60000");
+    close(fd);
     fixture_stop(&fixture);
 }
 
@@ -406,6 +468,8 @@ int main(void)
         cmocka_unit_test(an_endless_body_is_cut_off),
         cmocka_unit_test(a_slow_body_is_gathered_piece_by_piece),
         cmocka_unit_test(a_client_that_stalls_is_dropped_after_the_idle_time),
+        cmocka_unit_test(a_client_that_drips_is_cut_off),
+        cmocka_unit_test(a_body_that_keeps_its_pace_may_take_longer_than_the_grace),
         cmocka_unit_test(pipelined_requests_are_answered_in_order_and_then_closed),
         cmocka_unit_test(a_reply_may_come_later),
         cmocka_unit_test(a_reply_that_comes_after_its_client_left_does_no_harm),

@@ -29,7 +29,7 @@
 #define BLOB_QUOTA_BYTES (UINT64_C(64) << 30)
 
 /* Filled by what is asked for: a market that nobody reads from needs none of it. */
-enum { ANSWERS_BYTES = 96 << 20, ROWS_BYTES_MAX = 8 << 20 };
+enum { ANSWERS_BYTES = 96 << 20, ROWS_BYTES_MAX = 8 << 20, CONNECTIONS_PER_ADDRESS = 500 };
 
 void server_options_init(struct server_options *options)
 {
@@ -160,6 +160,8 @@ static int open_http(struct server *server, const struct startup_address *addres
         .on_done = route_on_done,
         .certificate_pem = address->is_tls ? keys_certificate_pem(server->keys) : NULL,
         .key_pem = address->is_tls ? keys_certificate_key_pem(server->keys) : NULL,
+        /* Behind a proxy, or on loopback, all come from one address. */
+        .connection_per_ip_max = address->is_tls ? CONNECTIONS_PER_ADDRESS : 0,
         .stream_heartbeat_ms = 10000,
     };
     if (http_server_open(&http, &server->http, error) < 0)
