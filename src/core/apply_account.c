@@ -66,6 +66,7 @@ static void bar_machines(struct core *core, uint64_t owner, bool is_barred, int6
         struct machine *machine = core->machine_list.items[i].value;
         if (machine->owner != owner)
             continue;
+        core_count_machine(core, machine, now_ms);
         machine->is_barred = is_barred;
         core_index_machine(core, machine, now_ms);
     }

@@ -156,6 +156,7 @@ int apply_lease_started(struct core *core, const struct event *event, struct err
     if (lease->state != LEASE_STATE_OFFERED || lease->start_by_ms < event->time_ms)
         return apply_misfit(event, "it runs already, or starts too late", error);
     struct job *job = map_get(&core->jobs, lease->job);
+    core_count_lease_running(core, lease, event->time_ms);
     lease->state = LEASE_STATE_RUNNING;
     lease->started_ms = event->time_ms;
     if (job->started_ms == 0) {
@@ -249,7 +250,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     struct job *job = map_get(&core->jobs, lease->job);
     if (ended->outcome == LEASE_OUTCOME_NONE || !job_state_has_leases(job->state))
         return apply_misfit(event, "it has no outcome, or its job none of its leases", error);
-    core_count_lease_end(core, lease, event->time_ms);
+    core_count_lease_end(core, lease, ended->outcome, event->time_ms);
     struct machine *machine = map_get(&core->machines, lease->machine);
     lease->outcome = ended->outcome;
     lease->ended_ms = event->time_ms;

@@ -25,7 +25,7 @@ TEST(what_runs_and_what_waits_is_wanted)
     market_pass_time(&market, 0); /* the second has not started: its lease is lost */
     pass_to(&market, SLOT_ENDS_MS);
     assert_int_equal(wanted_core_ms(&market), HOUR_MS + HOUR_MS / 2 + HOUR_MS / 4);
-    assert_int_equal(offered_core_ms(&market), 4 * HOUR_MS);
+    assert_int_equal(offered_core_ms(&market), HOUR_MS); /* before it did not take the second */
     assert_int_equal(last_inputs(&market)[PRICE_CORE].borrower_count, 1);
     market_done(&market);
 }
@@ -191,6 +191,68 @@ TEST(a_job_that_missed_its_deadline_has_waited_for_it)
     market_done(&market);
 }
 
+TEST(a_frozen_lender_lends_nothing)
+{
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    market.now_ms += HOUR_MS;
+    market_do(&market,
+              &(struct command){.kind = COMMAND_FREEZE_ACCOUNT,
+                                .freeze_account = {.account = market.lender, .reason = TEXT("?")}});
+    market.now_ms += HOUR_MS;
+    market_do(&market, &(struct command){.kind = COMMAND_UNFREEZE_ACCOUNT,
+                                         .unfreeze_account = {.account = market.lender}});
+    pass_to(&market, SLOT_ENDS_MS);
+    assert_int_equal(offered_core_ms(&market), 3 * HOUR_MS);
+    market_done(&market);
+}
+
+static void refuse(struct market *market, const struct lease *lease)
+{
+    market_do(market,
+              &(struct command){.kind = COMMAND_RECLAIM_LEASES,
+                                .reclaim_leases = {.account = market->lender, .lease = lease->id}});
+    market_end_lease(market, lease, LEASE_OUTCOME_RECLAIMED, "no");
+}
+
+TEST(who_refuses_lends_nothing_until_it_takes_a_lease)
+{
+    struct market market;
+    market_init(&market);
+    const uint64_t id = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    const uint64_t offer = core_machine(market.core, id)->offers[0]->id;
+    market.now_ms += HOUR_MS;
+    const struct command command = one_core_job(market.borrower);
+    const struct job *job = submit(&market, &command);
+    refuse(&market, job->leases[0]);
+    /* Whatever it does besides does not help. */
+    market.now_ms += HOUR_MS / 2;
+    market_do(&market, &(struct command){.kind = COMMAND_PAUSE_OFFER,
+                                         .pause_offer = {market.lender, offer, market.now_ms + 1}});
+    market_pass_time(&market, HOUR_MS / 2);
+    job = submit(&market, &command);
+    market_run_lease(&market, job->leases[0]);
+    pass_to(&market, SLOT_ENDS_MS);
+    assert_int_equal(offered_core_ms(&market), 2 * HOUR_MS);
+    market_done(&market);
+}
+
+TEST(who_refused_counts_again_with_the_next_slot)
+{
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    const struct command command = one_core_job(market.borrower);
+    const struct job *job = submit(&market, &command);
+    refuse(&market, job->leases[0]);
+    pass_to(&market, SLOT_ENDS_MS);
+    assert_int_equal(offered_core_ms(&market), 0);
+    pass_to(&market, SLOT_ENDS_MS + SLOT_MS);
+    assert_int_equal(offered_core_ms(&market), 6 * HOUR_MS);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +265,9 @@ int main(void)
         cmocka_unit_test(a_slot_too_dear_for_a_job_that_may_choose_does_not_count_it),
         cmocka_unit_test(a_job_for_the_cheapest_slot_counts_over_no_more_than_it_can_choose),
         cmocka_unit_test(a_long_job_for_the_cheapest_slot_counts_over_the_slots_it_would_run_in),
+        cmocka_unit_test(a_frozen_lender_lends_nothing),
+        cmocka_unit_test(who_refuses_lends_nothing_until_it_takes_a_lease),
+        cmocka_unit_test(who_refused_counts_again_with_the_next_slot),
         cmocka_unit_test(a_job_that_missed_its_deadline_has_waited_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,8 @@
  * between an owner and itself count nowhere.
  *
  * Lent: offers open on machines that are online, when the posted price reaches their minimum, less
- * what the owner rents itself; of offers that overlap no more than the machine has.
+ * what the owner rents itself; of offers that overlap no more than the machine has. Not while the
+ * owner is frozen, nor around leases that the machine was given and did not take.
  */
 #include "core/core_internal.h"
 
@@ -68,7 +69,7 @@ static void count_machine(const struct core *core, const struct machine *machine
                           struct price_meter *meter)
 {
     const int64_t from_ms = later(core_slot_start_ms(core), machine->counted_ms);
-    if (machine->state != MACHINE_STATE_ONLINE || from_ms >= until_ms)
+    if (machine->state != MACHINE_STATE_ONLINE || machine->is_barred || from_ms >= until_ms)
         return;
     const int64_t speed = machine_speed_milli(machine);
     struct price_usage lent = {0};
@@ -86,7 +87,24 @@ static void count_machine(const struct core *core, const struct machine *machine
 void core_count_machine(struct core *core, struct machine *machine, int64_t now_ms)
 {
     count_machine(core, machine, now_ms, &core->prices.meter);
-    machine->counted_ms = now_ms;
+    machine->counted_ms = later(machine->counted_ms, now_ms);
+}
+
+/* It was given a lease and did not take it, though nobody asked it not to. That it lends counts
+ * up to the last lease that it had, and again from the next that it starts, or the next slot. */
+static bool is_refused(const struct lease *lease, enum lease_outcome outcome)
+{
+    return lease->state == LEASE_STATE_OFFERED &&
+           (outcome == LEASE_OUTCOME_LOST || outcome == LEASE_OUTCOME_RECLAIMED) &&
+           (lease->stop_wanted_ms == 0 || lease->is_reclaimed);
+}
+
+void core_count_lease_running(struct core *core, const struct lease *lease, int64_t now_ms)
+{
+    struct machine *machine = map_get(&core->machines, lease->machine);
+    if (machine->counted_ms > now_ms)
+        machine->counted_ms = now_ms;
+    core_count_machine(core, machine, now_ms);
 }
 
 /* ---- Wanted ---------------------------------------------------------------------------------- */
@@ -158,12 +176,15 @@ void core_count_lease_start(struct core *core, const struct lease *lease, int64_
         core_count_machine(core, machine, now_ms);
 }
 
-void core_count_lease_end(struct core *core, const struct lease *lease, int64_t now_ms)
+void core_count_lease_end(struct core *core, const struct lease *lease, enum lease_outcome outcome,
+                          int64_t now_ms)
 {
     struct machine *machine = map_get(&core->machines, lease->machine);
-    if (lease->is_self_trade)
+    if (lease->is_self_trade || lease->state == LEASE_STATE_RUNNING)
         core_count_machine(core, machine, now_ms);
     count_lease(core, lease, now_ms, &core->prices.meter);
+    if (is_refused(lease, outcome))
+        machine->counted_ms = later(core_slot_end_ms(core), now_ms);
 }
 
 /* How many slots from the running one on the job could use, starting as late as it may. */

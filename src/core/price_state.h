@@ -44,7 +44,10 @@ bool core_prices_are_idle(const struct core *core);
 void core_count_machine(struct core *core, struct machine *machine, int64_t now_ms);
 /* Before the machine has the lease, and while it still has it. */
 void core_count_lease_start(struct core *core, const struct lease *lease, int64_t now_ms);
-void core_count_lease_end(struct core *core, const struct lease *lease, int64_t now_ms);
+void core_count_lease_end(struct core *core, const struct lease *lease, enum lease_outcome outcome,
+                          int64_t now_ms);
+/* When it runs: its machine does what it offers. */
+void core_count_lease_running(struct core *core, const struct lease *lease, int64_t now_ms);
 /* Before the job leaves the queue. One that is cancelled before its deadline has not waited. */
 void core_count_wait(struct core *core, const struct job *job, bool is_cancelled, int64_t now_ms);
 /* Once the job is there, and once it is in a final state. */

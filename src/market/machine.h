@@ -62,7 +62,8 @@ struct machine {
     size_t lease_count;
     size_t lease_capacity;
     uint64_t touched_at; /* scratch of matching: its jobs are to be tried; 0: they are not */
-    int64_t counted_ms;  /* until when what it lends is counted towards prices; 0: not yet */
+    int64_t counted_ms;  /* until when what it lends is counted towards prices, or left out; 0: not
+                            yet */
 };
 
 /* INVALID when a part is out of range, or the texts are. */
