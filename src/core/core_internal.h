@@ -118,6 +118,8 @@ void core_index_job(struct core *core, struct job *job);
 void core_mark_short(struct core *core, struct job *job, bool is_short);
 /* Whether no offers there are would ever do for the job, which waits. */
 void core_mark_stuck(struct core *core, struct job *job, bool is_stuck);
+/* Whether a job that waits takes its usual turn, since it cannot pay for its rush. */
+void core_set_unhurried(struct core *core, struct job *job, bool is_unhurried);
 /* A machine came or changed: the jobs that it could serve are not stuck any more. */
 void core_unstick_by(struct core *core, const struct machine *machine, int64_t now_ms);
 void core_unstick_all(struct core *core);
@@ -325,3 +327,5 @@ bool match_rounds_are_open(const struct match_rounds *rounds);
 void decision_offer_lease(struct decision *decision, const struct job *job,
                           const struct match_part *part, const struct match_wish *wish);
 void decide_match(struct decision *decision);
+/* decide_ahead.c: some job waits for room that will be there some day. */
+bool decide_has_line(struct decision *decision);

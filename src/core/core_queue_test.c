@@ -407,6 +407,66 @@ TEST(a_machine_is_found_by_the_reliability_it_has_now)
     market_done(&market);
 }
 
+/* One machine of one core that is busy for ten minutes. */
+static const struct job *keep_busy(struct market *market)
+{
+    add_machines(market, 1);
+    const struct command busy = some_job(market->borrower, 1, 10 * MINUTE);
+    const struct job *job = submit(market, &busy);
+    market_run_lease(market, job->leases[0]);
+    return job;
+}
+
+TEST(who_cannot_pay_for_its_rush_takes_its_usual_turn_at_the_usual_price)
+{
+    struct market market;
+    market_init(&market);
+    const struct job *busy = keep_busy(&market);
+    const struct command calm = some_job(market.borrower, 1, 5 * MINUTE);
+    const struct job *first = submit(&market, &calm);
+    struct command rush = calm;
+    rush.submit_job.is_rush = true;
+    rush.submit_job.max_hourly_micro = 30000; /* 20000 are posted */
+    const struct job *rushes = submit(&market, &rush);
+    const struct job *last = submit(&market, &calm);
+    market_end_lease(&market, busy->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(first->state, JOB_STATE_STARTING);
+    assert_int_equal(rushes->state, JOB_STATE_PENDING);
+    market_run_lease(&market, first->leases[0]);
+    market_end_lease(&market, first->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(rushes->state, JOB_STATE_STARTING);
+    assert_int_equal(rushes->leases[0]->lock.rush_ms, 0);
+    assert_int_equal(last->state, JOB_STATE_PENDING);
+    market_done(&market);
+}
+
+TEST(who_rushes_pays_nothing_for_passing_those_that_have_no_room_anyway_or_stand_behind)
+{
+    struct market market;
+    market_init(&market);
+    const struct job *busy = keep_busy(&market);
+    struct command other = some_job(market.borrower, 1, 5 * MINUTE);
+    other.submit_job.worker.cores_milli = 64000; /* no such machine */
+    const struct job *impossible = submit(&market, &other);
+    other = some_job(market.borrower, 1, 5 * MINUTE);
+    other.submit_job.start = JOB_START_DEADLINE; /* waits for a better price */
+    other.submit_job.deadline_ms = market.now_ms + 60 * MINUTE;
+    other.submit_job.max_hourly_micro = 1;
+    const struct job *too_dear = submit(&market, &other);
+    struct command rush = some_job(market.borrower, 1, 5 * MINUTE);
+    rush.submit_job.is_rush = true;
+    const struct job *rushes = submit(&market, &rush);
+    other = some_job(market.borrower, 1, 5 * MINUTE);
+    const struct job *behind = submit(&market, &other);
+    market_end_lease(&market, busy->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(rushes->state, JOB_STATE_STARTING);
+    assert_int_equal(rushes->leases[0]->lock.rush_ms, 0);
+    assert_int_equal(impossible->state, JOB_STATE_PENDING);
+    assert_int_equal(too_dear->state, JOB_STATE_PENDING);
+    assert_int_equal(behind->state, JOB_STATE_PENDING);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +476,9 @@ int main(void)
         cmocka_unit_test(a_waiting_job_is_explained_with_when_it_is_expected_to_start),
         cmocka_unit_test(a_light_account_does_not_wait_behind_all_of_a_heavy_one),
         cmocka_unit_test(who_rushes_goes_first),
+        cmocka_unit_test(who_cannot_pay_for_its_rush_takes_its_usual_turn_at_the_usual_price),
+        cmocka_unit_test(
+            who_rushes_pays_nothing_for_passing_those_that_have_no_room_anyway_or_stand_behind),
         cmocka_unit_test(a_job_that_cannot_start_by_its_deadline_ends_and_gives_its_credits_back),
         cmocka_unit_test(the_cheapest_slot_before_the_deadline_is_waited_for),
         cmocka_unit_test(

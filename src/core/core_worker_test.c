@@ -256,8 +256,8 @@ TEST(an_elastic_job_grows_while_nobody_waits)
     assert_int_equal(open_count(job), 4);
     assert_int_equal(job->workers[3]->rank, 3);
     struct command waiting = market_job(&market);
-    waiting.submit_job.worker.cores_milli = 900;
-    waiting.submit_job.num_nodes = 2;
+    waiting.submit_job.worker.cores_milli = 900; /* which heron has when its lease ends */
+    waiting.submit_job.num_nodes = 1;
     const struct job *other = core_job(market.core, market_do(&market, &waiting));
     assert_int_equal(other->state, JOB_STATE_PENDING);
     market_add_machine(&market, "fifth", 250, MACHINE_ROLE_WORKER);
@@ -267,6 +267,28 @@ TEST(an_elastic_job_grows_while_nobody_waits)
     assert_int_equal(open_count(job), 5);
     market_add_machine(&market, "sixth", 250, MACHINE_ROLE_WORKER);
     assert_int_equal(open_count(job), 5);
+    market_done(&market);
+}
+
+TEST(a_job_that_never_has_room_does_not_keep_others_from_growing)
+{
+    struct market market;
+    market_init_demo(&market);
+    struct command command = market_job(&market);
+    command.submit_job.takes_more_cores = false;
+    command.submit_job.num_nodes_max = 5;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    run_all(&market, job);
+    struct command impossible = market_job(&market);
+    impossible.submit_job.worker.cores_milli = 64000;
+    market_do(&market, &impossible);
+    struct command too_dear = market_job(&market);
+    too_dear.submit_job.start = JOB_START_DEADLINE;
+    too_dear.submit_job.deadline_ms = market.now_ms + 3600000;
+    too_dear.submit_job.max_hourly_micro = 1;
+    market_do(&market, &too_dear);
+    market_add_machine(&market, "fourth", 250, MACHINE_ROLE_WORKER);
+    assert_int_equal(open_count(job), 4);
     market_done(&market);
 }
 
@@ -333,6 +355,7 @@ int main(void)
         cmocka_unit_test(the_last_worker_is_replaced_or_the_job_fails),
         cmocka_unit_test(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up),
         cmocka_unit_test(an_elastic_job_grows_while_nobody_waits),
+        cmocka_unit_test(a_job_that_never_has_room_does_not_keep_others_from_growing),
         cmocka_unit_test(successors_survive_a_snapshot_bit_for_bit),
         cmocka_unit_test(a_successor_is_as_near_as_the_job_wishes),
     };

@@ -8,32 +8,31 @@
  *
  * Jobs that wait for money have none, nor have those that no offers there are would ever serve:
  * they are stuck until a machine comes or changes that could (core_unstick_by).
+ *
+ * Who rushes pays double only if it goes ahead of somebody in the line. When it cannot pay that, it
+ * takes its usual turn at the usual price until prices change.
  */
 #include "core/match_rounds.h"
 
-enum { RESERVE_TRIES = 4 }; /* before one job is tried; those found stuck are not tried again */
-
-/* Whether any other job waits for room. */
-static bool has_queue(const struct core *core, const struct job *job)
-{
-    const size_t own = (job->waiting_numbers[0] != 0) + (job->waiting_numbers[1] != 0);
-    return book_count(core->waiting.book) > own;
-}
-
-struct match_wish decide_wish(const struct decision *decision, const struct job *job)
-{
-    struct match_wish wish = core_wish(decision->core, &job->request,
-                                       core_held_micro(decision->core, job->id), decision->now_ms);
-    if (!has_queue(decision->core, job))
-        wish.lock.rush_ms = 0;
-    return wish;
-}
+enum {
+    RESERVE_TRIES = 4,  /* before one job is tried; those found stuck are not tried again */
+    PASSED_LOOKS = 256, /* for one whom a job that rushes goes ahead of */
+};
 
 static bool keeps_ahead(const struct decision *decision, const struct job *first)
 {
     const struct match_rounds *rounds = decision->core->rounds;
     return rounds->has_ahead && rounds->ahead.job == first->id &&
            rounds->ahead.start_ms >= decision->now_ms;
+}
+
+struct match_wish decide_wish_in_line(const struct decision *decision, const struct job *job)
+{
+    struct match_wish wish = core_wish(decision->core, &job->request,
+                                       core_held_micro(decision->core, job->id), decision->now_ms);
+    if (!job_rushes(job))
+        wish.lock.rush_ms = 0;
+    return wish;
 }
 
 /* Reserves anew. Machines that were reserved before and are not now may serve others. */
@@ -47,7 +46,7 @@ static bool reserve(struct decision *decision, const struct job *first)
     rounds->arenas[0] = arena;
     arena_clear(arena);
     rounds->reserved_count++;
-    const struct match_wish wish = decide_wish(decision, first);
+    const struct match_wish wish = decide_wish_in_line(decision, first);
     rounds->ahead = (struct match_reservation){0};
     rounds->has_ahead = match_reserve(core->matcher, arena, &wish, &rounds->ahead);
     if (rounds->has_ahead)
@@ -70,4 +69,92 @@ const struct match_reservation *decide_ahead(struct decision *decision, const st
         core_mark_stuck(core, first, true);
     }
     return NULL;
+}
+
+/* At these prices, on machines of the reference speed. */
+static bool could_pay(const struct match_wish *wish)
+{
+    const struct match_quote quote = match_quote_wish(wish);
+    const int64_t max_hourly_micro = wish->request->max_hourly_micro;
+    return quote.total_micro <= wish->budget_micro &&
+           (max_hourly_micro == 0 || quote.hourly_micro <= max_hourly_micro);
+}
+
+/* Whether one that stands in the line waits for room that will be there some day. If not it leaves
+ * the line: it is short of money, or stuck. */
+static bool waits_for_room(struct decision *decision, struct job *job)
+{
+    struct core *core = decision->core;
+    struct match_reservation reservation;
+    struct arena *arena = core->rounds->arenas[1];
+    struct match_wish wish = decide_wish_in_line(decision, job);
+    if (keeps_ahead(decision, job))
+        return true;
+    wish.lock.rush_ms = 0; /* which it need not pay */
+    if (!could_pay(&wish)) {
+        core_mark_short(core, job, true);
+        return false;
+    }
+    arena_clear(arena);
+    if (match_reserve(core->matcher, arena, &wish, &reservation))
+        return true;
+    core_mark_stuck(core, job, true);
+    return false;
+}
+
+bool decide_has_line(struct decision *decision)
+{
+    const struct line *line = &decision->core->line;
+    for (int made = 0; made < RESERVE_TRIES && line->count > 0; made++)
+        if (waits_for_room(decision, line_first(line)))
+            return true;
+    return line->count > 0;
+}
+
+/* ---- Rush ------------------------------------------------------------------------------------ */
+
+/* The other does not rush, and its turn would be before the job's if that did not either. */
+static bool would_pass(const struct job *job, const struct job *other)
+{
+    if (other == job || job_rushes(other))
+        return false;
+    return other->turn.tag != job->turn.tag ? other->turn.tag < job->turn.tag : other->id < job->id;
+}
+
+static struct job *find_passed(const struct core *core, const struct job *job)
+{
+    for (size_t i = 0; i < core->line.count && i < PASSED_LOOKS; i++)
+        if (would_pass(job, core->line.jobs[i]))
+            return core->line.jobs[i];
+    return NULL;
+}
+
+/* Somebody whom the job goes ahead of waits for room that will be there some day. */
+static bool passes_somebody(struct decision *decision, const struct job *job)
+{
+    struct job *passed = NULL;
+    for (int made = 0; made < RESERVE_TRIES && (passed = find_passed(decision->core, job)); made++)
+        if (waits_for_room(decision, passed))
+            return true;
+    return passed != NULL;
+}
+
+struct match_wish decide_wish(struct decision *decision, const struct job *job)
+{
+    struct match_wish wish = decide_wish_in_line(decision, job);
+    if (wish.lock.rush_ms > 0 && !passes_somebody(decision, job))
+        wish.lock.rush_ms = 0;
+    return wish;
+}
+
+void decide_hurry_again(struct decision *decision)
+{
+    struct core *core = decision->core;
+    for (size_t i = 0; i < core->pending.count; i++) {
+        struct job *job = core->pending.items[i].value;
+        if (!job->is_unhurried)
+            continue;
+        core_set_unhurried(core, job, false);
+        match_rounds_try(core->rounds, job);
+    }
 }

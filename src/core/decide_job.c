@@ -155,6 +155,20 @@ static int check_money(const struct core *core, const struct job_request *reques
     return 0;
 }
 
+/* Who cannot pay for its rush is quoted the usual price: it takes its usual turn. */
+static int quote_request(const struct decision *decision, const struct job_request *request,
+                         struct match_quote *out_quote, struct error *error)
+{
+    struct match_wish wish = core_wish(decision->core, request, 0, decision->now_ms);
+    *out_quote = match_quote_wish(&wish);
+    struct error too_dear;
+    if (!request->is_rush || check_money(decision->core, request, *out_quote, &too_dear) == 0)
+        return check_money(decision->core, request, *out_quote, error);
+    wish.lock.rush_ms = 0;
+    *out_quote = match_quote_wish(&wish);
+    return check_money(decision->core, request, *out_quote, error);
+}
+
 void decision_hold_more(struct decision *decision, const struct job *job, int64_t amount_micro)
 {
     struct ledger_plan plan;
@@ -187,11 +201,10 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
         decision->subject = same->id;
         return 0;
     }
-    const struct match_wish wish = core_wish(core, request, 0, decision->now_ms);
-    const struct match_quote quote = match_quote_wish(&wish);
     if (request->start != JOB_START_NOW && request->deadline_ms < decision->now_ms)
         return error_set(error, ERROR_INVALID, "deadline_ms is past");
-    if (check_money(core, request, quote, error) < 0)
+    struct match_quote quote;
+    if (quote_request(decision, request, &quote, error) < 0)
         return -1;
     const int64_t held_micro = request->start != JOB_START_NOW && request->max_total_micro > 0 &&
                                        request->max_total_micro < quote.total_micro

@@ -22,7 +22,7 @@ enum { TRIES_MAX = 256, TRIES_OF_ONE = 64, MACHINES_MAX = 256, LOOKS_MAX = 16384
 static bool could_use(struct decision *decision, const struct job *job, const struct offer *offer)
 {
     const struct match_rounds *rounds = decision->core->rounds;
-    const struct match_wish wish = decide_wish(decision, job);
+    const struct match_wish wish = decide_wish_in_line(decision, job);
     const struct job *first = line_first(&decision->core->line);
     const bool is_behind =
         rounds->has_ahead && first && rounds->ahead.job == first->id && line_is_before(first, job);
@@ -205,12 +205,17 @@ void decision_offer_lease(struct decision *decision, const struct job *job,
     decision_emit(decision, &event);
 }
 
+static bool is_too_dear(enum match_result result)
+{
+    return result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY;
+}
+
 /* What it waits for: money, or so many workers at least. */
 static void note_result(struct core *core, struct job *job, enum match_result result)
 {
     job->lacking = result == MATCH_FEW_MACHINES ? core->matcher->lacking : 0;
     if (result != MATCH_PLACED)
-        core_mark_short(core, job, result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY);
+        core_mark_short(core, job, is_too_dear(result));
 }
 
 static void try_job(struct decision *decision, struct job *job)
@@ -225,6 +230,10 @@ static void try_job(struct decision *decision, struct job *job)
     const enum match_result result =
         match_place(core->matcher, &wish, decide_ahead(decision, job), &placement);
     note_result(core, job, result);
+    if (wish.lock.rush_ms > 0 && is_too_dear(result)) {
+        core_set_unhurried(core, job, true);
+        match_rounds_try(core->rounds, job); /* when its usual turn comes */
+    }
     if (result != MATCH_PLACED)
         return;
     adjust_hold(decision, job, placement.quote_micro);
@@ -244,9 +253,10 @@ static size_t try_all(struct decision *decision)
         const struct match_try try = rounds->tries[i];
         if (try.job == last || try.job->tried_at >= try.at || !try.job->waiting_numbers[0])
             continue;
-        last = try.job;
+        const bool was_unhurried = try.job->is_unhurried;
         try.job->tried_at = rounds->clock;
         try_job(decision, try.job);
+        last = try.job->is_unhurried == was_unhurried ? try.job : NULL;
         count++;
     }
     rounds->try_count = 0;
@@ -263,8 +273,10 @@ void decide_match(struct decision *decision)
         match_rounds_try(rounds, added);
     if (book_count(core->waiting.book) > 0)
         decide_close_slots(decision); /* prices are of the slot that runs */
-    if (decision->is_repriced)
+    if (decision->is_repriced) {
         match_rounds_sweep_short(rounds);
+        decide_hurry_again(decision);
+    }
     add_tries_of_short(decision);
     add_tries_of_admitted(decision);
     add_tries_of_sweep(decision);

@@ -5,7 +5,8 @@
  * quoted and has not spent pays for it first, the borrower's balance for the rest, and neither the
  * job's maximum nor its maximum per hour is passed. It runs for what is left of the job's time.
  *
- * Successors come before jobs that wait: theirs have begun. Growth comes when nobody waits.
+ * Successors come before jobs that wait: theirs have begun. Growth comes when nobody waits
+ * for room that will be there some day.
  */
 #include "core/core_internal.h"
 
@@ -123,6 +124,6 @@ void decide_successors(struct decision *decision)
 
 void decide_growth(struct decision *decision)
 {
-    if (book_count(decision->core->waiting.book) == 0)
+    if (decision->core->short_handed.count > 0 && !decide_has_line(decision))
         each_short_handed(decision, grow);
 }

@@ -103,6 +103,18 @@ void core_mark_stuck(struct core *core, struct job *job, bool is_stuck)
     index_line(core, job);
 }
 
+void core_set_unhurried(struct core *core, struct job *job, bool is_unhurried)
+{
+    const bool is_stuck = job->is_stuck;
+    if (job->is_unhurried == is_unhurried || !job->waiting_numbers[0])
+        return;
+    line_remove(&core->line, job);
+    waiting_remove(&core->waiting, job);
+    job->is_unhurried = is_unhurried;
+    waiting_add(&core->waiting, &core->listing, job);
+    core_mark_stuck(core, job, is_stuck);
+}
+
 void core_mark_short(struct core *core, struct job *job, bool is_short)
 {
     struct account *account = map_get(&core->accounts, job->request.account);

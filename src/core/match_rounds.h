@@ -50,5 +50,9 @@ void match_rounds_add_try(struct match_rounds *rounds, struct job *job, uint64_t
 /* decide_ahead.c */
 /* The reservation that a job must respect: of the first in the line, if that is before it. */
 const struct match_reservation *decide_ahead(struct decision *decision, const struct job *job);
-/* As asked of the market now. Who rushes pays for it only if there is somebody to go ahead of. */
-struct match_wish decide_wish(const struct decision *decision, const struct job *job);
+/* As asked of the market now, of one that rushes as if it had to pay for it. */
+struct match_wish decide_wish_in_line(const struct decision *decision, const struct job *job);
+/* The same, but who rushes pays for it only if there is somebody to go ahead of. */
+struct match_wish decide_wish(struct decision *decision, const struct job *job);
+/* At new prices: those who could not pay for their rush may now. */
+void decide_hurry_again(struct decision *decision);

@@ -113,7 +113,14 @@ struct job {
     uint32_t line_place; /* 0: outside the line */
     bool is_stuck;       /* no offers there are would do, with nothing leased of them */
     bool is_short;       /* of money, or not tried yet */
+    bool is_unhurried;   /* it cannot pay for its rush at these prices, and takes its usual turn */
 };
+
+/* Whether it goes ahead of those who do not, for double the price. */
+static inline bool job_rushes(const struct job *job)
+{
+    return job->request.is_rush && !job->is_unhurried;
+}
 
 /* num_nodes_max, or num_nodes where it is not given. */
 int64_t job_request_nodes_max(const struct job_request *request);

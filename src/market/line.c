@@ -12,8 +12,8 @@ void line_done(struct line *line)
 
 bool line_is_before(const struct job *left, const struct job *right)
 {
-    const int64_t a = queue_score(left->request.is_rush, left->turn.tag);
-    const int64_t b = queue_score(right->request.is_rush, right->turn.tag);
+    const int64_t a = queue_score(job_rushes(left), left->turn.tag);
+    const int64_t b = queue_score(job_rushes(right), right->turn.tag);
     return a != b ? a > b : left->id < right->id;
 }
 

@@ -30,7 +30,7 @@ static struct book_entry entry_of(const struct listing *listing, struct job *job
     if (wish.least.bits & LABELS_NEVER)
         wish.least.bits &= ~LABEL_BITS;
     struct book_entry entry = {.point = book_point_negate(wish.least),
-                               .score = queue_score(job->request.is_rush, job->turn.tag),
+                               .score = queue_score(job_rushes(job), job->turn.tag),
                                .id = job->id * 2 + is_server,
                                .order = listing_order(&(struct listing_likeness){
                                    .free = wanted, .all = wanted, .bits = wish.least.bits}),
