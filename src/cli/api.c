@@ -41,6 +41,8 @@ static const struct json_field account_fields[] = {
     FIELD("group", JSON_U64, api_account, group),
     FIELD("has_password", JSON_BOOL, api_account, has_password),
     FIELD("frozen", JSON_TEXT, api_account, frozen),
+    FIELD("dormant_steps", JSON_I64, api_account, dormant_steps),
+    FIELD("dormant_step_ms", JSON_I64, api_account, dormant_step_ms),
 };
 const struct json_schema api_account_schema =
     JSON_SCHEMA_LENIENT("account", account_fields, struct api_account);
@@ -111,6 +113,7 @@ static const struct json_field server_fields[] = {
     FIELD("version", JSON_TEXT, api_server, version),
     LONG_TEXT("url", api_server, url),
     FIELD("fingerprint", JSON_TEXT, api_server, fingerprint),
+    FIELD("economy", JSON_TEXT, api_server, economy),
     FIELD("proving_microcredits", JSON_I64, api_server, proving_micro),
     FIELD("withheld_basis_points", JSON_I64, api_server, withheld_basis_points),
 };

@@ -27,6 +27,8 @@ struct api_account {
     uint64_t group;
     bool has_password;
     struct text frozen; /* why; empty: it is not */
+    int64_t dormant_steps;
+    int64_t dormant_step_ms;
 };
 
 struct api_session {
@@ -79,6 +81,7 @@ struct api_server {
     struct text version;
     struct text url;
     struct text fingerprint;
+    struct text economy;           /* "credits", "karma" */
     int64_t proving_micro;         /* a machine that earned so much is proven */
     int64_t withheld_basis_points; /* of what it earns until then */
 };

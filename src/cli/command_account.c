@@ -1,5 +1,7 @@
 /* souk account: opens an account at a market and remembers it; signs in and out; shows it. */
+#include "base/clock.h"
 #include "base/json.h"
+#include "cli/account_notice.h"
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
@@ -90,10 +92,12 @@ static int create(const struct cli *cli, const struct account_open_options *want
     return remember(cli, created->token, error);
 }
 
-static int make_page_code(struct cli *cli, struct api_page_code *code, struct error *error)
+static int make_page_code(struct cli *cli, struct api_page_code *code, bool *out_has_karma,
+                          struct error *error)
 {
     AUTO(client) struct client *client = NULL;
-    if (cli_connect(cli, true, &client, error) < 0)
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        cli_has_karma(cli, client, out_has_karma, error) < 0)
         return -1;
     struct client_answer answer = {&api_page_code_schema, code, {0}};
     return client_post(client, cli->arena, "/v1/account/page-codes", (struct text){0}, &answer,
@@ -118,7 +122,8 @@ static int run_open(void *context, const void *options, struct error *error)
                     cli->common.config_dir);
     }
     struct api_page_code code = {0};
-    if (make_page_code(cli, &code, error) < 0)
+    bool has_karma = false;
+    if (make_page_code(cli, &code, &has_karma, error) < 0)
         return -1;
     if (cli->common.json) {
         struct buffer json AUTO_BUFFER;
@@ -137,7 +142,8 @@ static int run_open(void *context, const void *options, struct error *error)
         return 0;
     }
     if (created.account.id)
-        printf("Credits: %s\n", output_credits(cli->arena, created.account.available_micro));
+        printf("%s: %s\n", has_karma ? "Karma" : "Credits",
+               output_credits(cli->arena, created.account.available_micro));
     if (text_equal(created.account.grant, TEXT("waiting")))
         output_note(cli,
                     "Its first credits come on one of the next days: today's are given out, or "
@@ -157,34 +163,47 @@ const struct command command_account_open = {
     .run = run_open,
 };
 
+static void print_account(const struct cli *cli, const struct api_account *account,
+                          const char *server, const char *money)
+{
+    struct arena *arena = cli->arena;
+    const char *notice = account_notice(arena, account, clock_utc_ms(&clock_system));
+    output_field(cli, "Account:   ", "%s (%s)", output_text(arena, account->name),
+                 output_number(arena, account->id));
+    output_field(cli, "Market:    ", "%s", server);
+    output_field(cli, "Available: ", "%s %s", output_credits(arena, account->available_micro),
+                 money);
+    output_field(cli, "Held:      ", "%s %s", output_credits(arena, account->held_micro), money);
+    output_field(cli, "Earned:    ", "%s %s", output_credits(arena, account->earned_micro), money);
+    output_field(cli, "Spent:     ", "%s %s", output_credits(arena, account->spent_micro), money);
+    if (account->to_earn_micro > 0)
+        output_field(cli, "To earn:   ", "%s %s of the grant, released as lending earns as much",
+                     output_credits(arena, account->to_earn_micro), money);
+    if (text_equal(account->grant, TEXT("waiting")))
+        output_field(cli, "Grant:     ", "waits for a day on which there is room");
+    if (!account->has_password)
+        output_field(cli, "Password:  ", "none; \"souk account password\" sets one");
+    if (account->frozen.size)
+        output_field(cli, "Frozen:    ", "%s", output_text(arena, account->frozen));
+    if (notice)
+        output_field(cli, "Notice:    ", "%s", notice);
+}
+
 static int run_show(void *context, const void *options, struct error *error)
 {
     (void)options;
     struct cli *cli = context;
     AUTO(client) struct client *client = NULL;
     struct api_account account = {0};
-    bool is_done;
+    bool is_done, has_karma = false;
     if (cli_connect(cli, true, &client, error) < 0 ||
         cli_get(cli, client, "/v1/account", &api_account_schema, &account, &is_done, error) < 0)
         return -1;
     if (is_done)
         return 0;
-    printf("Account:   %s (%s)\n", output_text(cli->arena, account.name),
-           output_number(cli->arena, account.id));
-    printf("Market:    %s\n", client_server(client));
-    printf("Available: %s credits\n", output_credits(cli->arena, account.available_micro));
-    printf("Held:      %s credits\n", output_credits(cli->arena, account.held_micro));
-    printf("Earned:    %s credits\n", output_credits(cli->arena, account.earned_micro));
-    printf("Spent:     %s credits\n", output_credits(cli->arena, account.spent_micro));
-    if (account.to_earn_micro > 0)
-        printf("To earn:   %s credits of the grant, released as lending earns as much\n",
-               output_credits(cli->arena, account.to_earn_micro));
-    if (text_equal(account.grant, TEXT("waiting")))
-        printf("Grant:     waits for a day on which there is room\n");
-    if (!account.has_password)
-        printf("Password:  none; \"souk account password\" sets one\n");
-    if (account.frozen.size)
-        printf("Frozen:    %s\n", output_text(cli->arena, account.frozen));
+    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+        return -1;
+    print_account(cli, &account, client_server(client), has_karma ? "karma" : "credits");
     return 0;
 }
 
@@ -247,6 +266,9 @@ static int run_login(void *context, const void *options, struct error *error)
     output_note(cli, "Signed in as \"%s\" at %s until %s.",
                 output_text(cli->arena, session.account.name), cli->common.server,
                 output_instant(cli->arena, session.expires_ms));
+    const char *notice = account_notice(cli->arena, &session.account, clock_utc_ms(&clock_system));
+    if (notice)
+        output_note(cli, "Notice: %s.", notice);
     return 0;
 }
 

@@ -45,6 +45,19 @@ static void print_credits(struct cli *cli, const struct api_health *health)
     table_show(&table, cli);
 }
 
+/* How much karma there is says nothing: what counts is who has more. */
+static void print_karma(struct cli *cli, const struct api_health *health)
+{
+    struct table table;
+    table_init(&table, cli->arena, (const char *const[]){"KARMA", ">NOW", NULL});
+    TABLE_ROW(&table, "members", output_number(cli->arena, (uint64_t)health->member_count));
+    TABLE_ROW(&table, "active in 28 days",
+              output_number(cli->arena, (uint64_t)health->active_count));
+    TABLE_ROW(&table, "spent a week (median)",
+              output_credits(cli->arena, health->weekly_spend_micro));
+    table_show(&table, cli);
+}
+
 static void print_resources(struct cli *cli, const struct api_health *health)
 {
     struct arena *arena = cli->arena;
@@ -71,13 +84,18 @@ static int run_health(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     AUTO(client) struct client *client = NULL;
     struct api_health health = {0};
-    bool is_done;
+    bool is_done, has_karma = false;
     if (cli_connect(cli, false, &client, error) < 0 ||
         cli_get(cli, client, "/v1/market", &api_health_schema, &health, &is_done, error) < 0)
         return -1;
     if (is_done)
         return 0;
-    print_credits(cli, &health);
+    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+        return -1;
+    if (has_karma)
+        print_karma(cli, &health);
+    else
+        print_credits(cli, &health);
     putchar('\n');
     print_resources(cli, &health);
     return 0;

@@ -1,6 +1,7 @@
 /* souk machines, wallet: looking around in the market. */
 #include "base/clock.h"
 #include "base/csv.h"
+#include "cli/account_notice.h"
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/offer_view.h"
@@ -123,14 +124,17 @@ static int run_wallet(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     AUTO(client) struct client *client = NULL;
     struct api_account account = {0};
-    bool is_done;
+    bool is_done, has_karma = false;
     if (cli_connect(cli, true, &client, error) < 0 ||
         cli_get(cli, client, "/v1/account", &api_account_schema, &account, &is_done, error) < 0)
         return -1;
     if (is_done)
         return 0;
+    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+        return -1;
     struct table table;
-    table_init(&table, cli->arena, (const char *const[]){"", ">CREDITS", NULL});
+    table_init(&table, cli->arena,
+               (const char *const[]){"", has_karma ? ">KARMA" : ">CREDITS", NULL});
     TABLE_ROW(&table, "available", output_credits(cli->arena, account.available_micro));
     TABLE_ROW(&table, "  of it granted", output_credits(cli->arena, account.granted_micro));
     if (account.withheld_micro > 0)
@@ -140,6 +144,9 @@ static int run_wallet(void *context, const void *options, struct error *error)
     TABLE_ROW(&table, "earned so far", output_credits(cli->arena, account.earned_micro));
     TABLE_ROW(&table, "spent so far", output_credits(cli->arena, account.spent_micro));
     table_show(&table, cli);
+    const char *notice = account_notice(cli->arena, &account, clock_utc_ms(&clock_system));
+    if (notice)
+        output_note(cli, "Notice: %s.", notice);
     return 0;
 }
 

@@ -65,6 +65,22 @@ static const char *zone_text(struct arena *arena, int64_t offset_ms)
                         minutes / 60, minutes % 60);
 }
 
+/* Nothing moves them, so there is one row. */
+static void print_karma(const struct cli *cli, const struct api_prices *prices)
+{
+    struct table table;
+    struct arena *arena = cli->arena;
+    table_init(&table, arena,
+               (const char *const[]){">CORE", ">GPU", ">GiB MEMORY", ">GiB DISK", NULL});
+    TABLE_ROW(&table, output_credits(arena, prices->price.core_hour_micro),
+              output_credits(arena, prices->price.gpu_hour_micro),
+              output_credits(arena, prices->price.ram_gib_hour_micro),
+              output_credits(arena, prices->price.disk_gib_hour_micro));
+    table_show(&table, cli);
+    output_note(cli, "Karma per hour, at any time: whoever uses a machine spends it, whoever lends "
+                     "it earns\nit. Who has most goes first. docs/karma.md says more.");
+}
+
 static int print_prices(const struct cli *cli, struct client *client, struct error *error)
 {
     struct api_prices prices = {0};
@@ -73,6 +89,13 @@ static int print_prices(const struct cli *cli, struct client *client, struct err
         return -1;
     if (is_done)
         return 0;
+    bool has_karma = false;
+    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+        return -1;
+    if (has_karma) {
+        print_karma(cli, &prices);
+        return 0;
+    }
     struct table table;
     table_init(&table, cli->arena,
                (const char *const[]){"DAY", "HOURS", "", ">CORE", ">GPU", ">GiB MEMORY",

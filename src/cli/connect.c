@@ -1,5 +1,6 @@
 #include "cli/connect.h"
 
+#include "cli/api.h"
 #include "cli/output.h"
 
 int cli_connect(const struct cli *cli, bool needs_token, struct client **out_client,
@@ -28,5 +29,16 @@ int cli_get(const struct cli *cli, struct client *client, const char *path,
     if (cli->common.json)
         output_json(answer.json);
     *out_is_done = cli->common.json;
+    return 0;
+}
+
+int cli_has_karma(const struct cli *cli, struct client *client, bool *out_has_karma,
+                  struct error *error)
+{
+    struct api_server server = {0};
+    struct client_answer answer = {&api_server_schema, &server, {0}};
+    if (client_get(client, cli->arena, "/v1/server", &answer, error) < 0)
+        return -1;
+    *out_has_karma = text_equal(server.economy, TEXT("karma"));
     return 0;
 }

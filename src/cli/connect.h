@@ -10,6 +10,10 @@
 MUST_CHECK int cli_connect(const struct cli *cli, bool needs_token, struct client **out_client,
                            struct error *error);
 
+/* Whether the market is one of karma, without money: it changes words and screens. */
+MUST_CHECK int cli_has_karma(const struct cli *cli, struct client *client, bool *out_has_karma,
+                             struct error *error);
+
 /* A GET whose answer is shown as it came with --json: *out_is_done is true then. */
 MUST_CHECK int cli_get(const struct cli *cli, struct client *client, const char *path,
                        const struct json_schema *schema, void *value, bool *out_is_done,

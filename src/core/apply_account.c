@@ -139,8 +139,7 @@ void apply_see_account(struct core *core, uint64_t id, int64_t time_ms)
     if (!account || account->deleted_ms)
         return;
     account->seen_ms = time_ms;
-    account->dormant_steps = 0;
-    account->dormant_step_ms = 0;
+    account->dormant_steps = 0; /* when the last was, stays: its owner is told */
 }
 
 /* ---- Grants and dormancy --------------------------------------------------------------------- */

@@ -547,6 +547,9 @@ TEST(credits_of_an_account_not_seen_for_long_go_back_after_two_notices)
     assert_int_equal(market_balance(&market, market.borrower), 10 * CREDIT);
     const struct command see = {.kind = COMMAND_SEE_ACCOUNT, .see_account = {market.lender}};
     market_do(&market, &see);
+    const struct account *back = core_account(market.core, market.lender);
+    assert_int_equal(back->dormant_steps, 0);
+    assert_int_equal(back->dormant_step_ms, market.now_ms); /* told to its owner */
     pass_days(&market, 28);
     assert_int_equal(market_balance(&market, market.borrower), 9 * CREDIT);
     assert_int_equal(market_balance(&market, market.lender), 10 * CREDIT);

@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 10 };
+enum { VERSION = 11 };
 
 struct core_record {
     int64_t version;

@@ -60,7 +60,7 @@ struct account {
 
     int64_t seen_ms;         /* the owner or one of its machines; to the day */
     int64_t dormant_steps;   /* since: two notices, then parts going back to mint */
-    int64_t dormant_step_ms; /* the last one */
+    int64_t dormant_step_ms; /* the last one ever; 0: none */
 
     /* What it ever spent, as of the start of this week and of those before. */
     int64_t spent_marks_micro[ACCOUNT_SPENT_WEEKS];

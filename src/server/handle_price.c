@@ -161,6 +161,7 @@ struct explain_look {
     int64_t now_ms;
     int64_t offset_ms;
     int64_t running;
+    bool is_karma;
     struct core_price_story story;
 };
 
@@ -171,6 +172,7 @@ static int look_at_story(struct engine_request *request, const struct core *core
     struct explain_look *look = ((struct call *)request)->context;
     look->running = core_price_slot_at(core, look->now_ms);
     look->offset_ms = core_settings(core)->slot_offset_ms;
+    look->is_karma = core_settings(core)->economy == ECONOMY_KARMA;
     int64_t slot;
     if (slot_parse(look->asked, look->running, &slot, error) < 0)
         return -1;
@@ -252,13 +254,29 @@ static void explain(const struct core_price_story *story, enum price_resource re
     }
 }
 
-static void write_resource(struct json_writer *writer, const struct core_price_story *story,
+/* Nothing moves it. */
+static void explain_karma(const struct core_price_story *story, enum price_resource resource,
+                          struct buffer *out)
+{
+    const int64_t price_micro = price_vector_get(&story->price, resource);
+    buffer_append_format(out,
+                         "%s: %" PRId64 ".%06" PRId64 " at any time: in a market of karma a "
+                         "unit-hour costs as much as it earns, always the same.\n",
+                         price_resource_name(resource), price_micro / 1000000,
+                         price_micro % 1000000);
+}
+
+static void write_resource(struct json_writer *writer, const struct explain_look *look,
                            enum price_resource resource)
 {
+    const struct core_price_story *story = &look->story;
     const struct price_curve *curve = &story->board.curves[resource];
     struct buffer words AUTO_BUFFER;
     buffer_init(&words, 8 << 10);
-    explain(story, resource, &words);
+    if (look->is_karma)
+        explain_karma(story, resource, &words);
+    else
+        explain(story, resource, &words);
     json_object_begin(writer);
     json_field_string(writer, "resource", price_resource_name(resource));
     json_field_i64(writer, "price_microcredits", price_vector_get(&story->price, resource));
@@ -282,7 +300,7 @@ static void send_story(struct call *call, struct http_request *request)
     json_key(writer, "resources");
     json_array_begin(writer);
     for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++)
-        write_resource(writer, &look->story, r);
+        write_resource(writer, look, r);
     json_array_end(writer);
     json_object_end(writer);
     view_answer_send(&answer, request, 200);

@@ -44,6 +44,8 @@ void projection_account_row(const struct core *core, const struct account *accou
     out[ACCOUNTS_GROUP_ID] = id_value(account->group);
     out[ACCOUNTS_GRANT_STATE] = store_integer(account->grant);
     out[ACCOUNTS_TO_EARN_MICRO] = store_integer(account->to_earn_micro);
+    out[ACCOUNTS_DORMANT_STEPS] = store_integer(account->dormant_steps);
+    out[ACCOUNTS_DORMANT_STEP_MS] = store_integer(account->dormant_step_ms);
 }
 
 void projection_group_row(const struct group *group, struct store_value *out)

@@ -35,6 +35,8 @@ static const struct store_column accounts_columns[] = {
     INDEXED(group_id, STORE_INTEGER),
     PLAIN(grant_state, STORE_INTEGER),
     PLAIN(to_earn_micro, STORE_INTEGER),
+    PLAIN(dormant_steps, STORE_INTEGER),
+    PLAIN(dormant_step_ms, STORE_INTEGER),
 };
 
 static const struct store_column groups_columns[] = {

@@ -28,6 +28,7 @@ class ScriptedMarket:
         self.requests = []  # (method, path, headers, body)
         self.chunks = {}
         self.routes = {}
+        self.on("GET", "/v1/server", {"name": "souk", "economy": "credits"})
         self.events = []
         market = self
 

@@ -2,13 +2,33 @@
 import pathlib
 
 import pytest
+from conftest import Souk
 from serving import Market
+
+
+def check_screens(market, folder):
+    """Karma is called karma, and prices that never move are one row."""
+    souk = Souk(folder)
+    assert "Karma: 1000.000000\n" in souk("account", "open", "--server", market.url, "--name",
+                                          "kim").stdout
+    assert "Available: 1000.000000 karma\n" in souk("account").stdout
+    assert "KARMA\n" in souk("wallet").stdout.splitlines(keepends=True)[0]
+    prices = souk("prices")
+    assert prices.stdout.split() == ["CORE", "GPU", "GiB", "MEMORY", "GiB", "DISK",
+                                     "1.000000", "9.000000", "0.100000", "0.003000"]
+    assert "docs/karma.md" in prices.stderr
+    slot = market.get("/v1/prices").json["slot"]
+    explained = " ".join(souk("prices", "--explain", slot).stdout.split())
+    assert "core: 1.000000 at any time: in a market of karma" in explained
+    assert "level" not in explained
+    assert "KARMA" in souk("market").stdout and "weeks" not in souk("market").stdout
 
 
 def test_a_new_market_can_do_without_money(tmp_path):
     market = Market(tmp_path / "market", "--economy", "karma", "--no-local-lender")
     try:
         assert market.get("/v1/server").json["economy"] == "karma"
+        check_screens(market, tmp_path)
         token = market.sign_up("ann")
         account = market.get("/v1/account", token).json
         assert account["available_microcredits"] == 1_000_000_000
