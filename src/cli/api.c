@@ -292,9 +292,13 @@ static const struct json_field entry_fields[] = {
     FIELD("amount_microcredits", JSON_I64, api_entry, amount_micro),
     FIELD("direction", JSON_TEXT, api_entry, direction),
     FIELD("job", JSON_U64, api_entry, job),
+    FIELD("job_name", JSON_TEXT, api_entry, job_name),
     FIELD("lease", JSON_U64, api_entry, lease),
+    FIELD("machine", JSON_U64, api_entry, machine),
+    FIELD("machine_name", JSON_TEXT, api_entry, machine_name),
     FIELD("other_account", JSON_U64, api_entry, other_account),
     FIELD("withheld_microcredits", JSON_I64, api_entry, withheld_micro),
+    FIELD("other_account_name", JSON_TEXT, api_entry, other_account_name),
     LONG_TEXT("memo", api_entry, memo),
 };
 const struct json_schema api_entry_schema =
@@ -456,9 +460,23 @@ const struct json_schema api_machine_page_schema =
 static const struct json_field offer_page_fields[] = PAGE_FIELDS(&api_offer_schema);
 const struct json_schema api_offer_page_schema =
     JSON_SCHEMA_LENIENT("offers", offer_page_fields, struct api_page);
-static const struct json_field entry_page_fields[] = PAGE_FIELDS(&api_entry_schema);
+static const struct json_field sums_fields[] = {
+    FIELD("held_microcredits", JSON_I64, api_sums, held_micro),
+    FIELD("posted_microcredits", JSON_I64, api_sums, posted_micro),
+    FIELD("fee_microcredits", JSON_I64, api_sums, fee_micro),
+    FIELD("voided_microcredits", JSON_I64, api_sums, voided_micro),
+};
+static const struct json_schema sums_schema =
+    JSON_SCHEMA_LENIENT("sums", sums_fields, struct api_sums);
+static const struct json_field entry_page_fields[] = {
+    LIST("items", api_entry_page, page.items, &api_entry_schema),
+    FIELD("next_cursor", JSON_TEXT, api_entry_page, page.next_cursor),
+    FIELD("opening_microcredits", JSON_I64, api_entry_page, opening_micro),
+    FIELD("closing_microcredits", JSON_I64, api_entry_page, closing_micro),
+    {"sums", JSON_OBJECT, offsetof(struct api_entry_page, sums), .schema = &sums_schema},
+};
 const struct json_schema api_entry_page_schema =
-    JSON_SCHEMA_LENIENT("entries", entry_page_fields, struct api_page);
+    JSON_SCHEMA_LENIENT("entries", entry_page_fields, struct api_entry_page);
 static const struct json_field job_page_fields[] = PAGE_FIELDS(&api_job_schema);
 const struct json_schema api_job_page_schema =
     JSON_SCHEMA_LENIENT("jobs", job_page_fields, struct api_page);

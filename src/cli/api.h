@@ -230,10 +230,21 @@ struct api_entry {
     int64_t amount_micro;
     struct text direction;
     uint64_t job;
+    struct text job_name;
     uint64_t lease;
+    uint64_t machine;
+    struct text machine_name;
     uint64_t other_account;
     int64_t withheld_micro;
+    struct text other_account_name;
     struct text memo;
+};
+
+struct api_sums {
+    int64_t held_micro;
+    int64_t posted_micro;
+    int64_t fee_micro;
+    int64_t voided_micro;
 };
 
 struct api_quote {
@@ -358,6 +369,12 @@ struct api_missing {
 struct api_page {
     struct json_array items;
     struct text next_cursor; /* empty: the last page */
+};
+
+struct api_entry_page {
+    struct api_page page; /* first */
+    int64_t opening_micro, closing_micro;
+    struct api_sums sums; /* of a job or machine of one's own, else 0 */
 };
 
 /* Server-sent events: which fields are set depends on the event's name. */

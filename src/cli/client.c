@@ -364,6 +364,37 @@ static int append_raw(struct arena *arena, struct text json, struct buffer *out,
     return 0;
 }
 
+int client_each_page(struct client *client, const char *path, const struct json_schema *schema,
+                     size_t count_max, client_page_callback *callback, void *context,
+                     struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const char separator = strchr(path, '?') ? '&' : '?';
+    char cursor[CLIENT_URL_MAX] = "";
+    for (size_t count = 0; count < count_max;) {
+        const size_t left = count_max - count;
+        arena_clear(arena);
+        const char *page_path = arena_format(arena, "%s%climit=%zu%s%s", path, separator,
+                                             left < PAGE_SIZE ? left : (size_t)PAGE_SIZE,
+                                             cursor[0] ? "&cursor=" : "", cursor);
+        struct api_page *page = arena_alloc(arena, schema->struct_size);
+        struct client_answer answer = {schema, page, {0}};
+        if (client_get(client, arena, page_path, &answer, error) < 0)
+            return -1;
+        const int result = callback(context, page, answer.json, error);
+        if (result != 0)
+            return result < 0 ? -1 : 0;
+        if (page->next_cursor.size == 0)
+            return 0;
+        count += page->items.count;
+        const char *escaped = client_escape(arena, page->next_cursor);
+        if (strlen(escaped) >= sizeof(cursor))
+            return error_set(error, ERROR_CORRUPT, "the server's next_cursor is too long");
+        memcpy(cursor, escaped, strlen(escaped) + 1);
+    }
+    return 0;
+}
+
 int client_list(struct client *client, struct arena *arena, const char *path,
                 const struct json_schema *schema, size_t count_max, struct json_array *out_items,
                 struct text *out_json, struct error *error)
@@ -385,7 +416,7 @@ int client_list(struct client *client, struct arena *arena, const char *path,
             append_raw(arena, answer.json, &json, error) < 0)
             return -1;
         append_items(arena, &items, &page.items, item_size(schema));
-        if (page.next_cursor.size == 0 || page.items.count == 0 || items.count >= count_max)
+        if (page.next_cursor.size == 0 || items.count >= count_max)
             break;
         cursor = client_escape(arena, page.next_cursor);
     }

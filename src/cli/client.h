@@ -63,6 +63,16 @@ MUST_CHECK int client_list(struct client *client, struct arena *arena, const cha
                            struct json_array *out_items, struct text *out_json,
                            struct error *error);
 
+/* The same page by page, for lists of any length: each page is gone when its callback returns. The
+ * schema's struct begins with a struct api_page. The callback stops it by returning 1, or -1 with
+ * an error. */
+struct api_page;
+typedef int client_page_callback(void *context, const struct api_page *page, struct text json,
+                                 struct error *error);
+MUST_CHECK int client_each_page(struct client *client, const char *path,
+                                const struct json_schema *schema, size_t count_max,
+                                client_page_callback *callback, void *context, struct error *error);
+
 /* Writes the body to `fd`. Fails with the problem's words when the status is not 2xx. */
 MUST_CHECK int client_download(struct client *client, const char *path, int fd,
                                struct error *error);

@@ -79,17 +79,27 @@ static int take_due(struct core *core, const struct event *event, struct error *
     return 0;
 }
 
+static void add_to_sums(struct job_sums *sums, const struct ledger_entry *entry)
+{
+    sums->held_micro += entry->kind == LEDGER_ENTRY_HOLD ? entry->amount_micro : 0;
+    sums->posted_micro += entry->kind == LEDGER_ENTRY_POST ? entry->amount_micro : 0;
+    sums->fee_micro += entry->kind == LEDGER_ENTRY_FEE ? entry->amount_micro : 0;
+    sums->voided_micro += entry->kind == LEDGER_ENTRY_VOID ? entry->amount_micro : 0;
+}
+
 int apply_entry_posted(struct core *core, const struct event *event, struct error *error)
 {
     if (take_due(core, event, error) < 0)
         return -1;
     if (ledger_commit(core->ledger, &event->entry_posted, error) < 0)
         return apply_unfit(event, error);
-    /* What leases are paid is in their ticks; this is for a job that never had any. */
     const struct ledger_entry *entry = &event->entry_posted;
     const bool is_paid = entry->kind == LEDGER_ENTRY_POST || entry->kind == LEDGER_ENTRY_FEE;
-    struct job *job = is_paid && entry->lease == 0 ? map_get(&core->jobs, entry->job) : NULL;
-    if (job) {
+    struct job *job = entry->job ? map_get(&core->jobs, entry->job) : NULL;
+    if (job)
+        add_to_sums(&job->sums, entry);
+    /* What leases are paid is in their ticks; this is for a job that never had any. */
+    if (job && is_paid && entry->lease == 0) {
         job->posted_micro += entry->amount_micro;
         job->cancel_fee_micro += entry->amount_micro;
     }

@@ -144,6 +144,10 @@ static int check_job(const struct core *core, const struct job *job, struct erro
     const struct ledger_hold *hold = ledger_hold(core->ledger, job->id);
     if (ledger_hold_micro(hold) != expected || (hold && hold->account != job->request.account))
         return broken(error, "job", job->id, "what is held is not what it may still cost");
+    const struct job_sums *sums = &job->sums;
+    if (sums->posted_micro + sums->fee_micro != job->posted_micro ||
+        sums->held_micro - sums->voided_micro - job->posted_micro != expected)
+        return broken(error, "job", job->id, "its entries do not add up");
     return 0;
 }
 

@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 11 };
+enum { VERSION = 12 };
 
 struct core_record {
     int64_t version;

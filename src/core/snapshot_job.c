@@ -19,6 +19,10 @@ static const struct json_field job_fields[] = {
     SCHEMA_MICRO("posted_micro", struct job, posted_micro),
     SCHEMA_MICRO("cancel_fee_micro", struct job, cancel_fee_micro),
     SCHEMA_MICRO("fee_micro", struct job, fee_micro),
+    SCHEMA_MICRO("sum_held_micro", struct job, sums.held_micro),
+    SCHEMA_MICRO("sum_posted_micro", struct job, sums.posted_micro),
+    SCHEMA_MICRO("sum_fee_micro", struct job, sums.fee_micro),
+    SCHEMA_MICRO("sum_voided_micro", struct job, sums.voided_micro),
 };
 const struct json_schema snapshot_job_schema = JSON_SCHEMA("job", job_fields, struct job);
 

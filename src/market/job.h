@@ -84,6 +84,14 @@ struct job_request {
     uint8_t idempotency_hash[MARKET_HASH_SIZE]; /* all zero: none */
 };
 
+/* Its entries in the ledger, summed by kind: held - posted - fee - voided is what is held now. */
+struct job_sums {
+    int64_t held_micro;
+    int64_t posted_micro; /* to lenders */
+    int64_t fee_micro;    /* to the operator */
+    int64_t voided_micro;
+};
+
 struct job {
     uint64_t id;
     struct job_request request; /* the spec is the job's own copy */
@@ -106,6 +114,7 @@ struct job {
     int64_t posted_micro;     /* spent so far, fees included */
     int64_t cancel_fee_micro; /* of it, because a booking was cancelled late */
     int64_t fee_micro;
+    struct job_sums sums;
     uint32_t waiting_numbers[2]; /* among those that wait for room: its workers, its server */
     /* Scratch of matching. */
     uint64_t tried_at;   /* touches of machines before it was last tried */

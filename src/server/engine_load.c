@@ -54,8 +54,9 @@ static int rebuild_tables(struct store_reader *reader, struct store *store,
 }
 
 static int load_snapshot(struct store_reader *reader, struct core **out_core,
-                         uint64_t *out_sequence, struct error *error)
+                         uint64_t *out_sequence, bool *out_is_older, struct error *error)
 {
+    *out_is_older = false;
     struct buffer bytes AUTO_BUFFER;
     buffer_init(&bytes, STORE_SNAPSHOT_BYTES_MAX);
     struct store_head head;
@@ -71,9 +72,19 @@ static int load_snapshot(struct store_reader *reader, struct core **out_core,
         return 0;
     /* A snapshot of an older program: the events say the same, only slower. */
     log_event(LOG_WARN, "snapshot_ignored", "error=\"%s\"", reason.message);
+    *out_is_older = true;
     *out_sequence = 0;
     *out_core = core_new();
     return 0;
+}
+
+/* An older program wrote rows without the columns that were added since. */
+static int write_rows_again(struct store *store, struct projection *projection,
+                            const struct core *core, struct error *error)
+{
+    AUTO(store_batch) struct store_batch *batch = store_batch_new(0);
+    struct rebuild rebuild = {.store = store, .projection = projection, .batch = batch};
+    return projection_write_all(projection, core, batch, commit_rebuilt, &rebuild, error);
 }
 
 int engine_load(const struct store_options *options, struct store *store,
@@ -87,13 +98,16 @@ int engine_load(const struct store_options *options, struct store *store,
         return error_wrap(error, "build the tables");
     AUTO(core) struct core *core = NULL;
     uint64_t sequence = 0;
-    if (load_snapshot(reader, &core, &sequence, error) < 0)
+    bool is_older = false;
+    if (load_snapshot(reader, &core, &sequence, &is_older, error) < 0)
         return error_wrap(error, "load the snapshot");
     if (engine_replay(reader, sequence + 1, core, NULL, NULL, error) < 0)
         return error_wrap(error, "replay the log");
     if (core_check(core, error) < 0)
         return -1;
     projection_reset(projection, core);
+    if (is_older && write_rows_again(store, projection, core, error) < 0)
+        return error_wrap(error, "write the tables again");
     *out_core = TAKE(core);
     *out_snapshot_sequence = sequence;
     return 0;

@@ -18,7 +18,7 @@ struct mark_set {
 
 struct projection {
     struct mark_set accounts, groups, tokens, machines, offers, jobs, leases, specs;
-    struct map earned; /* machine -> int64_t, owned */
+    struct map paid; /* machine -> struct machine_sums, owned */
     struct statement_pages *pages;
 };
 
@@ -60,17 +60,17 @@ struct projection *projection_new(void)
     struct projection *projection = calloc(1, sizeof(*projection));
     ASSERT(projection);
     each_mark_set(projection, mark_set_init);
-    map_init(&projection->earned);
+    map_init(&projection->paid);
     projection->pages = statement_pages_new();
     return projection;
 }
 
-static void forget_earned(struct projection *projection)
+static void forget_paid(struct projection *projection)
 {
-    for (size_t i = 0; i < projection->earned.count; i++)
-        free(projection->earned.entries[i].value);
-    map_done(&projection->earned);
-    map_init(&projection->earned);
+    for (size_t i = 0; i < projection->paid.count; i++)
+        free(projection->paid.entries[i].value);
+    map_done(&projection->paid);
+    map_init(&projection->paid);
 }
 
 void projection_free(struct projection *projection)
@@ -78,40 +78,42 @@ void projection_free(struct projection *projection)
     if (!projection)
         return;
     each_mark_set(projection, mark_set_done);
-    forget_earned(projection);
-    map_done(&projection->earned);
+    forget_paid(projection);
+    map_done(&projection->paid);
     statement_pages_free(projection->pages);
     free(projection);
 }
 
-static void add_earned(struct projection *projection, uint64_t machine, int64_t amount_micro)
+static void add_paid(struct projection *projection, uint64_t machine, int64_t amount_micro,
+                     int64_t fee_micro)
 {
-    int64_t *earned = map_get(&projection->earned, machine);
-    if (!earned) {
-        earned = calloc(1, sizeof(*earned));
-        ASSERT(earned);
-        map_put(&projection->earned, machine, earned);
+    struct machine_sums *paid = map_get(&projection->paid, machine);
+    if (!paid) {
+        paid = calloc(1, sizeof(*paid));
+        ASSERT(paid);
+        map_put(&projection->paid, machine, paid);
     }
-    *earned += amount_micro;
+    paid->earned_micro += amount_micro - fee_micro;
+    paid->fee_micro += fee_micro;
 }
 
-int64_t projection_earned_micro(const struct projection *projection, uint64_t machine)
+struct machine_sums projection_paid(const struct projection *projection, uint64_t machine)
 {
-    const int64_t *earned = map_get(&projection->earned, machine);
-    return earned ? *earned : 0;
+    const struct machine_sums *paid = map_get(&projection->paid, machine);
+    return paid ? *paid : (struct machine_sums){0};
 }
 
 void projection_reset(struct projection *projection, const struct core *core)
 {
     each_mark_set(projection, mark_set_clear);
     statement_pages_clear(projection->pages);
-    forget_earned(projection);
+    forget_paid(projection);
     /* These two no event opens. */
     mark(&projection->accounts, ACCOUNT_MINT);
     mark(&projection->accounts, ACCOUNT_OPERATOR);
     for (size_t i = 0; i < core_lease_count(core); i++) {
         const struct lease *lease = core_lease_at(core, i);
-        add_earned(projection, lease->machine, lease->posted_micro - lease->fee_micro);
+        add_paid(projection, lease->machine, lease->posted_micro, lease->fee_micro);
     }
 }
 
@@ -264,8 +266,8 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_LEASE_TICKED: {
         const struct lease *lease = core_lease(core, event->lease_ticked.lease);
         if (lease)
-            add_earned(projection, lease->machine,
-                       event->lease_ticked.amount_micro - event->lease_ticked.fee_micro);
+            add_paid(projection, lease->machine, event->lease_ticked.amount_micro,
+                     event->lease_ticked.fee_micro);
         mark_lease(projection, core, event->lease_ticked.lease);
         return;
     }

@@ -125,7 +125,9 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_LEASED_CORES_MILLI] = store_integer(machine->leased.cores_milli);
     out[MACHINES_LEASED_RAM_BYTES] = store_integer(machine->leased.ram_bytes);
     out[MACHINES_LEASE_COUNT] = store_integer((int64_t)machine->lease_count);
-    out[MACHINES_EARNED_MICRO] = store_integer(projection_earned_micro(projection, machine->id));
+    const struct machine_sums paid = projection_paid(projection, machine->id);
+    out[MACHINES_EARNED_MICRO] = store_integer(paid.earned_micro);
+    out[MACHINES_FEE_MICRO] = store_integer(paid.fee_micro);
 }
 
 /* The core does not know what a spec says; lists show these without reading it. */
@@ -163,6 +165,10 @@ void projection_job_row(const struct core *core, const struct job *job, struct s
     out[JOBS_NUM_NODES_MAX] = store_integer(job_request_nodes_max(&job->request));
     out[JOBS_WORKER_COUNT] = store_integer(workers);
     out[JOBS_MAX_TOTAL_MICRO] = store_integer(job->request.max_total_micro);
+    out[JOBS_SUM_HELD_MICRO] = store_integer(job->sums.held_micro);
+    out[JOBS_SUM_POSTED_MICRO] = store_integer(job->sums.posted_micro);
+    out[JOBS_SUM_FEE_MICRO] = store_integer(job->sums.fee_micro);
+    out[JOBS_SUM_VOIDED_MICRO] = store_integer(job->sums.voided_micro);
 }
 
 void projection_lease_row(const struct core *core, const struct lease *lease,

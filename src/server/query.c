@@ -67,15 +67,21 @@ int query_all(struct server *server, struct arena *arena, const struct store_que
     return query_look(server, arena, query, add_row, &rows, &rows, out_rows, error);
 }
 
-static int find_first(struct server *server, struct arena *arena, const struct store_query *query,
+static int read_first(struct server *server, struct arena *arena, const struct store_query *query,
                       const struct store_value **out_values, struct error *error)
 {
-    answers_note(server->answers, query);
     struct query_rows_builder rows = {.arena = arena};
     if (store_read_rows(server->reader, query, add_row, &rows, NULL, error) < 0)
         return query_hide_failure(error);
     *out_values = rows.count ? rows.items[0] : NULL;
     return 0;
+}
+
+static int find_first(struct server *server, struct arena *arena, const struct store_query *query,
+                      const struct store_value **out_values, struct error *error)
+{
+    answers_note(server->answers, query);
+    return read_first(server, arena, query, out_values, error);
 }
 
 static int find_cached(struct server *server, struct arena *arena, const struct store_query *query,
@@ -149,6 +155,16 @@ struct text query_name(struct server *server, struct arena *arena, enum table ta
     if (table == TABLE_GROUPS)
         return values[GROUPS_NAME].bytes;
     return values[table == TABLE_ACCOUNTS ? (size_t)ACCOUNTS_NAME : (size_t)MACHINES_NAME].bytes;
+}
+
+int query_fixed(struct server *server, struct arena *arena, enum table table, uint64_t id,
+                const struct store_value **out_values, struct error *error)
+{
+    const struct store_filter filter = {tables[table].columns[0].name, STORE_EQUAL,
+                                        store_integer((int64_t)id)};
+    const struct store_query query = {
+        .table = &tables[table], .filters = &filter, .filter_count = 1, .limit = 1};
+    return read_first(server, arena, &query, out_values, error);
 }
 
 void query_page_begin(struct json_writer *writer)

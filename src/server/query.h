@@ -24,6 +24,11 @@ MUST_CHECK int query_id(struct server *server, struct arena *arena, enum table t
                         const char *noun, const struct store_value **out_values,
                         struct error *error);
 
+/* For columns of a row that never change, such as a job's name: an answer made of them alone needs
+ * no note of it. *out_values is NULL when there is none. */
+MUST_CHECK int query_fixed(struct server *server, struct arena *arena, enum table table,
+                           uint64_t id, const struct store_value **out_values, struct error *error);
+
 /* At most query->limit rows. */
 MUST_CHECK int query_all(struct server *server, struct arena *arena,
                          const struct store_query *query, struct query_rows *out_rows,

@@ -139,14 +139,15 @@ int statement_page_read(const struct store_value *row, void (*each)(void *contex
     return 0;
 }
 
-/* Events that may be shown, newest first, taken from pages until there are enough. */
+/* Events that may be shown, in the order asked for, taken from pages until there are enough. */
 struct pick {
-    uint64_t before;
+    const struct statement_query *query;
+    uint64_t start;
     uint64_t *events;
     size_t count, wanted;
     uint64_t page[PAGE_ENTRIES_MAX]; /* the page being read, oldest first */
     size_t page_count;
-    uint64_t oldest_page; /* the `first` of the last page read */
+    uint64_t last_page; /* the `first` of the last page read */
 };
 
 static void pick_add(void *context, uint64_t event)
@@ -155,42 +156,67 @@ static void pick_add(void *context, uint64_t event)
     pick->page[pick->page_count++] = event;
 }
 
+static bool is_past_start(const struct pick *pick, uint64_t event)
+{
+    if (!pick->start)
+        return true;
+    return pick->query->is_oldest_first ? event > pick->start : event < pick->start;
+}
+
 static int pick_page(const struct store_row *row, void *context, struct error *error)
 {
     struct pick *pick = context;
     pick->page_count = 0;
-    pick->oldest_page = (uint64_t)row->values[STATEMENTS_FIRST].integer;
+    pick->last_page = (uint64_t)row->values[STATEMENTS_FIRST].integer;
     if (statement_page_read(row->values, pick_add, pick, error) < 0)
         return -1;
-    for (size_t i = pick->page_count; i-- > 0 && pick->count < pick->wanted;)
-        if (!pick->before || pick->page[i] < pick->before)
-            pick->events[pick->count++] = pick->page[i];
+    for (size_t i = 0; i < pick->page_count && pick->count < pick->wanted; i++) {
+        const size_t at = pick->query->is_oldest_first ? i : pick->page_count - 1 - i;
+        if (is_past_start(pick, pick->page[at]))
+            pick->events[pick->count++] = pick->page[at];
+    }
     return pick->count == pick->wanted;
 }
 
-/* Fills `pick` with the newest events before pick->before, as many as wanted if there are. */
-static int pick_events(struct store_reader *reader, uint64_t subject, struct pick *pick,
-                       struct error *error)
+static int read_pages(struct store_reader *reader, struct pick *pick,
+                      const struct store_filter *first, bool is_descending, uint32_t limit,
+                      struct error *error)
 {
+    const struct store_filter filters[] = {
+        {"subject", STORE_EQUAL, store_integer((int64_t)pick->query->subject)},
+        first ? *first : (struct store_filter){0},
+    };
+    const struct store_query query = {.table = &tables[TABLE_STATEMENTS],
+                                      .filters = filters,
+                                      .filter_count = first ? 2 : 1,
+                                      .is_descending = is_descending,
+                                      .limit = limit};
+    pick->last_page = 0;
+    return store_read_rows(reader, &query, pick_page, pick, NULL, error);
+}
+
+/* Fills `pick` with the events past pick->start, as many as wanted if there are. */
+static int pick_events(struct store_reader *reader, struct pick *pick, struct error *error)
+{
+    const bool is_rising = pick->query->is_oldest_first;
     pick->count = 0;
-    uint64_t below = pick->before;
-    for (;;) {
-        const struct store_filter filters[] = {
-            {"subject", STORE_EQUAL, store_integer((int64_t)subject)},
-            {"first", STORE_LESS, store_integer((int64_t)below)},
-        };
-        const struct store_query query = {.table = &tables[TABLE_STATEMENTS],
-                                          .filters = filters,
-                                          .filter_count = below ? 2 : 1,
-                                          .is_descending = true,
-                                          .limit = PAGES_AT_ONCE};
-        pick->oldest_page = 0;
-        if (store_read_rows(reader, &query, pick_page, pick, NULL, error) < 0)
+    uint64_t from = pick->start;
+    if (is_rising && from) { /* the page it is in may go on after it */
+        const struct store_filter within = {"first", STORE_LESS, store_integer((int64_t)from + 1)};
+        if (read_pages(reader, pick, &within, /* is_descending= */ true, 1, error) < 0)
             return -1;
-        if (pick->count == pick->wanted || !pick->oldest_page)
-            return 0;
-        below = pick->oldest_page;
+        from = pick->last_page ? pick->last_page : from;
     }
+    while (pick->count < pick->wanted) {
+        const struct store_filter beyond = {"first", is_rising ? STORE_GREATER : STORE_LESS,
+                                            store_integer((int64_t)from)};
+        if (read_pages(reader, pick, from ? &beyond : NULL, !is_rising, PAGES_AT_ONCE, error) < 0)
+            return -1;
+        if (!pick->last_page)
+            break;
+        from = pick->last_page;
+    }
+    return 0;
 }
 
 struct gather {
@@ -213,17 +239,41 @@ static int read_entry(struct arena *scratch, const struct store_event *stored,
     return 0;
 }
 
+/* What it adds to all the account has, held or not. */
+static int64_t change_micro(const struct ledger_entry *entry, uint64_t account)
+{
+    return (entry->to_account == account ? entry->amount_micro : 0) -
+           (entry->from_account == account ? entry->amount_micro : 0);
+}
+
+static bool is_shown(const struct statement_query *query, const struct ledger_entry *entry)
+{
+    return (!query->account || entry->from_account == query->account ||
+            entry->to_account == query->account) &&
+           (!query->kinds || query->kinds & 1U << entry->kind);
+}
+
 static int gather_entry(const struct store_event *stored, void *context, struct error *error)
 {
     struct gather *gather = context;
     struct statement *statement = gather->statement;
+    const struct statement_query *query = gather->query;
     struct statement_entry *item = &statement->items[statement->count];
     if (read_entry(gather->scratch, stored, item, error) < 0)
         return -1;
-    const uint64_t account = gather->query->account;
-    statement->count +=
-        !account || item->entry.from_account == account || item->entry.to_account == account;
-    return statement->count > gather->query->limit;
+    const int64_t change = change_micro(&item->entry, query->subject);
+    statement->balance_micro += query->is_oldest_first ? change : -change;
+    item->balance_micro = statement->balance_micro;
+    statement->count += is_shown(query, &item->entry);
+    return statement->count > query->limit;
+}
+
+/* The entry past the last that is shown says that a page follows, which will begin before it. */
+static void cut(struct statement *statement, size_t limit)
+{
+    statement->count = limit;
+    statement->next = statement->items[limit - 1].event;
+    statement->balance_micro = statement->items[limit - 1].balance_micro;
 }
 
 int statement_read(struct store_reader *reader, struct arena *arena,
@@ -231,33 +281,34 @@ int statement_read(struct store_reader *reader, struct arena *arena,
                    struct error *error)
 {
     AUTO(arena) struct arena *scratch = arena_new(0);
-    /* One more than is shown: its being there says that a page follows. */
     const size_t wanted = query->limit + 1;
     *out_statement = (struct statement){
-        .items = arena_alloc(arena, (wanted + 1) * sizeof(*out_statement->items))};
+        .items = arena_alloc(arena, (wanted + 1) * sizeof(*out_statement->items)),
+        .balance_micro = query->balance_micro};
     struct gather gather = {.scratch = scratch, .query = query, .statement = out_statement};
-    const bool is_part = query->account && query->account != query->subject;
+    const bool is_part = query->kinds || (query->account && query->account != query->subject);
     const size_t at_once = is_part && wanted < LOOK_AT_ONCE ? LOOK_AT_ONCE : wanted;
     struct pick *pick = arena_alloc(arena, sizeof(*pick));
-    *pick = (struct pick){.before = query->before,
+    *pick = (struct pick){.query = query,
+                          .start = query->start,
                           .events = arena_alloc(arena, at_once * sizeof(*pick->events)),
                           .wanted = at_once};
     size_t looked = 0;
-    if (query->subject > INT64_MAX || query->before > INT64_MAX)
+    if (query->subject > INT64_MAX || query->start >= INT64_MAX)
         return 0;
     do {
-        if (pick_events(reader, query->subject, pick, error) < 0 ||
+        if (pick_events(reader, pick, error) < 0 ||
             store_read_listed(reader, pick->events, pick->count, gather_entry, &gather, error) < 0)
             return -1;
         if (pick->count)
-            pick->before = pick->events[pick->count - 1];
+            pick->start = pick->events[pick->count - 1];
         looked += pick->count;
     } while (pick->count == at_once && out_statement->count < wanted &&
              looked < STATEMENT_LOOK_MAX);
     if (out_statement->count == wanted)
-        out_statement->next = out_statement->items[--out_statement->count - 1].event;
+        cut(out_statement, query->limit);
     else if (pick->count == at_once)
-        out_statement->next = pick->before;
+        out_statement->next = pick->start;
     return 0;
 }
 

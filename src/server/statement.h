@@ -1,5 +1,5 @@
 /*
- * Statement: which entries concern an account, a job or a machine, newest first.
+ * Statement: which entries concern an account, a job or a machine, newest or oldest first.
  *
  * An entry is in the log, once; the table `statements` only says where. A row is a page: the number
  * of an event, and the distances from it to the events after it, each as a LEB128 number. A batch
@@ -38,20 +38,25 @@ enum { STATEMENT_LOOK_MAX = 2000 };
 struct statement_query {
     uint64_t subject; /* the id of an account, a job or a machine: no two are the same */
     uint64_t account; /* entries that do not touch it are left out; 0: all are shown */
-    uint64_t before;  /* only events before this one; 0: from the newest */
+    bool is_oldest_first;
+    uint64_t start;        /* the event right before the page, in its order; 0: from the end */
+    int64_t balance_micro; /* of an account that is the subject: there */
+    uint32_t kinds;        /* bits by enum ledger_entry_kind; 0: all */
     size_t limit;
 };
 
 struct statement_entry {
     uint64_t event;
     int64_t time_ms;
+    int64_t balance_micro; /* on its far side, in the order read */
     struct ledger_entry entry;
 };
 
 struct statement {
     struct statement_entry *items; /* in the arena */
     size_t count;
-    uint64_t next; /* `before` of the page that follows; 0: that was all */
+    uint64_t next;         /* `start` of the page that follows; 0: that was all */
+    int64_t balance_micro; /* where this page ends and that one starts */
 };
 
 MUST_CHECK int statement_read(struct store_reader *reader, struct arena *arena,

@@ -100,8 +100,9 @@ static size_t read_all(struct fixture *fixture, struct statement_query query, ui
             assert_int_equal(statement.items[i].time_ms, 1000 + statement.items[i].event);
             out_events[count++] = statement.items[i].event;
         }
-        query.before = statement.next;
-    } while (query.before);
+        query.start = statement.next;
+        query.balance_micro = statement.balance_micro;
+    } while (query.start);
     return count;
 }
 
@@ -144,6 +145,68 @@ TEST(pages_of_any_size_show_the_same_whatever_the_batches_were)
         assert_int_equal(read_all(fixture, query, events), expected_count);
         for (size_t k = 0; k < expected_count; k++)
             assert_int_equal(events[k], expected[expected_count - 1 - k]);
+    }
+}
+
+TEST(the_oldest_first_is_the_same_the_other_way_round)
+{
+    struct fixture *fixture = *state;
+    struct random random;
+    random_init(&random, 2);
+    uint64_t newest[EVENTS_MAX], oldest[EVENTS_MAX];
+    for (int i = 0; i < EVENTS_MAX; i++) {
+        add(fixture, random_below(&random, 3) > 0 ? PAYER : 30, 31, 0);
+        if (random_below(&random, 40) == 0 && i < EVENTS_MAX / 2)
+            commit(fixture);
+    }
+    commit(fixture);
+    const size_t limits[] = {1, 7, 50, 500, EVENTS_MAX};
+    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+        struct statement_query query = {.subject = PAYER, .limit = limits[i]};
+        const size_t count = read_all(fixture, query, newest);
+        query.is_oldest_first = true;
+        assert_int_equal(read_all(fixture, query, oldest), count);
+        for (size_t k = 0; k < count; k++)
+            assert_int_equal(oldest[k], newest[count - 1 - k]);
+    }
+}
+
+/* Of the whole statement, page by page. */
+static int64_t read_balance(struct fixture *fixture, struct statement_query query)
+{
+    struct error error;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    AUTO(store_reader) struct store_reader *reader = NULL;
+    ASSERT_OK(store_reader_open(&fixture->options, &reader, &error));
+    struct statement statement;
+    do {
+        ASSERT_OK(statement_read(reader, arena, &query, &statement, &error));
+        query.start = statement.next;
+        query.balance_micro = statement.balance_micro;
+    } while (query.start);
+    return query.balance_micro;
+}
+
+TEST(pages_carry_the_balance_whatever_they_leave_out)
+{
+    struct fixture *fixture = *state;
+    uint64_t events[4];
+    const int64_t gained_micro = INT64_C(50) * 5;
+    for (int i = 0; i < 150; i++)
+        add(fixture, i % 3 ? 30 : PAYER, i % 3 ? PAYER : 30, 0); /* 50 out, 100 in */
+    commit(fixture);
+    for (size_t limit = 1; limit < 60; limit += 13) {
+        struct statement_query query = {
+            .subject = PAYER, .account = PAYER, .limit = limit, .is_oldest_first = true};
+        assert_int_equal(read_balance(fixture, query), gained_micro);
+        query.kinds = 1U << LEDGER_ENTRY_TRANSFER;
+        assert_int_equal(read_balance(fixture, query), gained_micro);
+        query.is_oldest_first = false;
+        query.balance_micro = gained_micro;
+        assert_int_equal(read_balance(fixture, query), 0);
+        query.kinds = 1U << LEDGER_ENTRY_GRANT;
+        assert_int_equal(read_balance(fixture, query), 0);
+        assert_int_equal(read_all(fixture, query, events), 0);
     }
 }
 
@@ -233,6 +296,10 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(pages_of_any_size_show_the_same_whatever_the_batches_were,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(the_oldest_first_is_the_same_the_other_way_round, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(pages_carry_the_balance_whatever_they_leave_out, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_jobs_statement_shows_an_account_only_its_own_part, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_page_of_others_entries_is_cut_short, setup, teardown),

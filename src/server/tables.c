@@ -101,6 +101,7 @@ static const struct store_column machines_columns[] = {
     PLAIN(is_unproven, STORE_INTEGER),
     PLAIN(verified_micro, STORE_INTEGER),
     PLAIN(withheld_micro, STORE_INTEGER),
+    PLAIN(fee_micro, STORE_INTEGER),
 };
 
 static const struct store_column offers_columns[] = {
@@ -156,6 +157,10 @@ static const struct store_column jobs_columns[] = {
     PLAIN(num_nodes_max, STORE_INTEGER),
     PLAIN(worker_count, STORE_INTEGER),
     PLAIN(max_total_micro, STORE_INTEGER),
+    PLAIN(sum_held_micro, STORE_INTEGER),
+    PLAIN(sum_posted_micro, STORE_INTEGER),
+    PLAIN(sum_fee_micro, STORE_INTEGER),
+    PLAIN(sum_voided_micro, STORE_INTEGER),
 };
 
 static const struct store_column job_specs_columns[] = {

@@ -125,6 +125,7 @@ enum {
     MACHINES_IS_UNPROVEN,
     MACHINES_VERIFIED_MICRO, /* earned by verified work for others */
     MACHINES_WITHHELD_MICRO, /* of it, until it is proven */
+    MACHINES_FEE_MICRO, /* the operator's part of what was paid for it */
     MACHINES_COLUMN_COUNT,
 };
 
@@ -191,6 +192,10 @@ enum {
     JOBS_NUM_NODES_MAX,
     JOBS_WORKER_COUNT, /* with a lease that has not ended */
     JOBS_MAX_TOTAL_MICRO,
+    JOBS_SUM_HELD_MICRO, /* this and the next three: of its entries, by kind */
+    JOBS_SUM_POSTED_MICRO,
+    JOBS_SUM_FEE_MICRO,
+    JOBS_SUM_VOIDED_MICRO,
     JOBS_COLUMN_COUNT,
 };
 

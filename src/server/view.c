@@ -41,67 +41,6 @@ void view_account(struct json_writer *writer, const struct store_value *row)
     json_object_end(writer);
 }
 
-/* Of what the account was paid: what it cannot spend yet. */
-static int64_t withheld_micro(const struct ledger_entry *entry, uint64_t account)
-{
-    return entry->kind == LEDGER_ENTRY_POST && entry->to_account == account ? entry->withheld_micro
-                                                                            : 0;
-}
-
-void view_entry(struct json_writer *writer, const struct statement_entry *shown, uint64_t account)
-{
-    const struct ledger_entry *entry = &shown->entry;
-    const bool is_inside = entry->from_account == entry->to_account;
-    const bool is_out = !is_inside && entry->from_account == account;
-    json_object_begin(writer);
-    json_field_u64(writer, "id", entry->sequence);
-    json_keyed_i64(writer, JSON_KEY("at_ms"), shown->time_ms);
-    json_field_string(writer, "kind", ledger_entry_kind_name(entry->kind));
-    json_keyed_i64(writer, JSON_KEY("amount_microcredits"),
-                   is_out ? -entry->amount_micro : entry->amount_micro);
-    json_field_string(writer, "direction", is_inside ? "inside" : is_out ? "out" : "in");
-    json_field_u64(writer, "job", entry->job);
-    json_field_u64(writer, "lease", entry->lease);
-    json_field_u64(writer, "other_account", is_out ? entry->to_account : entry->from_account);
-    json_keyed_i64(writer, JSON_KEY("withheld_microcredits"), withheld_micro(entry, account));
-    json_field_string(writer, "memo", entry->memo);
-    json_object_end(writer);
-}
-
-void view_entry_csv_head(struct csv_writer *writer)
-{
-    static const char *const names[] = {
-        "id",        "at",  "at_ms", "kind",          "amount_microcredits",   "amount_credits",
-        "direction", "job", "lease", "other_account", "withheld_microcredits", "memo"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        csv_string(writer, names[i]);
-    csv_row_end(writer);
-}
-
-void view_entry_csv(struct csv_writer *writer, const struct statement_entry *shown,
-                    uint64_t account)
-{
-    const struct ledger_entry *entry = &shown->entry;
-    const bool is_inside = entry->from_account == entry->to_account;
-    const bool is_out = !is_inside && entry->from_account == account;
-    const int64_t amount = is_out ? -entry->amount_micro : entry->amount_micro;
-    char at[CLOCK_TEXT_SIZE];
-    clock_format_utc(shown->time_ms, at);
-    csv_i64(writer, (int64_t)entry->sequence);
-    csv_string(writer, at);
-    csv_i64(writer, shown->time_ms);
-    csv_string(writer, ledger_entry_kind_name(entry->kind));
-    csv_i64(writer, amount);
-    csv_micro(writer, amount);
-    csv_string(writer, is_inside ? "inside" : is_out ? "out" : "in");
-    csv_i64(writer, (int64_t)entry->job);
-    csv_i64(writer, (int64_t)entry->lease);
-    csv_i64(writer, (int64_t)(is_out ? entry->to_account : entry->from_account));
-    csv_i64(writer, withheld_micro(entry, account));
-    csv_string(writer, entry->memo);
-    csv_row_end(writer);
-}
-
 struct bit_name {
     uint64_t bit;
     const char *name;

@@ -13,11 +13,19 @@
 
 void view_account(struct json_writer *writer, const struct store_value *row);
 /* As the account sees it: what it paid is negative. */
-void view_entry(struct json_writer *writer, const struct statement_entry *shown, uint64_t account);
+struct view_entry {
+    const struct statement_entry *shown;
+    uint64_t account;
+    struct text job_name; /* "": none, or another's */
+    uint64_t machine;     /* 0: none */
+    struct text machine_name;
+    struct text other_name; /* of the account on the other side */
+};
+uint64_t view_entry_other(const struct statement_entry *shown, uint64_t account);
+void view_entry(struct json_writer *writer, const struct view_entry *entry);
 /* The same as a line of text/csv, under these names. */
 void view_entry_csv_head(struct csv_writer *writer);
-void view_entry_csv(struct csv_writer *writer, const struct statement_entry *shown,
-                    uint64_t account);
+void view_entry_csv(struct csv_writer *writer, const struct view_entry *entry);
 
 struct view_token {
     const struct store_value *row;

@@ -132,15 +132,23 @@ def test_adding_a_machine_prints_the_command_to_run_there(user, market):
 
 
 def test_statement_and_prices_are_tables(user, market):
-    market.on("GET", "/v1/account/entries?job=7&limit=50", {"items": [
-        {"id": 9, "at_ms": 1700000000000, "kind": "post", "amount_microcredits": -583,
-         "direction": "out", "job": 7, "lease": 2, "memo": "tick 3"}], "next_cursor": None})
-    assert "post  -0.000583  out    7      2         -  tick 3" in user(
-        "wallet", "statement", "--job", 7).stdout
+    entry = {"id": 9, "at_ms": 1700000000000, "kind": "post", "amount_microcredits": -583,
+             "direction": "out", "job": 7, "job_name": "digits", "lease": 2, "machine": 5,
+             "machine_name": "heron", "other_account": 4, "other_account_name": "bob",
+             "memo": "tick 3"}
+    sums = {"held_microcredits": 900, "posted_microcredits": 583, "fee_microcredits": 17,
+            "voided_microcredits": 300}
+    for limit in (50, 500):
+        market.on("GET", f"/v1/jobs/7/entries?order=newest&limit={limit}",
+                  {"opening_microcredits": None, "closing_microcredits": None, "sums": sums,
+                   "items": [entry], "next_cursor": None})
+    shown = user("wallet", "statement", "--job", 7).stdout
+    assert "post  -0.000583  out  bob   7 digits  5 heron      2         -  tick 3" in shown
+    assert "held 0.000900, posted 0.000583, fee 0.000017, voided 0.000300" in shown
     lines = user("wallet", "statement", "--job", 7, "--csv").stdout.splitlines()
     assert lines[0].startswith("id,at,at_ms,kind,amount_microcredits,amount_credits,direction,job")
-    assert lines[1] == ("9,2023-11-14T22:13:20.000Z,1700000000000,post,-583,-0.000583,out,7,2,0,0,"
-                        "tick 3")
+    assert lines[1] == ("9,2023-11-14T22:13:20.000Z,1700000000000,post,-583,-0.000583,out,7,digits,"
+                        "2,5,heron,4,bob,0,tick 3")
     assert "not both" in user("wallet", "statement", "--csv", "--json", code=2).stderr
     market.on("GET", "/v1/prices", {"core_hour_microcredits": 20000,
                                     "ram_gib_hour_microcredits": 2000,
