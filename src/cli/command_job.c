@@ -121,18 +121,16 @@ static int run_list(void *context, const void *options, struct error *error)
     struct arena *arena = cli->arena;
     AUTO(client) struct client *client = NULL;
     struct json_array jobs;
-    struct text json;
+    bool is_done;
     const char *path = wanted->state
                            ? arena_format(arena, "/v1/jobs?state=%s", states[wanted->state])
                            : "/v1/jobs";
     if (cli_connect(cli, true, &client, error) < 0 ||
-        client_list(client, arena, path, &api_job_page_schema, wanted->limit, &jobs, &json, error) <
+        cli_list(cli, client, path, &api_job_page_schema, wanted->limit, &jobs, &is_done, error) <
             0)
         return -1;
-    if (cli->common.json) {
-        output_json(json);
+    if (is_done)
         return 0;
-    }
     struct table table;
     table_init(&table, arena,
                (const char *const[]){">ID", "~NAME", "STATE", "/8MODEL", "/9POLICY", ">WORKERS",
@@ -222,25 +220,26 @@ static int explain_ended(struct cli *cli, struct client *client, uint64_t id, st
     if (client_get(client, arena, job_path(cli, id, ""), &answer, error) < 0)
         return -1;
     const bool was_done_to = text_equal(job.state, TEXT("cancelled"));
-    printf("Job %" PRIu64 " has %s%s%s%s\n", id, was_done_to ? "been " : "",
-           output_text(arena, job.state), job.reason.size ? ": " : "",
-           output_text(arena, job.reason));
+    output_field(cli, "", "Job %" PRIu64 " has %s%s%s%s", id, was_done_to ? "been " : "",
+                 output_text(arena, job.state), job.reason.size ? ": " : "",
+                 output_text(arena, job.reason));
     if (job.started_ms && job.ended_ms)
-        printf("It ran for %s and cost %s credits.\n",
-               output_duration(arena, job.ended_ms - job.started_ms),
-               output_credits(arena, job.spent_micro));
+        output_field(cli, "", "It ran for %s and cost %s credits.",
+                     output_duration(arena, job.ended_ms - job.started_ms),
+                     output_credits(arena, job.spent_micro));
     if (job.leases.count == 0)
-        printf("It was never placed.\n");
+        output_field(cli, "", "It was never placed.");
     const struct api_lease *leases = job.leases.items;
     for (size_t i = 0; i < job.leases.count; i++) {
         const struct api_lease *lease = &leases[i];
         const bool is_server = text_equal(lease->role, TEXT("server"));
         const char *role = is_server ? "the parameter server"
                                      : arena_format(arena, "worker %" PRIu64, lease->rank);
-        printf("%s with %s cores was %s: %s%s%s\n", output_text(arena, lease->machine_name),
-               output_cores(arena, lease->cores_milli), role,
-               output_text(arena, lease->outcome.size ? lease->outcome : lease->state),
-               lease->reason.size ? ", " : "", output_text(arena, lease->reason));
+        output_field(cli, "  ", "%s with %s cores was %s: %s%s%s",
+                     output_text(arena, lease->machine_name),
+                     output_cores(arena, lease->cores_milli), role,
+                     output_text(arena, lease->outcome.size ? lease->outcome : lease->state),
+                     lease->reason.size ? ", " : "", output_text(arena, lease->reason));
     }
     return 0;
 }
@@ -272,9 +271,10 @@ static void print_wait(struct cli *cli, const struct api_explain *explain)
     if (explain->wishes.count > 0)
         print_wishes(cli, explain);
     if (explain->nearest.size > 0)
-        printf("Nearest: %s\n", output_text(cli->arena, explain->nearest));
+        output_field(cli, "Nearest: ", "%s", output_text(cli->arena, explain->nearest));
     if (explain->expected_start_ms > 0)
-        printf("Expected to start: %s\n", output_instant(cli->arena, explain->expected_start_ms));
+        output_field(cli, "", "Expected to start: %s",
+                     output_instant(cli->arena, explain->expected_start_ms));
 }
 
 static int run_explain(void *context, const void *options, struct error *error)
@@ -292,13 +292,14 @@ static int run_explain(void *context, const void *options, struct error *error)
         return 0;
     if (api_job_is_final(explain.state))
         return explain_ended(cli, client, wanted->id, error);
-    printf("Job %" PRIu64 " is %s%s%s\n", wanted->id, output_text(cli->arena, explain.state),
-           explain.reason.size ? ": " : "", output_text(cli->arena, explain.reason));
+    output_field(cli, "", "Job %" PRIu64 " is %s%s%s", wanted->id,
+                 output_text(cli->arena, explain.state), explain.reason.size ? ": " : "",
+                 output_text(cli->arena, explain.reason));
     struct text rest = explain.text, line;
     bool has_more = rest.size > 0;
     while (has_more) {
         has_more = text_cut(rest, '\n', &line, &rest);
-        printf("%s\n", output_text(cli->arena, line));
+        output_field(cli, "", "%s", output_text(cli->arena, line));
     }
     print_wait(cli, &explain);
     return 0;

@@ -1,6 +1,7 @@
 /* souk machines show, machines reclaim, job extend: one machine, and changing what runs. */
 #include "cli/api.h"
 #include "cli/connect.h"
+#include "cli/machine_find.h"
 #include "cli/output.h"
 
 #include <inttypes.h>
@@ -105,49 +106,32 @@ struct reclaim_options {
 };
 
 static const struct option reclaim_options[] = {
-    {"name", OPTION_TEXT, offsetof(struct reclaim_options, name), "NAME", .help = "The machine.",
-     .is_positional = true, .is_required = true},
+    {"name", OPTION_TEXT, offsetof(struct reclaim_options, name), "NAME",
+     .help = "The machine's name or number.", .is_positional = true, .is_required = true},
     {"yes", OPTION_FLAG, offsetof(struct reclaim_options, is_yes), .help = "Do not ask.",
      .letter = 'y'},
 };
-
-static int find_machine(struct cli *cli, struct client *client, const char *path, const char *name,
-                        const struct api_machine **out_machine, struct error *error)
-{
-    struct json_array machines;
-    struct text json;
-    if (client_list(client, cli->arena, path, &api_machine_page_schema, 100000, &machines, &json,
-                    error) < 0)
-        return -1;
-    const struct api_machine *items = machines.items;
-    for (size_t i = 0; i < machines.count; i++)
-        if (text_equal(items[i].name, text_of(name))) {
-            *out_machine = &items[i];
-            return 0;
-        }
-    return error_set(error, ERROR_NOT_FOUND, "there is no machine \"%s\" here", name);
-}
 
 static int run_reclaim(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
     const struct reclaim_options *wanted = options;
     AUTO(client) struct client *client = NULL;
-    const struct api_machine *machine = NULL;
+    struct api_machine machine = {0};
     if (cli_connect(cli, true, &client, error) < 0 ||
-        find_machine(cli, client, "/v1/machines?mine=true", wanted->name, &machine, error) < 0)
+        machine_find(cli, client, wanted->name, /* is_mine= */ true, &machine, error) < 0)
         return -1;
     const char *plan = arena_format(
         cli->arena,
         "%s cores of \"%s\" are leased. Their leases end, what was done is paid, and it counts as "
         "ended by the owner. To lend nothing more, pause the offers too: souk offer pause\n",
-        output_cores(cli->arena, machine->leased_cores_milli), wanted->name);
+        output_cores(cli->arena, machine.leased_cores_milli), wanted->name);
     const int confirmed = output_confirm(cli, wanted->is_yes, plan, "Take it back?", error);
     if (confirmed != 0)
         return confirmed;
     struct client_answer answer = {0};
     const char *path =
-        arena_format(cli->arena, "/v1/machines/%s/reclaim", output_number(cli->arena, machine->id));
+        arena_format(cli->arena, "/v1/machines/%s/reclaim", output_number(cli->arena, machine.id));
     if (client_post(client, cli->arena, path, (struct text){0}, &answer, error) < 0)
         return -1;
     if (cli->common.json)
@@ -173,27 +157,31 @@ struct show_options {
 };
 
 static const struct option show_options[] = {
-    {"name", OPTION_TEXT, offsetof(struct show_options, name), "NAME", .help = "The machine.",
-     .is_positional = true, .is_required = true},
+    {"name", OPTION_TEXT, offsetof(struct show_options, name), "NAME",
+     .help = "The machine's name or number.", .is_positional = true, .is_required = true},
 };
+
+#define LABEL_NONE "             "
 
 static void print_reputation(const struct cli *cli, const struct api_reputation *reputation)
 {
     struct arena *arena = cli->arena;
-    printf("Leases:      %" PRId64 " completed, %" PRId64 " lost, %" PRId64
-           " ended by the owner, %" PRId64 " failed\n",
-           reputation->completed, reputation->lost, reputation->reclaimed, reputation->failed);
-    printf("Delivered:   %s verified of %s leased, %" PRId64 " ticks\n",
-           output_duration(arena, reputation->delivered_ms),
-           output_duration(arena, reputation->leased_ms), reputation->ticks);
-    printf("Reliability: %s = (%s + 1) / (%s + 2 + 2 x %s + %s / 2)\n",
-           output_cores(arena, reputation->reliability_milli),
-           output_cores(arena, reputation->completed_milli),
-           output_cores(arena, reputation->completed_milli),
-           output_cores(arena, reputation->lost_milli),
-           output_cores(arena, reputation->reclaimed_milli));
-    printf("             completed, lost and ended by the owner, each 1/64 less with every lease "
-           "since\n");
+    output_field(cli, "Leases:      ",
+                 "%" PRId64 " completed, %" PRId64 " lost, %" PRId64 " ended by the owner, %" PRId64
+                 " failed",
+                 reputation->completed, reputation->lost, reputation->reclaimed,
+                 reputation->failed);
+    output_field(cli, "Delivered:   ", "%s verified of %s leased, %" PRId64 " ticks",
+                 output_duration(arena, reputation->delivered_ms),
+                 output_duration(arena, reputation->leased_ms), reputation->ticks);
+    output_field(cli, "Reliability: ", "%s = (%s + 1) / (%s + 2 + 2 x %s + %s / 2)",
+                 output_cores(arena, reputation->reliability_milli),
+                 output_cores(arena, reputation->completed_milli),
+                 output_cores(arena, reputation->completed_milli),
+                 output_cores(arena, reputation->lost_milli),
+                 output_cores(arena, reputation->reclaimed_milli));
+    output_field(cli, LABEL_NONE,
+                 "completed, lost and ended by the owner, each 1/64 less with every lease since");
 }
 
 static void print_proof(const struct cli *cli, const struct api_machine *machine,
@@ -202,18 +190,18 @@ static void print_proof(const struct cli *cli, const struct api_machine *machine
     struct arena *arena = cli->arena;
     const struct api_reputation *reputation = &machine->reputation;
     if (reputation->is_proven) {
-        printf("Proven:      yes; earned %s verified\n",
-               output_credits(arena, reputation->verified_micro));
+        output_field(cli, "Proven:      ", "yes; earned %s verified",
+                     output_credits(arena, reputation->verified_micro));
         return;
     }
-    printf(
-        "Proven:      not yet; earned %s of %s verified; withheld %s, %.4g %% of it until then\n",
-        output_credits(arena, reputation->verified_micro),
-        output_credits(arena, server->proving_micro),
-        output_credits(arena, reputation->withheld_micro),
-        (double)server->withheld_basis_points / 100);
+    output_field(cli, "Proven:      ",
+                 "not yet; earned %s of %s verified; withheld %s, %.4g %% of it until then",
+                 output_credits(arena, reputation->verified_micro),
+                 output_credits(arena, server->proving_micro),
+                 output_credits(arena, reputation->withheld_micro),
+                 (double)server->withheld_basis_points / 100);
     if (machine->probe.speed_weight_milli > 1000)
-        printf("             its speed counts as 1 until then\n");
+        output_field(cli, LABEL_NONE, "its speed counts as 1 until then");
 }
 
 static int run_show(void *context, const void *options, struct error *error)
@@ -221,14 +209,14 @@ static int run_show(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     const struct show_options *wanted = options;
     AUTO(client) struct client *client = NULL;
-    const struct api_machine *machine = NULL;
+    struct api_machine machine = {0};
     if (cli_connect(cli, true, &client, error) < 0 ||
-        find_machine(cli, client, "/v1/machines", wanted->name, &machine, error) < 0)
+        machine_find(cli, client, wanted->name, /* is_mine= */ false, &machine, error) < 0)
         return -1;
     if (cli->common.json) {
         struct client_answer answer = {0};
         const char *path =
-            arena_format(cli->arena, "/v1/machines/%s", output_number(cli->arena, machine->id));
+            arena_format(cli->arena, "/v1/machines/%s", output_number(cli->arena, machine.id));
         if (client_get(client, cli->arena, path, &answer, error) < 0)
             return -1;
         output_json(answer.json);
@@ -238,14 +226,15 @@ static int run_show(void *context, const void *options, struct error *error)
     struct client_answer met = {.schema = &api_server_schema, .value = &server};
     if (client_get(client, cli->arena, "/v1/server", &met, error) < 0)
         return -1;
-    printf("Machine:     %" PRIu64 " \"%s\", lent by %s, %s\n", machine->id,
-           output_text(cli->arena, machine->name), output_text(cli->arena, machine->account_name),
-           output_text(cli->arena, machine->state));
-    printf("Speed:       %s of the reference, %s cores\n",
-           output_cores(cli->arena, machine->probe.speed_weight_milli),
-           output_cores(cli->arena, machine->probe.cores_milli));
-    print_reputation(cli, &machine->reputation);
-    print_proof(cli, machine, &server);
+    output_field(cli, "Machine:     ", "%" PRIu64 " \"%s\", lent by %s, %s", machine.id,
+                 output_text(cli->arena, machine.name),
+                 output_text(cli->arena, machine.account_name),
+                 output_text(cli->arena, machine.state));
+    output_field(cli, "Speed:       ", "%s of the reference, %s cores",
+                 output_cores(cli->arena, machine.probe.speed_weight_milli),
+                 output_cores(cli->arena, machine.probe.cores_milli));
+    print_reputation(cli, &machine.reputation);
+    print_proof(cli, &machine, &server);
     return 0;
 }
 

@@ -53,15 +53,13 @@ static int run_machines(void *context, const void *options, struct error *error)
     const struct machines_options *wanted = options;
     AUTO(client) struct client *client = NULL;
     struct json_array machines;
-    struct text json;
+    bool is_done;
     if (cli_connect(cli, true, &client, error) < 0 ||
-        client_list(client, cli->arena, wanted->is_mine ? "/v1/machines?mine=true" : "/v1/machines",
-                    &api_machine_page_schema, wanted->limit, &machines, &json, error) < 0)
+        cli_list(cli, client, wanted->is_mine ? "/v1/machines?mine=true" : "/v1/machines",
+                 &api_machine_page_schema, wanted->limit, &machines, &is_done, error) < 0)
         return -1;
-    if (cli->common.json) {
-        output_json(json);
+    if (is_done)
         return 0;
-    }
     struct table table;
     table_init(&table, cli->arena,
                (const char *const[]){">ID", "~NAME", "~LENDER", "~STATE", ">CORES", ">LEASED",
@@ -88,14 +86,13 @@ static int run_machines_add(void *context, const void *options, struct error *er
     struct cli *cli = context;
     AUTO(client) struct client *client = NULL;
     struct api_machine_code code = {0};
-    struct client_answer answer = {&api_machine_code_schema, &code, {0}};
+    bool is_done;
     if (cli_connect(cli, true, &client, error) < 0 ||
-        client_post(client, cli->arena, "/v1/machines/codes", (struct text){0}, &answer, error) < 0)
+        cli_post(cli, client, "/v1/machines/codes", &api_machine_code_schema, &code, &is_done,
+                 error) < 0)
         return -1;
-    if (cli->common.json) {
-        output_json(answer.json);
+    if (is_done)
         return 0;
-    }
     const char *server = client_server(client);
     const bool is_secure = !strncmp(server, "https://", strlen("https://"));
     output_note(cli, "Run this on the machine to lend, before %s; the code works once:",

@@ -4,13 +4,14 @@
 #include "base/schedule.h"
 #include "base/units.h"
 #include "cli/connect.h"
+#include "cli/machine_find.h"
 #include "cli/offer_terms.h"
 #include "cli/offer_view.h"
 #include "cli/output.h"
 
 #include <inttypes.h>
 
-enum { BODY_SIZE_MAX = 16 << 10, PLAN_SIZE_MAX = 16 << 10, MACHINES_MAX = 100000 };
+enum { BODY_SIZE_MAX = 16 << 10, PLAN_SIZE_MAX = 16 << 10 };
 
 #define OFFER_ID_OPTION(struct_)                                                                   \
     {                                                                                              \
@@ -61,27 +62,6 @@ static const struct option change_options[] = {
     YES_OPTION(make_options),
 };
 
-/* One of this account's machines; by name, else by number. */
-static int find_machine(const struct cli *cli, struct client *client, struct text name, uint64_t id,
-                        struct api_machine *out_machine, struct error *error)
-{
-    struct json_array machines;
-    struct text json;
-    if (client_list(client, cli->arena, "/v1/machines?mine=true", &api_machine_page_schema,
-                    MACHINES_MAX, &machines, &json, error) < 0)
-        return -1;
-    for (size_t i = 0; i < machines.count; i++) {
-        const struct api_machine *machine = (const struct api_machine *)machines.items + i;
-        if ((name.size > 0 && text_equal(machine->name, name)) || machine->id == id) {
-            *out_machine = *machine;
-            return 0;
-        }
-    }
-    return error_set(error, ERROR_NOT_FOUND,
-                     "this account lends no machine \"%.*s\"; \"souk machines --mine\" lists them",
-                     (int)(name.size < 60 ? name.size : 60), name.data);
-}
-
 static int plan_and_ask(const struct cli *cli, const struct make_options *wanted,
                         const struct api_machine *machine, const char *title, struct buffer *body,
                         struct error *error)
@@ -113,13 +93,9 @@ static int run_make(void *context, const void *options, struct error *error)
     struct api_offer offer = {0};
     struct client_answer answer = {&api_offer_schema, &offer, {0}};
     struct buffer body AUTO_BUFFER;
-    struct error ignored;
-    uint64_t id = 0;
     buffer_init(&body, BODY_SIZE_MAX);
-    if (text_parse_u64(text_of(wanted->machine), &id, &ignored) < 0)
-        id = 0; /* a name, then */
     if (cli_connect(cli, true, &client, error) < 0 ||
-        find_machine(cli, client, text_of(wanted->machine), id, &machine, error) < 0)
+        machine_find(cli, client, wanted->machine, /* is_mine= */ true, &machine, error) < 0)
         return -1;
     const char *title =
         arena_format(cli->arena, "A new offer of %s", output_text(cli->arena, machine.name));
@@ -160,7 +136,8 @@ static int run_change(void *context, const void *options, struct error *error)
     const char *path = offer_path(cli, wanted->id, "");
     if (cli_connect(cli, true, &client, error) < 0 ||
         client_get(client, cli->arena, path, &answer, error) < 0 ||
-        find_machine(cli, client, offer.machine_name, offer.machine, &machine, error) < 0)
+        machine_find(cli, client, output_text(cli->arena, offer.machine_name), true, &machine,
+                     error) < 0)
         return -1;
     const char *title = arena_format(
         cli->arena, "Offer %" PRIu64 " of %s changes; leases that run keep their terms", offer.id,

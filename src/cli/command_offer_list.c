@@ -24,15 +24,13 @@ static int run_list(void *context, const void *options, struct error *error)
     const struct list_options *wanted = options;
     AUTO(client) struct client *client = NULL;
     struct json_array offers;
-    struct text json;
+    bool is_done;
     if (cli_connect(cli, true, &client, error) < 0 ||
-        client_list(client, cli->arena, wanted->is_all ? "/v1/offers" : "/v1/offers?mine=true",
-                    &api_offer_page_schema, wanted->limit, &offers, &json, error) < 0)
+        cli_list(cli, client, wanted->is_all ? "/v1/offers" : "/v1/offers?mine=true",
+                 &api_offer_page_schema, wanted->limit, &offers, &is_done, error) < 0)
         return -1;
-    if (cli->common.json) {
-        output_json(json);
+    if (is_done)
         return 0;
-    }
     offer_view_list(cli, &offers);
     if (offers.count == 0)
         output_note(cli, "Nothing is offered; \"souk offer make MACHINE\" makes an offer.");

@@ -117,15 +117,12 @@ static int run_invite(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     AUTO(client) struct client *client = NULL;
     struct api_code code = {0};
-    struct client_answer answer = {&api_code_schema, &code, {0}};
+    bool is_done;
     if (cli_connect(cli, true, &client, error) < 0 ||
-        client_send(client, cli->arena, "POST", "/v1/invites", (struct text){0}, &answer, error) <
-            0)
+        cli_post(cli, client, "/v1/invites", &api_code_schema, &code, &is_done, error) < 0)
         return -1;
-    if (cli->common.json) {
-        output_json(answer.json);
+    if (is_done)
         return 0;
-    }
     printf("%s\n", output_text(cli->arena, code.invite));
     output_note(cli, "Good for one account before %s: souk account open --name NAME --invite CODE",
                 output_instant(cli->arena, code.expires_ms));

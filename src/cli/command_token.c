@@ -10,15 +10,12 @@ static int list(struct cli *cli, const char *path, struct error *error)
 {
     AUTO(client) struct client *client = NULL;
     struct json_array tokens;
-    struct text json;
+    bool is_done;
     if (cli_connect(cli, true, &client, error) < 0 ||
-        client_list(client, cli->arena, path, &api_token_page_schema, 1000, &tokens, &json, error) <
-            0)
+        cli_list(cli, client, path, &api_token_page_schema, 1000, &tokens, &is_done, error) < 0)
         return -1;
-    if (cli->common.json) {
-        output_json(json);
+    if (is_done)
         return 0;
-    }
     struct table table;
     table_init(&table, cli->arena,
                (const char *const[]){">ID", "~NAME", "SCOPES", "/9MADE", "/8LAST USED", "EXPIRES",

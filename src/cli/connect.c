@@ -42,3 +42,28 @@ int cli_has_karma(const struct cli *cli, struct client *client, bool *out_has_ka
     *out_has_karma = text_equal(server.economy, TEXT("karma"));
     return 0;
 }
+
+int cli_list(const struct cli *cli, struct client *client, const char *path,
+             const struct json_schema *schema, size_t count_max, struct json_array *out_items,
+             bool *out_is_done, struct error *error)
+{
+    struct text json;
+    if (client_list(client, cli->arena, path, schema, count_max, out_items, &json, error) < 0)
+        return -1;
+    if (cli->common.json)
+        output_json(json);
+    *out_is_done = cli->common.json;
+    return 0;
+}
+
+int cli_post(const struct cli *cli, struct client *client, const char *path,
+             const struct json_schema *schema, void *value, bool *out_is_done, struct error *error)
+{
+    struct client_answer answer = {cli->common.json ? NULL : schema, value, {0}};
+    if (client_post(client, cli->arena, path, (struct text){0}, &answer, error) < 0)
+        return -1;
+    if (cli->common.json)
+        output_json(answer.json);
+    *out_is_done = cli->common.json;
+    return 0;
+}

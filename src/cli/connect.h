@@ -18,3 +18,14 @@ MUST_CHECK int cli_has_karma(const struct cli *cli, struct client *client, bool 
 MUST_CHECK int cli_get(const struct cli *cli, struct client *client, const char *path,
                        const struct json_schema *schema, void *value, bool *out_is_done,
                        struct error *error);
+
+/* A POST without a body, likewise. */
+MUST_CHECK int cli_post(const struct cli *cli, struct client *client, const char *path,
+                        const struct json_schema *schema, void *value, bool *out_is_done,
+                        struct error *error);
+
+/* All items of a list, or the first `count_max`, into *out_items; shown as they came with --json:
+ * *out_is_done is true then. */
+MUST_CHECK int cli_list(const struct cli *cli, struct client *client, const char *path,
+                        const struct json_schema *schema, size_t count_max,
+                        struct json_array *out_items, bool *out_is_done, struct error *error);

@@ -1,7 +1,7 @@
 """Lending terms end to end: offers made, changed, paused and withdrawn on real machines.
 
 covers server/handle_offer.c, server/offer_body.c, server/view_offer.c, server/projection_offer.c
-covers server/renewal.c, cli/command_offer.c, cli/offer_terms.c
+covers server/renewal.c, cli/command_offer.c, cli/offer_terms.c, cli/machine_find.c
 """
 import concurrent.futures
 import json
@@ -461,6 +461,8 @@ def test_machines_show_whether_their_offers_are_open(lending):
     [first] = lending.offers()
     path = f"/v1/offers/{first['id']}"
     assert "online" in souk(lending, "machines")[1]
+    assert '"heron"' in souk(lending, "machines", "show", str(lending.machine))[1]
+    assert souk(lending, "machines", "show", "hern")[0] == 3
     lending.market.post(f"{path}/pause", {"until_ms": 4070908800000}, lending.token)
     assert "paused until 2099-01-01 00:00:00Z" in souk(lending, "machines")[1]
     lending.market.post(f"{path}/resume", {}, lending.token)
