@@ -44,6 +44,16 @@ bool auth_is_own_page(const struct server *server, struct http_request *request)
                                http_request_header(request, "Host"));
 }
 
+bool auth_is_secure(const struct server *server, const struct http_request *request)
+{
+    return http_request_is_secure(request) || server->options.is_behind_proxy;
+}
+
+const char *auth_cookie_name(const struct server *server, const struct http_request *request)
+{
+    return auth_is_secure(server, request) ? AUTH_COOKIE_SECURE : AUTH_COOKIE;
+}
+
 static int check_token(struct server *server, struct http_request *request, struct text token,
                        struct caller *out_caller, int *out_status, struct error *error)
 {
@@ -112,7 +122,7 @@ int auth_check(struct server *server, const struct route *route, struct http_req
         return 0;
     const struct text header = http_request_header(request, "Authorization");
     const struct text prefix = TEXT("Bearer ");
-    const struct text cookie = http_request_cookie(request, AUTH_COOKIE);
+    const struct text cookie = http_request_cookie(request, auth_cookie_name(server, request));
     if (header.size) {
         if (!text_starts_with(header, prefix))
             return refuse(401, out_status, error,

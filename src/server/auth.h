@@ -10,7 +10,12 @@
 #include "server/routes.h"
 #include "server/server_internal.h"
 
-#define AUTH_COOKIE "souk_session"
+/* Where browsers come by HTTPS the name carries the prefix that lets no other host of the same
+ * domain set it, so that nobody plants a session of theirs. */
+#define AUTH_COOKIE        "souk_session"
+#define AUTH_COOKIE_SECURE "__Host-" AUTH_COOKIE
+bool auth_is_secure(const struct server *server, const struct http_request *request);
+const char *auth_cookie_name(const struct server *server, const struct http_request *request);
 
 /* Fills *out_caller. REFUSED when the token is wrong or may not; then *out_status is 401 or 403.
  * An error of the store keeps its own code and *out_status is 0. */

@@ -22,15 +22,20 @@ bool session_may_begin(const struct server *server, struct http_request *request
     return !http_request_header(request, "Origin").size || auth_is_own_page(server, request);
 }
 
+static int put_cookie(const struct server *server, struct http_request *request, const char *token,
+                      int max_age_s, struct error *error)
+{
+    const char *cookie = arena_format(http_request_arena(request),
+                                      "%s=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d%s",
+                                      auth_cookie_name(server, request), token, max_age_s,
+                                      auth_is_secure(server, request) ? "; Secure" : "");
+    return http_reply_header(request, "Set-Cookie", cookie, error);
+}
+
 int session_set_cookie(const struct server *server, struct http_request *request, const char *token,
                        struct error *error)
 {
-    const char *cookie = arena_format(
-        http_request_arena(request),
-        AUTH_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d%s", token,
-        SESSION_COOKIE_MS / 1000,
-        http_request_is_secure(request) || server->options.is_behind_proxy ? "; Secure" : "");
-    return http_reply_header(request, "Set-Cookie", cookie, error);
+    return put_cookie(server, request, token, SESSION_COOKIE_MS / 1000, error);
 }
 
 /* ---- Page codes ------------------------------------------------------------------------------ */
@@ -270,9 +275,7 @@ static void session_deleted(struct call *call, struct http_request *request)
 {
     struct error error;
     if (call->request.subject == call->caller.token &&
-        http_reply_header(request, "Set-Cookie",
-                          AUTH_COOKIE "=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0",
-                          &error) < 0)
+        put_cookie(call->server, request, "", 0, &error) < 0)
         http_reply_error(request, &error);
     else
         http_reply(request, 204, "application/json", TEXT(""));

@@ -1,13 +1,15 @@
 // Signs up, out and in again as a person would; prints one JSON object of what it saw.
 //
-//   node sign_in.mjs URL SCREENSHOT_FOLDER
+//   node sign_in.mjs URL SCREENSHOT_FOLDER TOKEN
+//
+// TOKEN is another account's.
 import { createRequire } from "node:module";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import process from "node:process";
 
-const [url, folder] = process.argv.slice(2);
+const [url, folder, token] = process.argv.slice(2);
 const require = createRequire(new URL("../../web/package.json", import.meta.url));
 const { chromium } = require("playwright-core");
 
@@ -57,6 +59,20 @@ try {
   seen.cookie = { httpOnly: cookie.httpOnly, sameSite: cookie.sameSite };
   seen.scriptsSee = await page.evaluate(() => document.cookie);
 
+  const followLink = async (isWanted) => {
+    page.once("dialog", (dialog) => {
+      seen.asked = dialog.message();
+      return isWanted ? dialog.accept() : dialog.dismiss();
+    });
+    const made = await fetch(`${url}/v1/account/page-codes`, {
+      method: "POST", body: "{}", headers: { Authorization: `Bearer ${token}` } });
+    await page.goto("about:blank");
+    await page.goto(`${url}/#code=${(await made.json()).code}`);
+    await page.waitForSelector("text=Your jobs");
+    return page.locator("header strong").textContent();
+  };
+  seen.nameAfterNo = await followLink(false);
+  seen.nameAfterYes = await followLink(true);
   await page.click("text=Sign out");
   await page.waitForSelector("form.sign-in");
   await page.reload();

@@ -10,7 +10,8 @@ from serving import Market, audit  # noqa: E402
 
 
 def sign_up_out_and_in(market, folder):
-    done = subprocess.run(["node", str(HERE / "sign_in.mjs"), market.url, str(folder)],
+    token = market.sign_up("bob")
+    done = subprocess.run(["node", str(HERE / "sign_in.mjs"), market.url, str(folder), token],
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -29,5 +30,7 @@ def test_a_person_signs_up_out_and_in(tmp_path):
     assert seen["isShortStopped"] and "tried first" in seen["common"]
     assert seen["name"] == "ada" and found[0]["has_password"]
     assert seen["cookie"] == {"httpOnly": True, "sameSite": "Strict"} and seen["scriptsSee"] == ""
+    assert "signed in as ada" in seen["asked"]
+    assert seen["nameAfterNo"] == "ada" and seen["nameAfterYes"] == "bob"
     assert seen["isWithinPhone"]
     assert seen["foreign"] == [] and seen["errors"] == [], seen

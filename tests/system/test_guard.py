@@ -163,6 +163,27 @@ def test_a_token_that_ends_makes_nothing_that_outlives_it(market, name):
     assert new_token(market, session.json["token"], "read")["expires_ms"] == 0
 
 
+# ---- Cookies -------------------------------------------------------------------------------------
+
+
+def test_a_neighbouring_host_plants_no_session(tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender", "--behind-proxy")
+    sign_up(market, "ada")
+    answer = market.post("/v1/sessions", {"name": "ada", "password": PASSWORD})
+    name, value = answer.headers["Set-Cookie"].split(";")[0].split("=")
+    parts = {part.strip() for part in answer.headers["Set-Cookie"].split(";")[1:]}
+    # What browsers ask of the prefix: no Domain, the whole host, HTTPS.
+    assert name == "__Host-souk_session" and {"Path=/", "Secure"} <= parts
+    assert not [part for part in parts if part.startswith("Domain")]
+    own = {"Cookie": f"{name}={value}", "Origin": market.url.replace("http:", "https:")}
+    assert market.get("/v1/account", headers=own).json["name"] == "ada"
+    assert market.get("/v1/account", headers={"Cookie": f"souk_session={value}"}).status == 401
+    gone = market.call("DELETE", "/v1/sessions", headers=own)
+    assert gone.status == 204 and gone.headers["Set-Cookie"].startswith("__Host-souk_session=;")
+    assert "Secure" in gone.headers["Set-Cookie"]
+    assert market.stop() == 0
+
+
 # ---- Answers -------------------------------------------------------------------------------------
 
 

@@ -18,11 +18,19 @@ interface State {
 
 const empty: State = { account: null, machines: [], jobs: [], metrics: null, entries: [], nextEntries: null };
 
-// The code in the address signs in once; it is taken out of the address before anything else.
+// Scripts cannot see the session's cookie: that there is one is remembered beside it.
+const wasSignedIn = () => localStorage.getItem("signed-in") !== null;
+const remember = (isSignedIn: boolean) =>
+  isSignedIn ? localStorage.setItem("signed-in", "") : localStorage.removeItem("signed-in");
+
+// The code in the address signs in once; it is taken out of the address before anything else. Anyone can make a
+// link with a code of their own: it does not put their account in the place of one that is signed in unasked.
 async function signInFromAddress(): Promise<void> {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (!code) return;
   history.replaceState(null, "", location.pathname);
+  const current = wasSignedIn() ? await api.account().catch(() => null) : null;
+  if (current && !confirm(`You are signed in as ${current.name}. Sign in by this link instead?`)) return;
   await api.signIn(code);
 }
 
@@ -68,9 +76,12 @@ export function App() {
       setState((previous) => ({ ...previous, ...part }));
       setProblem("");
       setPhase("signed-in");
+      remember(true);
     } catch (failure) {
-      if (failure instanceof Problem && failure.status === 401) setPhase("signed-out");
-      else setProblem((failure as Error).message);
+      if (failure instanceof Problem && failure.status === 401) {
+        setPhase("signed-out");
+        remember(false);
+      } else setProblem((failure as Error).message);
     }
   }, []);
 
@@ -95,6 +106,7 @@ export function App() {
     // First: nothing may ask for what the session no longer shows.
     setPhase("signed-out");
     setState(empty);
+    remember(false);
     await api.signOut();
   };
   return (
