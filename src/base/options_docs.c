@@ -111,11 +111,20 @@ static void append_flags(struct arena *arena, const struct program *program,
     buffer_append_string(out, " --help");
 }
 
+/* Whether a command before this one starts with the same word, which is `size` long. */
+static bool is_named_before(const struct program *program, size_t index, size_t size)
+{
+    const char *word = program->commands[index]->name;
+    for (size_t i = 0; i < index; i++)
+        if (!program->commands[i]->is_hidden && strcspn(program->commands[i]->name, " ") == size &&
+            !strncmp(program->commands[i]->name, word, size))
+            return true;
+    return false;
+}
+
 /* First words of all commands, each once; or the second words of those that start with `first`. */
 static void append_words(const struct program *program, const char *first, struct buffer *out)
 {
-    const char *previous = "";
-    size_t previous_size = 0;
     for (size_t i = 0; program->commands[i]; i++) {
         const struct command *command = program->commands[i];
         if (command->is_hidden)
@@ -127,11 +136,9 @@ static void append_words(const struct program *program, const char *first, struc
                 continue;
             word += size + 1;
             size = strlen(word);
-        } else if (size == previous_size && !strncmp(word, previous, size)) {
+        } else if (is_named_before(program, i, size)) {
             continue;
         }
-        previous = word;
-        previous_size = size;
         buffer_append_byte(out, ' ');
         buffer_append(out, word, size);
     }

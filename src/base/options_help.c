@@ -148,10 +148,9 @@ void options_write_help(const struct program *program, struct buffer *out)
         if (!program->commands[i]->is_hidden)
             append_command_line(program->commands[i], out);
     buffer_append_format(out,
-                         "\n\"%s COMMAND --help\" shows a command's options and an example; \"%s "
-                         "--version\" the version.\n"
-                         "Options come from flags, then the environment, then files in the "
-                         "configuration folder.\n",
+                         "\n\"%s COMMAND --help\" shows a command's options and an example;\n"
+                         "\"%s --version\" the version. Options come from flags, then the\n"
+                         "environment, then files in the configuration folder.\n",
                          program->name, program->name);
 }
 

@@ -147,6 +147,9 @@ static int run_list(void *context, const void *options, struct error *error)
                   output_text(arena, job->reason));
     }
     table_show(&table, cli);
+    if (jobs.count == 0)
+        output_note(cli, wanted->state ? "No job is in this state."
+                                       : "No job yet; \"souk job submit FILE\" submits one.");
     return 0;
 }
 

@@ -46,6 +46,10 @@ static int confirm_extend(const struct cli *cli, struct client *client,
     const char *path = arena_format(arena, "/v1/jobs/%s", output_number(arena, wanted->id));
     if (client_get(client, arena, path, &answer, error) < 0)
         return -1;
+    if (api_job_is_final(job.state))
+        return error_set(error, ERROR_CONFLICT,
+                         "job %" PRIu64 " has ended (%.*s): only one that runs can be extended",
+                         job.id, TEXT_ARGS(job.state));
     const int64_t cost_micro = guess_cost(&job, wanted->by_ms);
     const char *more =
         cost_micro ? arena_format(arena, "about %s credits more", output_credits(arena, cost_micro))

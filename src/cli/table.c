@@ -188,8 +188,8 @@ static void print_flowing(const struct column *column, const char *cell, size_t 
 static void print_line(const struct column *columns, size_t count, const char *const *cells,
                        FILE *file)
 {
-    size_t last = count;
-    while (last > 1 && columns[last - 1].is_left_out)
+    size_t last = count; /* nothing is printed after the last text: no spaces at the end */
+    while (last > 1 && (columns[last - 1].is_left_out || !cells[last - 1][0]))
         last--;
     for (size_t i = 0; i < last; i++) {
         if (columns[i].is_left_out)

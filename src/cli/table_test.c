@@ -106,6 +106,20 @@ TEST(prose_flows_over_several_lines)
                   "");
 }
 
+TEST(no_line_ends_with_spaces)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct table table;
+    table_init(&table, arena, (const char *const[]){">ID", "MEMBER", "", NULL});
+    TABLE_ROW(&table, "8", "ada", "");
+    TABLE_ROW(&table, "37", "robert", "owner");
+    assert_prints(&table, 0,
+                  "ID  MEMBER\n"
+                  " 8  ada\n"
+                  "37  robert  owner\n",
+                  "");
+}
+
 TEST(no_line_is_wider_than_asked)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -132,6 +146,7 @@ int main(void)
         cmocka_unit_test(text_is_cut_before_columns_are_left_out),
         cmocka_unit_test(numbers_are_never_cut),
         cmocka_unit_test(prose_flows_over_several_lines),
+        cmocka_unit_test(no_line_ends_with_spaces),
         cmocka_unit_test(no_line_is_wider_than_asked),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);

@@ -56,6 +56,10 @@ void handle_token_create(struct http_request *request, void *context)
         http_reply_error(request, &error);
         return;
     }
+    if (text_trim(body.name).size == 0) {
+        http_reply_problem(request, 400, "invalid", "name: say what the token is for");
+        return;
+    }
     if (scopes & ~call->caller.scopes) {
         http_reply_problem(request, 403, "refused",
                            "a token cannot make one with more scopes than its own");

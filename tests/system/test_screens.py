@@ -227,3 +227,8 @@ def test_an_owner_takes_members_out_and_a_left_name_is_free(market, tmp_path):
     assert "is taken" in guest("group", "create", "atelier", code=4).stderr
     owner("group", "leave")
     guest("group", "create", "atelier")
+
+
+def test_a_token_says_what_it_is_for(member):
+    assert "NAME: say what the token is for" in member("token", "make", " ", "--scopes", "read",
+                                                       code=2).stderr
