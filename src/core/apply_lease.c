@@ -264,6 +264,41 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     return 0;
 }
 
+/* The job's dearest hour with other terms for one of its leases. With the others of its renewals
+ * yet to come they count once they are there. */
+static bool is_hourly_kept(const struct event *event, const struct job *job,
+                           const struct lease *lease, const struct lease_terms *terms)
+{
+    const int64_t own_micro = price_hourly_lock_micro(lease->units, &terms->lock);
+    int64_t hourly_micro = own_micro, sure_micro = own_micro;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *other = job->leases[i];
+        if (other == lease || !lease_is_open(other))
+            continue;
+        const int64_t other_micro = price_hourly_lock_micro(other->units, &other->lock);
+        hourly_micro = price_add_micro(hourly_micro, other_micro);
+        if (event->kind == EVENT_LEASE_EXTENDED || !core_is_renewal_due(other, event->time_ms))
+            sure_micro = price_add_micro(sure_micro, other_micro);
+    }
+    const int64_t max_micro = job->request.max_hourly_micro;
+    return max_micro == 0 || hourly_micro <= max_micro || sure_micro <= max_micro;
+}
+
+static int take_terms(const struct event *event, struct job *job, struct lease *lease,
+                      const struct lease_terms *terms, struct error *error)
+{
+    const int64_t total_micro = job_committed_micro(job) - lease->quote_micro + terms->quote_micro;
+    if ((job->request.max_total_micro > 0 && total_micro > job->request.max_total_micro) ||
+        !is_hourly_kept(event, job, lease, terms))
+        return apply_misfit(event, "the job would cost more than its maximum", error);
+    lease->max_run_ms = terms->max_run_ms;
+    lease->lock = terms->lock;
+    lease->quote_micro = terms->quote_micro;
+    if (total_micro > job->quote_micro)
+        job->quote_micro = total_micro;
+    return 0;
+}
+
 int apply_lease_extended(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->lease_extended) *extended = &event->lease_extended;
@@ -271,17 +306,30 @@ int apply_lease_extended(struct core *core, const struct event *event, struct er
     if (find_lease(core, event, extended->lease, extended->fence, &lease, error) < 0)
         return -1;
     struct job *job = map_get(&core->jobs, lease->job);
-    if (extended->max_run_ms <= lease->max_run_ms ||
-        extended->max_run_ms > job->request.max_run_ms ||
-        extended->quote_micro < lease->quote_micro || extended->lock.slot_count < 1)
+    if (extended->max_run_ms <= lease->max_run_ms || extended->max_run_ms > job->request.max_run_ms)
         return apply_misfit(event, "it gives no more time, or more than its job has", error);
-    const int64_t committed = job_committed_micro(job) - lease->quote_micro + extended->quote_micro;
-    if (job->request.max_total_micro > 0 && committed > job->request.max_total_micro)
-        return apply_misfit(event, "the job would cost more than its maximum", error);
-    lease->max_run_ms = extended->max_run_ms;
-    lease->lock = extended->lock;
-    lease->quote_micro = extended->quote_micro;
-    if (committed > job->quote_micro)
-        job->quote_micro = committed;
-    return 0;
+    const struct lease_terms said = {extended->lock, extended->max_run_ms, extended->quote_micro};
+    const int64_t more_ms = extended->max_run_ms - lease->max_run_ms;
+    const struct core_forecast now = core_forecast(core);
+    struct lease_terms terms = core_extended_terms(lease, more_ms, event->time_ms, &now);
+    if (!lease_terms_equal(&said, &terms) && core->prices.seen_ms == event->time_ms)
+        terms = core_extended_terms(lease, more_ms, event->time_ms, &core->prices.seen);
+    if (!lease_terms_equal(&said, &terms))
+        return apply_misfit(event, "its price does not follow from those forecast", error);
+    return take_terms(event, job, lease, &terms, error);
+}
+
+int apply_lease_renewed(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->lease_renewed) *renewed = &event->lease_renewed;
+    struct lease *lease = NULL;
+    if (find_lease(core, event, renewed->lease, renewed->fence, &lease, error) < 0)
+        return -1;
+    const struct lease_terms said = {renewed->lock, lease->max_run_ms, renewed->quote_micro};
+    struct lease_terms terms;
+    if (renewed->job != lease->job || !core_is_renewal_due(lease, event->time_ms) ||
+        !core_renewed_terms(core, lease, &terms) || !lease_terms_equal(&said, &terms))
+        return apply_misfit(event, "its prices have not run out, or the next ones are others",
+                            error);
+    return take_terms(event, map_get(&core->jobs, lease->job), lease, &terms, error);
 }

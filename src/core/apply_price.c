@@ -69,6 +69,9 @@ int apply_slot_closed(struct core *core, const struct event *event, struct error
         core_slot_end_done(&end);
         return apply_misfit(event, "its prices do not follow from what was wanted and lent", error);
     }
+    if (prices->seen_ms != event->time_ms)
+        prices->seen = core_forecast(core);
+    prices->seen_ms = event->time_ms;
     struct core_price_close close = {
         .slot = prices->slot, .price = core->price, .before = prices->board};
     memcpy(close.inputs, end.inputs, sizeof(close.inputs));

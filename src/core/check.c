@@ -139,6 +139,8 @@ static int check_job(const struct core *core, const struct job *job, struct erro
         return broken(error, "job", job->id, "its leases' bills do not add up");
     if (job->request.max_total_micro > 0 && job->quote_micro > job->request.max_total_micro)
         return broken(error, "job", job->id, "its quote passes its maximum");
+    if (job->request.max_hourly_micro > 0 && job_hourly_micro(job) > job->request.max_hourly_micro)
+        return broken(error, "job", job->id, "its leases pass its maximum per hour");
     const int64_t expected =
         job_state_is_final(job->state) ? 0 : job->quote_micro - job->posted_micro;
     const struct ledger_hold *hold = ledger_hold(core->ledger, job->id);

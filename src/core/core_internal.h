@@ -146,8 +146,8 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_machine_state_changed, apply_machine_proven, apply_offer_set, apply_offer_paused,
     apply_offer_renewed, apply_offer_turned, apply_offer_withdrawn, apply_job_submitted,
     apply_job_due, apply_job_state_changed, apply_lease_offered, apply_lease_started,
-    apply_lease_ticked, apply_lease_stop_wanted, apply_lease_extended, apply_job_extended,
-    apply_lease_ended, apply_entry_posted, apply_slot_closed;
+    apply_lease_ticked, apply_lease_stop_wanted, apply_lease_extended, apply_lease_renewed,
+    apply_job_extended, apply_lease_ended, apply_entry_posted, apply_slot_closed;
 
 /* apply.c: what the others share. */
 void apply_say_misfit(const struct event *event, const char *what, struct error *error);
@@ -273,6 +273,8 @@ void decision_emit_job_state(struct decision *decision, const struct job *job, e
                              enum job_state outcome, const char *reason);
 /* After anything that ended a lease: draws the consequences for its job. Safe to repeat. */
 void decision_settle_job(struct decision *decision, const struct job *job);
+/* It ends as well as it can: its server first, so that what was done is kept. */
+void decision_stop_job(struct decision *decision, const struct job *job, const char *reason);
 void decision_finish_job(struct decision *decision, const struct job *job, enum job_state outcome,
                          const char *reason);
 void decision_hold_more(struct decision *decision, const struct job *job, int64_t amount_micro);
@@ -304,6 +306,24 @@ decide_command decide_transfer;
 
 /* decide_extend.c */
 decide_command decide_extend_job;
+
+/* decide_renew.c: safe to repeat. */
+void decide_renewals(struct decision *decision);
+
+/* lease_terms.c: what a lease that runs comes to cost; its quote is never less than before. */
+struct lease_terms {
+    struct price_lock lock;
+    int64_t max_run_ms;
+    int64_t quote_micro;
+};
+bool lease_terms_equal(const struct lease_terms *left, const struct lease_terms *right);
+struct core_forecast core_forecast(const struct core *core);
+struct lease_terms core_extended_terms(const struct lease *lease, int64_t more_ms, int64_t now_ms,
+                                       const struct core_forecast *forecast);
+bool core_is_renewal_due(const struct lease *lease, int64_t now_ms);
+/* False when it was verified so little that no slot could be added. */
+bool core_renewed_terms(const struct core *core, const struct lease *lease,
+                        struct lease_terms *out_terms);
 
 /* decide_worker.c */
 void decision_replace_workers(struct decision *decision, const struct job *job);

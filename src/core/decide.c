@@ -146,12 +146,17 @@ int core_decide(struct core *core, const struct command *command, int64_t now_ms
         ASSERT(out->count == count);
         return -1;
     }
+    if (decision.is_repriced)
+        decide_renewals(&decision);
+    const int64_t renewed_slot = core->prices.slot;
     const bool is_better = match_rounds_is_better(core->rounds) || decision.should_match;
     if (is_better)
         decide_successors(&decision);
     decide_match(&decision);
     if (is_better)
         decide_growth(&decision);
+    if (core->prices.slot != renewed_slot)
+        decide_renewals(&decision); /* the first event came with a match */
     out->subject = decision.subject;
     return 0;
 }

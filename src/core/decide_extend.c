@@ -10,56 +10,9 @@
 
 #include <inttypes.h>
 
-/* One lease as it would be. */
-struct extended {
-    struct price_lock lock;
-    int64_t max_run_ms;
-    int64_t quote_micro;
-};
-
-static int64_t latest_start_ms(const struct lease *lease)
-{
-    return lease->started_ms ? lease->started_ms : lease->start_by_ms;
-}
-
-/*
- * A lender who is paid its own minimum has a price that follows no slots. Time that has passed
- * costs what it did: where the lock ended before now, its last price goes on until the next slot.
- */
-static struct price_lock extend_lock(const struct decision *decision, const struct lease *lease,
-                                     int64_t until_ms)
-{
-    struct price_lock lock = lease->lock;
-    const int64_t running = slot_index(decision->now_ms, lock.offset_ms);
-    const int64_t last = slot_index(until_ms - 1, lock.offset_ms);
-    const bool follows_slots = lock.first_slot == slot_index(lease->offered_ms, lock.offset_ms);
-    while (follows_slots && lock.slot_count < PRICE_LOCK_SLOTS &&
-           lock.first_slot + lock.slot_count <= last) {
-        const int64_t slot = lock.first_slot + lock.slot_count;
-        lock.slots[lock.slot_count] = slot <= running ? lock.slots[lock.slot_count - 1]
-                                                      : core_price_of_slot(decision->core, slot);
-        lock.slot_count++;
-    }
-    return lock;
-}
-
-static struct extended extend(const struct decision *decision, const struct lease *lease,
-                              int64_t more_ms)
-{
-    struct extended extended = {.max_run_ms = lease->max_run_ms + more_ms};
-    const int64_t latest_ms = latest_start_ms(lease);
-    extended.lock = extend_lock(decision, lease, latest_ms + extended.max_run_ms);
-    extended.quote_micro = price_quote_lock_micro(
-        lease->units, &extended.lock, lease->started_ms ? lease->started_ms : lease->offered_ms,
-        latest_ms, extended.max_run_ms);
-    if (extended.quote_micro < lease->quote_micro)
-        extended.quote_micro = lease->quote_micro;
-    return extended;
-}
-
 /* The terms of its offer as they are now. */
 static int check_terms(const struct core *core, const struct lease *lease,
-                       const struct extended *extended, int64_t now_ms, struct error *error)
+                       const struct lease_terms *extended, int64_t now_ms, struct error *error)
 {
     const struct offer *offer = core_offer(core, lease->offer);
     const char *name = core_machine(core, lease->machine)->name;
@@ -69,8 +22,9 @@ static int check_terms(const struct core *core, const struct lease *lease,
     if (offer->terms.max_lease_ms > 0 && offer->terms.max_lease_ms < extended->max_run_ms)
         return error_set(error, ERROR_REFUSED, "machine \"%s\" is lent for %s at most", name,
                          units_format_duration(offer->terms.max_lease_ms, longest));
-    if (!offer_is_open(offer, now_ms) || window_open_until_ms(offer_window(offer), now_ms) <
-                                             latest_start_ms(lease) + extended->max_run_ms)
+    if (!offer_is_open(offer, now_ms) ||
+        window_open_until_ms(offer_window(offer), now_ms) <
+            (lease->started_ms ? lease->started_ms : lease->start_by_ms) + extended->max_run_ms)
         return error_set(error, ERROR_REFUSED, "machine \"%s\" is not lent for that long", name);
     return 0;
 }
@@ -100,19 +54,20 @@ static int check_costs(const struct core *core, const struct job *job, int64_t t
 /* *out_extended: one for each lease of the job, made once: the first event may close a slot, and
  * then the forecasts are others. */
 static int check_extension(const struct decision *decision, const struct job *job, int64_t more_ms,
-                           struct extended *out_extended, int64_t *out_total_micro,
+                           struct lease_terms *out_extended, int64_t *out_total_micro,
                            struct error *error)
 {
     const struct core *core = decision->core;
     int64_t total_micro = 0, hourly_micro = 0;
+    const struct core_forecast forecast = core_forecast(core);
     for (size_t i = 0; i < job->lease_count; i++) {
         const struct lease *lease = job->leases[i];
         if (!lease_is_open(lease)) {
             total_micro = price_add_micro(total_micro, lease->posted_micro);
             continue;
         }
-        struct extended *extended = &out_extended[i];
-        *extended = extend(decision, lease, more_ms);
+        struct lease_terms *extended = &out_extended[i];
+        *extended = core_extended_terms(lease, more_ms, decision->now_ms, &forecast);
         if (check_terms(core, lease, extended, decision->now_ms, error) < 0)
             return -1;
         total_micro = price_add_micro(total_micro, extended->quote_micro);
@@ -124,7 +79,7 @@ static int check_extension(const struct decision *decision, const struct job *jo
 }
 
 static void emit_lease(struct decision *decision, const struct lease *lease,
-                       const struct extended *extended)
+                       const struct lease_terms *extended)
 {
     struct event event = {.kind = EVENT_LEASE_EXTENDED,
                           .lease_extended = {.lease = lease->id,
@@ -159,7 +114,7 @@ int decide_extend_job(struct decision *decision, const struct command *command, 
                          "a job of %" PRId64 " ms can be extended by 1 to %" PRId64 " ms",
                          job->request.max_run_ms, most_ms);
     int64_t total_micro;
-    struct extended *extended =
+    struct lease_terms *extended =
         arena_alloc(decision->out->arena, (job->lease_count + 1) * sizeof(*extended));
     if (check_extension(decision, job, more_ms, extended, &total_micro, error) < 0)
         return -1;

@@ -122,6 +122,14 @@ void decision_settle_job(struct decision *decision, const struct job *job)
     }
 }
 
+void decision_stop_job(struct decision *decision, const struct job *job, const char *reason)
+{
+    char copy[JOB_REASON_SIZE];
+    snprintf(copy, sizeof(copy), "%s", reason);
+    begin_stop(decision, job, JOB_STATE_SUCCEEDED, copy, STOP_SERVER_FIRST);
+    decision_settle_job(decision, job);
+}
+
 /* ---- Submitting ---------------------------------------------------------------------------- */
 
 static int check_money(const struct core *core, const struct job_request *request,
@@ -258,9 +266,7 @@ void decide_job_times(struct decision *decision)
         const bool is_going = job->state == JOB_STATE_STARTING || job->state == JOB_STATE_RUNNING;
         if (is_going && job->started_ms > 0 &&
             job->started_ms + job->request.max_run_ms <= decision->now_ms) {
-            begin_stop(decision, job, JOB_STATE_SUCCEEDED, "max_run_time reached",
-                       STOP_SERVER_FIRST);
-            decision_settle_job(decision, job);
+            decision_stop_job(decision, job, "max_run_time reached");
         }
         /* A job that ended left the list, and the next took its place. */
         if (job_state_has_leases(job->state))

@@ -48,6 +48,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_LEASE_ENDED] = "lease_ended",
     [EVENT_JOB_EXTENDED] = "job_extended",
     [EVENT_LEASE_EXTENDED] = "lease_extended",
+    [EVENT_LEASE_RENEWED] = "lease_renewed",
     [EVENT_ENTRY_POSTED] = "entry_posted",
     [EVENT_SLOT_CLOSED] = "slot_closed",
 };
@@ -303,6 +304,15 @@ static const struct json_field lease_extended_fields[] = {
     OBJECT("lock", lease_extended.lock, schema_lock),
     MICRO("quote_micro", lease_extended.quote_micro),
 };
+static const struct json_field lease_renewed_fields[] = {
+    HEADER,
+    ID("lease", lease_renewed.lease),
+    ID("job", lease_renewed.job),
+    ID("machine", lease_renewed.machine),
+    ID("fence", lease_renewed.fence),
+    OBJECT("lock", lease_renewed.lock, schema_lock),
+    MICRO("quote_micro", lease_renewed.quote_micro),
+};
 static const struct json_field lease_ended_fields[] = {
     HEADER,
     ID("lease", lease_ended.lease),
@@ -391,6 +401,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_LEASE_ENDED] = ROW(lease_ended),
     [EVENT_JOB_EXTENDED] = ROW(job_extended),
     [EVENT_LEASE_EXTENDED] = ROW(lease_extended),
+    [EVENT_LEASE_RENEWED] = ROW(lease_renewed),
     [EVENT_ENTRY_POSTED] = ROW(entry_posted),
     [EVENT_SLOT_CLOSED] = ROW(slot_closed),
 };

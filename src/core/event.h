@@ -67,6 +67,7 @@ enum event_kind {
     EVENT_LEASE_ENDED,
     EVENT_JOB_EXTENDED,
     EVENT_LEASE_EXTENDED, /* one for each that is open */
+    EVENT_LEASE_RENEWED,  /* its price lock ran out: at the next slots' prices it goes on */
     EVENT_ENTRY_POSTED,
     EVENT_SLOT_CLOSED,
     EVENT_KIND_COUNT,
@@ -283,6 +284,14 @@ struct event {
             struct price_lock lock;
             int64_t quote_micro;
         } lease_extended;
+        struct {
+            uint64_t lease;
+            uint64_t job;
+            uint64_t machine;
+            uint64_t fence;
+            struct price_lock lock;
+            int64_t quote_micro;
+        } lease_renewed;
         struct ledger_entry entry_posted;
         struct {
             int64_t slot;      /* that ended */

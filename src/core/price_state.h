@@ -15,6 +15,12 @@
 
 struct core_slot_end;
 
+/* Of the slots after one. */
+struct core_forecast {
+    int64_t slot;
+    struct price_vector prices[CORE_PRICE_FORECASTS];
+};
+
 struct core_prices {
     int64_t slot; /* the running one; no meaning before the first event */
     struct price_board board;
@@ -26,6 +32,10 @@ struct core_prices {
     /* While a decision emits the end of a slot: what it has just computed, for apply to take
      * instead of walking the whole market twice. NULL in a replay, which computes for itself. */
     struct core_slot_end *prepared;
+    /* What a command that closed slots on its way had seen before: a job is extended at the prices
+     * that its maximum was held against. Of the last instant only, and not kept. */
+    struct core_forecast seen;
+    int64_t seen_ms;
 };
 
 void core_prices_init(struct core *core);

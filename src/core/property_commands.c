@@ -47,10 +47,16 @@ static void submit_job(struct property_world *world, struct command *command)
         request->num_nodes_max = 1 + (int64_t)below(world, 5);
     if (below(world, 4))
         request->server = property_resources(world, 500);
-    if (below(world, 10) == 0)
+    if (below(world, 20) == 0)
         request->max_run_ms = 1000 + (int64_t)below(world, (uint64_t)PRICE_RUN_MS_MAX);
+    const bool is_long = below(world, 4) == 0; /* longer than a price lock */
+    if (is_long) {
+        request->max_run_ms = 8 * SLOT_MS + (int64_t)below(world, 12 * SLOT_MS);
+        request->worker = request->server = (struct resources){.cores_milli = 10};
+        request->takes_more_cores = false;
+    }
     if (below(world, 2))
-        request->max_total_micro = (int64_t)below(world, 20000);
+        request->max_total_micro = (int64_t)below(world, is_long ? 100000 : 20000);
     if (below(world, 3) == 0)
         request->max_hourly_micro = (int64_t)below(world, 100000);
     if (below(world, 3) == 0)
@@ -78,8 +84,8 @@ static void tick_lease(struct property_world *world, struct command *command)
     command->tick_lease.tick_index = (lease ? lease->tick_index : 0) + below(world, 4);
     command->tick_lease.wall_ms =
         (lease ? lease->wall_ms : 0) + (int64_t)below(world, 20000) - 1000;
-    if (below(world, 50) == 0)
-        command->tick_lease.wall_ms = INT64_MAX;
+    if (world->quiet_steps > 0 || below(world, 20) == 0)
+        command->tick_lease.wall_ms = INT64_MAX; /* all of it */
 }
 
 static void end_lease(struct property_world *world, struct command *command)
@@ -369,6 +375,8 @@ struct command property_command(struct property_world *world)
     }
     uint64_t dice = below(world, total);
     enum command_kind kind = 0;
+    if (world->quiet_steps > 0 && below(world, 12))
+        dice = 0, kind = COMMAND_TICK_LEASE;
     for (; dice >= generators[kind].weight; kind++)
         dice -= generators[kind].weight;
     struct command command;
@@ -389,6 +397,12 @@ void property_pass_time(struct property_world *world)
         world->now_ms += (int64_t)below(world, 2000);
     if (below(world, 1000) == 0)
         world->now_ms += (int64_t)below(world, SLOT_MS); /* often into another slot */
+    if (below(world, 300) == 0)
+        world->quiet_steps = 36; /* past the end of price locks, a few ticks in each slot */
+    if (world->quiet_steps > 0) {
+        world->quiet_steps--;
+        world->now_ms += SLOT_MS / 4;
+    }
     if (below(world, 5000) == 0)
         world->now_ms += 86400000; /* a new day, and with a few of them dormant accounts */
 }

@@ -11,6 +11,7 @@ struct property_world {
     struct random random;
     const struct core *core; /* what the commands are about; only looked at */
     int64_t now_ms;
+    int quiet_steps;             /* to come, in which there is little but time and work */
     char name[MARKET_NAME_SIZE]; /* of an account or a group to be */
     /* What the last command points to. */
     struct span spans[4];

@@ -30,6 +30,7 @@ struct world {
     struct buffer snapshot;   /* taken somewhere in the middle */
     size_t snapshot_at;       /* where in the log */
     uint64_t decided, refused;
+    uint64_t renewed, proven; /* events */
 };
 
 static void assert_job_is_sound(const struct core *core, const struct job *job)
@@ -146,6 +147,8 @@ static void step(struct world *world)
     assert_int_equal(core_sequence(world->core), sequence + world->events.count);
     for (size_t i = 0; i < world->events.count; i++) {
         assert_event_is_sound(world->core, &world->events.items[i]);
+        world->renewed += world->events.items[i].kind == EVENT_LEASE_RENEWED;
+        world->proven += world->events.items[i].kind == EVENT_MACHINE_PROVEN;
         event_encode(&world->events.items[i], &world->log);
         buffer_append_byte(&world->log, '\n');
     }
@@ -196,6 +199,8 @@ static void assert_replays(const struct world *world)
 struct totals {
     uint64_t decided;
     uint64_t slots_ended;
+    uint64_t renewed;
+    uint64_t proven;
     size_t ended[JOB_STATE_COUNT];
 };
 
@@ -228,6 +233,8 @@ static void run_seed(uint64_t seed, struct totals *totals)
     /* Random commands that only get refused would prove nothing. */
     assert_true(world.decided > COMMANDS_PER_SEED / 8);
     totals->decided += world.decided;
+    totals->renewed += world.renewed;
+    totals->proven += world.proven;
     totals->slots_ended += core_price_close_count(world.core);
     world_done(&world);
 }
@@ -239,6 +246,10 @@ TEST(random_commands_keep_every_invariant_and_replay_to_the_same_bytes)
         run_seed(seed, &totals);
     assert_true(totals.decided > UINT64_C(1000) * SEED_COUNT); /* a quarter */
     assert_true(totals.slots_ended > UINT64_C(5) * SEED_COUNT);
+    print_message("%" PRIu64 " leases renewed, %" PRIu64 " machines proven\n", totals.renewed,
+                  totals.proven);
+    assert_true(totals.renewed > SEED_COUNT / 5);
+    assert_true(totals.proven > UINT64_C(2) * SEED_COUNT);
     assert_true(totals.ended[JOB_STATE_FAILED] > UINT64_C(5) * SEED_COUNT);
     assert_true(totals.ended[JOB_STATE_SUCCEEDED] > UINT64_C(5) * SEED_COUNT);
 }

@@ -73,6 +73,9 @@ static const struct json_field lock_fields[] = {
      .size_max = PRICE_LOCK_SLOTS,
      .schema = &schema_price},
     SCHEMA_TIME("rush_ms", struct price_lock, rush_ms),
+    SCHEMA_OR_NONE("from_ms", struct price_lock, from_ms, SCHEMA_TIME_MS_MAX),
+    SCHEMA_OR_NONE("before_micro", struct price_lock, before_micro, PRICE_MICRO_MAX),
+    SCHEMA_OR_NONE("before_rest", struct price_lock, before_rest, PRICE_REST_PER_MICRO - 1),
 };
 const struct json_schema schema_lock = JSON_SCHEMA("lock", lock_fields, struct price_lock);
 _Static_assert(offsetof(struct price_lock, slots) ==

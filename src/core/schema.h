@@ -61,11 +61,13 @@ extern const char *const schema_starts[];
         JSON_NAME(name_), .kind = JSON_U64, .offset = offsetof(owner, member),                     \
                           .is_zero_omitted = true                                                  \
     }
-#define SCHEMA_MICRO_OR_NONE(name_, owner, member)                                                 \
+#define SCHEMA_OR_NONE(name_, owner, member, maximum_)                                             \
     {                                                                                              \
         JSON_NAME(name_), .kind = JSON_I64, .offset = offsetof(owner, member),                     \
-                          .maximum = PRICE_MICRO_MAX, .is_zero_omitted = true                      \
+                          .maximum = (maximum_), .is_zero_omitted = true                           \
     }
+#define SCHEMA_MICRO_OR_NONE(name_, owner, member)                                                 \
+    SCHEMA_OR_NONE(name_, owner, member, PRICE_MICRO_MAX)
 #define SCHEMA_BOOL(name_, owner, member)                                                          \
     {                                                                                              \
         JSON_NAME(name_), .kind = JSON_BOOL, .offset = offsetof(owner, member),                    \

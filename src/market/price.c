@@ -110,7 +110,7 @@ static __int128 rate_of(struct price_units units, struct price_vector price)
 /* Of a sum of rates x ms: at most 2 x 4 x 2e10 x 1e12 x 3.2e10, within 128 bits. */
 static int64_t bill_of(__int128 rate_ms)
 {
-    const __int128 bill = rate_ms / 3600000000;
+    const __int128 bill = rate_ms / PRICE_REST_PER_MICRO;
     return bill > PRICE_MICRO_MAX ? PRICE_MICRO_MAX : (int64_t)bill;
 }
 
@@ -157,7 +157,9 @@ bool price_units_equal(const struct price_units *left, const struct price_units 
 bool price_lock_equal(const struct price_lock *left, const struct price_lock *right)
 {
     if (left->first_slot != right->first_slot || left->offset_ms != right->offset_ms ||
-        left->slot_count != right->slot_count || left->rush_ms != right->rush_ms)
+        left->slot_count != right->slot_count || left->rush_ms != right->rush_ms ||
+        left->from_ms != right->from_ms || left->before_micro != right->before_micro ||
+        left->before_rest != right->before_rest)
         return false;
     for (int64_t i = 0; i < left->slot_count; i++)
         if (!price_vector_equal(&left->slots[i], &right->slots[i]))
@@ -182,16 +184,50 @@ static __int128 rate_ms_of(struct price_units units, const struct price_lock *lo
     return sum;
 }
 
+/* Of a run since the lock holds, in rates x ms; what came before is not in it. */
+static __int128 held_rate_ms(struct price_units units, const struct price_lock *lock,
+                             int64_t started_ms, int64_t wall_ms)
+{
+    const int64_t from_ms = lock->from_ms > started_ms ? lock->from_ms : started_ms;
+    const int64_t run_ms = started_ms + wall_ms - from_ms;
+    int64_t rush_ms = started_ms + lock->rush_ms - from_ms;
+    if (rush_ms > run_ms)
+        rush_ms = run_ms;
+    __int128 sum = run_ms > 0 ? rate_ms_of(units, lock, from_ms, run_ms) : 0;
+    if (rush_ms > 0)
+        sum += rate_ms_of(units, lock, from_ms, rush_ms);
+    return sum + lock->before_rest;
+}
+
 int64_t price_bill_lock_micro(struct price_units units, const struct price_lock *lock,
                               int64_t started_ms, int64_t wall_ms)
 {
     ASSERT(lock->slot_count >= 1 && lock->slot_count <= PRICE_LOCK_SLOTS);
     ASSERT(wall_ms >= 0 && wall_ms <= PRICE_RUN_MS_MAX && lock->rush_ms >= 0);
-    __int128 sum = rate_ms_of(units, lock, started_ms, wall_ms);
-    if (lock->rush_ms)
-        sum +=
-            rate_ms_of(units, lock, started_ms, wall_ms < lock->rush_ms ? wall_ms : lock->rush_ms);
-    return bill_of(sum);
+    return price_add_micro(lock->before_micro,
+                           bill_of(held_rate_ms(units, lock, started_ms, wall_ms)));
+}
+
+bool price_lock_is_flat(const struct price_lock *lock)
+{
+    return lock->slot_count == 1 && lock->first_slot == 0 && lock->offset_ms == 0;
+}
+
+struct price_lock price_lock_settle(struct price_units units, const struct price_lock *lock,
+                                    int64_t started_ms, int64_t wall_ms)
+{
+    struct price_lock settled = {
+        .first_slot = slot_index(started_ms + wall_ms, lock->offset_ms),
+        .offset_ms = lock->offset_ms,
+        .rush_ms = wall_ms < lock->rush_ms ? lock->rush_ms : 0,
+        .from_ms = started_ms + wall_ms,
+        .before_micro = price_bill_lock_micro(units, lock, started_ms, wall_ms),
+        .before_rest =
+            (int64_t)(held_rate_ms(units, lock, started_ms, wall_ms) % PRICE_REST_PER_MICRO)};
+    const int64_t dropped = settled.first_slot - lock->first_slot;
+    for (int64_t i = dropped > 0 ? dropped : 0; i < lock->slot_count; i++)
+        settled.slots[settled.slot_count++] = lock->slots[i];
+    return settled;
 }
 
 int64_t price_quote_lock_micro(struct price_units units, const struct price_lock *lock,

@@ -73,10 +73,23 @@ struct price_lock {
     int64_t slot_count; /* 1 .. PRICE_LOCK_SLOTS */
     struct price_vector slots[PRICE_LOCK_SLOTS];
     int64_t rush_ms; /* the first ms of the run cost double; 0: none do */
+    /* Of one that was renewed: from when on it holds, and what the run cost before. */
+    int64_t from_ms;
+    int64_t before_micro;
+    int64_t before_rest; /* the fraction of a microcredit, in 1 / PRICE_REST_PER_MICRO */
 };
+
+#define PRICE_REST_PER_MICRO INT64_C(3600000000)
 
 /* One price at all times. */
 struct price_lock price_lock_flat(struct price_vector price);
+
+bool price_lock_is_flat(const struct price_lock *lock);
+
+/* What `wall_ms` cost is settled, and the slots before their end are dropped; of those behind, the
+ * prices stay. None may be left: then slot_count is 0, and the next price is the caller's. */
+struct price_lock price_lock_settle(struct price_units units, const struct price_lock *lock,
+                                    int64_t started_ms, int64_t wall_ms);
 
 bool price_vector_equal(const struct price_vector *left, const struct price_vector *right);
 bool price_units_equal(const struct price_units *left, const struct price_units *right);

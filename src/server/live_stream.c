@@ -355,6 +355,8 @@ static struct message *message_of(struct live *live, const struct core *core,
         return changed_message(live, core, event->job_extended.job, event);
     case EVENT_LEASE_EXTENDED:
         return lease_message(live, core, event->lease_extended.lease, event);
+    case EVENT_LEASE_RENEWED:
+        return lease_message(live, core, event->lease_renewed.lease, event);
     case EVENT_LEASE_OFFERED:
         return lease_message(live, core, event->lease_offered.lease, event);
     case EVENT_LEASE_STARTED:

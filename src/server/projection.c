@@ -274,6 +274,9 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_LEASE_STOP_WANTED:
         mark_lease(projection, core, event->lease_stop_wanted.lease);
         return;
+    case EVENT_LEASE_RENEWED:
+        mark_lease(projection, core, event->lease_renewed.lease);
+        return;
     case EVENT_LEASE_EXTENDED:
         mark_lease(projection, core, event->lease_extended.lease);
         return;
