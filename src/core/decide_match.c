@@ -280,12 +280,12 @@ void decide_match(struct decision *decision)
     add_tries_of_short(decision);
     add_tries_of_admitted(decision);
     add_tries_of_sweep(decision);
-    do {
+    while (book_count(core->waiting.book) > 0 && looks_left > 0 && tried < TRIES_MAX) {
         add_tries_of_machines(decision, &looks_left);
-        tried += try_all(decision);
-        /* A reservation that is given up touches machines. */
-    } while (rounds->touched_count > 0 && looks_left > 0 && tried < TRIES_MAX &&
-             book_count(core->waiting.book) > 0);
+        if (rounds->try_count == 0 && rounds->touched_count == 0)
+            break;
+        tried += try_all(decision); /* a reservation that is given up touches machines */
+    }
     if (book_count(core->waiting.book) == 0)
         drop_touched(rounds);
     rounds->is_deciding = false;

@@ -34,7 +34,7 @@ struct book_entry {
     struct book_point point;
     int64_t score;
     uint64_t id;    /* unique in the book */
-    uint32_t order; /* where alike ones lie */
+    uint64_t order; /* where alike ones lie */
     void *item;     /* the caller's; not NULL */
 };
 

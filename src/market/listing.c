@@ -5,12 +5,14 @@
 #include "market/listing_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 _Static_assert((int)LISTING_KEY_COUNT == (int)BOOK_KEY_COUNT,
                "each key of the book has a meaning here");
 
 enum { TURN_BITS = 40 };
 enum { QUALITY_BITS = 8, QUALITY_MAX = (1 << QUALITY_BITS) - 1 };
+enum { ROUND_SIZE_BITS = 12, ROUND_BITS = TURN_BITS - ROUND_SIZE_BITS };
 
 /* ---- Offers ---------------------------------------------------------------------------------- */
 
@@ -48,12 +50,17 @@ int64_t listing_quality(const struct listing *listing, const struct offer *offer
            nearness(machine->probe.rtt_us);
 }
 
+static uint64_t since_of(const struct offer *offer)
+{
+    return offer->last_lease > offer->id ? offer->last_lease : offer->id;
+}
+
 /* Leases and offers have ids from one counter, so no two offers of a quality are equal: the book
  * would have to look at all that are. */
 static int64_t score_of(const struct listing *listing, const struct offer *offer)
 {
     const uint64_t turn_max = (UINT64_C(1) << TURN_BITS) - 1;
-    const uint64_t since = offer->last_lease > offer->id ? offer->last_lease : offer->id;
+    const uint64_t since = since_of(offer);
     const uint64_t turn = since < turn_max ? turn_max - since : 0;
     return (listing_quality(listing, offer) << TURN_BITS) + (int64_t)turn;
 }
@@ -201,10 +208,11 @@ static uint32_t class_of(int64_t value, int64_t first_bound)
 
 /*
  * Where alike offers lie. Those with nothing left lie apart, those of one quality together: a
- * search goes from the best quality down and passes what is used up. Then by what is free, and then
- * by what is wished for most, the highest bit of each class first.
+ * search goes from the best quality down and passes what is used up. Those of a quality lie by when
+ * they were last leased, for that is how they take turns, but only by rounds: within one by what is
+ * free, and then by what is wished for most, the highest bit of each class first.
  */
-uint32_t listing_order(const struct listing_likeness *like)
+uint64_t listing_order(const struct listing_likeness *like)
 {
     const uint64_t labels = like->bits & ((UINT64_C(1) << 44) - 1);
     const uint32_t cores = class_of(like->free.cores_milli, 1000);
@@ -215,8 +223,9 @@ uint32_t listing_order(const struct listing_likeness *like)
         class_of(like->gpu_ram_bytes >> 20, 2048),
         class_of(like->all.disk_bytes >> 20, 8192),
     };
-    uint32_t order = (uint32_t)(cores == 0) << 1 | (ram == 0);
-    order = order << QUALITY_BITS | (uint32_t)(QUALITY_MAX - like->quality);
+    uint64_t order = (uint64_t)(cores == 0) << 1 | (ram == 0);
+    order = order << QUALITY_BITS | (uint64_t)(QUALITY_MAX - like->quality);
+    order = order << ROUND_BITS | (like->since >> ROUND_SIZE_BITS & ((1U << ROUND_BITS) - 1));
     order = order << 1 | ((like->bits & LISTING_BIT_SERVER) != 0);
     order = order << 3 | cores;
     order = order << 3 | ram;
@@ -266,7 +275,8 @@ void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms
                                                  .all = offer->terms.resources,
                                                  .gpu_ram_bytes = gpu_ram_bytes(offer),
                                                  .bits = entry.point.bits,
-                                                 .quality = listing_quality(listing, offer)});
+                                                 .quality = listing_quality(listing, offer),
+                                                 .since = since_of(offer)});
     if (offer->listing_number)
         book_change(listing->book, offer->listing_number, &entry);
     else
@@ -353,8 +363,11 @@ struct book_wish listing_wish(const struct listing *listing, const struct match_
 {
     const struct listing_bounds *bounds = listing->bounds;
     struct book_wish found = listing_standing_wish(listing, bounds, wish->request, role);
-    if (room == LISTING_FREE)
+    if (room == LISTING_FREE) {
+        /* Who has it free has it in all. */
+        memset(&found.least.keys[LISTING_ALL_CORES], 0, LISTING_ALL_CORES - LISTING_CORES);
         listing_want_room(bounds, &found.least, LISTING_CORES, wish_resources(wish, role));
+    }
     found.least.keys[LISTING_OPEN_UNTIL] =
         level_of_instant(listing->began_ms, wish->latest_start_ms + wish->request->max_run_ms);
     if (!with_dearer)

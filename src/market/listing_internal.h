@@ -34,5 +34,6 @@ struct listing_likeness {
     int64_t gpu_ram_bytes;
     uint64_t bits;
     int64_t quality;
+    uint64_t since; /* the last lease */
 };
-uint32_t listing_order(const struct listing_likeness *like);
+uint64_t listing_order(const struct listing_likeness *like);

@@ -1,0 +1,152 @@
+/* The walk over the entries of a book that fit a wish. */
+#include "market/book_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct book_found {
+    int64_t rank; /* the larger first */
+    uint64_t id;  /* then the smaller */
+    uint32_t below;
+    bool is_entry;
+};
+
+static bool comes_before(const struct book_found *left, const struct book_found *right)
+{
+    return left->rank != right->rank ? left->rank > right->rank : left->id < right->id;
+}
+
+static void heap_push(struct book_search *search, struct book_found found)
+{
+    if (search->heap_count == search->heap_capacity) {
+        search->heap_capacity = search->heap_capacity ? search->heap_capacity * 2 : 256;
+        search->heap = realloc(search->heap, search->heap_capacity * sizeof(*search->heap));
+        ASSERT(search->heap);
+    }
+    size_t at = search->heap_count++;
+    for (; at > 0 && comes_before(&found, &search->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        search->heap[at] = search->heap[(at - 1) / 2];
+    search->heap[at] = found;
+}
+
+static struct book_found heap_pop(struct book_search *search)
+{
+    struct book_found *heap = search->heap;
+    const struct book_found first = heap[0];
+    const struct book_found last = heap[--search->heap_count];
+    const size_t count = search->heap_count;
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && comes_before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!comes_before(&heap[child], &last))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = last;
+    return first;
+}
+
+static int64_t rank_of(const struct book_sort *sort, const struct node *node, int at)
+{
+    switch (sort->by) {
+    case BOOK_BY_SCORE:
+        return node->score[at];
+    case BOOK_BY_KEYS:
+        return node->keys[sort->first_key][at] << 8 | node->keys[sort->second_key][at];
+    case BOOK_BY_ID:
+        return 0;
+    }
+    UNREACHABLE("a sort without a rank");
+}
+
+/* Which parts reach every key of the wish: 255 or 0 for each. False: none does. */
+static bool find_reaching(const struct book_search *search, const struct node *node,
+                          book_row *out_reaching)
+{
+    book_row reaching = ~(book_row){0};
+    for (int i = 0; i < search->named_count; i++) {
+        const int key = search->named_keys[i];
+        reaching &= (book_row)(node->keys[key] >= (book_row){0} + search->wish.least.keys[key]);
+    }
+    uint64_t halves[2];
+    memcpy(halves, &reaching, sizeof(halves));
+    *out_reaching = reaching;
+    return (halves[0] | halves[1]) != 0;
+}
+
+static bool has_bits(const struct book_wish *wish, uint64_t bits)
+{
+    return (bits & wish->least.bits) == wish->least.bits &&
+           (wish->any_bits == 0 || (bits & wish->any_bits) != 0);
+}
+
+static bool is_after(const struct book_search *search, const struct node *node, int at)
+{
+    const int64_t rank = rank_of(&search->sort, node, at);
+    return rank != search->mark.rank ? rank < search->mark.rank : node->id[at] > search->mark.id;
+}
+
+static void enter(struct book_search *search, uint32_t number)
+{
+    const struct node *node = node_at(search->book, number);
+    book_row reaching;
+    search->looked_at += node->count;
+    if (!find_reaching(search, node, &reaching))
+        return;
+    for (int i = 0; i < node->count; i++)
+        if (reaching[i] && has_bits(&search->wish, node->bits[i]) &&
+            (!node->is_leaf || is_after(search, node, i)))
+            heap_push(search, (struct book_found){.rank = rank_of(&search->sort, node, i),
+                                                  .id = node->id[i],
+                                                  .below = node->below[i],
+                                                  .is_entry = node->is_leaf});
+}
+
+static void name_keys(struct book_search *search)
+{
+    search->named_count = 0;
+    for (int key = 0; key < BOOK_KEY_COUNT; key++)
+        if (search->wish.least.keys[key])
+            search->named_keys[search->named_count++] = (uint8_t)key;
+}
+
+void book_search_start(struct book_search *search, const struct book *book,
+                       const struct book_wish *wish, struct book_sort sort)
+{
+    book_search_start_after(search, book, wish, sort, (struct book_mark){.rank = INT64_MAX});
+}
+
+void book_search_start_after(struct book_search *search, const struct book *book,
+                             const struct book_wish *wish, struct book_sort sort,
+                             struct book_mark mark)
+{
+    search->book = book;
+    search->mark = mark;
+    search->wish = *wish;
+    search->sort = sort;
+    search->heap_count = 0;
+    search->looked_at = 0;
+    name_keys(search);
+    if (book->root)
+        enter(search, book->root);
+}
+
+void *book_search_next(struct book_search *search)
+{
+    while (search->heap_count > 0) {
+        const struct book_found found = heap_pop(search);
+        if (found.is_entry) {
+            search->mark = (struct book_mark){found.rank, found.id};
+            return search->book->places[found.below - 1].item;
+        }
+        enter(search, found.below);
+    }
+    return NULL;
+}
+
+void book_search_done(struct book_search *search)
+{
+    free(search->heap);
+    *search = (struct book_search){0};
+}
