@@ -1,9 +1,12 @@
 #include "base/map.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { LARGE = 1 << 16 }; /* entries, from which on page tables matter */
 
 void map_init(struct map *map)
 {
@@ -11,20 +14,26 @@ void map_init(struct map *map)
 }
 
 /* The key of a text map is ours, though `struct text` only borrows. */
-static void free_name(const struct map_entry *entry)
+static void free_name(struct text text)
 {
     union {
         const char *borrowed;
         char *owned;
-    } name = {entry->name.data};
+    } name = {text.data};
     free(name.owned);
+}
+
+static void free_names(const struct map *map)
+{
+    for (size_t i = 0; map->names && i < map->count; i++)
+        free_name(map->names[i]);
 }
 
 void map_done(struct map *map)
 {
-    for (size_t i = 0; i < map->count; i++)
-        free_name(&map->entries[i]);
+    free_names(map);
     free(map->entries);
+    free(map->names);
     free(map->slots);
     *map = (struct map){0};
 }
@@ -33,8 +42,9 @@ void map_clear(struct map *map)
 {
     if (map->count == 0)
         return;
-    for (size_t i = 0; i < map->count; i++)
-        free_name(&map->entries[i]);
+    free_names(map);
+    free(map->names);
+    map->names = NULL; /* the next keys may be numbers */
     memset(map->slots, 0, map->slot_count * sizeof(*map->slots));
     map->count = 0;
 }
@@ -58,16 +68,16 @@ static uint64_t hash_text(struct text name)
     return hash;
 }
 
-static bool matches(const struct map_entry *entry, uint64_t key, const struct text *name)
+static bool matches(const struct map *map, uint32_t index, uint64_t key, const struct text *name)
 {
-    return entry->key == key && (!name || text_equal(entry->name, *name));
+    return map->entries[index].key == key && (!name || text_equal(map->names[index], *name));
 }
 
 /* The slot that holds the key, or the free one where it would go. */
 static size_t find_slot(const struct map *map, uint64_t key, const struct text *name)
 {
     size_t slot = mix(key) & (map->slot_count - 1);
-    while (map->slots[slot] && !matches(&map->entries[map->slots[slot] - 1], key, name))
+    while (map->slots[slot] && !matches(map, map->slots[slot] - 1, key, name))
         slot = (slot + 1) & (map->slot_count - 1);
     return slot;
 }
@@ -79,6 +89,14 @@ static void grow(struct map *map)
     uint32_t *slots = calloc(slot_count, sizeof(*slots));
     struct map_entry *entries = realloc(map->entries, capacity * sizeof(*entries));
     ASSERT(slots && entries && capacity < UINT32_MAX);
+    if (map->names) {
+        map->names = realloc(map->names, capacity * sizeof(*map->names));
+        ASSERT(map->names);
+    }
+    if (capacity >= LARGE) {
+        memory_want_huge(slots, slot_count * sizeof(*slots));
+        memory_want_huge(entries, capacity * sizeof(*entries));
+    }
     free(map->slots);
     map->slots = slots;
     map->slot_count = slot_count;
@@ -110,17 +128,20 @@ static void put(struct map *map, uint64_t key, const struct text *name, void *va
         map->entries[map->slots[slot] - 1].value = value;
         return;
     }
-    struct map_entry *entry = &map->entries[map->count++];
-    *entry = (struct map_entry){.key = key, .value = value};
+    map->entries[map->count] = (struct map_entry){.key = key, .value = value};
+    if (name && !map->names) {
+        map->names = malloc(map->capacity * sizeof(*map->names));
+        ASSERT(map->names);
+    }
     if (name) {
         char *copy = malloc(name->size + 1);
         ASSERT(copy);
         if (name->size)
             memcpy(copy, name->data, name->size);
         copy[name->size] = '\0';
-        entry->name = (struct text){copy, name->size};
+        map->names[map->count] = (struct text){copy, name->size};
     }
-    map->slots[slot] = (uint32_t)map->count;
+    map->slots[slot] = (uint32_t)++map->count;
 }
 
 /* Closes the gap left at `hole` so that every later key of the run is still found. */
@@ -145,20 +166,23 @@ static void *take(struct map *map, uint64_t key, const struct text *name)
     if (!map->slots[slot])
         return NULL;
     const uint32_t index = map->slots[slot] - 1;
-    const struct map_entry removed = map->entries[index];
+    void *removed = map->entries[index].value;
+    const struct text removed_name = name ? map->names[index] : (struct text){0};
     close_gap(map, slot);
 
     const uint32_t last = (uint32_t)map->count - 1;
     if (index != last) {
-        const struct map_entry *moved = &map->entries[last];
-        const size_t moved_slot = find_slot(map, moved->key, name ? &moved->name : NULL);
+        const struct text *moved_name = name ? &map->names[last] : NULL;
+        const size_t moved_slot = find_slot(map, map->entries[last].key, moved_name);
         ASSERT(map->slots[moved_slot] == last + 1);
         map->slots[moved_slot] = index + 1;
-        map->entries[index] = *moved;
+        map->entries[index] = map->entries[last];
+        if (name)
+            map->names[index] = map->names[last];
     }
     map->count--;
-    free_name(&removed);
-    return removed.value;
+    free_name(removed_name); /* last: it may be the very text asked for */
+    return removed;
 }
 
 void *map_get(const struct map *map, uint64_t key)

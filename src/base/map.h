@@ -14,13 +14,13 @@
 #include <stdint.h>
 
 struct map_entry {
-    uint64_t key;     /* of a text map: the hash */
-    struct text name; /* of a text map: the key, owned by the map */
+    uint64_t key; /* of a text map: the hash */
     void *value;
 };
 
 struct map {
     struct map_entry *entries;
+    struct text *names; /* of a text map: the keys, owned by the map; else NULL */
     size_t count;
     size_t capacity;
     uint32_t *slots; /* index + 1 into entries; 0 is free */

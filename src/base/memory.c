@@ -37,6 +37,16 @@ void memory_trim(void)
         trim_mapping(line);
 }
 
+void memory_want_huge(void *start, size_t size)
+{
+    const uintptr_t page = 4096;
+    const uintptr_t first = ((uintptr_t)start + page - 1) & ~(page - 1);
+    const uintptr_t end = ((uintptr_t)start + size) & ~(page - 1);
+    if (end > first)
+        (void)madvise((void *)first, /* NOLINT(performance-no-int-to-ptr) */
+                      end - first, MADV_HUGEPAGE);
+}
+
 long long memory_resident_bytes(void)
 {
     AUTO_FILE FILE *status = fopen("/proc/self/status", "re");

@@ -3,12 +3,18 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 /*
  * Returns free heap pages and lets go of the program's and its libraries' code pages, which are
  * unchanged copies of files: what runs again is mapped again from the page cache. Cheap, but not
  * for inner loops. Does nothing where /proc is not there.
  */
 void memory_trim(void);
+
+/* Asks for huge pages where a large array lies: what is looked up at random in it is found without
+ * a long walk of page tables. It is only faster; nothing happens where there are none. */
+void memory_want_huge(void *start, size_t size);
 
 /* Bytes of this process in memory (VmRSS); 0 where /proc is not there. */
 long long memory_resident_bytes(void);

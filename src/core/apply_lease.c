@@ -106,7 +106,7 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
     const int64_t committed =
         is_first ? 0 : price_add_micro(job_committed_micro(job), offered->quote_micro);
     struct machine *machine = offer->machine;
-    struct lease *lease = apply_allocate(sizeof(*lease));
+    struct lease *lease = slab_take(&core->lease_slab);
     *lease = (struct lease){.id = offered->lease,
                             .job = job->id,
                             .machine = machine->id,

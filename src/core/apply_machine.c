@@ -30,7 +30,7 @@ static int find_enrolled(struct core *core, const struct event *event, struct ma
     if (!apply_is_next_id(core, enrolled->machine) || enrolled->generation != 1 ||
         !core_account(core, enrolled->owner))
         return apply_misfit(event, "a new machine needs a new id and an owner", error);
-    struct machine *machine = apply_allocate(sizeof(*machine));
+    struct machine *machine = slab_take(&core->machine_slab);
     machine->id = core->last_id = enrolled->machine;
     machine->owner = enrolled->owner;
     machine->enrolled_ms = event->time_ms;

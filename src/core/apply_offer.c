@@ -27,16 +27,14 @@ int apply_offer_set(struct core *core, const struct event *event, struct error *
               : !apply_is_next_id(core, set->offer) || machine->offer_count == MACHINE_OFFERS_MAX)
         return apply_misfit(event, "it is neither one of the machine's offers nor the next", error);
     core_count_machine(core, machine, event->time_ms);
-    struct offer_terms terms = offer_terms_copy(&set->terms);
     if (!offer) {
-        offer = apply_allocate(sizeof(*offer));
+        offer = slab_take(&core->offer_slab);
         offer->id = core->last_id = set->offer;
         offer->machine = machine;
         map_put(&core->offers, offer->id, offer);
         machine_add_offer(machine, offer);
     }
-    offer_terms_done(&offer->terms);
-    offer->terms = terms;
+    offer_set_terms(offer, &core->offer_shares, &set->terms);
     core_index_offer(core, offer, event->time_ms);
     return 0;
 }
@@ -63,11 +61,9 @@ int apply_offer_renewed(struct core *core, const struct event *event, struct err
                      error) < 0)
         return apply_unfit(event, error);
     core_count_machine(core, offer->machine, event->time_ms);
-    struct offer_terms terms = offer->terms;
+    struct offer_terms terms = offer_terms(offer);
     terms.spans = renewed->spans;
-    terms = offer_terms_copy(&terms);
-    offer_terms_done(&offer->terms);
-    offer->terms = terms;
+    offer_set_terms(offer, &core->offer_shares, &terms);
     core_index_offer(core, offer, event->time_ms);
     return 0;
 }
@@ -97,7 +93,7 @@ int apply_offer_withdrawn(struct core *core, const struct event *event, struct e
     machine_remove_offer(offer->machine, offer);
     map_remove(&core->offers, offer->id);
     id_list_remove(&core->turning, offer->id);
-    offer_terms_done(&offer->terms);
-    free(offer);
+    offer_shares_give(&core->offer_shares, offer->shared);
+    slab_give(&core->offer_slab, offer);
     return 0;
 }

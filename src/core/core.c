@@ -74,6 +74,9 @@ struct core *core_new(void)
     add_own_account(core, ACCOUNT_MINT, "mint");
     add_own_account(core, ACCOUNT_OPERATOR, "operator");
     core->last_id = ACCOUNT_OPERATOR;
+    slab_init(&core->machine_slab, sizeof(struct machine));
+    slab_init(&core->offer_slab, sizeof(struct offer));
+    slab_init(&core->lease_slab, sizeof(struct lease));
     listing_init(&core->listing);
     waiting_init(&core->waiting);
     core->rounds = match_rounds_new();
@@ -111,8 +114,6 @@ void core_free(struct core *core)
         free(machine->leases);
         free(machine->offers);
     }
-    for (size_t i = 0; i < core->offers.count; i++)
-        offer_terms_done(&((struct offer *)core->offers.entries[i].value)->terms);
     for (size_t i = 0; i < core->jobs.count; i++) {
         struct job *job = core->jobs.entries[i].value;
         free(job->leases);
@@ -120,13 +121,18 @@ void core_free(struct core *core)
         free_spec(job);
     }
     struct map *owners[] = {&core->accounts, &core->groups, &core->tokens, &core->codes,
-                            &core->machines, &core->offers, &core->jobs,   &core->leases};
+                            &core->jobs};
     for (size_t i = 0; i < sizeof(owners) / sizeof(*owners); i++)
         free_values(owners[i]);
-    struct map *indexes[] = {&core->groups_by_name,   &core->grants_by_block,
-                             &core->accounts_by_name, &core->tokens_by_hash,
-                             &core->codes_by_hash,    &core->machines_by_name,
-                             &core->machines_by_key,  &core->jobs_by_key};
+    offer_shares_done(&core->offer_shares);
+    slab_done(&core->machine_slab);
+    slab_done(&core->offer_slab);
+    slab_done(&core->lease_slab);
+    struct map *indexes[] = {
+        &core->machines,        &core->offers,          &core->leases,
+        &core->groups_by_name,  &core->grants_by_block, &core->accounts_by_name,
+        &core->tokens_by_hash,  &core->codes_by_hash,   &core->machines_by_name,
+        &core->machines_by_key, &core->jobs_by_key};
     for (size_t i = 0; i < sizeof(indexes) / sizeof(*indexes); i++)
         map_done(indexes[i]);
     id_list_done(&core->waiting_grants);

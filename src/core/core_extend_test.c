@@ -68,7 +68,7 @@ TEST(an_extension_that_cannot_be_is_refused_and_changes_nothing)
                             .set_offer = {.account = market.lender,
                                           .machine = offer->machine->id,
                                           .offer = offer->id,
-                                          .terms = offer->terms}};
+                                          .terms = offer_terms(offer)}};
     terms.set_offer.terms.max_lease_ms = 300000;
     market_do(&market, &terms);
     more = extension(&market, job, 360000);

@@ -8,11 +8,13 @@
 
 #include "base/assert.h"
 #include "base/map.h"
+#include "base/slab.h"
 #include "core/core.h"
 #include "core/id_list.h"
 #include "core/price_state.h"
 #include "core/timers.h"
 #include "market/line.h"
+#include "market/offer_shared.h"
 #include "market/waiting.h"
 
 struct core {
@@ -35,8 +37,14 @@ struct core {
     struct map codes;
     struct map machines;
     struct map offers; /* withdrawn ones are removed */
+    struct offer_shares offer_shares;
     struct map jobs;
     struct map leases;
+
+    /* Where the most numerous live. */
+    struct slab machine_slab;
+    struct slab offer_slab;
+    struct slab lease_slab;
 
     /* By other keys; hashes and public keys are texts of raw bytes. */
     struct map accounts_by_name;

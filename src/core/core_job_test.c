@@ -533,10 +533,11 @@ TEST(a_lease_ends_within_its_window_however_late_it_starts)
     const int64_t start_ms = core_settings(market.core)->start_ms;
     struct span span = {market.now_ms - 1,
                         market.now_ms + submit.submit_job.max_run_ms + start_ms - 1};
-    struct command terms = {
-        .kind = COMMAND_SET_OFFER,
-        .set_offer = {
-            .account = market.lender, .machine = id, .offer = offer->id, .terms = offer->terms}};
+    struct command terms = {.kind = COMMAND_SET_OFFER,
+                            .set_offer = {.account = market.lender,
+                                          .machine = id,
+                                          .offer = offer->id,
+                                          .terms = offer_terms(offer)}};
     terms.set_offer.terms.spans = (struct json_array){&span, 1};
     market_do(&market, &terms);
     const struct job *job = core_job(market.core, market_do(&market, &submit));

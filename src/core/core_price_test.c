@@ -53,7 +53,7 @@ static uint64_t set_offer(struct market *market, uint64_t machine, int64_t minim
         .set_offer = {.account = market->lender,
                       .machine = machine,
                       .offer = core_machine(market->core, machine)->offers[0]->id,
-                      .terms = core_machine(market->core, machine)->offers[0]->terms}};
+                      .terms = offer_terms(core_machine(market->core, machine)->offers[0])}};
     set.set_offer.terms.minimum = (struct price_vector){.core_micro = minimum_micro};
     set.set_offer.terms.spans = (struct json_array){span, span ? 1 : 0};
     return market_do(market, &set);

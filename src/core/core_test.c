@@ -157,11 +157,12 @@ TEST(only_the_owner_changes_an_offer)
     struct market market;
     market_init(&market);
     const uint64_t id = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
-    struct command set = {.kind = COMMAND_SET_OFFER,
-                          .set_offer = {.account = market.borrower,
-                                        .machine = id,
-                                        .offer = core_machine(market.core, id)->offers[0]->id,
-                                        .terms = core_machine(market.core, id)->offers[0]->terms}};
+    struct command set = {
+        .kind = COMMAND_SET_OFFER,
+        .set_offer = {.account = market.borrower,
+                      .machine = id,
+                      .offer = core_machine(market.core, id)->offers[0]->id,
+                      .terms = offer_terms(core_machine(market.core, id)->offers[0])}};
     set.set_offer.terms.resources.cores_milli = 500;
     market_refuses(&market, &set, ERROR_REFUSED);
     set.set_offer.account = market.lender;
@@ -313,7 +314,7 @@ static struct command offer_between(const struct market *market, uint64_t machin
         .kind = COMMAND_SET_OFFER,
         .set_offer = {.account = market->lender,
                       .machine = machine,
-                      .terms = core_machine(market->core, machine)->offers[0]->terms}};
+                      .terms = offer_terms(core_machine(market->core, machine)->offers[0])}};
     set.set_offer.terms.spans = (struct json_array){spans, span_count};
     return set;
 }

@@ -127,7 +127,7 @@ void decide_shrink_offers(struct decision *decision, const struct machine *machi
         const struct offer *offer = machine->offers[i];
         if (resources_fit(offer->terms.resources, found))
             continue;
-        struct offer_terms terms = offer->terms;
+        struct offer_terms terms = offer_terms(offer);
         terms.resources = resources_smaller(terms.resources, found);
         decision_emit_offer(decision, offer->id, machine->id, &terms);
     }

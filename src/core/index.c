@@ -51,6 +51,12 @@ void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms
         listing_update(&core->listing, machine->offers[i], now_ms);
 }
 
+static void list_leases(struct core *core, struct machine *machine, int64_t now_ms)
+{
+    for (size_t i = 0; i < machine->offer_count; i++)
+        listing_update_leased(&core->listing, machine->offers[i], now_ms);
+}
+
 void core_list_price(struct core *core, int64_t now_ms)
 {
     const struct price_vector before = core->listing.price;
@@ -211,14 +217,14 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
     }
     machine->leases[machine->lease_count++] = lease;
     machine->leased = resources_add(machine->leased, lease->resources);
-    struct offer *offer = map_get(&core->offers, lease->offer);
+    struct offer *offer = machine_offer(machine, lease->offer);
     if (offer) {
         offer->leased = resources_add(offer->leased, lease->resources);
         offer->lease_count++;
         if (lease->id > offer->last_lease)
             offer->last_lease = lease->id;
     }
-    core_list_offers(core, machine, now_ms);
+    list_leases(core, machine, now_ms);
 }
 
 void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease,
@@ -232,12 +238,12 @@ void core_detach_lease(struct core *core, struct machine *machine, const struct 
     memmove(machine->leases + at, machine->leases + at + 1,
             (machine->lease_count - at) * sizeof(struct lease *));
     machine->leased = resources_subtract(machine->leased, lease->resources);
-    struct offer *offer = map_get(&core->offers, lease->offer);
+    struct offer *offer = machine_offer(machine, lease->offer);
     if (offer) {
         offer->leased = resources_subtract(offer->leased, lease->resources);
         offer->lease_count--;
     }
-    core_list_offers(core, machine, now_ms);
+    list_leases(core, machine, now_ms);
     core_unstick_by(core, machine, now_ms); /* it may be more reliable now */
     match_rounds_touch(core->rounds, machine);
 }

@@ -171,9 +171,8 @@ static void count_lease(const struct core *core, const struct lease *lease, int6
 
 void core_count_lease_start(struct core *core, const struct lease *lease, int64_t now_ms)
 {
-    struct machine *machine = map_get(&core->machines, lease->machine);
     if (lease->is_self_trade)
-        core_count_machine(core, machine, now_ms);
+        core_count_machine(core, map_get(&core->machines, lease->machine), now_ms);
 }
 
 void core_count_lease_end(struct core *core, const struct lease *lease, enum lease_outcome outcome,
@@ -266,7 +265,7 @@ static void lower(struct price_vector *floor, const struct offer *offer)
 static void lower_by_offer(struct floors *floors, const struct core *core,
                            const struct offer *offer, int64_t first_slot)
 {
-    if (offer->terms.spans.count == 0 && offer->terms.paused_until_ms == 0) {
+    if (offer_window(offer).span_count == 0 && offer->terms.paused_until_ms == 0) {
         lower(&floors->always, offer);
         return;
     }

@@ -108,7 +108,8 @@ int snapshot_restore_lease(struct core *core, const void *record, struct error *
         job->lease_count >= JOB_LEASES_MAX ||
         (stored->role == LEASE_ROLE_WORKER && stored->rank > job->worker_count))
         return snapshot_misfit(error, "lease", stored->id);
-    struct lease *lease = snapshot_copy(stored, sizeof(*stored));
+    struct lease *lease = slab_take(&core->lease_slab);
+    *lease = *stored;
     map_put(&core->leases, lease->id, lease);
     core_attach_lease(core, job, machine, lease, core->time_ms);
     core_index_workers(core, job);

@@ -41,12 +41,13 @@ const struct json_schema snapshot_machine_schema =
 struct offer_record {
     uint64_t machine;
     struct offer offer;
+    struct offer_terms terms;
 };
 
 static const struct json_field offer_fields[] = {
     SCHEMA_ID("id", struct offer_record, offer.id),
     SCHEMA_ID("machine", struct offer_record, machine),
-    SCHEMA_OBJECT("terms", struct offer_record, offer.terms, schema_offer_terms),
+    SCHEMA_OBJECT("terms", struct offer_record, terms, schema_offer_terms),
     SCHEMA_BOOL("is_open", struct offer_record, offer.is_open),
     SCHEMA_TIME("turns_ms", struct offer_record, offer.turns_ms),
     SCHEMA_ID("last_lease", struct offer_record, offer.last_lease),
@@ -57,7 +58,8 @@ const struct json_schema snapshot_offer_schema =
 void snapshot_write_offers(struct buffer *out, const struct machine *machine)
 {
     for (size_t i = 0; i < machine->offer_count; i++) {
-        const struct offer_record record = {machine->id, *machine->offers[i]};
+        const struct offer_record record = {machine->id, *machine->offers[i],
+                                            offer_terms(machine->offers[i])};
         snapshot_write_line(out, &snapshot_offer_schema, &record);
     }
 }
@@ -71,7 +73,8 @@ int snapshot_restore_machine(struct core *core, const void *record, struct error
         core_machine_by_key(core, stored->public_key) || name_check(name, "machine", error) < 0 ||
         probe_check(&stored->probe, error) < 0)
         return snapshot_misfit(error, "machine", stored->id);
-    struct machine *machine = snapshot_copy(stored, sizeof(*stored));
+    struct machine *machine = slab_take(&core->machine_slab);
+    *machine = *stored;
     machine->is_barred = account_is_frozen(core_account(core, stored->owner));
     map_put(&core->machines, machine->id, machine);
     map_put_text(&core->machines_by_name, name, machine);
@@ -87,11 +90,12 @@ int snapshot_restore_offer(struct core *core, const void *record, struct error *
     struct machine *machine = map_get(&core->machines, stored->machine);
     if (!machine || stored->offer.id == 0 || stored->offer.id > core->last_id ||
         core_offer(core, stored->offer.id) || machine->offer_count == MACHINE_OFFERS_MAX ||
-        offer_terms_check(&stored->offer.terms, &machine->probe, /* now_ms= */ 0, error) < 0)
+        offer_terms_check(&stored->terms, &machine->probe, /* now_ms= */ 0, error) < 0)
         return snapshot_misfit(error, "offer", stored->offer.id);
-    struct offer *offer = snapshot_copy(&stored->offer, sizeof(stored->offer));
+    struct offer *offer = slab_take(&core->offer_slab);
+    *offer = stored->offer;
     offer->machine = machine;
-    offer->terms = offer_terms_copy(&stored->offer.terms);
+    offer_set_terms(offer, &core->offer_shares, &stored->terms);
     map_put(&core->offers, offer->id, offer);
     machine_add_offer(machine, offer);
     if (offer->turns_ms > 0)

@@ -123,6 +123,13 @@ void *book_item(const struct book *book, uint32_t number)
     return book->places[number - 1].item;
 }
 
+uint64_t book_bits(const struct book *book, uint32_t number)
+{
+    ASSERT(number > 0 && number <= book->place_count && book->places[number - 1].item);
+    const struct node *node = node_at(book, book->places[number - 1].leaf);
+    return node->bits[book_part_index(node, number)];
+}
+
 size_t book_memory_bytes(const struct book *book)
 {
     return sizeof(*book) +

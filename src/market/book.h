@@ -62,6 +62,7 @@ void book_change(struct book *book, uint32_t number, const struct book_entry *en
 void book_remove(struct book *book, uint32_t number);
 
 size_t book_count(const struct book *book);
+uint64_t book_bits(const struct book *book, uint32_t number);
 void *book_item(const struct book *book, uint32_t number);
 /* Bytes taken from the heap. */
 size_t book_memory_bytes(const struct book *book);

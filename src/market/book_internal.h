@@ -10,7 +10,7 @@
  * parts is one vector, so that a search compares 16 parts at once and reads only the keys its wish
  * names.
  */
-enum { FAN = 16, FEW = 4, JOINED_MAX = 12, CHUNK_BITS = 8, CHUNK = 1 << CHUNK_BITS };
+enum { FAN = 16, FEW = 4, JOINED_MAX = 12, CHUNK_BITS = 12, CHUNK = 1 << CHUNK_BITS };
 enum { DEPTH_MAX = 16 };
 
 typedef uint8_t book_row __attribute__((vector_size(FAN)));

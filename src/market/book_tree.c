@@ -1,8 +1,12 @@
 /* The tree of a book: nodes, and how entries come into them and leave. */
+#include "base/memory.h"
 #include "market/book_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
@@ -17,6 +21,8 @@ static uint32_t node_new(struct book *book, bool is_leaf)
             ASSERT(book->chunks);
             book->chunks[book->chunk_count] = aligned_alloc(64, CHUNK * sizeof(struct node));
             ASSERT(book->chunks[book->chunk_count]);
+            if (book->chunk_count > 0) /* small books stay small */
+                memory_want_huge(book->chunks[book->chunk_count], CHUNK * sizeof(struct node));
             book->chunk_count++;
         }
         number = ++book->node_count;
@@ -60,27 +66,45 @@ void book_part_set(struct node *node, int at, const struct part *part)
 
 static book_row larger(book_row left, book_row right)
 {
+#if defined(__SSE2__)
+    return (book_row)_mm_max_epu8((__m128i)left, (__m128i)right);
+#else
     const book_row is_left = (book_row)(left > right);
     return (left & is_left) | (right & ~is_left);
+#endif
 }
 
-/* Folds the vector onto itself until one is left. */
-static uint8_t largest_of(book_row values)
+/* Of two rows, the larger of each one's halves, side by side in turns. */
+static book_row fold(book_row left, book_row right)
 {
-    values = larger(values, __builtin_shufflevector(values, values, 8, 9, 10, 11, 12, 13, 14, 15, 0,
-                                                    1, 2, 3, 4, 5, 6, 7));
-    uint64_t word;
-    memcpy(&word, &values, sizeof(word));
-    uint8_t largest = 0;
-    for (; word; word >>= 8)
-        largest = (uint8_t)word > largest ? (uint8_t)word : largest;
-    return largest;
+    return larger(__builtin_shufflevector(left, right, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
+                                          22, 7, 23),
+                  __builtin_shufflevector(left, right, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
+                                          14, 30, 15, 31));
+}
+
+/* The largest of each of 16 rows: four times half as many rows of twice as many. Those that are
+ * folded first come to lie farthest apart, so they are taken eight apart. */
+static book_row largest_of_rows(const book_row rows[FAN])
+{
+    book_row left[FAN];
+    for (int i = 0; i < 8; i++)
+        left[i] = fold(rows[i], rows[i + 8]);
+    for (int i = 0; i < 4; i++)
+        left[i] = fold(left[i], left[i + 4]);
+    for (int i = 0; i < 2; i++)
+        left[i] = fold(left[i], left[i + 2]);
+    return fold(left[0], left[1]);
 }
 
 void book_node_sum(const struct node *node, uint32_t number, struct part *out_part)
 {
-    for (int key = 0; key < BOOK_KEY_COUNT; key++)
-        out_part->keys[key] = largest_of(node->keys[key]);
+    _Static_assert((int)BOOK_KEY_COUNT > (int)FAN && (int)BOOK_KEY_COUNT <= 2 * FAN,
+                   "two times sixteen rows");
+    book_row rest[FAN] = {{0}};
+    memcpy(rest, node->keys + FAN, (BOOK_KEY_COUNT - FAN) * sizeof(*rest));
+    const book_row sums[] = {largest_of_rows(node->keys), largest_of_rows(rest)};
+    memcpy(out_part->keys, sums, sizeof(out_part->keys));
     out_part->bits = node->bits[0];
     out_part->score = node->score[0];
     out_part->id = node->id[0];

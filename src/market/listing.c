@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "market/level.h"
 #include "market/listing_internal.h"
+#include "market/offer_shared.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,14 +68,14 @@ static int64_t score_of(const struct listing *listing, const struct offer *offer
 
 static uint64_t audience_bits(const struct offer *offer)
 {
-    const struct offer_terms *terms = &offer->terms;
+    const struct offer_kept_terms *terms = &offer->terms;
     uint64_t bits = LISTING_BIT_OF_ACCOUNT(offer->machine->owner);
-    const struct offer_account *accounts = terms->accounts.items;
-    switch (terms->audience) {
+    const struct offer_account *accounts = offer->shared->accounts.items;
+    switch ((enum offer_audience)terms->audience) {
     case OFFER_AUDIENCE_ANYONE:
         return LISTING_BIT_ANYONE;
     case OFFER_AUDIENCE_ACCOUNTS:
-        for (size_t i = 0; i < terms->accounts.count; i++)
+        for (size_t i = 0; i < offer->shared->accounts.count; i++)
             bits |= LISTING_BIT_OF_ACCOUNT(accounts[i].account);
         return bits;
     case OFFER_AUDIENCE_GROUP:
@@ -87,13 +88,14 @@ static uint64_t audience_bits(const struct offer *offer)
 
 static uint64_t bits_of(struct listing *listing, const struct offer *offer)
 {
-    const struct offer_terms *terms = &offer->terms;
+    const struct offer_kept_terms *terms = &offer->terms;
     const struct probe *probe = &offer->machine->probe;
     uint64_t bits = audience_bits(offer);
-    bits |= labels_borne(&listing->labels, 'l', terms->labels);
+    bits |= labels_borne(&listing->labels, 'l', offer->shared->labels);
     bits |= labels_borne(&listing->labels, 'l', text_of(probe->labels));
     bits |= labels_borne(&listing->labels, 'g',
-                         terms->gpu_model.size ? terms->gpu_model : text_of(probe->gpu_model));
+                         offer->shared->gpu_model.size ? offer->shared->gpu_model
+                                                       : text_of(probe->gpu_model));
     bits |= terms->roles & MACHINE_ROLE_WORKER ? LISTING_BIT_WORKER : 0;
     bits |= terms->roles & MACHINE_ROLE_SERVER ? LISTING_BIT_SERVER : 0;
     bits |= terms->roles == MACHINE_ROLE_SERVER ? LISTING_BIT_DEDICATED : 0;
@@ -169,14 +171,15 @@ static int64_t gpu_ram_bytes(const struct offer *offer)
                                       : offer->machine->probe.gpu_ram_bytes;
 }
 
-struct book_point listing_point(struct listing *listing, const struct offer *offer, int64_t now_ms)
+static struct book_point point_of(const struct listing *listing, const struct offer *offer,
+                                  int64_t now_ms, uint64_t bits)
 {
-    const struct offer_terms *terms = &offer->terms;
+    const struct offer_kept_terms *terms = &offer->terms;
     const struct probe *probe = &offer->machine->probe;
     const int64_t speed = machine_speed_milli(offer->machine);
     const int64_t reliability = machine_reliability_milli(offer->machine);
     const int64_t lease_ms = terms->max_lease_ms ? terms->max_lease_ms : INT64_MAX;
-    struct book_point point = {.bits = bits_of(listing, offer)};
+    struct book_point point = {.bits = bits};
     has_room(listing, &point, LISTING_CORES, offer_free(offer));
     has_room(listing, &point, LISTING_ALL_CORES, terms->resources);
     has(listing, &point, LISTING_SPEED, level_of(speed), speed);
@@ -195,6 +198,11 @@ struct book_point listing_point(struct listing *listing, const struct offer *off
     has(listing, &point, LISTING_GPU_CHEAPNESS, level_below(terms->minimum.gpu_micro),
         -terms->minimum.gpu_micro);
     return point;
+}
+
+struct book_point listing_point(struct listing *listing, const struct offer *offer, int64_t now_ms)
+{
+    return point_of(listing, offer, now_ms, bits_of(listing, offer));
 }
 
 /* Which of eight classes: class 0 below the first bound, and twice as wide as the one before. */
@@ -257,6 +265,22 @@ void listing_remove(struct listing *listing, struct offer *offer)
     offer->listing_number = 0;
 }
 
+static struct book_entry entry_of(const struct listing *listing, struct offer *offer,
+                                  int64_t now_ms, uint64_t bits)
+{
+    return (struct book_entry){.point = point_of(listing, offer, now_ms, bits),
+                               .score = score_of(listing, offer),
+                               .id = offer->id,
+                               .order = listing_order(&(struct listing_likeness){
+                                   .free = offer_free(offer),
+                                   .all = offer->terms.resources,
+                                   .gpu_ram_bytes = gpu_ram_bytes(offer),
+                                   .bits = bits,
+                                   .quality = listing_quality(listing, offer),
+                                   .since = since_of(offer)}),
+                               .item = offer};
+}
+
 void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms)
 {
     const struct machine *machine = offer->machine;
@@ -266,21 +290,20 @@ void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms
     }
     if (listing->began_ms == 0)
         listing->began_ms = now_ms;
-    struct book_entry entry = {.point = listing_point(listing, offer, now_ms),
-                               .score = score_of(listing, offer),
-                               .id = offer->id,
-                               .item = offer};
-    entry.order =
-        listing_order(&(struct listing_likeness){.free = offer_free(offer),
-                                                 .all = offer->terms.resources,
-                                                 .gpu_ram_bytes = gpu_ram_bytes(offer),
-                                                 .bits = entry.point.bits,
-                                                 .quality = listing_quality(listing, offer),
-                                                 .since = since_of(offer)});
+    const struct book_entry entry = entry_of(listing, offer, now_ms, bits_of(listing, offer));
     if (offer->listing_number)
         book_change(listing->book, offer->listing_number, &entry);
     else
         offer->listing_number = book_add(listing->book, &entry);
+}
+
+void listing_update_leased(struct listing *listing, struct offer *offer, int64_t now_ms)
+{
+    if (!offer->listing_number)
+        return;
+    const struct book_entry entry =
+        entry_of(listing, offer, now_ms, book_bits(listing->book, offer->listing_number));
+    book_change(listing->book, offer->listing_number, &entry);
 }
 
 /* ---- Wishes ---------------------------------------------------------------------------------- */

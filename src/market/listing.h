@@ -58,6 +58,8 @@ void listing_done(struct listing *listing);
 
 /* After any change of the offer or its machine: puts it in, changes it or takes it out. */
 void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms);
+/* After a change of its leases or its machine's reputation alone: the same, but quicker. */
+void listing_update_leased(struct listing *listing, struct offer *offer, int64_t now_ms);
 void listing_remove(struct listing *listing, struct offer *offer);
 
 int64_t listing_quality(const struct listing *listing, const struct offer *offer);

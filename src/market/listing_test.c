@@ -3,6 +3,7 @@
  * covers listing.c, waiting.c, level.h
  */
 #include "market/level.h"
+#include "market/offer_shared.h"
 #include "market/waiting.h"
 #include "testing/testing.h"
 
@@ -13,6 +14,7 @@ enum { MACHINES = 2000, SOME = 64 }; /* so few are looked at when the root alone
 struct fixture {
     struct machine machines[MACHINES];
     struct offer offers[MACHINES];
+    struct offer_shared shared; /* by all */
     struct listing listing;
     struct waiting_list waiting;
     struct book_search search;
@@ -43,6 +45,7 @@ static void set_up(struct fixture *fixture)
         };
         fixture->offers[i] = (struct offer){.id = 1 + MACHINES + i,
                                             .machine = machine,
+                                            .shared = &fixture->shared,
                                             .is_open = true,
                                             .terms = {.resources = machine->probe.resources,
                                                       .roles = MACHINE_ROLE_WORKER,

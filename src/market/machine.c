@@ -68,6 +68,14 @@ void machine_remove_offer(struct machine *machine, const struct offer *offer)
             (machine->offer_count - at) * sizeof(*machine->offers));
 }
 
+struct offer *machine_offer(const struct machine *machine, uint64_t offer)
+{
+    for (size_t i = 0; i < machine->offer_count; i++)
+        if (machine->offers[i]->id == offer)
+            return machine->offers[i];
+    return NULL;
+}
+
 struct resources machine_free(const struct machine *machine)
 {
     struct resources found = machine->probe.resources;

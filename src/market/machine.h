@@ -23,11 +23,11 @@ enum {
 struct probe {
     struct resources resources;
     int64_t speed_weight_milli; /* per core, against the reference; used for bills and matching */
-    char cpu_model[MACHINE_CPU_MODEL_SIZE];
-    char labels[MACHINE_LABELS_SIZE]; /* "avx2,arm64": words with a comma between, or empty */
+    int64_t gpu_ram_bytes;      /* of each GPU */
+    int64_t rtt_us;             /* to the market; 0: not known */
     char gpu_model[MACHINE_GPU_MODEL_SIZE];
-    int64_t gpu_ram_bytes; /* of each GPU */
-    int64_t rtt_us;        /* to the market; 0: not known */
+    char labels[MACHINE_LABELS_SIZE]; /* "avx2,arm64": words with a comma between, or empty */
+    char cpu_model[MACHINE_CPU_MODEL_SIZE];
 };
 
 enum machine_state {
@@ -41,29 +41,30 @@ const char *machine_state_name(enum machine_state state);
 
 struct lease;
 
+/* What matching looks at comes first, side by side. */
 struct machine {
     uint64_t id;
-    uint64_t owner; /* account */
-    char name[MARKET_NAME_SIZE];
-    uint8_t public_key[MACHINE_KEY_SIZE]; /* Ed25519 */
-    uint64_t generation;                  /* 1, raised by each new enrolment of the same key */
-    struct probe probe;
+    uint64_t owner;        /* account */
     struct offer **offers; /* by id */
     size_t offer_count;
     enum machine_state state;
-    bool is_barred; /* its owner is frozen: no new leases; running ones go on */
-    struct reputation reputation;
-    bool is_unproven;       /* it has not earned enough yet: its speed counts as 1 at most */
-    int64_t withheld_micro; /* of what it earned: its owner's once it is proven */
-    int64_t enrolled_ms;
-    int64_t state_changed_ms; /* while unreachable or offline: when it was missed */
-    struct resources leased;  /* the sum over its leases that have not ended */
-    struct lease **leases;    /* those, oldest first */
+    bool is_barred;          /* its owner is frozen: no new leases; running ones go on */
+    bool is_unproven;        /* it has not earned enough yet: its speed counts as 1 at most */
+    uint64_t touched_at;     /* scratch of matching: its jobs are to be tried; 0: they are not */
+    struct resources leased; /* the sum over its leases that have not ended */
+    struct lease **leases;   /* those, oldest first */
     size_t lease_count;
     size_t lease_capacity;
-    uint64_t touched_at; /* scratch of matching: its jobs are to be tried; 0: they are not */
-    int64_t counted_ms;  /* until when what it lends is counted towards prices, or left out; 0: not
-                            yet */
+    struct reputation reputation;
+    struct probe probe;
+    char name[MARKET_NAME_SIZE];
+    uint8_t public_key[MACHINE_KEY_SIZE]; /* Ed25519 */
+    uint64_t generation;                  /* 1, raised by each new enrolment of the same key */
+    int64_t enrolled_ms;
+    int64_t state_changed_ms; /* while unreachable or offline: when it was missed */
+    int64_t withheld_micro;   /* of what it earned: its owner's once it is proven */
+    int64_t counted_ms; /* until when what it lends is counted towards prices, or left out; 0: not
+                           yet */
 };
 
 /* INVALID when a part is out of range, or the texts are. */
@@ -71,6 +72,9 @@ MUST_CHECK int probe_check(const struct probe *probe, struct error *error);
 /* Keeps the order of ids. The array is the machine's own, the offers are not. */
 void machine_add_offer(struct machine *machine, struct offer *offer);
 void machine_remove_offer(struct machine *machine, const struct offer *offer);
+
+/* The one with the id; NULL: it has none such. */
+struct offer *machine_offer(const struct machine *machine, uint64_t offer);
 
 /* What it has less what is leased, whatever is offered; parts are negative when a probe found less
  * than before under running leases. */

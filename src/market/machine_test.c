@@ -1,4 +1,5 @@
 #include "market/machine.h"
+#include "market/offer_shared.h"
 #include "testing/testing.h"
 
 #define GIB (INT64_C(1) << 30)
@@ -6,6 +7,7 @@
 struct fixture {
     struct machine machine;
     struct offer offer;
+    struct offer_shared shared;
     struct offer *offers[1];
 };
 
@@ -23,6 +25,7 @@ static void set_up(struct fixture *fixture, int64_t cores_milli)
                     .offer_count = 1},
         .offer = {.id = 10,
                   .machine = &fixture->machine,
+                  .shared = &fixture->shared,
                   .terms = {.resources = {.cores_milli = cores_milli, .ram_bytes = GIB},
                             .roles = MACHINE_ROLE_WORKER}},
         .offers = {&fixture->offer},
@@ -89,11 +92,11 @@ TEST(bandwidth_nobody_measured_is_what_the_owner_says)
     struct fixture fixture;
     set_up(&fixture, 1000);
     fixture.offer.terms.resources.bandwidth_kbit = 5000;
-    ASSERT_OK(offer_terms_check(&fixture.offer.terms, &fixture.machine.probe, 0, &error));
+    const struct offer_terms terms = offer_terms(&fixture.offer);
+    ASSERT_OK(offer_terms_check(&terms, &fixture.machine.probe, 0, &error));
     assert_int_equal(offer_free(&fixture.offer).bandwidth_kbit, 5000);
     fixture.machine.probe.resources.bandwidth_kbit = 4000;
-    ASSERT_FAILS(offer_terms_check(&fixture.offer.terms, &fixture.machine.probe, 0, &error),
-                 ERROR_INVALID);
+    ASSERT_FAILS(offer_terms_check(&terms, &fixture.machine.probe, 0, &error), ERROR_INVALID);
 }
 
 int main(void)

@@ -5,6 +5,7 @@
  */
 #include "base/random.h"
 #include "market/match.h"
+#include "market/offer_shared.h"
 #include "testing/testing.h"
 
 #define GIB (INT64_C(1) << 30)
@@ -15,6 +16,7 @@ enum { MACHINE_MAX = 300 };
 struct fixture {
     struct machine machines[MACHINE_MAX];
     struct offer offers[MACHINE_MAX];
+    struct offer_shared shared[MACHINE_MAX];
     struct offer *offered[MACHINE_MAX];
     struct machine *pointers[MACHINE_MAX];
     size_t count;
@@ -39,15 +41,23 @@ static struct machine *add_machine(struct fixture *fixture, const char *name, in
         .offers = &fixture->offered[fixture->count],
         .offer_count = 1,
     };
-    fixture->offers[fixture->count] = (struct offer){
-        .id = 200 + fixture->count,
-        .machine = machine,
-        .is_open = true,
-        .terms = {.resources = {.cores_milli = cores_milli, .ram_bytes = GIB}, .roles = roles}};
+    fixture->shared[fixture->count] = (struct offer_shared){0};
+    fixture->offers[fixture->count] =
+        (struct offer){.id = 200 + fixture->count,
+                       .machine = machine,
+                       .shared = &fixture->shared[fixture->count],
+                       .is_open = true,
+                       .terms = {.resources = {.cores_milli = cores_milli, .ram_bytes = GIB},
+                                 .roles = (uint8_t)roles}};
     fixture->offered[fixture->count] = &fixture->offers[fixture->count];
     snprintf(machine->name, sizeof(machine->name), "%s", name);
     fixture->pointers[fixture->count++] = machine;
     return machine;
+}
+
+static struct offer_shared *shared_of(struct fixture *fixture, const struct machine *machine)
+{
+    return &fixture->shared[machine - fixture->machines];
 }
 
 static void set_up(struct fixture *fixture, int64_t num_nodes)
@@ -234,7 +244,8 @@ TEST(every_wish_is_kept)
     fixture.request.server = (struct resources){0};
     fixture.wish.now_ms = fixture.wish.latest_start_ms = 1000000;
     struct machine *machine = add_machine(&fixture, "a", 500, MACHINE_ROLE_WORKER);
-    struct offer_terms *terms = &machine->offers[0]->terms;
+    struct offer_kept_terms *terms = &machine->offers[0]->terms;
+    struct offer_shared *shared = &fixture.shared[0];
     struct job_wishes *wishes = &fixture.request.wishes;
     machine->owner = 9;
     fixture.request.account = 7;
@@ -243,9 +254,9 @@ TEST(every_wish_is_kept)
                                                                      .gpus_milli = 1000,
                                                                      .disk_bytes = 9 * GIB,
                                                                      .bandwidth_kbit = 5000};
-    terms->gpu_model = TEXT("T4");
+    shared->gpu_model = TEXT("T4");
     terms->gpu_ram_bytes = 16 * GIB;
-    terms->labels = TEXT("python3-torch,cuda-12");
+    shared->labels = TEXT("python3-torch,cuda-12");
     terms->network = OFFER_NETWORK_JOB;
     terms->max_lease_ms = 3600000;
     fixture.request.worker = terms->resources;
@@ -263,9 +274,9 @@ TEST(every_wish_is_kept)
         (field) = kept;                                                                            \
         assert_int_equal(place(&fixture), MATCH_PLACED);                                           \
     } while (0)
-    REFUSES(terms->gpu_model, TEXT("V100"));
+    REFUSES(shared->gpu_model, TEXT("V100"));
     REFUSES(terms->gpu_ram_bytes, 15 * GIB);
-    REFUSES(terms->labels, TEXT("python3-torch"));
+    REFUSES(shared->labels, TEXT("python3-torch"));
     REFUSES(terms->network, OFFER_NETWORK_NONE);
     REFUSES(terms->max_lease_ms, 3599999);
     REFUSES(terms->resources.disk_bytes, 9 * GIB - 1);
@@ -280,7 +291,7 @@ TEST(every_wish_is_kept)
     REFUSES(terms->audience, OFFER_AUDIENCE_ACCOUNTS);
     struct offer_account listed = {7};
     terms->audience = OFFER_AUDIENCE_ACCOUNTS;
-    terms->accounts = (struct json_array){&listed, 1};
+    shared->accounts = (struct json_array){&listed, 1};
     assert_int_equal(place(&fixture), MATCH_PLACED);
     REFUSES(listed.account, 13); /* the same bit of the book */
     terms->audience = OFFER_AUDIENCE_GROUP;
@@ -289,7 +300,7 @@ TEST(every_wish_is_kept)
     assert_int_equal(place(&fixture), MATCH_PLACED);
     REFUSES(fixture.wish.group, 9);
     struct span span = {0, 1000000 + 3600000};
-    terms->spans = (struct json_array){&span, 1};
+    shared->spans = (struct json_array){&span, 1};
     assert_int_equal(place(&fixture), MATCH_PLACED);
     REFUSES(span.close_ms, 1000000 + 3599999);
 #undef REFUSES
@@ -310,7 +321,7 @@ static void random_machine(struct fixture *fixture, struct random *random)
     };
     machine->probe.resources = offer->terms.resources;
     machine->probe.speed_weight_milli = 50 + (int64_t)random_below(random, 3000);
-    offer->terms.labels = text_of(labels[random_below(random, 6)]);
+    fixture->shared[fixture->count - 1].labels = text_of(labels[random_below(random, 6)]);
     offer->terms.minimum.core_micro =
         random_below(random, 3) ? 0 : (int64_t)random_below(random, 40000);
     offer->terms.max_lease_ms =
@@ -650,8 +661,8 @@ TEST(what_no_machine_offers_at_all_is_told_apart_from_what_is_busy_or_away)
     fixture.request.worker.gpus_milli = 0;
     snprintf(fixture.request.wishes.labels, sizeof(fixture.request.wishes.labels), "cuda-12");
     assert_string_equal(lack(&fixture), "no machine here has the labels cuda-12");
-    heron->offers[0]->terms.labels = TEXT("cuda-12");
-    wren->offers[0]->terms.labels = TEXT("cuda-12");
+    shared_of(&fixture, heron)->labels = TEXT("cuda-12");
+    shared_of(&fixture, wren)->labels = TEXT("cuda-12");
     assert_string_equal(lack(&fixture), "");
     /* Each wish is met by both, all of them only by one. */
     struct machine *robin = add_machine(&fixture, "robin", 8000, MACHINE_ROLE_WORKER);
@@ -669,12 +680,12 @@ TEST(a_run_longer_than_any_window_or_lease_is_a_lack)
     set_up(&fixture, 1);
     fixture.request.server = (struct resources){0};
     struct machine *heron = add_machine(&fixture, "heron", 4000, MACHINE_ROLE_WORKER);
-    heron->offers[0]->terms.spans.items = nights;
-    heron->offers[0]->terms.spans.count = 2;
+    shared_of(&fixture, heron)->spans.items = nights;
+    shared_of(&fixture, heron)->spans.count = 2;
     assert_string_equal(lack(&fixture), "");
     fixture.request.max_run_ms = 7200000;
     assert_string_equal(lack(&fixture), "no machine here is lent for 2h at a time");
-    heron->offers[0]->terms.spans.count = 0;
+    shared_of(&fixture, heron)->spans.count = 0;
     assert_string_equal(lack(&fixture), "");
     heron->offers[0]->terms.max_lease_ms = 7199999;
     assert_string_equal(lack(&fixture), "no machine here is lent for 2h at a time");

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "market/machine.h"
+#include "market/offer_shared.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -179,49 +180,59 @@ static struct offer_terms copy_into(void *block, const struct offer_terms *terms
     return copy;
 }
 
-struct offer_terms offer_terms_copy(const struct offer_terms *terms)
-{
-    const size_t size = block_size(terms);
-    if (size == 0) {
-        struct offer_terms copy = *terms;
-        copy.spans.items = copy.accounts.items = NULL;
-        copy.gpu_model = copy.labels = copy.schedule = (struct text){0};
-        return copy;
-    }
-    void *block = malloc(size);
-    ASSERT(block);
-    return copy_into(block, terms);
-}
-
 struct offer_terms offer_terms_copy_to(struct arena *arena, const struct offer_terms *terms)
 {
     return copy_into(arena_alloc(arena, block_size(terms)), terms);
 }
 
-/* The block begins with whichever part comes first. */
-void offer_terms_done(struct offer_terms *terms)
+/* ---- Keeping --------------------------------------------------------------------------------- */
+
+void offer_set_terms(struct offer *offer, struct offer_shares *shares,
+                     const struct offer_terms *terms)
 {
-    union {
-        const char *borrowed;
-        void *owned;
-    } block = {terms->spans.items};
-    if (!block.owned)
-        block.owned = terms->accounts.items;
-    if (!block.owned)
-        block.borrowed = terms->gpu_model.data;
-    if (!block.owned)
-        block.borrowed = terms->labels.data;
-    if (!block.owned)
-        block.borrowed = terms->schedule.data;
-    free(block.owned);
-    *terms = (struct offer_terms){0};
+    const struct offer_shared *before = offer->shared;
+    /* Taken first: the terms may be the offer's own. */
+    offer->shared = offer_shares_take(shares, terms);
+    if (before)
+        offer_shares_give(shares, before);
+    offer->terms = (struct offer_kept_terms){.resources = terms->resources,
+                                             .minimum = terms->minimum,
+                                             .max_lease_ms = terms->max_lease_ms,
+                                             .paused_until_ms = terms->paused_until_ms,
+                                             .group = terms->group,
+                                             .gpu_ram_bytes = terms->gpu_ram_bytes,
+                                             .roles = (uint8_t)terms->roles,
+                                             .network = (uint8_t)terms->network,
+                                             .install = (uint8_t)terms->install,
+                                             .audience = (uint8_t)terms->audience};
+}
+
+struct offer_terms offer_terms(const struct offer *offer)
+{
+    const struct offer_kept_terms *kept = &offer->terms;
+    const struct offer_shared *shared = offer->shared;
+    return (struct offer_terms){.resources = kept->resources,
+                                .roles = kept->roles,
+                                .minimum = kept->minimum,
+                                .max_lease_ms = kept->max_lease_ms,
+                                .paused_until_ms = kept->paused_until_ms,
+                                .network = (enum offer_network)kept->network,
+                                .install = (enum offer_install)kept->install,
+                                .audience = (enum offer_audience)kept->audience,
+                                .group = kept->group,
+                                .gpu_ram_bytes = kept->gpu_ram_bytes,
+                                .gpu_model = shared->gpu_model,
+                                .labels = shared->labels,
+                                .schedule = shared->schedule,
+                                .accounts = shared->accounts,
+                                .spans = shared->spans};
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
 struct window offer_window(const struct offer *offer)
 {
-    return (struct window){offer->terms.spans.items, offer->terms.spans.count};
+    return (struct window){offer->shared->spans.items, offer->shared->spans.count};
 }
 
 bool offer_is_open(const struct offer *offer, int64_t now_ms)
@@ -241,12 +252,12 @@ bool offer_admits(const struct offer *offer, uint64_t account, uint64_t group)
 {
     if (account == offer->machine->owner)
         return true;
-    const struct offer_account *accounts = offer->terms.accounts.items;
-    switch (offer->terms.audience) {
+    const struct offer_account *accounts = offer->shared->accounts.items;
+    switch ((enum offer_audience)offer->terms.audience) {
     case OFFER_AUDIENCE_ANYONE:
         return true;
     case OFFER_AUDIENCE_ACCOUNTS:
-        for (size_t i = 0; i < offer->terms.accounts.count; i++)
+        for (size_t i = 0; i < offer->shared->accounts.count; i++)
             if (accounts[i].account == account)
                 return true;
         return false;

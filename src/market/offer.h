@@ -76,17 +76,33 @@ struct offer_terms {
 };
 
 struct machine;
+struct offer_shared;
+
+/* Those of an offer that is kept, of which there are many: fields as above. */
+struct offer_kept_terms {
+    struct resources resources;
+    struct price_vector minimum;
+    int64_t max_lease_ms;
+    int64_t paused_until_ms;
+    uint64_t group;
+    int64_t gpu_ram_bytes;
+    uint8_t roles;
+    uint8_t network;
+    uint8_t install;
+    uint8_t audience;
+};
 
 struct offer {
     uint64_t id;
     struct machine *machine;
-    struct offer_terms terms; /* texts and arrays are the offer's own */
-    struct resources leased;  /* under this offer, by leases that have not ended */
-    uint64_t lease_count;     /* those */
-    bool is_open;             /* as of the last event about it */
-    int64_t turns_ms;         /* when that may change by itself; 0: never */
-    uint64_t last_lease;      /* the newest lease made under it: who waited longest comes first */
-    uint32_t listing_number;  /* in the book of open offers; 0: not there */
+    const struct offer_shared *shared; /* texts, accounts and spans */
+    struct resources leased;           /* under this offer, by leases that have not ended */
+    uint32_t lease_count;              /* those */
+    uint32_t listing_number;           /* in the book of open offers; 0: not there */
+    uint64_t last_lease; /* the newest lease made under it: who waited longest comes first */
+    int64_t turns_ms;    /* when that may change by itself; 0: never */
+    bool is_open;        /* as of the last event about it */
+    struct offer_kept_terms terms;
 };
 
 struct probe;
@@ -99,9 +115,12 @@ bool offer_are_labels(struct text labels);
 MUST_CHECK int offer_terms_check(const struct offer_terms *terms, const struct probe *probe,
                                  int64_t now_ms, struct error *error);
 
-/* With texts and arrays of its own in one block; offer_terms_done frees them. */
-struct offer_terms offer_terms_copy(const struct offer_terms *terms);
-void offer_terms_done(struct offer_terms *terms);
+struct offer_shares;
+/* Gives the offer its terms, first ones or others. */
+void offer_set_terms(struct offer *offer, struct offer_shares *shares,
+                     const struct offer_terms *terms);
+/* All of them; texts and arrays are the offer's. */
+struct offer_terms offer_terms(const struct offer *offer);
 /* With texts and arrays in the arena. */
 struct offer_terms offer_terms_copy_to(struct arena *arena, const struct offer_terms *terms);
 

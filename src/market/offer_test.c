@@ -1,4 +1,6 @@
+/* covers offer.c, offer_shared.c */
 #include "market/machine.h"
+#include "market/offer_shared.h"
 #include "testing/testing.h"
 
 #define GIB (INT64_C(1) << 30)
@@ -48,29 +50,73 @@ TEST(terms_that_cannot_be_are_refused)
 #undef REFUSED
 }
 
-TEST(a_copy_has_texts_and_arrays_of_its_own)
+TEST(an_offer_keeps_texts_and_arrays_of_its_own)
 {
+    struct offer_shares shares = {0};
+    struct offer offer = {0};
     struct offer_terms terms = sound_terms();
-    struct offer_terms copy = offer_terms_copy(&terms);
-    assert_true(text_equal(copy.labels, terms.labels) && copy.labels.data != terms.labels.data);
-    assert_true(text_equal(copy.gpu_model, TEXT("T4")));
-    assert_true(text_equal(copy.schedule, terms.schedule));
-    assert_memory_equal(copy.spans.items, spans, sizeof(spans));
-    assert_memory_equal(copy.accounts.items, friends, sizeof(friends));
-    offer_terms_done(&copy);
-    terms.spans.count = terms.accounts.count = 0;
-    terms.gpu_model = terms.labels = (struct text){0};
-    copy = offer_terms_copy(&terms);
-    assert_true(copy.spans.items == NULL && text_equal(copy.schedule, terms.schedule));
-    offer_terms_done(&copy);
-    terms.schedule = (struct text){0};
-    copy = offer_terms_copy(&terms);
-    offer_terms_done(&copy);
+    terms.network = OFFER_NETWORK_OPEN;
+    terms.minimum.gpu_micro = 5;
+    offer_set_terms(&offer, &shares, &terms);
+    struct offer_terms kept = offer_terms(&offer);
+    assert_true(text_equal(kept.labels, terms.labels) && kept.labels.data != terms.labels.data);
+    assert_true(text_equal(kept.gpu_model, TEXT("T4")));
+    assert_true(text_equal(kept.schedule, terms.schedule));
+    assert_memory_equal(kept.spans.items, spans, sizeof(spans));
+    assert_memory_equal(kept.accounts.items, friends, sizeof(friends));
+    assert_int_equal(kept.network, OFFER_NETWORK_OPEN);
+    assert_int_equal(kept.audience, OFFER_AUDIENCE_ACCOUNTS);
+    assert_int_equal(kept.roles, MACHINE_ROLE_WORKER);
+    assert_int_equal(kept.minimum.gpu_micro, 5);
+    kept.resources.cores_milli = 1; /* its own texts and arrays again */
+    offer_set_terms(&offer, &shares, &kept);
+    assert_true(text_equal(offer_terms(&offer).schedule, terms.schedule));
+    assert_int_equal(offer.terms.resources.cores_milli, 1);
+    offer_shares_give(&shares, offer.shared);
+    assert_int_equal(shares.count, 0);
+    offer_shares_done(&shares);
+}
+
+TEST(offers_with_the_same_texts_and_arrays_share_them)
+{
+    enum { KINDS = 300 };
+    struct offer_shares shares = {0};
+    const struct offer_shared *first[KINDS];
+    char labels[32];
+    struct offer_terms terms = sound_terms();
+    terms.labels = (struct text){labels, 0};
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < KINDS; i++) {
+            terms.labels.size = (size_t)snprintf(labels, sizeof(labels), "label-%d", i);
+            const struct offer_shared *shared = offer_shares_take(&shares, &terms);
+            assert_true(text_equal(shared->labels, terms.labels));
+            if (round == 0)
+                first[i] = shared;
+            assert_ptr_equal(shared, first[i]);
+        }
+    assert_int_equal(shares.count, KINDS);
+    /* The same bytes cut elsewhere are others. */
+    terms.labels = TEXT("ab");
+    terms.schedule = TEXT("c");
+    const struct offer_shared *one = offer_shares_take(&shares, &terms);
+    terms.labels = TEXT("a");
+    terms.schedule = TEXT("bc");
+    assert_ptr_not_equal(offer_shares_take(&shares, &terms), one);
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < KINDS; i++) {
+            assert_int_equal(shares.count, round == 0 ? KINDS + 2 : KINDS + 2 - i);
+            offer_shares_give(&shares, first[i]);
+        }
+    assert_int_equal(shares.count, 2);
+    offer_shares_done(&shares);
 }
 
 TEST(an_offer_is_open_inside_its_spans_when_it_is_not_paused)
 {
-    struct offer offer = {.terms = sound_terms()};
+    struct offer_shares shares = {0};
+    struct offer offer = {0};
+    const struct offer_terms terms = sound_terms();
+    offer_set_terms(&offer, &shares, &terms);
     assert_false(offer_is_open(&offer, 99));
     assert_true(offer_is_open(&offer, 100));
     assert_true(offer_next_change_ms(&offer, 100) == 200);
@@ -80,12 +126,16 @@ TEST(an_offer_is_open_inside_its_spans_when_it_is_not_paused)
     assert_true(offer_is_open(&offer, 150));
     offer.terms.paused_until_ms = OFFER_PAUSED_FOREVER;
     assert_true(offer_next_change_ms(&offer, 400) == INT64_MAX);
+    offer_shares_done(&shares);
 }
 
 TEST(only_those_an_offer_names_may_lease_and_always_its_owner)
 {
     struct machine machine = {.owner = 5};
-    struct offer offer = {.machine = &machine, .terms = sound_terms()};
+    struct offer_shares shares = {0};
+    struct offer offer = {.machine = &machine};
+    const struct offer_terms terms = sound_terms();
+    offer_set_terms(&offer, &shares, &terms);
     assert_true(offer_admits(&offer, 5, 0));
     assert_true(offer_admits(&offer, 7, 0));
     assert_false(offer_admits(&offer, 8, 0));
@@ -95,11 +145,12 @@ TEST(only_those_an_offer_names_may_lease_and_always_its_owner)
     assert_false(offer_admits(&offer, 7, 0));
     offer.terms.audience = OFFER_AUDIENCE_ANYONE;
     assert_true(offer_admits(&offer, 8, 0));
+    offer_shares_done(&shares);
 }
 
 TEST(a_lender_compares_the_whole_rate_not_each_part)
 {
-    struct offer offer = {.terms = sound_terms()};
+    struct offer offer = {0};
     const struct price_units units = {.core_milli = 1000, .ram_milli = 1000};
     const struct price_vector price = {.core_micro = 100, .ram_micro = 10};
     offer.terms.minimum = (struct price_vector){.core_micro = 90, .ram_micro = 20};
@@ -112,7 +163,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(terms_that_cannot_be_are_refused),
-        cmocka_unit_test(a_copy_has_texts_and_arrays_of_its_own),
+        cmocka_unit_test(an_offer_keeps_texts_and_arrays_of_its_own),
+        cmocka_unit_test(offers_with_the_same_texts_and_arrays_share_them),
         cmocka_unit_test(an_offer_is_open_inside_its_spans_when_it_is_not_paused),
         cmocka_unit_test(only_those_an_offer_names_may_lease_and_always_its_owner),
         cmocka_unit_test(a_lender_compares_the_whole_rate_not_each_part),

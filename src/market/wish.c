@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "market/labels.h"
+#include "market/offer_shared.h"
 
 #include <string.h>
 
@@ -69,8 +70,8 @@ bool wish_is_accepted(const struct match_wish *wish, const struct offer *offer,
 
 static struct text gpu_model_of(const struct offer *offer)
 {
-    return offer->terms.gpu_model.size ? offer->terms.gpu_model
-                                       : text_of(offer->machine->probe.gpu_model);
+    return offer->shared->gpu_model.size ? offer->shared->gpu_model
+                                         : text_of(offer->machine->probe.gpu_model);
 }
 
 static bool ends_in_time(const struct match_wish *wish, const struct offer *offer)
@@ -136,7 +137,7 @@ bool wish_has(const struct match_wish *wish, enum machine_role role, enum wish_t
 static bool passes(const struct match_wish *wish, enum machine_role role, enum wish_test test,
                    const struct offer *offer)
 {
-    const struct offer_terms *terms = &offer->terms;
+    const struct offer_kept_terms *terms = &offer->terms;
     const struct probe *probe = &offer->machine->probe;
     const struct job_wishes *wishes = &wish->request->wishes;
     const struct resources wanted = wish_resources(wish, role);
@@ -167,11 +168,12 @@ static bool passes(const struct match_wish *wish, enum machine_role role, enum w
     case WISH_TEST_BANDWIDTH:
         return terms->resources.bandwidth_kbit >= wanted.bandwidth_kbit;
     case WISH_TEST_LABELS:
-        return labels_are_in(text_of(wishes->labels), terms->labels, text_of(probe->labels));
+        return labels_are_in(text_of(wishes->labels), offer->shared->labels,
+                             text_of(probe->labels));
     case WISH_TEST_NETWORK:
-        return terms->network >= wishes->network;
+        return terms->network >= (uint8_t)wishes->network;
     case WISH_TEST_INSTALL:
-        return terms->install >= wishes->install;
+        return terms->install >= (uint8_t)wishes->install;
     case WISH_TEST_SPEED:
         return machine_speed_milli(offer->machine) >= wishes->min_speed_milli;
     case WISH_TEST_RELIABILITY:

@@ -132,7 +132,7 @@ static int prepare_change(struct engine_request *request, const struct core *cor
     const struct machine *machine = core_machine(core, set->machine);
     if (!machine || machine->owner != set->account)
         return 0;
-    set->terms = change->kind == CHANGE_SOME ? offer->terms : offer_body_defaults(machine);
+    set->terms = change->kind == CHANGE_SOME ? offer_terms(offer) : offer_body_defaults(machine);
     if (offer)
         set->terms.paused_until_ms = offer->terms.paused_until_ms;
     return offer_body_apply(call->arena, &change->body, core, machine, &set->terms, error);

@@ -224,7 +224,7 @@ void order_offers(const struct machine *machine, struct buffer *payload)
     struct lent_offer offers[LEASE_OFFERS_MAX];
     _Static_assert((int)MACHINE_OFFERS_MAX <= (int)LEASE_OFFERS_MAX, "an OFFERS holds them all");
     for (size_t i = 0; i < machine->offer_count; i++) {
-        const struct offer_terms *terms = &machine->offers[i]->terms;
+        const struct offer_kept_terms *terms = &machine->offers[i]->terms;
         const uint32_t worker = terms->roles & MACHINE_ROLE_WORKER ? 1u << LEASE_ROLE_WORKER : 0;
         const uint32_t server = terms->roles & MACHINE_ROLE_SERVER ? 1u << LEASE_ROLE_SERVER : 0;
         offers[i] = (struct lent_offer){.offer = machine->offers[i]->id,

@@ -83,7 +83,8 @@ static struct text write_accounts(const struct offer_terms *terms,
 void projection_offer_row(const struct offer *offer, char accounts[PROJECTION_ACCOUNTS_SIZE],
                           struct store_value *out)
 {
-    const struct offer_terms *terms = &offer->terms;
+    const struct offer_terms all = offer_terms(offer);
+    const struct offer_terms *terms = &all;
     out[OFFERS_ID] = store_integer((int64_t)offer->id);
     out[OFFERS_MACHINE] = store_integer((int64_t)offer->machine->id);
     out[OFFERS_OWNER] = store_integer((int64_t)offer->machine->owner);

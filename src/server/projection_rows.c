@@ -72,9 +72,9 @@ void projection_token_row(const struct token *token, struct store_value *out)
 
 static void offer_columns(const struct machine *machine, struct store_value *out)
 {
-    static const struct offer_terms none;
+    static const struct offer_kept_terms none;
     const bool has_offer = machine->offer_count > 0;
-    const struct offer_terms *offer = has_offer ? &machine->offers[0]->terms : &none;
+    const struct offer_kept_terms *offer = has_offer ? &machine->offers[0]->terms : &none;
     out[MACHINES_OFFER_CORES_MILLI] = store_integer(offer->resources.cores_milli);
     out[MACHINES_OFFER_RAM_BYTES] = store_integer(offer->resources.ram_bytes);
     out[MACHINES_OFFER_GPUS_MILLI] = store_integer(offer->resources.gpus_milli);

@@ -68,7 +68,8 @@ static int decided(struct engine_request *request, const struct core *core,
     struct ask *ask = (struct ask *)request;
     if (!ask->offer)
         return 0;
-    const struct json_array *spans = &core_offer(core, ask->offer)->terms.spans;
+    const struct offer_terms terms = offer_terms(core_offer(core, ask->offer));
+    const struct json_array *spans = &terms.spans;
     const struct span *items = spans->items;
     ask->span_count = spans->count;
     ask->first = items[0];
