@@ -208,6 +208,9 @@ TEST(a_job_beyond_its_maximum_or_the_balance_is_refused)
     submit.submit_job.num_nodes = 0;
     market_refuses(&market, &submit, ERROR_INVALID);
     submit = market_job(&market);
+    snprintf(submit.submit_job.name, sizeof(submit.submit_job.name), "two\nlines");
+    market_refuses(&market, &submit, ERROR_INVALID);
+    submit = market_job(&market);
     submit.submit_job.account = ACCOUNT_MINT;
     market_refuses(&market, &submit, ERROR_NOT_FOUND);
     market_done(&market);
