@@ -173,7 +173,7 @@ static const struct json_field machine_fields[] = {
     FIELD("lease_count", JSON_U64, api_machine, lease_count),
     FIELD("earned_microcredits", JSON_I64, api_machine, earned_micro),
 };
-static const struct json_schema machine_schema =
+const struct json_schema api_machine_schema =
     JSON_SCHEMA_LENIENT("machine", machine_fields, struct api_machine);
 
 static const struct json_field minimum_fields[] = {
@@ -454,7 +454,7 @@ const struct json_schema api_account_page_schema =
 static const struct json_field token_page_fields[] = PAGE_FIELDS(&api_token_schema);
 const struct json_schema api_token_page_schema =
     JSON_SCHEMA_LENIENT("tokens", token_page_fields, struct api_page);
-static const struct json_field machine_page_fields[] = PAGE_FIELDS(&machine_schema);
+static const struct json_field machine_page_fields[] = PAGE_FIELDS(&api_machine_schema);
 const struct json_schema api_machine_page_schema =
     JSON_SCHEMA_LENIENT("machines", machine_page_fields, struct api_page);
 static const struct json_field offer_page_fields[] = PAGE_FIELDS(&api_offer_schema);

@@ -407,6 +407,7 @@ extern const struct json_schema api_code_schema;
 extern const struct json_schema api_page_code_schema;
 extern const struct json_schema api_server_schema;
 extern const struct json_schema api_machine_code_schema;
+extern const struct json_schema api_machine_schema;
 extern const struct json_schema api_machine_page_schema;
 extern const struct json_schema api_offer_schema;
 extern const struct json_schema api_offer_page_schema;

@@ -74,9 +74,10 @@ MUST_CHECK int core_quote(const struct core *core, const struct job_request *req
 void core_explain(const struct core *core, const struct job *job, struct buffer *out);
 
 /* Of a pending job: how many machines each wish left, the nearest change that would place it, and
- * when it is expected to start. False: it is not pending. Walks over all machines. */
+ * when it is expected to start, and what core_explain says. False: it is not pending. Walks over
+ * all machines. */
 bool core_explain_wait(const struct core *core, const struct job *job,
-                       struct match_explanation *out_explanation);
+                       struct match_explanation *out_explanation, struct buffer *out_words);
 
 /* The same of a job that is not submitted, and the result in words. Walks over all machines. */
 void core_explain_request(const struct core *core, const struct job_request *request,

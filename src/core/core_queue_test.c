@@ -114,20 +114,25 @@ TEST(a_waiting_job_is_explained_with_when_it_is_expected_to_start)
 {
     struct market market;
     struct match_explanation why;
+    struct buffer words AUTO_BUFFER, same AUTO_BUFFER;
+    buffer_init(&words, 4096);
+    buffer_init(&same, 4096);
     market_init(&market);
     add_machines(&market, 2);
     const struct command busy = some_job(market.borrower, 1, 30 * MINUTE);
     const struct job *running = submit(&market, &busy);
-    assert_false(core_explain_wait(market.core, running, &why));
+    assert_false(core_explain_wait(market.core, running, &why, &words));
     work(&market, 30 * MINUTE);
     const struct command blocked = some_job(market.lender, 2, 10 * MINUTE);
     const struct job *job = submit(&market, &blocked);
-    assert_true(core_explain_wait(market.core, job, &why));
+    assert_true(core_explain_wait(market.core, job, &why, &words));
     assert_int_equal(why.result, MATCH_FEW_MACHINES);
     assert_int_equal(why.machine_count, 2);
     assert_int_equal(why.rows[why.row_count - 1].test, WISH_TEST_ROOM);
     assert_int_equal(why.rows[why.row_count - 1].machines_left, 1);
     assert_string_equal(why.nearest, "with 1 worker instead of 2 it would start now");
+    core_explain(market.core, job, &same);
+    assert_string_equal(buffer_string(&words), buffer_string(&same));
     assert_int_equal(why.expected_start_ms, running->leases[0]->ends_ms);
     market_done(&market);
 }

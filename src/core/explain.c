@@ -51,36 +51,55 @@ int core_quote(const struct core *core, const struct job_request *request,
     return 0;
 }
 
+/* What a pending job finds, looked for once. */
+struct wait {
+    struct machine **machines;
+    struct match_wish wish;
+    enum match_result result;
+};
+
+static struct wait look_for_room(const struct core *core, const struct job *job,
+                                 struct arena *arena)
+{
+    struct match_placement placement;
+    struct wait wait = {
+        .machines = core_machine_pointers(core, arena),
+        .wish = core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms)};
+    wait.result = match_place(core->matcher, &wait.wish, NULL, &placement);
+    return wait;
+}
+
+static void say_wait(const struct core *core, const struct job *job, const struct wait *wait,
+                     struct buffer *out)
+{
+    if (job->start_ms > 0)
+        buffer_append_string(out, "waits for the cheapest slot before its deadline");
+    else if (wait->result == MATCH_PLACED)
+        buffer_append_string(out, "there is room, but it would put off a job that goes first");
+    else
+        match_explain_words(wait->machines, core->machine_list.count, &wait->wish, wait->result,
+                            out);
+}
+
 static void explain_pending(const struct core *core, const struct job *job, struct buffer *out)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
-    struct machine **machines = core_machine_pointers(core, arena);
-    const struct match_wish wish =
-        core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
-    struct match_placement placement;
-    const enum match_result result = match_place(core->matcher, &wish, NULL, &placement);
-    if (job->start_ms > 0)
-        buffer_append_string(out, "waits for the cheapest slot before its deadline");
-    else if (result == MATCH_PLACED)
-        buffer_append_string(out, "there is room, but it would put off a job that goes first");
-    else
-        match_explain_words(machines, core->machine_list.count, &wish, result, out);
+    const struct wait wait = look_for_room(core, job, arena);
+    say_wait(core, job, &wait, out);
 }
 
 bool core_explain_wait(const struct core *core, const struct job *job,
-                       struct match_explanation *out_explanation)
+                       struct match_explanation *out_explanation, struct buffer *out_words)
 {
     if (job->state != JOB_STATE_PENDING)
         return false;
     AUTO(arena) struct arena *arena = arena_new(0);
-    const struct match_wish wish =
-        core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
-    struct match_placement placement;
-    const enum match_result result = match_place(core->matcher, &wish, NULL, &placement);
-    match_explain(core->matcher, core_machine_pointers(core, arena), core->machine_list.count,
-                  &wish, result, out_explanation);
+    const struct wait wait = look_for_room(core, job, arena);
+    match_explain(core->matcher, wait.machines, core->machine_list.count, &wait.wish, wait.result,
+                  out_explanation);
     if (job->start_ms > out_explanation->expected_start_ms)
         out_explanation->expected_start_ms = job->start_ms;
+    say_wait(core, job, &wait, out_words);
     return true;
 }
 

@@ -215,6 +215,12 @@ void call_look_take(struct call *call,
     submit_take(call, answer);
 }
 
+void call_reply_nothing(struct call *call, struct http_request *request)
+{
+    http_reply(request, 204, "application/json", TEXT(""));
+    call_free(call);
+}
+
 struct row_request {
     struct engine_request request;
     void (*put)(void *context, struct store_batch *batch);

@@ -65,6 +65,9 @@ void call_rest_on_password(struct call *call, uint64_t account, struct text hash
  */
 void call_start_take(struct call *call, call_answer *answer);
 
+/* The answer of what leaves nothing to show: 204. */
+call_answer call_reply_nothing;
+
 /* Runs `look` on the core thread with the state, then `answer` on the main thread. */
 void call_look_take(struct call *call,
                     int (*look)(struct engine_request *request, const struct core *core,

@@ -155,12 +155,6 @@ void handle_group_join(struct http_request *request, void *context)
     call_start_take(TAKE(call), group_shown);
 }
 
-static void group_left(struct call *call, struct http_request *request)
-{
-    http_reply(request, 204, "application/json", TEXT(""));
-    call_free(call);
-}
-
 void handle_group_leave(struct http_request *request, void *context)
 {
     struct call *call = call_new(context, request);
@@ -168,21 +162,18 @@ void handle_group_leave(struct http_request *request, void *context)
         .kind = COMMAND_LEAVE_GROUP,
         .leave_group = {.account = call->caller.account},
     };
-    call_start_take(call, group_left);
+    call_start_take(call, call_reply_nothing);
 }
 
 void handle_group_remove(struct http_request *request, void *context)
 {
     uint64_t member = 0;
-    struct error error;
-    if (text_parse_u64(http_request_parameter(request, "id"), &member, &error) < 0 || !member) {
-        http_reply_problem(request, 404, "not_found", "a member's id is a number");
+    if (route_id(request, "a member's", &member) < 0)
         return;
-    }
     struct call *call = call_new(context, request);
     call->request.command = (struct command){
         .kind = COMMAND_LEAVE_GROUP,
         .leave_group = {.account = call->caller.account, .member = member},
     };
-    call_start_take(call, group_left);
+    call_start_take(call, call_reply_nothing);
 }

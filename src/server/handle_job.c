@@ -139,10 +139,8 @@ const struct store_value *handle_job_find(struct server *server, struct http_req
     struct error error;
     uint64_t id = 0;
     const struct store_value *row = NULL;
-    if (text_parse_u64(http_request_parameter(request, "id"), &id, &error) < 0) {
-        http_reply_problem(request, 404, "not_found", "a job's id is a number");
+    if (route_id(request, "a job's", &id) < 0)
         return NULL;
-    }
     int result = query_id(server, http_request_arena(request), TABLE_JOBS, id, "job", &row, &error);
     if (result == 0 && (uint64_t)row[JOBS_ACCOUNT].integer != route_caller(request)->account)
         result = error_set(&error, ERROR_NOT_FOUND, "job %" PRIu64 " does not exist", id);
@@ -480,11 +478,8 @@ static void lease_released(struct call *call, struct http_request *request)
 void handle_lease_release(struct http_request *request, void *context)
 {
     uint64_t lease = 0;
-    struct error error;
-    if (text_parse_u64(http_request_parameter(request, "id"), &lease, &error) < 0) {
-        http_reply_problem(request, 404, "not_found", "a lease's id is a number");
+    if (route_id(request, "a lease's", &lease) < 0)
         return;
-    }
     struct call *call = call_new(context, request);
     call->request.command = (struct command){
         .kind = COMMAND_RELEASE_LEASE,

@@ -1,4 +1,6 @@
-/* Machines: enrolling them by a one-time code, showing them, changing their offers. */
+/* Machines: enrolling them by a one-time code, showing them, taking them back. */
+#include "server/handle_machine.h"
+
 #include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
@@ -69,27 +71,26 @@ static const struct json_field minimum_fields[] = {
 static const struct json_schema minimum_schema =
     JSON_SCHEMA("minimum", minimum_fields, struct price_vector);
 
-struct offer_body {
+struct new_offer {
     struct offer_terms terms;
     bool is_paused;
     struct json_array roles;
 };
 static const struct json_field offer_fields[] = {
-    {"cores_milli", JSON_I64, offsetof(struct offer_body, terms.resources.cores_milli),
+    {"cores_milli", JSON_I64, offsetof(struct new_offer, terms.resources.cores_milli),
      .is_required = true},
-    {"ram_bytes", JSON_I64, offsetof(struct offer_body, terms.resources.ram_bytes),
+    {"ram_bytes", JSON_I64, offsetof(struct new_offer, terms.resources.ram_bytes),
      .is_required = true},
-    {"disk_bytes", JSON_I64, offsetof(struct offer_body, terms.resources.disk_bytes),
+    {"disk_bytes", JSON_I64, offsetof(struct new_offer, terms.resources.disk_bytes),
      .is_required = true},
-    {"gpus_milli", JSON_I64, offsetof(struct offer_body, terms.resources.gpus_milli)},
-    {"roles", JSON_TEXTS, offsetof(struct offer_body, roles), .is_required = true, .size_max = 8},
-    {"paused", JSON_BOOL, offsetof(struct offer_body, is_paused)},
-    {"minimum", JSON_OBJECT, offsetof(struct offer_body, terms.minimum), .schema = &minimum_schema},
+    {"gpus_milli", JSON_I64, offsetof(struct new_offer, terms.resources.gpus_milli)},
+    {"roles", JSON_TEXTS, offsetof(struct new_offer, roles), .is_required = true, .size_max = 8},
+    {"paused", JSON_BOOL, offsetof(struct new_offer, is_paused)},
+    {"minimum", JSON_OBJECT, offsetof(struct new_offer, terms.minimum), .schema = &minimum_schema},
 };
-static const struct json_schema offer_schema =
-    JSON_SCHEMA("offer", offer_fields, struct offer_body);
+static const struct json_schema offer_schema = JSON_SCHEMA("offer", offer_fields, struct new_offer);
 
-static int read_offer(struct offer_body *body, struct error *error)
+static int read_offer(struct new_offer *body, struct error *error)
 {
     body->terms.paused_until_ms = body->is_paused ? OFFER_PAUSED_FOREVER : 0;
     return view_read_roles(&body->roles, &body->terms.roles, error);
@@ -100,7 +101,7 @@ struct new_machine {
     uint8_t public_key[MACHINE_KEY_SIZE];
     struct text name;
     struct probe probe;
-    struct offer_body offer;
+    struct new_offer offer;
     uint8_t signature[KEYS_SIGNATURE_SIZE];
 };
 static const struct json_field new_machine_fields[] = {
@@ -182,7 +183,8 @@ void handle_machine_enrol(struct http_request *request, void *context)
     call_start_take(TAKE(call), machine_enrolled);
 }
 
-/* ---- Showing and offering -------------------------------------------------------------------- */
+/* ---- Showing ------------------------------------------------------------------------------------
+ */
 
 static void write_machine(struct server *server, struct arena *arena, uint64_t account,
                           const struct store_value *row, struct json_writer *writer)
@@ -202,10 +204,11 @@ static const char *state_choice(int index)
 
 static const struct list_view_filter machine_filters[] = {
     {"mine", "owner", LIST_VIEW_MINE},
+    {"name", "name", LIST_VIEW_TEXT},
     {"state", "state", LIST_VIEW_CHOICE, state_choice, MACHINE_STATE_COUNT},
 };
 static const struct list_view machine_list = {
-    .table = TABLE_MACHINES, .filters = machine_filters, .filter_count = 2, .write = write_machine};
+    .table = TABLE_MACHINES, .filters = machine_filters, .filter_count = 3, .write = write_machine};
 
 void handle_machine_list(struct http_request *request, void *context)
 {
@@ -214,7 +217,7 @@ void handle_machine_list(struct http_request *request, void *context)
         list_view_send(request, server, &machine_list, NULL);
 }
 
-static void send_machine(struct server *server, struct http_request *request, uint64_t account,
+void handle_machine_send(struct server *server, struct http_request *request, uint64_t account,
                          uint64_t machine)
 {
     const struct store_value *row = NULL;
@@ -230,65 +233,26 @@ static void send_machine(struct server *server, struct http_request *request, ui
     answers_send(server->answers, &answer, request);
 }
 
-static int read_id(struct http_request *request, uint64_t *out_id)
-{
-    struct error error;
-    if (text_parse_u64(http_request_parameter(request, "id"), out_id, &error) == 0)
-        return 0;
-    http_reply_problem(request, 404, "not_found", "a machine's id is a number");
-    return -1;
-}
-
 void handle_machine_get(struct http_request *request, void *context)
 {
     struct server *server = context;
     uint64_t machine = 0;
-    if (!answers_reply(server->answers, request) && read_id(request, &machine) == 0)
-        send_machine(context, request, route_caller(request)->account, machine);
-}
-
-static void offer_set(struct call *call, struct http_request *request)
-{
-    send_machine(call->server, request, call->caller.account,
-                 call->request.command.set_offer.machine);
-    call_free(call);
-}
-
-void handle_machine_put_offer(struct http_request *request, void *context)
-{
-    uint64_t machine = 0;
-    if (read_id(request, &machine) < 0)
-        return;
-    AUTO(call) struct call *call = call_new(context, request);
-    struct offer_body body = {0};
-    struct error error;
-    if (json_read(call->arena, http_request_body(request), &offer_schema, &body, &error) < 0 ||
-        read_offer(&body, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    call->request.command = (struct command){
-        .kind = COMMAND_SET_OFFER,
-        .set_offer = {.account = call->caller.account,
-                      .machine = machine,
-                      .is_first = true,
-                      .terms = body.terms},
-    };
-    call_start_take(TAKE(call), offer_set);
+    if (!answers_reply(server->answers, request) && route_id(request, "a machine's", &machine) == 0)
+        handle_machine_send(context, request, route_caller(request)->account, machine);
 }
 
 /* ---- Taking it back -------------------------------------------------------------------------- */
 
 static void reclaimed(struct call *call, struct http_request *request)
 {
-    send_machine(call->server, request, call->caller.account, call->request.subject);
+    handle_machine_send(call->server, request, call->caller.account, call->request.subject);
     call_free(call);
 }
 
 void handle_machine_reclaim(struct http_request *request, void *context)
 {
     uint64_t machine = 0;
-    if (read_id(request, &machine) < 0)
+    if (route_id(request, "a machine's", &machine) < 0)
         return;
     struct call *call = call_new(context, request);
     call->request.command = (struct command){
@@ -301,11 +265,8 @@ void handle_machine_reclaim(struct http_request *request, void *context)
 void handle_lease_end(struct http_request *request, void *context)
 {
     uint64_t lease = 0;
-    struct error error;
-    if (text_parse_u64(http_request_parameter(request, "id"), &lease, &error) < 0 || lease == 0) {
-        http_reply_problem(request, 404, "not_found", "a lease's id is a number");
+    if (route_id(request, "a lease's", &lease) < 0)
         return;
-    }
     struct call *call = call_new(context, request);
     call->request.command = (struct command){
         .kind = COMMAND_RECLAIM_LEASES,

@@ -1,6 +1,7 @@
 /* Offers: making, changing, pausing, withdrawing and showing what machines lend. */
 #include "server/answers.h"
 #include "server/call.h"
+#include "server/handle_machine.h"
 #include "server/handlers.h"
 #include "server/list_view.h"
 #include "server/offer_body.h"
@@ -63,16 +64,6 @@ static const struct list_view_filter offer_filters[] = {{"mine", "owner", LIST_V
 static const struct list_view offer_list = {
     .table = TABLE_OFFERS, .filters = offer_filters, .filter_count = 1, .write = write_offer};
 
-static int read_id(struct http_request *request, const char *noun, uint64_t *out_id)
-{
-    struct error error;
-    if (text_parse_u64(http_request_parameter(request, "id"), out_id, &error) == 0)
-        return 0;
-    http_reply_problem(request, 404, "not_found",
-                       arena_format(http_request_arena(request), "%s id is a number", noun));
-    return -1;
-}
-
 void handle_offer_list(struct http_request *request, void *context)
 {
     struct server *server = context;
@@ -83,7 +74,7 @@ void handle_offer_list(struct http_request *request, void *context)
 void handle_offer_get(struct http_request *request, void *context)
 {
     uint64_t offer = 0;
-    if (read_id(request, "an offer's", &offer) == 0)
+    if (route_id(request, "an offer's", &offer) == 0)
         send_offer(context, request, route_caller(request)->account, offer, 200);
 }
 
@@ -93,7 +84,7 @@ void handle_machine_offers(struct http_request *request, void *context)
     uint64_t machine = 0;
     const struct store_value *row = NULL;
     struct error error;
-    if (answers_reply(server->answers, request) || read_id(request, "a machine's", &machine) < 0)
+    if (answers_reply(server->answers, request) || route_id(request, "a machine's", &machine) < 0)
         return;
     if (query_id(server, http_request_arena(request), TABLE_MACHINES, machine, "machine", &row,
                  &error) < 0) {
@@ -181,22 +172,128 @@ static void start_change(struct server *server, struct http_request *request, en
 void handle_offer_create(struct http_request *request, void *context)
 {
     uint64_t machine = 0;
-    if (read_id(request, "a machine's", &machine) == 0)
+    if (route_id(request, "a machine's", &machine) == 0)
         start_change(context, request, CHANGE_NEW, machine, 0);
 }
 
 void handle_offer_put(struct http_request *request, void *context)
 {
     uint64_t offer = 0;
-    if (read_id(request, "an offer's", &offer) == 0)
+    if (route_id(request, "an offer's", &offer) == 0)
         start_change(context, request, CHANGE_ALL, 0, offer);
 }
 
 void handle_offer_patch(struct http_request *request, void *context)
 {
     uint64_t offer = 0;
-    if (read_id(request, "an offer's", &offer) == 0)
+    if (route_id(request, "an offer's", &offer) == 0)
         start_change(context, request, CHANGE_SOME, 0, offer);
+}
+
+/* ---- A machine's first ----------------------------------------------------------------------- */
+
+static void first_offer_set(struct call *call, struct http_request *request)
+{
+    handle_machine_send(call->server, request, call->caller.account,
+                        call->request.command.set_offer.machine);
+    call_free(call);
+}
+
+/* The terms a machine's offer had from the first on; -1 or no text where one is left out. */
+struct put_offer {
+    struct resources resources;
+    struct json_array role_names;
+    uint64_t roles;
+    struct text paused; /* JSON */
+    struct price_vector minimum;
+};
+static const struct json_field put_minimum_fields[] = {
+    {"core_micro", JSON_I64, offsetof(struct price_vector, core_micro), .minimum = 0,
+     .maximum = PRICE_PER_HOUR_MAX},
+    {"ram_micro", JSON_I64, offsetof(struct price_vector, ram_micro), .minimum = 0,
+     .maximum = PRICE_PER_HOUR_MAX},
+    {"gpu_micro", JSON_I64, offsetof(struct price_vector, gpu_micro), .minimum = 0,
+     .maximum = PRICE_PER_HOUR_MAX},
+    {"disk_micro", JSON_I64, offsetof(struct price_vector, disk_micro), .minimum = 0,
+     .maximum = PRICE_PER_HOUR_MAX},
+};
+static const struct json_schema put_minimum_schema =
+    JSON_SCHEMA("minimum", put_minimum_fields, struct price_vector);
+static const struct json_field put_offer_fields[] = {
+    {"cores_milli", JSON_I64, offsetof(struct put_offer, resources.cores_milli),
+     .is_required = true, .minimum = 1, .maximum = RESOURCES_CORES_MILLI_MAX},
+    {"ram_bytes", JSON_I64, offsetof(struct put_offer, resources.ram_bytes), .is_required = true,
+     .minimum = 0, .maximum = RESOURCES_BYTES_MAX},
+    {"disk_bytes", JSON_I64, offsetof(struct put_offer, resources.disk_bytes), .is_required = true,
+     .minimum = 0, .maximum = RESOURCES_BYTES_MAX},
+    {"gpus_milli", JSON_I64, offsetof(struct put_offer, resources.gpus_milli), .minimum = 0,
+     .maximum = RESOURCES_GPUS_MILLI_MAX},
+    {"roles", JSON_TEXTS, offsetof(struct put_offer, role_names), .is_required = true,
+     .size_max = 8},
+    {"paused", JSON_ANY, offsetof(struct put_offer, paused), .size_max = 8},
+    {"minimum", JSON_OBJECT, offsetof(struct put_offer, minimum), .schema = &put_minimum_schema},
+};
+static const struct json_schema put_offer_schema =
+    JSON_SCHEMA("offer", put_offer_fields, struct put_offer);
+
+static int read_put_offer(struct call *call, struct text json, struct put_offer *out,
+                          struct error *error)
+{
+    *out = (struct put_offer){.resources = {.gpus_milli = -1}, .minimum = {-1, -1, -1, -1}};
+    if (json_read(call->arena, json, &put_offer_schema, out, error) < 0)
+        return -1;
+    if (out->paused.size && !text_equal(out->paused, TEXT("true")) &&
+        !text_equal(out->paused, TEXT("false")))
+        return error_set(error, ERROR_INVALID, "offer.paused: must be true or false");
+    return view_read_roles(&out->role_names, &out->roles, error);
+}
+
+/* Core thread: what the body does not name stays as it is. */
+static int prepare_put_offer(struct engine_request *request, const struct core *core,
+                             struct error *error)
+{
+    (void)error;
+    const struct put_offer *put = ((struct call *)request)->context;
+    __typeof__(request->command.set_offer) *set = &request->command.set_offer;
+    const struct machine *machine = core_machine(core, set->machine);
+    if (!machine || machine->owner != set->account)
+        return 0; /* the command refuses it */
+    struct offer_terms terms =
+        machine->offer_count ? offer_terms(machine->offers[0]) : offer_body_defaults(machine);
+    terms.resources.cores_milli = put->resources.cores_milli;
+    terms.resources.ram_bytes = put->resources.ram_bytes;
+    terms.resources.disk_bytes = put->resources.disk_bytes;
+    if (put->resources.gpus_milli >= 0)
+        terms.resources.gpus_milli = put->resources.gpus_milli;
+    terms.roles = put->roles;
+    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++)
+        if (price_vector_get(&put->minimum, r) >= 0)
+            price_vector_set(&terms.minimum, r, price_vector_get(&put->minimum, r));
+    if (put->paused.size)
+        terms.paused_until_ms = text_equal(put->paused, TEXT("true")) ? OFFER_PAUSED_FOREVER : 0;
+    set->terms = terms;
+    return 0;
+}
+
+void handle_machine_put_offer(struct http_request *request, void *context)
+{
+    uint64_t machine = 0;
+    if (route_id(request, "a machine's", &machine) < 0)
+        return;
+    AUTO(call) struct call *call = call_new(context, request);
+    struct put_offer *put = arena_alloc(call->arena, sizeof(*put));
+    struct error error;
+    if (read_put_offer(call, http_request_body(request), put, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    call->context = put;
+    call->prepare = prepare_put_offer;
+    call->request.command = (struct command){
+        .kind = COMMAND_SET_OFFER,
+        .set_offer = {.account = call->caller.account, .machine = machine, .is_first = true},
+    };
+    call_start_take(TAKE(call), first_offer_set);
 }
 
 /* ---- Pausing and withdrawing ----------------------------------------------------------------- */
@@ -254,7 +351,7 @@ void handle_offer_pause(struct http_request *request, void *context)
     uint64_t offer = 0;
     int64_t until_ms = 0;
     struct error error;
-    if (read_id(request, "an offer's", &offer) < 0)
+    if (route_id(request, "an offer's", &offer) < 0)
         return;
     AUTO(call) struct call *call = call_new(context, request);
     if (read_pause(call, request, &until_ms, &error) < 0) {
@@ -267,25 +364,19 @@ void handle_offer_pause(struct http_request *request, void *context)
 void handle_offer_resume(struct http_request *request, void *context)
 {
     uint64_t offer = 0;
-    if (read_id(request, "an offer's", &offer) == 0)
+    if (route_id(request, "an offer's", &offer) == 0)
         start_pause_take(call_new(context, request), offer, 0);
-}
-
-static void offer_withdrawn(struct call *call, struct http_request *request)
-{
-    http_reply(request, 204, "application/json", TEXT(""));
-    call_free(call);
 }
 
 void handle_offer_delete(struct http_request *request, void *context)
 {
     uint64_t offer = 0;
-    if (read_id(request, "an offer's", &offer) < 0)
+    if (route_id(request, "an offer's", &offer) < 0)
         return;
     struct call *call = call_new(context, request);
     call->request.command = (struct command){
         .kind = COMMAND_WITHDRAW_OFFER,
         .withdraw_offer = {.account = call->caller.account, .offer = offer},
     };
-    call_start_take(call, offer_withdrawn);
+    call_start_take(call, call_reply_nothing);
 }

@@ -164,15 +164,6 @@ static void account_changed(struct call *call, struct http_request *request)
     call_free(call);
 }
 
-static bool read_account_id(struct http_request *request, uint64_t *out_id)
-{
-    struct error error;
-    if (text_parse_u64(http_request_parameter(request, "id"), out_id, &error) == 0)
-        return true;
-    http_reply_problem(request, 404, "not_found", "an account's id is a number");
-    return false;
-}
-
 struct freeze {
     struct text reason;
 };
@@ -184,8 +175,8 @@ static const struct json_schema freeze_schema = JSON_SCHEMA("freeze", freeze_fie
 
 void handle_account_freeze(struct http_request *request, void *context)
 {
-    uint64_t id;
-    if (!read_account_id(request, &id))
+    uint64_t id = 0;
+    if (route_id(request, "an account's", &id) < 0)
         return;
     AUTO(call) struct call *call = call_new(context, request);
     struct freeze body = {0};
@@ -203,8 +194,8 @@ void handle_account_freeze(struct http_request *request, void *context)
 
 void handle_account_unfreeze(struct http_request *request, void *context)
 {
-    uint64_t id;
-    if (!read_account_id(request, &id))
+    uint64_t id = 0;
+    if (route_id(request, "an account's", &id) < 0)
         return;
     struct call *call = call_new(context, request);
     call->request.command = (struct command){

@@ -306,11 +306,12 @@ static int look_at_job(struct engine_request *request, const struct core *core,
         return error_set(error, ERROR_NOT_FOUND, "job %" PRIu64 " does not exist", look->job);
     struct buffer text AUTO_BUFFER;
     buffer_init(&text, EXPLAIN_SIZE_MAX);
-    core_explain(core, job, &text);
+    look->is_waiting = core_explain_wait(core, job, &look->why, &text);
+    if (!look->is_waiting)
+        core_explain(core, job, &text);
     look->state = job_state_name(job->state);
     look->reason = arena_copy_text(call->arena, text_of(job->reason));
     look->text = arena_copy_text(call->arena, buffer_text(&text));
-    look->is_waiting = core_explain_wait(core, job, &look->why);
     return 0;
 }
 

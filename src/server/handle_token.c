@@ -147,24 +147,15 @@ void handle_session_list(struct http_request *request, void *context)
     list_tokens(request, context, true);
 }
 
-static void token_deleted(struct call *call, struct http_request *request)
-{
-    http_reply(request, 204, "application/json", TEXT(""));
-    call_free(call);
-}
-
 void handle_token_delete(struct http_request *request, void *context)
 {
     uint64_t token = 0;
-    struct error error;
-    if (text_parse_u64(http_request_parameter(request, "id"), &token, &error) < 0) {
-        http_reply_problem(request, 404, "not_found", "a token's id is a number");
+    if (route_id(request, "a token's", &token) < 0)
         return;
-    }
     struct call *call = call_new(context, request);
     call->request.command = (struct command){
         .kind = COMMAND_REVOKE_TOKEN,
         .revoke_token = {.account = call->caller.account, .token = token},
     };
-    call_start_take(call, token_deleted);
+    call_start_take(call, call_reply_nothing);
 }

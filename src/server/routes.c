@@ -82,7 +82,7 @@ const struct route routes[] = {
     {"POST", "/v1/machines/{id}/reclaim", LENDER, SMALL, handle_machine_reclaim, true,
      "The owner takes the machine back: all its leases end; what was done is paid."},
     {"PUT", "/v1/machines/{id}/offer", LENDER, SMALL, handle_machine_put_offer, false,
-     "Sets the machine's first offer; running leases keep their terms."},
+     "Changes the terms given of the machine's first offer; the others stay."},
     {"GET", "/v1/machines/{id}/offers", READER, 0, handle_machine_offers, false,
      "What the machine lends, and on which terms."},
     {"POST", "/v1/machines/{id}/offers", LENDER, SMALL, handle_offer_create, true,
@@ -227,6 +227,16 @@ const struct caller *route_caller(const struct http_request *request)
     static const struct caller nobody;
     const struct caller *caller = http_request_user(request);
     return caller ? caller : &nobody;
+}
+
+int route_id(struct http_request *request, const char *whose, uint64_t *out_id)
+{
+    struct error error;
+    if (text_parse_u64(http_request_parameter(request, "id"), out_id, &error) == 0 && *out_id)
+        return 0;
+    http_reply_problem(request, 404, "not_found",
+                       arena_format(http_request_arena(request), "%s id is a number", whose));
+    return -1;
 }
 
 void route_on_headers(struct http_request *request, void *context)

@@ -49,6 +49,9 @@ struct caller {
 /* Never NULL; all zero for nobody. */
 const struct caller *route_caller(const struct http_request *request);
 const struct route *route_of(const struct http_request *request);
+/* The path's {id}, never 0; -1 when it is no number, and then that was answered: "a machine's id is
+ * a number". */
+MUST_CHECK int route_id(struct http_request *request, const char *whose, uint64_t *out_id);
 
 /* What http_server_open needs: the table in its form (the caller's to free), headers and hooks. */
 struct http_route *routes_make(void);

@@ -183,6 +183,48 @@ def test_bad_terms_are_refused_by_name_and_change_nothing(lending, body, words):
     assert lending.offers() == before
 
 
+def test_the_first_offer_keeps_what_a_change_of_the_machine_does_not_name(lending):
+    market, path = lending.market, f"/v1/machines/{lending.machine}/offer"
+    [first] = lending.offers()
+    terms = {"accounts": ["other"], "labels": "cuda-12", "max_lease_ms": 3600000,
+             "when": "Mon-Fri 18:00-08:00", "zone": "Europe/Berlin", "network": "job",
+             "install": "wheels", "minimum": {"core_micro": 7, "ram_micro": 8}}
+    changed = market.call("PATCH", f"/v1/offers/{first['id']}", terms, lending.token).json
+    body = {"cores_milli": 250, "ram_bytes": first["ram_bytes"], "disk_bytes": first["disk_bytes"],
+            "roles": ["worker"], "minimum": {"ram_micro": 9}}
+    answer = market.call("PUT", path, body, lending.token)
+    assert answer.status == 200 and answer.json["offer"]["cores_milli"] == 250, answer
+    [after] = lending.offers()
+    wanted = {**changed, "cores_milli": 250, "roles": ["worker"],
+              "minimum": {**changed["minimum"], "ram_micro": 9}}
+    assert after == {**wanted, "state": after["state"], "state_until_ms": after["state_until_ms"]}
+    paused = market.call("PUT", path, {**body, "paused": True}, lending.token)
+    assert paused.json["offer"]["paused"] is True
+    assert market.call("PUT", path, body, lending.token).json["offer"]["paused"] is True
+    resumed = market.call("PUT", path, {**body, "paused": False}, lending.token)
+    assert resumed.json["offer"]["paused"] is False
+    for wrong in ({"paused": "yes"}, {"paused": None}, {"gpus_milli": -1}, {"minimum": {"x": 1}},
+                  {"minimum": {"core_micro": -1}}, {"cores_milli": 1 << 62}, {"roles": ["king"]}):
+        refused = market.call("PUT", path, {**body, **wrong}, lending.token)
+        assert refused.status == 400 and next(iter(wrong)).rstrip("s") in refused.json["detail"], refused
+    assert market.call("PUT", path, body, lending.other).status == 403
+    assert lending.offers()[0]["cores_milli"] == 250
+    usual = {key: first[key] for key in ("cores_milli", "ram_bytes", "disk_bytes", "roles", "minimum",
+                                         "max_lease_ms", "when", "audience", "network",
+                                         "install", "labels")}
+    back = market.call("PATCH", f"/v1/offers/{first['id']}", usual, lending.token)
+    assert back.status == 200, back
+    assert lending.offers() == [first]
+
+
+def test_machines_are_found_by_their_name(lending):
+    market = lending.market
+    [found] = market.get("/v1/machines?name=heron", lending.token).json["items"]
+    assert found["id"] == lending.machine
+    assert market.get("/v1/machines?name=heron&mine=true", lending.other).json["items"] == []
+    assert market.get("/v1/machines?name=nobody", lending.token).json["items"] == []
+
+
 def test_offers_are_changed_by_their_owner_alone(lending, offer):
     path = f"/v1/offers/{offer['id']}"
     assert lending.make({"cores_milli": 10}, lending.other).status == 403
