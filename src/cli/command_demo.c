@@ -217,17 +217,22 @@ static void print_result(struct cli *cli, const struct demo_result *result)
 {
     const struct api_job *job = &result->follow.job;
     const struct api_bill *bill = &result->bill;
-    printf("\nTest accuracy %.2f %% after %.1f s of training; first step %" PRId64
-           " ms after the submit (data sent in %" PRId64 " ms).\n\n",
-           job->test_accuracy * 100.0, train_seconds(job),
-           job->first_step_ms - result->submitted_ms, result->upload_ms);
+    putchar('\n');
+    output_field(cli, "",
+                 "Test accuracy %.2f %% after %.1f s of training; first step %" PRId64
+                 " ms after the submit (data sent in %" PRId64 " ms).",
+                 job->test_accuracy * 100.0, train_seconds(job),
+                 job->first_step_ms - result->submitted_ms, result->upload_ms);
+    putchar('\n');
     print_lenders(cli, result);
-    printf("\nThe borrower paid %s credits of the %s held; the lenders earned %s, the market's fee "
-           "is %s.\n",
-           output_credits(cli->arena, bill->spent_micro),
-           output_credits(cli->arena, bill->quoted_micro),
-           output_credits(cli->arena, bill->spent_micro - bill->fee_micro),
-           output_credits(cli->arena, bill->fee_micro));
+    putchar('\n');
+    output_field(cli, "",
+                 "The borrower paid %s credits of the %s held; the lenders earned %s, the market's "
+                 "fee is %s.",
+                 output_credits(cli->arena, bill->spent_micro),
+                 output_credits(cli->arena, bill->quoted_micro),
+                 output_credits(cli->arena, bill->spent_micro - bill->fee_micro),
+                 output_credits(cli->arena, bill->fee_micro));
     printf(is_balanced(bill) ? "All accounts together: 0. The books balance.\n"
                              : "The books do NOT balance.\n");
 }

@@ -58,12 +58,13 @@ static int run_validate(void *context, const void *options, struct error *error)
     if (cli->common.json)
         output_json(buffer_text(&json));
     else
-        printf("%s is a good job file: %.*s on %s worker%s, policy %.*s, tick %s\n",
-               strcmp(wanted->file, "-") != 0 ? wanted->file : "standard input",
-               TEXT_ARGS(spec.train.model),
-               output_workers(cli->arena, spec.num_nodes, spec.num_nodes_max),
-               spec.num_nodes == 1 && spec.num_nodes_max <= 1 ? "" : "s",
-               TEXT_ARGS(spec.sync.policy), output_duration(cli->arena, job_spec_tick_ms(&spec)));
+        output_field(cli, "", "%s is a good job file: %.*s on %s worker%s, policy %.*s, tick %s",
+                     strcmp(wanted->file, "-") != 0 ? wanted->file : "standard input",
+                     TEXT_ARGS(spec.train.model),
+                     output_workers(cli->arena, spec.num_nodes, spec.num_nodes_max),
+                     spec.num_nodes == 1 && spec.num_nodes_max <= 1 ? "" : "s",
+                     TEXT_ARGS(spec.sync.policy),
+                     output_duration(cli->arena, job_spec_tick_ms(&spec)));
     return 0;
 }
 

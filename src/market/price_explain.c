@@ -22,19 +22,20 @@ static void append_credits(struct buffer *out, int64_t micro)
     append_decimal(out, micro, 1000000, 6);
 }
 
+/* With as many digits as it takes to redo the sums to the microcredit. */
 static void append_hours(struct buffer *out, __int128 milli_s)
 {
-    append_decimal(out, milli_s, 3600000, 3);
+    append_decimal(out, milli_s, 3600000, milli_s < INT64_C(100) * 3600000 ? 6 : 3);
 }
 
 static void append_q32(struct buffer *out, int64_t value_q32)
 {
-    append_decimal(out, value_q32, FIXED_Q32_ONE, 4);
+    append_decimal(out, value_q32, FIXED_Q32_ONE, 6);
 }
 
 static void append_q16(struct buffer *out, int64_t value_q16)
 {
-    append_decimal(out, value_q16, FIXED_Q16_ONE, 3);
+    append_decimal(out, value_q16, FIXED_Q16_ONE, 5);
 }
 
 /* The factor itself, from its logarithm. */
@@ -97,7 +98,7 @@ void price_explain_update(const struct price_working *working, struct buffer *ou
     buffer_append_string(out, " lent");
     if (inputs->offered_milli_s > 0) {
         buffer_append_string(out, "; 90 % of that is ");
-        append_decimal(out, (__int128)inputs->offered_milli_s * 9, 36000000, 3);
+        append_hours(out, (__int128)inputs->offered_milli_s * 9 / 10);
         buffer_append_string(out, "; wanted/target ");
         append_decimal(out, (__int128)inputs->wanted_milli_s * 1000 * 10 / inputs->offered_milli_s,
                        9000, 3);
@@ -130,7 +131,7 @@ static void append_error_sum(const struct price_working *working, struct buffer 
 static void append_level_sum(const struct price_working *working, const char *indent,
                              struct buffer *out)
 {
-    buffer_append_string(out, "level: 0.6 x c x e, at most 0.5850 either way, = ");
+    buffer_append_string(out, "level: 0.6 x c x e, at most 0.584963 either way, = ");
     append_q32(out, working->level_step_q32);
     buffer_append_format(out, "\n%s  ", indent);
     append_credits(out, fixed_exp2(working->before.level_q32));
@@ -169,7 +170,7 @@ void price_explain_sums(const struct price_working *working, const char *indent,
     buffer_append_format(out, "%sn = ", indent);
     append_q16(out, working->inputs.effective_q16);
     buffer_append_format(out, "\n%sc = n / (n + 10) = ", indent);
-    append_decimal(out, working->credibility_q16, FIXED_Q16_ONE, 4);
+    append_q16(out, working->credibility_q16);
     buffer_append_format(out, "\n%s", indent);
     append_error_sum(working, out);
     buffer_append_string(out, indent);

@@ -379,19 +379,19 @@ TEST(an_update_is_explained_so_that_it_can_be_redone)
     buffer_init(&buffer, 4096);
     assert_string_equal(
         explained(&buffer, &working, &board),
-        "core 18-24: 0.021544 = level 0.021367 x evening 1.008\n"
-        "412.000 core-h wanted by 31 borrowers (worth 22.000 equal ones), 390.000 lent; 90 % of "
+        "core 18-24: 0.021544 = level 0.021367 x evening 1.00830\n"
+        "412.000 core-h wanted by 31 borrowers (worth 22.00000 equal ones), 390.000 lent; 90 % of "
         "that is 351.000; wanted/target 1.174 -> level +6.8 %\n"
-        "  n = 22.000\n"
-        "  c = n / (n + 10) = 0.6875\n"
-        "  e = log2(412.000 / (0.9 x 390.000)) = 0.2312\n"
-        "  level: 0.6 x c x e, at most 0.5850 either way, = 0.0954\n"
-        "    0.020000 x 2^0.0954 = 0.021367\n"
-        "  evening: 0.1 x c x e = 0.0159, then a quarter of that off all four:\n"
-        "    night     log2 0.0000 -> -0.0040, factor 1.000 -> 0.997\n"
-        "    morning   log2 0.0000 -> -0.0040, factor 1.000 -> 0.997\n"
-        "    afternoon log2 0.0000 -> -0.0040, factor 1.000 -> 0.997\n"
-        "    evening   log2 0.0000 -> 0.0119, factor 1.000 -> 1.008\n");
+        "  n = 22.00000\n"
+        "  c = n / (n + 10) = 0.68750\n"
+        "  e = log2(412.000 / (0.9 x 390.000)) = 0.231173\n"
+        "  level: 0.6 x c x e, at most 0.584963 either way, = 0.095359\n"
+        "    0.020000 x 2^0.095359 = 0.021367\n"
+        "  evening: 0.1 x c x e = 0.015893, then a quarter of that off all four:\n"
+        "    night     log2 0.000000 -> -0.003973, factor 1.00000 -> 0.99725\n"
+        "    morning   log2 0.000000 -> -0.003973, factor 1.00000 -> 0.99725\n"
+        "    afternoon log2 0.000000 -> -0.003973, factor 1.00000 -> 0.99725\n"
+        "    evening   log2 0.000000 -> 0.011920, factor 1.00000 -> 1.00830\n");
 }
 
 TEST(a_price_that_a_bound_holds_says_so)
@@ -402,13 +402,13 @@ TEST(a_price_that_a_bound_holds_says_so)
     buffer_init(&buffer, 4096);
     price_explain_price(&board, PRICE_CORE, 0, 25000, &buffer);
     assert_string_equal(buffer_string(&buffer), "core 00-06: 0.025000; level 0.020000 x night "
-                                                "1.000 is 0.020000, but no lender asks for less");
+                                                "1.00000 is 0.020000, but no lender asks for less");
     board.curves[PRICE_CORE].level_q32 -= 6 * FIXED_Q32_ONE;
     board.curves[PRICE_CORE].factor_q32[0] = -FIXED_Q32_ONE;
     buffer_clear(&buffer);
     price_explain_price(&board, PRICE_CORE, 0, 312, &buffer);
     assert_string_equal(buffer_string(&buffer),
-                        "core 00-06: 0.000312; level 0.000312 x night 0.500 is 0.000156, and no "
+                        "core 00-06: 0.000312; level 0.000312 x night 0.50000 is 0.000156, and no "
                         "price goes further than 64 times from its first");
 }
 

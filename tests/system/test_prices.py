@@ -3,6 +3,7 @@
 covers server/handle_price.c, cli/command_price.c
 """
 import math
+import re
 import time
 
 import pytest
@@ -90,6 +91,29 @@ def test_an_explanation_can_be_redone_by_hand(ended):
         assert part["factor_q32"] / 2**32 == pytest.approx(-factor / 4, abs=1e-4)
         price = 2 ** ((part["level_q32"] + part["factor_q32"]) / 2**32)
         assert part["price_microcredits"] == round(price) == second[FIELDS[part["resource"]]]
+
+
+def test_the_words_alone_give_the_price(ended, tmp_path):
+    """With the digits shown, and nothing else, each price comes out to the microcredit."""
+    market, _, second = ended
+    souk = Souk(tmp_path)
+    text = " ".join(souk("prices", "--server", market.url, "--explain", second["slot"])
+                    .stdout.split())
+    parts = re.split(r" (?=(?:core|ram|gpu|disk) \d\d-\d\d: )", text)[1:]
+    assert len(parts) == 4
+    for part in parts:
+        price, level, factor = map(float, re.match(
+            r"\w+ \S+: (\S+) = level (\S+) x \w+ (\d+\.\d+)\.", part).groups())
+        assert level * factor == pytest.approx(price, abs=1.5e-6)
+        if "the price stays" in part:
+            continue
+        n, c = map(float, re.search(r"n = (\S+) c = n / \(n \+ 10\) = (\S+)", part).groups())
+        assert c == pytest.approx(n / (n + 10), abs=2e-5)
+        e = float(re.search(r" e = (?:log2\(.*?\) = )?([-+]?\d+(?:\.\d+)?)", part)[1])
+        step = float(re.search(r"either way, = (\S+)", part)[1])
+        assert step == pytest.approx(max(-0.584963, min(0.584963, 0.6 * c * e)), abs=1e-5)
+        before, after = map(float, re.search(r"(\S+) x 2\^\S+ = ([\d.]+\d)", part).groups())
+        assert after == pytest.approx(before * 2 ** step, abs=1.5e-6) and after == level
 
 
 def test_the_program_shows_and_explains_prices(ended, tmp_path):
