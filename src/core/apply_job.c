@@ -53,6 +53,18 @@ int apply_job_due(struct core *core, const struct event *event, struct error *er
     return 0;
 }
 
+int apply_job_waits(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->job_waits) *waits = &event->job_waits;
+    struct job *job = map_get(&core->jobs, waits->job);
+    if (!job || !job->waiting_numbers[0] || (waits->is_unhurried && !job->request.is_rush) ||
+        (job->is_short == waits->is_short && job->is_unhurried == waits->is_unhurried))
+        return apply_misfit(event, "no such job waits, or it was known", error);
+    core_set_unhurried(core, job, waits->is_unhurried);
+    core_mark_short(core, job, waits->is_short);
+    return 0;
+}
+
 static bool has_enough_leases(const struct job *job)
 {
     return job->lease_count >= (size_t)job->request.num_nodes + job_has_server(job);

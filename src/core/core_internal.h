@@ -153,9 +153,10 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
     apply_machine_state_changed, apply_machine_proven, apply_offer_set, apply_offer_paused,
     apply_offer_renewed, apply_offer_turned, apply_offer_withdrawn, apply_job_submitted,
-    apply_job_due, apply_job_state_changed, apply_lease_offered, apply_lease_started,
-    apply_lease_ticked, apply_lease_stop_wanted, apply_lease_extended, apply_lease_renewed,
-    apply_job_extended, apply_lease_ended, apply_entry_posted, apply_slot_closed;
+    apply_job_due, apply_job_waits, apply_job_state_changed, apply_lease_offered,
+    apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted, apply_lease_extended,
+    apply_lease_renewed, apply_job_extended, apply_lease_ended, apply_entry_posted,
+    apply_slot_closed;
 
 /* apply.c: what the others share. */
 void apply_say_misfit(const struct event *event, const char *what, struct error *error);
@@ -277,6 +278,9 @@ int64_t decide_price_wake_ms(const struct core *core);
 decide_command decide_submit_job, decide_cancel_job;
 void decide_job_times(struct decision *decision);
 void decision_copy_reason(struct text reason, char out[LEASE_REASON_SIZE]);
+/* What a pending job waits for, unless that is known. */
+void decision_note_wait(struct decision *decision, const struct job *job, bool is_short,
+                        bool is_unhurried);
 void decision_emit_job_state(struct decision *decision, const struct job *job, enum job_state state,
                              enum job_state outcome, const char *reason);
 /* After anything that ended a lease: draws the consequences for its job. Safe to repeat. */

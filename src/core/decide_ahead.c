@@ -92,7 +92,7 @@ static bool waits_for_room(struct decision *decision, struct job *job)
         return true;
     wish.lock.rush_ms = 0; /* which it need not pay */
     if (!could_pay(&wish)) {
-        core_mark_short(core, job, true);
+        decision_note_wait(decision, job, /* is_short= */ true, job->is_unhurried);
         return false;
     }
     arena_clear(arena);
@@ -154,7 +154,7 @@ void decide_hurry_again(struct decision *decision)
         struct job *job = core->pending.items[i].value;
         if (!job->is_unhurried)
             continue;
-        core_set_unhurried(core, job, false);
+        decision_note_wait(decision, job, job->is_short, /* is_unhurried= */ false);
         match_rounds_try(core->rounds, job);
     }
 }

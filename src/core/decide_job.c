@@ -40,6 +40,17 @@ void decision_emit_job_state(struct decision *decision, const struct job *job, e
     decision_emit(decision, &event);
 }
 
+void decision_note_wait(struct decision *decision, const struct job *job, bool is_short,
+                        bool is_unhurried)
+{
+    if (job->is_short == is_short && job->is_unhurried == is_unhurried)
+        return;
+    struct event event = {
+        .kind = EVENT_JOB_WAITS,
+        .job_waits = {.job = job->id, .is_short = is_short, .is_unhurried = is_unhurried}};
+    decision_emit(decision, &event);
+}
+
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 static bool ended_well(const struct lease *lease)

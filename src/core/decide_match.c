@@ -211,27 +211,27 @@ static bool is_too_dear(enum match_result result)
 }
 
 /* What it waits for: money, or so many workers at least. */
-static void note_result(struct core *core, struct job *job, enum match_result result)
+static void note_result(struct decision *decision, struct job *job, enum match_result result)
 {
-    job->lacking = result == MATCH_FEW_MACHINES ? core->matcher->lacking : 0;
+    job->lacking = result == MATCH_FEW_MACHINES ? decision->core->matcher->lacking : 0;
     if (result != MATCH_PLACED)
-        core_mark_short(core, job, is_too_dear(result));
+        decision_note_wait(decision, job, is_too_dear(result), job->is_unhurried);
 }
 
 static void try_job(struct decision *decision, struct job *job)
 {
     struct core *core = decision->core;
     if (account_is_frozen(core_account(core, job->request.account))) {
-        core_mark_short(core, job, true);
+        decision_note_wait(decision, job, /* is_short= */ true, job->is_unhurried);
         return;
     }
     const struct match_wish wish = decide_wish(decision, job);
     struct match_placement placement;
     const enum match_result result =
         match_place(core->matcher, &wish, decide_ahead(decision, job), &placement);
-    note_result(core, job, result);
+    note_result(decision, job, result);
     if (wish.lock.rush_ms > 0 && is_too_dear(result)) {
-        core_set_unhurried(core, job, true);
+        decision_note_wait(decision, job, job->is_short, /* is_unhurried= */ true);
         match_rounds_try(core->rounds, job); /* when its usual turn comes */
     }
     if (result != MATCH_PLACED)

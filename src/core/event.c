@@ -40,6 +40,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_OFFER_WITHDRAWN] = "offer_withdrawn",
     [EVENT_JOB_SUBMITTED] = "job_submitted",
     [EVENT_JOB_DUE] = "job_due",
+    [EVENT_JOB_WAITS] = "job_waits",
     [EVENT_JOB_STATE_CHANGED] = "job_state_changed",
     [EVENT_LEASE_OFFERED] = "lease_offered",
     [EVENT_LEASE_STARTED] = "lease_started",
@@ -239,6 +240,12 @@ static const struct json_field job_due_fields[] = {
     HEADER,
     ID("job", job_due.job),
 };
+static const struct json_field job_waits_fields[] = {
+    HEADER,
+    ID("job", job_waits.job),
+    BOOL("is_short", job_waits.is_short),
+    BOOL("is_unhurried", job_waits.is_unhurried),
+};
 static const struct json_field job_state_changed_fields[] = {
     HEADER,
     ID("job", job_state_changed.job),
@@ -393,6 +400,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_OFFER_WITHDRAWN] = ROW(offer_withdrawn),
     [EVENT_JOB_SUBMITTED] = ROW(job_submitted),
     [EVENT_JOB_DUE] = ROW(job_due),
+    [EVENT_JOB_WAITS] = ROW(job_waits),
     [EVENT_JOB_STATE_CHANGED] = ROW(job_state_changed),
     [EVENT_LEASE_OFFERED] = ROW(lease_offered),
     [EVENT_LEASE_STARTED] = ROW(lease_started),

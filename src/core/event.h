@@ -58,7 +58,8 @@ enum event_kind {
     EVENT_OFFER_TURNED, /* opened or closed as its time came */
     EVENT_OFFER_WITHDRAWN,
     EVENT_JOB_SUBMITTED,
-    EVENT_JOB_DUE, /* the slot it waited for began */
+    EVENT_JOB_DUE,   /* the slot it waited for began */
+    EVENT_JOB_WAITS, /* a pending one: for money, or for room; one that rushes, in which turn */
     EVENT_JOB_STATE_CHANGED,
     EVENT_LEASE_OFFERED,
     EVENT_LEASE_STARTED,
@@ -218,6 +219,11 @@ struct event {
         struct {
             uint64_t job;
         } job_due;
+        struct {
+            uint64_t job;
+            bool is_short;
+            bool is_unhurried;
+        } job_waits;
         struct {
             uint64_t job;
             enum job_state state;

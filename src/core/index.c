@@ -147,7 +147,7 @@ void core_index_job(struct core *core, struct job *job)
         id_list_remove(&core->pending, job->id);
     if (job->state == JOB_STATE_PENDING && job->start_ms == 0) {
         waiting_add(&core->waiting, &core->listing, job);
-        core_mark_short(core, job, true); /* until it was tried and only room was missing */
+        core_mark_short(core, job, job->is_short); /* events say when it is */
     } else {
         waiting_remove(&core->waiting, job);
         core_mark_short(core, job, false);

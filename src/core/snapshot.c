@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 12 };
+enum { VERSION = 13 };
 
 struct core_record {
     int64_t version;

@@ -16,6 +16,8 @@ static const struct json_field job_fields[] = {
     SCHEMA_TIME("started_ms", struct job, started_ms),
     SCHEMA_TIME("stopping_ms", struct job, stopping_ms),
     SCHEMA_TIME("ended_ms", struct job, ended_ms),
+    SCHEMA_BOOL("is_short", struct job, is_short),
+    SCHEMA_BOOL("is_unhurried", struct job, is_unhurried),
     SCHEMA_MICRO("posted_micro", struct job, posted_micro),
     SCHEMA_MICRO("cancel_fee_micro", struct job, cancel_fee_micro),
     SCHEMA_MICRO("fee_micro", struct job, fee_micro),
@@ -89,7 +91,11 @@ int snapshot_restore_job(struct core *core, const void *record, struct error *er
     if (has_key)
         map_put_text(&core->jobs_by_key, core_bytes(key, sizeof(key)), job);
     core_set_job_timers(core, job);
+    job->is_short = false;
     core_index_job(core, job);
+    if (stored->is_short && !job->waiting_numbers[0])
+        return snapshot_misfit(error, "job", stored->id);
+    core_mark_short(core, job, stored->is_short);
     return 0;
 }
 

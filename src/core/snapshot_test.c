@@ -1,4 +1,5 @@
 /* covers snapshot_account.c, snapshot_job.c, snapshot_machine.c */
+#include "core/core_internal.h"
 #include "core/testing_internal.h"
 
 enum { SNAPSHOT_MAX = 1 << 24 };
@@ -144,6 +145,58 @@ TEST(a_snapshot_keeps_what_the_operator_spent)
     market_done(&market);
 }
 
+/* One core of the borrower's for ten minutes. */
+static const struct job *submit_one(struct market *market, int64_t max_hourly_micro)
+{
+    struct command submit = {.kind = COMMAND_SUBMIT_JOB,
+                             .submit_job = {.account = market->borrower,
+                                            .name = "job",
+                                            .spec = TEXT("{}"),
+                                            .num_nodes = 1,
+                                            .worker = {.cores_milli = 1000},
+                                            .max_run_ms = 600000,
+                                            .max_hourly_micro = max_hourly_micro,
+                                            .tick_ms = 1000}};
+    return core_job(market->core, market_do(market, &submit));
+}
+
+TEST(what_jobs_wait_for_is_known_after_a_restart)
+{
+    struct market market;
+    struct error error = {0};
+    struct buffer snapshot AUTO_BUFFER;
+    buffer_init(&snapshot, SNAPSHOT_MAX);
+    market_init(&market);
+    market_set_proving(&market, 0);
+    const uint64_t machine = market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    struct command report = {
+        .kind = COMMAND_REPORT_PROBE,
+        .report_probe = {.machine = machine, .probe = core_machine(market.core, machine)->probe}};
+    report.report_probe.probe.speed_weight_milli = 2000;
+    market_do(&market, &report);
+    const struct job *dear = submit_one(&market, 25000); /* at twice the speed it costs 40000 */
+    const struct job *running = submit_one(&market, 0);
+    const struct job *waiting = submit_one(&market, 0);
+    assert_int_equal(running->state, JOB_STATE_STARTING);
+    assert_true(dear->is_short && dear->line_place == 0);
+    assert_true(!waiting->is_short && waiting->line_place != 0);
+    core_snapshot_write(market.core, &snapshot);
+
+    AUTO(core) struct core *restored = NULL;
+    ASSERT_OK(core_snapshot_read(buffer_text(&snapshot), &restored, &error));
+    assert_true(core_job(restored, dear->id)->is_short);
+    assert_false(core_job(restored, waiting->id)->is_short);
+    assert_int_equal(restored->line.count, 1);
+    assert_int_equal(core_account(restored, market.borrower)->short_count, 1);
+
+    AUTO(core) struct core *replayed = core_new();
+    for (size_t i = 0; i < market.events.count; i++)
+        ASSERT_OK(core_apply(replayed, &market.events.items[i], &error));
+    assert_true(core_job(replayed, dear->id)->is_short);
+    assert_int_equal(replayed->line.count, 1);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +205,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_that_was_cut_is_corrupt),
         cmocka_unit_test(a_snapshot_with_a_changed_digit_is_refused_or_sound),
         cmocka_unit_test(a_snapshot_keeps_what_the_operator_spent),
+        cmocka_unit_test(what_jobs_wait_for_is_known_after_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,8 +121,9 @@ struct job {
     int64_t lacking;     /* workers it found too few of then, at least; 0: not known */
     uint32_t line_place; /* 0: outside the line */
     bool is_stuck;       /* no offers there are would do, with nothing leased of them */
-    bool is_short;       /* of money, or not tried yet */
-    bool is_unhurried;   /* it cannot pay for its rush at these prices, and takes its usual turn */
+    /* What a pending job waits for, as events say. */
+    bool is_short;     /* there may be room, but at too high a cost */
+    bool is_unhurried; /* it cannot pay for its rush at these prices, and takes its usual turn */
 };
 
 /* Whether it goes ahead of those who do not, for double the price. */

@@ -402,6 +402,7 @@ static struct message *message_of(struct live *live, const struct core *core,
     case EVENT_CODE_ADDED:
     case EVENT_CODE_REMOVED:
     case EVENT_MACHINE_PROBED:
+    case EVENT_JOB_WAITS:
     case EVENT_LEASE_STOP_WANTED:
     case EVENT_ENTRY_POSTED:
     case EVENT_SLOT_CLOSED:

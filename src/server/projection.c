@@ -251,6 +251,8 @@ void projection_event(struct projection *projection, const struct core *core,
         mark(&projection->jobs, event->job_submitted.job);
         mark(&projection->specs, event->job_submitted.job);
         return;
+    case EVENT_JOB_WAITS: /* no table says it */
+        return;
     case EVENT_JOB_DUE:
         mark_job(projection, core, event->job_due.job);
         return;
