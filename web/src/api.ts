@@ -32,6 +32,8 @@ export interface Job {
   state: JobState;
   reason: string;
   num_nodes: number;
+  num_nodes_max: number;
+  worker_count: number;
   policy: string;
   model: string;
   created_ms: number;

@@ -9,6 +9,14 @@ function State({ state }: { state: string }) {
   return <span class={`state ${state}`}>{state}</span>;
 }
 
+/* "3 workers", "2–4 workers"; of one that runs with others than it asked for "2 of 2–4 workers". */
+function workers(job: Job): string {
+  const isElastic = job.num_nodes_max > job.num_nodes;
+  const wanted = isElastic ? `${job.num_nodes}–${job.num_nodes_max}` : `${job.num_nodes}`;
+  const isTold = job.state === "running" && job.worker_count > 0 && (isElastic || job.worker_count !== job.num_nodes);
+  return `${isTold ? `${job.worker_count} of ` : ""}${wanted} ${wanted === "1" ? "worker" : "workers"}`;
+}
+
 function Lane({ worker }: { worker: Worker }) {
   const share = worker.share ?? 0;
   return (
@@ -58,7 +66,7 @@ function Detail({ job, metrics, refresh }: { job: Job; metrics: Metrics | null; 
           {job.name} <State state={job.state} />
         </h3>
         <span class="faint">
-          {job.model} · {job.policy} · {job.num_nodes} workers
+          {job.model} · {job.policy} · {workers(job)}
         </span>
         <span class="grow" />
         {job.state === "succeeded" && (
