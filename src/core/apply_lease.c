@@ -34,6 +34,8 @@ static bool is_priced_right(const struct core *core, const struct event *event,
         price_units(offered->resources, machine_speed_milli(offer->machine));
     struct price_lock posted =
         core_price_lock(core, now_ms, offered->start_by_ms + offered->max_run_ms);
+    if (is_first)
+        core_keep_booked(job, &posted);
     struct price_lock own = price_lock_flat(offer->terms.minimum);
     posted.rush_ms = own.rush_ms = offered->lock.rush_ms;
     if (offered->lock.rush_ms != 0 &&

@@ -305,8 +305,20 @@ void decide_end_leases(struct decision *decision, struct machine *machine,
 void decide_late_leases(struct decision *decision, const struct job *job);
 
 /* decide_start.c */
-/* When a job that is submitted now may start; 0: at once. */
-int64_t decide_start_ms(const struct decision *decision, const struct job_request *request);
+/* When a job for the cheapest slot that is submitted now starts, and what it costs there at most.
+ */
+struct booking {
+    int64_t start_ms; /* 0: at once */
+    struct match_quote quote;
+};
+struct booking decide_booking(const struct decision *decision, const struct job_request *request,
+                              bool is_rush);
+/* The prices of the slots from that instant on, as they are forecast now. */
+struct price_lock core_booked_lock(const struct core *core, int64_t start_ms);
+/* Lowers what is dearer than the job booked. */
+void core_keep_booked(const struct job *job, struct price_lock *lock);
+/* It found no room in the slot it chose, and as wished would cost more than was shown. */
+bool core_passes_booking(const struct job *job, const struct match_wish *wish);
 void decide_job_starts(struct decision *decision);
 void core_set_job_timers(struct core *core, const struct job *job);
 /* What a booking that is cancelled late costs, paid to those who would have had its leases. */

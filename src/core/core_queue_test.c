@@ -1,65 +1,8 @@
 /*
- * Who waits and for how long: fair turns, backfill, deadlines and the cheapest slot.
- * covers decide_match.c, decide_start.c
+ * Who waits and for how long: fair turns, backfill and deadlines.
+ * covers decide_match.c, decide_ahead.c
  */
-#include "core/core_internal.h"
-#include "core/testing_internal.h"
-
-#define MINUTE INT64_C(60000)
-
-static struct command some_job(uint64_t account, int64_t num_nodes, int64_t run_ms)
-{
-    return (struct command){.kind = COMMAND_SUBMIT_JOB,
-                            .submit_job = {.account = account,
-                                           .name = "job",
-                                           .spec = TEXT("{}"),
-                                           .num_nodes = num_nodes,
-                                           .worker = {.cores_milli = 1000, .ram_bytes = MIB},
-                                           .max_run_ms = run_ms,
-                                           .expected_run_ms = run_ms,
-                                           .tick_ms = 10000}};
-}
-
-static struct job *submit(struct market *market, const struct command *command)
-{
-    const uint64_t id = market_do(market, command);
-    union {
-        const struct job *given;
-        struct job *kept;
-    } job = {core_job(market->core, id)};
-    return job.kept;
-}
-
-static void add_machines(struct market *market, int count)
-{
-    for (int i = 0; i < count; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "machine-%d", i);
-        market_add_machine(market, name, 1000, MACHINE_ROLE_WORKER);
-    }
-}
-
-static void pass_to(struct market *market, int64_t now_ms)
-{
-    market->now_ms = now_ms;
-    market_do(market, &(struct command){.kind = COMMAND_TIME_PASSED});
-}
-
-/* Runs what was offered, and ends what has run as long as it may. */
-static void work(struct market *market, int64_t run_ms)
-{
-    for (size_t i = 0; i < core_job_count(market->core); i++) {
-        const struct job *job = core_job_at(market->core, i);
-        for (size_t l = 0; l < job->lease_count; l++) {
-            const struct lease *lease = job->leases[l];
-            if (lease->state == LEASE_STATE_OFFERED)
-                market_run_lease(market, lease);
-            else if (lease->state == LEASE_STATE_RUNNING &&
-                     lease->started_ms + run_ms <= market->now_ms)
-                market_end_lease(market, lease, LEASE_OUTCOME_SUCCEEDED, "");
-        }
-    }
-}
+#include "core/testing_queue_internal.h"
 
 /* Four machines, and every minute a small job: without a reservation four are never free at once.
  */
@@ -211,85 +154,6 @@ TEST(a_job_that_cannot_start_by_its_deadline_ends_and_gives_its_credits_back)
     again = submit(&market, &command);
     add_machines(&market, 1);
     assert_int_equal(again->state, JOB_STATE_STARTING);
-    market_done(&market);
-}
-
-/* Yesterday at this time more was wanted than lent, and at no other time: now is dearer than later.
- */
-/* A day after a busy slot: the same slot has begun again and is dearer than those after it. Returns
- * a job for the cheapest of three. */
-static struct command busy_day_and_booking(struct market *market)
-{
-    const int64_t offset_ms = core_settings(market->core)->slot_offset_ms;
-    const int64_t yesterday = slot_index(market->now_ms, offset_ms);
-    const int64_t today = yesterday + SLOT_PER_DAY;
-    const struct command busy = some_job(market->borrower, 1, SLOT_MS);
-    submit(market, &busy);
-    work(market, SLOT_MS);
-    pass_to(market, slot_start_ms(yesterday + 1, offset_ms));
-    for (size_t i = 0; i < core_job_count(market->core); i++)
-        for (size_t l = 0; l < core_job_at(market->core, i)->lease_count; l++)
-            market_end_lease(market, core_job_at(market->core, i)->leases[l],
-                             LEASE_OUTCOME_SUCCEEDED, "");
-    pass_to(market, slot_start_ms(today, offset_ms));
-    struct command command = some_job(market->borrower, 1, 60 * MINUTE);
-    command.submit_job.start = JOB_START_CHEAPEST;
-    command.submit_job.deadline_ms = slot_start_ms(today + 3, offset_ms) - 1;
-    command.submit_job.worker.cores_milli = 100;
-    return command;
-}
-
-TEST(the_cheapest_slot_before_the_deadline_is_waited_for)
-{
-    struct market market;
-    market_init(&market);
-    add_machines(&market, 1);
-    const struct command command = busy_day_and_booking(&market);
-    const int64_t offset_ms = core_settings(market.core)->slot_offset_ms;
-    const int64_t today = slot_index(market.now_ms, offset_ms);
-    int64_t cheapest = today;
-    for (int64_t slot = today; slot < today + 3; slot++)
-        if (core_price_of_slot(market.core, slot).core_micro <
-            core_price_of_slot(market.core, cheapest).core_micro)
-            cheapest = slot;
-    assert_true(cheapest > today);
-    const struct job *job = submit(&market, &command);
-    assert_int_equal(job->start_ms, slot_start_ms(cheapest, offset_ms));
-    assert_int_equal(job->state, JOB_STATE_PENDING);
-    assert_int_equal(job->waiting_numbers[0], 0);
-    pass_to(&market, job->start_ms - 1);
-    assert_int_equal(job->state, JOB_STATE_PENDING);
-    pass_to(&market, job->start_ms);
-    assert_int_equal(job->state, JOB_STATE_STARTING);
-    market_done(&market);
-}
-
-static int64_t cancel(struct market *market, const struct job *job)
-{
-    const int64_t before_micro = market_balance(market, market->lender);
-    market_do(market, &(struct command){.kind = COMMAND_CANCEL_JOB,
-                                        .cancel_job = {job->request.account, job->id}});
-    assert_int_equal(job->state, JOB_STATE_CANCELLED);
-    assert_int_equal(core_held_micro(market->core, job->id), 0);
-    return market_balance(market, market->lender) - before_micro;
-}
-
-TEST(a_booking_cancelled_late_pays_a_tenth_of_its_first_slot_to_those_who_kept_it_free)
-{
-    struct market market;
-    market_init(&market);
-    add_machines(&market, 1);
-    const struct command command = busy_day_and_booking(&market);
-    const struct job *early = submit(&market, &command);
-    assert_true(early->start_ms - market.now_ms >= SLOT_MS);
-    assert_int_equal(cancel(&market, early), 0);
-    assert_int_equal(early->posted_micro, 0);
-    const struct job *late = submit(&market, &command);
-    pass_to(&market, late->start_ms - 1);
-    const int64_t quote_micro = late->quote_micro;
-    const int64_t paid_micro = cancel(&market, late);
-    assert_int_equal(late->posted_micro, paid_micro);
-    assert_true(paid_micro > 0 && paid_micro <= quote_micro / 10);
     market_done(&market);
 }
 
@@ -485,9 +349,6 @@ int main(void)
         cmocka_unit_test(
             who_rushes_pays_nothing_for_passing_those_that_have_no_room_anyway_or_stand_behind),
         cmocka_unit_test(a_job_that_cannot_start_by_its_deadline_ends_and_gives_its_credits_back),
-        cmocka_unit_test(the_cheapest_slot_before_the_deadline_is_waited_for),
-        cmocka_unit_test(
-            a_booking_cancelled_late_pays_a_tenth_of_its_first_slot_to_those_who_kept_it_free),
         cmocka_unit_test(a_job_too_dear_is_tried_at_the_next_prices_after_a_restart_too),
         cmocka_unit_test(
             jobs_that_nobody_can_pay_for_do_not_stand_in_the_way_of_one_that_somebody_can),

@@ -30,6 +30,7 @@ struct match_wish decide_wish_in_line(const struct decision *decision, const str
 {
     struct match_wish wish = core_wish(decision->core, &job->request,
                                        core_held_micro(decision->core, job->id), decision->now_ms);
+    core_keep_booked(job, &wish.lock);
     if (!job_rushes(job))
         wish.lock.rush_ms = 0;
     return wish;

@@ -174,18 +174,37 @@ static int check_money(const struct core *core, const struct job_request *reques
     return 0;
 }
 
-/* Who cannot pay for its rush is quoted the usual price: it takes its usual turn. */
-static int quote_request(const struct decision *decision, const struct job_request *request,
-                         struct match_quote *out_quote, struct error *error)
+static struct booking book(const struct decision *decision, const struct job_request *request,
+                           bool is_rush)
 {
+    if (request->start == JOB_START_CHEAPEST)
+        return decide_booking(decision, request, is_rush);
     struct match_wish wish = core_wish(decision->core, request, 0, decision->now_ms);
-    *out_quote = match_quote_wish(&wish);
+    wish.lock.rush_ms = is_rush ? CORE_RUSH_MS : 0;
+    return (struct booking){.quote = match_quote_wish(&wish)};
+}
+
+/* Who cannot pay for its rush is quoted the usual price: it takes its usual turn. */
+static int book_affordably(const struct decision *decision, const struct job_request *request,
+                           struct booking *out_booking, struct error *error)
+{
     struct error too_dear;
-    if (!request->is_rush || check_money(decision->core, request, *out_quote, &too_dear) == 0)
-        return check_money(decision->core, request, *out_quote, error);
-    wish.lock.rush_ms = 0;
-    *out_quote = match_quote_wish(&wish);
-    return check_money(decision->core, request, *out_quote, error);
+    *out_booking = book(decision, request, request->is_rush);
+    if (request->is_rush && check_money(decision->core, request, out_booking->quote, &too_dear) < 0)
+        *out_booking = book(decision, request, /* is_rush= */ false);
+    return check_money(decision->core, request, out_booking->quote, error);
+}
+
+/* A slot may have ended since the last event: what is chosen now must be of the one that runs. If
+ * that has become too dear the job waits for less. */
+static void book_anew(struct decision *decision, const struct job_request *request,
+                      struct booking *booking)
+{
+    const struct match_quote before = booking->quote;
+    struct error too_dear;
+    decide_close_slots(decision);
+    if (book_affordably(decision, request, booking, &too_dear) < 0)
+        booking->quote = before;
 }
 
 void decision_hold_more(struct decision *decision, const struct job *job, int64_t amount_micro)
@@ -222,17 +241,19 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
     }
     if (request->start != JOB_START_NOW && request->deadline_ms < decision->now_ms)
         return error_set(error, ERROR_INVALID, "deadline_ms is past");
-    struct match_quote quote;
-    if (quote_request(decision, request, &quote, error) < 0)
+    struct booking booking;
+    if (book_affordably(decision, request, &booking, error) < 0)
         return -1;
+    if (request->start == JOB_START_CHEAPEST)
+        book_anew(decision, request, &booking);
     const int64_t held_micro = request->start != JOB_START_NOW && request->max_total_micro > 0 &&
-                                       request->max_total_micro < quote.total_micro
+                                       request->max_total_micro < booking.quote.total_micro
                                    ? request->max_total_micro
-                                   : quote.total_micro;
+                                   : booking.quote.total_micro;
     struct event event = {.kind = EVENT_JOB_SUBMITTED,
                           .job_submitted = {.job = core->last_id + 1,
                                             .request = *request,
-                                            .start_ms = decide_start_ms(decision, request),
+                                            .start_ms = booking.start_ms,
                                             .quote_micro = held_micro}};
     decision->subject = event.job_submitted.job;
     decision_emit(decision, &event);

@@ -228,7 +228,9 @@ static void try_job(struct decision *decision, struct job *job)
     const struct match_wish wish = decide_wish(decision, job);
     struct match_placement placement;
     const enum match_result result =
-        match_place(core->matcher, &wish, decide_ahead(decision, job), &placement);
+        core_passes_booking(job, &wish)
+            ? MATCH_OVER_BUDGET
+            : match_place(core->matcher, &wish, decide_ahead(decision, job), &placement);
     note_result(decision, job, result);
     if (wish.lock.rush_ms > 0 && is_too_dear(result)) {
         decision_note_wait(decision, job, job->is_short, /* is_unhurried= */ true);

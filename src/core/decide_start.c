@@ -6,6 +6,10 @@
  * the same slot of the last seven days. A slot that nothing is known of has room. A job that has
  * chosen waits outside the queue until its slot begins. One that has not started by its deadline
  * ends.
+ *
+ * What it has chosen it is held to, and so is the market: what is shown and held is what it costs
+ * at the forecast prices of that moment whenever within its slot it starts, and those are the most
+ * it pays. If it finds no room there it goes on waiting for as long as a later start costs no more.
  */
 #include "core/core_internal.h"
 
@@ -51,11 +55,9 @@ static bool has_room(const struct core *core, int64_t slot, const struct job_req
            booked_core_milli(core, slot) + wished_core_milli(request) <= usual_milli / 10 * 9;
 }
 
-int64_t decide_start_ms(const struct decision *decision, const struct job_request *request)
+static int64_t cheapest_start_ms(const struct decision *decision, const struct job_request *request)
 {
     const struct core *core = decision->core;
-    if (request->start != JOB_START_CHEAPEST)
-        return 0;
     const int64_t offset_ms = core->settings.slot_offset_ms;
     const int64_t first = slot_index(decision->now_ms, offset_ms);
     int64_t best_ms = 0, best_micro = INT64_MAX;
@@ -75,6 +77,48 @@ int64_t decide_start_ms(const struct decision *decision, const struct job_reques
     return best_ms;
 }
 
+struct booking decide_booking(const struct decision *decision, const struct job_request *request,
+                              bool is_rush)
+{
+    const struct core *core = decision->core;
+    const int64_t offset_ms = core->settings.slot_offset_ms;
+    struct booking booking = {.start_ms = cheapest_start_ms(decision, request)};
+    const int64_t from_ms = booking.start_ms ? booking.start_ms : decision->now_ms;
+    const int64_t slot_end_ms = slot_start_ms(slot_index(from_ms, offset_ms) + 1, offset_ms);
+    struct match_wish wish = core_wish(core, request, 0, from_ms);
+    wish.latest_start_ms =
+        slot_end_ms - 1 < request->deadline_ms ? slot_end_ms - 1 : request->deadline_ms;
+    wish.latest_start_ms += core->settings.start_ms;
+    wish.lock = core_booked_lock(core, from_ms);
+    wish.lock.rush_ms = is_rush ? CORE_RUSH_MS : 0;
+    booking.quote = match_quote_wish(&wish);
+    return booking;
+}
+
+struct price_lock core_booked_lock(const struct core *core, int64_t start_ms)
+{
+    return core_price_lock(core, start_ms, start_ms + PRICE_LOCK_SLOTS * SLOT_MS);
+}
+
+void core_keep_booked(const struct job *job, struct price_lock *lock)
+{
+    for (int64_t i = 0; i < lock->slot_count; i++) {
+        const int64_t at = lock->first_slot + i - job->booked.first_slot;
+        if (at < 0 || at >= job->booked.slot_count)
+            continue;
+        for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
+            const int64_t booked = price_vector_get(&job->booked.slots[at], r);
+            if (price_vector_get(&lock->slots[i], r) > booked)
+                price_vector_set(&lock->slots[i], r, booked);
+        }
+    }
+}
+
+bool core_passes_booking(const struct job *job, const struct match_wish *wish)
+{
+    return job->booked.slot_count > 0 && match_quote_wish(wish).total_micro > job->quote_micro;
+}
+
 /* ---- Cancelling a booking -------------------------------------------------------------------- */
 
 /* A tenth of what its first slot would cost. A locked price is not a free option. */
@@ -85,7 +129,8 @@ static int64_t cancel_fee_micro(const struct core *core, const struct job *job)
     const int64_t slot_end_ms = slot_start_ms(slot_index(job->start_ms, offset_ms) + 1, offset_ms);
     if (first.max_run_ms > slot_end_ms - job->start_ms)
         first.max_run_ms = slot_end_ms - job->start_ms;
-    const struct match_wish wish = core_wish(core, &first, 0, job->start_ms);
+    struct match_wish wish = core_wish(core, &first, 0, job->start_ms);
+    core_keep_booked(job, &wish.lock);
     const int64_t fee_micro = match_quote_wish(&wish).total_micro / 10;
     const int64_t held_micro = core_held_micro(core, job->id);
     return fee_micro < held_micro ? fee_micro : held_micro;

@@ -51,6 +51,17 @@ int core_quote(const struct core *core, const struct job_request *request,
     return 0;
 }
 
+/* Of a job that waits: no dearer than it booked. */
+static struct match_wish wish_of(const struct core *core, const struct job *job)
+{
+    struct match_wish wish =
+        core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
+    core_keep_booked(job, &wish.lock);
+    if (!job_rushes(job))
+        wish.lock.rush_ms = 0;
+    return wish;
+}
+
 /* What a pending job finds, looked for once. */
 struct wait {
     struct machine **machines;
@@ -62,9 +73,7 @@ static struct wait look_for_room(const struct core *core, const struct job *job,
                                  struct arena *arena)
 {
     struct match_placement placement;
-    struct wait wait = {
-        .machines = core_machine_pointers(core, arena),
-        .wish = core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms)};
+    struct wait wait = {.machines = core_machine_pointers(core, arena), .wish = wish_of(core, job)};
     wait.result = match_place(core->matcher, &wait.wish, NULL, &placement);
     return wait;
 }
@@ -74,6 +83,8 @@ static void say_wait(const struct core *core, const struct job *job, const struc
 {
     if (job->start_ms > 0)
         buffer_append_string(out, "waits for the cheapest slot before its deadline");
+    else if (wait->result == MATCH_PLACED && core_passes_booking(job, &wait->wish))
+        buffer_append_string(out, "there is room, but for more than it booked in its slot");
     else if (wait->result == MATCH_PLACED)
         buffer_append_string(out, "there is room, but it would put off a job that goes first");
     else

@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 13 };
+enum { VERSION = 14 };
 
 struct core_record {
     int64_t version;

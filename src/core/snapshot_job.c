@@ -12,6 +12,7 @@ static const struct json_field job_fields[] = {
     SCHEMA_MICRO("quote_micro", struct job, quote_micro),
     SCHEMA_TIME("submitted_ms", struct job, submitted_ms),
     SCHEMA_TIME("start_ms", struct job, start_ms),
+    SCHEMA_OBJECT("booked", struct job, booked, schema_lock),
     SCHEMA_TIME("matched_ms", struct job, matched_ms),
     SCHEMA_TIME("started_ms", struct job, started_ms),
     SCHEMA_TIME("stopping_ms", struct job, stopping_ms),
