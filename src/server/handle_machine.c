@@ -5,6 +5,7 @@
 #include "server/call.h"
 #include "server/handlers.h"
 #include "server/list_view.h"
+#include "server/offer_body.h"
 #include "server/query.h"
 #include "server/view.h"
 
@@ -46,30 +47,27 @@ void handle_machine_code_create(struct http_request *request, void *context)
 /* ---- What a daemon sends --------------------------------------------------------------------- */
 
 static const struct json_field probe_fields[] = {
-    {"cores_milli", JSON_I64, offsetof(struct probe, resources.cores_milli), .is_required = true},
-    {"ram_bytes", JSON_I64, offsetof(struct probe, resources.ram_bytes), .is_required = true},
-    {"disk_bytes", JSON_I64, offsetof(struct probe, resources.disk_bytes), .is_required = true},
-    {"gpus_milli", JSON_I64, offsetof(struct probe, resources.gpus_milli)},
+    {"cores_milli", JSON_I64, offsetof(struct probe, resources.cores_milli), .is_required = true,
+     .minimum = 0, .maximum = RESOURCES_CORES_MILLI_MAX},
+    {"ram_bytes", JSON_I64, offsetof(struct probe, resources.ram_bytes), .is_required = true,
+     .minimum = 0, .maximum = RESOURCES_BYTES_MAX},
+    {"disk_bytes", JSON_I64, offsetof(struct probe, resources.disk_bytes), .is_required = true,
+     .minimum = 0, .maximum = RESOURCES_BYTES_MAX},
+    {"gpus_milli", JSON_I64, offsetof(struct probe, resources.gpus_milli), .minimum = 0,
+     .maximum = RESOURCES_GPUS_MILLI_MAX},
     {"speed_weight_milli", JSON_I64, offsetof(struct probe, speed_weight_milli),
-     .is_required = true},
+     .is_required = true, .minimum = PRICE_SPEED_MILLI_MIN, .maximum = PRICE_SPEED_MILLI_MAX},
     {"cpu_model", JSON_CHARS, offsetof(struct probe, cpu_model),
      .size_max = MACHINE_CPU_MODEL_SIZE},
     {"labels", JSON_CHARS, offsetof(struct probe, labels), .size_max = MACHINE_LABELS_SIZE},
     {"gpu_model", JSON_CHARS, offsetof(struct probe, gpu_model),
      .size_max = MACHINE_GPU_MODEL_SIZE},
-    {"gpu_ram_bytes", JSON_I64, offsetof(struct probe, gpu_ram_bytes)},
-    {"bandwidth_kbit", JSON_I64, offsetof(struct probe, resources.bandwidth_kbit)},
+    {"gpu_ram_bytes", JSON_I64, offsetof(struct probe, gpu_ram_bytes), .minimum = 0,
+     .maximum = RESOURCES_BYTES_MAX},
+    {"bandwidth_kbit", JSON_I64, offsetof(struct probe, resources.bandwidth_kbit), .minimum = 0,
+     .maximum = RESOURCES_KBIT_MAX},
 };
 static const struct json_schema probe_schema = JSON_SCHEMA("probe", probe_fields, struct probe);
-
-static const struct json_field minimum_fields[] = {
-    {"core_micro", JSON_I64, offsetof(struct price_vector, core_micro)},
-    {"ram_micro", JSON_I64, offsetof(struct price_vector, ram_micro)},
-    {"gpu_micro", JSON_I64, offsetof(struct price_vector, gpu_micro)},
-    {"disk_micro", JSON_I64, offsetof(struct price_vector, disk_micro)},
-};
-static const struct json_schema minimum_schema =
-    JSON_SCHEMA("minimum", minimum_fields, struct price_vector);
 
 struct new_offer {
     struct offer_terms terms;
@@ -78,15 +76,17 @@ struct new_offer {
 };
 static const struct json_field offer_fields[] = {
     {"cores_milli", JSON_I64, offsetof(struct new_offer, terms.resources.cores_milli),
-     .is_required = true},
+     .is_required = true, .minimum = 0, .maximum = RESOURCES_CORES_MILLI_MAX},
     {"ram_bytes", JSON_I64, offsetof(struct new_offer, terms.resources.ram_bytes),
-     .is_required = true},
+     .is_required = true, .minimum = 0, .maximum = RESOURCES_BYTES_MAX},
     {"disk_bytes", JSON_I64, offsetof(struct new_offer, terms.resources.disk_bytes),
-     .is_required = true},
-    {"gpus_milli", JSON_I64, offsetof(struct new_offer, terms.resources.gpus_milli)},
+     .is_required = true, .minimum = 0, .maximum = RESOURCES_BYTES_MAX},
+    {"gpus_milli", JSON_I64, offsetof(struct new_offer, terms.resources.gpus_milli), .minimum = 0,
+     .maximum = RESOURCES_GPUS_MILLI_MAX},
     {"roles", JSON_TEXTS, offsetof(struct new_offer, roles), .is_required = true, .size_max = 8},
     {"paused", JSON_BOOL, offsetof(struct new_offer, is_paused)},
-    {"minimum", JSON_OBJECT, offsetof(struct new_offer, terms.minimum), .schema = &minimum_schema},
+    {"minimum", JSON_OBJECT, offsetof(struct new_offer, terms.minimum),
+     .schema = &offer_minimum_schema},
 };
 static const struct json_schema offer_schema = JSON_SCHEMA("offer", offer_fields, struct new_offer);
 

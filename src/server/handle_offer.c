@@ -207,18 +207,6 @@ struct put_offer {
     struct text paused; /* JSON */
     struct price_vector minimum;
 };
-static const struct json_field put_minimum_fields[] = {
-    {"core_micro", JSON_I64, offsetof(struct price_vector, core_micro), .minimum = 0,
-     .maximum = PRICE_PER_HOUR_MAX},
-    {"ram_micro", JSON_I64, offsetof(struct price_vector, ram_micro), .minimum = 0,
-     .maximum = PRICE_PER_HOUR_MAX},
-    {"gpu_micro", JSON_I64, offsetof(struct price_vector, gpu_micro), .minimum = 0,
-     .maximum = PRICE_PER_HOUR_MAX},
-    {"disk_micro", JSON_I64, offsetof(struct price_vector, disk_micro), .minimum = 0,
-     .maximum = PRICE_PER_HOUR_MAX},
-};
-static const struct json_schema put_minimum_schema =
-    JSON_SCHEMA("minimum", put_minimum_fields, struct price_vector);
 static const struct json_field put_offer_fields[] = {
     {"cores_milli", JSON_I64, offsetof(struct put_offer, resources.cores_milli),
      .is_required = true, .minimum = 1, .maximum = RESOURCES_CORES_MILLI_MAX},
@@ -231,7 +219,7 @@ static const struct json_field put_offer_fields[] = {
     {"roles", JSON_TEXTS, offsetof(struct put_offer, role_names), .is_required = true,
      .size_max = 8},
     {"paused", JSON_ANY, offsetof(struct put_offer, paused), .size_max = 8},
-    {"minimum", JSON_OBJECT, offsetof(struct put_offer, minimum), .schema = &put_minimum_schema},
+    {"minimum", JSON_OBJECT, offsetof(struct put_offer, minimum), .schema = &offer_minimum_schema},
 };
 static const struct json_schema put_offer_schema =
     JSON_SCHEMA("offer", put_offer_fields, struct put_offer);

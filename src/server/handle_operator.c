@@ -14,15 +14,21 @@
     {                                                                                              \
         .name = (name_), .kind = JSON_I64, .offset = offsetof(struct core_settings, member)        \
     }
+/* Where the core has another name for it, the range is said here, by the field's own. */
+#define CREDITS(name_, member)                                                                     \
+    {                                                                                              \
+        .name = (name_), .kind = JSON_I64, .offset = offsetof(struct core_settings, member),       \
+        .minimum = 0, .maximum = LEDGER_SUPPLY_MAX                                                 \
+    }
 static const struct json_field settings_fields[] = {
-    SETTING("grant_microcredits", grant_micro),
-    SETTING("grant_earned_microcredits", grant_earned_micro),
-    SETTING("grant_daily_microcredits", grant_daily_micro),
+    CREDITS("grant_microcredits", grant_micro),
+    CREDITS("grant_earned_microcredits", grant_earned_micro),
+    CREDITS("grant_daily_microcredits", grant_daily_micro),
     SETTING("dormant_ms", dormant_ms),
     SETTING("dormant_step_ms", dormant_step_ms),
     SETTING("dormant_basis_points", dormant_basis_points),
     SETTING("fee_basis_points", fee_basis_points),
-    SETTING("proving_microcredits", proving_micro),
+    CREDITS("proving_microcredits", proving_micro),
     SETTING("withheld_basis_points", withheld_basis_points),
     SETTING("silence_ms", silence_ms),
     SETTING("lost_ms", lost_ms),

@@ -25,7 +25,7 @@ static const struct json_field minimum_fields[] = {
     {"disk_micro", JSON_I64, offsetof(struct price_vector, disk_micro), .minimum = 0,
      .maximum = PRICE_PER_HOUR_MAX},
 };
-static const struct json_schema minimum_schema =
+const struct json_schema offer_minimum_schema =
     JSON_SCHEMA("minimum", minimum_fields, struct price_vector);
 
 #define BODY(member) offsetof(struct offer_body, member)
@@ -48,7 +48,7 @@ static const struct json_field body_fields[] = {
     {"bandwidth_kbit", JSON_I64, BODY(given.resources.bandwidth_kbit), .minimum = 0,
      .maximum = RESOURCES_KBIT_MAX},
     {"roles", JSON_TEXTS, BODY(roles), .size_max = 8},
-    {"minimum", JSON_OBJECT, BODY(given.minimum), .schema = &minimum_schema},
+    {"minimum", JSON_OBJECT, BODY(given.minimum), .schema = &offer_minimum_schema},
     {"max_lease_ms", JSON_I64, BODY(given.max_lease_ms), .minimum = 0, .maximum = PRICE_RUN_MS_MAX},
     {"when", JSON_TEXT, BODY(when), .size_max = WORDS_SIZE_MAX},
     {"zone", JSON_TEXT, BODY(zone), .size_max = WORDS_SIZE_MAX},

@@ -23,6 +23,9 @@ struct offer_body {
     bool has_schedule; /* given.schedule and given.spans are set */
 };
 
+/* Of a struct price_vector. */
+extern const struct json_schema offer_minimum_schema;
+
 /* INVALID, naming the field. */
 MUST_CHECK int offer_body_read(struct arena *arena, struct text json, struct offer_body *out_body,
                                struct error *error);
