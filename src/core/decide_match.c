@@ -99,8 +99,9 @@ static void add_tries_of_machines(struct decision *decision, size_t *looks_left)
     for (; at < rounds->touched_count && at<MACHINES_MAX && * looks_left> 0; at++)
         if (!add_tries_of(decision, &rounds->touched[at], looks_left))
             rounds->touched[kept++] = rounds->touched[at];
-    memmove(rounds->touched + kept, rounds->touched + at,
-            (rounds->touched_count - at) * sizeof(*rounds->touched));
+    if (at < rounds->touched_count) /* without any the list may be no memory at all */
+        memmove(rounds->touched + kept, rounds->touched + at,
+                (rounds->touched_count - at) * sizeof(*rounds->touched));
     rounds->touched_count -= at - kept;
 }
 
