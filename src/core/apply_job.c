@@ -67,6 +67,16 @@ int apply_job_waits(struct core *core, const struct event *event, struct error *
     return 0;
 }
 
+int apply_job_noted(struct core *core, const struct event *event, struct error *error)
+{
+    struct job *job = map_get(&core->jobs, event->job_noted.job);
+    if (!job || (job->state != JOB_STATE_STARTING && job->state != JOB_STATE_RUNNING) ||
+        strcmp(job->reason, event->job_noted.reason) == 0)
+        return apply_misfit(event, "no such job runs, or it was known", error);
+    memcpy(job->reason, event->job_noted.reason, sizeof(job->reason));
+    return 0;
+}
+
 static bool has_enough_leases(const struct job *job)
 {
     return job->lease_count >= (size_t)job->request.num_nodes + job_has_server(job);

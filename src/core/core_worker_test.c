@@ -65,6 +65,53 @@ TEST(a_lost_worker_gets_a_successor_under_its_rank_with_a_fence_of_its_own)
     market_done(&market);
 }
 
+TEST(a_worker_without_a_successor_is_said_until_its_machine_is_back)
+{
+    struct market market;
+    struct buffer words AUTO_BUFFER;
+    buffer_init(&words, 4096);
+    market_init_demo(&market);
+    const struct job *job = submit(&market, 0);
+    run_all(&market, job);
+    const uint64_t machine = job->workers[1]->machine;
+    market.now_ms += 1000;
+    take_away(&market, machine);
+    assert_int_equal(market_new_events(&market, EVENT_JOB_NOTED), 1);
+    assert_string_equal(job->reason, "worker 1 is gone and has no successor yet: no other machine "
+                                     "has room for it");
+    core_explain(market.core, job, &words);
+    assert_non_null(strstr(buffer_string(&words), "; worker 1 is gone"));
+    market_pass_time(&market, 1000);
+    assert_int_equal(market_new_events(&market, EVENT_JOB_NOTED), 0); /* once */
+
+    market.now_ms += 1000;
+    market_connect(&market, machine);
+    assert_int_equal(open_count(job), 3);
+    assert_int_equal(job->workers[1]->machine, machine);
+    assert_string_equal(job->reason, "");
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    market_done(&market);
+}
+
+TEST(a_machine_whose_owner_took_a_lease_back_and_stayed_is_not_asked_again)
+{
+    struct market market;
+    market_init_demo(&market);
+    const struct job *job = submit(&market, 0);
+    run_all(&market, job);
+    market.now_ms += 1000;
+    const struct lease *lease = job->workers[1];
+    market_do(&market,
+              &(struct command){.kind = COMMAND_RECLAIM_LEASES,
+                                .reclaim_leases = {.account = market.lender, .lease = lease->id}});
+    market_end_lease(&market, lease, LEASE_OUTCOME_STOPPED, "");
+    assert_int_equal(lease->outcome, LEASE_OUTCOME_RECLAIMED);
+    assert_int_equal(open_count(job), 2);
+    market_connect(&market, lease->machine); /* it was there all the time */
+    assert_int_equal(open_count(job), 2);
+    market_done(&market);
+}
+
 TEST(what_the_lost_worker_did_not_use_pays_for_its_successor)
 {
     struct market market;
@@ -347,6 +394,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_worker_gets_a_successor_under_its_rank_with_a_fence_of_its_own),
+        cmocka_unit_test(a_worker_without_a_successor_is_said_until_its_machine_is_back),
+        cmocka_unit_test(a_machine_whose_owner_took_a_lease_back_and_stayed_is_not_asked_again),
         cmocka_unit_test(what_the_lost_worker_did_not_use_pays_for_its_successor),
         cmocka_unit_test(a_successor_never_passes_the_maximum),
         cmocka_unit_test(a_successor_never_passes_the_maximum_per_hour),

@@ -90,7 +90,7 @@ int decide_lease_running(struct decision *decision, const struct command *comman
     decision_emit(decision, &event);
     const struct job *job = core_job(decision->core, lease->job);
     if (job->state == JOB_STATE_STARTING && job_is_under_way(job))
-        decision_emit_job_state(decision, job, JOB_STATE_RUNNING, JOB_STATE_RUNNING, "");
+        decision_emit_job_state(decision, job, JOB_STATE_RUNNING, JOB_STATE_RUNNING, job->reason);
     return 0;
 }
 

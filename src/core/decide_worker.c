@@ -5,6 +5,8 @@
  * quoted and has not spent pays for it first, the borrower's balance for the rest, and neither the
  * job's maximum nor its maximum per hour is passed. It runs for what is left of the job's time.
  *
+ * When there is none, the job says why, until there is or nobody is missing any more.
+ *
  * Successors come before jobs that wait: theirs have begun. Growth comes when nobody waits
  * for room that will be there some day.
  */
@@ -34,9 +36,9 @@ static int64_t rtt_left_us(const struct core *core, const struct job *job)
     return job->request.wishes.max_rtt_us - farthest_us;
 }
 
-/* A request for one worker of the job. False: nothing is left of its time, money or RTT. */
-static bool ask_for_one(const struct decision *decision, const struct job *job,
-                        struct job_request *out_request)
+/* A request for one worker of the job. NULL; or why there can be none. */
+static const char *ask_for_one(const struct decision *decision, const struct job *job,
+                               struct job_request *out_request)
 {
     struct job_request request = job->request;
     request.num_nodes = 1;
@@ -47,70 +49,114 @@ static bool ask_for_one(const struct decision *decision, const struct job *job,
     if (request.max_hourly_micro > 0) {
         request.max_hourly_micro -= job_hourly_micro(job);
         if (request.max_hourly_micro <= 0)
-            return false;
+            return "the job's maximum per hour leaves nothing for one";
     }
     if (request.wishes.max_rtt_us > 0) {
         request.wishes.max_rtt_us = rtt_left_us(decision->core, job);
         if (request.wishes.max_rtt_us <= 0)
-            return false;
+            return "none can be near enough to the others";
     }
     *out_request = request;
-    return request.max_run_ms >= 1000 && request.max_run_ms >= request.tick_ms;
+    return request.max_run_ms >= 1000 && request.max_run_ms >= request.tick_ms
+               ? NULL
+               : "too little of the job's time is left";
 }
 
-static bool add_worker(struct decision *decision, const struct job *job, size_t rank)
+static const char *why_not(enum match_result result)
+{
+    switch (result) {
+    case MATCH_OVER_BUDGET:
+        return "what is left of the job's budget does not reach";
+    case MATCH_OVER_HOURLY:
+        return "the job's maximum per hour does not reach";
+    case MATCH_FEW_MACHINES:
+    case MATCH_NO_SERVER:
+        return "no other machine has room for it";
+    case MATCH_PLACED:
+    case MATCH_RESULT_COUNT:
+        break;
+    }
+    UNREACHABLE("a placement that is no failure");
+}
+
+/* NULL; or why there is none. */
+static const char *add_worker(struct decision *decision, const struct job *job, size_t rank)
 {
     const struct core *core = decision->core;
     struct job_request request;
-    if (account_is_frozen(core_account(core, job->request.account)) ||
-        !ask_for_one(decision, job, &request))
-        return false;
+    if (account_is_frozen(core_account(core, job->request.account)))
+        return "the account is frozen";
+    const char *why = ask_for_one(decision, job, &request);
+    if (why)
+        return why;
     decide_close_slots(decision); /* its price is of the slot that runs */
     struct match_wish wish =
         core_wish(core, &request, core_held_micro(core, job->id), decision->now_ms);
     wish.budget_micro = budget_micro(core, job);
     wish.beside = job;
     struct match_placement placement;
-    if (match_place(core->matcher, &wish, NULL, &placement) != MATCH_PLACED)
-        return false;
+    const enum match_result result = match_place(core->matcher, &wish, NULL, &placement);
+    if (result != MATCH_PLACED)
+        return why_not(result);
     struct match_part *part = &placement.parts[0];
     part->rank = rank;
     const int64_t wanted_micro = job_committed_micro(job) + part->quote_micro;
     if (wanted_micro > job->quote_micro)
         decision_hold_more(decision, job, wanted_micro - job->quote_micro);
     decision_offer_lease(decision, job, part, &wish);
-    return true;
+    return NULL;
+}
+
+/* Tells the borrower of a worker without a successor, once for each reason. */
+static void note_lost(struct decision *decision, const struct job *job, const char *why)
+{
+    struct event event = {.kind = EVENT_JOB_NOTED, .job_noted = {.job = job->id}};
+    const size_t rank = job_lost_rank(job, 0);
+    if (why && rank < job->worker_count)
+        snprintf(event.job_noted.reason, JOB_REASON_SIZE,
+                 "worker %zu is gone and has no successor yet: %s", rank, why);
+    if (strcmp(event.job_noted.reason, job->reason) != 0)
+        decision_emit(decision, &event);
 }
 
 void decision_replace_workers(struct decision *decision, const struct job *job)
 {
+    const char *why = NULL;
     size_t rank = job_lost_rank(job, 0);
-    while (rank < job->worker_count && add_worker(decision, job, rank))
+    while (rank < job->worker_count && !(why = add_worker(decision, job, rank)))
         rank = job_lost_rank(job, rank + 1);
+    note_lost(decision, job, why);
 }
 
 static void grow(struct decision *decision, const struct job *job)
 {
-    while (job_can_grow(job) && add_worker(decision, job, job->worker_count))
+    while (job_can_grow(job) && !add_worker(decision, job, job->worker_count))
         continue;
 }
 
+static bool is_bereaved(const struct job *job)
+{
+    return job_lost_rank(job, 0) < job->worker_count;
+}
+
 /* The jobs that want workers, beginning after the one that was tried last, a few at a time. */
-static void each_short_handed(struct decision *decision,
+static void each_short_handed(struct decision *decision, bool (*wants)(const struct job *),
                               void (*function)(struct decision *, const struct job *))
 {
     struct core *core = decision->core;
     const struct id_list *jobs = &core->short_handed;
-    size_t at = 0;
+    size_t at = 0, tries = 0;
     while (at < jobs->count && jobs->items[at].id <= core->growth_turn)
         at++;
-    const size_t tries = jobs->count < TRIES_MAX ? jobs->count : TRIES_MAX;
-    for (size_t i = 0; i < tries && jobs->count > 0; i++) {
+    for (size_t looks = jobs->count; looks > 0 && jobs->count > 0 && tries < TRIES_MAX; looks--) {
         if (at >= jobs->count)
             at = 0;
         const struct job *job = jobs->items[at].value;
-        core->growth_turn = job->id;
-        function(decision, job);
+        if (wants(job)) {
+            core->growth_turn = job->id;
+            function(decision, job);
+            tries++;
+        }
         /* One that got all it wants left the list. */
         if (at < jobs->count && jobs->items[at].id == job->id)
             at++;
@@ -119,11 +165,11 @@ static void each_short_handed(struct decision *decision,
 
 void decide_successors(struct decision *decision)
 {
-    each_short_handed(decision, decision_replace_workers);
+    each_short_handed(decision, is_bereaved, decision_replace_workers);
 }
 
 void decide_growth(struct decision *decision)
 {
     if (decision->core->short_handed.count > 0 && !decide_has_line(decision))
-        each_short_handed(decision, grow);
+        each_short_handed(decision, job_can_grow, grow);
 }

@@ -41,6 +41,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_JOB_SUBMITTED] = "job_submitted",
     [EVENT_JOB_DUE] = "job_due",
     [EVENT_JOB_WAITS] = "job_waits",
+    [EVENT_JOB_NOTED] = "job_noted",
     [EVENT_JOB_STATE_CHANGED] = "job_state_changed",
     [EVENT_LEASE_OFFERED] = "lease_offered",
     [EVENT_LEASE_STARTED] = "lease_started",
@@ -246,6 +247,11 @@ static const struct json_field job_waits_fields[] = {
     BOOL("is_short", job_waits.is_short),
     BOOL("is_unhurried", job_waits.is_unhurried),
 };
+static const struct json_field job_noted_fields[] = {
+    HEADER,
+    ID("job", job_noted.job),
+    CHARS("reason", job_noted.reason),
+};
 static const struct json_field job_state_changed_fields[] = {
     HEADER,
     ID("job", job_state_changed.job),
@@ -401,6 +407,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_JOB_SUBMITTED] = ROW(job_submitted),
     [EVENT_JOB_DUE] = ROW(job_due),
     [EVENT_JOB_WAITS] = ROW(job_waits),
+    [EVENT_JOB_NOTED] = ROW(job_noted),
     [EVENT_JOB_STATE_CHANGED] = ROW(job_state_changed),
     [EVENT_LEASE_OFFERED] = ROW(lease_offered),
     [EVENT_LEASE_STARTED] = ROW(lease_started),

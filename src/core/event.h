@@ -60,6 +60,7 @@ enum event_kind {
     EVENT_JOB_SUBMITTED,
     EVENT_JOB_DUE,   /* the slot it waited for began */
     EVENT_JOB_WAITS, /* a pending one: for money, or for room; one that rushes, in which turn */
+    EVENT_JOB_NOTED, /* of one that runs: what it lacks */
     EVENT_JOB_STATE_CHANGED,
     EVENT_LEASE_OFFERED,
     EVENT_LEASE_STARTED,
@@ -224,6 +225,10 @@ struct event {
             bool is_short;
             bool is_unhurried;
         } job_waits;
+        struct {
+            uint64_t job;
+            char reason[JOB_REASON_SIZE]; /* "": nothing any more */
+        } job_noted;
         struct {
             uint64_t job;
             enum job_state state;

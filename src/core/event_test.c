@@ -73,6 +73,7 @@ TEST(every_kind_of_event_goes_there_and_back)
                            12}},
         {.kind = EVENT_JOB_DUE, .job_due = {7}},
         {.kind = EVENT_JOB_WAITS, .job_waits = {7, true, false}},
+        {.kind = EVENT_JOB_NOTED, .job_noted = {7, "worker 1 is gone"}},
         {.kind = EVENT_JOB_STATE_CHANGED,
          .job_state_changed = {7, JOB_STATE_STOPPING, JOB_STATE_FAILED, "why"}},
         {.kind = EVENT_LEASE_OFFERED,

@@ -155,6 +155,8 @@ void core_explain(const struct core *core, const struct job *job, struct buffer 
     case JOB_STATE_RUNNING:
         buffer_append_string(out, "running at ");
         explain_leases(core, job, LEASE_STATE_RUNNING, out);
+        if (job->reason[0])
+            buffer_append_format(out, "; %s", job->reason);
         return;
     case JOB_STATE_STOPPING:
     case JOB_STATE_SUCCEEDED:

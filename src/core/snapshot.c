@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 14 };
+enum { VERSION = 15 };
 
 struct core_record {
     int64_t version;

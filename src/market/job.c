@@ -239,13 +239,19 @@ bool job_can_grow(const struct job *job)
     return true;
 }
 
-bool job_avoids(const struct job *job, uint64_t machine)
+/* It left with its owner's consent, and is here again. */
+static bool has_come_back(const struct machine *machine, const struct lease *lease)
+{
+    return machine->state == MACHINE_STATE_ONLINE && machine->state_changed_ms > lease->ended_ms;
+}
+
+bool job_avoids(const struct job *job, const struct machine *machine)
 {
     for (size_t i = 0; i < job->lease_count; i++) {
         const struct lease *lease = job->leases[i];
-        if (lease->role == LEASE_ROLE_WORKER && lease->machine == machine &&
+        if (lease->role == LEASE_ROLE_WORKER && lease->machine == machine->id &&
             (lease_is_open(lease) || lease->outcome == LEASE_OUTCOME_FAILED ||
-             lease->outcome == LEASE_OUTCOME_RECLAIMED))
+             (lease->outcome == LEASE_OUTCOME_RECLAIMED && !has_come_back(machine, lease))))
             return true;
     }
     return false;

@@ -165,9 +165,9 @@ int64_t job_run_left_ms(const struct job *job, int64_t now_ms);
 size_t job_lost_rank(const struct job *job, size_t from);
 /* Whether it takes one more rank. A borrower who let a worker go wants no more of them. */
 bool job_can_grow(const struct job *job);
-/* Whether a machine is out of the question for one more worker: it has one, or had one that failed
- * or that its owner took back. */
-bool job_avoids(const struct job *job, uint64_t machine);
+/* Whether a machine is out of the question for one more worker: it has one, or had one that failed,
+ * or that its owner took back and the machine has not come back since. */
+bool job_avoids(const struct job *job, const struct machine *machine);
 
 /* Whether the server lease (if any) and at least one worker run. */
 bool job_is_under_way(const struct job *job);

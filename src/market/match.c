@@ -173,7 +173,7 @@ static bool fits(const struct attempt *attempt, enum machine_role role, struct o
 
 static bool is_avoided(const struct match_wish *wish, const struct machine *machine)
 {
-    return wish->beside && job_avoids(wish->beside, machine->id);
+    return wish->beside && job_avoids(wish->beside, machine);
 }
 
 static int compare_numbers(int64_t left, int64_t right)

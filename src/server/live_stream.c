@@ -351,6 +351,8 @@ static struct message *message_of(struct live *live, const struct core *core,
                                                    .at_ms = event->time_ms});
     case EVENT_JOB_DUE:
         return changed_message(live, core, event->job_due.job, event);
+    case EVENT_JOB_NOTED:
+        return changed_message(live, core, event->job_noted.job, event);
     case EVENT_JOB_EXTENDED:
         return changed_message(live, core, event->job_extended.job, event);
     case EVENT_LEASE_EXTENDED:

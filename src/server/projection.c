@@ -253,6 +253,9 @@ void projection_event(struct projection *projection, const struct core *core,
         return;
     case EVENT_JOB_WAITS: /* no table says it */
         return;
+    case EVENT_JOB_NOTED:
+        mark_job(projection, core, event->job_noted.job);
+        return;
     case EVENT_JOB_DUE:
         mark_job(projection, core, event->job_due.job);
         return;
