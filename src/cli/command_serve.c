@@ -72,7 +72,7 @@ static const struct option serve_options[] = {
      "How much data all accounts together may store."},
     {"account_quota", OPTION_BYTES, SERVER(account_quota_bytes), "SIZE", "16GiB",
      "How much data one account may upload."},
-    {"answers_memory", OPTION_BYTES, SERVER(answers_bytes_max), "SIZE", "96MiB",
+    {"answers_memory", OPTION_BYTES, SERVER(answers_bytes_max), "SIZE", "192MiB",
      "Memory for answers to reads that are kept until what they show changes; 0: keep none."},
     {"snapshot_events", OPTION_U64, offsetof(struct serve_options, snapshot_events), "COUNT",
      "10000", "Events between two snapshots.", .minimum = 1, .maximum = 100000000},

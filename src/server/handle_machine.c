@@ -230,7 +230,7 @@ void handle_machine_send(struct server *server, struct http_request *request, ui
     struct view_answer answer;
     view_answer_begin(&answer);
     write_machine(server, arena, account, row, &answer.writer);
-    answers_send(server->answers, &answer, request);
+    answers_send_minor(server->answers, &answer, request);
 }
 
 void handle_machine_get(struct http_request *request, void *context)

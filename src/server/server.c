@@ -29,7 +29,7 @@
 #define BLOB_QUOTA_BYTES (UINT64_C(64) << 30)
 
 /* Filled by what is asked for: a market that nobody reads from needs none of it. */
-enum { ANSWERS_BYTES = 96 << 20, ROWS_BYTES_MAX = 8 << 20, CONNECTIONS_PER_ADDRESS = 500 };
+enum { ANSWERS_BYTES = 192 << 20, ROWS_BYTES_MAX = 8 << 20, CONNECTIONS_PER_ADDRESS = 500 };
 
 void server_options_init(struct server_options *options)
 {
