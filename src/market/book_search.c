@@ -2,7 +2,9 @@
 #include "market/book_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 struct book_found {
     int64_t rank; /* the larger first */
@@ -60,19 +62,28 @@ static int64_t rank_of(const struct book_sort *sort, const struct node *node, in
     UNREACHABLE("a sort without a rank");
 }
 
-/* Which parts reach every key of the wish: 255 or 0 for each. False: none does. */
-static bool find_reaching(const struct book_search *search, const struct node *node,
-                          book_row *out_reaching)
+/* A bit for each part. */
+static uint32_t mask_of(book_row row)
+{
+#if defined(__SSE2__)
+    return (uint32_t)_mm_movemask_epi8((__m128i)row);
+#else
+    uint32_t mask = 0;
+    for (int i = 0; i < FAN; i++)
+        mask |= (uint32_t)(row[i] & 1) << i;
+    return mask;
+#endif
+}
+
+/* Which parts reach every key of the wish. */
+static uint32_t find_reaching(const struct book_search *search, const struct node *node)
 {
     book_row reaching = ~(book_row){0};
     for (int i = 0; i < search->named_count; i++) {
         const int key = search->named_keys[i];
         reaching &= (book_row)(node->keys[key] >= (book_row){0} + search->wish.least.keys[key]);
     }
-    uint64_t halves[2];
-    memcpy(halves, &reaching, sizeof(halves));
-    *out_reaching = reaching;
-    return (halves[0] | halves[1]) != 0;
+    return mask_of(reaching) & ((1U << node->count) - 1);
 }
 
 static bool has_bits(const struct book_wish *wish, uint64_t bits)
@@ -87,20 +98,38 @@ static bool is_after(const struct book_search *search, const struct node *node, 
     return rank != search->mark.rank ? rank < search->mark.rank : node->id[at] > search->mark.id;
 }
 
+/* Most that is found is entered or given soon: what is read first is on its way by then. */
+static void prefetch(const struct book *book, const struct book_found *found)
+{
+    if (found->is_entry) {
+        __builtin_prefetch(&book->places[found->below - 1]);
+        return;
+    }
+    const struct node *node = node_at(book, found->below);
+    __builtin_prefetch(&node->keys[0]);
+    __builtin_prefetch(&node->keys[4]);
+    __builtin_prefetch(&node->keys[8]);
+    __builtin_prefetch(&node->bits[0]);
+    __builtin_prefetch(&node->bits[FAN / 2]);
+    __builtin_prefetch(&node->count);
+}
+
 static void enter(struct book_search *search, uint32_t number)
 {
     const struct node *node = node_at(search->book, number);
-    book_row reaching;
     search->looked_at += node->count;
-    if (!find_reaching(search, node, &reaching))
-        return;
-    for (int i = 0; i < node->count; i++)
-        if (reaching[i] && has_bits(&search->wish, node->bits[i]) &&
-            (!node->is_leaf || is_after(search, node, i)))
-            heap_push(search, (struct book_found){.rank = rank_of(&search->sort, node, i),
-                                                  .id = node->id[i],
-                                                  .below = node->below[i],
-                                                  .is_entry = node->is_leaf});
+    for (uint32_t mask = find_reaching(search, node); mask; mask &= mask - 1) {
+        const int at = __builtin_ctz(mask);
+        if (!has_bits(&search->wish, node->bits[at]) ||
+            (node->is_leaf && !is_after(search, node, at)))
+            continue;
+        const struct book_found found = {.rank = rank_of(&search->sort, node, at),
+                                         .id = node->id[at],
+                                         .below = node->below[at],
+                                         .is_entry = node->is_leaf};
+        prefetch(search->book, &found);
+        heap_push(search, found);
+    }
 }
 
 static void name_keys(struct book_search *search)
@@ -138,6 +167,8 @@ void *book_search_next(struct book_search *search)
         const struct book_found found = heap_pop(search);
         if (found.is_entry) {
             search->mark = (struct book_mark){found.rank, found.id};
+            if (search->heap_count > 0 && search->heap[0].is_entry)
+                __builtin_prefetch(search->book->places[search->heap[0].below - 1].item);
             return search->book->places[found.below - 1].item;
         }
         enter(search, found.below);

@@ -1,4 +1,5 @@
-/* The book against a walk over all entries: same fits, same order. */
+/* The book against a walk over all entries: same fits, same order.
+ * covers book.c, book_search.c, book_tree.c */
 #include "base/random.h"
 #include "market/book.h"
 #include "testing/testing.h"

@@ -150,8 +150,8 @@ static void has_room(const struct listing *listing, struct book_point *point,
 {
     has(listing, point, first, level_of(room.cores_milli), room.cores_milli);
     has(listing, point, first + 1, level_of_bytes(room.ram_bytes), room.ram_bytes);
-    has(listing, point, first + 2, level_of(room.gpus_milli), room.gpus_milli);
-    has(listing, point, first + 3, level_of_bytes(room.disk_bytes), room.disk_bytes);
+    has(listing, point, first + 3, level_of(room.gpus_milli), room.gpus_milli);
+    has(listing, point, first + 2, level_of_bytes(room.disk_bytes), room.disk_bytes);
     has(listing, point, first + 4, level_of(room.bandwidth_kbit), room.bandwidth_kbit);
 }
 
@@ -160,8 +160,8 @@ void listing_want_room(const struct listing_bounds *bounds, struct book_point *l
 {
     wants(bounds, least, first, level_of(room.cores_milli), room.cores_milli);
     wants(bounds, least, first + 1, level_of_bytes(room.ram_bytes), room.ram_bytes);
-    wants(bounds, least, first + 2, level_of(room.gpus_milli), room.gpus_milli);
-    wants(bounds, least, first + 3, level_of_bytes(room.disk_bytes), room.disk_bytes);
+    wants(bounds, least, first + 3, level_of(room.gpus_milli), room.gpus_milli);
+    wants(bounds, least, first + 2, level_of_bytes(room.disk_bytes), room.disk_bytes);
     wants(bounds, least, first + 4, level_of(room.bandwidth_kbit), room.bandwidth_kbit);
 }
 
@@ -388,7 +388,7 @@ struct book_wish listing_wish(const struct listing *listing, const struct match_
     struct book_wish found = listing_standing_wish(listing, bounds, wish->request, role);
     if (room == LISTING_FREE) {
         /* Who has it free has it in all. */
-        memset(&found.least.keys[LISTING_ALL_CORES], 0, LISTING_ALL_CORES - LISTING_CORES);
+        memset(&found.least.keys[LISTING_ALL_CORES], 0, LISTING_ROOM_KEYS);
         listing_want_room(bounds, &found.least, LISTING_CORES, wish_resources(wish, role));
     }
     found.least.keys[LISTING_OPEN_UNTIL] =

@@ -21,28 +21,30 @@
 #include "market/labels.h"
 #include "market/wish.h"
 
+/* What most wishes name comes first: a search reads only the rows of keys that its wish names. */
 enum listing_key {
     LISTING_CORES, /* free: the first five */
     LISTING_RAM,
-    LISTING_GPUS,
     LISTING_DISK,
+    LISTING_GPUS,
     LISTING_BANDWIDTH,
-    LISTING_ALL_CORES, /* offered, whatever is leased of it */
-    LISTING_ALL_RAM,
-    LISTING_ALL_GPUS,
-    LISTING_ALL_DISK,
-    LISTING_ALL_BANDWIDTH,
-    LISTING_SPEED,
-    LISTING_SLOWNESS, /* the speed, negated */
-    LISTING_RELIABILITY,
-    LISTING_GPU_RAM,
     LISTING_OPEN_UNTIL,
     LISTING_MAX_LEASE,
-    LISTING_NEARNESS,       /* the RTT in us, negated */
     LISTING_CORE_CHEAPNESS, /* the minimum per core-hour, negated */
+    LISTING_SPEED,
+    LISTING_RELIABILITY,
+    LISTING_GPU_RAM,
+    LISTING_NEARNESS, /* the RTT in us, negated */
     LISTING_GPU_CHEAPNESS,
+    LISTING_SLOWNESS,  /* the speed, negated */
+    LISTING_ALL_CORES, /* offered, whatever is leased of it: the last five */
+    LISTING_ALL_RAM,
+    LISTING_ALL_DISK,
+    LISTING_ALL_GPUS,
+    LISTING_ALL_BANDWIDTH,
     LISTING_KEY_COUNT,
 };
+enum { LISTING_ROOM_KEYS = 5 };
 
 /* Open offers of machines that are online. */
 struct listing {

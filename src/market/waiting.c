@@ -101,7 +101,7 @@ struct book_wish waiting_stuck_wish(struct listing *listing, const struct offer 
                                     int64_t now_ms)
 {
     struct book_point point = listing_point(listing, offer, now_ms);
-    for (int i = 0; i < LISTING_ALL_CORES; i++)
+    for (int i = 0; i < LISTING_ROOM_KEYS; i++)
         point.keys[LISTING_CORES + i] = point.keys[LISTING_ALL_CORES + i];
     return wish_for(point, BIT_STUCK);
 }
