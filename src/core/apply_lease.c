@@ -224,6 +224,7 @@ int apply_lease_stop_wanted(struct core *core, const struct event *event, struct
         return apply_misfit(event, "it was asked to stop before", error);
     lease->stop_wanted_ms = event->time_ms;
     lease->is_reclaimed = wanted->is_reclaim;
+    core_wake_lease(core, lease);
     core_index_workers(core, map_get(&core->jobs, lease->job));
     return 0;
 }

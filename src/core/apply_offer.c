@@ -92,7 +92,6 @@ int apply_offer_withdrawn(struct core *core, const struct event *event, struct e
     match_rounds_forget_offer(core->rounds, offer);
     machine_remove_offer(offer->machine, offer);
     map_remove(&core->offers, offer->id);
-    id_list_remove(&core->turning, offer->id);
     offer_shares_give(&core->offer_shares, offer->shared);
     slab_give(&core->offer_slab, offer);
     return 0;

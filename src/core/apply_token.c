@@ -57,6 +57,7 @@ int apply_code_added(struct core *core, const struct event *event, struct error 
     ((struct account *)map_get(&core->accounts, code->account))->code_count++;
     map_put(&core->codes, code->id, code);
     id_list_add(&core->code_list, code->id, code);
+    core_wake_code(core, code);
     map_put_text(&core->codes_by_hash, core_bytes(code->hash, sizeof(code->hash)), code);
     return 0;
 }

@@ -23,8 +23,6 @@ static int check_offer(const struct core *core, const struct offer *offer,
         return broken(error, "offer", offer->id, "its machine lists it, but it is not its own");
     if (!resources_equal(leased, offer->leased) || count != offer->lease_count)
         return broken(error, "offer", offer->id, "its leases do not add up");
-    if (id_list_contains(&core->turning, offer->id) != (offer->turns_ms > 0))
-        return broken(error, "offer", offer->id, "when it turns is not listed");
     if ((offer->listing_number != 0) !=
         (offer->is_open && machine->state == MACHINE_STATE_ONLINE && !machine->is_barred))
         return broken(error, "offer", offer->id, "it is open and not in the book, or the reverse");
@@ -53,9 +51,6 @@ static int check_machine(const struct core *core, const struct machine *machine,
         return broken(error, "machine", machine->id, "its owner is deleted and it is not offline");
     if (machine->lease_count > 0 && machine->state == MACHINE_STATE_OFFLINE)
         return broken(error, "machine", machine->id, "it is offline and has leases");
-    if (id_list_contains(&core->unreachable, machine->id) !=
-        (machine->state == MACHINE_STATE_UNREACHABLE))
-        return broken(error, "machine", machine->id, "its state is not listed");
     return 0;
 }
 
@@ -265,6 +260,8 @@ int core_check(const struct core *core, struct error *error)
         return -1;
     if (check_groups(core, error) < 0 || check_withheld(core, error) < 0)
         return -1;
+    if (!core_wakes_are_sound(core))
+        return broken(error, "market", core->sequence, "something is due before it wakes");
     for (size_t i = 0; i < core->accounts.count; i++)
         if (check_account(core, core->accounts.entries[i].value, error) < 0)
             return -1;

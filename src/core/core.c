@@ -80,6 +80,7 @@ struct core *core_new(void)
     listing_init(&core->listing);
     waiting_init(&core->waiting);
     core->rounds = match_rounds_new();
+    core->wakes = wakes_new();
     core->matcher = calloc(1, sizeof(*core->matcher));
     ASSERT(core->matcher);
     matcher_init(core->matcher, &core->listing);
@@ -138,14 +139,13 @@ void core_free(struct core *core)
     id_list_done(&core->waiting_grants);
     id_list_done(&core->code_list);
     id_list_done(&core->machine_list);
-    id_list_done(&core->unreachable);
-    id_list_done(&core->turning);
     id_list_done(&core->pending);
     id_list_done(&core->active);
     id_list_done(&core->short_handed);
     core_prices_done(core);
     id_list_done(&core->short_of_money);
     timers_done(&core->job_timers);
+    wakes_free(core->wakes);
     line_done(&core->line);
     matcher_done(core->matcher);
     free(core->matcher);
@@ -154,48 +154,4 @@ void core_free(struct core *core)
     listing_done(&core->listing);
     ledger_free(core->ledger);
     free(core);
-}
-
-/* ---- Time ------------------------------------------------------------------------------------ */
-
-static void earlier(int64_t *wake_ms, int64_t candidate_ms)
-{
-    if (candidate_ms < *wake_ms)
-        *wake_ms = candidate_ms;
-}
-
-static void wake_for_job(const struct core *core, const struct job *job, int64_t *wake_ms)
-{
-    if (job->state != JOB_STATE_STOPPING && job->started_ms > 0)
-        earlier(wake_ms, job->started_ms + job->request.max_run_ms);
-    for (size_t i = 0; i < job->lease_count; i++) {
-        const struct lease *lease = job->leases[i];
-        if (lease_is_open(lease) && lease->stop_wanted_ms > 0)
-            earlier(wake_ms, lease->stop_wanted_ms + core->settings.grace_ms);
-        else if (lease->state == LEASE_STATE_OFFERED)
-            earlier(wake_ms, lease->start_by_ms);
-    }
-}
-
-int64_t core_next_wake_ms(const struct core *core)
-{
-    int64_t wake_ms = core_day_wake_ms(core);
-    if (match_rounds_are_open(core->rounds))
-        return core->time_ms;
-    earlier(&wake_ms, decide_price_wake_ms(core));
-    earlier(&wake_ms, core_karma_wake_ms(core));
-    for (size_t i = 0; i < core->code_list.count; i++)
-        earlier(&wake_ms, ((const struct code *)core->code_list.items[i].value)->expires_ms);
-    for (size_t i = 0; i < core->unreachable.count; i++) {
-        const struct machine *machine = core->unreachable.items[i].value;
-        earlier(&wake_ms, machine->state_changed_ms + core->settings.lost_ms);
-    }
-    for (size_t i = 0; i < core->turning.count; i++)
-        earlier(&wake_ms, ((const struct offer *)core->turning.items[i].value)->turns_ms);
-    struct timer timer;
-    if (timers_first(&core->job_timers, &timer))
-        earlier(&wake_ms, timer.at_ms);
-    for (size_t i = 0; i < core->active.count; i++)
-        wake_for_job(core, core->active.items[i].value, &wake_ms);
-    return wake_ms;
 }

@@ -64,8 +64,6 @@ struct core {
     struct id_list waiting_grants; /* accounts in that state */
     struct id_list code_list;      /* all */
     struct id_list machine_list;   /* all */
-    struct id_list unreachable;    /* machines in that state */
-    struct id_list turning;        /* offers that open or close by themselves */
     struct id_list pending;        /* jobs in that state */
     struct id_list active;         /* jobs with leases: starting, running, stopping */
     struct id_list short_handed;   /* of them, those that would take more workers */
@@ -77,6 +75,7 @@ struct core {
     struct waiting_list waiting;   /* pending jobs that may start when there is room */
     struct timers job_timers;      /* of pending jobs: when they may start, by when they must */
     struct id_list short_of_money; /* of them, those that may have room but at too high a cost */
+    struct wakes *wakes;           /* of all else that has its time */
     struct matcher *matcher;       /* scratch */
     struct match_rounds *rounds;   /* scratch */
     struct line line;              /* of those that wait, whom room may be reserved for; scratch */
@@ -140,7 +139,22 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
 void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease,
                        int64_t now_ms);
 /* By when all its leases have ended, as far as is known. */
-void core_set_lease_ends(const struct core *core, struct job *job);
+void core_set_lease_ends(struct core *core, struct job *job);
+
+/* wakes.c: after any change of the time at which something is due. */
+struct wakes *wakes_new(void);
+void wakes_free(struct wakes *wakes);
+void core_wake_code(struct core *core, const struct code *code);
+void core_wake_machine(struct core *core, const struct machine *machine);
+void core_wake_offer(struct core *core, const struct offer *offer);
+void core_wake_job(struct core *core, const struct job *job);
+void core_wake_lease(struct core *core, const struct lease *lease);
+/* The one that is due first: a code that has expired, a machine silent for too long, an offer that
+ * opens or closes. NULL: none is. */
+const struct code *core_due_code(const struct core *core, int64_t now_ms);
+struct machine *core_due_machine(const struct core *core, int64_t now_ms);
+const struct offer *core_due_offer(const struct core *core, int64_t now_ms);
+bool core_wakes_are_sound(const struct core *core); /* compared with a walk over everything */
 
 /* One event's change of the state: the table in event.c names them. */
 typedef int event_apply(struct core *core, const struct event *event, struct error *error);

@@ -1,6 +1,6 @@
 /*
  * What matching costs those who can be served, and that nobody who can be is passed over.
- * covers decide_match.c, decide_ahead.c, match_rounds.c
+ * covers decide_match.c, decide_ahead.c, match_rounds.c, wakes.c
  */
 #include "core/match_rounds.h"
 #include "core/testing_internal.h"
@@ -278,6 +278,34 @@ TEST(a_market_that_was_loaded_tries_all_who_wait)
     market_done(&market);
 }
 
+/* Whatever was due before and is no more does not wake it. */
+TEST(the_core_wakes_for_the_next_thing_due)
+{
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 1);
+    market_pass_time(&market, 2 * MINUTE); /* the enrolment's code is gone */
+    const struct command small = some_job(market.borrower, 1);
+    const struct job *job = submit(&market, &small);
+    const struct core_settings *settings = core_settings(market.core);
+    assert_int_equal(core_next_wake_ms(market.core), market.now_ms + settings->start_ms);
+    market.now_ms += 1000;
+    market_run_lease(&market, job->leases[0]);
+    assert_int_equal(core_next_wake_ms(market.core), market.now_ms + 5 * MINUTE);
+    market.now_ms += 1000;
+    market_do(&market, &(struct command){.kind = COMMAND_CANCEL_JOB,
+                                         .cancel_job = {market.borrower, job->id}});
+    assert_int_equal(core_next_wake_ms(market.core), market.now_ms + settings->grace_ms);
+    market_end_lease(&market, job->leases[0], LEASE_OUTCOME_STOPPED, "");
+    assert_true(core_next_wake_ms(market.core) > market.now_ms + settings->start_ms);
+    market_do(&market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
+                                         .machine_silent = {job->leases[0]->machine}});
+    assert_int_equal(core_next_wake_ms(market.core), market.now_ms + settings->lost_ms);
+    market_connect(&market, job->leases[0]->machine);
+    assert_true(core_next_wake_ms(market.core) > market.now_ms + settings->start_ms);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +317,7 @@ int main(void)
         cmocka_unit_test(a_job_behind_more_than_one_decision_tries_is_reached_at_the_same_instant),
         cmocka_unit_test(a_job_that_lacks_many_workers_is_tried_when_so_many_were_freed),
         cmocka_unit_test(a_market_that_was_loaded_tries_all_who_wait),
+        cmocka_unit_test(the_core_wakes_for_the_next_thing_due),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,13 +157,8 @@ int decide_machine_gone(struct decision *decision, const struct command *command
 
 void decide_lose_machines(struct decision *decision)
 {
-    const struct id_list *unreachable = &decision->core->unreachable;
-    for (size_t i = unreachable->count; i-- > 0;) {
-        struct machine *machine = unreachable->items[i].value;
-        if (machine->state_changed_ms + decision->core->settings.lost_ms <= decision->now_ms)
-            take_offline(decision, machine, LEASE_OUTCOME_LOST,
-                         "its machine was silent for too long");
-    }
+    for (struct machine *machine; (machine = core_due_machine(decision->core, decision->now_ms));)
+        take_offline(decision, machine, LEASE_OUTCOME_LOST, "its machine was silent for too long");
 }
 
 /* ---- Proving --------------------------------------------------------------------------------- */

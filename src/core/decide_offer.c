@@ -135,11 +135,7 @@ void decide_shrink_offers(struct decision *decision, const struct machine *machi
 
 void decide_turn_offers(struct decision *decision)
 {
-    const struct id_list *turning = &decision->core->turning;
-    for (size_t i = turning->count; i-- > 0;) {
-        const struct offer *offer = turning->items[i].value;
-        if (offer->turns_ms > decision->now_ms)
-            continue;
+    for (const struct offer *offer; (offer = core_due_offer(decision->core, decision->now_ms));) {
         struct event event = {.kind = EVENT_OFFER_TURNED,
                               .offer_turned = {.offer = offer->id,
                                                .machine = offer->machine->id,

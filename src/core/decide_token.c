@@ -173,10 +173,6 @@ int decide_use_code(struct decision *decision, const struct command *command, st
 
 void decide_expire_codes(struct decision *decision)
 {
-    const struct id_list *codes = &decision->core->code_list;
-    for (size_t i = codes->count; i-- > 0;) {
-        const struct code *code = codes->items[i].value;
-        if (code->expires_ms <= decision->now_ms)
-            decide_remove_code(decision, code->id, /* is_used= */ false);
-    }
+    for (const struct code *code; (code = core_due_code(decision->core, decision->now_ms));)
+        decide_remove_code(decision, code->id, /* is_used= */ false);
 }

@@ -79,10 +79,7 @@ void core_index_machine(struct core *core, struct machine *machine, int64_t now_
     core_list_offers(core, machine, now_ms);
     core_unstick_by(core, machine, now_ms);
     match_rounds_touch(core->rounds, machine);
-    if (machine->state == MACHINE_STATE_UNREACHABLE)
-        id_list_add(&core->unreachable, machine->id, machine);
-    else
-        id_list_remove(&core->unreachable, machine->id);
+    core_wake_machine(core, machine);
 }
 
 void core_index_workers(struct core *core, struct job *job)
@@ -123,13 +120,12 @@ void core_set_unhurried(struct core *core, struct job *job, bool is_unhurried)
 
 void core_mark_short(struct core *core, struct job *job, bool is_short)
 {
-    struct account *account = map_get(&core->accounts, job->request.account);
-    if (job->is_short == is_short) {
-        index_line(core, job);
-        return;
-    }
+    const bool has_changed = job->is_short != is_short;
     job->is_short = is_short;
     index_line(core, job);
+    if (!has_changed)
+        return;
+    struct account *account = map_get(&core->accounts, job->request.account);
     if (is_short) {
         id_list_add(&core->short_of_money, job->id, job);
         account->short_count++;
@@ -157,6 +153,7 @@ void core_index_job(struct core *core, struct job *job)
     else
         id_list_remove(&core->active, job->id);
     core_index_workers(core, job);
+    core_wake_job(core, job);
     core_skip_job_timers(core);
 }
 
@@ -165,10 +162,7 @@ void core_index_offer(struct core *core, struct offer *offer, int64_t now_ms)
     offer->is_open = offer_is_open(offer, now_ms);
     const int64_t turns_ms = offer_next_change_ms(offer, now_ms);
     offer->turns_ms = turns_ms == INT64_MAX ? 0 : turns_ms;
-    if (offer->turns_ms > 0)
-        id_list_add(&core->turning, offer->id, offer);
-    else
-        id_list_remove(&core->turning, offer->id);
+    core_wake_offer(core, offer);
     listing_update(&core->listing, offer, now_ms);
     core_unstick_by(core, offer->machine, now_ms);
     match_rounds_touch(core->rounds, offer->machine);
@@ -181,8 +175,9 @@ static int64_t latest_end_ms(const struct core *core, const struct job *job,
     return latest_start_ms + job->request.max_run_ms + core->settings.grace_ms;
 }
 
-void core_set_lease_ends(const struct core *core, struct job *job)
+void core_set_lease_ends(struct core *core, struct job *job)
 {
+    core_wake_job(core, job);
     for (size_t i = 0; i < job->lease_count; i++)
         job->leases[i]->ends_ms = latest_end_ms(core, job, job->leases[i]);
 }
@@ -209,6 +204,7 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
         attach_worker(job, lease);
     if (!lease_is_open(lease))
         return;
+    core_wake_lease(core, lease);
     if (machine->lease_count == machine->lease_capacity) {
         machine->lease_capacity = machine->lease_capacity ? machine->lease_capacity * 2 : 4;
         machine->leases =

@@ -173,6 +173,7 @@ int snapshot_restore_code(struct core *core, const void *record, struct error *e
     map_put(&core->codes, code->id, code);
     map_put_text(&core->codes_by_hash, core_bytes(code->hash, sizeof(code->hash)), code);
     id_list_add(&core->code_list, code->id, code);
+    core_wake_code(core, code);
     ((struct account *)map_get(&core->accounts, code->account))->code_count++;
     return 0;
 }

@@ -98,8 +98,7 @@ int snapshot_restore_offer(struct core *core, const void *record, struct error *
     offer_set_terms(offer, &core->offer_shares, &stored->terms);
     map_put(&core->offers, offer->id, offer);
     machine_add_offer(machine, offer);
-    if (offer->turns_ms > 0)
-        id_list_add(&core->turning, offer->id, offer);
+    core_wake_offer(core, offer);
     listing_update(&core->listing, offer, core->time_ms);
     return 0;
 }
