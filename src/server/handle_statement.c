@@ -378,8 +378,8 @@ void handle_entries(struct http_request *request, void *context)
     struct server *server = context;
     if (answers_reply(server->answers, request))
         return;
-    struct asked asked;
-    struct statement statement;
+    struct asked asked = {0};
+    struct statement statement = {0};
     struct error error;
     int result = read_asked(request, &asked, &error);
     if (result == 0 && store_reader_begin(server->reader, &error) < 0)

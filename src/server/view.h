@@ -22,10 +22,10 @@ struct view_entry {
     struct text other_name; /* of the account on the other side */
 };
 uint64_t view_entry_other(const struct statement_entry *shown, uint64_t account);
-void view_entry(struct json_writer *writer, const struct view_entry *entry);
+void view_entry(struct json_writer *writer, const struct view_entry *view);
 /* The same as a line of text/csv, under these names. */
 void view_entry_csv_head(struct csv_writer *writer);
-void view_entry_csv(struct csv_writer *writer, const struct view_entry *entry);
+void view_entry_csv(struct csv_writer *writer, const struct view_entry *view);
 
 struct view_token {
     const struct store_value *row;

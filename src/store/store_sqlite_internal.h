@@ -110,7 +110,7 @@ struct sqlite_checkpoint_limits {
 struct sqlite_checkpointer;
 struct sqlite_checkpointer *sqlite_checkpointer_new(struct sqlite_connection *writer,
                                                     const struct sqlite_checkpoint_limits *limits);
-void sqlite_checkpointer_free(struct sqlite_checkpointer *checkpointer); /* NULL is fine */
+void sqlite_checkpointer_free(struct sqlite_checkpointer *self); /* NULL is fine */
 
 /* Reading, in store_sqlite_reader.c. */
 int sqlite_reader_open(const struct store_options *options, struct store_reader **out_reader,
