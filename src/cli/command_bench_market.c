@@ -67,12 +67,15 @@ static int run_bench(void *context, const void *options, struct error *error)
 const struct command command_bench_market = {
     .name = "bench market",
     .summary = "Measures how fast jobs with mixed wishes are matched.",
-    .details = "Three markets, of the offers named, a tenth and a hundredth of them, one offer to "
-               "a machine, are made in memory; jobs are submitted to each. A decision is one "
-               "submit: check, quote, hold, match and leases; a placement is a job that got all "
-               "its leases in it. Times are CPU time of the one thread. growth compares the mean "
-               "decision of the largest and the smallest with the squares of the logarithms of "
-               "their offers: below 1 it grows slower.",
+    .details =
+        "Three markets, of the offers named, a tenth and a hundredth of them, one offer to "
+        "a machine, are made in memory; jobs are submitted to each. A decision is one "
+        "submit: check, quote, hold, match and leases; a placement is a job that got all "
+        "its leases in it. One machine in ten is new, the others have a record of leases; one "
+        "job in fifty asks for what no machine has. Times are CPU time of the one thread. growth "
+        "compares the mean "
+        "decision of the largest and the smallest with the squares of the logarithms of "
+        "their offers: below 1 it grows slower.",
     .example = "souk bench market --json",
     COMMAND_OPTIONS(bench_options, bench_options),
     .run = run_bench,

@@ -1,6 +1,7 @@
 /*
  * Bench of matching: a market of so many offers is made by commands to the core, one offer to a
- * machine, and jobs with mixed wishes are submitted one by one. Nothing is stored: what is measured
+ * machine, and jobs with mixed wishes are submitted one by one. Most machines have a record of
+ * leases, and some jobs ask for what nobody has. Nothing is stored: what is measured
  * is the core's own work, on one thread, in CPU time.
  *
  * A decision is one call of core_decide that submits a job: check, quote, hold, match, leases. A
