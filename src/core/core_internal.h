@@ -378,6 +378,7 @@ void match_rounds_forget_job(struct match_rounds *rounds, const struct job *job)
 void match_rounds_forget_offer(struct match_rounds *rounds, const struct offer *offer);
 void match_rounds_try(struct match_rounds *rounds, struct job *job);
 void match_rounds_sweep_short(struct match_rounds *rounds);     /* all that were too dear */
+void match_rounds_sweep_all(struct match_rounds *rounds);       /* whatever they wait for */
 bool match_rounds_is_better(const struct match_rounds *rounds); /* some machine is */
 /* There is more to try than one decision could. */
 bool match_rounds_are_open(const struct match_rounds *rounds);

@@ -61,6 +61,9 @@ int decide_change_settings(struct decision *decision, const struct command *comm
     decide_waiting_grants(decision);
     for (size_t i = 0; i < core->machine_list.count; i++)
         decide_prove_machine(decision, core->machine_list.items[i].value);
+    /* By when leases start, how long they may take to stop: what jobs wait for may be there. */
+    core_unstick_all(decision->core);
+    match_rounds_sweep_all(core->rounds);
     return 0;
 }
 

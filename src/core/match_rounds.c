@@ -50,6 +50,12 @@ void match_rounds_try(struct match_rounds *rounds, struct job *job)
     match_rounds_add_try(rounds, job, UINT64_MAX);
 }
 
+void match_rounds_sweep_all(struct match_rounds *rounds)
+{
+    rounds->sweep = MATCH_SWEEP_ALL;
+    rounds->sweep_from = 0;
+}
+
 void match_rounds_sweep_short(struct match_rounds *rounds)
 {
     /* Whatever a job lacked may be there at the new price. */
