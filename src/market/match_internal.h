@@ -7,3 +7,33 @@
  * leaves the reserved room free then; every lease may run as long as it may. */
 struct resources match_free_beside(const struct match_reservation *reservation,
                                    const struct offer *offer);
+
+/* An offer that is taken for a worker, or for the server lease. */
+struct candidate {
+    struct offer *offer;
+    struct resources free;
+    int64_t surplus_milli; /* cores a worker may take on top of its wish */
+    bool is_at_minimum;
+};
+
+/* One attempt at a placement. */
+struct attempt {
+    struct matcher *matcher;
+    const struct match_wish *wish;
+    const struct match_reservation *ahead;
+    struct book_sort sort;
+    int64_t max_rtt_us;        /* of each worker; 0: any */
+    struct candidate *workers; /* in the order taken */
+    size_t worker_count;
+    size_t worker_max;     /* and one to spare if the server may need a machine */
+    const void **machines; /* a set of those taken: open addressing */
+    size_t machine_mask;
+    bool has_server;
+    bool needs_worker; /* a machine that could take the server is needed for a worker */
+    struct candidate server;
+};
+
+/* The parts of what was found; workers have no size yet. */
+void match_make_parts(struct attempt *attempt, struct match_placement *out_placement);
+/* Gives workers as much as the limits allow, and leaves as many as they do. */
+enum match_result match_fit_cost(struct match_placement *placement, const struct attempt *attempt);

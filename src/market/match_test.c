@@ -1,6 +1,6 @@
 /*
  * Placement and its explanation.
- * covers match.c, match_explain.c, match_lacking.c, match_nearest.c, match_reserve.c
+ * covers match.c, match_cost.c, match_explain.c, match_lacking.c, match_nearest.c, match_reserve.c
  * covers wish.c
  */
 #include "base/random.h"
