@@ -44,6 +44,10 @@ void json_raw(struct json_writer *writer, struct text value);
  * not JSON it makes something, or nothing, but reads no byte outside. */
 struct text json_find_text(struct text json, const char *const *path, size_t path_size);
 
+/* How many keys all objects in `json` have, those given twice counted twice. *out_repeated is the
+ * first that one object has twice, as written; "" if there is none, or it comes late among many. */
+size_t json_count_keys(struct text json, struct text *out_repeated);
+
 /* A literal key with its value, for what is written very often: the key is JSON_KEY("name") and has
  * nothing to escape. */
 #define JSON_KEY(name_) TEXT(",\"" name_ "\":")

@@ -101,3 +101,60 @@ struct text json_find_text(struct text json, const char *const *path, size_t pat
         return TEXT("");
     return value;
 }
+
+/* ---- Keys given twice -------------------------------------------------------------------------
+ */
+
+enum { KEYS_SEEN_MAX = 64 };
+
+/* The keys of the objects the scan is in, outermost first. */
+struct seen {
+    struct {
+        struct text key;
+        size_t depth;
+    } keys[KEYS_SEEN_MAX];
+    size_t count;
+};
+
+static bool is_seen(const struct seen *seen, struct text key, size_t depth)
+{
+    for (size_t i = seen->count; i > 0 && seen->keys[i - 1].depth == depth; i--)
+        if (text_equal(seen->keys[i - 1].key, key))
+            return true;
+    return false;
+}
+
+static void leave(struct seen *seen, size_t depth)
+{
+    while (seen->count > 0 && seen->keys[seen->count - 1].depth == depth)
+        seen->count--;
+}
+
+size_t json_count_keys(struct text json, struct text *out_repeated)
+{
+    struct scan scan = {json.data, json.data + json.size};
+    struct seen seen = {.count = 0};
+    struct text text;
+    size_t key_count = 0, depth = 0;
+    *out_repeated = TEXT("");
+    while (scan.at < scan.end) {
+        if (*scan.at == '"') {
+            if (!scan_string(&scan, &text))
+                break;
+            if (!skip_byte(&scan, ':'))
+                continue;
+            key_count++;
+            if (out_repeated->size == 0 && is_seen(&seen, text, depth))
+                *out_repeated = text;
+            else if (seen.count < KEYS_SEEN_MAX)
+                seen.keys[seen.count++] = (typeof(*seen.keys)){text, depth};
+            continue;
+        }
+        if (*scan.at == '{')
+            depth++;
+        else if (*scan.at == '}' && depth > 0)
+            leave(&seen, depth--);
+        scan.at++;
+    }
+    return key_count;
+}

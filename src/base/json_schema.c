@@ -297,6 +297,36 @@ static int parse(struct text json, json_object **out_root, struct error *error)
     return 0;
 }
 
+/* Depth is bounded by the tokener. */
+static size_t count_members(json_object *value)
+{
+    size_t count = 0;
+    if (json_object_is_type(value, json_type_array))
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            count += count_members(json_object_array_get_idx(value, i));
+    if (!json_object_is_type(value, json_type_object))
+        return count;
+    json_object_object_foreach(value, key, member)
+    {
+        (void)key;
+        count += 1 + count_members(member);
+    }
+    return count;
+}
+
+/* The tree keeps the last value of a key given twice; which one was meant nobody can tell. */
+static int check_keys(struct text json, json_object *root, const struct place *place,
+                      struct error *error)
+{
+    struct text repeated;
+    if (json_count_keys(json, &repeated) == count_members(root))
+        return 0;
+    char key[64];
+    snprintf(key, sizeof(key), "%.*s", (int)repeated.size, repeated.data);
+    const struct place inner = {place, key, 0};
+    return refuse(error, repeated.size ? &inner : place, "there twice");
+}
+
 int json_read(struct arena *arena, struct text json, const struct json_schema *schema, void *out,
               struct error *error)
 {
@@ -305,7 +335,9 @@ int json_read(struct arena *arena, struct text json, const struct json_schema *s
         return error_wrap(error, "%s", schema->name);
     struct reader reader = {arena, error};
     const struct place place = {NULL, schema->name, 0};
-    const int result = read_object(&reader, root, schema, &place, out);
+    int result = check_keys(json, root, &place, error);
+    if (result == 0)
+        result = read_object(&reader, root, schema, &place, out);
     json_object_put(root);
     return result;
 }

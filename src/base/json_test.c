@@ -96,6 +96,8 @@ TEST(what_does_not_fit_is_refused_by_name)
 {
     expect_refusal("{}", "thing.id: missing");
     expect_refusal("{\"id\":1,\"color\":1}", "thing.color: unknown field");
+    expect_refusal("{\"id\":1,\"id\":1}", "thing.id: there twice");
+    expect_refusal("{\"id\":1, \"i\\u0064\" : 2}", "thing: there twice");
     expect_refusal("{\"id\":-1}", "thing.id: out of range");
     expect_refusal("{\"id\":1.5}", "thing.id: whole number expected");
     expect_refusal("{\"id\":99999999999999999999999}", "thing.id: too large");
@@ -226,6 +228,27 @@ TEST(a_text_is_found_by_its_path)
     }
 }
 
+TEST(keys_are_counted_with_those_given_twice)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        size_t count;
+        const char *repeated;
+    } cases[] = {
+        {"[1, \":\", \"a\"]", 0, ""},
+        {"{\"a\": {\"a\": \"a\"}, \"b\": [{\"a\": 1}, {\"a\": 2}]}", 5, ""},
+        {"{\"a\": 1, \"b\": {\"c\": 1}, \"a\" : 2}", 4, "a"},
+        {"[{\"x\": [{\"y\\\"\": 1, \"y\\\"\": 1}]}]", 3, "y\\\""},
+        {"{\"a", 0, ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct text repeated;
+        assert_int_equal(json_count_keys(text_of(cases[i].json), &repeated), cases[i].count);
+        assert_true(text_equal(repeated, text_of(cases[i].repeated)));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +260,7 @@ int main(void)
         cmocka_unit_test(literal_keys_are_written_as_all_others),
         cmocka_unit_test(what_is_written_fits_to_the_byte),
         cmocka_unit_test(a_text_is_found_by_its_path),
+        cmocka_unit_test(keys_are_counted_with_those_given_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 #include "base/assert.h"
+#include "base/json.h"
 #include "runtime/job_field_internal.h"
 
 #include <json.h>
@@ -29,6 +30,7 @@ const struct job_node *job_node_find(const struct job_node *mapping, struct text
 struct builder {
     struct arena *arena;
     size_t node_count;
+    size_t key_count;
     struct error *error;
 };
 
@@ -51,6 +53,7 @@ static int build(struct builder *builder, struct job_node *parent, struct text k
     if (is_object) {
         json_object_object_foreach(value, name, member)
         {
+            builder->key_count++;
             if (build(builder, node, text_of(name), member, &child) < 0)
                 return -1;
         }
@@ -89,9 +92,13 @@ int job_node_read_json(struct arena *arena, struct text json, struct job_node **
     else if (failure != json_tokener_success)
         result = error_set(error, ERROR_INVALID, "JSON is wrong at byte %zu: %s", end,
                            json_tokener_error_desc(failure));
-    struct builder builder = {arena, 0, error};
+    struct builder builder = {.arena = arena, .error = error};
     if (result == 0)
         result = build(&builder, NULL, (struct text){0}, root, out_root);
+    struct text repeated;
+    if (result == 0 && json_count_keys(json, &repeated) != builder.key_count)
+        result = error_set(error, ERROR_INVALID, "field \"%.*s\" is there twice",
+                           (int)repeated.size, repeated.data);
     json_object_put(root);
     return result;
 }

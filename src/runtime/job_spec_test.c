@@ -71,6 +71,7 @@ TEST(wrong_json_is_refused_by_field)
                                          "character");
     assert_refused("[]", "must be a mapping of fields to values");
     assert_refused("{\"name\":null}", "name: has no value");
+    assert_refused("{\"name\":\"j\",\"name\":\"k\"}", "job spec: field \"name\" is there twice");
     assert_refused("{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"mnist\",\"batch\":-1}}",
                    "train.batch: must be a whole number from 1 to 65536");
     assert_refused(

@@ -132,6 +132,17 @@ def test_an_unknown_field_is_named(place, name):
     assert_refused(place, name, {**place.body(name), "no_such_field": 1}, "no_such_field")
 
 
+@pytest.mark.parametrize("name", [name for name in OPERATIONS
+                                  if name not in ("createJob", "createQuote")])
+def test_a_field_given_twice_is_named(place, name):
+    body = json.dumps(place.body(name))
+    field = next(iter(json.loads(body)), None)
+    if field is None:
+        pytest.skip("nothing needs to be named")
+    value = json.dumps(json.loads(body)[field])
+    assert_refused(place, name, f"{body[:-1]}, \"{field}\": {value}}}", f"{field}: there twice")
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("body", ["[]", "7", '"x"', "null", "{", "", "{\"a\":1}{\"a\":1}", "\x00"])
 def test_what_is_no_object_is_refused(place, name, body):
