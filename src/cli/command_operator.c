@@ -169,8 +169,8 @@ static const struct {
     {"lost", "lost_ms", "unreachable for so long, its leases are lost", SETTING_SPAN},
     {"start", "start_ms", "a lease has to run by then", SETTING_SPAN},
     {"grace", "grace_ms", "a lease has so long to end", SETTING_SPAN},
-    {"slot-offset", "slot_offset_ms", "of the price slots from UTC; fixed once a slot has ended",
-     SETTING_SPAN},
+    {"slot-offset", "slot_offset_ms",
+     "of the price slots from UTC; fixed from the first job or slot's end on", SETTING_SPAN},
     {"karma-guarantee-basis-points", "karma_guarantee_basis_points",
      "of an equal share, free for each member of a karma market, in 1/100 %", SETTING_NUMBER},
 };

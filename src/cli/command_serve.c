@@ -67,7 +67,7 @@ static const struct option serve_options[] = {
      .maximum = 10000},
     {"slot_offset", OPTION_TEXT, offsetof(struct serve_options, slot_offset), "DURATION",
      .help = "How far the market's midnight, where price slots begin, is ahead of UTC: 2h, -5h30m; "
-             "fixed once a slot has ended."},
+             "fixed from the first job or slot's end on."},
     {"blob_quota", OPTION_BYTES, SERVER(blob_quota_bytes), "SIZE", "64GiB",
      "How much data all accounts together may store."},
     {"account_quota", OPTION_BYTES, SERVER(account_quota_bytes), "SIZE", "16GiB",

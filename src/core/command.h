@@ -32,7 +32,7 @@ struct core_settings {
     int64_t lost_ms;               /* unreachable for so long: its leases are lost */
     int64_t start_ms;              /* a lease that does not run so long after its offer is lost */
     int64_t grace_ms;              /* from lease_stop_wanted until an open lease counts as lost */
-    int64_t slot_offset_ms;        /* of the price slots from UTC; fixed once a slot has ended */
+    int64_t slot_offset_ms; /* of slots from UTC; fixed from the first job or slot's end on */
 };
 
 enum command_kind {

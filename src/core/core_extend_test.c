@@ -102,6 +102,36 @@ TEST(an_extension_never_passes_the_maxima)
     market_done(&market);
 }
 
+/* As markets let their operators do before. */
+static void move_midnight(struct market *market, int64_t offset_ms)
+{
+    struct error error = {0};
+    struct event event = {.sequence = core_sequence(market->core) + 1,
+                          .time_ms = market->now_ms,
+                          .kind = EVENT_SETTINGS_CHANGED,
+                          .settings_changed = *core_settings(market->core)};
+    event.settings_changed.slot_offset_ms = offset_ms;
+    ASSERT_OK(core_apply(market->core, &event, &error));
+}
+
+TEST(a_job_whose_slots_moved_under_it_is_extended_at_prices_there_are)
+{
+    const int64_t hour_ms = 3600000;
+    for (int64_t hours = -14; hours <= 14; hours++) {
+        struct market market;
+        market_init_demo(&market);
+        const struct job *job = submit_and_run(&market, false);
+        move_midnight(&market, hours * hour_ms);
+        const struct command more = extension(&market, job, 24 * hour_ms);
+        market_do(&market, &more);
+        const struct price_lock *lock = &job->leases[0]->lock;
+        assert_int_equal(lock->slot_count, 5);
+        for (int64_t i = 0; i < lock->slot_count; i++)
+            assert_int_equal(lock->slots[i].core_micro, price_cold_start().core_micro);
+        market_done(&market);
+    }
+}
+
 TEST(what_the_owner_takes_back_is_paid_to_its_last_tick_and_replaced)
 {
     struct market market;
@@ -230,6 +260,7 @@ int main(void)
         cmocka_unit_test(an_extended_job_is_held_for_quoted_and_ends_later),
         cmocka_unit_test(an_extension_that_cannot_be_is_refused_and_changes_nothing),
         cmocka_unit_test(an_extension_never_passes_the_maxima),
+        cmocka_unit_test(a_job_whose_slots_moved_under_it_is_extended_at_prices_there_are),
         cmocka_unit_test(what_the_owner_takes_back_is_paid_to_its_last_tick_and_replaced),
         cmocka_unit_test(an_owner_takes_back_all_of_a_machine_or_an_offer),
         cmocka_unit_test(a_borrower_lets_workers_go_but_not_the_last),

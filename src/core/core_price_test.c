@@ -323,6 +323,20 @@ TEST(the_market_s_midnight_can_move_until_a_slot_has_ended)
     market_done(&market);
 }
 
+TEST(the_market_s_midnight_stays_once_a_job_has_locked_prices)
+{
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "heron", 1000, MACHINE_ROLE_WORKER);
+    const struct command command = one_core_job(market.borrower);
+    submit(&market, &command);
+    struct command change = {.kind = COMMAND_CHANGE_SETTINGS,
+                             .change_settings = *core_settings(market.core)};
+    change.change_settings.slot_offset_ms = 5 * HOUR_MS;
+    market_refuses(&market, &change, ERROR_CONFLICT);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_lock_has_the_prices_of_the_slots_it_touches),
         cmocka_unit_test(a_lease_is_billed_at_the_prices_it_was_signed_at),
         cmocka_unit_test(the_market_s_midnight_can_move_until_a_slot_has_ended),
+        cmocka_unit_test(the_market_s_midnight_stays_once_a_job_has_locked_prices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,9 @@ struct lease_terms core_extended_terms(const struct lease *lease, int64_t more_m
            lock->first_slot + lock->slot_count <= last) {
         const int64_t slot = lock->first_slot + lock->slot_count;
         const int64_t ahead = slot - forecast->slot;
-        lock->slots[lock->slot_count] = slot <= running || ahead > CORE_PRICE_FORECASTS
-                                            ? lock->slots[lock->slot_count - 1]
-                                            : forecast->prices[ahead - 1];
+        const bool is_forecast = slot > running && ahead >= 1 && ahead <= CORE_PRICE_FORECASTS;
+        lock->slots[lock->slot_count] =
+            is_forecast ? forecast->prices[ahead - 1] : lock->slots[lock->slot_count - 1];
         lock->slot_count++;
     }
     raise_quote(lease, &terms);

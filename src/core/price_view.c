@@ -24,7 +24,8 @@ int64_t core_price_slot_at(const struct core *core, int64_t now_ms)
 
 bool core_slots_are_fixed(const struct core *core, int64_t now_ms)
 {
-    return core->prices.close_count > 0 || (core->sequence > 0 && core_slot_end_ms(core) <= now_ms);
+    return core->prices.close_count > 0 || core->jobs.count > 0 ||
+           (core->sequence > 0 && core_slot_end_ms(core) <= now_ms);
 }
 
 const struct price_board *core_price_board(const struct core *core)
