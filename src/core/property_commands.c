@@ -185,6 +185,10 @@ static void change_settings(struct property_world *world, struct command *comman
     command->change_settings.withheld_basis_points = (int64_t)below(world, 5) * 2500;
     command->change_settings.grace_ms = 20000 + (int64_t)below(world, 3) * 5000;
     command->change_settings.start_ms = 60000 + (int64_t)below(world, 3) * 300000;
+    command->change_settings.lost_ms = INT64_C(1000) << below(world, 16);
+    command->change_settings.slot_offset_ms = core_settings(world->core)->slot_offset_ms;
+    if (below(world, 3) == 0) /* until a job comes */
+        command->change_settings.slot_offset_ms = ((int64_t)below(world, 29) - 14) * 3600000;
     if (below(world, 6) == 0)
         command->change_settings.grant_daily_micro = (int64_t)below(world, 4) * 3000000;
     if (below(world, 3) == 0) {

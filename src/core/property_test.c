@@ -21,7 +21,7 @@ enum { SEED_COUNT = 10 };
 #else
 enum { SEED_COUNT = 250 };
 #endif
-enum { LOOKS_PER_COMMAND = 2 };
+enum { LOOKS_PER_COMMAND = 2, RESTART_EVERY = 500 };
 enum { COMMANDS_PER_SEED = 4000, CHECK_EVERY = 250, SNAPSHOT_MAX = 1 << 28 };
 
 struct world {
@@ -199,6 +199,19 @@ static void step(struct world *world)
     assert_prices_follow(world, &told);
 }
 
+/* Whatever does not follow from the state is forgotten, and the market goes on. */
+static void restart(struct world *world)
+{
+    struct error error = {0};
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, SNAPSHOT_MAX);
+    core_snapshot_write(world->core, &bytes);
+    core_free(world->core);
+    world->core = NULL;
+    ASSERT_OK(core_snapshot_read(buffer_text(&bytes), &world->core, &error));
+    world->commands.core = world->core;
+}
+
 static void replay(struct core *core, struct text log)
 {
     struct error error = {0};
@@ -237,7 +250,6 @@ static void assert_replays(const struct world *world)
     assert_same_state(world->core, restored);
 }
 
-/* How many slots ended in it. */
 /* Of all seeds together. */
 struct totals {
     uint64_t decided;
@@ -256,6 +268,8 @@ static void run_seed(uint64_t seed, struct totals *totals)
     for (int i = 0; i < COMMANDS_PER_SEED; i++) {
         step(&world);
         property_pass_time(&world.commands);
+        if (random_below(&world.commands.random, RESTART_EVERY) == 0)
+            restart(&world);
         if (i % CHECK_EVERY == 0)
             assert_invariants(world.core);
         if (i == COMMANDS_PER_SEED / 2) {
