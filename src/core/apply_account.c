@@ -17,6 +17,8 @@ int apply_settings_changed(struct core *core, const struct event *event, struct 
     if (changes_economy && ledger_entry_count(core->ledger) > 0)
         return apply_misfit(event, "credits were given out under another economy", error);
     core->settings = event->settings_changed;
+    for (size_t i = 0; i < core->active.count; i++) /* they say how long a lease takes to stop */
+        core_set_lease_ends(core, core->active.items[i].value);
     if (changes_economy)
         core_set_economy(core, event->time_ms);
     if (moves_slots)

@@ -181,7 +181,7 @@ static int check_withheld(const struct core *core, struct error *error)
 
 static int check_counts(const struct core *core, struct error *error)
 {
-    size_t listed = 0, open = 0, leases = 0, offers = 0;
+    size_t listed = 0, open = 0, leases = 0, offers = 0, short_handed = 0;
     for (size_t i = 0; i < core->machines.count; i++) {
         const struct machine *machine = core->machines.entries[i].value;
         listed += machine->lease_count;
@@ -197,9 +197,14 @@ static int check_counts(const struct core *core, struct error *error)
         return error_set(error, ERROR_CORRUPT, "leases are listed more than once, or not at all");
     if (ledger_account_count(core->ledger) != core->accounts.count)
         return error_set(error, ERROR_CORRUPT, "accounts and the ledger differ");
-    for (size_t i = 0; i < core->accounts.count; i++)
+    for (size_t i = 0; i < core->accounts.count; i++) {
         if (!ledger_account(core->ledger, core->accounts.entries[i].key))
             return broken(error, "account", core->accounts.entries[i].key, "it is in no ledger");
+        short_handed +=
+            ((const struct account *)core->accounts.entries[i].value)->short_handed_count;
+    }
+    if (short_handed != core->short_handed.count)
+        return error_set(error, ERROR_CORRUPT, "jobs that lack workers do not add up");
     for (size_t i = 0; i < ledger_hold_count(core->ledger); i++)
         if (!core_job(core, ledger_hold_at(core->ledger, i)->job))
             return broken(error, "job", ledger_hold_at(core->ledger, i)->job,

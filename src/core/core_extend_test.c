@@ -132,6 +132,22 @@ TEST(a_job_whose_slots_moved_under_it_is_extended_at_prices_there_are)
     }
 }
 
+TEST(more_time_brings_the_successor_there_was_too_little_for)
+{
+    struct market market;
+    market_init_demo(&market);
+    const uint64_t spare = market_add_machine(&market, "spare", 250, MACHINE_ROLE_WORKER);
+    const struct job *job = submit_and_run(&market, true);
+    market.now_ms += 178000; /* less than a tick is left */
+    market_end_lease(&market, job->workers[0], LEASE_OUTCOME_FAILED, "out of memory");
+    assert_false(lease_is_open(job->workers[0]));
+    const struct command more = extension(&market, job, 360000);
+    market_do(&market, &more);
+    assert_true(lease_is_open(job->workers[0]));
+    assert_int_equal(job->workers[0]->machine, spare);
+    market_done(&market);
+}
+
 TEST(what_the_owner_takes_back_is_paid_to_its_last_tick_and_replaced)
 {
     struct market market;
@@ -261,6 +277,7 @@ int main(void)
         cmocka_unit_test(an_extension_that_cannot_be_is_refused_and_changes_nothing),
         cmocka_unit_test(an_extension_never_passes_the_maxima),
         cmocka_unit_test(a_job_whose_slots_moved_under_it_is_extended_at_prices_there_are),
+        cmocka_unit_test(more_time_brings_the_successor_there_was_too_little_for),
         cmocka_unit_test(what_the_owner_takes_back_is_paid_to_its_last_tick_and_replaced),
         cmocka_unit_test(an_owner_takes_back_all_of_a_machine_or_an_offer),
         cmocka_unit_test(a_borrower_lets_workers_go_but_not_the_last),

@@ -345,7 +345,7 @@ decide_command decide_transfer;
 /* decide_extend.c */
 decide_command decide_extend_job;
 
-/* decide_renew.c: safe to repeat. */
+/* decide_renew.c */
 void decide_renewals(struct decision *decision);
 
 /* lease_terms.c: what a lease that runs comes to cost; its quote is never less than before. */

@@ -222,6 +222,44 @@ TEST(a_log_with_other_renewed_prices_is_refused)
     market_done(&run.market);
 }
 
+/* A slot may end with a command of which nothing else is to be told. */
+TEST(what_a_lease_that_is_not_renewed_held_is_there_for_who_waits_at_once)
+{
+    struct market market;
+    market_init(&market);
+    market_set_proving(&market, 0);
+    market.now_ms = slot_start_ms(slot_index(market.now_ms, 0) + 1, 0);
+    const uint64_t large = market_add_machine(&market, "large", 4000, MACHINE_ROLE_WORKER);
+    struct command submit = long_job(&market);
+    submit.submit_job.worker.cores_milli = 4000;
+    const struct job *job = core_job(market.core, market_do(&market, &submit));
+    market_run_lease(&market, job->leases[0]);
+    for (int i = 1; i < PRICE_LOCK_SLOTS; i++)
+        market_pass_time(&market, SLOT_MS);
+    market_pass_time(&market, SLOT_MS - 10000);
+    struct command fast =
+        market_enrolment(&market, market.lender, "fast", 1000, MACHINE_ROLE_WORKER);
+    fast.enrol_machine.probe.speed_weight_milli = 4000;
+    market_connect(&market, market_do(&market, &fast));
+    submit.submit_job.worker.cores_milli = 1000;
+    submit.submit_job.max_run_ms =
+        ledger_available_micro(core_balance(market.core, market.borrower)) * HOUR_MS /
+        core_price(market.core).core_micro * 9 / 10;
+    const struct job *waiting = core_job(market.core, market_do(&market, &submit));
+    assert_true(waiting->is_short); /* four times as fast, four times as dear */
+    market_do(&market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
+                                         .machine_silent = {.machine = large}});
+    const struct command seen = {.kind = COMMAND_SEE_ACCOUNT,
+                                 .see_account = {.account = market.borrower}};
+    market_do(&market, &seen);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    market.now_ms += 10000;
+    market_do(&market, &seen);
+    assert_true(job_state_is_final(job->state));
+    assert_int_equal(waiting->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_budget_that_reaches_is_held_for_the_new_prices),
         cmocka_unit_test(of_two_workers_the_one_the_maximum_does_not_reach_for_is_let_go),
         cmocka_unit_test(a_lease_of_which_nothing_is_verified_is_not_renewed),
+        cmocka_unit_test(what_a_lease_that_is_not_renewed_held_is_there_for_who_waits_at_once),
         cmocka_unit_test(a_log_with_other_renewed_prices_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

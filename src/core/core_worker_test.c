@@ -246,6 +246,52 @@ TEST(a_machine_that_was_silent_too_long_may_be_its_own_successor)
     market_done(&market);
 }
 
+/* Holds all the borrower has left, for what nobody can serve. */
+static void hold_the_rest(struct market *market)
+{
+    struct command command = market_job(market);
+    const int64_t left_micro = ledger_available_micro(core_balance(market->core, market->borrower));
+    const int64_t cores = 64;
+    command.submit_job.worker = (struct resources){.cores_milli = cores * 1000};
+    command.submit_job.server = (struct resources){0};
+    command.submit_job.num_nodes = 1;
+    command.submit_job.max_total_micro = 0;
+    command.submit_job.max_run_ms =
+        left_micro * 3600000 / (cores * core_price(market->core).core_micro);
+    market_do(market, &command);
+}
+
+TEST(a_successor_that_was_too_dear_comes_with_the_credits)
+{
+    struct market market;
+    market_init_demo(&market);
+    market_set_proving(&market, 0);
+    const struct job *job = submit(&market, 0);
+    run_all(&market, job);
+    struct command fast =
+        market_enrolment(&market, market.lender, "fast", 250, MACHINE_ROLE_WORKER);
+    fast.enrol_machine.probe.speed_weight_milli = 4000;
+    market_connect(&market, market_do(&market, &fast));
+    hold_the_rest(&market);
+    market.now_ms += 100000;
+    for (size_t i = 0; i < job->worker_count; i++) {
+        const struct command tick = market_tick(job->workers[i], 1, 100000);
+        market_do(&market, &tick);
+    }
+    crash(&market, job->workers[0]);
+    assert_int_equal(open_count(job), 2);
+    assert_non_null(strstr(job->reason, "what is left of the job's budget does not reach"));
+    const struct ledger_account *earned = core_balance(market.core, market.lender);
+    market_do(&market,
+              &(struct command){.kind = COMMAND_TRANSFER,
+                                .transfer = {.from = market.lender,
+                                             .to = market.borrower,
+                                             .amount_micro = ledger_transferable_micro(earned)}});
+    assert_int_equal(open_count(job), 3);
+    assert_string_equal(job->reason, "");
+    market_done(&market);
+}
+
 TEST(the_last_worker_is_replaced_or_the_job_fails)
 {
     struct market market;
@@ -401,6 +447,7 @@ int main(void)
         cmocka_unit_test(a_successor_never_passes_the_maximum_per_hour),
         cmocka_unit_test(without_room_the_job_goes_on_and_a_successor_comes_with_the_room),
         cmocka_unit_test(a_machine_that_was_silent_too_long_may_be_its_own_successor),
+        cmocka_unit_test(a_successor_that_was_too_dear_comes_with_the_credits),
         cmocka_unit_test(the_last_worker_is_replaced_or_the_job_fails),
         cmocka_unit_test(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up),
         cmocka_unit_test(an_elastic_job_grows_while_nobody_waits),

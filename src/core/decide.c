@@ -133,6 +133,25 @@ static int decide_kind(struct decision *decision, const struct command *command,
     return error_set(error, ERROR_INVALID, "a command of an unknown kind");
 }
 
+/* Whoever waits is placed at the prices of the slot that runs. */
+static void close_slots_for_who_waits(struct decision *decision)
+{
+    const struct core *core = decision->core;
+    if (book_count(core->waiting.book) > 0 || core->short_handed.count > 0)
+        decide_close_slots(decision);
+}
+
+static bool can_have_more_workers(const struct decision *decision)
+{
+    const struct core *core = decision->core;
+    if (decision->should_match || match_rounds_is_better(core->rounds))
+        return true;
+    for (size_t i = 0; i < decision->credited_count; i++)
+        if (core_account(core, decision->credited[i])->short_handed_count > 0)
+            return true;
+    return false;
+}
+
 int core_decide(struct core *core, const struct command *command, int64_t now_ms,
                 struct event_list *out, struct error *error)
 {
@@ -146,17 +165,15 @@ int core_decide(struct core *core, const struct command *command, int64_t now_ms
         ASSERT(out->count == count);
         return -1;
     }
+    close_slots_for_who_waits(&decision);
     if (decision.is_repriced)
         decide_renewals(&decision);
-    const int64_t renewed_slot = core->prices.slot;
-    const bool is_better = match_rounds_is_better(core->rounds) || decision.should_match;
+    const bool is_better = can_have_more_workers(&decision);
     if (is_better)
         decide_successors(&decision);
     decide_match(&decision);
     if (is_better)
         decide_growth(&decision);
-    if (core->prices.slot != renewed_slot)
-        decide_renewals(&decision); /* the first event came with a match */
     out->subject = decision.subject;
     return 0;
 }

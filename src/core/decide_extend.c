@@ -127,5 +127,6 @@ int decide_extend_job(struct decision *decision, const struct command *command, 
     for (size_t i = 0; i < job->lease_count; i++)
         if (lease_is_open(job->leases[i]))
             emit_lease(decision, job->leases[i], &extended[i]);
+    decision->should_match = true; /* there may be time for a successor now */
     return 0;
 }

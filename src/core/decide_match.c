@@ -274,8 +274,6 @@ void decide_match(struct decision *decision)
     size_t looks_left = LOOKS_MAX, tried = 0;
     if (added && added->waiting_numbers[0])
         match_rounds_try(rounds, added);
-    if (book_count(core->waiting.book) > 0)
-        decide_close_slots(decision); /* prices are of the slot that runs */
     if (decision->is_repriced) {
         match_rounds_sweep_short(rounds);
         decide_hurry_again(decision);

@@ -84,10 +84,14 @@ void core_index_machine(struct core *core, struct machine *machine, int64_t now_
 
 void core_index_workers(struct core *core, struct job *job)
 {
-    if (job_lost_rank(job, 0) < job->worker_count || job_can_grow(job))
+    struct account *account = map_get(&core->accounts, job->request.account);
+    account->short_handed_count -= id_list_contains(&core->short_handed, job->id);
+    if (job_lost_rank(job, 0) < job->worker_count || job_can_grow(job)) {
         id_list_add(&core->short_handed, job->id, job);
-    else
+        account->short_handed_count++;
+    } else {
         id_list_remove(&core->short_handed, job->id);
+    }
 }
 
 static void index_line(struct core *core, struct job *job)

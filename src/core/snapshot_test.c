@@ -197,6 +197,29 @@ TEST(what_jobs_wait_for_is_known_after_a_restart)
     market_done(&market);
 }
 
+TEST(leases_end_when_they_would_have_after_a_restart)
+{
+    struct market market;
+    struct error error = {0};
+    struct buffer snapshot AUTO_BUFFER;
+    buffer_init(&snapshot, SNAPSHOT_MAX);
+    market_init_demo(&market);
+    const struct job *job = market_submit(&market);
+    market_run_lease(&market, job->leases[0]);
+    struct command change = {.kind = COMMAND_CHANGE_SETTINGS,
+                             .change_settings = *core_settings(market.core)};
+    change.change_settings.grace_ms *= 2;
+    market_do(&market, &change);
+    core_snapshot_write(market.core, &snapshot);
+
+    AUTO(core) struct core *restored = NULL;
+    ASSERT_OK(core_snapshot_read(buffer_text(&snapshot), &restored, &error));
+    for (size_t i = 0; i < job->lease_count; i++)
+        assert_int_equal(core_lease(restored, job->leases[i]->id)->ends_ms,
+                         job->leases[i]->ends_ms);
+    market_done(&market);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +229,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_with_a_changed_digit_is_refused_or_sound),
         cmocka_unit_test(a_snapshot_keeps_what_the_operator_spent),
         cmocka_unit_test(what_jobs_wait_for_is_known_after_a_restart),
+        cmocka_unit_test(leases_end_when_they_would_have_after_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,8 +68,9 @@ struct account {
 
     struct token **tokens; /* that are not revoked, in the order of ids; owned by the core */
     size_t token_count, token_capacity;
-    size_t code_count;  /* made for it and not used */
-    size_t short_count; /* jobs of it that wait for credits or a lower price */
+    size_t code_count;         /* made for it and not used */
+    size_t short_count;        /* jobs of it that wait for credits or a lower price */
+    size_t short_handed_count; /* that are under way and would take more workers */
 
     int64_t queue_finish_tag; /* of its last job: where its next one stands (queue.h) */
 };
