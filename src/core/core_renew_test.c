@@ -129,7 +129,7 @@ TEST(a_price_past_the_maximum_per_hour_ends_the_lease_with_the_reason)
 TEST(a_price_past_the_budget_ends_the_lease_with_the_reason)
 {
     struct long_run run;
-    start(&run, 0, 20000 * 97); /* to the microcredit what it was quoted */
+    start(&run, 0, INT64_C(20000) * 97); /* to the microcredit what it was quoted */
     assert_int_equal(run.job->quote_micro, 20000 * 97);
     work_until(&run, LOCK_MS);
     assert_int_equal(run.job->state, JOB_STATE_STOPPING);
@@ -141,10 +141,10 @@ TEST(a_price_past_the_budget_ends_the_lease_with_the_reason)
 TEST(a_budget_that_reaches_is_held_for_the_new_prices)
 {
     struct long_run run;
-    start(&run, 0, 20000 * 97 * 3);
+    start(&run, 0, INT64_C(20000) * 97 * 3);
     work_until(&run, LOCK_MS);
     assert_int_equal(count_events(&run.market, EVENT_LEASE_RENEWED), 1);
-    assert_true(run.job->quote_micro > 20000 * 97);
+    assert_true(run.job->quote_micro > INT64_C(20000) * 97);
     assert_int_equal(core_held_micro(run.market.core, run.job->id),
                      run.job->quote_micro - run.job->posted_micro);
     market_done(&run.market);
