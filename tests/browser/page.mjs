@@ -1,4 +1,5 @@
-// Drives the page as a person would, in Debian's Chromium; prints one JSON object of what it saw.
+// Drives the page as a person would, in Debian's Chromium; prints "ready" when the page waits for a
+// job, and then one JSON object of what it saw.
 //
 //   node page.mjs URL_WITH_CODE SCREENSHOT_FOLDER
 //
@@ -45,6 +46,7 @@ try {
   await page.waitForSelector("text=Your jobs");
   seen.address = page.url();
   seen.title = await page.title();
+  console.log("ready");
   const job = page.locator("article .state");
   await page.waitForSelector("article .state.running");
   await until(page, () => document.querySelectorAll(".lane").length >= 2);
