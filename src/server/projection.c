@@ -187,6 +187,16 @@ static void mark_open_leases(struct projection *projection, const struct core *c
             mark(&projection->leases, core_lease_at(core, i)->id);
 }
 
+/* With one that is deleted goes what was withheld of its machines' earnings. */
+static void mark_account(struct projection *projection, const struct core *core, uint64_t id)
+{
+    mark(&projection->accounts, id);
+    const struct account *account = core_account(core, id);
+    for (size_t i = 0; account && account->deleted_ms && i < core_machine_count(core); i++)
+        if (core_machine_at(core, i)->owner == id)
+            mark(&projection->machines, core_machine_at(core, i)->id);
+}
+
 static void mark_group(struct projection *projection, uint64_t group, uint64_t account)
 {
     mark(&projection->groups, group);
@@ -207,7 +217,7 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_GRANT_GIVEN:
     case EVENT_GRANT_RELEASED:
     case EVENT_DORMANCY_ADVANCED:
-        mark(&projection->accounts, event->account_seen.account);
+        mark_account(projection, core, event->account_seen.account);
         return;
     case EVENT_GROUP_CREATED:
     case EVENT_GROUP_JOINED:
@@ -224,28 +234,16 @@ void projection_event(struct projection *projection, const struct core *core,
         mark_machine(projection, core, event->machine_enrolled.machine);
         return;
     case EVENT_MACHINE_PROBED:
+    case EVENT_MACHINE_STATE_CHANGED:
+    case EVENT_MACHINE_PROVEN:
         mark_machine(projection, core, event->machine_probed.machine);
         return;
-    case EVENT_MACHINE_STATE_CHANGED:
-        mark_machine(projection, core, event->machine_state_changed.machine);
-        return;
-    case EVENT_MACHINE_PROVEN:
-        mark_machine(projection, core, event->machine_proven.machine);
-        return;
     case EVENT_OFFER_SET:
-        mark_offer(projection, core, event->offer_set.offer, event->offer_set.machine);
-        return;
     case EVENT_OFFER_PAUSED:
-        mark_offer(projection, core, event->offer_paused.offer, event->offer_paused.machine);
-        return;
     case EVENT_OFFER_RENEWED:
-        mark_offer(projection, core, event->offer_renewed.offer, event->offer_renewed.machine);
-        return;
     case EVENT_OFFER_TURNED:
-        mark_offer(projection, core, event->offer_turned.offer, event->offer_turned.machine);
-        return;
     case EVENT_OFFER_WITHDRAWN:
-        mark_offer(projection, core, event->offer_withdrawn.offer, event->offer_withdrawn.machine);
+        mark_offer(projection, core, event->offer_set.offer, event->offer_set.machine);
         return;
     case EVENT_JOB_SUBMITTED:
         mark(&projection->jobs, event->job_submitted.job);
@@ -254,13 +252,9 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_JOB_WAITS: /* no table says it */
         return;
     case EVENT_JOB_NOTED:
-        mark_job(projection, core, event->job_noted.job);
-        return;
     case EVENT_JOB_DUE:
-        mark_job(projection, core, event->job_due.job);
-        return;
     case EVENT_JOB_STATE_CHANGED:
-        mark_job(projection, core, event->job_state_changed.job);
+        mark_job(projection, core, event->job_due.job);
         return;
     case EVENT_LEASE_OFFERED:
         mark_lease_and_offer(projection, core, event->lease_offered.lease);

@@ -1,0 +1,116 @@
+/* Whether rows follow what an event changes beside its own subject. */
+#include "server/projection.h"
+#include "server/tables.h"
+#include "testing/testing.h"
+
+/* What the last command wrote of a machine. */
+struct found {
+    uint64_t machine;
+    int64_t withheld_micro; /* -1: nothing */
+};
+
+static void look(void *context, const struct store_table *table, const struct store_value *values,
+                 bool is_deleted)
+{
+    struct found *found = context;
+    if (table == &tables[TABLE_MACHINES] && !is_deleted &&
+        (uint64_t)values[MACHINES_ID].integer == found->machine)
+        found->withheld_micro = values[MACHINES_WITHHELD_MICRO].integer;
+}
+
+struct market {
+    struct core *core;
+    struct event_list events; /* of the last command */
+    int64_t now_ms;
+};
+
+static uint64_t ask(struct market *market, const struct command *command)
+{
+    struct error error = {0};
+    event_list_clear(&market->events);
+    ASSERT_OK(core_decide(market->core, command, market->now_ms, &market->events, &error));
+    return market->events.subject;
+}
+
+static uint64_t open_account(struct market *market, const char *name)
+{
+    return ask(market, &(struct command){.kind = COMMAND_OPEN_ACCOUNT,
+                                         .open_account = {.name = text_of(name)}});
+}
+
+static uint64_t add_machine(struct market *market, uint64_t owner)
+{
+    const struct resources found = {.cores_milli = 1000};
+    struct command code = {.kind = COMMAND_ADD_CODE,
+                           .add_code = {.kind = CODE_KIND_ENROL,
+                                        .account = owner,
+                                        .expires_ms = market->now_ms + 1000}};
+    struct command enrol = {
+        .kind = COMMAND_ENROL_MACHINE,
+        .enrol_machine = {.name = TEXT("heron"),
+                          .probe = {.resources = found, .speed_weight_milli = 1000},
+                          .offer = {.resources = found, .roles = MACHINE_ROLE_WORKER}}};
+    code.add_code.hash[0] = enrol.enrol_machine.code_hash[0] = 1;
+    ask(market, &code);
+    const uint64_t machine = ask(market, &enrol);
+    return ask(market, &(struct command){.kind = COMMAND_MACHINE_CONNECTED,
+                                         .machine_connected = {machine, .generation = 1}});
+}
+
+/* An hour's worth of one core, verified. */
+static void work(struct market *market, uint64_t borrower)
+{
+    const struct command submit = {.kind = COMMAND_SUBMIT_JOB,
+                                   .submit_job = {.account = borrower,
+                                                  .name = "job",
+                                                  .spec = TEXT("{}"),
+                                                  .num_nodes = 1,
+                                                  .worker = {.cores_milli = 1000},
+                                                  .max_run_ms = 3600000,
+                                                  .tick_ms = 1000}};
+    const struct lease *lease = core_job(market->core, ask(market, &submit))->leases[0];
+    ask(market, &(struct command){.kind = COMMAND_LEASE_RUNNING,
+                                  .lease_running = {lease->id, lease->fence}});
+    market->now_ms += 3600000;
+    ask(market, &(struct command){.kind = COMMAND_TICK_LEASE,
+                                  .tick_lease = {.lease = lease->id,
+                                                 .fence = lease->fence,
+                                                 .tick_index = 1,
+                                                 .wall_ms = 3600000}});
+}
+
+static int64_t written_withheld_micro(const struct market *market, uint64_t machine)
+{
+    AUTO(projection) struct projection *projection = projection_new();
+    AUTO(store_batch) struct store_batch *batch = store_batch_new(0);
+    struct found found = {.machine = machine, .withheld_micro = -1};
+    for (size_t i = 0; i < market->events.count; i++)
+        projection_event(projection, market->core, &market->events.items[i], batch);
+    projection_flush(projection, market->core, batch);
+    store_batch_each_row(batch, look, &found);
+    return found.withheld_micro;
+}
+
+TEST(what_was_withheld_of_a_machine_goes_with_its_owner)
+{
+    struct market market = {.core = core_new(), .now_ms = INT64_C(1800000000000)};
+    event_list_init(&market.events);
+    const uint64_t lender = open_account(&market, "lender");
+    const uint64_t borrower = open_account(&market, "borrower");
+    const uint64_t machine = add_machine(&market, lender);
+    work(&market, borrower);
+    assert_int_equal(written_withheld_micro(&market, machine), 5000); /* a quarter of 0.02 */
+    ask(&market, &(struct command){.kind = COMMAND_MACHINE_GONE, .machine_gone = {machine}});
+    ask(&market, &(struct command){.kind = COMMAND_DELETE_ACCOUNT, .delete_account = {lender}});
+    assert_int_equal(written_withheld_micro(&market, machine), 0);
+    event_list_done(&market.events);
+    core_free(market.core);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_withheld_of_a_machine_goes_with_its_owner),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
