@@ -204,7 +204,8 @@ struct decision {
     /* Accounts that have more than before, whose jobs may have waited for it. */
     uint64_t credited[DECISION_CREDITED_MAX];
     size_t credited_count;
-    uint64_t admitted; /* an account that more offers are open to; 0: none */
+    uint64_t admitted;   /* an account that more offers are open to; 0: none */
+    size_t looks, tries; /* of matching, so far */
 };
 
 /* Applies the event and appends it. What was validated must apply: anything else is our mistake. */
@@ -372,10 +373,13 @@ void decide_growth(struct decision *decision);
 struct match_rounds *match_rounds_new(void);
 void match_rounds_free(struct match_rounds *rounds);
 void match_rounds_begin(struct match_rounds *rounds);
+void match_rounds_end(struct match_rounds *rounds);
 void match_rounds_touch(struct match_rounds *rounds, struct machine *machine);
 /* It waits no more, or is withdrawn: what was reserved for it, or there, is free for others. */
 void match_rounds_forget_job(struct match_rounds *rounds, const struct job *job);
 void match_rounds_forget_offer(struct match_rounds *rounds, const struct offer *offer);
+/* A lease there ends sooner than thought, which leaves more beside what is reserved. */
+void match_rounds_ends_sooner(struct match_rounds *rounds, struct machine *machine);
 void match_rounds_try(struct match_rounds *rounds, struct job *job);
 void match_rounds_sweep_short(struct match_rounds *rounds);     /* all that were too dear */
 void match_rounds_sweep_all(struct match_rounds *rounds);       /* whatever they wait for */
@@ -386,5 +390,7 @@ bool match_rounds_are_open(const struct match_rounds *rounds);
 void decision_offer_lease(struct decision *decision, const struct job *job,
                           const struct match_part *part, const struct match_wish *wish);
 void decide_match(struct decision *decision);
+/* Those whom machines could serve that were touched. */
+void decide_touched(struct decision *decision);
 /* decide_ahead.c: some job waits for room that will be there some day. */
 bool decide_has_line(struct decision *decision);

@@ -246,6 +246,28 @@ TEST(who_waited_behind_a_reservation_starts_when_it_is_given_up)
     market_done(&market);
 }
 
+/* Room is reserved for when the first lease has ended. The second, once it runs, has ended too. */
+TEST(a_lease_that_ends_sooner_than_thought_leaves_room_beside_what_is_reserved)
+{
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "large", 3000, MACHINE_ROLE_WORKER);
+    const struct command busy = some_job(market.borrower, 1, 30 * MINUTE);
+    const struct job *first = submit(&market, &busy);
+    market_run_lease(&market, first->leases[0]);
+    const struct job *second = submit(&market, &busy);
+    struct command big = some_job(market.lender, 1, 10 * MINUTE);
+    big.submit_job.worker.cores_milli = 2000;
+    assert_int_equal(submit(&market, &big)->state, JOB_STATE_PENDING);
+    const struct command longer = some_job(market.borrower, 1, 60 * MINUTE);
+    const struct job *behind = submit(&market, &longer);
+    assert_int_equal(behind->state, JOB_STATE_PENDING);
+    assert_true(second->leases[0]->ends_ms > first->leases[0]->ends_ms);
+    market_run_lease(&market, second->leases[0]);
+    assert_int_equal(behind->state, JOB_STATE_STARTING);
+    market_done(&market);
+}
+
 TEST(a_withdrawn_offer_keeps_no_reservation)
 {
     struct market market;
@@ -353,6 +375,7 @@ int main(void)
         cmocka_unit_test(
             jobs_that_nobody_can_pay_for_do_not_stand_in_the_way_of_one_that_somebody_can),
         cmocka_unit_test(who_waited_behind_a_reservation_starts_when_it_is_given_up),
+        cmocka_unit_test(a_lease_that_ends_sooner_than_thought_leaves_room_beside_what_is_reserved),
         cmocka_unit_test(a_withdrawn_offer_keeps_no_reservation),
         cmocka_unit_test(a_machine_is_found_by_the_reliability_it_has_now),
     };

@@ -163,6 +163,7 @@ int core_decide(struct core *core, const struct command *command, int64_t now_ms
     match_rounds_begin(core->rounds);
     if (decide_kind(&decision, command, error) < 0) {
         ASSERT(out->count == count);
+        match_rounds_end(core->rounds);
         return -1;
     }
     close_slots_for_who_waits(&decision);
@@ -172,8 +173,11 @@ int core_decide(struct core *core, const struct command *command, int64_t now_ms
     if (is_better)
         decide_successors(&decision);
     decide_match(&decision);
-    if (is_better)
+    if (is_better) {
         decide_growth(&decision);
+        decide_touched(&decision); /* it may have given up a reservation */
+    }
+    match_rounds_end(core->rounds);
     out->subject = decision.subject;
     return 0;
 }

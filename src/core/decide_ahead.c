@@ -36,7 +36,7 @@ struct match_wish decide_wish_in_line(const struct decision *decision, const str
     return wish;
 }
 
-/* Reserves anew. Machines that were reserved before and are not now may serve others. */
+/* Reserves anew. Machines of which less is reserved than before, or later, may serve others. */
 static bool reserve(struct decision *decision, const struct job *first)
 {
     struct core *core = decision->core;
@@ -53,8 +53,8 @@ static bool reserve(struct decision *decision, const struct job *first)
     if (rounds->has_ahead)
         rounds->ahead.job = first->id;
     for (size_t i = 0; i < before.part_count; i++)
-        if (!match_is_reserved(&rounds->ahead, before.parts[i].machine))
-            match_rounds_touch(rounds, before.parts[i].machine);
+        if (match_leaves_more(&rounds->ahead, &before, i))
+            match_rounds_remember(rounds, before.parts[i].machine);
     return rounds->has_ahead;
 }
 
@@ -70,6 +70,22 @@ const struct match_reservation *decide_ahead(struct decision *decision, const st
         core_mark_stuck(core, first, true);
     }
     return NULL;
+}
+
+bool decide_renew_ahead(struct decision *decision)
+{
+    struct core *core = decision->core;
+    struct match_rounds *rounds = core->rounds;
+    for (int made = 0; made < RESERVE_TRIES && rounds->ahead.part_count > 0; made++) {
+        struct job *first = line_first(&core->line);
+        if (!first)
+            match_rounds_give_up(rounds);
+        else if (rounds->has_ahead && rounds->ahead.job == first->id)
+            break;
+        else if (!reserve(decision, first))
+            core_mark_stuck(core, first, true);
+    }
+    return rounds->touched_count > 0;
 }
 
 /* At these prices, on machines of the reference speed. */

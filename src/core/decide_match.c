@@ -4,7 +4,8 @@
  * A try follows an event: a job that is new is tried, a machine that was touched tries the jobs it
  * could serve, a change of balances or prices those for which there was room at too high a cost.
  * Nothing else can have changed for the others, so nobody else is tried. A job behind one with a
- * reservation (decide_ahead.c) may start only if it ends before, or leaves the reserved room free.
+ * reservation (decide_ahead.c) may start only if it ends before, or leaves the reserved room free:
+ * when that moves or is given up, its machines are touched.
  *
  * However many machines one event touches and however many wait, a decision compares at most
  * LOOKS_MAX jobs with machines and tries about TRIES_MAX. What is left then goes on with the next
@@ -266,12 +267,27 @@ static size_t try_all(struct decision *decision)
     return count;
 }
 
+void decide_touched(struct decision *decision)
+{
+    struct core *core = decision->core;
+    struct match_rounds *rounds = core->rounds;
+    size_t looks_left = LOOKS_MAX - decision->looks;
+    while (book_count(core->waiting.book) > 0 && looks_left > 0 && decision->tries < TRIES_MAX) {
+        add_tries_of_machines(decision, &looks_left);
+        if (rounds->try_count == 0 && rounds->touched_count == 0 && !decide_renew_ahead(decision))
+            break;
+        decision->tries += try_all(decision); /* a reservation that is given up touches machines */
+    }
+    decision->looks = LOOKS_MAX - looks_left;
+    if (book_count(core->waiting.book) == 0)
+        drop_touched(rounds);
+}
+
 void decide_match(struct decision *decision)
 {
     struct core *core = decision->core;
     struct match_rounds *rounds = core->rounds;
     struct job *added = decision->new_job ? map_get(&core->jobs, decision->new_job) : NULL;
-    size_t looks_left = LOOKS_MAX, tried = 0;
     if (added && added->waiting_numbers[0])
         match_rounds_try(rounds, added);
     if (decision->is_repriced) {
@@ -281,13 +297,5 @@ void decide_match(struct decision *decision)
     add_tries_of_short(decision);
     add_tries_of_admitted(decision);
     add_tries_of_sweep(decision);
-    while (book_count(core->waiting.book) > 0 && looks_left > 0 && tried < TRIES_MAX) {
-        add_tries_of_machines(decision, &looks_left);
-        if (rounds->try_count == 0 && rounds->touched_count == 0)
-            break;
-        tried += try_all(decision); /* a reservation that is given up touches machines */
-    }
-    if (book_count(core->waiting.book) == 0)
-        drop_touched(rounds);
-    rounds->is_deciding = false;
+    decide_touched(decision);
 }

@@ -182,8 +182,13 @@ static int64_t latest_end_ms(const struct core *core, const struct job *job,
 void core_set_lease_ends(struct core *core, struct job *job)
 {
     core_wake_job(core, job);
-    for (size_t i = 0; i < job->lease_count; i++)
-        job->leases[i]->ends_ms = latest_end_ms(core, job, job->leases[i]);
+    for (size_t i = 0; i < job->lease_count; i++) {
+        struct lease *lease = job->leases[i];
+        const int64_t before_ms = lease->ends_ms;
+        lease->ends_ms = latest_end_ms(core, job, lease);
+        if (lease->ends_ms < before_ms && lease_is_open(lease))
+            match_rounds_ends_sooner(core->rounds, map_get(&core->machines, lease->machine));
+    }
 }
 
 static void attach_worker(struct job *job, struct lease *lease)

@@ -33,6 +33,11 @@ void match_rounds_begin(struct match_rounds *rounds)
     rounds->try_count = 0;
 }
 
+void match_rounds_end(struct match_rounds *rounds)
+{
+    rounds->is_deciding = false;
+}
+
 /* ---- Whom to try ----------------------------------------------------------------------------- */
 
 void match_rounds_add_try(struct match_rounds *rounds, struct job *job, uint64_t at)
@@ -76,7 +81,7 @@ bool match_rounds_are_open(const struct match_rounds *rounds)
            (rounds->sweep != MATCH_SWEEP_NONE && rounds->sweep_from > 0);
 }
 
-static void remember(struct match_rounds *rounds, struct machine *machine)
+void match_rounds_remember(struct match_rounds *rounds, struct machine *machine)
 {
     const bool is_there = machine->touched_at != 0;
     machine->touched_at = ++rounds->clock;
@@ -96,12 +101,12 @@ void match_rounds_touch(struct match_rounds *rounds, struct machine *machine)
     if (rounds->has_ahead && match_is_reserved(&rounds->ahead, machine))
         rounds->has_ahead = false;
     if (rounds->is_deciding)
-        remember(rounds, machine);
+        match_rounds_remember(rounds, machine);
 }
 
 /* ---- Reservations ---------------------------------------------------------------------------- */
 
-static void give_up(struct match_rounds *rounds)
+void match_rounds_give_up(struct match_rounds *rounds)
 {
     const struct match_reservation ahead = rounds->ahead;
     rounds->has_ahead = false;
@@ -113,13 +118,19 @@ static void give_up(struct match_rounds *rounds)
 void match_rounds_forget_job(struct match_rounds *rounds, const struct job *job)
 {
     if (rounds->ahead.job == job->id)
-        give_up(rounds);
+        match_rounds_give_up(rounds);
+}
+
+void match_rounds_ends_sooner(struct match_rounds *rounds, struct machine *machine)
+{
+    if (rounds->is_deciding && match_is_reserved(&rounds->ahead, machine))
+        match_rounds_remember(rounds, machine);
 }
 
 void match_rounds_forget_offer(struct match_rounds *rounds, const struct offer *offer)
 {
     if (match_is_reserved(&rounds->ahead, offer->machine))
-        give_up(rounds);
+        match_rounds_give_up(rounds);
 }
 
 /* ---- Jobs that are stuck --------------------------------------------------------------------- */

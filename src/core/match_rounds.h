@@ -45,11 +45,17 @@ struct match_rounds {
     uint64_t reserved_count;
 };
 
+/* Tries its jobs; what is reserved there stays. */
+void match_rounds_remember(struct match_rounds *rounds, struct machine *machine);
+void match_rounds_give_up(struct match_rounds *rounds); /* what is reserved */
 void match_rounds_add_try(struct match_rounds *rounds, struct job *job, uint64_t at);
 
 /* decide_ahead.c */
 /* The reservation that a job must respect: of the first in the line, if that is before it. */
 const struct match_reservation *decide_ahead(struct decision *decision, const struct job *job);
+/* When it is of one who is not the first any more, or its machines changed: reserves anew. Whether
+ * that leaves more to others. */
+bool decide_renew_ahead(struct decision *decision);
 /* As asked of the market now, of one that rushes as if it had to pay for it. */
 struct match_wish decide_wish_in_line(const struct decision *decision, const struct job *job);
 /* The same, but who rushes pays for it only if there is somebody to go ahead of. */

@@ -84,13 +84,23 @@ static bool names_maximum(const struct job_request *request)
     return request->max_total_micro > 0 || request->max_hourly_micro > 0;
 }
 
-/* What is free there for this job, when one that goes first must not be put off. */
+/* One goes first that the job, which ends later, must not put off. */
+static bool must_leave_room(const struct attempt *attempt)
+{
+    return attempt->ahead && attempt->wish->latest_end_ms > attempt->ahead->start_ms;
+}
+
+/* What is free there for this job. */
 static struct resources free_for(const struct attempt *attempt, const struct offer *offer)
 {
-    const struct match_wish *wish = attempt->wish;
-    if (!attempt->ahead || wish->latest_end_ms <= attempt->ahead->start_ms)
-        return offer_free(offer);
-    return match_free_beside(attempt->ahead, offer);
+    return must_leave_room(attempt) ? match_free_beside(attempt->ahead, offer) : offer_free(offer);
+}
+
+static struct resources machine_free_for(const struct attempt *attempt,
+                                         const struct machine *machine)
+{
+    return must_leave_room(attempt) ? match_machine_free_beside(attempt->ahead, machine)
+                                    : machine_free(machine);
 }
 
 /* Rates are linear in cores, so a lender content with the least and the most is with all between.
@@ -308,14 +318,57 @@ static bool find_server_apart(struct attempt *attempt, bool is_dedicated, bool w
     return false;
 }
 
-/* An offer of the worker's machine that takes the server too. */
-static bool find_server_at(struct attempt *attempt, const struct machine *machine)
+/* Whether the worker has room left when the server goes to an offer of the same machine. */
+static bool leave_room(const struct attempt *attempt, struct candidate *worker)
 {
-    for (size_t i = 0; i < machine->offer_count; i++)
+    const struct job_request *request = attempt->wish->request;
+    const struct machine *machine = worker->offer->machine;
+    const struct resources left =
+        worker->offer == attempt->server.offer
+            ? resources_subtract(worker->free, request->server)
+            : resources_smaller(worker->free, resources_subtract(machine_free_for(attempt, machine),
+                                                                 request->server));
+    if (!resources_fit(request->worker, left))
+        return false;
+    worker->free = left;
+    worker->surplus_milli = surplus_milli(attempt, worker);
+    return true;
+}
+
+/* An offer of the worker's machine that takes the server too: beside the worker, or in its place.
+ */
+static bool find_server_at(struct attempt *attempt, struct candidate *worker, bool *out_is_beside)
+{
+    const struct machine *machine = worker->offer->machine;
+    struct candidate first = {0};
+    *out_is_beside = false;
+    for (size_t i = 0; i < machine->offer_count && !*out_is_beside; i++)
         if (fits(attempt, MACHINE_ROLE_SERVER, machine->offers[i], /* with_dearer= */ false,
-                 &attempt->server))
-            return true;
-    return false;
+                 &attempt->server)) {
+            *out_is_beside = leave_room(attempt, worker);
+            if (!first.offer)
+                first = attempt->server;
+        }
+    if (first.offer && !*out_is_beside)
+        attempt->server = first;
+    return first.offer != NULL;
+}
+
+/* The worker moves to another offer of its machine if that leaves room for both. */
+static bool move_beside_server(struct attempt *attempt, struct candidate *worker)
+{
+    const struct machine *machine = worker->offer->machine;
+    bool is_beside = false;
+    for (size_t i = 0; i < machine->offer_count && !is_beside; i++) {
+        struct candidate moved;
+        if (machine->offers[i] == worker->offer ||
+            !fits(attempt, MACHINE_ROLE_WORKER, machine->offers[i], /* with_dearer= */ false,
+                  &moved))
+            continue;
+        if (find_server_at(attempt, &moved, &is_beside) && is_beside)
+            *worker = moved;
+    }
+    return is_beside;
 }
 
 /* Beside a worker, or in its place when there is one to spare. The last taken is the first asked.
@@ -325,19 +378,18 @@ static bool find_server_beside(struct attempt *attempt)
     const struct job_request *request = attempt->wish->request;
     for (size_t i = attempt->worker_count; i-- > 0;) {
         struct candidate *worker = &attempt->workers[i];
-        if (!find_server_at(attempt, worker->offer->machine))
+        bool is_beside;
+        if (!find_server_at(attempt, worker, &is_beside))
             continue;
-        const struct resources left = resources_subtract(worker->free, request->server);
-        if (resources_fit(request->worker, left)) {
-            worker->free = left;
-            worker->surplus_milli = surplus_milli(attempt, worker);
+        if (is_beside)
             return true;
-        }
         if (attempt->worker_count > (size_t)request->num_nodes) {
             memmove(worker, worker + 1, (attempt->worker_count - i - 1) * sizeof(*worker));
             attempt->worker_count--;
             return true;
         }
+        if (move_beside_server(attempt, worker))
+            return true;
         attempt->needs_worker = true;
     }
     return false;

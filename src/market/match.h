@@ -89,6 +89,10 @@ bool match_reserve(struct matcher *matcher, struct arena *arena, const struct ma
 
 bool match_is_reserved(const struct match_reservation *reservation, const struct machine *machine);
 
+/* Whether the new reservation may leave others more than part `part` of the old one did there. */
+bool match_leaves_more(const struct match_reservation *reservation,
+                       const struct match_reservation *before, size_t part);
+
 /* Parts live until the next call; *out_placement is set only when placed. `ahead`: of a job that
  * goes first, or NULL. */
 enum match_result match_place(struct matcher *matcher, const struct match_wish *wish,

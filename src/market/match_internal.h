@@ -7,6 +7,9 @@
  * leaves the reserved room free then; every lease may run as long as it may. */
 struct resources match_free_beside(const struct match_reservation *reservation,
                                    const struct offer *offer);
+/* The same of the whole machine. */
+struct resources match_machine_free_beside(const struct match_reservation *reservation,
+                                           const struct machine *machine);
 
 /* An offer that is taken for a worker, or for the server lease. */
 struct candidate {

@@ -32,6 +32,29 @@ bool match_is_reserved(const struct match_reservation *reservation, const struct
     return find_reserved(reservation, machine) != NULL;
 }
 
+bool match_leaves_more(const struct match_reservation *reservation,
+                       const struct match_reservation *before, size_t part)
+{
+    const struct match_reserved *old = &before->parts[part];
+    const struct match_reserved *now = find_reserved(reservation, old->machine);
+    return !now || reservation->start_ms > before->start_ms || now->offer != old->offer ||
+           !resources_fit(old->resources, now->resources);
+}
+
+struct resources match_machine_free_beside(const struct match_reservation *reservation,
+                                           const struct machine *machine)
+{
+    const struct match_reserved *reserved = find_reserved(reservation, machine);
+    const struct resources free = machine_free(machine);
+    if (!reserved)
+        return free;
+    struct resources then = free;
+    for (size_t i = 0; i < machine->lease_count; i++)
+        if (machine->leases[i]->ends_ms <= reservation->start_ms)
+            then = resources_add(then, machine->leases[i]->resources);
+    return resources_smaller(free, resources_subtract(then, reserved->resources));
+}
+
 struct resources match_free_beside(const struct match_reservation *reservation,
                                    const struct offer *offer)
 {
@@ -40,20 +63,16 @@ struct resources match_free_beside(const struct match_reservation *reservation,
     const struct resources free = offer_free(offer);
     if (!reserved)
         return free;
-    struct resources of_machine = machine_free(machine);
-    struct resources of_offer = resources_subtract(offer->terms.resources, offer->leased);
+    struct resources then = resources_subtract(offer->terms.resources, offer->leased);
     for (size_t i = 0; i < machine->lease_count; i++) {
         const struct lease *lease = machine->leases[i];
-        if (lease->ends_ms > reservation->start_ms)
-            continue;
-        of_machine = resources_add(of_machine, lease->resources);
-        if (lease->offer == offer->id)
-            of_offer = resources_add(of_offer, lease->resources);
+        if (lease->ends_ms <= reservation->start_ms && lease->offer == offer->id)
+            then = resources_add(then, lease->resources);
     }
-    of_machine = resources_subtract(of_machine, reserved->resources);
     if (reserved->offer == offer)
-        of_offer = resources_subtract(of_offer, reserved->resources);
-    return resources_smaller(free, resources_smaller(of_machine, of_offer));
+        then = resources_subtract(then, reserved->resources);
+    then = resources_smaller(then, match_machine_free_beside(reservation, machine));
+    return resources_smaller(free, then);
 }
 
 static int compare_ends(const void *left, const void *right)

@@ -568,6 +568,27 @@ TEST(server_and_worker_share_a_machine_with_room_for_both_and_only_then)
     tear_down(&fixture);
 }
 
+/* Whichever offer the worker was first given: the server fits only one of the two. */
+TEST(the_worker_makes_room_for_the_server_at_another_offer_of_its_machine)
+{
+    static struct fixture fixture;
+    set_up(&fixture, 1);
+    struct machine *machine = add_machine(&fixture, "both", 500, MACHINE_ROLE_ALL);
+    struct offer *second = &fixture.offers[1];
+    *second = *machine->offers[0];
+    second->id++;
+    second->terms.roles = MACHINE_ROLE_WORKER;
+    second->terms.resources.cores_milli = 250;
+    fixture.offered[1] = second;
+    machine->offer_count = 2;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    assert_ptr_equal(fixture.placement.parts[0].offer, machine->offers[0]);
+    assert_ptr_equal(fixture.placement.parts[1].offer, second);
+    machine->probe.resources.cores_milli = 749; /* of the machine, not of its offers */
+    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
+    tear_down(&fixture);
+}
+
 TEST(a_machine_that_does_not_offer_the_role_never_gets_a_server)
 {
     static struct fixture fixture;
@@ -721,6 +742,7 @@ int main(void)
         cmocka_unit_test(cheaper_machines_are_tried_when_the_biggest_pass_the_budget),
         cmocka_unit_test(the_server_spares_machines_the_workers_need),
         cmocka_unit_test(server_and_worker_share_a_machine_with_room_for_both_and_only_then),
+        cmocka_unit_test(the_worker_makes_room_for_the_server_at_another_offer_of_its_machine),
         cmocka_unit_test(a_machine_that_does_not_offer_the_role_never_gets_a_server),
         cmocka_unit_test(a_lender_below_its_minimum_is_left_out),
         cmocka_unit_test(a_lender_whose_minimum_only_the_least_cores_reach_lends_only_those),
