@@ -52,7 +52,7 @@ format:
 
 # Not the demo and the browser: the same ways of a job are in system/server_job, in less time.
 asan: deps web
-	@tools/run-tests asan -LE 'demo|browser|fuzz-replay|simulation'
+	@tools/run-tests asan -LE 'demo|bench|browser|fuzz-replay|simulation'
 
 # What has threads. The sandbox does not take TSan's address space, so no whole programs.
 tsan: deps web

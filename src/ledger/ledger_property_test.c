@@ -78,16 +78,20 @@ static int hold(struct trial *trial, struct ledger_plan *plan, struct error *err
     return 0;
 }
 
+static int64_t share_of(int64_t amount_micro, size_t basis_points)
+{
+    return (int64_t)((__int128)amount_micro * (int64_t)basis_points / 10000);
+}
+
 static int post(struct trial *trial, struct ledger_plan *plan, struct error *error)
 {
     const size_t job = below(trial, JOB_COUNT);
     struct ledger_post post = {.job = JOB_FIRST + job,
                                .payee = random_account(trial),
                                .amount_micro = random_amount(trial)};
-    post.fee_micro = post.amount_micro * (int64_t)below(trial, 501) / 10000;
-    post.withheld_micro =
-        (post.amount_micro - post.fee_micro) * (int64_t)below(trial, 3) * 2500 / 10000;
-    if (below(trial, 50) == 0)
+    post.fee_micro = share_of(post.amount_micro, below(trial, 501));
+    post.withheld_micro = share_of(post.amount_micro - post.fee_micro, 2500 * below(trial, 3));
+    if (below(trial, 50) == 0 && post.amount_micro < INT64_MAX)
         post.withheld_micro = post.amount_micro + 1; /* more than there is */
     if (ledger_plan_post(trial->ledger, &post, plan, error) < 0)
         return -1;
