@@ -17,6 +17,12 @@
 #include "market/offer_shared.h"
 #include "market/waiting.h"
 
+/* Which of the jobs that want workers are tried after an event, a few in each decision. */
+struct worker_turns {
+    uint64_t last; /* the job that was tried last */
+    size_t left;   /* jobs that are still to be looked at */
+};
+
 struct core {
     struct core_settings settings;
     struct price_vector price; /* of the running slot */
@@ -61,13 +67,14 @@ struct core {
     int64_t grant_day;       /* of the last grant that was not by invitation */
     int64_t grant_day_micro; /* all of that day's together */
 
-    struct id_list waiting_grants; /* accounts in that state */
-    struct id_list code_list;      /* all */
-    struct id_list machine_list;   /* all */
-    struct id_list pending;        /* jobs in that state */
-    struct id_list active;         /* jobs with leases: starting, running, stopping */
-    struct id_list short_handed;   /* of them, those that would take more workers */
-    uint64_t growth_turn;          /* scratch: the job that was last tried for more workers */
+    struct id_list waiting_grants;       /* accounts in that state */
+    struct id_list code_list;            /* all */
+    struct id_list machine_list;         /* all */
+    struct id_list pending;              /* jobs in that state */
+    struct id_list active;               /* jobs with leases: starting, running, stopping */
+    struct id_list short_handed;         /* of them, those that would take more workers */
+    struct worker_turns successor_turns; /* scratch */
+    struct worker_turns growth_turns;    /* scratch */
 
     /* Matching. Only the clock is told by events; the rest follows from the state. */
     struct queue_clock queue;
@@ -366,8 +373,9 @@ bool core_renewed_terms(const struct core *core, const struct lease *lease,
 
 /* decide_worker.c */
 void decision_replace_workers(struct decision *decision, const struct job *job);
-void decide_successors(struct decision *decision);
-void decide_growth(struct decision *decision);
+/* is_better: there may be room or money now that was not there before. */
+void decide_successors(struct decision *decision, bool is_better);
+void decide_growth(struct decision *decision, bool is_better);
 
 /* match_rounds.c: machines that got better since the command began, and whom to try for it. */
 struct match_rounds *match_rounds_new(void);
@@ -386,6 +394,8 @@ void match_rounds_sweep_all(struct match_rounds *rounds);       /* whatever they
 bool match_rounds_is_better(const struct match_rounds *rounds); /* some machine is */
 /* There is more to try than one decision could. */
 bool match_rounds_are_open(const struct match_rounds *rounds);
+/* More jobs are to be tried at this instant than one decision took. */
+bool core_tries_are_open(const struct core *core);
 /* decide_match.c */
 void decision_offer_lease(struct decision *decision, const struct job *job,
                           const struct match_part *part, const struct match_wish *wish);

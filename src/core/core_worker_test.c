@@ -385,6 +385,37 @@ TEST(a_job_that_never_has_room_does_not_keep_others_from_growing)
     market_done(&market);
 }
 
+TEST(a_machine_that_only_the_last_of_many_could_use_is_taken_by_it)
+{
+    enum { LARGE = 60 };
+    struct market market;
+    market_init(&market);
+    struct command command = market_job(&market);
+    command.submit_job.server = (struct resources){0};
+    command.submit_job.takes_more_cores = false;
+    command.submit_job.num_nodes = 1;
+    command.submit_job.num_nodes_max = 2;
+    command.submit_job.max_total_micro = 0;
+    command.submit_job.worker.cores_milli = 1000;
+    for (int i = 0; i < LARGE; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "large-%d", i);
+        const uint64_t large = market_do(&market, &command); /* first, or others grow */
+        market_add_machine(&market, name, 1000, MACHINE_ROLE_WORKER);
+        run_all(&market, core_job(market.core, large));
+    }
+    command.submit_job.worker.cores_milli = 250;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    market_add_machine(&market, "small", 250, MACHINE_ROLE_WORKER);
+    run_all(&market, job);
+    assert_int_equal(open_count(job), 1);
+    market_add_machine(&market, "other", 250, MACHINE_ROLE_WORKER);
+    while (core_next_wake_ms(market.core) <= market.now_ms)
+        market_pass_time(&market, 0);
+    assert_int_equal(open_count(job), 2);
+    market_done(&market);
+}
+
 TEST(successors_survive_a_snapshot_bit_for_bit)
 {
     struct market market;
@@ -452,6 +483,7 @@ int main(void)
         cmocka_unit_test(nobody_succeeds_where_the_job_did_not_ask_or_the_time_is_up),
         cmocka_unit_test(an_elastic_job_grows_while_nobody_waits),
         cmocka_unit_test(a_job_that_never_has_room_does_not_keep_others_from_growing),
+        cmocka_unit_test(a_machine_that_only_the_last_of_many_could_use_is_taken_by_it),
         cmocka_unit_test(successors_survive_a_snapshot_bit_for_bit),
         cmocka_unit_test(a_successor_is_as_near_as_the_job_wishes),
     };

@@ -170,13 +170,10 @@ int core_decide(struct core *core, const struct command *command, int64_t now_ms
     if (decision.is_repriced)
         decide_renewals(&decision);
     const bool is_better = can_have_more_workers(&decision);
-    if (is_better)
-        decide_successors(&decision);
+    decide_successors(&decision, is_better);
     decide_match(&decision);
-    if (is_better) {
-        decide_growth(&decision);
-        decide_touched(&decision); /* it may have given up a reservation */
-    }
+    decide_growth(&decision, is_better);
+    decide_touched(&decision); /* it may have given up a reservation */
     match_rounds_end(core->rounds);
     out->subject = decision.subject;
     return 0;

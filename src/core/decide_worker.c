@@ -140,20 +140,22 @@ static bool is_bereaved(const struct job *job)
 }
 
 /* The jobs that want workers, beginning after the one that was tried last, a few at a time. */
-static void each_short_handed(struct decision *decision, bool (*wants)(const struct job *),
+static void each_short_handed(struct decision *decision, struct worker_turns *turns,
+                              bool (*wants)(const struct job *),
                               void (*function)(struct decision *, const struct job *))
 {
-    struct core *core = decision->core;
-    const struct id_list *jobs = &core->short_handed;
-    size_t at = 0, tries = 0;
-    while (at < jobs->count && jobs->items[at].id <= core->growth_turn)
+    const struct id_list *jobs = &decision->core->short_handed;
+    size_t at = 0;
+    if (turns->left > jobs->count)
+        turns->left = jobs->count;
+    while (at < jobs->count && jobs->items[at].id <= turns->last)
         at++;
-    for (size_t looks = jobs->count; looks > 0 && jobs->count > 0 && tries < TRIES_MAX; looks--) {
+    for (int tries = 0; turns->left > 0 && jobs->count > 0 && tries < TRIES_MAX; turns->left--) {
         if (at >= jobs->count)
             at = 0;
         const struct job *job = jobs->items[at].value;
+        turns->last = job->id;
         if (wants(job)) {
-            core->growth_turn = job->id;
             function(decision, job);
             tries++;
         }
@@ -161,15 +163,34 @@ static void each_short_handed(struct decision *decision, bool (*wants)(const str
         if (at < jobs->count && jobs->items[at].id == job->id)
             at++;
     }
+    if (jobs->count == 0)
+        turns->left = 0;
 }
 
-void decide_successors(struct decision *decision)
+void decide_successors(struct decision *decision, bool is_better)
 {
-    each_short_handed(decision, is_bereaved, decision_replace_workers);
+    struct core *core = decision->core;
+    if (is_better)
+        core->successor_turns.left = core->short_handed.count;
+    if (core->successor_turns.left > 0)
+        each_short_handed(decision, &core->successor_turns, is_bereaved, decision_replace_workers);
 }
 
-void decide_growth(struct decision *decision)
+void decide_growth(struct decision *decision, bool is_better)
 {
-    if (decision->core->short_handed.count > 0 && !decide_has_line(decision))
-        each_short_handed(decision, job_can_grow, grow);
+    struct core *core = decision->core;
+    if (is_better)
+        core->growth_turns.left = core->short_handed.count;
+    if (core->growth_turns.left == 0)
+        return;
+    if (decide_has_line(decision))
+        core->growth_turns.left = 0; /* who leaves the line is an event */
+    else
+        each_short_handed(decision, &core->growth_turns, job_can_grow, grow);
+}
+
+bool core_tries_are_open(const struct core *core)
+{
+    return match_rounds_are_open(core->rounds) || core->successor_turns.left > 0 ||
+           core->growth_turns.left > 0;
 }

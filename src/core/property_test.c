@@ -257,7 +257,7 @@ static void assert_same_state(const struct core *left, const struct core *right)
     core_snapshot_write(left, &first);
     core_snapshot_write(right, &second);
     assert_string_equal(buffer_string(&first), buffer_string(&second));
-    if (!match_rounds_are_open(left->rounds)) /* whom to try is of commands, not of the state */
+    if (!core_tries_are_open(left)) /* whom to try is of commands, not of the state */
         assert_true(core_next_wake_ms(left) == core_next_wake_ms(right));
 }
 

@@ -182,7 +182,7 @@ int64_t core_next_wake_ms(const struct core *core)
     };
     int64_t wake_ms = core_day_wake_ms(core);
     struct timer timer;
-    if (match_rounds_are_open(core->rounds))
+    if (core_tries_are_open(core))
         earlier(&wake_ms, core->time_ms);
     earlier(&wake_ms, decide_price_wake_ms(core));
     earlier(&wake_ms, core_karma_wake_ms(core));
