@@ -36,13 +36,19 @@ static const char *machine_state(struct arena *arena, const struct api_machine *
     return offer_view_state_words(arena, machine->offer_state, machine->offer_state_until_ms);
 }
 
+/* What it lends now: an older market does not say whether any. */
+static bool lends_now(const struct api_machine *machine)
+{
+    return machine->offer_state.size == 0 || text_equal(machine->offer_state, TEXT("open"));
+}
+
 static void add_machine(struct table *table, struct arena *arena, const struct api_machine *machine)
 {
     TABLE_ROW(table, output_number(arena, machine->id), output_text(arena, machine->name),
               output_text(arena, machine->account_name), machine_state(arena, machine),
-              output_cores(arena, machine->offer.cores_milli),
+              lends_now(machine) ? output_cores(arena, machine->offer.cores_milli) : "-",
               output_cores(arena, machine->leased_cores_milli),
-              output_bytes(arena, machine->offer.ram_bytes),
+              lends_now(machine) ? output_bytes(arena, machine->offer.ram_bytes) : "-",
               output_cores(arena, machine->probe.speed_weight_milli),
               output_credits(arena, machine->earned_micro));
 }

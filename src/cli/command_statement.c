@@ -160,6 +160,12 @@ static int show_page(void *context, const struct api_page *page, struct text jso
     return 0;
 }
 
+/* With entries left out, what is shown does not lead from one balance to the other. */
+static bool has_balance(const struct statement_options *wanted)
+{
+    return !wanted->job && !wanted->machine && !wanted->kind;
+}
+
 static int show_table(struct cli *cli, const struct statement_options *wanted,
                       struct client *client, const char *path, struct error *error)
 {
@@ -172,11 +178,11 @@ static int show_table(struct cli *cli, const struct statement_options *wanted,
         return -1;
     table_show(&shown.table, cli);
     const struct api_sums *sums = &shown.sums;
-    if (!wanted->job && !wanted->machine)
+    if (has_balance(wanted))
         printf("Balance: %s credits before these, %s after, what is held included\n",
                output_credits(cli->arena, shown.opening_micro),
                output_credits(cli->arena, shown.closing_micro));
-    else if (sums->held_micro || sums->posted_micro)
+    else if (!wanted->kind && (sums->held_micro || sums->posted_micro))
         printf("In all: held %s, posted %s, fee %s, voided %s\n",
                output_credits(cli->arena, sums->held_micro),
                output_credits(cli->arena, sums->posted_micro),
@@ -227,10 +233,10 @@ static int show_json(struct cli *cli, const struct statement_options *wanted, st
     struct json_writer writer;
     json_writer_init(&writer, &out);
     json_object_begin(&writer);
-    if (!wanted->job && !wanted->machine) {
+    if (has_balance(wanted)) {
         json_field_i64(&writer, "opening_microcredits", shown.opening_micro);
         json_field_i64(&writer, "closing_microcredits", shown.closing_micro);
-    } else {
+    } else if (wanted->job || wanted->machine) {
         json_key(&writer, "sums");
         json_object_begin(&writer);
         json_field_i64(&writer, "held_microcredits", shown.sums.held_micro);
@@ -287,8 +293,10 @@ static int run_statement(void *context, const void *options, struct error *error
 const struct command command_wallet_statement = {
     .name = "wallet statement",
     .summary = "Lists the account's entries, newest first.",
-    .details = "Of the whole account with its balance before and after, or of one job or machine "
-               "with what was held, posted, taken as fee and voided in all.",
+    .details =
+        "Of the whole account with its balance before and after, unless --kind leaves entries "
+        "out, or of one job or machine "
+        "with what was held, posted, taken as fee and voided in all.",
     .example = "souk wallet statement --job 7",
     COMMAND_OPTIONS(statement_options, statement_options),
     .run = run_statement,

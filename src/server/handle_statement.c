@@ -232,6 +232,18 @@ static uint64_t machine_of_lease(struct names *names, uint64_t lease)
     return names->machine;
 }
 
+static uint64_t machine_of_entry(struct names *names, const struct statement_entry *shown)
+{
+    struct error error;
+    uint64_t machine = 0;
+    if (shown->entry.kind != LEDGER_ENTRY_RELEASE)
+        return machine_of_lease(names, shown->entry.lease);
+    if (statement_read_proven(names->server->reader, shown->event, &machine, &error) < 0)
+        log_event(LOG_WARN, "release_unreadable", "event=%" PRIu64 " error=\"%s\"", shown->event,
+                  error.message);
+    return machine;
+}
+
 static struct view_entry describe(struct names *names, const struct statement_entry *shown,
                                   uint64_t account)
 {
@@ -239,7 +251,7 @@ static struct view_entry describe(struct names *names, const struct statement_en
         .shown = shown,
         .account = account,
         .job_name = name_of_job(names, shown->entry.job, account),
-        .machine = machine_of_lease(names, shown->entry.lease),
+        .machine = machine_of_entry(names, shown),
         .other_name = query_name(names->server, names->arena, TABLE_ACCOUNTS,
                                  view_entry_other(shown, account)),
     };
@@ -344,7 +356,8 @@ static void write_balances(struct json_writer *writer, const struct asked *asked
 {
     const int64_t begin = asked->query.balance_micro, end = statement->balance_micro;
     const bool is_rising = asked->query.is_oldest_first;
-    const bool is_known = asked->subject == SUBJECT_ACCOUNT;
+    /* Entries left out would stand between them. */
+    const bool is_known = asked->subject == SUBJECT_ACCOUNT && !asked->query.kinds;
     json_key(writer, "opening_microcredits");
     is_known ? json_i64(writer, is_rising ? begin : end) : json_null(writer);
     json_key(writer, "closing_microcredits");

@@ -20,6 +20,7 @@ struct projection {
     struct mark_set accounts, groups, tokens, machines, offers, jobs, leases, specs;
     struct map paid; /* machine -> struct machine_sums, owned */
     struct statement_pages *pages;
+    uint64_t proven_machine; /* whose withheld credits the next entry releases */
 };
 
 static void mark(struct mark_set *set, uint64_t id)
@@ -126,7 +127,9 @@ static void project_entry(struct projection *projection, const struct core *core
         entry->from_account,
         entry->to_account != entry->from_account ? entry->to_account : 0,
         entry->job,
-        lease ? lease->machine : 0,
+        lease                                 ? lease->machine
+        : entry->kind == LEDGER_ENTRY_RELEASE ? projection->proven_machine
+                                              : 0,
     };
     for (size_t i = 0; i < sizeof(subjects) / sizeof(*subjects); i++)
         if (subjects[i])
@@ -235,8 +238,11 @@ void projection_event(struct projection *projection, const struct core *core,
         return;
     case EVENT_MACHINE_PROBED:
     case EVENT_MACHINE_STATE_CHANGED:
-    case EVENT_MACHINE_PROVEN:
         mark_machine(projection, core, event->machine_probed.machine);
+        return;
+    case EVENT_MACHINE_PROVEN:
+        projection->proven_machine = event->machine_proven.machine;
+        mark_machine(projection, core, event->machine_proven.machine);
         return;
     case EVENT_OFFER_SET:
     case EVENT_OFFER_PAUSED:

@@ -51,9 +51,73 @@ static int64_t turns_of_all(const struct machine *machine, enum offer_state stat
     return turns_ms;
 }
 
+/* Of a machine that is open its open offers count, else all that may open. */
+static bool counts(const struct offer *offer, enum offer_state of_all)
+{
+    return offer->is_open || of_all != OFFER_STATE_OPEN;
+}
+
+/* All offers share the machine. */
+static struct resources lent_by_all(const struct machine *machine, enum offer_state state)
+{
+    struct resources lent = {0};
+    for (size_t i = 0; i < machine->offer_count; i++)
+        if (counts(machine->offers[i], state))
+            lent = resources_add(lent, machine->offers[i]->terms.resources);
+    return resources_smaller(lent, machine->probe.resources);
+}
+
+static uint64_t roles_of_all(const struct machine *machine, enum offer_state state)
+{
+    uint64_t roles = 0;
+    for (size_t i = 0; i < machine->offer_count; i++)
+        if (counts(machine->offers[i], state))
+            roles |= machine->offers[i]->terms.roles;
+    return roles;
+}
+
+static int64_t smaller(int64_t left, int64_t right)
+{
+    return left < right ? left : right;
+}
+
+/* The least that any of them asks, resource by resource. */
+static struct price_vector minimum_of_all(const struct machine *machine, enum offer_state state)
+{
+    struct price_vector least = {0};
+    bool is_first = true;
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const struct price_vector *asked = &machine->offers[i]->terms.minimum;
+        if (!counts(machine->offers[i], state))
+            continue;
+        least = is_first ? *asked
+                         : (struct price_vector){
+                               .core_micro = smaller(least.core_micro, asked->core_micro),
+                               .ram_micro = smaller(least.ram_micro, asked->ram_micro),
+                               .gpu_micro = smaller(least.gpu_micro, asked->gpu_micro),
+                               .disk_micro = smaller(least.disk_micro, asked->disk_micro),
+                           };
+        is_first = false;
+    }
+    return least;
+}
+
 void projection_machine_offers(const struct machine *machine, struct store_value *out)
 {
     const enum offer_state state = state_of_all(machine);
+    const struct resources lent = lent_by_all(machine, state);
+    const struct price_vector minimum = minimum_of_all(machine, state);
+    out[MACHINES_OFFER_CORES_MILLI] = store_integer(lent.cores_milli);
+    out[MACHINES_OFFER_RAM_BYTES] = store_integer(lent.ram_bytes);
+    out[MACHINES_OFFER_GPUS_MILLI] = store_integer(lent.gpus_milli);
+    out[MACHINES_OFFER_DISK_BYTES] = store_integer(lent.disk_bytes);
+    out[MACHINES_OFFER_ROLES] = store_integer((int64_t)roles_of_all(machine, state));
+    out[MACHINES_OFFER_IS_PAUSED] =
+        store_integer(state == OFFER_STATE_PAUSED || state == OFFER_STATE_NONE);
+    out[MACHINES_MINIMUM_CORE_MICRO] = store_integer(minimum.core_micro);
+    out[MACHINES_MINIMUM_RAM_MICRO] = store_integer(minimum.ram_micro);
+    out[MACHINES_MINIMUM_GPU_MICRO] = store_integer(minimum.gpu_micro);
+    out[MACHINES_MINIMUM_DISK_MICRO] = store_integer(minimum.disk_micro);
     out[MACHINES_OFFER_COUNT] = store_integer((int64_t)machine->offer_count);
     out[MACHINES_OFFER_STATE] = store_integer(state);
     out[MACHINES_OFFER_TURNS_MS] = store_integer(turns_of_all(machine, state));

@@ -70,23 +70,6 @@ void projection_token_row(const struct token *token, struct store_value *out)
     out[TOKENS_IS_SESSION] = store_integer(token->is_session);
 }
 
-static void offer_columns(const struct machine *machine, struct store_value *out)
-{
-    static const struct offer_kept_terms none;
-    const bool has_offer = machine->offer_count > 0;
-    const struct offer_kept_terms *offer = has_offer ? &machine->offers[0]->terms : &none;
-    out[MACHINES_OFFER_CORES_MILLI] = store_integer(offer->resources.cores_milli);
-    out[MACHINES_OFFER_RAM_BYTES] = store_integer(offer->resources.ram_bytes);
-    out[MACHINES_OFFER_GPUS_MILLI] = store_integer(offer->resources.gpus_milli);
-    out[MACHINES_OFFER_DISK_BYTES] = store_integer(offer->resources.disk_bytes);
-    out[MACHINES_OFFER_ROLES] = id_value(offer->roles);
-    out[MACHINES_OFFER_IS_PAUSED] = store_integer(offer->paused_until_ms > 0 || !has_offer);
-    out[MACHINES_MINIMUM_CORE_MICRO] = store_integer(offer->minimum.core_micro);
-    out[MACHINES_MINIMUM_RAM_MICRO] = store_integer(offer->minimum.ram_micro);
-    out[MACHINES_MINIMUM_GPU_MICRO] = store_integer(offer->minimum.gpu_micro);
-    out[MACHINES_MINIMUM_DISK_MICRO] = store_integer(offer->minimum.disk_micro);
-}
-
 void projection_machine_row(const struct projection *projection, const struct machine *machine,
                             struct store_value *out)
 {
@@ -105,7 +88,6 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_SPEED_WEIGHT_MILLI] = store_integer(probe->speed_weight_milli);
     out[MACHINES_CPU_MODEL] = string_value(probe->cpu_model);
     out[MACHINES_LABELS] = string_value(probe->labels);
-    offer_columns(machine, out);
     projection_machine_offers(machine, out);
     const struct reputation *reputation = &machine->reputation;
     out[MACHINES_RELIABILITY_MILLI] = store_integer(reputation_reliability_milli(reputation));

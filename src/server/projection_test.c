@@ -1,5 +1,6 @@
 /* Whether rows follow what an event changes beside its own subject. */
 #include "server/projection.h"
+#include "server/statement.h"
 #include "server/tables.h"
 #include "testing/testing.h"
 
@@ -7,15 +8,30 @@
 struct found {
     uint64_t machine;
     int64_t withheld_micro; /* -1: nothing */
+    int64_t lent_cores_milli, is_paused;
+    uint64_t last_entry; /* of its statement */
 };
+
+static void keep_last(void *context, uint64_t event)
+{
+    struct found *found = context;
+    found->last_entry = event;
+}
 
 static void look(void *context, const struct store_table *table, const struct store_value *values,
                  bool is_deleted)
 {
     struct found *found = context;
-    if (table == &tables[TABLE_MACHINES] && !is_deleted &&
-        (uint64_t)values[MACHINES_ID].integer == found->machine)
-        found->withheld_micro = values[MACHINES_WITHHELD_MICRO].integer;
+    struct error error;
+    if (table == &tables[TABLE_STATEMENTS] &&
+        (uint64_t)values[STATEMENTS_SUBJECT].integer == found->machine)
+        ASSERT_OK(statement_page_read(values, keep_last, found, &error));
+    if (table != &tables[TABLE_MACHINES] || is_deleted ||
+        (uint64_t)values[MACHINES_ID].integer != found->machine)
+        return;
+    found->withheld_micro = values[MACHINES_WITHHELD_MICRO].integer;
+    found->lent_cores_milli = values[MACHINES_OFFER_CORES_MILLI].integer;
+    found->is_paused = values[MACHINES_OFFER_IS_PAUSED].integer;
 }
 
 struct market {
@@ -79,7 +95,7 @@ static void work(struct market *market, uint64_t borrower)
                                                  .wall_ms = 3600000}});
 }
 
-static int64_t written_withheld_micro(const struct market *market, uint64_t machine)
+static struct found written(const struct market *market, uint64_t machine)
 {
     AUTO(projection) struct projection *projection = projection_new();
     AUTO(store_batch) struct store_batch *batch = store_batch_new(0);
@@ -88,7 +104,12 @@ static int64_t written_withheld_micro(const struct market *market, uint64_t mach
         projection_event(projection, market->core, &market->events.items[i], batch);
     projection_flush(projection, market->core, batch);
     store_batch_each_row(batch, look, &found);
-    return found.withheld_micro;
+    return found;
+}
+
+static int64_t written_withheld_micro(const struct market *market, uint64_t machine)
+{
+    return written(market, machine).withheld_micro;
 }
 
 TEST(what_was_withheld_of_a_machine_goes_with_its_owner)
@@ -107,10 +128,76 @@ TEST(what_was_withheld_of_a_machine_goes_with_its_owner)
     core_free(market.core);
 }
 
+TEST(a_release_of_what_was_withheld_is_in_its_machines_statement)
+{
+    struct market market = {.core = core_new(), .now_ms = INT64_C(1800000000000)};
+    event_list_init(&market.events);
+    const uint64_t machine = add_machine(&market, open_account(&market, "lender"));
+    struct command change = {.kind = COMMAND_CHANGE_SETTINGS,
+                             .change_settings = *core_settings(market.core)};
+    change.change_settings.proving_micro = 15000; /* less than an hour earns */
+    ask(&market, &change);
+    work(&market, open_account(&market, "borrower"));
+    uint64_t release = 0;
+    for (size_t i = 0; i < market.events.count; i++)
+        if (market.events.items[i].kind == EVENT_ENTRY_POSTED &&
+            market.events.items[i].entry_posted.kind == LEDGER_ENTRY_RELEASE)
+            release = market.events.items[i].sequence;
+    assert_true(release > 0);
+    assert_int_equal(written(&market, machine).last_entry, release);
+    event_list_done(&market.events);
+    core_free(market.core);
+}
+
+static uint64_t offer_more(struct market *market, uint64_t machine, struct span open,
+                           int64_t cores_milli)
+{
+    const struct offer *first = core_machine(market->core, machine)->offers[0];
+    struct command make = {.kind = COMMAND_SET_OFFER,
+                           .set_offer = {.account = first->machine->owner,
+                                         .machine = machine,
+                                         .terms = offer_terms(first)}};
+    make.set_offer.terms.resources.cores_milli = cores_milli;
+    make.set_offer.terms.spans = (struct json_array){&open, open.close_ms ? 1 : 0};
+    return ask(market, &make);
+}
+
+static void withdraw(struct market *market, uint64_t machine, uint64_t offer)
+{
+    ask(market,
+        &(struct command){.kind = COMMAND_WITHDRAW_OFFER,
+                          .withdraw_offer = {core_machine(market->core, machine)->owner, offer}});
+}
+
+TEST(a_machine_lends_what_its_open_offers_lend_together)
+{
+    struct market market = {.core = core_new(), .now_ms = INT64_C(1800000000000)};
+    event_list_init(&market.events);
+    const uint64_t machine = add_machine(&market, open_account(&market, "lender"));
+    assert_int_equal(written(&market, machine).lent_cores_milli, 1000);
+    const uint64_t first = core_machine(market.core, machine)->offers[0]->id;
+    const struct span tomorrow = {market.now_ms + 86400000, market.now_ms + 90000000};
+    offer_more(&market, machine, tomorrow, 750);
+    const uint64_t second = offer_more(&market, machine, (struct span){0}, 200);
+    assert_int_equal(written(&market, machine).lent_cores_milli, 1000); /* all there is */
+    withdraw(&market, machine, first);
+    const uint64_t third = offer_more(&market, machine, (struct span){0}, 100);
+    assert_int_equal(written(&market, machine).lent_cores_milli, 300);
+    withdraw(&market, machine, second);
+    assert_int_equal(written(&market, machine).lent_cores_milli, 100);
+    withdraw(&market, machine, third);
+    assert_int_equal(written(&market, machine).lent_cores_milli, 750); /* from tomorrow on */
+    assert_int_equal(written(&market, machine).is_paused, 0);
+    event_list_done(&market.events);
+    core_free(market.core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_withheld_of_a_machine_goes_with_its_owner),
+        cmocka_unit_test(a_release_of_what_was_withheld_is_in_its_machines_statement),
+        cmocka_unit_test(a_machine_lends_what_its_open_offers_lend_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -329,3 +329,23 @@ int statement_read_entry(struct store_reader *reader, uint64_t event,
     *out_entry = entry;
     return 0;
 }
+
+static int take_proven(const struct store_event *stored, void *context, struct error *error)
+{
+    AUTO(arena) struct arena *scratch = arena_new(0);
+    uint64_t *machine = context;
+    struct event event;
+    if (event_decode(scratch, stored->body, &event, error) < 0)
+        return -1;
+    if (event.kind == EVENT_MACHINE_PROVEN)
+        *machine = event.machine_proven.machine;
+    return 0;
+}
+
+int statement_read_proven(struct store_reader *reader, uint64_t release, uint64_t *out_machine,
+                          struct error *error)
+{
+    const uint64_t before = release - 1;
+    *out_machine = 0;
+    return store_read_listed(reader, &before, 1, take_proven, out_machine, error);
+}

@@ -66,3 +66,8 @@ MUST_CHECK int statement_read(struct store_reader *reader, struct arena *arena,
 /* NOT_FOUND when the event is no entry. */
 MUST_CHECK int statement_read_entry(struct store_reader *reader, uint64_t event,
                                     struct statement_entry *out_entry, struct error *error);
+
+/* The machine whose withheld credits the entry of this event releases: the event before it says
+ * that the machine is proven. 0 when that is not so. */
+MUST_CHECK int statement_read_proven(struct store_reader *reader, uint64_t release,
+                                     uint64_t *out_machine, struct error *error);

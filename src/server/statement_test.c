@@ -270,6 +270,33 @@ static void count(void *context, uint64_t event)
     ++*(size_t *)context;
 }
 
+TEST(a_release_is_of_the_machine_that_the_event_before_it_proved)
+{
+    struct fixture *fixture = *state;
+    struct error error;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, 1 << 14);
+    const uint64_t other = add(fixture, PAYER, PAYEE, 0);
+    const struct event proven = {.kind = EVENT_MACHINE_PROVEN,
+                                 .sequence = ++fixture->event_count,
+                                 .time_ms = 1000 + (int64_t)fixture->event_count,
+                                 .machine_proven = {.machine = 30, .owner = PAYEE}};
+    event_encode(&proven, &json);
+    store_batch_event(fixture->batch, proven.time_ms, TEXT("machine_proven"), buffer_text(&json));
+    const uint64_t release = add(fixture, PAYEE, PAYER, 0);
+    const uint64_t later = add(fixture, PAYEE, PAYER, 0);
+    commit(fixture);
+    AUTO(store_reader) struct store_reader *reader = NULL;
+    ASSERT_OK(store_reader_open(&fixture->options, &reader, &error));
+    uint64_t machine = 1;
+    ASSERT_OK(statement_read_proven(reader, release, &machine, &error));
+    assert_int_equal(machine, 30);
+    ASSERT_OK(statement_read_proven(reader, later, &machine, &error));
+    assert_int_equal(machine, 0);
+    ASSERT_OK(statement_read_proven(reader, other, &machine, &error)); /* the log's first */
+    assert_int_equal(machine, 0);
+}
+
 TEST(a_damaged_page_is_refused)
 {
     struct error error;
@@ -304,6 +331,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_page_of_others_entries_is_cut_short, setup, teardown),
         cmocka_unit_test_setup_teardown(one_entry_is_read_by_its_event, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_release_is_of_the_machine_that_the_event_before_it_proved,
+                                        setup, teardown),
         cmocka_unit_test(a_damaged_page_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,7 +269,7 @@ const struct store_table tables[TABLE_COUNT] = {
 };
 
 const struct store_schema tables_schema = {
-    .version = 3,
+    .version = 4,
     .tables = tables,
     .table_count = TABLE_COUNT,
 };

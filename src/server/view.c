@@ -135,7 +135,7 @@ static void view_probe(struct json_writer *writer, const struct store_value *row
     json_object_end(writer);
 }
 
-static void view_first_offer(struct json_writer *writer, const struct store_value *row)
+static void view_lent(struct json_writer *writer, const struct store_value *row)
 {
     json_object_begin(writer);
     field(writer, "cores_milli", row, MACHINES_OFFER_CORES_MILLI);
@@ -189,7 +189,7 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
     json_key(writer, "probe");
     view_probe(writer, row);
     json_key(writer, "offer");
-    view_first_offer(writer, row);
+    view_lent(writer, row);
     field(writer, "offer_count", row, MACHINES_OFFER_COUNT);
     json_field_string(writer, "offer_state",
                       view_offer_state_name((enum offer_state)row[MACHINES_OFFER_STATE].integer));
