@@ -38,6 +38,7 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     if (has_key)
         map_put_text(&core->jobs_by_key, core_bytes(key, sizeof(key)), job);
     core_set_job_timers(core, job);
+    match_rounds_expect(core->rounds, job);
     core_index_job(core, job);
     apply_see_account(core, request->account, event->time_ms);
     core_count_submitted(core, job);

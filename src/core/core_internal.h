@@ -128,6 +128,8 @@ void core_list_offers(struct core *core, struct machine *machine, int64_t now_ms
 /* After a change of the posted price: some lenders are content with it now, others no longer. */
 void core_list_price(struct core *core, int64_t now_ms);
 void core_index_job(struct core *core, struct job *job);
+/* Where machines find it, and in the line. */
+void core_let_wait(struct core *core, struct job *job);
 /* Whether the job is worth trying when its account has more credits, or prices are lower. */
 void core_mark_short(struct core *core, struct job *job, bool is_short);
 /* Whether no offers there are would ever do for the job, which waits. */
@@ -207,7 +209,6 @@ struct decision {
     uint64_t subject;
     bool should_match; /* something changed that a pending job may have waited for */
     bool is_repriced;  /* whatever jobs were too dear for may be cheaper now */
-    uint64_t new_job;  /* to be tried; 0: none */
     /* Accounts that have more than before, whose jobs may have waited for it. */
     uint64_t credited[DECISION_CREDITED_MAX];
     size_t credited_count;
@@ -382,6 +383,9 @@ struct match_rounds *match_rounds_new(void);
 void match_rounds_free(struct match_rounds *rounds);
 void match_rounds_begin(struct match_rounds *rounds);
 void match_rounds_end(struct match_rounds *rounds);
+/* A new job is tried before it waits anywhere: most never do. */
+void match_rounds_expect(struct match_rounds *rounds, struct job *job);
+bool match_rounds_expects(const struct match_rounds *rounds, const struct job *job);
 void match_rounds_touch(struct match_rounds *rounds, struct machine *machine);
 /* It waits no more, or is withdrawn: what was reserved for it, or there, is free for others. */
 void match_rounds_forget_job(struct match_rounds *rounds, const struct job *job);

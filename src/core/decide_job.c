@@ -258,7 +258,6 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
     decision->subject = event.job_submitted.job;
     decision_emit(decision, &event);
     decision_hold_more(decision, core_job(core, decision->subject), held_micro);
-    decision->new_job = decision->subject;
     return 0;
 }
 

@@ -224,6 +224,7 @@ static void try_job(struct decision *decision, struct job *job)
 {
     struct core *core = decision->core;
     if (account_is_frozen(core_account(core, job->request.account))) {
+        core_let_wait(core, job);
         decision_note_wait(decision, job, /* is_short= */ true, job->is_unhurried);
         return;
     }
@@ -233,6 +234,8 @@ static void try_job(struct decision *decision, struct job *job)
         core_passes_booking(job, &wish)
             ? MATCH_OVER_BUDGET
             : match_place(core->matcher, &wish, decide_ahead(decision, job), &placement);
+    if (result != MATCH_PLACED)
+        core_let_wait(core, job); /* if it is new */
     note_result(decision, job, result);
     if (wish.lock.rush_ms > 0 && is_too_dear(result)) {
         decision_note_wait(decision, job, job->is_short, /* is_unhurried= */ true);
@@ -283,19 +286,34 @@ void decide_touched(struct decision *decision)
         drop_touched(rounds);
 }
 
-void decide_match(struct decision *decision)
+/* At once when nobody else is to be tried, who might go first. */
+static void try_new(struct decision *decision)
 {
     struct core *core = decision->core;
     struct match_rounds *rounds = core->rounds;
-    struct job *added = decision->new_job ? map_get(&core->jobs, decision->new_job) : NULL;
-    if (added && added->waiting_numbers[0])
-        match_rounds_try(rounds, added);
+    struct job *job = rounds->expected;
+    rounds->expected = NULL;
+    if (!job)
+        return;
+    if (rounds->try_count > 0 || rounds->touched_count > 0) {
+        core_let_wait(core, job);
+        match_rounds_try(rounds, job);
+        return;
+    }
+    job->tried_at = rounds->clock;
+    decision->tries++;
+    try_job(decision, job);
+}
+
+void decide_match(struct decision *decision)
+{
     if (decision->is_repriced) {
-        match_rounds_sweep_short(rounds);
+        match_rounds_sweep_short(decision->core->rounds);
         decide_hurry_again(decision);
     }
     add_tries_of_short(decision);
     add_tries_of_admitted(decision);
     add_tries_of_sweep(decision);
+    try_new(decision);
     decide_touched(decision);
 }

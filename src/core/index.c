@@ -139,6 +139,12 @@ void core_mark_short(struct core *core, struct job *job, bool is_short)
     }
 }
 
+void core_let_wait(struct core *core, struct job *job)
+{
+    waiting_add(&core->waiting, &core->listing, job);
+    core_mark_short(core, job, job->is_short); /* events say when it is */
+}
+
 void core_index_job(struct core *core, struct job *job)
 {
     if (job->state == JOB_STATE_PENDING)
@@ -146,8 +152,8 @@ void core_index_job(struct core *core, struct job *job)
     else
         id_list_remove(&core->pending, job->id);
     if (job->state == JOB_STATE_PENDING && job->start_ms == 0) {
-        waiting_add(&core->waiting, &core->listing, job);
-        core_mark_short(core, job, job->is_short); /* events say when it is */
+        if (!match_rounds_expects(core->rounds, job))
+            core_let_wait(core, job);
     } else {
         waiting_remove(&core->waiting, job);
         core_mark_short(core, job, false);

@@ -35,6 +35,7 @@ void match_rounds_begin(struct match_rounds *rounds)
 
 void match_rounds_end(struct match_rounds *rounds)
 {
+    ASSERT(!rounds->expected);
     rounds->is_deciding = false;
 }
 
@@ -53,6 +54,18 @@ void match_rounds_add_try(struct match_rounds *rounds, struct job *job, uint64_t
 void match_rounds_try(struct match_rounds *rounds, struct job *job)
 {
     match_rounds_add_try(rounds, job, UINT64_MAX);
+}
+
+void match_rounds_expect(struct match_rounds *rounds, struct job *job)
+{
+    ASSERT(!rounds->expected);
+    if (rounds->is_deciding && job->start_ms == 0)
+        rounds->expected = job;
+}
+
+bool match_rounds_expects(const struct match_rounds *rounds, const struct job *job)
+{
+    return rounds->expected == job;
 }
 
 void match_rounds_sweep_all(struct match_rounds *rounds)

@@ -34,6 +34,7 @@ struct match_rounds {
     struct match_try *tries;
     size_t try_count;
     size_t try_capacity;
+    struct job *expected;   /* new in this decision, and not yet among those who wait; NULL: none */
     enum match_sweep sweep; /* over pending jobs from this id on */
     uint64_t sweep_from;
     struct book_search search;
