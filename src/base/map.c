@@ -82,6 +82,19 @@ static size_t find_slot(const struct map *map, uint64_t key, const struct text *
     return slot;
 }
 
+void map_ask_slot(const struct map *map, uint64_t key)
+{
+    if (map->count > 0)
+        __builtin_prefetch(&map->slots[mix(key) & (map->slot_count - 1)]);
+}
+
+void map_ask_entry(const struct map *map, uint64_t key)
+{
+    const uint32_t index = map->count > 0 ? map->slots[mix(key) & (map->slot_count - 1)] : 0;
+    if (index > 0)
+        __builtin_prefetch(&map->entries[index - 1]);
+}
+
 static void grow(struct map *map)
 {
     const size_t slot_count = map->slot_count ? map->slot_count * 2 : 16;

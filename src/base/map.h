@@ -39,6 +39,11 @@ void map_put(struct map *map, uint64_t key, void *value);
 /* The value removed, or NULL. */
 void *map_remove(struct map *map, uint64_t key);
 
+/* Hints before the key is looked up or put into a large map: what is asked for first, and some work
+ * later what is found there, comes from memory meanwhile. */
+void map_ask_slot(const struct map *map, uint64_t key);
+void map_ask_entry(const struct map *map, uint64_t key);
+
 /* The same by text; one map uses one kind of key only. */
 void *map_get_text(const struct map *map, struct text name);
 void map_put_text(struct map *map, struct text name, void *value);

@@ -103,6 +103,24 @@ TEST(a_cleared_map_is_empty_and_good_as_new)
     map_done(&map);
 }
 
+TEST(hints_need_no_key_and_change_nothing)
+{
+    struct map map;
+    int value = 0;
+    map_init(&map);
+    map_ask_slot(&map, 7);
+    map_ask_entry(&map, 7);
+    for (uint64_t key = 1; key <= 100; key++)
+        map_put(&map, key, &value);
+    for (uint64_t key = 0; key <= 200; key++) {
+        map_ask_slot(&map, key);
+        map_ask_entry(&map, key);
+        assert_int_equal(map_get(&map, key) != NULL, key >= 1 && key <= 100);
+    }
+    assert_int_equal(map.count, 100);
+    map_done(&map);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +129,7 @@ int main(void)
         cmocka_unit_test(random_operations_agree_with_a_plain_table),
         cmocka_unit_test(text_maps_survive_growth_and_removal),
         cmocka_unit_test(a_cleared_map_is_empty_and_good_as_new),
+        cmocka_unit_test(hints_need_no_key_and_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

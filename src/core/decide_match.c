@@ -207,6 +207,22 @@ void decision_offer_lease(struct decision *decision, const struct job *job,
     decision_emit(decision, &event);
 }
 
+/* The leases' offers, and the places of the leases, lie anywhere in maps of millions. */
+static void ask_slots(const struct core *core, const struct match_placement *placement)
+{
+    for (size_t i = 0; i < placement->part_count; i++) {
+        map_ask_slot(&core->offers, placement->parts[i].offer->id);
+        map_ask_slot(&core->leases, core->last_id + 1 + i);
+        __builtin_prefetch(placement->parts[i].machine->offers);
+    }
+}
+
+static void ask_entries(const struct core *core, const struct match_placement *placement)
+{
+    for (size_t i = 0; i < placement->part_count; i++)
+        map_ask_entry(&core->offers, placement->parts[i].offer->id);
+}
+
 static bool is_too_dear(enum match_result result)
 {
     return result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY;
@@ -243,7 +259,9 @@ static void try_job(struct decision *decision, struct job *job)
     }
     if (result != MATCH_PLACED)
         return;
+    ask_slots(core, &placement);
     adjust_hold(decision, job, placement.quote_micro);
+    ask_entries(core, &placement);
     for (size_t i = 0; i < placement.part_count; i++)
         decision_offer_lease(decision, job, &placement.parts[i], &wish);
     decision_emit_job_state(decision, job, JOB_STATE_STARTING, JOB_STATE_STARTING, "");
