@@ -1,5 +1,5 @@
 /* Quotes, and why a job is where it is, in words. */
-#include "core/core_internal.h"
+#include "core/match_rounds.h"
 
 #include <inttypes.h>
 
@@ -99,6 +99,16 @@ static void explain_pending(const struct core *core, const struct job *job, stru
     say_wait(core, job, &wait, out);
 }
 
+/* The reservation that the job must respect; NULL: none that is known. */
+static const struct match_reservation *ahead_of(const struct core *core, const struct job *job)
+{
+    const struct match_rounds *rounds = core->rounds;
+    const struct job *first = line_first(&core->line);
+    const bool is_behind = rounds->has_ahead && first && rounds->ahead.job == first->id &&
+                           (!job || line_is_before(first, job));
+    return is_behind ? &rounds->ahead : NULL;
+}
+
 bool core_explain_wait(const struct core *core, const struct job *job,
                        struct match_explanation *out_explanation, struct buffer *out_words)
 {
@@ -106,8 +116,8 @@ bool core_explain_wait(const struct core *core, const struct job *job,
         return false;
     AUTO(arena) struct arena *arena = arena_new(0);
     const struct wait wait = look_for_room(core, job, arena);
-    match_explain(core->matcher, wait.machines, core->machine_list.count, &wait.wish, wait.result,
-                  out_explanation);
+    match_explain(core->matcher, wait.machines, core->machine_list.count, &wait.wish,
+                  ahead_of(core, job), wait.result, out_explanation);
     if (job->start_ms > out_explanation->expected_start_ms)
         out_explanation->expected_start_ms = job->start_ms;
     say_wait(core, job, &wait, out_words);
@@ -121,8 +131,8 @@ void core_explain_request(const struct core *core, const struct job_request *req
     AUTO(arena) struct arena *arena = arena_new(0);
     struct machine **machines = core_machine_pointers(core, arena);
     const struct match_wish wish = core_wish(core, request, 0, core->time_ms);
-    match_explain(core->matcher, machines, core->machine_list.count, &wish, result,
-                  out_explanation);
+    match_explain(core->matcher, machines, core->machine_list.count, &wish, ahead_of(core, NULL),
+                  result, out_explanation);
     match_explain_words(machines, core->machine_list.count, &wish, result, out_words);
 }
 

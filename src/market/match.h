@@ -145,15 +145,17 @@ struct match_explanation {
     size_t machine_count; /* of all states */
     struct match_row rows[MATCH_ROWS_MAX];
     size_t row_count;
-    char nearest[MATCH_NEAREST_SIZE]; /* "with 2 GiB instead of 4 GiB of RAM it would start now" */
-    int64_t expected_start_ms;        /* 0: not with the offers there are now */
-    bool is_lacking;                  /* too few machines here could ever serve it */
+    /* "with 2 GiB instead of 4 GiB of RAM it would start now", which was tried; or that it waits
+     * for a machine for the server. */
+    char nearest[MATCH_NEAREST_SIZE];
+    int64_t expected_start_ms; /* 0: not with the offers there are now */
+    bool is_lacking;           /* too few machines here could ever serve it */
 };
 
-/* Walks over all machines, so only for answers to people. */
+/* Walks over all machines, so only for answers to people. `ahead`: as in match_place. */
 void match_explain(struct matcher *matcher, struct machine *const *machines, size_t machine_count,
-                   const struct match_wish *wish, enum match_result result,
-                   struct match_explanation *out_explanation);
+                   const struct match_wish *wish, const struct match_reservation *ahead,
+                   enum match_result result, struct match_explanation *out_explanation);
 
 /*
  * The result in words: "needs 3 machines offering at least 0.25 cores and 256 MiB; 2 are online:

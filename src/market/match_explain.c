@@ -1,11 +1,68 @@
-/* Match, in words: why a job waits. */
+/* Match: why a job waits, as rows of what each wish removed, and in words. */
 #include "base/assert.h"
 #include "base/units.h"
-#include "market/match.h"
+#include "market/match_internal.h"
 
 #include <inttypes.h>
 
 enum { NAMES_MAX = 8 };
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+/* How many tests the best of the machine's offers passes, in order. */
+static int tests_passed(const struct machine *machine, const struct match_wish *wish,
+                        enum machine_role role)
+{
+    int most = 0;
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        int passed = 0;
+        while (passed < WISH_TEST_COUNT &&
+               wish_passes(wish, role, (enum wish_test)passed, machine->offers[i]))
+            passed++;
+        most = passed > most ? passed : most;
+    }
+    return most;
+}
+
+static void add_rows(struct match_explanation *explanation, struct machine *const *machines,
+                     size_t machine_count, const struct match_wish *wish, enum machine_role role)
+{
+    size_t stopped_at[WISH_TEST_COUNT + 1] = {0};
+    for (size_t i = 0; i < machine_count; i++)
+        stopped_at[tests_passed(machines[i], wish, role)]++;
+    size_t left = machine_count;
+    for (enum wish_test test = 0; test < WISH_TEST_COUNT; test++) {
+        left -= stopped_at[test];
+        if (wish_has(wish, role, test))
+            explanation->rows[explanation->row_count++] = (struct match_row){role, test, left};
+    }
+}
+
+void match_explain(struct matcher *matcher, struct machine *const *machines, size_t machine_count,
+                   const struct match_wish *wish, const struct match_reservation *ahead,
+                   enum match_result result, struct match_explanation *out_explanation)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct match_explanation *explanation = out_explanation;
+    *explanation = (struct match_explanation){.result = result, .machine_count = machine_count};
+    add_rows(explanation, machines, machine_count, wish, MACHINE_ROLE_WORKER);
+    if (wish->request->server.cores_milli > 0)
+        add_rows(explanation, machines, machine_count, wish, MACHINE_ROLE_SERVER);
+    match_find_nearest(matcher, machines, machine_count, wish, ahead, result, explanation->nearest);
+    struct match_lack lack;
+    explanation->is_lacking =
+        result != MATCH_PLACED &&
+        (match_is_lacking(machines, machine_count, wish, MACHINE_ROLE_WORKER, &lack) ||
+         match_is_lacking(machines, machine_count, wish, MACHINE_ROLE_SERVER, &lack));
+    struct match_reservation reservation;
+    if (result == MATCH_PLACED)
+        explanation->expected_start_ms = wish->now_ms;
+    else if ((result == MATCH_FEW_MACHINES || result == MATCH_NO_SERVER) &&
+             match_reserve(matcher, arena, wish, &reservation))
+        explanation->expected_start_ms = reservation.start_ms;
+}
+
+/* ---- Words ----------------------------------------------------------------------------------- */
 
 /* "0.25": thousandths without the zeros at the end. */
 static void append_milli(struct buffer *out, int64_t milli)
@@ -20,7 +77,7 @@ static void append_milli(struct buffer *out, int64_t milli)
     buffer_append_format(out, ".%0*" PRId64, digits, rest);
 }
 
-static void append_resources(struct buffer *out, struct resources resources)
+void match_append_resources(struct buffer *out, struct resources resources)
 {
     char bytes[UNITS_TEXT_SIZE];
     append_milli(out, resources.cores_milli);
@@ -52,16 +109,16 @@ static bool has_offer(const struct machine *machine, const struct match_wish *wi
     return false;
 }
 
-static bool offers_enough(const struct machine *machine, const struct match_wish *wish,
-                          enum machine_role role)
-{
-    return has_offer(machine, wish, role, /* is_free= */ false);
-}
-
 static bool has_room(const struct machine *machine, const struct match_wish *wish,
                      enum machine_role role)
 {
     return has_offer(machine, wish, role, /* is_free= */ true);
+}
+
+static bool offers_enough(const struct machine *machine, const struct match_wish *wish,
+                          enum machine_role role)
+{
+    return has_offer(machine, wish, role, /* is_free= */ false);
 }
 
 struct names {
@@ -112,6 +169,26 @@ static void append_machines(struct machine *const *machines, size_t machine_coun
     append_more(&names);
 }
 
+/* There is room for the workers and there is room for the server, but not for both at once. */
+static bool must_share(struct machine *const *machines, size_t machine_count,
+                       const struct match_wish *wish)
+{
+    int64_t workers = 0;
+    if (wish->request->server.cores_milli == 0 || wish_max_rtt_us(wish, MACHINE_ROLE_WORKER) > 0)
+        return false;
+    for (size_t i = 0; i < machine_count; i++)
+        workers += has_room(machines[i], wish, MACHINE_ROLE_WORKER);
+    return workers >= wish->request->num_nodes;
+}
+
+static void explain_shared(const struct match_wish *wish, struct buffer *out)
+{
+    buffer_append_string(out, "one machine would have to give both a worker and the parameter "
+                              "server, and none that could has the ");
+    match_append_resources(out, resources_add(wish->request->worker, wish->request->server));
+    buffer_append_string(out, " for both free");
+}
+
 static void explain_few(struct machine *const *machines, size_t machine_count,
                         const struct match_wish *wish, enum machine_role role, struct buffer *out)
 {
@@ -126,8 +203,7 @@ static void explain_few(struct machine *const *machines, size_t machine_count,
         buffer_append_format(out, "needs %" PRId64 " %s offering at least ",
                              wish->request->num_nodes,
                              wish->request->num_nodes == 1 ? "machine" : "machines");
-    append_resources(out,
-                     role == MACHINE_ROLE_SERVER ? wish->request->server : wish->request->worker);
+    match_append_resources(out, wish_resources(wish, role));
     append_machines(machines, machine_count, wish, role, out);
 }
 
@@ -141,7 +217,10 @@ void match_explain_words(struct machine *const *machines, size_t machine_count,
         buffer_append_string(out, "machines are there and it fits its budget");
         return;
     case MATCH_FEW_MACHINES:
-        explain_few(machines, machine_count, wish, MACHINE_ROLE_WORKER, out);
+        if (must_share(machines, machine_count, wish))
+            explain_shared(wish, out);
+        else
+            explain_few(machines, machine_count, wish, MACHINE_ROLE_WORKER, out);
         return;
     case MATCH_NO_SERVER:
         explain_few(machines, machine_count, wish, MACHINE_ROLE_SERVER, out);

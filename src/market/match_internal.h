@@ -40,3 +40,30 @@ struct attempt {
 void match_make_parts(struct attempt *attempt, struct match_placement *out_placement);
 /* Gives workers as much as the limits allow, and leaves as many as they do. */
 enum match_result match_fit_cost(struct match_placement *placement, const struct attempt *attempt);
+
+/* ---- Why a job waits ------------------------------------------------------------------------- */
+
+/* One change of the job file. */
+struct match_change {
+    enum wish_test test; /* the field; WISH_TEST_COUNT: num_nodes */
+    int64_t value;       /* asked for instead; a wish that is no number is given up */
+    int64_t size_milli;  /* of what was asked for */
+};
+
+/* The number that the test looks at; NULL: it looks at none. */
+int64_t *match_change_field(struct job_request *request, enum wish_test test);
+/* What a borrower can change; the rest is up to the lenders. */
+bool match_change_is_possible(enum wish_test test);
+/* Down to what is said in words. */
+int64_t match_change_round(enum wish_test test, int64_t value);
+void match_change_apply(const struct match_change *change, struct job_request *request);
+void match_change_words(const struct match_change *change, const struct job_request *request,
+                        char out_words[MATCH_NEAREST_SIZE]);
+
+/* What would help; empty when no single change would. */
+void match_find_nearest(struct matcher *matcher, struct machine *const *machines,
+                        size_t machine_count, const struct match_wish *wish,
+                        const struct match_reservation *ahead, enum match_result result,
+                        char out_words[MATCH_NEAREST_SIZE]);
+
+void match_append_resources(struct buffer *out, struct resources resources);

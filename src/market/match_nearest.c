@@ -1,45 +1,18 @@
-/* Match: how many machines each wish removed, and the nearest change that would place the job. */
+/*
+ * Match: the nearest change of the job file with which a job that waits would start now.
+ *
+ * Changes are found by looking at what machines lack; each is then tried as a whole, workers and
+ * server together, and only one that is placed is named. The server's size is no field of the job
+ * file: when that is what lacks, it is said.
+ */
 #include "base/assert.h"
 #include "base/units.h"
-#include "market/match.h"
+#include "market/match_internal.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* ---- Rows ------------------------------------------------------------------------------------ */
-
-/* How many tests the best of the machine's offers passes, in order. */
-static int tests_passed(const struct machine *machine, const struct match_wish *wish,
-                        enum machine_role role)
-{
-    int most = 0;
-    for (size_t i = 0; i < machine->offer_count; i++) {
-        int passed = 0;
-        while (passed < WISH_TEST_COUNT &&
-               wish_passes(wish, role, (enum wish_test)passed, machine->offers[i]))
-            passed++;
-        most = passed > most ? passed : most;
-    }
-    return most;
-}
-
-static void add_rows(struct match_explanation *explanation, struct machine *const *machines,
-                     size_t machine_count, const struct match_wish *wish, enum machine_role role)
-{
-    size_t stopped_at[WISH_TEST_COUNT + 1] = {0};
-    for (size_t i = 0; i < machine_count; i++)
-        stopped_at[tests_passed(machines[i], wish, role)]++;
-    size_t left = machine_count;
-    for (enum wish_test test = 0; test < WISH_TEST_COUNT; test++) {
-        left -= stopped_at[test];
-        if (wish_has(wish, role, test))
-            explanation->rows[explanation->row_count++] = (struct match_row){role, test, left};
-    }
-}
-
-/* ---- The nearest change ---------------------------------------------------------------------- */
+enum { CHANGES_MAX = 3 * WISH_TEST_COUNT + 2 };
 
 /* What those machines have that fail one test only. */
 struct misses {
@@ -49,58 +22,38 @@ struct misses {
 
 struct nearest {
     struct arena *arena;
-    const struct match_wish *wish;
-    enum machine_role role;
-    size_t wanted;
-    size_t fitting; /* machines that pass every test */
+    struct matcher *matcher;
+    struct machine *const *machines;
     size_t machine_count;
+    const struct match_wish *wish;
+    const struct match_reservation *ahead;
+    struct job_request asked; /* a copy */
+    bool has_server;
+    size_t fitting; /* machines that pass every test of a worker */
     struct misses misses[WISH_TEST_COUNT];
-    int64_t change_milli; /* of the nearest so far; INT64_MAX: none */
-    char *words;
+    struct match_change changes[CHANGES_MAX];
+    size_t change_count;
 };
 
-static bool is_number(enum wish_test test)
-{
-    switch (test) {
-    case WISH_TEST_RUN_TIME:
-    case WISH_TEST_CORES:
-    case WISH_TEST_RAM:
-    case WISH_TEST_GPUS:
-    case WISH_TEST_GPU_RAM:
-    case WISH_TEST_DISK:
-    case WISH_TEST_BANDWIDTH:
-    case WISH_TEST_SPEED:
-    case WISH_TEST_RELIABILITY:
-        return true;
-    default:
-        return false;
-    }
-}
+/* ---- What machines lack ---------------------------------------------------------------------- */
 
-/* What a borrower can change; the rest is up to the lenders. */
-static bool is_choice(enum wish_test test)
+static int64_t run_ms_allowed(const struct match_wish *wish, const struct offer *offer)
 {
-    return is_number(test) || test == WISH_TEST_GPU_MODEL || test == WISH_TEST_LABELS ||
-           test == WISH_TEST_NETWORK || test == WISH_TEST_INSTALL || test == WISH_TEST_RTT;
-}
-
-static int64_t run_ms_allowed(const struct nearest *nearest, const struct offer *offer)
-{
-    const int64_t open_ms = window_open_until_ms(offer_window(offer), nearest->wish->now_ms) -
-                            nearest->wish->latest_start_ms;
+    const int64_t open_ms =
+        window_open_until_ms(offer_window(offer), wish->now_ms) - wish->latest_start_ms;
     const int64_t lease_ms = offer->terms.max_lease_ms ? offer->terms.max_lease_ms : INT64_MAX;
     const int64_t run_ms = open_ms < lease_ms ? open_ms : lease_ms;
     return run_ms > 0 ? run_ms : 0;
 }
 
 /* What the offer has of what the test asks for, counting only what is free. */
-static int64_t value_at(const struct nearest *nearest, enum wish_test test,
+static int64_t value_at(const struct match_wish *wish, enum wish_test test,
                         const struct offer *offer)
 {
     const struct resources free = offer_free(offer);
     switch (test) {
     case WISH_TEST_RUN_TIME:
-        return run_ms_allowed(nearest, offer);
+        return run_ms_allowed(wish, offer);
     case WISH_TEST_CORES:
         return free.cores_milli;
     case WISH_TEST_RAM:
@@ -123,43 +76,14 @@ static int64_t value_at(const struct nearest *nearest, enum wish_test test,
     }
 }
 
-static int64_t value_wanted(const struct nearest *nearest, enum wish_test test)
-{
-    const struct job_request *request = nearest->wish->request;
-    const struct resources wanted = wish_resources(nearest->wish, nearest->role);
-    switch (test) {
-    case WISH_TEST_RUN_TIME:
-        return request->max_run_ms;
-    case WISH_TEST_CORES:
-        return wanted.cores_milli;
-    case WISH_TEST_RAM:
-        return wanted.ram_bytes;
-    case WISH_TEST_GPUS:
-        return wanted.gpus_milli;
-    case WISH_TEST_GPU_RAM:
-        return request->wishes.gpu_ram_bytes;
-    case WISH_TEST_DISK:
-        return wanted.disk_bytes;
-    case WISH_TEST_BANDWIDTH:
-        return wanted.bandwidth_kbit;
-    case WISH_TEST_SPEED:
-        return request->wishes.min_speed_milli;
-    case WISH_TEST_RELIABILITY:
-        return request->wishes.min_reliability_milli;
-    default:
-        return 0;
-    }
-}
-
 /* The one test it fails; WISH_TEST_COUNT: none; -1: several. */
-static int only_miss(const struct nearest *nearest, const struct offer *offer)
+static int only_miss(struct nearest *nearest, const struct offer *offer)
 {
     int miss = WISH_TEST_COUNT;
     for (enum wish_test test = 0; test < WISH_TEST_ROOM; test++) {
-        const bool is_met =
-            wish_passes(nearest->wish, nearest->role, test, offer) &&
-            (!is_number(test) || value_at(nearest, test, offer) >= value_wanted(nearest, test));
-        if (is_met)
+        const int64_t *wanted = match_change_field(&nearest->asked, test);
+        if (wish_passes(nearest->wish, MACHINE_ROLE_WORKER, test, offer) &&
+            (!wanted || value_at(nearest->wish, test, offer) >= *wanted))
             continue;
         if (miss != WISH_TEST_COUNT)
             return -1;
@@ -187,7 +111,7 @@ static void look_at(struct nearest *nearest, const struct machine *machine)
         if (miss > found) {
             found = miss;
             value = miss < WISH_TEST_COUNT
-                        ? value_at(nearest, (enum wish_test)miss, machine->offers[i])
+                        ? value_at(nearest->wish, (enum wish_test)miss, machine->offers[i])
                         : 0;
         }
     }
@@ -203,109 +127,161 @@ static int compare_values(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
-static void format_value(enum wish_test test, int64_t value, char *out, size_t out_size)
-{
-    char units[UNITS_TEXT_SIZE];
-    switch (test) {
-    case WISH_TEST_RUN_TIME:
-        snprintf(out, out_size, "%" PRId64 " s", value / 1000);
-        return;
-    case WISH_TEST_RAM:
-    case WISH_TEST_DISK:
-    case WISH_TEST_GPU_RAM:
-        snprintf(out, out_size, "%s", units_format_bytes(value, units));
-        return;
-    case WISH_TEST_BANDWIDTH:
-        snprintf(out, out_size, "%" PRId64 " kbit/s", value);
-        return;
-    default:
-        snprintf(out, out_size, "%" PRId64 ".%03" PRId64, value / 1000, value % 1000);
-        /* "2.500" is 2.5, "2.000" is 2. */
-        for (size_t size = strlen(out); out[size - 1] == '0' || out[size - 1] == '.'; size--) {
-            const bool is_point = out[size - 1] == '.';
-            out[size - 1] = '\0';
-            if (is_point)
-                break;
-        }
-    }
-}
-
-static const char *noun_of(enum wish_test test)
-{
-    switch (test) {
-    case WISH_TEST_RUN_TIME:
-        return "of run time";
-    case WISH_TEST_CORES:
-        return "cores";
-    case WISH_TEST_RAM:
-        return "of RAM";
-    case WISH_TEST_GPUS:
-        return "GPUs";
-    case WISH_TEST_GPU_RAM:
-        return "of GPU memory";
-    case WISH_TEST_DISK:
-        return "of disk";
-    case WISH_TEST_BANDWIDTH:
-        return "of bandwidth";
-    case WISH_TEST_SPEED:
-        return "as the smallest speed";
-    case WISH_TEST_RELIABILITY:
-        return "as the smallest reliability";
-    default:
-        return wish_test_name(test);
-    }
-}
+/* ---- Changes --------------------------------------------------------------------------------- */
 
 /* A number gives way in proportion; a wish given up altogether counts as twice all of it. */
-static void consider(struct nearest *nearest, enum wish_test test)
+static void add_change(struct nearest *nearest, enum wish_test test, int64_t value)
 {
-    struct misses *misses = &nearest->misses[test];
-    const size_t missing = nearest->wanted - nearest->fitting;
-    if (misses->count < missing || !is_choice(test))
-        return;
-    int64_t change_milli = 2000;
-    int64_t least = 0;
-    const int64_t wanted = value_wanted(nearest, test);
-    if (is_number(test)) {
-        qsort(misses->values, misses->count, sizeof(*misses->values), compare_values);
-        least = misses->values[missing - 1];
-        if (least <= 0)
+    const int64_t *wanted = match_change_field(&nearest->asked, test);
+    struct match_change change = {test, match_change_round(test, value), 2000};
+    if (wanted) {
+        if (change.value <= 0 || change.value >= *wanted)
             return;
-        change_milli = (int64_t)((__int128)(wanted - least) * 1000 / wanted);
+        change.size_milli = (int64_t)((__int128)(*wanted - change.value) * 1000 / *wanted);
     }
-    if (change_milli >= nearest->change_milli)
-        return;
-    char from[48], to[48];
-    nearest->change_milli = change_milli;
-    format_value(test, wanted, from, sizeof(from));
-    format_value(test, least, to, sizeof(to));
-    if (is_number(test))
-        snprintf(nearest->words, MATCH_NEAREST_SIZE, "with %s instead of %s %s it would start now",
-                 to, from, noun_of(test));
-    else
-        snprintf(nearest->words, MATCH_NEAREST_SIZE, "without its wish for %s it would start now",
-                 wish_test_name(test));
+    ASSERT(nearest->change_count < CHANGES_MAX);
+    nearest->changes[nearest->change_count++] = change;
 }
 
-static void find_nearest(struct nearest *nearest, struct machine *const *machines)
+/* With which so many more machines fit a worker. */
+static void add_changes_for(struct nearest *nearest, size_t missing)
 {
-    for (size_t i = 0; i < nearest->machine_count; i++)
-        look_at(nearest, machines[i]);
-    if (nearest->fitting >= nearest->wanted)
-        return;
-    if (nearest->fitting > 0) {
-        nearest->change_milli =
-            (int64_t)((nearest->wanted - nearest->fitting) * 1000 / nearest->wanted);
-        snprintf(nearest->words, MATCH_NEAREST_SIZE,
-                 "with %zu %s instead of %zu it would start now", nearest->fitting,
-                 nearest->fitting == 1 ? "worker" : "workers", nearest->wanted);
+    for (enum wish_test test = 0; test < WISH_TEST_COUNT; test++) {
+        const struct misses *misses = &nearest->misses[test];
+        if (misses->count < missing || !match_change_is_possible(test))
+            continue;
+        qsort(misses->values, misses->count, sizeof(*misses->values), compare_values);
+        add_change(nearest, test, misses->values[missing - 1]);
     }
-    for (enum wish_test test = 0; test < WISH_TEST_COUNT; test++)
-        consider(nearest, test);
+}
+
+static bool passes_all_but(const struct match_wish *wish, enum machine_role role,
+                           enum wish_test but, const struct offer *offer)
+{
+    for (enum wish_test test = 0; test < WISH_TEST_ROOM; test++)
+        if (test != but && !wish_passes(wish, role, test, offer))
+            return false;
+    return true;
+}
+
+static int64_t part_of(struct resources resources, enum wish_test test)
+{
+    struct job_request of = {.worker = resources};
+    return *match_change_field(&of, test);
+}
+
+/* The most that a worker may have beside the server at the same offer. */
+static void add_shared_change(struct nearest *nearest, enum wish_test test)
+{
+    const struct match_wish *wish = nearest->wish;
+    const struct resources server = wish->request->server;
+    int64_t most = 0;
+    for (size_t i = 0; i < nearest->machine_count; i++)
+        for (size_t k = 0; k < nearest->machines[i]->offer_count; k++) {
+            const struct offer *offer = nearest->machines[i]->offers[k];
+            const int64_t left = value_at(wish, test, offer) - part_of(server, test);
+            if (left > most && resources_fit(server, offer_free(offer)) &&
+                passes_all_but(wish, MACHINE_ROLE_SERVER, WISH_TEST_COUNT, offer) &&
+                passes_all_but(wish, MACHINE_ROLE_WORKER, test, offer))
+                most = left;
+        }
+    add_change(nearest, test, most);
+}
+
+/* The longest run for which some machine would take the server. */
+static void add_server_run_time(struct nearest *nearest)
+{
+    const struct match_wish *wish = nearest->wish;
+    int64_t most = 0;
+    for (size_t i = 0; i < nearest->machine_count; i++)
+        for (size_t k = 0; k < nearest->machines[i]->offer_count; k++) {
+            const struct offer *offer = nearest->machines[i]->offers[k];
+            const int64_t run_ms = run_ms_allowed(wish, offer);
+            if (run_ms > most && resources_fit(wish->request->server, offer_free(offer)) &&
+                passes_all_but(wish, MACHINE_ROLE_SERVER, WISH_TEST_RUN_TIME, offer))
+                most = run_ms;
+        }
+    add_change(nearest, WISH_TEST_RUN_TIME, most);
+}
+
+static void add_changes(struct nearest *nearest)
+{
+    const size_t wanted = (size_t)nearest->asked.num_nodes;
+    for (size_t i = 0; i < nearest->machine_count; i++)
+        look_at(nearest, nearest->machines[i]);
+    const size_t enough = nearest->fitting < wanted ? nearest->fitting : wanted;
+    /* The server may need a machine of its own. */
+    for (size_t more = 0; more <= nearest->has_server; more++) {
+        if (wanted + more > nearest->fitting)
+            add_changes_for(nearest, wanted + more - nearest->fitting);
+        add_change(nearest, WISH_TEST_COUNT, (int64_t)enough - (int64_t)more);
+    }
+    if (!nearest->has_server)
+        return;
+    add_shared_change(nearest, WISH_TEST_CORES);
+    add_shared_change(nearest, WISH_TEST_RAM);
+    add_shared_change(nearest, WISH_TEST_DISK);
+    add_shared_change(nearest, WISH_TEST_BANDWIDTH);
+    add_server_run_time(nearest);
+}
+
+static int compare_changes(const void *left, const void *right)
+{
+    const struct match_change *a = left, *b = right;
+    if (a->size_milli != b->size_milli)
+        return a->size_milli < b->size_milli ? -1 : 1;
+    return (a->test > b->test) - (a->test < b->test);
+}
+
+/* How the whole job would fare if it had asked for that. */
+static enum match_result try_change(const struct nearest *nearest,
+                                    const struct match_change *change)
+{
+    struct job_request request = nearest->asked;
+    struct match_wish wish = *nearest->wish;
+    struct match_placement placement;
+    struct error error;
+    match_change_apply(change, &request);
+    wish.request = &request;
+    wish.latest_end_ms -= nearest->asked.max_run_ms - request.max_run_ms;
+    if (job_request_check(&request, &error) < 0)
+        return MATCH_RESULT_COUNT;
+    return match_place(nearest->matcher, &wish, nearest->ahead, &placement);
+}
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static void say_server(const struct nearest *nearest, enum match_result result, char *words)
+{
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init(&buffer, MATCH_NEAREST_SIZE);
+    match_append_resources(&buffer, nearest->asked.server);
+    snprintf(words, MATCH_NEAREST_SIZE,
+             "a machine with the role server and %s free is what it waits for%s",
+             buffer_string(&buffer), result == MATCH_FEW_MACHINES ? " too" : "");
+}
+
+static void find_change(struct nearest *nearest, enum match_result result, char *words)
+{
+    bool needs_server = result == MATCH_NO_SERVER;
+    add_changes(nearest);
+    if (nearest->change_count > 1)
+        qsort(nearest->changes, nearest->change_count, sizeof(*nearest->changes), compare_changes);
+    for (size_t i = 0; i < nearest->change_count; i++) {
+        const enum match_result then = try_change(nearest, &nearest->changes[i]);
+        if (then == MATCH_PLACED) {
+            match_change_words(&nearest->changes[i], &nearest->asked, words);
+            return;
+        }
+        needs_server |= then == MATCH_NO_SERVER;
+    }
+    if (needs_server)
+        say_server(nearest, result, words);
 }
 
 /* What it would cost if money were no object. */
-static void find_price(struct matcher *matcher, const struct match_wish *wish, char *words)
+static void find_price(struct matcher *matcher, const struct match_wish *wish,
+                       const struct match_reservation *ahead, char *words)
 {
     struct job_request request = *wish->request;
     struct match_wish rich = *wish;
@@ -315,45 +291,30 @@ static void find_price(struct matcher *matcher, const struct match_wish *wish, c
     rich.request = &request;
     rich.budget_micro = PRICE_MICRO_MAX;
     request.takes_more_cores = false;
-    if (match_place(matcher, &rich, NULL, &placement) == MATCH_PLACED)
+    if (match_place(matcher, &rich, ahead, &placement) == MATCH_PLACED)
         snprintf(words, MATCH_NEAREST_SIZE, "with %s in all and %s an hour it would start now",
                  units_format_credits(placement.quote_micro, total),
                  units_format_credits(placement.hourly_micro, hourly));
 }
 
-void match_explain(struct matcher *matcher, struct machine *const *machines, size_t machine_count,
-                   const struct match_wish *wish, enum match_result result,
-                   struct match_explanation *out_explanation)
+void match_find_nearest(struct matcher *matcher, struct machine *const *machines,
+                        size_t machine_count, const struct match_wish *wish,
+                        const struct match_reservation *ahead, enum match_result result,
+                        char out_words[MATCH_NEAREST_SIZE])
 {
-    const struct job_request *request = wish->request;
+    out_words[0] = '\0';
+    if (result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY)
+        find_price(matcher, wish, ahead, out_words);
+    if (result != MATCH_FEW_MACHINES && result != MATCH_NO_SERVER)
+        return;
     AUTO(arena) struct arena *arena = arena_new(0);
-    struct match_explanation *explanation = out_explanation;
-    *explanation = (struct match_explanation){.result = result, .machine_count = machine_count};
-    add_rows(explanation, machines, machine_count, wish, MACHINE_ROLE_WORKER);
-    if (request->server.cores_milli > 0)
-        add_rows(explanation, machines, machine_count, wish, MACHINE_ROLE_SERVER);
-    if (result == MATCH_FEW_MACHINES || result == MATCH_NO_SERVER) {
-        const bool is_server = result == MATCH_NO_SERVER;
-        struct nearest nearest = {.arena = arena,
-                                  .wish = wish,
-                                  .role = is_server ? MACHINE_ROLE_SERVER : MACHINE_ROLE_WORKER,
-                                  .wanted = is_server ? 1 : (size_t)request->num_nodes,
-                                  .machine_count = machine_count,
-                                  .change_milli = INT64_MAX,
-                                  .words = explanation->nearest};
-        find_nearest(&nearest, machines);
-    } else if (result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY) {
-        find_price(matcher, wish, explanation->nearest);
-    }
-    struct match_lack lack;
-    explanation->is_lacking =
-        result != MATCH_PLACED &&
-        (match_is_lacking(machines, machine_count, wish, MACHINE_ROLE_WORKER, &lack) ||
-         match_is_lacking(machines, machine_count, wish, MACHINE_ROLE_SERVER, &lack));
-    struct match_reservation reservation;
-    if (result == MATCH_PLACED)
-        explanation->expected_start_ms = wish->now_ms;
-    else if ((result == MATCH_FEW_MACHINES || result == MATCH_NO_SERVER) &&
-             match_reserve(matcher, arena, wish, &reservation))
-        explanation->expected_start_ms = reservation.start_ms;
+    struct nearest nearest = {.arena = arena,
+                              .matcher = matcher,
+                              .machines = machines,
+                              .machine_count = machine_count,
+                              .wish = wish,
+                              .ahead = ahead,
+                              .asked = *wish->request,
+                              .has_server = wish->request->server.cores_milli > 0};
+    find_change(&nearest, result, out_words);
 }

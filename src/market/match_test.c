@@ -1,105 +1,9 @@
 /*
- * Placement and its explanation.
- * covers match.c, match_cost.c, match_explain.c, match_lacking.c, match_nearest.c, match_reserve.c
- * covers wish.c
+ * Placement.
+ * covers match.c, match_cost.c, match_reserve.c, wish.c
  */
 #include "base/random.h"
-#include "market/match.h"
-#include "market/offer_shared.h"
-#include "testing/testing.h"
-
-#define GIB (INT64_C(1) << 30)
-#define MIB (INT64_C(1) << 20)
-
-enum { MACHINE_MAX = 300 };
-
-struct fixture {
-    struct machine machines[MACHINE_MAX];
-    struct offer offers[MACHINE_MAX];
-    struct offer_shared shared[MACHINE_MAX];
-    struct offer *offered[MACHINE_MAX];
-    struct machine *pointers[MACHINE_MAX];
-    size_t count;
-    struct job_request request;
-    struct match_wish wish;
-    const struct match_reservation *ahead;
-    struct listing listing;
-    struct matcher matcher;
-    struct match_placement placement;
-    struct buffer words;
-};
-
-static struct machine *add_machine(struct fixture *fixture, const char *name, int64_t cores_milli,
-                                   uint64_t roles)
-{
-    struct machine *machine = &fixture->machines[fixture->count];
-    *machine = (struct machine){
-        .id = 100 + fixture->count,
-        .state = MACHINE_STATE_ONLINE,
-        .probe = {.resources = {.cores_milli = 64000, .ram_bytes = 64 * GIB},
-                  .speed_weight_milli = 1000},
-        .offers = &fixture->offered[fixture->count],
-        .offer_count = 1,
-    };
-    fixture->shared[fixture->count] = (struct offer_shared){0};
-    fixture->offers[fixture->count] =
-        (struct offer){.id = 200 + fixture->count,
-                       .machine = machine,
-                       .shared = &fixture->shared[fixture->count],
-                       .is_open = true,
-                       .terms = {.resources = {.cores_milli = cores_milli, .ram_bytes = GIB},
-                                 .roles = (uint8_t)roles}};
-    fixture->offered[fixture->count] = &fixture->offers[fixture->count];
-    snprintf(machine->name, sizeof(machine->name), "%s", name);
-    fixture->pointers[fixture->count++] = machine;
-    return machine;
-}
-
-static struct offer_shared *shared_of(struct fixture *fixture, const struct machine *machine)
-{
-    return &fixture->shared[machine - fixture->machines];
-}
-
-static void set_up(struct fixture *fixture, int64_t num_nodes)
-{
-    *fixture = (struct fixture){
-        .request = {.name = "job",
-                    .num_nodes = num_nodes,
-                    .num_nodes_max = num_nodes,
-                    .worker = {.cores_milli = 250, .ram_bytes = 256 * MIB},
-                    .server = {.cores_milli = 500, .ram_bytes = 128 * MIB},
-                    .max_run_ms = 3600000,
-                    .tick_ms = 1000},
-        .wish = {.lock = price_lock_flat(price_cold_start()), .budget_micro = 10000000},
-    };
-    fixture->wish.request = &fixture->request;
-    fixture->wish.latest_start_ms = fixture->wish.latest_end_ms = 0;
-    listing_init(&fixture->listing);
-    matcher_init(&fixture->matcher, &fixture->listing);
-    buffer_init(&fixture->words, 4096);
-}
-
-static void tear_down(struct fixture *fixture)
-{
-    matcher_done(&fixture->matcher);
-    listing_done(&fixture->listing);
-    buffer_done(&fixture->words);
-}
-
-static enum match_result place(struct fixture *fixture)
-{
-    for (size_t i = 0; i < fixture->count; i++)
-        for (size_t k = 0; k < fixture->machines[i].offer_count; k++)
-            listing_update(&fixture->listing, fixture->machines[i].offers[k], fixture->wish.now_ms);
-    return match_place(&fixture->matcher, &fixture->wish, fixture->ahead, &fixture->placement);
-}
-
-static const char *explain(struct fixture *fixture, enum match_result result)
-{
-    buffer_clear(&fixture->words);
-    match_explain_words(fixture->pointers, fixture->count, &fixture->wish, result, &fixture->words);
-    return buffer_string(&fixture->words);
-}
+#include "market/testing_match_internal.h"
 
 TEST(workers_go_one_to_a_machine_and_the_server_to_the_dedicated_one)
 {
@@ -450,47 +354,6 @@ TEST(a_reservation_is_where_leases_end_first_and_later_jobs_keep_out_of_it)
     tear_down(&fixture);
 }
 
-/* ---- Explanations ---------------------------------------------------------------------------- */
-
-static size_t left_after(const struct match_explanation *explanation, enum wish_test test)
-{
-    for (size_t i = 0; i < explanation->row_count; i++)
-        if (explanation->rows[i].test == test && explanation->rows[i].role == MACHINE_ROLE_WORKER)
-            return explanation->rows[i].machines_left;
-    fail_msg("no row %s", wish_test_name(test));
-    return 0;
-}
-
-TEST(an_explanation_counts_what_each_wish_removed_and_names_the_nearest_change)
-{
-    static struct fixture fixture;
-    struct match_explanation why;
-    set_up(&fixture, 2);
-    fixture.request.server = (struct resources){0};
-    fixture.request.worker.ram_bytes = GIB;
-    add_machine(&fixture, "a", 500, MACHINE_ROLE_WORKER);
-    add_machine(&fixture, "b", 500, MACHINE_ROLE_WORKER)->offers[0]->terms.resources.ram_bytes =
-        768 * MIB;
-    add_machine(&fixture, "c", 100, MACHINE_ROLE_WORKER);
-    add_machine(&fixture, "d", 500, MACHINE_ROLE_SERVER);
-    add_machine(&fixture, "e", 500, MACHINE_ROLE_WORKER)->state = MACHINE_STATE_OFFLINE;
-    const enum match_result result = place(&fixture);
-    assert_int_equal(result, MATCH_FEW_MACHINES);
-    match_explain(&fixture.matcher, fixture.pointers, fixture.count, &fixture.wish, result, &why);
-    assert_int_equal(why.machine_count, 5);
-    assert_int_equal(left_after(&why, WISH_TEST_ROLE), 4);
-    assert_int_equal(left_after(&why, WISH_TEST_ONLINE), 3);
-    assert_int_equal(left_after(&why, WISH_TEST_CORES), 2);
-    assert_int_equal(left_after(&why, WISH_TEST_RAM), 1);
-    assert_int_equal(left_after(&why, WISH_TEST_ROOM), 1);
-    assert_string_equal(why.nearest, "with 768 MiB instead of 1.0 GiB of RAM it would start now");
-    assert_int_equal(why.expected_start_ms, 0);
-    fixture.machines[1].offers[0]->terms.resources.ram_bytes = 128 * MIB;
-    match_explain(&fixture.matcher, fixture.pointers, fixture.count, &fixture.wish, result, &why);
-    assert_string_equal(why.nearest, "with 1 worker instead of 2 it would start now");
-    tear_down(&fixture);
-}
-
 TEST(at_least_takes_all_free_cores)
 {
     static struct fixture fixture;
@@ -626,93 +489,6 @@ TEST(a_lender_whose_minimum_only_the_least_cores_reach_lends_only_those)
     tear_down(&fixture);
 }
 
-TEST(waiting_is_explained_with_the_machines_there_are)
-{
-    static struct fixture fixture;
-    set_up(&fixture, 3);
-    add_machine(&fixture, "heron", 1000, MACHINE_ROLE_WORKER);
-    add_machine(&fixture, "tiny", 100, MACHINE_ROLE_WORKER);
-    struct machine *wren = add_machine(&fixture, "wren", 250, MACHINE_ROLE_WORKER);
-    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
-    assert_string_equal(explain(&fixture, MATCH_FEW_MACHINES),
-                        "it asks for 3 machines, and only 2 here offer 0.25 cores");
-    add_machine(&fixture, "asleep", 500, MACHINE_ROLE_WORKER)->state = MACHINE_STATE_OFFLINE;
-    assert_string_equal(explain(&fixture, MATCH_FEW_MACHINES),
-                        "needs 3 machines offering at least 0.25 cores and 256 MiB; 2 are online: "
-                        "heron, wren");
-    wren->offers[0]->leased.cores_milli = 1;
-    assert_string_equal(explain(&fixture, MATCH_FEW_MACHINES),
-                        "needs 3 machines offering at least 0.25 cores and 256 MiB; 2 are online: "
-                        "heron, wren; busy: wren");
-    tear_down(&fixture);
-}
-
-static const char *lack(struct fixture *fixture)
-{
-    struct match_lack found;
-    buffer_clear(&fixture->words);
-    if (!match_is_lacking(fixture->pointers, fixture->count, &fixture->wish, MACHINE_ROLE_WORKER,
-                          &found))
-        return "";
-    match_lack_words(&fixture->wish, &found, &fixture->words);
-    return buffer_string(&fixture->words);
-}
-
-TEST(what_no_machine_offers_at_all_is_told_apart_from_what_is_busy_or_away)
-{
-    static struct fixture fixture;
-    set_up(&fixture, 2);
-    fixture.request.server = (struct resources){0};
-    assert_string_equal(lack(&fixture), "no machine here takes workers");
-    struct machine *heron = add_machine(&fixture, "heron", 4000, MACHINE_ROLE_WORKER);
-    struct machine *wren = add_machine(&fixture, "wren", 1000, MACHINE_ROLE_WORKER);
-    /* Away, shut, busy and dear are no lack. */
-    heron->state = MACHINE_STATE_OFFLINE;
-    wren->offers[0]->terms.paused_until_ms = OFFER_PAUSED_FOREVER;
-    wren->offers[0]->leased.cores_milli = 1000;
-    wren->offers[0]->terms.minimum.core_micro = 1000000;
-    assert_string_equal(lack(&fixture), "");
-    fixture.request.worker.cores_milli = 2000;
-    assert_string_equal(lack(&fixture), "it asks for 2 machines, and only 1 here offers 2 cores");
-    fixture.request.worker.cores_milli = 64000;
-    assert_string_equal(lack(&fixture), "no machine here offers 64 cores");
-    fixture.request.worker.cores_milli = 1000;
-    fixture.request.worker.gpus_milli = 1000;
-    assert_string_equal(lack(&fixture), "no machine here offers 1 GPU");
-    fixture.request.worker.gpus_milli = 0;
-    snprintf(fixture.request.wishes.labels, sizeof(fixture.request.wishes.labels), "cuda-12");
-    assert_string_equal(lack(&fixture), "no machine here has the labels cuda-12");
-    shared_of(&fixture, heron)->labels = TEXT("cuda-12");
-    shared_of(&fixture, wren)->labels = TEXT("cuda-12");
-    assert_string_equal(lack(&fixture), "");
-    /* Each wish is met by both, all of them only by one. */
-    struct machine *robin = add_machine(&fixture, "robin", 8000, MACHINE_ROLE_WORKER);
-    (void)robin;
-    fixture.request.worker.cores_milli = 2000;
-    assert_string_equal(lack(&fixture),
-                        "it asks for 2 machines, and only 1 here has all that it asks for at once");
-    tear_down(&fixture);
-}
-
-TEST(a_run_longer_than_any_window_or_lease_is_a_lack)
-{
-    static struct fixture fixture;
-    static struct span nights[] = {{1000, 3000}, {5000, 3601000 + 5000}};
-    set_up(&fixture, 1);
-    fixture.request.server = (struct resources){0};
-    struct machine *heron = add_machine(&fixture, "heron", 4000, MACHINE_ROLE_WORKER);
-    shared_of(&fixture, heron)->spans.items = nights;
-    shared_of(&fixture, heron)->spans.count = 2;
-    assert_string_equal(lack(&fixture), "");
-    fixture.request.max_run_ms = 7200000;
-    assert_string_equal(lack(&fixture), "no machine here is lent for 2h at a time");
-    shared_of(&fixture, heron)->spans.count = 0;
-    assert_string_equal(lack(&fixture), "");
-    heron->offers[0]->terms.max_lease_ms = 7199999;
-    assert_string_equal(lack(&fixture), "no machine here is lent for 2h at a time");
-    tear_down(&fixture);
-}
-
 TEST(the_wish_is_quoted_at_reference_speed)
 {
     static struct fixture fixture;
@@ -736,7 +512,6 @@ int main(void)
         cmocka_unit_test(every_wish_is_kept),
         cmocka_unit_test(placements_are_those_of_a_walk_over_all_offers),
         cmocka_unit_test(a_reservation_is_where_leases_end_first_and_later_jobs_keep_out_of_it),
-        cmocka_unit_test(an_explanation_counts_what_each_wish_removed_and_names_the_nearest_change),
         cmocka_unit_test(at_least_takes_all_free_cores),
         cmocka_unit_test(a_surplus_that_passes_the_budget_is_scaled_down_to_it),
         cmocka_unit_test(cheaper_machines_are_tried_when_the_biggest_pass_the_budget),
@@ -746,9 +521,6 @@ int main(void)
         cmocka_unit_test(a_machine_that_does_not_offer_the_role_never_gets_a_server),
         cmocka_unit_test(a_lender_below_its_minimum_is_left_out),
         cmocka_unit_test(a_lender_whose_minimum_only_the_least_cores_reach_lends_only_those),
-        cmocka_unit_test(waiting_is_explained_with_the_machines_there_are),
-        cmocka_unit_test(what_no_machine_offers_at_all_is_told_apart_from_what_is_busy_or_away),
-        cmocka_unit_test(a_run_longer_than_any_window_or_lease_is_a_lack),
         cmocka_unit_test(the_wish_is_quoted_at_reference_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
