@@ -391,6 +391,18 @@ static bool is_group(const struct program *program, const char *word)
     return false;
 }
 
+/* "statment" of "wallet statment", where "wallet" alone is a command that takes no argument. */
+static bool is_wrong_verb(const struct program *program, const struct command *command, int argc,
+                          char *const *argv)
+{
+    if (argc < 2 || argv[1][0] == '-' || !is_group(program, argv[0]))
+        return false;
+    for (size_t i = 0; i < command->option_count; i++)
+        if (command->options[i].is_positional)
+            return false;
+    return true;
+}
+
 const struct command *options_find_command(const struct program *program, int argc,
                                            char *const *argv, int *out_words)
 {
@@ -402,6 +414,8 @@ const struct command *options_find_command(const struct program *program, int ar
             continue;
         for (size_t i = 0; program->commands[i]; i++) {
             if (!strcmp(program->commands[i]->name, name)) {
+                if (words == 1 && is_wrong_verb(program, program->commands[i], argc, argv))
+                    return NULL;
                 *out_words = words;
                 return program->commands[i];
             }

@@ -334,6 +334,23 @@ TEST(commands_are_found_by_one_or_two_words)
     assert_string_equal(error.message, "unknown command \"lned\"; did you mean \"lend\"?");
 }
 
+TEST(a_wrong_verb_after_a_command_without_arguments_is_no_argument)
+{
+    static const struct command wallet = {.name = "wallet", .summary = "Shows it."};
+    static const struct command statement = {.name = "wallet statement", .summary = "Lists it."};
+    static const struct command *const both[] = {&wallet, &statement, NULL};
+    const struct program small = {.name = "souk", .commands = both};
+    char word[] = "wallet", wrong[] = "statment", flag[] = "--json";
+    struct error error = {0};
+    int words = 0;
+    assert_null(options_find_command(&small, 2, (char *[]){word, wrong}, &words));
+    options_refuse_command(&small, 2, (char *[]){word, wrong}, &error);
+    assert_string_equal(error.message,
+                        "unknown command \"wallet statment\"; did you mean \"wallet statement\"?");
+    assert_ptr_equal(options_find_command(&small, 2, (char *[]){word, flag}, &words), &wallet);
+    assert_ptr_equal(options_find_command(&small, 1, (char *[]){word}, &words), &wallet);
+}
+
 TEST(refusals_by_the_api_name_the_flag_in_its_unit)
 {
     static const struct option options[] = {
@@ -471,6 +488,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(spans_keep_to_their_range, set_up, tear_down),
         cmocka_unit_test(refusals_by_the_api_name_the_flag_in_its_unit),
         cmocka_unit_test(commands_are_found_by_one_or_two_words),
+        cmocka_unit_test(a_wrong_verb_after_a_command_without_arguments_is_no_argument),
         cmocka_unit_test(help_shows_flags_defaults_variables_and_an_example),
         cmocka_unit_test(manual_and_completion_name_every_visible_command),
         cmocka_unit_test(nearest_forgives_swaps_and_short_forms_but_not_strangers),

@@ -248,10 +248,14 @@ static int take_moment(struct cursor *cursor, int64_t *out_wall_s, struct error 
     skip_spaces(cursor);
     const struct cursor begin = *cursor;
     if (take_number(cursor, 4, DATE_YEAR_MAX, what, &date.year, error) < 0 || !take(cursor, '-') ||
-        take_number(cursor, 2, 12, what, &date.month, error) < 0 || !take(cursor, '-') ||
-        take_number(cursor, 2, 31, what, &date.day, error) < 0 || date.year < 1970 ||
-        date.year == DATE_YEAR_MAX || !date_is_valid(date))
+        take_number(cursor, 2, 99, what, &date.month, error) < 0 || !take(cursor, '-') ||
+        take_number(cursor, 2, 99, what, &date.day, error) < 0 || date.year < 1970 ||
+        date.year == DATE_YEAR_MAX)
         return refuse(&begin, what, error);
+    if (!date_is_valid(date))
+        return error_set(error, ERROR_INVALID,
+                         "at character %zu of the schedule: %04d-%02d-%02d is no day", begin.at + 1,
+                         date.year, date.month, date.day);
     if (!take(cursor, 'T') && peek(cursor) != ' ')
         return refuse(cursor, "a time after the date, such as 18:00,", error);
     if (take_time(cursor, &time_s, error) < 0)

@@ -98,6 +98,10 @@ TEST(mistakes_are_named_with_their_place_and_the_nearest_word)
     assert_string_equal(refusal(""),
                         "the schedule is empty; write always, or like Mon-Fri 18:00-08:00");
     assert_string_equal(refusal("2026-02-30 10:00 - 2026-03-01 10:00"),
+                        "at character 1 of the schedule: 2026-02-30 is no day");
+    assert_string_equal(refusal("2026-11-20 10:00 - 2026-13-01 10:00"),
+                        "at character 20 of the schedule: 2026-13-01 is no day");
+    assert_string_equal(refusal("2026-1x-30 10:00 - 2026-03-01 10:00"),
                         "at character 1 of the schedule: \"2026\" where a date such as 2026-11-20 "
                         "is expected");
     assert_string_equal(refusal("Mon 9-17 |"),

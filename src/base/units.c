@@ -9,6 +9,7 @@
 struct decimal {
     int64_t scaled;
     struct text rest; /* what follows the number, without the spaces between */
+    enum { FLAW_NONE, FLAW_FINE, FLAW_LARGE } flaw; /* why a number cannot be kept */
 };
 
 static int refuse(struct text text, const char *what, const char *example, struct error *error)
@@ -24,6 +25,7 @@ static bool parse_decimal(struct text text, int places, struct decimal *out)
     size_t at = is_negative;
     int64_t value = 0;
     int digits = 0, fraction = -1;
+    out->flaw = FLAW_NONE;
     for (; at < text.size; at++) {
         const char c = text.data[at];
         if (c == '.' && fraction < 0) {
@@ -34,20 +36,26 @@ static bool parse_decimal(struct text text, int places, struct decimal *out)
             break;
         digits++;
         if (fraction >= 0 && ++fraction > places) {
-            if (c != '0')
-                return false; /* finer than the unit can be */
+            if (c != '0') {
+                out->flaw = FLAW_FINE;
+                return false;
+            }
             fraction--;
             continue;
         }
         if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, c - '0', &value))
+            __builtin_add_overflow(value, c - '0', &value)) {
+            out->flaw = FLAW_LARGE;
             return false;
+        }
     }
     if (digits == 0)
         return false;
     for (int i = fraction < 0 ? 0 : fraction; i < places; i++)
-        if (__builtin_mul_overflow(value, 10, &value))
+        if (__builtin_mul_overflow(value, 10, &value)) {
+            out->flaw = FLAW_LARGE;
             return false;
+        }
     out->scaled = is_negative ? -value : value;
     out->rest = text_trim((struct text){text.data + at, text.size - at});
     return true;
@@ -149,9 +157,14 @@ int units_parse_signed_duration(struct text text, int64_t *out_ms, struct error 
 int units_parse_credits(struct text text, int64_t *out_micro, struct error *error)
 {
     struct decimal decimal;
-    if (!parse_decimal(text, 6, &decimal) ||
-        (decimal.rest.size && !text_equal(decimal.rest, TEXT("credits")) &&
-         !text_equal(decimal.rest, TEXT("credit"))))
+    const bool is_read = parse_decimal(text, 6, &decimal);
+    if (decimal.flaw != FLAW_NONE)
+        return error_set(
+            error, ERROR_INVALID, "\"%.*s\" %s", (int)(text.size < 40 ? text.size : 40), text.data,
+            decimal.flaw == FLAW_FINE ? "is too fine: credits have at most six decimals"
+                                      : "is too large for an amount of credits");
+    if (!is_read || (decimal.rest.size && !text_equal(decimal.rest, TEXT("credits")) &&
+                     !text_equal(decimal.rest, TEXT("credit"))))
         return refuse(text, "an amount of credits", "1.5 credits", error);
     *out_micro = decimal.scaled;
     return 0;

@@ -104,7 +104,14 @@ TEST(what_is_not_an_amount_is_refused_with_an_example)
     ASSERT_FAILS(units_parse_bytes(TEXT("9999999999TiB"), &value, &error), ERROR_INVALID);
     ASSERT_FAILS(units_parse_duration(TEXT("5 fortnights"), &value, &error), ERROR_INVALID);
     ASSERT_FAILS(units_parse_duration(TEXT(""), &value, &error), ERROR_INVALID);
-    ASSERT_FAILS(units_parse_credits(TEXT("0.0000001"), &value, &error), ERROR_INVALID);
+    ASSERT_FAILS(units_parse_credits(TEXT("1.0000001"), &value, &error), ERROR_INVALID);
+    assert_string_equal(error.message,
+                        "\"1.0000001\" is too fine: credits have at most six decimals");
+    ASSERT_FAILS(units_parse_credits(TEXT("99999999999999"), &value, &error), ERROR_INVALID);
+    assert_string_equal(error.message, "\"99999999999999\" is too large for an amount of credits");
+    ASSERT_FAILS(units_parse_credits(TEXT("many"), &value, &error), ERROR_INVALID);
+    assert_string_equal(error.message,
+                        "\"many\" is not an amount of credits; write it like 1.5 credits");
     ASSERT_FAILS(units_parse_cores(TEXT("0"), &value, &error), ERROR_INVALID);
     assert_int_equal(value, 7);
 }

@@ -198,12 +198,15 @@ static void print_proof(const struct cli *cli, const struct api_machine *machine
                      output_credits(arena, reputation->verified_micro));
         return;
     }
-    output_field(cli, "Proven:      ",
-                 "not yet; earned %s of %s verified; withheld %s, %.4g %% of it until then",
+    const bool has_karma = text_equal(server->economy, TEXT("karma")); /* which nobody withholds */
+    const char *withheld = has_karma
+                               ? ""
+                               : arena_format(arena, "; withheld %s, %.4g %% of it until then",
+                                              output_credits(arena, reputation->withheld_micro),
+                                              (double)server->withheld_basis_points / 100);
+    output_field(cli, "Proven:      ", "not yet; earned %s of %s verified%s",
                  output_credits(arena, reputation->verified_micro),
-                 output_credits(arena, server->proving_micro),
-                 output_credits(arena, reputation->withheld_micro),
-                 (double)server->withheld_basis_points / 100);
+                 output_credits(arena, server->proving_micro), withheld);
     if (machine->probe.speed_weight_milli > 1000)
         output_field(cli, LABEL_NONE, "its speed counts as 1 until then");
 }

@@ -68,8 +68,8 @@ static int run_machines(void *context, const void *options, struct error *error)
         return 0;
     struct table table;
     table_init(&table, cli->arena,
-               (const char *const[]){">ID", "~NAME", "~LENDER", "~STATE", ">CORES", ">LEASED",
-                                     ">MEMORY", ">SPEED", ">/9EARNED", NULL});
+               (const char *const[]){">ID", "~NAME", "~LENDER", "STATE", ">CORES", ">LEASED",
+                                     ">/7MEMORY", ">/8SPEED", ">/9EARNED", NULL});
     for (size_t i = 0; i < machines.count; i++)
         add_machine(&table, cli->arena, (const struct api_machine *)machines.items + i);
     table_show(&table, cli);
@@ -146,6 +146,11 @@ static int run_wallet(void *context, const void *options, struct error *error)
     TABLE_ROW(&table, "earned so far", output_credits(cli->arena, account.earned_micro));
     TABLE_ROW(&table, "spent so far", output_credits(cli->arena, account.spent_micro));
     table_show(&table, cli);
+    if (account.frozen.size)
+        output_note(cli,
+                    "Frozen: %s. Its credits stay; nothing moves or starts until the operator "
+                    "lifts this.",
+                    output_text(cli->arena, account.frozen));
     const char *notice = account_notice(cli->arena, &account, clock_utc_ms(&clock_system));
     if (notice)
         output_note(cli, "Notice: %s.", notice);

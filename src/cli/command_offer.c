@@ -279,9 +279,10 @@ static int run_withdraw(void *context, const void *options, struct error *error)
         client_get(client, cli->arena, path, &answer, error) < 0)
         return -1;
     const char *plan = arena_format(
-        cli->arena,
-        "Offer %" PRIu64 " of %s is withdrawn; %" PRIu64 " leases run under it to their end",
-        offer.id, output_text(cli->arena, offer.machine_name), offer.lease_count);
+        cli->arena, "Offer %" PRIu64 " of %s will be withdrawn; %" PRIu64 " %s under it to %s end",
+        offer.id, output_text(cli->arena, offer.machine_name), offer.lease_count,
+        offer.lease_count == 1 ? "lease runs" : "leases run",
+        offer.lease_count == 1 ? "its" : "their");
     const int confirmed = output_confirm(cli, wanted->is_yes, plan, "Withdraw it?", error);
     if (confirmed != 0)
         return confirmed;

@@ -142,15 +142,17 @@ static int explain_prices(const struct cli *cli, struct client *client, const ch
                           struct error *error)
 {
     struct api_price_story story = {0};
-    bool is_done;
+    bool is_done, has_karma = false;
     const char *path =
         arena_format(cli->arena, "/v1/prices/%s", client_escape(cli->arena, text_of(slot)));
     if (cli_get(cli, client, path, &api_price_story_schema, &story, &is_done, error) < 0)
         return -1;
     if (is_done)
         return 0;
-    printf("%s, %s. Credits per unit-hour.\n", output_text(cli->arena, story.slot),
-           output_text(cli->arena, story.state));
+    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+        return -1;
+    printf("%s, %s. %s per unit-hour.\n", output_text(cli->arena, story.slot),
+           output_text(cli->arena, story.state), has_karma ? "Karma" : "Credits");
     for (size_t i = 0; i < story.resources.count; i++) {
         const struct api_price_part *part =
             (const struct api_price_part *)story.resources.items + i;

@@ -29,6 +29,10 @@ static int check_amount(const struct cli *cli, const struct transfer_options *wa
 {
     if (wanted->amount_micro <= 0)
         return error_set(error, ERROR_INVALID, "AMOUNT must be more than 0 credits");
+    if (account->frozen.size)
+        return error_set(error, ERROR_REFUSED,
+                         "your account is frozen: %s; its credits stay, ask the operator",
+                         output_text(cli->arena, account->frozen));
     if (wanted->amount_micro > account->transferable_micro)
         return error_set(error, ERROR_EXHAUSTED,
                          "%s credits are more than the %s that can be transferred: granted and "

@@ -210,6 +210,7 @@ static int write_prices(struct writing *writing, struct error *error)
     enum { RESOURCES = sizeof(resources) / sizeof(*resources) };
     const struct option_list *prices = &writing->options->min_price;
     int64_t micro[RESOURCES] = {0};
+    bool is_given[RESOURCES] = {0};
     if (prices->count == 0)
         return 0;
     const bool is_automatic = prices->count == 1 && !strcmp(prices->items[0], "auto");
@@ -225,6 +226,10 @@ static int write_prices(struct writing *writing, struct error *error)
                              "--min-price: \"%.40s\" is not a price; write auto, or core=0.02 (or "
                              "ram, gpu, disk)",
                              prices->items[i]);
+        if (is_given[found])
+            return error_set(error, ERROR_INVALID, "--min-price: %s is there twice",
+                             resources[found]);
+        is_given[found] = true;
         if (units_parse_credits(amount, &micro[found], error) < 0)
             return error_wrap(error, "--min-price");
         if (micro[found] < 0)
@@ -244,11 +249,21 @@ static int write_prices(struct writing *writing, struct error *error)
     return 0;
 }
 
+static int refuse_double(const char *option, struct text word, struct error *error)
+{
+    return error_set(error, ERROR_INVALID, "--%s: \"%.*s\" is there twice", option,
+                     (int)(word.size < 40 ? word.size : 40), word.data);
+}
+
 static int write_audience(struct writing *writing, struct error *error)
 {
     const struct option_list *names = &writing->options->audience;
     if (names->count == 0)
         return 0;
+    for (size_t i = 1; i < names->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (!strcmp(names->items[i], names->items[j]))
+                return refuse_double("for", text_of(names->items[i]), error);
     const char *first = names->items[0];
     const bool is_group = !strncmp(first, "group:", strlen("group:"));
     const bool is_anyone = !strcmp(first, "anyone");
@@ -264,6 +279,22 @@ static int write_audience(struct writing *writing, struct error *error)
     else if (!is_anyone)
         write_list(writing, "accounts", names);
     plan_line(writing, "for", join(writing->arena, names));
+    return 0;
+}
+
+static int write_labels(struct writing *writing, struct error *error)
+{
+    const char *labels = writing->options->labels;
+    struct text rest = text_of(labels ? labels : ""), word, later, other;
+    while (text_cut(rest, ',', &word, &rest)) {
+        bool has_more = true;
+        for (later = rest; has_more;) {
+            has_more = text_cut(later, ',', &other, &later);
+            if (text_equal(word, other))
+                return refuse_double("labels", word, error);
+        }
+    }
+    write_text(writing, "labels", "labels", labels);
     return 0;
 }
 
@@ -287,7 +318,8 @@ int offer_terms_write(struct arena *arena, const struct offer_terms_options *opt
         return -1;
     write_text(&writing, "network", "network", options->network);
     write_text(&writing, "install", "install", options->install);
-    write_text(&writing, "labels", "labels", options->labels);
+    if (write_labels(&writing, error) < 0)
+        return -1;
     json_object_end(&writing.json);
     if (buffer_check(body, error) < 0 || buffer_check(plan, error) < 0)
         return error_wrap(error, "the offer's terms");

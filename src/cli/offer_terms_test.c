@@ -105,6 +105,13 @@ TEST(mistakes_name_the_option)
                    "disk)");
     expect_refusal(&(struct offer_terms_options){.min_price = LIST("core=-1")},
                    "--min-price: core cannot be negative");
+    expect_refusal(
+        &(struct offer_terms_options){.min_price = LIST("core=0.02", "ram=1", "core=0.03")},
+        "--min-price: core is there twice");
+    expect_refusal(&(struct offer_terms_options){.audience = LIST("bob", "ann", "bob")},
+                   "--for: \"bob\" is there twice");
+    expect_refusal(&(struct offer_terms_options){.labels = "a,b,a"},
+                   "--labels: \"a\" is there twice");
     expect_refusal(&(struct offer_terms_options){.audience = LIST("anyone", "bob")},
                    "--for: anyone stands alone; give anyone, accounts, or one group");
 }

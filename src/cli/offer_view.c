@@ -85,9 +85,9 @@ void offer_view_list(const struct cli *cli, const struct json_array *offers)
 {
     struct table table;
     table_init(&table, cli->arena,
-               (const char *const[]){">OFFER", "~MACHINE", "~STATE", ">CORES", ">LEASED", ">MEMORY",
-                                     ">/7DISK", ">/6GPUS", "~WHEN", ">/5LONGEST", "~/8LEAST PRICE",
-                                     "~FOR", "/9NETWORK", NULL});
+               (const char *const[]){">OFFER", "~MACHINE", "STATE", ">CORES", ">/2LEASED",
+                                     ">/4MEMORY", ">/7DISK", ">/6GPUS", "~WHEN", ">/5LONGEST",
+                                     "~/8LEAST PRICE", "~/3FOR", "/9NETWORK", NULL});
     for (size_t i = 0; i < offers->count; i++)
         add_row(&table, cli->arena, (const struct api_offer *)offers->items + i);
     table_show(&table, cli);

@@ -10,7 +10,7 @@ static int check_transferable(const struct ledger_account *payer, int64_t amount
                               struct error *error)
 {
     char amount[UNITS_TEXT_SIZE], most[UNITS_TEXT_SIZE];
-    if (payer->is_frozen || amount_micro <= 0 || amount_micro <= ledger_transferable_micro(payer))
+    if (amount_micro <= 0 || amount_micro <= ledger_transferable_micro(payer))
         return 0; /* the ledger says what else is wrong */
     return error_set(error, ERROR_EXHAUSTED,
                      "%s are more than the %s that can be transferred: granted and withheld "
@@ -23,7 +23,7 @@ int decide_transfer(struct decision *decision, const struct command *command, st
 {
     const struct core *core = decision->core;
     const __typeof__(command->transfer) *wanted = &command->transfer;
-    if (decide_find_account(core, wanted->from, error) < 0 ||
+    if (decide_find_active_account(core, wanted->from, error) < 0 ||
         decide_find_account(core, wanted->to, error) < 0 ||
         name_check_line(wanted->memo, "memo", LEDGER_MEMO_SIZE - 1, error) < 0 ||
         check_transferable(core_balance(core, wanted->from), wanted->amount_micro, error) < 0)

@@ -49,7 +49,9 @@ int decide_enrol_machine(struct decision *decision, const struct command *comman
         return -1;
     const struct machine *namesake = core_machine_by_name(core, name);
     if (!may_name_machine(code->account, name) || (namesake && namesake != known))
-        return error_set(error, ERROR_CONFLICT, "the machine name \"" TEXT_FORMAT "\" is taken",
+        return error_set(error, ERROR_CONFLICT,
+                         "the machine name \"" TEXT_FORMAT
+                         "\" is taken; choose another with --name",
                          TEXT_ARGS(name));
 
     struct event event = {.kind = EVENT_MACHINE_ENROLLED,

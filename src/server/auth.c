@@ -3,6 +3,7 @@
 #include "market/account.h"
 #include "market/lease.h"
 #include "server/query.h"
+#include "server/view.h"
 
 static int refuse(int status, int *out_status, struct error *error, const char *message)
 {
@@ -144,10 +145,14 @@ int auth_check(struct server *server, const struct route *route, struct http_req
                       "this needs a token: send \"Authorization: Bearer TOKEN\"; `souk account "
                       "open` makes one");
     }
-    if ((out_caller->scopes & route->scope) != route->scope)
-        return refuse(403, out_status, error,
-                      "this token does not have the scope this needs; make one with POST "
-                      "/v1/tokens");
+    if ((out_caller->scopes & route->scope) != route->scope) {
+        const char *lacking = view_scope_name(route->scope & ~out_caller->scopes);
+        *out_status = 403;
+        return error_set(error, ERROR_REFUSED,
+                         "this token does not have the scope \"%s\", which this needs; make one "
+                         "that has: souk token make LABEL --scopes %s",
+                         lacking, lacking);
+    }
     if (route->access == ROUTE_OPERATOR && out_caller->account != ACCOUNT_OPERATOR)
         return refuse(403, out_status, error,
                       "this is for the market's operator: use the token in keys/operator.token of "

@@ -1,6 +1,7 @@
 #include "server/offer_body.h"
 
 #include "base/schedule.h"
+#include "market/labels.h"
 #include "server/view.h"
 
 #include <inttypes.h>
@@ -231,7 +232,6 @@ static int find_accounts(struct arena *arena, const struct core *core, struct js
 {
     struct offer_account *accounts = arena_alloc(arena, (names.count + 1) * sizeof(*accounts));
     const struct text *items = names.items;
-    size_t count = 0;
     for (size_t i = 0; i < names.count; i++) {
         const struct account *account = core_account_by_name(core, items[i]);
         if (!account)
@@ -241,10 +241,11 @@ static int find_accounts(struct arena *arena, const struct core *core, struct js
     }
     if (names.count > 0)
         qsort(accounts, names.count, sizeof(*accounts), compare_accounts);
-    for (size_t i = 0; i < names.count; i++)
-        if (i == 0 || accounts[i].account != accounts[i - 1].account)
-            accounts[count++] = accounts[i];
-    *out_accounts = (struct json_array){accounts, count};
+    for (size_t i = 1; i < names.count; i++)
+        if (accounts[i].account == accounts[i - 1].account)
+            return error_set(error, ERROR_INVALID, "offer.accounts: \"%s\" is there twice",
+                             core_account(core, accounts[i].account)->name);
+    *out_accounts = (struct json_array){accounts, names.count};
     return 0;
 }
 
@@ -286,6 +287,17 @@ static int apply_audience(struct arena *arena, const struct offer_body *body,
     return 0;
 }
 
+static int check_labels(struct text labels, struct error *error)
+{
+    struct text word, other;
+    while (labels_next(&labels, &word))
+        for (struct text later = labels; labels_next(&later, &other);)
+            if (text_equal(word, other))
+                return error_set(error, ERROR_INVALID, "offer.labels: \"%.*s\" is there twice",
+                                 (int)(word.size < 40 ? word.size : 40), word.data);
+    return 0;
+}
+
 int offer_body_apply(struct arena *arena, const struct offer_body *body, const struct core *core,
                      const struct machine *machine, struct offer_terms *terms, struct error *error)
 {
@@ -300,6 +312,8 @@ int offer_body_apply(struct arena *arena, const struct offer_body *body, const s
         terms->network = (enum offer_network)body->network;
     if (body->install >= 0)
         terms->install = (enum offer_install)body->install;
+    if (is_text_given(given->labels) && check_labels(given->labels, error) < 0)
+        return -1;
     if (is_text_given(given->labels))
         terms->labels = given->labels;
     if (body->has_schedule) {

@@ -15,7 +15,7 @@
 
 enum {
     READY_SIZE_MAX = 4 * SERVER_PATH_SIZE,
-    WELCOME_SIZE_MAX = 8 * SERVER_TEXT_SIZE,
+    WELCOME_SIZE_MAX = 8 * SERVER_TEXT_SIZE + SERVER_PATH_SIZE,
     HOST_PORT_SIZE = ADDRESS_HOST_SIZE + 16, /* brackets, colon and port */
 };
 
@@ -300,6 +300,9 @@ static void welcome(const struct server *server)
                          server->url, server->link_address);
     if (fingerprint)
         buffer_append_format(&out, "  fingerprint   %s\n", fingerprint);
+    char path[SERVER_PATH_SIZE];
+    token_path(server, path);
+    buffer_append_format(&out, "  operator      the token in %s\n", path);
     if (server->is_address_guessed)
         buffer_append_string(&out,
                              "  It listens on every address of this machine and tells others the "

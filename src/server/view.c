@@ -1,5 +1,6 @@
 #include "server/view.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "ledger/ledger.h"
 #include "market/account.h"
@@ -89,6 +90,15 @@ static int read_bits(const struct json_array *texts, const struct bit_name *name
 void view_scopes(struct json_writer *writer, uint64_t scopes)
 {
     write_bits(writer, scope_names, 4, scopes);
+}
+
+const char *view_scope_name(uint64_t scopes)
+{
+    for (size_t i = 0; i < sizeof(scope_names) / sizeof(*scope_names); i++)
+        if (scopes & scope_names[i].bit)
+            return scope_names[i].name;
+    ASSERT(false);
+    return "";
 }
 
 void view_roles(struct json_writer *writer, uint64_t roles)

@@ -71,6 +71,8 @@ struct view_lease {
 };
 void view_lease(struct json_writer *writer, const struct view_lease *lease);
 
+/* Of the first of the scopes; there is one. */
+const char *view_scope_name(uint64_t scopes);
 /* Reads names back into bits. INVALID names the word that is none. */
 MUST_CHECK int view_read_scopes(const struct json_array *names, uint64_t *out_scopes,
                                 struct error *error);

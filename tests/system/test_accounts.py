@@ -418,6 +418,8 @@ def test_a_frozen_account_keeps_its_credits(market, name, operator):
     assert seen["available_microcredits"] == account["available_microcredits"]
     assert_problem(market.post("/v1/machines/codes", {}, token), 403, "stolen laptop")
     assert_problem(market.post("/v1/tokens", {"name": "x", "scopes": ["read"]}, token), 403)
+    given = {"to": "operator", "amount_microcredits": 1}
+    assert_problem(market.post("/v1/transfers", given, token), 403, f'"{name}" is frozen: a stolen laptop')
     gone = market.call("DELETE", "/v1/account", {"name": name, "password": PASSWORD}, token)
     assert_problem(gone, 403, "frozen")
     assert sign_in(market, name).status == 201

@@ -137,11 +137,22 @@ def test_a_group_is_made_and_joined(member, other, market, name):
     assert f"{name}-2" not in member("group", "show").stdout
 
 
+def test_refusals_say_what_to_do(member):
+    assert 'did you mean "wallet statement"?' in member("wallet", "statment", code=2).stderr
+    fine = member("wallet", "transfer", "operator", "1.0000001", "-y", code=2).stderr
+    assert "at most six decimals" in fine
+    large = member("wallet", "transfer", "operator", "99999999999999", "-y", code=2).stderr
+    assert "too large" in large
+    assert "days" in member("sim", "market", "--days", "0", code=2).stderr
+
+
 def test_the_operator_freezes_and_unfreezes(member, operator, name):
     member("account", "freeze", name, "--reason", "mine", code=5)
     frozen = operator("account", "freeze", name, "--reason", "a test")
     assert f'"{name}" is frozen; it has 10.000000 credits' in frozen.stderr
     assert "Frozen:    a test" in member("account").stdout
+    assert "Frozen: a test." in member("wallet").stderr
+    assert "your account is frozen: a test" in member("wallet", "transfer", "operator", "1", "-y", code=5).stderr
     assert "a test" in member("token", "make", "x", "--scopes", "read", code=5).stderr
     assert f'"{name}" is not frozen; it has 10.000000 credits' in operator("account", "unfreeze", name).stderr
     operator("account", "unfreeze", name, code=4)

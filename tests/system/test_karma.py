@@ -21,6 +21,7 @@ def check_screens(market, folder):
     explained = " ".join(souk("prices", "--explain", slot).stdout.split())
     assert "core: 1.000000 at any time: in a market of karma" in explained
     assert "level" not in explained
+    assert "Karma per unit-hour." in explained
     assert "KARMA" in souk("market").stdout and "weeks" not in souk("market").stdout
 
 

@@ -87,7 +87,7 @@ def test_an_offer_has_all_the_terms_of_its_owner(lending):
     made = lending.made(
         cores_share_milli=500, ram_bytes=64 << 20, disk_share_milli=100, bandwidth_kbit=20000,
         roles=["worker"], minimum={"core_micro": 20000}, max_lease_ms=8 * 3600000,
-        when="monday-friday 18-8", zone="Europe/Berlin", accounts=["other", "owner", "other"],
+        when="monday-friday 18-8", zone="Europe/Berlin", accounts=["other", "owner"],
         network="job", install="wheels", labels="python3-torch,cuda-12")
     assert made["cores_milli"] == 250 and made["ram_bytes"] == 64 << 20
     assert made["bandwidth_kbit"] == 20000 and made["roles"] == ["worker"]
@@ -170,6 +170,9 @@ BAD_TERMS = [
     ('{"audience": "friends"}', "audience"),
     ('{"network": "all"}', "network"),
     ('{"labels": "a,,b"}', "labels"),
+    ('{"labels": "a,b,a"}', 'offer.labels: "a" is there twice'),
+    ('{"accounts": ["other", "owner", "other"]}', 'offer.accounts: "other" is there twice'),
+    ('{"when": "2027-02-30 10:00 - 2027-03-02 10:00"}', "2027-02-30 is no day"),
     ('[]', ""),
     ('{', ""),
 ]
