@@ -363,6 +363,7 @@ static const struct json_field job_fields[] = {
     FIELD("spent_microcredits", JSON_I64, api_job, spent_micro),
     FIELD("quoted_microcredits", JSON_I64, api_job, quoted_micro),
     FIELD("max_total_microcredits", JSON_I64, api_job, max_total_micro),
+    FIELD("not_before_ms", JSON_I64, api_job, not_before_ms),
     FIELD("ticks", JSON_U64, api_job, ticks),
     FIELD("loss", JSON_DOUBLE, api_job, loss),
     FIELD("test_accuracy", JSON_DOUBLE, api_job, test_accuracy),

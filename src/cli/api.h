@@ -302,6 +302,7 @@ struct api_job {
     int64_t spent_micro;
     int64_t quoted_micro;
     int64_t max_total_micro; /* 0: what the account has */
+    int64_t not_before_ms;   /* pending, and booked a slot that begins then; 0: none */
     uint64_t ticks;
     double loss;          /* NaN: not known */
     double test_accuracy; /* NaN: not known */

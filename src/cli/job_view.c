@@ -86,6 +86,16 @@ static void print_money(const struct cli *cli, const struct api_job *job)
         output_field(cli, "At most:  ", "what the account has; it names no max_total_cost");
 }
 
+int64_t job_view_ends_by_ms(const struct api_job *job)
+{
+    const struct api_lease *leases = job->leases.items;
+    int64_t last_ms = 0;
+    for (size_t i = 0; i < job->leases.count; i++)
+        if (!text_equal(leases[i].state, TEXT("ended")) && leases[i].expires_ms > last_ms)
+            last_ms = leases[i].expires_ms;
+    return last_ms;
+}
+
 void job_view_print(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
@@ -101,6 +111,11 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
                      output_duration(arena, job->ended_ms - job->started_ms));
     else if (job->started_ms)
         output_field(cli, "Started:  ", "%s", output_instant(arena, job->started_ms));
+    if (job->started_ms && !job->ended_ms && job_view_ends_by_ms(job))
+        output_field(cli, "Ends by:  ", "%s", output_instant(arena, job_view_ends_by_ms(job)));
+    if (job->not_before_ms)
+        output_field(cli, "Booked:   ", "the slot from %s on",
+                     output_instant(arena, job->not_before_ms));
     if (job->first_step_ms)
         output_field(cli, "Waited:   ", "%s until the first step",
                      output_duration(arena, job->first_step_ms - job->created_ms));

@@ -14,6 +14,9 @@
 MUST_CHECK int job_view_read_file(const struct cli *cli, const char *path,
                                   struct job_spec *out_spec, struct error *error);
 
+/* When the last of its leases expires that have not ended; 0: there is none. */
+int64_t job_view_ends_by_ms(const struct api_job *job);
+
 /* "3", "2–4", and of one that runs "2 of 2–4". */
 const char *job_view_workers(struct arena *arena, const struct api_job *job);
 

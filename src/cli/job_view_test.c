@@ -24,10 +24,22 @@ TEST(an_elastic_job_shows_how_many_of_its_workers_it_has)
     expect("running", 3, 0, 0, "3"); /* an older market says no more */
 }
 
+TEST(a_job_ends_when_the_last_of_its_leases_does)
+{
+    struct api_job job = api_job_unknown();
+    assert_int_equal(job_view_ends_by_ms(&job), 0);
+    struct api_lease leases[] = {{.state = TEXT("running"), .expires_ms = 5000},
+                                 {.state = TEXT("ended"), .expires_ms = 9000},
+                                 {.state = TEXT("offered"), .expires_ms = 7000}};
+    job.leases = (struct json_array){leases, 3};
+    assert_int_equal(job_view_ends_by_ms(&job), 7000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_elastic_job_shows_how_many_of_its_workers_it_has),
+        cmocka_unit_test(a_job_ends_when_the_last_of_its_leases_does),
     };
     return cmocka_run_group_tests_name("job_view", tests, NULL, NULL);
 }

@@ -151,6 +151,7 @@ void projection_job_row(const struct core *core, const struct job *job, struct s
     out[JOBS_SUM_POSTED_MICRO] = store_integer(job->sums.posted_micro);
     out[JOBS_SUM_FEE_MICRO] = store_integer(job->sums.fee_micro);
     out[JOBS_SUM_VOIDED_MICRO] = store_integer(job->sums.voided_micro);
+    out[JOBS_NOT_BEFORE_MS] = store_integer(job->state == JOB_STATE_PENDING ? job->start_ms : 0);
 }
 
 void projection_lease_row(const struct core *core, const struct lease *lease,

@@ -1,5 +1,6 @@
 /* Whether rows follow what an event changes beside its own subject. */
 #include "server/projection.h"
+#include "server/projection_internal.h"
 #include "server/statement.h"
 #include "server/tables.h"
 #include "testing/testing.h"
@@ -192,12 +193,27 @@ TEST(a_machine_lends_what_its_open_offers_lend_together)
     core_free(market.core);
 }
 
+TEST(a_pending_job_shows_when_the_slot_it_booked_begins)
+{
+    struct core *core = core_new();
+    struct store_value row[JOBS_COLUMN_COUNT];
+    struct job job = {.state = JOB_STATE_PENDING, .start_ms = INT64_C(1800000000000)};
+    job.request.spec = TEXT("{}");
+    projection_job_row(core, &job, row);
+    assert_int_equal(row[JOBS_NOT_BEFORE_MS].integer, job.start_ms);
+    job.state = JOB_STATE_CANCELLED;
+    projection_job_row(core, &job, row);
+    assert_int_equal(row[JOBS_NOT_BEFORE_MS].integer, 0);
+    core_free(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_withheld_of_a_machine_goes_with_its_owner),
         cmocka_unit_test(a_release_of_what_was_withheld_is_in_its_machines_statement),
         cmocka_unit_test(a_machine_lends_what_its_open_offers_lend_together),
+        cmocka_unit_test(a_pending_job_shows_when_the_slot_it_booked_begins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,6 +161,7 @@ static const struct store_column jobs_columns[] = {
     PLAIN(sum_posted_micro, STORE_INTEGER),
     PLAIN(sum_fee_micro, STORE_INTEGER),
     PLAIN(sum_voided_micro, STORE_INTEGER),
+    PLAIN(not_before_ms, STORE_INTEGER),
 };
 
 static const struct store_column job_specs_columns[] = {
@@ -269,7 +270,7 @@ const struct store_table tables[TABLE_COUNT] = {
 };
 
 const struct store_schema tables_schema = {
-    .version = 4,
+    .version = 5,
     .tables = tables,
     .table_count = TABLE_COUNT,
 };

@@ -125,7 +125,7 @@ enum {
     MACHINES_IS_UNPROVEN,
     MACHINES_VERIFIED_MICRO, /* earned by verified work for others */
     MACHINES_WITHHELD_MICRO, /* of it, until it is proven */
-    MACHINES_FEE_MICRO, /* the operator's part of what was paid for it */
+    MACHINES_FEE_MICRO,      /* the operator's part of what was paid for it */
     MACHINES_COLUMN_COUNT,
 };
 
@@ -196,6 +196,7 @@ enum {
     JOBS_SUM_POSTED_MICRO,
     JOBS_SUM_FEE_MICRO,
     JOBS_SUM_VOIDED_MICRO,
+    JOBS_NOT_BEFORE_MS,
     JOBS_COLUMN_COUNT,
 };
 

@@ -243,6 +243,7 @@ void view_job_fields(struct json_writer *writer, const struct view_job *job)
     text_field(writer, "policy", row, JOBS_POLICY);
     text_field(writer, "model", row, JOBS_MODEL);
     field(writer, "created_ms", row, JOBS_SUBMITTED_MS);
+    field(writer, "not_before_ms", row, JOBS_NOT_BEFORE_MS);
     field(writer, "started_ms", row, JOBS_STARTED_MS);
     json_keyed_i64(writer, JSON_KEY("first_step_ms"), live->first_step_ms);
     field(writer, "ended_ms", row, JOBS_ENDED_MS);

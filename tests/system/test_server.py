@@ -154,12 +154,18 @@ def test_the_same_key_at_the_same_time_makes_one_account(market):
     assert len({a.json["account"]["id"] for a in answers if a.status == 201}) == 1
 
 
+def test_the_start_says_where_the_operators_token_lies_and_not_what_it_is(market):
+    said = pathlib.Path(f"{market.folder}.log").read_text()
+    assert f"the token in {market.folder}/keys/operator.token\n" in said
+    assert market.operator_token() not in said
+
+
 def test_tokens_carry_scopes_and_can_be_revoked(market, token):
     made = market.post("/v1/tokens", {"name": "look only", "scopes": ["read"]}, token)
     assert made.status == 201
     reader = made.json["token"]
     assert market.get("/v1/account", reader).status == 200
-    assert_problem(market.post("/v1/machines/codes", {}, reader), 403, "refused", "scope")
+    assert_problem(market.post("/v1/machines/codes", {}, reader), 403, "refused", "souk token make LABEL --scopes lend")
     assert_problem(market.get("/v1/tokens", reader), 403)
     assert_problem(market.post("/v1/tokens", {"name": "x", "scopes": ["fly"]}, token), 400)
     listed = market.get("/v1/tokens", token).json["items"]
