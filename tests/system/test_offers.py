@@ -10,10 +10,12 @@ import pathlib
 import re
 import subprocess
 import time
+import types
 
 import pytest
 
 from serving import PROGRAM, Market, audit
+from terminal import screen
 from training import Lender, job_spec, running, submit, wait_for
 
 NOBODY_RESUMES = 253402300799999
@@ -481,8 +483,15 @@ def test_the_command_line_makes_changes_pauses_and_withdraws(lending):
     code, out, err = souk(lending, "offer", "pause", number, "--until", "2099-01-01 12:00", "--zone",
                           "Asia/Kolkata")
     assert out == f"Paused offer {number} of heron: paused until 2099-01-01 06:30:00Z\n", err
+    user = types.SimpleNamespace(program=PROGRAM, variables={
+        **os.environ, "SOUK_TOKEN": lending.token, "SOUK_SERVER": lending.market.url})
+    lines, _ = screen(user, 80, "offer", "list")
+    assert max(map(len, lines)) <= 80
+    assert any("paused until 2099-01-01 06:30:00Z" in line for line in lines), lines
     code, out, err = souk(lending, "offer", "resume", number, "--json")
     assert code == 0 and json.loads(out)["state"] == "open"
+    code, out, err = souk(lending, "offer", "withdraw", number)
+    assert code == 2 and f"Offer {number} of heron will be withdrawn; 0 leases run" in err
     code, out, err = souk(lending, "offer", "withdraw", number, "-y")
     assert code == 0 and out == f"Withdrew offer {number} of heron\n"
     assert number not in {str(offer["id"]) for offer in lending.offers()}
