@@ -277,7 +277,7 @@ static void print_wait(struct cli *cli, const struct api_explain *explain)
     if (explain->nearest.size > 0)
         output_field(cli, "Nearest: ", "%s", output_text(cli->arena, explain->nearest));
     if (explain->expected_start_ms > 0)
-        output_field(cli, "", "Expected to start: %s",
+        output_field(cli, "", "Expected to start: %s, if all before it run as long as they may",
                      output_instant(cli->arena, explain->expected_start_ms));
 }
 

@@ -86,8 +86,9 @@ static void append_start(struct buffer *plan, struct arena *arena, const struct 
     if (quote->nearest.size > 0)
         buffer_append_format(plan, "            nearest: %s\n", output_text(arena, quote->nearest));
     if (quote->expected_start_ms > 0)
-        buffer_append_format(plan, "            expected to start: %s\n",
-                             output_instant(arena, quote->expected_start_ms));
+        buffer_append_format(
+            plan, "            expected to start: %s, if all before it run as long as they may\n",
+            output_instant(arena, quote->expected_start_ms));
     if (quote->is_lacking)
         buffer_append_string(plan,
                              "  Warning   too few machines here could ever serve it: it waits "

@@ -110,6 +110,15 @@ int64_t core_budget_micro(const struct core *core, const struct job_request *req
 struct match_wish core_wish(const struct core *core, const struct job_request *request,
                             int64_t held_micro, int64_t now_ms);
 
+/* Of a job that waits: no dearer than it booked. */
+struct match_wish core_wish_of(const struct core *core, const struct job *job);
+
+/* When one that waits for room is expected to start, if all before it in the line run as long as
+ * they may; always later than now. 0: not with the offers there are, or not known. `job`: NULL for
+ * a request that is none yet. */
+int64_t core_expected_start_ms(const struct core *core, const struct job *job,
+                               const struct match_wish *wish);
+
 /* Machines in id order, to explain to people. */
 struct machine **core_machine_pointers(const struct core *core, struct arena *arena);
 

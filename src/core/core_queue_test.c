@@ -1,6 +1,6 @@
 /*
  * Who waits and for how long: fair turns, backfill and deadlines.
- * covers decide_match.c, decide_ahead.c
+ * covers decide_match.c, decide_ahead.c, expect.c
  */
 #include "core/testing_queue_internal.h"
 
@@ -77,6 +77,74 @@ TEST(a_waiting_job_is_explained_with_when_it_is_expected_to_start)
     core_explain(market.core, job, &same);
     assert_string_equal(buffer_string(&words), buffer_string(&same));
     assert_int_equal(why.expected_start_ms, running->leases[0]->ends_ms);
+    market_done(&market);
+}
+
+static int64_t expected_ms(struct market *market, const struct job *job)
+{
+    struct match_explanation why;
+    struct buffer words AUTO_BUFFER;
+    buffer_init(&words, 4096);
+    assert_true(core_explain_wait(market->core, job, &why, &words));
+    return why.expected_start_ms;
+}
+
+TEST(those_who_wait_for_one_place_are_expected_to_start_one_after_another)
+{
+    enum { JOBS = 6 };
+    struct market market;
+    const struct job *jobs[JOBS];
+    market_init(&market);
+    add_machines(&market, 1);
+    const struct command command = some_job(market.borrower, 1, 10 * MINUTE);
+    const struct job *running = submit(&market, &command);
+    work(&market, 10 * MINUTE);
+    for (int i = 0; i < JOBS; i++)
+        jobs[i] = submit(&market, &command);
+    int64_t before_ms = expected_ms(&market, jobs[0]);
+    assert_int_equal(before_ms, running->leases[0]->ends_ms);
+    for (int i = 1; i < JOBS; i++) {
+        const int64_t start_ms = expected_ms(&market, jobs[i]);
+        assert_true(start_ms >= before_ms + 10 * MINUTE);
+        before_ms = start_ms;
+    }
+    /* And one that is only asked about comes last. */
+    struct match_explanation why;
+    struct buffer words AUTO_BUFFER;
+    buffer_init(&words, 4096);
+    core_explain_request(market.core, &command.submit_job, MATCH_FEW_MACHINES, &why, &words);
+    assert_true(why.expected_start_ms >= before_ms + 10 * MINUTE);
+    market_done(&market);
+}
+
+TEST(who_would_put_off_another_is_not_expected_to_start_now)
+{
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 2);
+    const struct command busy = some_job(market.borrower, 1, 30 * MINUTE);
+    const struct job *running = submit(&market, &busy);
+    work(&market, 30 * MINUTE);
+    const struct command blocked = some_job(market.lender, 2, 10 * MINUTE);
+    const struct job *first = submit(&market, &blocked);
+    const struct command too_long = some_job(market.borrower, 1, 40 * MINUTE);
+    const struct job *behind = submit(&market, &too_long);
+    assert_int_equal(behind->state, JOB_STATE_PENDING);
+    assert_int_equal(expected_ms(&market, first), running->leases[0]->ends_ms);
+    assert_true(expected_ms(&market, behind) >= running->leases[0]->ends_ms + 10 * MINUTE);
+    market_done(&market);
+}
+
+TEST(one_machine_that_never_has_room_for_worker_and_server_gives_no_expectation)
+{
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "both", 1000, MACHINE_ROLE_ALL);
+    struct command command = some_job(market.borrower, 1, 10 * MINUTE);
+    command.submit_job.server = (struct resources){.cores_milli = 500, .ram_bytes = MIB};
+    const struct job *job = submit(&market, &command);
+    assert_int_equal(job->state, JOB_STATE_PENDING);
+    assert_int_equal(expected_ms(&market, job), 0);
     market_done(&market);
 }
 
@@ -365,6 +433,10 @@ int main(void)
             a_big_job_starts_by_its_reservation_behind_an_endless_stream_of_small_ones),
         cmocka_unit_test(a_short_job_passes_a_blocked_one_that_it_does_not_put_off),
         cmocka_unit_test(a_waiting_job_is_explained_with_when_it_is_expected_to_start),
+        cmocka_unit_test(those_who_wait_for_one_place_are_expected_to_start_one_after_another),
+        cmocka_unit_test(who_would_put_off_another_is_not_expected_to_start_now),
+        cmocka_unit_test(
+            one_machine_that_never_has_room_for_worker_and_server_gives_no_expectation),
         cmocka_unit_test(a_light_account_does_not_wait_behind_all_of_a_heavy_one),
         cmocka_unit_test(who_rushes_goes_first),
         cmocka_unit_test(who_cannot_pay_for_its_rush_takes_its_usual_turn_at_the_usual_price),

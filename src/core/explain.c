@@ -51,8 +51,7 @@ int core_quote(const struct core *core, const struct job_request *request,
     return 0;
 }
 
-/* Of a job that waits: no dearer than it booked. */
-static struct match_wish wish_of(const struct core *core, const struct job *job)
+struct match_wish core_wish_of(const struct core *core, const struct job *job)
 {
     struct match_wish wish =
         core_wish(core, &job->request, core_held_micro(core, job->id), core->time_ms);
@@ -73,7 +72,8 @@ static struct wait look_for_room(const struct core *core, const struct job *job,
                                  struct arena *arena)
 {
     struct match_placement placement;
-    struct wait wait = {.machines = core_machine_pointers(core, arena), .wish = wish_of(core, job)};
+    struct wait wait = {.machines = core_machine_pointers(core, arena),
+                        .wish = core_wish_of(core, job)};
     wait.result = match_place(core->matcher, &wait.wish, NULL, &placement);
     return wait;
 }
@@ -109,6 +109,21 @@ static const struct match_reservation *ahead_of(const struct core *core, const s
     return is_behind ? &rounds->ahead : NULL;
 }
 
+static bool is_too_dear(enum match_result result)
+{
+    return result == MATCH_OVER_BUDGET || result == MATCH_OVER_HOURLY;
+}
+
+static int64_t expected_start_ms(const struct core *core, const struct job *job,
+                                 const struct wait *wait)
+{
+    if (job->start_ms > core->time_ms)
+        return job->start_ms;
+    if (is_too_dear(wait->result) || core_passes_booking(job, &wait->wish))
+        return 0;
+    return core_expected_start_ms(core, job, &wait->wish);
+}
+
 bool core_explain_wait(const struct core *core, const struct job *job,
                        struct match_explanation *out_explanation, struct buffer *out_words)
 {
@@ -118,8 +133,7 @@ bool core_explain_wait(const struct core *core, const struct job *job,
     const struct wait wait = look_for_room(core, job, arena);
     match_explain(core->matcher, wait.machines, core->machine_list.count, &wait.wish,
                   ahead_of(core, job), wait.result, out_explanation);
-    if (job->start_ms > out_explanation->expected_start_ms)
-        out_explanation->expected_start_ms = job->start_ms;
+    out_explanation->expected_start_ms = expected_start_ms(core, job, &wait);
     say_wait(core, job, &wait, out_words);
     return true;
 }
@@ -133,6 +147,8 @@ void core_explain_request(const struct core *core, const struct job_request *req
     const struct match_wish wish = core_wish(core, request, 0, core->time_ms);
     match_explain(core->matcher, machines, core->machine_list.count, &wish, ahead_of(core, NULL),
                   result, out_explanation);
+    if (!is_too_dear(result))
+        out_explanation->expected_start_ms = core_expected_start_ms(core, NULL, &wish);
     match_explain_words(machines, core->machine_list.count, &wish, result, out_words);
 }
 

@@ -93,6 +93,18 @@ bool match_is_reserved(const struct match_reservation *reservation, const struct
 bool match_leaves_more(const struct match_reservation *reservation,
                        const struct match_reservation *before, size_t part);
 
+/* The leases that jobs which wait will have, in their order, if all run as long as they may. */
+struct match_line {
+    struct lease *leases;
+    size_t count;
+    size_t capacity;
+};
+
+/* When a job will have room behind all in the line, which it joins: its capacity is enough for
+ * that. 0, and it does not join, when the offers there are would never do. */
+int64_t match_expect(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
+                     struct match_line *line);
+
 /* Parts live until the next call; *out_placement is set only when placed. `ahead`: of a job that
  * goes first, or NULL. */
 enum match_result match_place(struct matcher *matcher, const struct match_wish *wish,
@@ -148,8 +160,10 @@ struct match_explanation {
     /* "with 2 GiB instead of 4 GiB of RAM it would start now", which was tried; or that it waits
      * for a machine for the server. */
     char nearest[MATCH_NEAREST_SIZE];
-    int64_t expected_start_ms; /* 0: not with the offers there are now */
-    bool is_lacking;           /* too few machines here could ever serve it */
+    /* If all before it in the line run as long as they may; for the caller to set, who knows the
+     * line. 0: not with the offers there are now, or not known. */
+    int64_t expected_start_ms;
+    bool is_lacking; /* too few machines here could ever serve it */
 };
 
 /* Walks over all machines, so only for answers to people. `ahead`: as in match_place. */

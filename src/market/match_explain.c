@@ -42,7 +42,6 @@ void match_explain(struct matcher *matcher, struct machine *const *machines, siz
                    const struct match_wish *wish, const struct match_reservation *ahead,
                    enum match_result result, struct match_explanation *out_explanation)
 {
-    AUTO(arena) struct arena *arena = arena_new(0);
     struct match_explanation *explanation = out_explanation;
     *explanation = (struct match_explanation){.result = result, .machine_count = machine_count};
     add_rows(explanation, machines, machine_count, wish, MACHINE_ROLE_WORKER);
@@ -54,12 +53,6 @@ void match_explain(struct matcher *matcher, struct machine *const *machines, siz
         result != MATCH_PLACED &&
         (match_is_lacking(machines, machine_count, wish, MACHINE_ROLE_WORKER, &lack) ||
          match_is_lacking(machines, machine_count, wish, MACHINE_ROLE_SERVER, &lack));
-    struct match_reservation reservation;
-    if (result == MATCH_PLACED)
-        explanation->expected_start_ms = wish->now_ms;
-    else if ((result == MATCH_FEW_MACHINES || result == MATCH_NO_SERVER) &&
-             match_reserve(matcher, arena, wish, &reservation))
-        explanation->expected_start_ms = reservation.start_ms;
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a lease of the job itself, while the rest of it is looked for. */
+#define NO_END_MS INT64_MAX
+
 /* An offer, and from when on it has room. */
 struct opening {
     const struct offer *offer;
@@ -84,21 +87,31 @@ static int compare_ends(const void *left, const void *right)
 /* The first instant from now on at which the offer has room, as its machine's leases end. */
 static bool find_opening(struct arena *arena, const struct match_wish *wish,
                          const struct offer *offer, struct resources wanted,
-                         struct opening *out_opening)
+                         const struct match_line *before, struct opening *out_opening)
 {
     const struct machine *machine = offer->machine;
     struct resources of_offer = resources_subtract(offer->terms.resources, offer->leased);
     struct resources of_machine = machine_free(machine);
     int64_t at_ms = wish->now_ms;
-    const size_t count = machine->lease_count;
-    const struct lease **leases = arena_alloc(arena, (count + 1) * sizeof(*leases));
+    size_t count = machine->lease_count;
+    const size_t count_max = count + (before ? before->count : 0);
+    const struct lease **leases = arena_alloc(arena, (count_max + 1) * sizeof(*leases));
     for (size_t i = 0; i < count; i++)
         leases[i] = machine->leases[i];
+    for (size_t i = 0; before && i < before->count; i++) {
+        const struct lease *lease = &before->leases[i];
+        if (lease->machine != machine->id)
+            continue;
+        leases[count++] = lease;
+        of_machine = resources_subtract(of_machine, lease->resources);
+        if (lease->offer == offer->id)
+            of_offer = resources_subtract(of_offer, lease->resources);
+    }
     if (count > 1)
         qsort(leases, count, sizeof(*leases), compare_ends);
     size_t ended = 0;
     while (!resources_fit(wanted, resources_smaller(of_offer, of_machine))) {
-        if (ended == count)
+        if (ended == count || leases[ended]->ends_ms == NO_END_MS)
             return false;
         const struct lease *lease = leases[ended++];
         at_ms = lease->ends_ms > at_ms ? lease->ends_ms : at_ms;
@@ -139,7 +152,7 @@ static size_t keep_first(struct opening *openings, size_t count, size_t wanted)
 /* In the order of ids, so that those looked at stay the same while leases come and go. */
 static size_t find_openings(struct matcher *matcher, struct arena *arena,
                             const struct match_wish *wish, enum machine_role role, size_t wanted,
-                            struct opening **out_openings)
+                            const struct match_line *before, struct opening **out_openings)
 {
     const size_t looks = MATCH_RESERVE_LOOKS + 4 * wanted;
     struct opening *openings = arena_alloc(arena, looks * sizeof(*openings));
@@ -155,7 +168,7 @@ static size_t find_openings(struct matcher *matcher, struct arena *arena,
     while (count < looks && (offer = book_search_next(&matcher->search)))
         if (wish_suits(wish, role, offer) &&
             (with_dearer || wish_is_accepted(wish, offer, resources)) &&
-            find_opening(arena, wish, offer, resources, &openings[count]))
+            find_opening(arena, wish, offer, resources, before, &openings[count]))
             count++;
     *out_openings = openings;
     return keep_first(openings, count, wanted);
@@ -195,12 +208,13 @@ bool match_reserve(struct matcher *matcher, struct arena *arena, const struct ma
         .start_ms = wish->now_ms,
         .parts = arena_alloc(arena, (wanted + 1) * sizeof(struct match_reserved))};
     struct opening *openings;
-    size_t count = find_openings(matcher, arena, wish, MACHINE_ROLE_WORKER, wanted, &openings);
+    size_t count =
+        find_openings(matcher, arena, wish, MACHINE_ROLE_WORKER, wanted, NULL, &openings);
     if (count < wanted)
         return false;
     add_parts(&reservation, openings, count, request->worker);
     if (request->server.cores_milli > 0) {
-        count = find_openings(matcher, arena, wish, MACHINE_ROLE_SERVER, 1, &openings);
+        count = find_openings(matcher, arena, wish, MACHINE_ROLE_SERVER, 1, NULL, &openings);
         if (count < 1)
             return false;
         add_parts(&reservation, openings, 1, request->server);
@@ -208,4 +222,48 @@ bool match_reserve(struct matcher *matcher, struct arena *arena, const struct ma
     qsort(reservation.parts, reservation.part_count, sizeof(*reservation.parts), compare_machines);
     *out_reservation = reservation;
     return true;
+}
+
+/* ---- The line -------------------------------------------------------------------------------- */
+
+/* Adds the leases of one role, without an end, where there is room first behind all in the line. */
+static bool join_line(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
+                      enum machine_role role, struct match_line *line, int64_t *start_ms)
+{
+    const size_t wanted = role == MACHINE_ROLE_SERVER ? 1 : (size_t)wish->request->num_nodes;
+    const struct resources resources = wish_resources(wish, role);
+    struct opening *openings;
+    if (resources.cores_milli == 0)
+        return true;
+    if (find_openings(matcher, arena, wish, role, wanted, line, &openings) < wanted)
+        return false;
+    ASSERT(line->count + wanted <= line->capacity);
+    for (size_t i = 0; i < wanted; i++) {
+        line->leases[line->count++] = (struct lease){.machine = openings[i].offer->machine->id,
+                                                     .offer = openings[i].offer->id,
+                                                     .resources = resources,
+                                                     .ends_ms = NO_END_MS};
+        *start_ms = openings[i].at_ms > *start_ms ? openings[i].at_ms : *start_ms;
+    }
+    return true;
+}
+
+int64_t match_expect(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
+                     struct match_line *line)
+{
+    static const enum machine_role orders[2][2] = {{MACHINE_ROLE_WORKER, MACHINE_ROLE_SERVER},
+                                                   {MACHINE_ROLE_SERVER, MACHINE_ROLE_WORKER}};
+    const size_t before = line->count;
+    for (int i = 0; i < 2; i++) {
+        int64_t start_ms = wish->now_ms;
+        line->count = before;
+        if (!join_line(matcher, arena, wish, orders[i][0], line, &start_ms) ||
+            !join_line(matcher, arena, wish, orders[i][1], line, &start_ms))
+            continue;
+        for (size_t k = before; k < line->count; k++)
+            line->leases[k].ends_ms = start_ms + wish->latest_end_ms - wish->now_ms;
+        return start_ms;
+    }
+    line->count = before;
+    return 0;
 }

@@ -10,6 +10,11 @@
 
 enum { KEY_SIZE_MAX = 128, CALL_ARENA_MAX = 16 << 20 };
 
+int64_t call_still_to_come_ms(const struct call *call, int64_t instant_ms)
+{
+    return instant_ms > clock_utc_ms(call->server->clock) ? instant_ms : 0;
+}
+
 struct call *call_new(struct server *server, struct http_request *request)
 {
     struct call *call = calloc(1, sizeof(*call));

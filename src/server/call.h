@@ -65,6 +65,9 @@ void call_rest_on_password(struct call *call, uint64_t account, struct text hash
  */
 void call_start_take(struct call *call, call_answer *answer);
 
+/* The core knows the time of its last event only: 0 for an instant that has passed since. */
+int64_t call_still_to_come_ms(const struct call *call, int64_t instant_ms);
+
 /* The answer of what leaves nothing to show: 204. */
 call_answer call_reply_nothing;
 

@@ -105,7 +105,8 @@ static void send_quote(struct call *call, struct http_request *request)
     json_field_text(writer, "reason", look->reason);
     json_field_bool(writer, "is_lacking", look->why.is_lacking);
     json_field_string(writer, "nearest", look->why.nearest);
-    json_field_i64(writer, "expected_start_ms", look->why.expected_start_ms);
+    json_field_i64(writer, "expected_start_ms",
+                   call_still_to_come_ms(call, look->why.expected_start_ms));
     json_field_i64(writer, "placed_microcredits", placed.total_micro);
     json_field_i64(writer, "placed_hourly_microcredits", placed.hourly_micro);
     json_field_i64(writer, "expected_microcredits",

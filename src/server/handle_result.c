@@ -344,7 +344,8 @@ static void send_explanation(struct call *call, struct http_request *request)
         json_field_u64(&answer.writer, "machine_count", look->why.machine_count);
         write_wishes(&answer.writer, &look->why);
         json_field_string(&answer.writer, "nearest", look->why.nearest);
-        json_field_i64(&answer.writer, "expected_start_ms", look->why.expected_start_ms);
+        json_field_i64(&answer.writer, "expected_start_ms",
+                       call_still_to_come_ms(call, look->why.expected_start_ms));
         json_field_bool(&answer.writer, "is_lacking", look->why.is_lacking);
     }
     json_object_end(&answer.writer);
