@@ -84,8 +84,9 @@ def test_a_signal_at_the_password_prompt_gives_the_echo_back(souk, market, by):
 def test_a_stopped_password_prompt_asks_again(member, market):
     terminal = Terminal(80)
     name = json.loads(member("account", "--json").stdout)["name"]
+    # A group of its own below ours: one without a parent in its session would not be stopped.
     process = member.start("account", "login", "--server", market.url, "--name", name,
-                           stdin=terminal.theirs)
+                           stdin=terminal.theirs, process_group=0)
     assert process.stderr.read(len("Password: ")) == "Password: "
     process.send_signal(signal.SIGTSTP)
     assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
