@@ -57,7 +57,7 @@ const char *option_variable(struct arena *arena, const struct program *program,
     char *variable = arena_format(arena, "%s%s%s_%s", program->name, command ? "_" : "",
                                   command ? command->name : "", option->name);
     for (char *at = variable; *at; at++)
-        *at = *at == ' ' ? '_' : (char)toupper((unsigned char)*at);
+        *at = (char)(*at == ' ' ? '_' : toupper((unsigned char)*at));
     return variable;
 }
 

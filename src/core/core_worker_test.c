@@ -398,7 +398,7 @@ TEST(a_machine_that_only_the_last_of_many_could_use_is_taken_by_it)
     command.submit_job.max_total_micro = 0;
     command.submit_job.worker.cores_milli = 1000;
     for (int i = 0; i < LARGE; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof(name), "large-%d", i);
         const uint64_t large = market_do(&market, &command); /* first, or others grow */
         market_add_machine(&market, name, 1000, MACHINE_ROLE_WORKER);
