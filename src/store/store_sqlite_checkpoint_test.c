@@ -107,7 +107,7 @@ TEST(a_reader_holds_the_log_and_lets_go_of_it)
     sqlite_connection_close(&reader);
     for (int i = 0; i < COMMITS; i++)
         commit_rows(&fixture);
-    assert_in_range(log_pages(&fixture), 1, held + 2 * MAX);
+    assert_in_range(log_pages(&fixture), 1, held + INT64_C(2) * MAX);
     assert_int_equal(count_all(&fixture), (2 * COMMITS + 1) * ROWS);
     end(&fixture);
 }
