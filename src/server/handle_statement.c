@@ -204,67 +204,77 @@ struct names {
     uint64_t lease, machine;
 };
 
-static struct text name_of_job(struct names *names, uint64_t job, uint64_t account)
+static int look_up_job(struct names *names, uint64_t job, uint64_t account, struct error *error)
 {
-    struct error error;
     const struct store_value *row = NULL;
     if (job == names->job)
-        return names->job_name;
+        return 0;
+    if (query_fixed(names->server, names->arena, TABLE_JOBS, job, &row, error) < 0)
+        return -1;
     names->job = job;
-    names->job_name = TEXT("");
     /* What others call their jobs is theirs to know. */
-    if (query_fixed(names->server, names->arena, TABLE_JOBS, job, &row, &error) == 0 && row &&
-        (uint64_t)row[JOBS_ACCOUNT].integer == account)
-        names->job_name = row[JOBS_NAME].bytes;
-    return names->job_name;
+    const bool is_own = row && (uint64_t)row[JOBS_ACCOUNT].integer == account;
+    names->job_name = is_own ? row[JOBS_NAME].bytes : TEXT("");
+    return 0;
 }
 
-static uint64_t machine_of_lease(struct names *names, uint64_t lease)
+static int look_up_lease(struct names *names, uint64_t lease, struct error *error)
 {
-    struct error error;
     const struct store_value *row = NULL;
     if (lease == names->lease)
-        return names->machine;
+        return 0;
+    if (query_fixed(names->server, names->arena, TABLE_LEASES, lease, &row, error) < 0)
+        return -1;
     names->lease = lease;
-    names->machine = 0;
-    if (query_fixed(names->server, names->arena, TABLE_LEASES, lease, &row, &error) == 0 && row)
-        names->machine = (uint64_t)row[LEASES_MACHINE].integer;
-    return names->machine;
+    names->machine = row ? (uint64_t)row[LEASES_MACHINE].integer : 0;
+    return 0;
 }
 
-static uint64_t machine_of_entry(struct names *names, const struct statement_entry *shown)
+static int describe(struct names *names, const struct statement_entry *shown, uint64_t account,
+                    struct view_entry *out, struct error *error)
 {
-    struct error error;
-    uint64_t machine = 0;
-    if (shown->entry.kind != LEDGER_ENTRY_RELEASE)
-        return machine_of_lease(names, shown->entry.lease);
-    if (statement_read_proven(names->server->reader, shown->event, &machine, &error) < 0)
-        log_event(LOG_WARN, "release_unreadable", "event=%" PRIu64 " error=\"%s\"", shown->event,
-                  error.message);
-    return machine;
+    const bool is_release = shown->entry.kind == LEDGER_ENTRY_RELEASE;
+    *out = (struct view_entry){.shown = shown, .account = account};
+    if (look_up_job(names, shown->entry.job, account, error) < 0 ||
+        look_up_lease(names, shown->entry.lease, error) < 0)
+        return -1;
+    if (is_release &&
+        statement_read_proven(names->server->reader, shown->event, &out->machine, error) < 0)
+        return query_hide_failure(error);
+    out->job_name = names->job_name;
+    if (!is_release)
+        out->machine = names->machine;
+    out->other_name =
+        query_name(names->server, names->arena, TABLE_ACCOUNTS, view_entry_other(shown, account));
+    if (out->machine)
+        out->machine_name = query_name(names->server, names->arena, TABLE_MACHINES, out->machine);
+    return 0;
 }
 
-static struct view_entry describe(struct names *names, const struct statement_entry *shown,
-                                  uint64_t account)
+static int describe_all(struct server *server, struct arena *arena, const struct asked *asked,
+                        const struct statement *statement, struct view_entry **out_entries,
+                        struct error *error)
 {
-    struct view_entry view = {
-        .shown = shown,
-        .account = account,
-        .job_name = name_of_job(names, shown->entry.job, account),
-        .machine = machine_of_entry(names, shown),
-        .other_name = query_name(names->server, names->arena, TABLE_ACCOUNTS,
-                                 view_entry_other(shown, account)),
-    };
-    if (view.machine)
-        view.machine_name = query_name(names->server, names->arena, TABLE_MACHINES, view.machine);
-    return view;
+    struct names names = {.server = server, .arena = arena};
+    struct view_entry *entries = arena_alloc(arena, statement->count * sizeof(*entries));
+    for (size_t i = 0; i < statement->count; i++)
+        if (describe(&names, &statement->items[i], asked->query.account, &entries[i], error) < 0)
+            return -1;
+    *out_entries = entries;
+    return 0;
 }
 
 struct view_entry handle_entry_view(struct server *server, struct arena *arena,
                                     const struct statement_entry *entry, uint64_t account)
 {
     struct names names = {.server = server, .arena = arena};
-    return describe(&names, entry, account);
+    struct view_entry view;
+    struct error error;
+    /* What it tells of is done: it is told without names rather than refused. */
+    if (describe(&names, entry, account, &view, &error) < 0)
+        log_event(LOG_WARN, "names_unreadable", "event=%" PRIu64 " error=\"%s\"", entry->event,
+                  error.message);
+    return view;
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -311,22 +321,18 @@ static void add_link(struct http_request *request, const struct asked *asked, st
 }
 
 static void send_csv(struct server *server, struct http_request *request, const struct asked *asked,
-                     const struct statement *statement)
+                     const struct statement *statement, const struct view_entry *entries)
 {
-    struct names names = {.server = server, .arena = http_request_arena(request)};
     struct buffer body AUTO_BUFFER;
     buffer_init(&body, CSV_SIZE_MAX);
     struct csv_writer writer;
     csv_writer_init(&writer, &body);
     if (!asked->query.start) /* pages can be put one after the other */
         view_entry_csv_head(&writer);
-    for (size_t i = 0; i < statement->count; i++) {
-        const struct view_entry entry =
-            describe(&names, &statement->items[i], asked->query.account);
-        view_entry_csv(&writer, &entry);
-    }
+    for (size_t i = 0; i < statement->count; i++)
+        view_entry_csv(&writer, &entries[i]);
     if (statement->next)
-        add_link(request, asked, write_cursor(names.arena, asked, statement));
+        add_link(request, asked, write_cursor(http_request_arena(request), asked, statement));
     answers_forget(server->answers);
     http_reply_take(request, 200, "text/csv; charset=utf-8", &body);
 }
@@ -365,9 +371,9 @@ static void write_balances(struct json_writer *writer, const struct asked *asked
 }
 
 static void send_json(struct server *server, struct http_request *request,
-                      const struct asked *asked, const struct statement *statement)
+                      const struct asked *asked, const struct statement *statement,
+                      const struct view_entry *entries)
 {
-    struct names names = {.server = server, .arena = http_request_arena(request)};
     struct view_answer answer;
     view_answer_begin(&answer);
     struct json_writer *writer = &answer.writer;
@@ -376,12 +382,10 @@ static void send_json(struct server *server, struct http_request *request,
     write_sums(writer, asked);
     json_key(writer, "items");
     json_array_begin(writer);
-    for (size_t i = 0; i < statement->count; i++) {
-        const struct view_entry entry =
-            describe(&names, &statement->items[i], asked->query.account);
-        view_entry(writer, &entry);
-    }
-    const struct query_rows end = {.next_cursor = write_cursor(names.arena, asked, statement)};
+    for (size_t i = 0; i < statement->count; i++)
+        view_entry(writer, &entries[i]);
+    const struct query_rows end = {.next_cursor =
+                                       write_cursor(http_request_arena(request), asked, statement)};
     query_page_end(writer, &end);
     answers_send(server->answers, &answer, request);
 }
@@ -393,18 +397,22 @@ void handle_entries(struct http_request *request, void *context)
         return;
     struct asked asked = {0};
     struct statement statement = {0};
+    struct view_entry *entries = NULL;
+    struct arena *arena = http_request_arena(request);
     struct error error;
     int result = read_asked(request, &asked, &error);
     if (result == 0 && store_reader_begin(server->reader, &error) < 0)
         result = query_hide_failure(&error);
     else if (result == 0) {
-        result = read_statement(server, http_request_arena(request), &asked, &statement, &error);
+        result = read_statement(server, arena, &asked, &statement, &error);
         store_reader_end(server->reader);
     }
+    if (result == 0)
+        result = describe_all(server, arena, &asked, &statement, &entries, &error);
     if (result < 0)
         http_reply_error(request, &error);
     else if (asked.is_csv)
-        send_csv(server, request, &asked, &statement);
+        send_csv(server, request, &asked, &statement, entries);
     else
-        send_json(server, request, &asked, &statement);
+        send_json(server, request, &asked, &statement, entries);
 }
