@@ -11,6 +11,16 @@
 
 enum { HELP_SIZE_MAX = 1 << 20, EXIT_USAGE = 2 };
 
+#if defined(__SANITIZE_ADDRESS__)
+/* Freed memory that the sanitizer keeps back counts against a lease: the default 256 MiB would have
+ * a worker of a small lease killed. */
+const char *__asan_default_options(void); // NOLINT: the sanitizer's name
+const char *__asan_default_options(void)  // NOLINT
+{
+    return "quarantine_size_mb=16";
+}
+#endif
+
 static int print_buffer(struct buffer *text)
 {
     struct error error;
