@@ -284,6 +284,28 @@ void cgroup_read_usage(const struct cgroup *cgroup, struct cgroup_usage *out_usa
         ops->read_usage(cgroup, out_usage);
 }
 
+int64_t cgroup_quota_us(int64_t cpu_milli)
+{
+    const int64_t quota_us = cpu_milli * CGROUP_PERIOD_US / 1000;
+    return quota_us < CGROUP_QUOTA_MIN_US ? CGROUP_QUOTA_MIN_US : quota_us;
+}
+
+int cgroup_set_idle(const char *folder, bool is_idle, const char *file, const char *weight_least,
+                    const char *weight, struct error *error)
+{
+    /* A group that is idle has no weight to be set, and one that no longer is has its old one. */
+    if (cgroup_read_number(folder, "cpu.idle", NULL) >= 0)
+        return cgroup_write(folder, "cpu.idle", is_idle ? "1" : "0", error);
+    return cgroup_write(folder, file, is_idle ? weight_least : weight, error);
+}
+
+int cgroup_set_cpu(const struct cgroup *cgroup, const struct cgroup_cpu *cpu, struct error *error)
+{
+    ASSERT(cpu->cpu_milli > 0);
+    const struct cgroup_ops *ops = cgroup_ops_of(cgroup);
+    return ops ? ops->set_cpu(cgroup, cpu, error) : 0;
+}
+
 int cgroup_set_frozen(const struct cgroup *cgroup, bool is_frozen, struct error *error)
 {
     const struct cgroup_ops *ops = cgroup_ops_of(cgroup);

@@ -41,6 +41,12 @@ struct cgroup_limits {
     int64_t pids_max;
 };
 
+/* A share of the CPU: a quota the group never passes, and whether it waits for everybody else. */
+struct cgroup_cpu {
+    int64_t cpu_milli; /* thousandths of a core, > 0 */
+    bool is_idle;      /* runs on what groups and processes beside it leave over */
+};
+
 struct cgroup_usage {
     int64_t cpu_ms;
     int64_t memory_bytes;
@@ -69,6 +75,10 @@ void cgroup_close_join_fds(struct cgroup *cgroup);
 
 void cgroup_read_usage(const struct cgroup *cgroup, struct cgroup_usage *out_usage);
 MUST_CHECK int cgroup_set_frozen(const struct cgroup *cgroup, bool is_frozen, struct error *error);
+
+/* Changes the share of a group at work; takes effect at once. */
+MUST_CHECK int cgroup_set_cpu(const struct cgroup *cgroup, const struct cgroup_cpu *cpu,
+                              struct error *error);
 
 /* SIGKILL to all in the group, also to those that fork while it goes on. */
 void cgroup_kill(const struct cgroup *cgroup);

@@ -6,6 +6,7 @@
 struct cgroup_ops {
     int (*set_limits)(const struct cgroup *cgroup, const struct cgroup_limits *limits,
                       struct error *error);
+    int (*set_cpu)(const struct cgroup *cgroup, const struct cgroup_cpu *cpu, struct error *error);
     void (*read_usage)(const struct cgroup *cgroup, struct cgroup_usage *out_usage);
     int (*set_frozen)(const struct cgroup *cgroup, bool is_frozen, struct error *error);
     void (*kill)(const struct cgroup *cgroup);
@@ -23,6 +24,16 @@ enum cgroup_folder {
     CGROUP_FREEZER,
 };
 _Static_assert(CGROUP_FREEZER + 1 == CGROUP_FOLDER_MAX, "one folder per v1 controller");
+
+enum { CGROUP_PERIOD_US = 50000, CGROUP_QUOTA_MIN_US = 1000 };
+
+/* The CPU time of one period for a share of the CPU. */
+int64_t cgroup_quota_us(int64_t cpu_milli);
+
+/* Lets the group wait for everybody beside it: by cpu.idle (Linux 5.15), else by the least weight
+ * FILE takes, which is otherwise `weight`. */
+MUST_CHECK int cgroup_set_idle(const char *folder, bool is_idle, const char *file,
+                               const char *weight_least, const char *weight, struct error *error);
 
 /* Each fills the parent folders and the version of `host`, or its reason. `paths` is the text of
  * /proc/self/cgroup, `mounts` that of /proc/self/mountinfo. */

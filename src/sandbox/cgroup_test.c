@@ -80,8 +80,8 @@ TEST(v2_limits_are_written_as_the_kernel_wants_them)
     char folder[] = "/tmp/souk-cgroup-test-XXXXXX", text[64];
     assert_non_null(mkdtemp(folder));
     snprintf(cgroup.folders[0], CGROUP_PATH_SIZE, "%s", folder);
-    const char *const files[] = {"cpu.max", "memory.max", "memory.oom.group", "pids.max",
-                                 "cgroup.freeze"};
+    const char *const files[] = {"cpu.max",          "cpu.weight", "memory.max",
+                                 "memory.oom.group", "pids.max",   "cgroup.freeze"};
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
         make_file(folder, files[i], "");
     const struct cgroup_limits limits = {.cpu_milli = 250, .memory_bytes = 1 << 28, .pids_max = 64};
@@ -95,6 +95,17 @@ TEST(v2_limits_are_written_as_the_kernel_wants_them)
     ASSERT_OK(cgroup_set_frozen(&cgroup, true, &error));
     read_file(folder, "cgroup.freeze", text);
     assert_string_equal(text, "1");
+
+    const struct cgroup_cpu idle = {.cpu_milli = 300, .is_idle = true};
+    ASSERT_OK(cgroup_set_cpu(&cgroup, &idle, &error));
+    read_file(folder, "cpu.max", text);
+    assert_string_equal(text, "15000 50000");
+    read_file(folder, "cpu.weight", text);
+    assert_string_equal(text, "1");
+    make_file(folder, "cpu.idle", "0\n");
+    ASSERT_OK(cgroup_set_cpu(&cgroup, &idle, &error));
+    read_file(folder, "cpu.idle", text);
+    assert_string_equal(text, "1\n");
 
     make_file(folder, "cpu.stat", "usage_usec 1234567\nuser_usec 9\n");
     make_file(folder, "memory.current", "4096\n");

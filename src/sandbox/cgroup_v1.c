@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PERIOD_US = 50000, QUOTA_MIN_US = 1000 };
-
 static const char *const controllers[CGROUP_FOLDER_MAX] = {
     [CGROUP_CPU] = "cpu",   [CGROUP_CPUACCT] = "cpuacct", [CGROUP_MEMORY] = "memory",
     [CGROUP_PIDS] = "pids", [CGROUP_FREEZER] = "freezer",
@@ -36,18 +34,30 @@ void cgroup_v1_probe(struct cgroup_host *host, const char *paths, const char *mo
     host->version = CGROUP_V1;
 }
 
+static int v1_set_quota(const char *folder, int64_t cpu_milli, struct error *error)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%" PRId64, cgroup_quota_us(cpu_milli));
+    return cgroup_write(folder, "cpu.cfs_quota_us", text, error);
+}
+
+static int v1_set_cpu(const struct cgroup *cgroup, const struct cgroup_cpu *cpu,
+                      struct error *error)
+{
+    const char *folder = cgroup->folders[CGROUP_CPU];
+    if (v1_set_quota(folder, cpu->cpu_milli, error) < 0)
+        return -1;
+    return cgroup_set_idle(folder, cpu->is_idle, "cpu.shares", "2", "1024", error);
+}
+
 static int v1_set_limits(const struct cgroup *cgroup, const struct cgroup_limits *limits,
                          struct error *error)
 {
-    int64_t quota_us = limits->cpu_milli * PERIOD_US / 1000;
-    if (quota_us < QUOTA_MIN_US)
-        quota_us = QUOTA_MIN_US;
     char text[32];
-    snprintf(text, sizeof(text), "%d", PERIOD_US);
-    if (cgroup_write(cgroup->folders[CGROUP_CPU], "cpu.cfs_period_us", text, error) < 0)
-        return -1;
-    snprintf(text, sizeof(text), "%" PRId64, quota_us);
-    if (cgroup_write(cgroup->folders[CGROUP_CPU], "cpu.cfs_quota_us", text, error) < 0)
+    const char *cpu = cgroup->folders[CGROUP_CPU];
+    snprintf(text, sizeof(text), "%d", CGROUP_PERIOD_US);
+    if (cgroup_write(cpu, "cpu.cfs_period_us", text, error) < 0 ||
+        v1_set_quota(cpu, limits->cpu_milli, error) < 0)
         return -1;
     snprintf(text, sizeof(text), "%" PRId64, limits->memory_bytes);
     const char *memory = cgroup->folders[CGROUP_MEMORY];
@@ -99,6 +109,7 @@ static void v1_kill(const struct cgroup *cgroup)
 
 const struct cgroup_ops cgroup_v1_ops = {
     .set_limits = v1_set_limits,
+    .set_cpu = v1_set_cpu,
     .read_usage = v1_read_usage,
     .set_frozen = v1_set_frozen,
     .kill = v1_kill,

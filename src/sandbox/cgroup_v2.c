@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PERIOD_US = 50000, QUOTA_MIN_US = 1000 };
-
 static const char *const needed[] = {"cpu", "memory", "pids"};
 
 static bool v2_has_controllers(const char *folder, const char *file)
@@ -125,16 +123,28 @@ void cgroup_v2_probe(struct cgroup_host *host, const char *paths, const char *mo
              own);
 }
 
+static int v2_set_quota(const char *folder, int64_t cpu_milli, struct error *error)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%" PRId64 " %d", cgroup_quota_us(cpu_milli), CGROUP_PERIOD_US);
+    return cgroup_write(folder, "cpu.max", text, error);
+}
+
+static int v2_set_cpu(const struct cgroup *cgroup, const struct cgroup_cpu *cpu,
+                      struct error *error)
+{
+    const char *folder = cgroup->folders[0];
+    if (v2_set_quota(folder, cpu->cpu_milli, error) < 0)
+        return -1;
+    return cgroup_set_idle(folder, cpu->is_idle, "cpu.weight", "1", "100", error);
+}
+
 static int v2_set_limits(const struct cgroup *cgroup, const struct cgroup_limits *limits,
                          struct error *error)
 {
-    int64_t quota_us = limits->cpu_milli * PERIOD_US / 1000;
-    if (quota_us < QUOTA_MIN_US)
-        quota_us = QUOTA_MIN_US;
     const char *folder = cgroup->folders[0];
     char text[64];
-    snprintf(text, sizeof(text), "%" PRId64 " %d", quota_us, PERIOD_US);
-    if (cgroup_write(folder, "cpu.max", text, error) < 0)
+    if (v2_set_quota(folder, limits->cpu_milli, error) < 0)
         return -1;
     snprintf(text, sizeof(text), "%" PRId64, limits->memory_bytes);
     if (cgroup_write(folder, "memory.max", text, error) < 0)
@@ -185,6 +195,7 @@ static void v2_kill(const struct cgroup *cgroup)
 
 const struct cgroup_ops cgroup_v2_ops = {
     .set_limits = v2_set_limits,
+    .set_cpu = v2_set_cpu,
     .read_usage = v2_read_usage,
     .set_frozen = v2_set_frozen,
     .kill = v2_kill,

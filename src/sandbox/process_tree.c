@@ -205,6 +205,26 @@ int64_t process_count_of_user(uid_t uid)
     return count;
 }
 
+void process_set_session_nice(const struct process_info *processes, size_t count, int nice)
+{
+    pid_t done[64];
+    size_t done_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const pid_t session = getsid(processes[i].pid);
+        bool is_done = session <= 0;
+        for (size_t j = 0; j < done_count && !is_done; j++)
+            is_done = done[j] == session;
+        if (is_done || done_count == sizeof(done) / sizeof(*done))
+            continue;
+        done[done_count++] = session;
+        char path[64];
+        snprintf(path, sizeof(path), "/proc/%d/autogroup", (int)processes[i].pid);
+        AUTO_FILE FILE *file = fopen(path, "we");
+        if (file)
+            fprintf(file, "%d\n", nice);
+    }
+}
+
 int64_t process_ticks_to_ms(int64_t ticks)
 {
     return ticks * 1000 / sysconf(_SC_CLK_TCK);

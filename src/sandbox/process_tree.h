@@ -38,4 +38,8 @@ size_t process_tree_list(pid_t root, struct process_info *out, size_t max);
 /* Processes and threads of one user on this machine, as RLIMIT_NPROC counts them. */
 int64_t process_count_of_user(uid_t uid);
 
+/* The niceness of the sessions these processes are in, where the kernel weighs sessions against
+ * each other (CONFIG_SCHED_AUTOGROUP). Unlike a process's own it can be taken back by anybody. */
+void process_set_session_nice(const struct process_info *processes, size_t count, int nice);
+
 int64_t process_ticks_to_ms(int64_t ticks);

@@ -17,6 +17,7 @@ enum {
     REMOVE_WAIT_MS = 3000,
     PACE_PERIOD_MS = 50,
     PACE_PAUSE_MAX_MS = 2000,
+    SESSION_NICE_IDLE = 19,
 };
 
 struct sandbox {
@@ -29,6 +30,7 @@ struct sandbox {
     bool has_ended;
     struct sandbox_exit exit;
     bool is_paused; /* asked for by set_paused */
+    bool is_idle;   /* asked for by set_cpu */
 
     /* Pacing, where there is no cgroup. */
     bool is_held; /* paused by the pace */
@@ -158,6 +160,33 @@ int sandbox_set_paused(struct sandbox *sandbox, bool is_paused, struct error *er
     else if (cgroup_set_frozen(&sandbox->cgroup, is_paused, error) < 0)
         return -1;
     sandbox->is_paused = is_paused;
+    return 0;
+}
+
+/* The niceness of processes could not be taken back; that of their session can. */
+static void sandbox_set_session_idle(struct sandbox *sandbox)
+{
+    struct process_info *tree = calloc(PROCESS_TREE_MAX, sizeof(*tree));
+    ASSERT(tree);
+    const size_t count = process_tree_list(sandbox->launched.pid, tree, PROCESS_TREE_MAX);
+    process_set_session_nice(tree, count, sandbox->is_idle ? SESSION_NICE_IDLE : 0);
+    free(tree);
+}
+
+int sandbox_set_cpu(struct sandbox *sandbox, int64_t cpu_milli, bool is_idle, struct error *error)
+{
+    if (cpu_milli <= 0)
+        return error_set(error, ERROR_INVALID, "a share of the CPU must be above zero");
+    if (sandbox->has_ended)
+        return 0;
+    const struct cgroup_cpu cpu = {.cpu_milli = cpu_milli, .is_idle = is_idle};
+    if (cgroup_set_cpu(&sandbox->cgroup, &cpu, error) < 0)
+        return error_wrap(error, "change the CPU share of sandbox \"%s\"", sandbox->name);
+    const bool has_changed = is_idle != sandbox->is_idle;
+    sandbox->cpu_milli = cpu_milli;
+    sandbox->is_idle = is_idle;
+    if (sandbox_is_soft(sandbox) && has_changed)
+        sandbox_set_session_idle(sandbox);
     return 0;
 }
 

@@ -122,6 +122,14 @@ MUST_CHECK int sandbox_stop(struct sandbox *sandbox, int64_t grace_ms,
 /* Holds every process inside still, or lets them go on. */
 MUST_CHECK int sandbox_set_paused(struct sandbox *sandbox, bool is_paused, struct error *error);
 
+/*
+ * Changes the share of the CPU while the program runs; is_idle: it gets only what everybody beside
+ * it leaves over, until told otherwise. Where the kernel does not keep the share, the next
+ * sandbox_pace does.
+ */
+MUST_CHECK int sandbox_set_cpu(struct sandbox *sandbox, int64_t cpu_milli, bool is_idle,
+                               struct error *error);
+
 struct sandbox_usage {
     int64_t cpu_ms; /* of all processes so far; never falls */
     int64_t memory_bytes;

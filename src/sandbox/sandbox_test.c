@@ -17,11 +17,13 @@
 #include <grp.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { OUTPUT_MAX = 65536, SKIPPED = 77 };
@@ -299,28 +301,87 @@ static void memory_hog_does_not_pass_the_limit(void **state)
     }
 }
 
+/* The share of one core that is used over `span_ms`. */
+static double measure_share(struct sandbox *sandbox, int64_t span_ms)
+{
+    struct sandbox_usage before, after;
+    sandbox_read_usage(sandbox, &before);
+    const int64_t begin_ns = clock_monotonic_ns(&clock_system);
+    int64_t now_ns = begin_ns;
+    while (now_ns - begin_ns < span_ms * 1000000) {
+        const int64_t pace_ms = sandbox_pace(sandbox, now_ns);
+        struct pollfd wait = {.fd = sandbox_pidfd(sandbox), .events = POLLIN};
+        assert_int_equal(poll(&wait, 1, pace_ms < 0 ? (int)span_ms : (int)pace_ms), 0);
+        now_ns = clock_monotonic_ns(&clock_system);
+    }
+    sandbox_read_usage(sandbox, &after);
+    return (double)(after.cpu_ms - before.cpu_ms) / ((double)(now_ns - begin_ns) / 1e6);
+}
+
 static void quarter_of_a_core_gives_a_quarter_of_the_cpu_time(void **state)
 {
     AUTO(sandbox)
     struct sandbox *sandbox = start(*state, RUN(.verb = "spin", .cpu_milli = 250), -1);
-    struct sandbox_usage before, usage;
-    poll(NULL, 0, 200); /* starting is not what is measured */
-    sandbox_read_usage(sandbox, &before);
-    const int64_t begin_ns = clock_monotonic_ns(&clock_system);
-    int64_t now_ns = begin_ns;
-    while (now_ns - begin_ns < INT64_C(2000000000)) {
-        const int64_t pace_ms = sandbox_pace(sandbox, now_ns);
-        struct pollfd wait = {.fd = sandbox_pidfd(sandbox), .events = POLLIN};
-        assert_int_equal(poll(&wait, 1, pace_ms < 0 ? 500 : (int)pace_ms), 0);
-        now_ns = clock_monotonic_ns(&clock_system);
-    }
-    sandbox_read_usage(sandbox, &usage);
-    const double share =
-        (double)(usage.cpu_ms - before.cpu_ms) / ((double)(now_ns - begin_ns) / 1e6);
+    measure_share(sandbox, 200); /* starting is not what is measured */
+    const double share = measure_share(sandbox, 2000);
     /* A busy machine gives less; the limit is what must hold. */
     if (share < 0.08 || share > 0.33)
         fail_msg("a share of 0.25 became %.3f", share);
+    struct sandbox_usage usage;
+    sandbox_read_usage(sandbox, &usage);
     assert_true(usage.memory_peak_bytes > 0);
+}
+
+static void share_shrinks_and_grows_while_the_program_runs(void **state)
+{
+    struct error error = {0};
+    AUTO(sandbox) struct sandbox *sandbox = start(*state, RUN(.verb = "spin"), -1);
+    measure_share(sandbox, 200);
+    ASSERT_OK(sandbox_set_cpu(sandbox, 100, /* is_idle= */ true, &error));
+    measure_share(sandbox, 200); /* what the old share still had */
+    const double less = measure_share(sandbox, 1000);
+    ASSERT_OK(sandbox_set_cpu(sandbox, 1000, /* is_idle= */ false, &error));
+    measure_share(sandbox, 200);
+    const double more = measure_share(sandbox, 1000);
+    /* Others may leave it nothing at all while it is idle; more than its share it never has. */
+    if (less > 0.17 || more < 0.2)
+        fail_msg("a share of 0.1 became %.3f, one of 1.0 after it %.3f", less, more);
+    ASSERT_FAILS(sandbox_set_cpu(sandbox, 0, /* is_idle= */ false, &error), ERROR_INVALID);
+}
+
+static int64_t own_cpu_ms(void)
+{
+    struct timespec used;
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+    return used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+static void idle_program_leaves_a_core_to_its_owner(void **state)
+{
+    struct fixture *fixture = *state;
+    if (!sandbox_is_hard(fixture->host))
+        skip(); /* pacing gives a smaller share, no priority */
+    struct error error = {0};
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &before))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    AUTO(sandbox) struct sandbox *sandbox = start(fixture, RUN(.verb = "spin"), -1);
+    ASSERT_OK(sandbox_set_cpu(sandbox, 1000, /* is_idle= */ true, &error));
+    measure_share(sandbox, 100);
+    struct sandbox_usage job_before, job_after;
+    sandbox_read_usage(sandbox, &job_before);
+    const int64_t begin_ms = own_cpu_ms();
+    while (own_cpu_ms() - begin_ms < 500)
+        ;
+    sandbox_read_usage(sandbox, &job_after);
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+    const int64_t taken_ms = job_after.cpu_ms - job_before.cpu_ms;
+    if (taken_ms > 15)
+        fail_msg("beside 500 ms of its owner an idle program took %d ms", (int)taken_ms);
 }
 
 static void stop_leaves_no_process_no_cgroup_and_no_note(void **state)
@@ -503,6 +564,8 @@ static int run_all(const char *name)
         SANDBOX_TEST(fork_bomb_stops_at_the_process_limit),
         SANDBOX_TEST(memory_hog_does_not_pass_the_limit),
         SANDBOX_TEST(quarter_of_a_core_gives_a_quarter_of_the_cpu_time),
+        SANDBOX_TEST(share_shrinks_and_grows_while_the_program_runs),
+        SANDBOX_TEST(idle_program_leaves_a_core_to_its_owner),
         SANDBOX_TEST(stop_leaves_no_process_no_cgroup_and_no_note),
         SANDBOX_TEST(program_that_obeys_ends_within_its_grace),
         SANDBOX_TEST(paused_program_uses_no_cpu_and_goes_on_after),
