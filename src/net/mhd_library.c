@@ -1,5 +1,5 @@
 #include "base/assert.h"
-#include "net/library_internal.h"
+#include "base/library.h"
 #include "net/mhd_library_internal.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "net/library_internal.h"
+#include "base/library.h"
 
 #include <dlfcn.h>
 
