@@ -24,6 +24,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +32,8 @@
 enum {
     SECCOMP_FD = SANDBOX_CONTROL_FD + 1,
     INFO_FD = SECCOMP_FD + 1,
-    FIRST_FREE_FD = 64, /* where descriptors wait while 0 to INFO_FD are laid out */
+    HOLD_FD = INFO_FD + 1,
+    FIRST_FREE_FD = 64, /* where descriptors wait while 0 to HOLD_FD are laid out */
     ARGUMENT_MAX = 320,
     SOURCE_MAX = SANDBOX_MOUNT_MAX + 1, /* the options' mounts and the program */
     NOFILE_MAX = 4096,
@@ -60,7 +62,7 @@ struct child {
     struct arguments arguments;
     struct source sources[SOURCE_MAX];
     size_t source_count;
-    int fds[INFO_FD + 1]; /* what becomes descriptor 0, 1, ...; -1: closed */
+    int fds[HOLD_FD + 1]; /* what becomes descriptor 0, 1, ...; -1: closed */
     int error_fd;
     pid_t parent;
     bool has_soft_limits;
@@ -197,6 +199,11 @@ static int child_build(struct child *child, const struct sandbox_options *option
 {
     struct arguments *arguments = &child->arguments;
     arguments_add_confinement(arguments, child->host);
+    if (options->set_up_network) {
+        char number[16];
+        snprintf(number, sizeof(number), "%d", HOLD_FD);
+        arguments_add(arguments, "--block-fd", number, NULL);
+    }
     arguments_add_system(arguments);
     if (child_add_mounts(child, options, error) < 0)
         return -1;
@@ -280,20 +287,20 @@ static int child_place_fds(struct child *child)
     child->error_fd = fcntl(child->error_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
     if (child->error_fd < 0)
         return -1;
-    for (int i = 0; i <= INFO_FD; i++) {
+    for (int i = 0; i <= HOLD_FD; i++) {
         if (child->fds[i] < 0)
             continue;
         child->fds[i] = fcntl(child->fds[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
         if (child->fds[i] < 0)
             return -1;
     }
-    for (int i = 0; i <= INFO_FD; i++) {
+    for (int i = 0; i <= HOLD_FD; i++) {
         if (child->fds[i] < 0)
             close(i);
         else if (dup2(child->fds[i], i) < 0)
             return -1;
     }
-    return close_range(INFO_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    return close_range(HOLD_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
 static void child_reset_signals(void)
@@ -397,7 +404,7 @@ static int launch_fork(struct child *child, int info_fd, struct launched *launch
                                : "watch bwrap";
         return error_set_errno(error, errno_value, "%s", step);
     }
-    *launched = (struct launched){.pid = pid, .pidfd = pidfd, .inner_pidfd = -1};
+    *launched = (struct launched){.pid = pid, .pidfd = pidfd, .inner_pidfd = -1, .hold_fd = -1};
     launched->inner_pid = launch_read_inner_pid(info_fd);
     if (launched->inner_pid > 0)
         launched->inner_pidfd = pidfd_open(launched->inner_pid, 0);
@@ -422,14 +429,23 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
     int info_fds[2] = {-1, -1};
     if (null_fd < 0)
         return error_set_errno(error, errno, "open \"/dev/null\"");
-    if (seccomp_export_filter(!child.has_soft_limits, &filter_fd, error) < 0)
+    const struct seccomp_options filter = {.has_cgroup = !child.has_soft_limits,
+                                           .has_network = options->set_up_network != NULL};
+    if (seccomp_export_filter(&filter, &filter_fd, error) < 0)
         return -1;
+    int hold_fds[2] = {-1, -1};
+    /* A socket: writing to a program that is gone raises no signal. */
+    if (options->set_up_network && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, hold_fds) < 0)
+        return error_set_errno(error, errno, "make a socketpair");
+    AUTO_FD int hold_read = hold_fds[0];
+    AUTO_FD int hold_write = hold_fds[1];
     if (pipe2(info_fds, O_CLOEXEC) < 0)
         return error_set_errno(error, errno, "make a pipe");
     AUTO_FD int info_read = info_fds[0];
     const int stdout_fd = options->stdout_fd >= 0 ? options->stdout_fd : null_fd;
     const int stderr_fd = options->stderr_fd >= 0 ? options->stderr_fd : null_fd;
-    const int fds[] = {null_fd, stdout_fd, stderr_fd, options->control_fd, filter_fd, info_fds[1]};
+    const int fds[] = {null_fd,   stdout_fd,   stderr_fd, options->control_fd,
+                       filter_fd, info_fds[1], hold_read};
     memcpy(child.fds, fds, sizeof(fds));
 
     int result = child_build(&child, options, error);
@@ -437,5 +453,7 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
         result = launch_fork(&child, info_read, out_launched, error);
     if (child.fds[INFO_FD] >= 0)
         close(child.fds[INFO_FD]);
+    if (result == 0)
+        out_launched->hold_fd = TAKE_FD(hold_write);
     return result;
 }

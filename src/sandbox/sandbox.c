@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,6 +60,22 @@ static int sandbox_check_options(const struct sandbox_options *options, struct e
     return 0;
 }
 
+/* The program waits for the byte. One that ended before it could wait shows as its exit. */
+static int sandbox_release(struct sandbox *sandbox, const struct sandbox_options *options,
+                           struct error *error)
+{
+    if (sandbox->launched.hold_fd < 0)
+        return 0;
+    if (sandbox->launched.inner_pid > 0 &&
+        options->set_up_network(options->network_context, sandbox->launched.inner_pid, error) < 0)
+        return error_wrap(error, "set up the network");
+    const char byte = 0;
+    if (send(sandbox->launched.hold_fd, &byte, 1, MSG_NOSIGNAL) < 0 && errno != EPIPE)
+        return error_set_errno(error, errno, "let the program start");
+    close(TAKE_FD(sandbox->launched.hold_fd));
+    return 0;
+}
+
 int sandbox_start(struct sandbox_host *host, const struct sandbox_options *options,
                   struct sandbox **out_sandbox, struct error *error)
 {
@@ -68,7 +85,7 @@ int sandbox_start(struct sandbox_host *host, const struct sandbox_options *optio
     ASSERT(new_sandbox);
     AUTO(sandbox) struct sandbox *sandbox = new_sandbox;
     sandbox->host = host;
-    sandbox->launched = (struct launched){.pidfd = -1, .inner_pidfd = -1};
+    sandbox->launched = (struct launched){.pidfd = -1, .inner_pidfd = -1, .hold_fd = -1};
     sandbox->cpu_milli = options->cpu_milli;
     sandbox->memory_bytes = options->memory_bytes;
     snprintf(sandbox->name, sizeof(sandbox->name), "%s", options->name);
@@ -86,7 +103,8 @@ int sandbox_start(struct sandbox_host *host, const struct sandbox_options *optio
         sandbox_launch(host, options, &sandbox->cgroup, &sandbox->launched, error) < 0)
         return error_wrap(error, "start sandbox \"%s\"", options->name);
     cgroup_close_join_fds(&sandbox->cgroup);
-    if (note_write(host, sandbox->name, &sandbox->cgroup, &sandbox->launched, error) < 0)
+    if (note_write(host, sandbox->name, &sandbox->cgroup, &sandbox->launched, error) < 0 ||
+        sandbox_release(sandbox, options, error) < 0)
         return error_wrap(error, "start sandbox \"%s\"", options->name);
     *out_sandbox = TAKE(sandbox);
     return 0;
@@ -239,6 +257,8 @@ void sandbox_free(struct sandbox *sandbox)
         close(sandbox->launched.pidfd);
         if (sandbox->launched.inner_pidfd >= 0)
             close(sandbox->launched.inner_pidfd);
+        if (sandbox->launched.hold_fd >= 0) /* only now: its end would let the program start */
+            close(sandbox->launched.hold_fd);
     }
     struct error ignored;
     const bool is_removed = cgroup_remove(&sandbox->cgroup, REMOVE_WAIT_MS, &ignored) == 0;

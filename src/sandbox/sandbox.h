@@ -5,7 +5,8 @@
  * The program sees no network, no other process, a read-only system (/usr, /lib*, /bin, /sbin and
  * what the loader needs of /etc), its own /tmp, /dev and /proc, what the options mount, and the
  * environment they name. It has no capabilities, cannot make namespaces, and seccomp refuses it
- * sockets, tracing, mounting, io_uring and the kernel's other rarely needed doors.
+ * sockets, tracing, mounting, io_uring and the kernel's other rarely needed doors. Where the caller
+ * puts a network of its own into the sandbox, the program may use TCP, UDP and local sockets there.
  *
  * Limits come from cgroup v2 or v1 where this process may make cgroups. Otherwise they are softer:
  * the CPU share is kept by pausing the job (sandbox_pace), memory and processes by rlimits.
@@ -24,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* What this machine can enforce; found once, shared by all sandboxes of the process. */
 struct sandbox_host;
@@ -88,6 +90,13 @@ struct sandbox_options {
     int control_fd; /* becomes descriptor 3 */
     int stdout_fd;
     int stderr_fd;
+    /*
+     * NULL: no network and no sockets. Otherwise called inside sandbox_start, while the program is
+     * held before its first instruction, with a process whose network namespace is the sandbox's
+     * own (loopback only) for the caller to put devices into. -1 ends the start.
+     */
+    int (*set_up_network)(void *context, pid_t inside, struct error *error);
+    void *network_context;
 };
 
 struct sandbox;

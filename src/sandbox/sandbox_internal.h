@@ -24,6 +24,7 @@ struct launched {
     int pidfd;
     pid_t inner_pid; /* 0 when bwrap ended before it had one */
     int inner_pidfd; /* readable when all inside are gone; -1 when inner_pid is 0 */
+    int hold_fd;     /* the program starts when a byte is written, or all is closed; -1: it runs */
 };
 
 /* Starts bwrap for `options` in `cgroup`; a cgroup of version NONE means rlimits. */

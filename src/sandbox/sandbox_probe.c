@@ -43,6 +43,30 @@ static void probe_network(void)
     show("uring", syscall(SYS_io_uring_setup, 1, &(struct io_uring_params){0}));
 }
 
+/* In a network namespace of its own, with sockets. */
+static void probe_sockets(void)
+{
+    show("tcp", socket(AF_INET, SOCK_STREAM, 0));
+    show("udp", socket(AF_INET6, SOCK_DGRAM, 0));
+    show("unix", socket(AF_UNIX, SOCK_STREAM, 0));
+    show("route", socket(AF_NETLINK, SOCK_RAW, 0));
+    show("audit", socket(AF_NETLINK, SOCK_RAW, 9));
+    show("raw", socket(AF_INET, SOCK_RAW, IPPROTO_TCP));
+    show("ping", socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP));
+    show("sctp", socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP));
+    show("packet", socket(AF_PACKET, SOCK_RAW, 0));
+    show("vsock", socket(AF_VSOCK, SOCK_STREAM, 0));
+    show("alg", socket(AF_ALG, SOCK_SEQPACKET, 0));
+    show("high", syscall(SYS_socket, (1L << 32) | AF_INET, SOCK_STREAM, 0));
+    struct ifreq device = {.ifr_ifindex = 1};
+    show("device", ioctl(3, SIOCGIFNAME, &device));
+    show("uring", syscall(SYS_io_uring_setup, 1, &(struct io_uring_params){0}));
+    const struct sockaddr_in metadata = {
+        .sin_family = AF_INET, .sin_port = htons(80), .sin_addr.s_addr = htonl(0xa9fea9fe)};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    show("metadata", connect(fd, (const struct sockaddr *)&metadata, sizeof(metadata)));
+}
+
 static void probe_write(void)
 {
     const char *const paths[] = {"/x",      "/usr/x", "/etc/x",  "/souk",
@@ -169,6 +193,8 @@ int main(int argc, char **argv)
     const char *verb = argc > 1 ? argv[1] : "";
     if (strcmp(verb, "network") == 0)
         probe_network();
+    else if (strcmp(verb, "sockets") == 0)
+        probe_sockets();
     else if (strcmp(verb, "write") == 0)
         probe_write();
     else if (strcmp(verb, "processes") == 0)

@@ -3,23 +3,23 @@
 #include "base/scope.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Names, not numbers: a call that does not exist on this architecture is skipped. */
+
+/* Without a network. A socket that was handed in could be disconnected and dialled elsewhere. */
+static const char *const socket_calls[] = {
+    "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4",
+};
+
 static const char *const denied_calls[] = {
-    /* The network. A socket that was handed in could be disconnected and dialled elsewhere. */
-    "socket",
-    "socketpair",
-    "connect",
-    "bind",
-    "listen",
-    "accept",
-    "accept4",
     /* A second way to make every other call, past this filter. */
     "io_uring_setup",
     "io_uring_enter",
@@ -117,12 +117,40 @@ static int seccomp_deny(scmp_filter_ctx context, const char *const *names, size_
     return result;
 }
 
-static int seccomp_add_rules(scmp_filter_ctx context, bool has_cgroup)
+/*
+ * Local, IPv4, IPv6 and route netlink (getifaddrs) sockets only: others, such as vsock, belong to
+ * no network namespace or are doors of their own. The comparisons are of 64 bits, so that a number
+ * with high bits set, which the kernel would cut off, is among those above the last.
+ */
+static int seccomp_limit_sockets(scmp_filter_ctx context)
+{
+    int result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+                                  SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
+    for (unsigned family = 0; result == 0 && family < AF_NETLINK; family++)
+        if (family != AF_UNIX && family != AF_INET && family != AF_INET6)
+            result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+                                      SCMP_A0(SCMP_CMP_EQ, family));
+    if (result == 0)
+        result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
+                                  SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_NE, 0));
+    static const unsigned internet[] = {AF_INET, AF_INET6};
+    for (size_t i = 0; result == 0 && i < 2; i++)
+        result =
+            seccomp_rule_add(context, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
+                             SCMP_A0(SCMP_CMP_EQ, internet[i]), SCMP_A2(SCMP_CMP_GT, IPPROTO_UDP));
+    return result;
+}
+
+static int seccomp_add_rules(scmp_filter_ctx context, const struct seccomp_options *options)
 {
     int result = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     if (result == 0)
         result = seccomp_deny(context, denied_calls, sizeof(denied_calls) / sizeof(*denied_calls));
-    if (result == 0 && !has_cgroup)
+    if (result == 0 && options->has_network)
+        result = seccomp_limit_sockets(context);
+    else if (result == 0)
+        result = seccomp_deny(context, socket_calls, sizeof(socket_calls) / sizeof(*socket_calls));
+    if (result == 0 && !options->has_cgroup)
         result = seccomp_deny(context, uncounted_calls,
                               sizeof(uncounted_calls) / sizeof(*uncounted_calls));
     for (size_t i = 0; result == 0 && i < sizeof(namespace_flags) / sizeof(*namespace_flags); i++) {
@@ -145,13 +173,13 @@ static int seccomp_add_rules(scmp_filter_ctx context, bool has_cgroup)
     return result;
 }
 
-int seccomp_export_filter(bool has_cgroup, int *out_fd, struct error *error)
+int seccomp_export_filter(const struct seccomp_options *options, int *out_fd, struct error *error)
 {
     __attribute__((cleanup(seccomp_release_context))) scmp_filter_ctx context =
         seccomp_init(SCMP_ACT_ALLOW);
     if (!context)
         return error_set(error, ERROR_UNAVAILABLE, "seccomp is not available");
-    int result = seccomp_add_rules(context, has_cgroup);
+    int result = seccomp_add_rules(context, options);
     if (result < 0)
         return error_set_errno(error, -result, "build the seccomp filter");
 

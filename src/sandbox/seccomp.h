@@ -7,6 +7,11 @@
 
 #include <stdbool.h>
 
-/* A new memfd (close-on-exec) that holds the compiled filter, read position at the start. Without a
- * cgroup it also refuses memory that only a cgroup would count. */
-MUST_CHECK int seccomp_export_filter(bool has_cgroup, int *out_fd, struct error *error);
+struct seccomp_options {
+    bool has_cgroup;  /* false: memory that only a cgroup would count is refused too */
+    bool has_network; /* a network of its own: TCP, UDP and local sockets are allowed */
+};
+
+/* A new memfd (close-on-exec) that holds the compiled filter, read position at the start. */
+MUST_CHECK int seccomp_export_filter(const struct seccomp_options *options, int *out_fd,
+                                     struct error *error);
