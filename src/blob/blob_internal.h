@@ -6,6 +6,7 @@
 #include "blob/blob_store.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct blob_entry {
     struct list_node node; /* in blob_store.by_use */
@@ -22,6 +23,8 @@ struct blob_store {
     int lock_fd;
     uint64_t bytes_max;
     const struct clock *clock;
+    uint64_t temp_prefix;                 /* names temporary files, apart from other processes' */
+    atomic_uint_fast64_t *shared_changes; /* mapped from FOLDER/changes; NULL: not shared */
 
     pthread_mutex_t mutex; /* guards everything below */
     struct map entries;    /* by the hash's bytes */
@@ -29,6 +32,7 @@ struct blob_store {
     uint64_t stored_bytes;
     uint64_t pending_bytes; /* promised to writers */
     uint64_t writer_count;  /* ever opened: names temporary files */
+    uint64_t seen_changes;  /* what *shared_changes was when the index was right */
 };
 
 enum { BLOB_PATH_SIZE = BLOB_HASH_TEXT_SIZE + 1 };
@@ -41,8 +45,12 @@ int blob_fail(const struct blob_store *store, int errno_value, const char *doing
               struct error *error);
 
 /* With the mutex held: */
-struct blob_entry *blob_entry_find(const struct blob_store *store, const struct blob_hash *hash);
+struct blob_entry *blob_entry_find(struct blob_store *store, const struct blob_hash *hash);
 void blob_entry_add(struct blob_store *store, const struct blob_hash *hash, uint64_t size_bytes,
                     int64_t used_ms);
+/* A blob was added or deleted: tells the other processes. */
+void blob_note_change(struct blob_store *store);
+/* Counts anew what other processes have changed. */
+MUST_CHECK int blob_refresh(struct blob_store *store, struct error *error);
 /* A use now. */
 void blob_entry_touch(struct blob_store *store, struct blob_entry *entry);

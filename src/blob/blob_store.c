@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <sodium.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 /* ---- Names and errors ------------------------------------------------------------------------ */
@@ -44,11 +45,6 @@ static struct text hash_key(const struct blob_hash *hash)
     return (struct text){(const char *)hash->bytes, BLOB_HASH_SIZE};
 }
 
-struct blob_entry *blob_entry_find(const struct blob_store *store, const struct blob_hash *hash)
-{
-    return map_get_text(&store->entries, hash_key(hash));
-}
-
 void blob_entry_add(struct blob_store *store, const struct blob_hash *hash, uint64_t size_bytes,
                     int64_t used_ms)
 {
@@ -68,6 +64,38 @@ static void entry_drop(struct blob_store *store, struct blob_entry *entry)
     list_remove(&entry->node);
     map_remove_text(&store->entries, hash_key(&entry->hash));
     free(entry);
+}
+
+static int64_t file_used_ms(const struct stat *info)
+{
+    return (int64_t)info->st_mtim.tv_sec * 1000 + info->st_mtim.tv_nsec / 1000000;
+}
+
+struct blob_entry *blob_entry_find(struct blob_store *store, const struct blob_hash *hash)
+{
+    struct blob_entry *entry = map_get_text(&store->entries, hash_key(hash));
+    if (!store->shared_changes)
+        return entry;
+    /* Another process may have brought it or taken it away. */
+    char path[BLOB_PATH_SIZE];
+    struct stat info;
+    const bool is_there =
+        fstatat(store->folder_fd, blob_path_format(hash, path), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(info.st_mode);
+    if (entry && !is_there)
+        entry_drop(store, entry);
+    else if (!entry && is_there)
+        blob_entry_add(store, hash, (uint64_t)info.st_size, file_used_ms(&info));
+    return map_get_text(&store->entries, hash_key(hash));
+}
+
+void blob_note_change(struct blob_store *store)
+{
+    if (!store->shared_changes)
+        return;
+    /* When nobody else changed anything meanwhile, the index is right still. */
+    if (atomic_fetch_add(store->shared_changes, 1) == store->seen_changes)
+        store->seen_changes++;
 }
 
 void blob_entry_touch(struct blob_store *store, struct blob_entry *entry)
@@ -92,6 +120,7 @@ static int entry_delete(struct blob_store *store, struct blob_entry *entry, stru
     if (unlinkat(store->folder_fd, blob_path_format(&entry->hash, path), 0) < 0 && errno != ENOENT)
         return blob_fail(store, errno, "delete a blob", error);
     entry_drop(store, entry);
+    blob_note_change(store);
     return 0;
 }
 
@@ -139,10 +168,9 @@ static int scan_file(struct blob_store *store, int prefix, const char *name, str
     struct stat info;
     char path[BLOB_PATH_SIZE];
     if (fstatat(store->folder_fd, blob_path_format(&hash, path), &info, AT_SYMLINK_NOFOLLOW) < 0)
-        return blob_fail(store, errno, "look at a blob", error);
+        return errno == ENOENT ? 0 : blob_fail(store, errno, "look at a blob", error);
     if (S_ISREG(info.st_mode))
-        blob_entry_add(store, &hash, (uint64_t)info.st_size,
-                       (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000);
+        blob_entry_add(store, &hash, (uint64_t)info.st_size, file_used_ms(&info));
     return 0;
 }
 
@@ -168,6 +196,29 @@ static int scan(struct blob_store *store, struct error *error)
     return 0;
 }
 
+static void forget_all(struct blob_store *store)
+{
+    for (size_t i = 0; i < store->entries.count; i++)
+        free(store->entries.entries[i].value);
+    map_clear(&store->entries);
+    list_init(&store->by_use);
+    store->stored_bytes = 0;
+}
+
+int blob_refresh(struct blob_store *store, struct error *error)
+{
+    if (!store->shared_changes)
+        return 0;
+    const uint64_t changes = atomic_load(store->shared_changes);
+    if (changes == store->seen_changes)
+        return 0;
+    forget_all(store);
+    if (scan(store, error) < 0)
+        return -1;
+    store->seen_changes = changes;
+    return 0;
+}
+
 static int empty_temp(struct blob_store *store, struct error *error)
 {
     struct dirent **names = NULL;
@@ -182,28 +233,63 @@ static int empty_temp(struct blob_store *store, struct error *error)
     return result;
 }
 
-static int open_folder(struct blob_store *store, struct error *error)
+/* Exclusive, or shared: then is_first says that no other process has the store open. */
+static int lock_folder(struct blob_store *store, bool is_shared, bool *out_is_first,
+                       struct error *error)
+{
+    store->lock_fd = openat(store->folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->lock_fd < 0)
+        return blob_fail(store, errno, "open the lock", error);
+    *out_is_first = flock(store->lock_fd, LOCK_EX | LOCK_NB) == 0;
+    if (*out_is_first)
+        return 0;
+    if (errno != EWOULDBLOCK)
+        return blob_fail(store, errno, "take the lock", error);
+    if (!is_shared)
+        return error_set(error, ERROR_CONFLICT,
+                         "\"%.150s\" is in use by another process: stop it first", store->folder);
+    while (flock(store->lock_fd, LOCK_SH) < 0)
+        if (errno != EINTR)
+            return blob_fail(store, errno, "share the lock", error);
+    return 0;
+}
+
+static int map_changes(struct blob_store *store, struct error *error)
+{
+    AUTO_FD int fd = openat(store->folder_fd, "changes", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof(*store->shared_changes)) < 0)
+        return blob_fail(store, errno, "count changes", error);
+    void *mapped =
+        mmap(NULL, sizeof(*store->shared_changes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED)
+        return blob_fail(store, errno, "count changes", error);
+    store->shared_changes = mapped;
+    store->seen_changes = atomic_load(store->shared_changes);
+    return 0;
+}
+
+static int open_folder(struct blob_store *store, bool is_shared, struct error *error)
 {
     if (mkdir(store->folder, 0700) < 0 && errno != EEXIST)
         return blob_fail(store, errno, "create the folder", error);
     store->folder_fd = open(store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (store->folder_fd < 0)
         return blob_fail(store, errno, "open the folder", error);
-    store->lock_fd = openat(store->folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (store->lock_fd < 0)
-        return blob_fail(store, errno, "open the lock", error);
-    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK)
-            return blob_fail(store, errno, "take the lock", error);
-        return error_set(error, ERROR_CONFLICT,
-                         "\"%.150s\" is in use by another process: stop it first", store->folder);
-    }
+    bool is_first;
+    if (lock_folder(store, is_shared, &is_first, error) < 0)
+        return -1;
     if (mkdirat(store->folder_fd, "temp", 0700) < 0 && errno != EEXIST)
         return blob_fail(store, errno, "create the folder \"temp\"", error);
     store->temp_fd = openat(store->folder_fd, "temp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (store->temp_fd < 0)
         return blob_fail(store, errno, "open the folder \"temp\"", error);
-    return 0;
+    if (is_first && empty_temp(store, error) < 0)
+        return -1;
+    if (!is_shared)
+        return 0;
+    if (is_first && flock(store->lock_fd, LOCK_SH) < 0)
+        return blob_fail(store, errno, "share the lock", error);
+    return map_changes(store, error);
 }
 
 int blob_store_open(const struct blob_store_options *options, struct blob_store **out_store,
@@ -221,7 +307,8 @@ int blob_store_open(const struct blob_store_options *options, struct blob_store 
     pthread_mutex_init(&store->mutex, NULL);
     map_init(&store->entries);
     list_init(&store->by_use);
-    if (open_folder(store, error) < 0 || empty_temp(store, error) < 0 || scan(store, error) < 0) {
+    randombytes_buf(&store->temp_prefix, sizeof(store->temp_prefix));
+    if (open_folder(store, options->is_shared, error) < 0 || scan(store, error) < 0) {
         blob_store_free(store);
         return -1;
     }
@@ -234,9 +321,10 @@ void blob_store_free(struct blob_store *store)
     if (!store)
         return;
     ASSERT(store->pending_bytes == 0); /* the store outlives its writers */
-    for (size_t i = 0; i < store->entries.count; i++)
-        free(store->entries.entries[i].value);
+    forget_all(store);
     map_done(&store->entries);
+    if (store->shared_changes)
+        munmap(store->shared_changes, sizeof(*store->shared_changes));
     pthread_mutex_destroy(&store->mutex);
     auto_close_fd(&store->temp_fd);
     auto_close_fd(&store->folder_fd);
@@ -401,7 +489,9 @@ int blob_store_evict(struct blob_store *store, const struct blob_evict *evict,
 {
     uint64_t freed_bytes = 0;
     pthread_mutex_lock(&store->mutex);
-    const int result = evict_locked(store, evict, &freed_bytes, error);
+    int result = blob_refresh(store, error);
+    if (result == 0)
+        result = evict_locked(store, evict, &freed_bytes, error);
     pthread_mutex_unlock(&store->mutex);
     if (out_freed_bytes)
         *out_freed_bytes = freed_bytes;

@@ -3,11 +3,18 @@
  *
  *     FOLDER/ab/cdef...   the blob whose hash is abcdef... (64 hex digits in all)
  *     FOLDER/temp/        being written; emptied when the store is opened
- *     FOLDER/lock         held by the one process that has the store open
+ *     FOLDER/lock         held by the one process that has the store open, or by all that share it
+ *     FOLDER/changes      of a shared store: how often any process added or deleted a blob
  *
  * A blob appears whole or not at all: it is written aside, synced, renamed, and its folder synced
  * before the call returns. The sizes and last uses of all blobs are kept in memory; the scan at
  * opening fills them in.
+ *
+ * A shared store is open in several processes at once, each with an index of its own: what the
+ * index says of a blob is checked against its file, and all files are counted anew before room is
+ * given away if another process has changed something. What the others are writing at the time is
+ * not counted, so that the quota may be passed by a blob for each of them. A blob that one process
+ * needs may be evicted by another: used ones go last.
  *
  * Threads: every function may be called from any thread. A blob_writer belongs to one thread at a
  * time. File contents are read and written outside the store's lock; rename and its folder's sync
@@ -46,12 +53,13 @@ const char *blob_hash_format(const struct blob_hash *hash, char out[BLOB_HASH_TE
 struct blob_store_options {
     const char *folder;        /* created when only its last part is missing */
     uint64_t bytes_max;        /* quota over all blobs; 0: none */
+    bool is_shared;            /* with other processes, which say so too */
     const struct clock *clock; /* NULL: the machine's */
 };
 
 struct blob_store;
 
-/* CONFLICT: another process has it open. */
+/* CONFLICT: another process has it open. Shared, it waits for one that is opening it right now. */
 MUST_CHECK int blob_store_open(const struct blob_store_options *options,
                                struct blob_store **out_store, struct error *error);
 void blob_store_free(struct blob_store *store); /* NULL is fine */

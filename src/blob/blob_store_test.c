@@ -334,6 +334,36 @@ static void a_second_process_is_refused(void **state)
     assert_int_equal(status, 0);
 }
 
+/* The second is another process's as far as the store can tell: it has its own lock and index. */
+static void a_shared_store_sees_what_others_change(void **state)
+{
+    struct error error;
+    struct place *place = *state;
+    place_close(place);
+    place->options.is_shared = true;
+    place->options.bytes_max = 10;
+    place_open(place);
+    AUTO(blob_store) struct blob_store *other = NULL;
+    ASSERT_OK(blob_store_open(&place->options, &other, &error));
+    const struct blob_hash lamp = put(place, "lamp");
+    assert_true(blob_store_has(other, &lamp));
+    struct blob_hash hash;
+    ASSERT_OK(blob_store_put(other, NULL, TEXT("carpet"), &hash, &error));
+    expect_bytes(place, &hash, "carpet");
+    /* The quota is over both, and what one evicts is gone for the other. */
+    struct blob_hash carpet = hash;
+    ASSERT_FAILS(blob_store_put(place->store, NULL, TEXT("x"), &hash, &error), ERROR_EXHAUSTED);
+    const struct blob_evict evict = {.bytes_wanted = 4, .keep = keep_this, .context = &carpet};
+    ASSERT_OK(blob_store_evict(place->store, &evict, NULL, &error));
+    assert_false(blob_store_has(other, &lamp));
+    ASSERT_OK(blob_store_put(other, NULL, TEXT("oil"), &hash, &error));
+    assert_int_equal(blob_store_bytes(other), 9);
+
+    struct blob_store *alone = NULL;
+    place->options.is_shared = false;
+    ASSERT_FAILS(blob_store_open(&place->options, &alone, &error), ERROR_CONFLICT);
+}
+
 struct worker {
     struct place *place;
     unsigned number;
@@ -408,6 +438,7 @@ int main(void)
         PLACE_TEST(the_least_recently_used_go_first_and_kept_ones_stay),
         PLACE_TEST(what_was_not_used_for_long_is_dropped),
         PLACE_TEST(a_second_process_is_refused),
+        PLACE_TEST(a_shared_store_sees_what_others_change),
         PLACE_TEST(many_threads_share_a_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ struct blob_writer {
     uint64_t size_bytes;     /* so far */
     uint64_t promised_bytes; /* of the store's quota */
     int fd;                  /* -1: the blob was there already, only the hash is checked */
-    char temp_name[32];      /* empty: no file to take away */
+    char temp_name[40];      /* empty: no file to take away */
 };
 
 static int create_temp(struct blob_writer *writer, struct error *error)
@@ -24,7 +24,8 @@ static int create_temp(struct blob_writer *writer, struct error *error)
     pthread_mutex_lock(&store->mutex);
     const uint64_t number = ++store->writer_count;
     pthread_mutex_unlock(&store->mutex);
-    snprintf(writer->temp_name, sizeof(writer->temp_name), "%" PRIu64, number);
+    snprintf(writer->temp_name, sizeof(writer->temp_name), "%" PRIx64 "-%" PRIx64,
+             store->temp_prefix, number);
     writer->fd = openat(store->temp_fd, writer->temp_name,
                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (writer->fd < 0) {
@@ -75,6 +76,10 @@ static int promise(struct blob_writer *writer, uint64_t size, struct error *erro
 {
     struct blob_store *store = writer->store;
     pthread_mutex_lock(&store->mutex);
+    if (blob_refresh(store, error) < 0) {
+        pthread_mutex_unlock(&store->mutex);
+        return -1;
+    }
     const uint64_t used = store->stored_bytes + store->pending_bytes;
     const bool fits =
         !store->bytes_max || (used <= store->bytes_max && size <= store->bytes_max - used);
@@ -158,6 +163,7 @@ static int publish(struct blob_writer *writer, const struct blob_hash *hash, str
         return blob_fail(store, errno_value, "sync a folder", error);
     }
     blob_entry_add(store, hash, writer->size_bytes, clock_utc_ms(store->clock));
+    blob_note_change(store);
     return 0;
 }
 
