@@ -56,6 +56,21 @@ void sandbox_doctor(const struct sandbox_host *host, struct buffer *out);
  * the first start; *out_count gets the number of notes found.
  */
 MUST_CHECK int sandbox_sweep(struct sandbox_host *host, size_t *out_count, struct error *error);
+/* The same, but for sandboxes that run on under another process: `is_kept` says which. */
+typedef bool sandbox_keep_function(const char *name, void *context);
+MUST_CHECK int sandbox_sweep_others(struct sandbox_host *host, sandbox_keep_function *is_kept,
+                                    void *context, size_t *out_count, struct error *error);
+/* The same for one sandbox; fine when there is nothing of it. */
+MUST_CHECK int sandbox_sweep_one(struct sandbox_host *host, const char *name, struct error *error);
+
+/*
+ * Hands what was found out to another process of this very program, which need not find it out
+ * again: the one appends it to a buffer, the other makes a host of it. CORRUPT when it comes from
+ * another program.
+ */
+void sandbox_host_export(const struct sandbox_host *host, struct buffer *out);
+MUST_CHECK int sandbox_host_import(struct text exported, struct sandbox_host **out_host,
+                                   struct error *error);
 
 /* Makes the folder belong to the user that programs are inside; for folders below a writable
  * mount. */

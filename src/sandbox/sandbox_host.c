@@ -297,7 +297,15 @@ static int sweep_note(const char *path, struct error *error)
     return 0;
 }
 
-int sandbox_sweep(struct sandbox_host *host, size_t *out_count, struct error *error)
+int sandbox_sweep_one(struct sandbox_host *host, const char *name, struct error *error)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s" NOTE_SUFFIX, host->state_dir, name);
+    return access(path, F_OK) < 0 && errno == ENOENT ? 0 : sweep_note(path, error);
+}
+
+int sandbox_sweep_others(struct sandbox_host *host, sandbox_keep_function *is_kept, void *context,
+                         size_t *out_count, struct error *error)
 {
     DIR *folder = opendir(host->state_dir);
     if (!folder)
@@ -306,16 +314,51 @@ int sandbox_sweep(struct sandbox_host *host, size_t *out_count, struct error *er
     int result = 0;
     struct dirent *entry;
     while ((entry = readdir(folder))) { // NOLINT(concurrency-mt-unsafe): the stream is not shared
-        if (!text_ends_with(text_of(entry->d_name), TEXT(NOTE_SUFFIX)))
+        struct text name = text_of(entry->d_name);
+        char sandbox[sizeof(entry->d_name)];
+        if (!text_ends_with(name, TEXT(NOTE_SUFFIX)))
             continue;
-        char path[PATH_MAX];
-        snprintf(path, sizeof(path), "%s/%s", host->state_dir, entry->d_name);
+        name.size -= strlen(NOTE_SUFFIX);
+        snprintf(sandbox, sizeof(sandbox), TEXT_FORMAT, TEXT_ARGS(name));
+        if (is_kept(sandbox, context))
+            continue;
         count++;
-        if (sweep_note(path, error) < 0)
+        if (sandbox_sweep_one(host, sandbox, error) < 0)
             result = -1;
     }
     closedir(folder);
     if (result == 0)
         *out_count = count;
     return result;
+}
+
+static bool keep_none(const char *name, void *context)
+{
+    (void)name;
+    (void)context;
+    return false;
+}
+
+int sandbox_sweep(struct sandbox_host *host, size_t *out_count, struct error *error)
+{
+    return sandbox_sweep_others(host, keep_none, NULL, out_count, error);
+}
+
+void sandbox_host_export(const struct sandbox_host *host, struct buffer *out)
+{
+    buffer_append(out, host, sizeof(*host));
+}
+
+int sandbox_host_import(struct text exported, struct sandbox_host **out_host, struct error *error)
+{
+    struct sandbox_host *host = calloc(1, sizeof(*host));
+    ASSERT(host);
+    if (exported.size != sizeof(*host)) {
+        free(host);
+        return error_set(error, ERROR_CORRUPT, "the sandbox's findings are another program's");
+    }
+    memcpy(host, exported.data, sizeof(*host));
+    host->cgroups.has_moved_self = false; /* that is undone by the process that did it */
+    *out_host = host;
+    return 0;
 }

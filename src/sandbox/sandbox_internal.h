@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
+/* Plain data without pointers: it is handed from process to process as it stands. */
 struct sandbox_host {
     char bwrap[PATH_MAX];
     char program[PATH_MAX];

@@ -520,6 +520,49 @@ static void sweep_ends_what_a_killed_daemon_left(void **state)
     assert_int_equal(count, 0);
 }
 
+static bool keep_named(const char *name, void *context)
+{
+    return strcmp(name, context) == 0;
+}
+
+static void sweep_spares_what_runs_under_another_process(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error error = {0};
+    struct buffer exported AUTO_BUFFER;
+    buffer_init(&exported, 1 << 20);
+    sandbox_host_export(fixture->host, &exported);
+    AUTO(sandbox_host) struct sandbox_host *other = NULL;
+    ASSERT_OK(sandbox_host_import(buffer_text(&exported), &other, &error));
+    assert_string_equal(sandbox_describe(other), sandbox_describe(fixture->host));
+    char kept[] = "kept", note[128];
+    const char *const argv[] = {"/usr/bin/sleep", "60", NULL};
+    const struct sandbox_options options = {.name = kept,
+                                            .argv = argv,
+                                            .cpu_milli = 100,
+                                            .memory_bytes = 64 << 20,
+                                            .pids_max = 16,
+                                            .control_fd = -1,
+                                            .stdout_fd = -1,
+                                            .stderr_fd = -1};
+    AUTO(sandbox) struct sandbox *sandbox = NULL;
+    ASSERT_OK(sandbox_start(other, &options, &sandbox, &error));
+    snprintf(note, sizeof(note), "%s/kept.sandbox", fixture->folder);
+    size_t count = 9;
+    ASSERT_OK(sandbox_sweep_others(fixture->host, keep_named, kept, &count, &error));
+    assert_int_equal(count, 0);
+    assert_int_equal(access(note, F_OK), 0);
+    struct sandbox_exit exit;
+    assert_false(sandbox_reap(sandbox, &exit));
+    ASSERT_OK(sandbox_sweep_one(fixture->host, "none", &error));
+    ASSERT_OK(sandbox_sweep_one(fixture->host, kept, &error));
+    assert_int_not_equal(access(note, F_OK), 0);
+    assert_true(sandbox_reap(sandbox, &exit));
+    exported.size--;
+    struct sandbox_host *none = NULL;
+    ASSERT_FAILS(sandbox_host_import(buffer_text(&exported), &none, &error), ERROR_CORRUPT);
+}
+
 static void sweep_spares_a_process_that_only_has_the_same_number(void **state)
 {
     struct fixture *fixture = *state;
@@ -572,6 +615,7 @@ static int run_all(const char *name)
         SANDBOX_TEST(missing_program_is_told_by_its_exit),
         SANDBOX_TEST(wrong_options_are_refused),
         SANDBOX_TEST(sweep_ends_what_a_killed_daemon_left),
+        SANDBOX_TEST(sweep_spares_what_runs_under_another_process),
         SANDBOX_TEST(sweep_spares_a_process_that_only_has_the_same_number),
         SANDBOX_TEST(host_says_in_words_what_it_enforces),
     };
