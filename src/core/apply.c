@@ -44,7 +44,7 @@ static bool entries_equal(const struct ledger_entry *left, const struct ledger_e
            left->lease == right->lease;
 }
 
-/* Only an event before it says that a lease is paid, credits are made or withheld ones released. */
+/* Only an event before it says that somebody is paid, credits are made or withheld ones released. */
 static bool needs_cause(const struct core *core, const struct ledger_entry *entry)
 {
     switch (entry->kind) {
@@ -52,7 +52,6 @@ static bool needs_cause(const struct core *core, const struct ledger_entry *entr
         return core->settings.economy != ECONOMY_KARMA; /* an hour's dues come before its event */
     case LEDGER_ENTRY_POST:
     case LEDGER_ENTRY_FEE:
-        return entry->lease != 0;
     case LEDGER_ENTRY_RELEASE:
         return true;
     case LEDGER_ENTRY_HOLD:

@@ -123,6 +123,9 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
         return apply_misfit(event, "the outcome is not one", error);
     if (changed->state == JOB_STATE_STARTING && !is_within_limits(job))
         return apply_misfit(event, "its leases cost more than its maximum", error);
+    if (core_is_cancelled_late(job, event->time_ms) && changed->state == JOB_STATE_CANCELLED &&
+        !core_is_forfeited(core, job))
+        return apply_misfit(event, "what cancelling it so late costs was not paid", error);
     if (job->state == JOB_STATE_PENDING)
         core_count_wait(core, job, changed->state == JOB_STATE_CANCELLED, event->time_ms);
     job->state = changed->state;

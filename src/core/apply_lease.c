@@ -86,9 +86,8 @@ static int check_offered(const struct core *core, const struct event *event, con
     return 0;
 }
 
-/* Nothing of what one pays itself, nor where there is no money to run off with. */
-static int64_t withheld_basis_points(const struct core *core, const struct job *job,
-                                     const struct machine *machine)
+int64_t core_withheld_basis_points(const struct core *core, const struct job *job,
+                                   const struct machine *machine)
 {
     const bool is_trusted = !machine->is_unproven || core->settings.economy == ECONOMY_KARMA ||
                             core_is_self_trade(core, job->request.account, machine->owner);
@@ -125,7 +124,7 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
                             .max_run_ms = offered->max_run_ms,
                             .quote_micro = offered->quote_micro,
                             .fee_basis_points = core->settings.fee_basis_points,
-                            .withheld_basis_points = withheld_basis_points(core, job, machine),
+                            .withheld_basis_points = core_withheld_basis_points(core, job, machine),
                             .offered_ms = event->time_ms,
                             .start_by_ms = offered->start_by_ms};
     core->last_id = lease->id;

@@ -143,6 +143,7 @@ void core_free(struct core *core)
     id_list_done(&core->active);
     id_list_done(&core->short_handed);
     core_prices_done(core);
+    free(core->forfeit.parts);
     id_list_done(&core->short_of_money);
     timers_done(&core->job_timers);
     wakes_free(core->wakes);

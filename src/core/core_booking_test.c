@@ -1,6 +1,6 @@
 /*
  * Jobs for the cheapest slot: which they choose, what they are held to, what they pay.
- * covers decide_start.c
+ * covers decide_start.c forfeit.c
  */
 #include "core/testing_queue_internal.h"
 
@@ -81,6 +81,134 @@ TEST(a_booking_cancelled_late_pays_a_tenth_of_its_first_slot_to_those_who_kept_i
     market_done(&market);
 }
 
+/* Three machines nobody has proven yet, and a booking for two cancelled just before its start. */
+static const struct job *cancel_late(struct market *market)
+{
+    market_init(market);
+    add_machines(market, 3);
+    struct command change = {.kind = COMMAND_CHANGE_SETTINGS,
+                             .change_settings = *core_settings(market->core)};
+    change.change_settings.fee_basis_points = 500;
+    market_do(market, &change);
+    struct command command = busy_day_and_booking(market);
+    command.submit_job.num_nodes = 2;
+    const struct job *job = submit(market, &command);
+    pass_to(market, job->start_ms - 1);
+    cancel(market, job);
+    return job;
+}
+
+TEST(a_part_of_a_late_fee_is_withheld_of_machines_that_are_not_proven)
+{
+    struct market market;
+    const struct job *job = cancel_late(&market);
+    const struct ledger_account *lender = core_balance(market.core, market.lender);
+    assert_int_equal(market_new_events(&market, EVENT_BOOKING_FORFEITED), 2);
+    int64_t withheld_micro = 0, paid_micro = 0;
+    for (size_t i = market.seen; i < market.events.count; i++) {
+        const struct event *event = &market.events.items[i];
+        if (event->kind != EVENT_BOOKING_FORFEITED)
+            continue;
+        const int64_t amount_micro = event->booking_forfeited.amount_micro;
+        const int64_t part_micro = (amount_micro - amount_micro / 20) / 4;
+        assert_int_equal(
+            core_machine(market.core, event->booking_forfeited.machine)->withheld_micro,
+            part_micro);
+        withheld_micro += part_micro;
+        paid_micro += amount_micro;
+    }
+    assert_true(withheld_micro > 0);
+    assert_int_equal(lender->withheld_micro, withheld_micro);
+    assert_int_equal(job->posted_micro, paid_micro);
+    assert_int_equal(job->cancel_fee_micro, paid_micro);
+    market_done(&market);
+}
+
+/* Applies all but `skipped` events from the first of a kind on, with that one changed; returns
+ * whether the log was refused as corrupt. */
+struct forgery {
+    enum event_kind kind;
+    size_t skipped;
+    int64_t more_micro;
+    uint64_t machine;
+};
+
+static bool is_refused(const struct market *market, const struct forgery *forgery)
+{
+    struct error error = {0};
+    AUTO(core) struct core *replayed = core_new();
+    size_t i = 0;
+    for (; i < market->seen; i++)
+        ASSERT_OK(core_apply(replayed, &market->events.items[i], &error));
+    bool is_forged = false;
+    for (; i < market->events.count; i++) {
+        struct event event = market->events.items[i];
+        if (!is_forged && event.kind == forgery->kind) {
+            is_forged = true;
+            i += forgery->skipped;
+            event = market->events.items[i];
+            if (event.kind == EVENT_BOOKING_FORFEITED) {
+                event.booking_forfeited.amount_micro += forgery->more_micro;
+                if (forgery->machine)
+                    event.booking_forfeited.machine = forgery->machine;
+            } else if (event.kind == EVENT_ENTRY_POSTED) {
+                event.entry_posted.withheld_micro += forgery->more_micro;
+            }
+        }
+        event.sequence = core_sequence(replayed) + 1;
+        if (event.kind == EVENT_ENTRY_POSTED)
+            event.entry_posted.sequence = ledger_entry_count(replayed->ledger) + 1;
+        if (core_apply(replayed, &event, &error) < 0)
+            return error.code == ERROR_CORRUPT;
+    }
+    return false;
+}
+
+TEST(a_log_whose_late_fee_is_another_is_refused)
+{
+    struct market market;
+    cancel_late(&market);
+    const struct event *first = &market.events.items[market.seen];
+    assert_int_equal(first->kind, EVENT_BOOKING_FORFEITED);
+    uint64_t other = 0; /* a machine that would not have had the job first */
+    for (size_t i = market.seen + 1; i < market.events.count; i++)
+        if (market.events.items[i].kind == EVENT_BOOKING_FORFEITED)
+            other = market.events.items[i].booking_forfeited.machine;
+    const struct forgery forgeries[] = {
+        {.kind = EVENT_BOOKING_FORFEITED, .more_micro = 1},
+        {.kind = EVENT_BOOKING_FORFEITED, .more_micro = -1},
+        {.kind = EVENT_BOOKING_FORFEITED, .machine = other},
+        {.kind = EVENT_BOOKING_FORFEITED, .skipped = 1}, /* paid without it */
+        {.kind = EVENT_BOOKING_FORFEITED, .skipped = 3}, /* one part left out: post and fee too */
+        {.kind = EVENT_BOOKING_FORFEITED, .skipped = 6}, /* all of it */
+        {.kind = EVENT_BOOKING_FORFEITED, .skipped = 7}, /* and nothing given back */
+        {.kind = EVENT_ENTRY_POSTED, .more_micro = -1},  /* less withheld */
+    };
+    for (size_t i = 0; i < sizeof(forgeries) / sizeof(*forgeries); i++)
+        assert_true(is_refused(&market, &forgeries[i]));
+    const struct forgery none = {.kind = EVENT_BOOKING_FORFEITED};
+    assert_false(is_refused(&market, &none));
+    market_done(&market);
+}
+
+TEST(a_late_cancel_that_nobody_kept_room_for_costs_nothing_and_says_so)
+{
+    struct market market;
+    market_init(&market);
+    add_machines(&market, 1);
+    const struct command command = busy_day_and_booking(&market);
+    const struct job *job = submit(&market, &command);
+    pass_to(&market, job->start_ms - 1);
+    const uint64_t machine = core_machine_at(market.core, 0)->id;
+    market_do(&market, &(struct command){.kind = COMMAND_MACHINE_GONE, .machine_gone = {machine}});
+    assert_int_equal(cancel(&market, job), 0);
+    assert_int_equal(market_new_events(&market, EVENT_BOOKING_FORFEITED), 1);
+    assert_int_equal(job->posted_micro, 0);
+    const struct forgery without = {.kind = EVENT_BOOKING_FORFEITED, .skipped = 1};
+    assert_true(is_refused(&market, &without));
+    market_done(&market);
+}
+
 TEST(a_booked_price_is_not_passed_when_prices_rise)
 {
     struct market market;
@@ -155,6 +283,9 @@ int main(void)
         cmocka_unit_test(the_cheapest_slot_before_the_deadline_is_waited_for),
         cmocka_unit_test(
             a_booking_cancelled_late_pays_a_tenth_of_its_first_slot_to_those_who_kept_it_free),
+        cmocka_unit_test(a_part_of_a_late_fee_is_withheld_of_machines_that_are_not_proven),
+        cmocka_unit_test(a_log_whose_late_fee_is_another_is_refused),
+        cmocka_unit_test(a_late_cancel_that_nobody_kept_room_for_costs_nothing_and_says_so),
         cmocka_unit_test(a_booked_price_is_not_passed_when_prices_rise),
         cmocka_unit_test(who_finds_no_room_in_its_slot_waits_for_one_that_costs_no_more),
     };

@@ -23,6 +23,17 @@ struct worker_turns {
     size_t left;   /* jobs that are still to be looked at */
 };
 
+/* What the booking that was cancelled last, late, costs, and whom it pays. */
+struct forfeit {
+    uint64_t job; /* 0: none was */
+    struct forfeit_part {
+        struct machine *machine; /* NULL: nobody would have had it */
+        int64_t amount_micro;    /* the operator's part included */
+    } *parts;
+    size_t count, capacity;
+    size_t next; /* the first that is not paid */
+};
+
 struct core {
     struct core_settings settings;
     struct price_vector price; /* of the running slot */
@@ -34,6 +45,7 @@ struct core {
     struct ledger *ledger;
     /* Entries that the last event calls for: they come next. None between two commands. */
     struct ledger_plan due;
+    struct forfeit forfeit; /* scratch, of the command under way */
 
     /* Owners, by id. Only codes and offers are ever removed, so of the others the order is of ids.
      */
@@ -187,8 +199,8 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_offer_renewed, apply_offer_turned, apply_offer_withdrawn, apply_job_submitted,
     apply_job_due, apply_job_waits, apply_job_noted, apply_job_state_changed, apply_lease_offered,
     apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted, apply_lease_extended,
-    apply_lease_renewed, apply_job_extended, apply_lease_ended, apply_entry_posted,
-    apply_slot_closed;
+    apply_lease_renewed, apply_job_extended, apply_lease_ended, apply_booking_forfeited,
+    apply_entry_posted, apply_slot_closed;
 
 /* apply.c: what the others share. */
 void apply_say_misfit(const struct event *event, const char *what, struct error *error);
@@ -278,6 +290,10 @@ MUST_CHECK int decide_find_own_machine(const struct decision *decision, uint64_t
                                        struct error *error);
 void decide_lose_machines(struct decision *decision);
 
+/* Of what the job pays the machine's owner: nothing of what one pays itself, nor where there is no
+ * money to run off with. */
+int64_t core_withheld_basis_points(const struct core *core, const struct job *job,
+                                   const struct machine *machine);
 /* Unproven so far, and has earned enough since. */
 bool core_is_proven_now(const struct core *core, const struct machine *machine);
 /* If it is: what was withheld goes to its owner. */
@@ -353,9 +369,14 @@ void core_keep_booked(const struct job *job, struct price_lock *lock);
 bool core_passes_booking(const struct job *job, const struct match_wish *wish);
 void decide_job_starts(struct decision *decision);
 void core_set_job_timers(struct core *core, const struct job *job);
-/* What a booking that is cancelled late costs, paid to those who would have had its leases. */
-void decide_cancel_fee(struct decision *decision, const struct job *job);
 void core_skip_job_timers(struct core *core); /* those that mean nothing any more */
+
+/* forfeit.c */
+bool core_is_cancelled_late(const struct job *job, int64_t now_ms);
+/* All that cancelling it costs was paid. */
+bool core_is_forfeited(const struct core *core, const struct job *job);
+/* What a booking that is cancelled late costs, paid to those who would have had its leases. */
+void decide_forfeit(struct decision *decision, const struct job *job);
 
 /* decide_credit.c */
 decide_command decide_transfer;

@@ -275,7 +275,7 @@ int decide_cancel_job(struct decision *decision, const struct command *command, 
                          job_state_name(job->state));
     decision->subject = job->id;
     if (job->state == JOB_STATE_PENDING) {
-        decide_cancel_fee(decision, job);
+        decide_forfeit(decision, job);
         decision_finish_job(decision, job, JOB_STATE_CANCELLED, "cancelled");
         return 0;
     }

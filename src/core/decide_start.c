@@ -119,61 +119,6 @@ bool core_passes_booking(const struct job *job, const struct match_wish *wish)
     return job->booked.slot_count > 0 && match_quote_wish(wish).total_micro > job->quote_micro;
 }
 
-/* ---- Cancelling a booking -------------------------------------------------------------------- */
-
-/* A tenth of what its first slot would cost. A locked price is not a free option. */
-static int64_t cancel_fee_micro(const struct core *core, const struct job *job)
-{
-    struct job_request first = job->request;
-    const int64_t offset_ms = core->settings.slot_offset_ms;
-    const int64_t slot_end_ms = slot_start_ms(slot_index(job->start_ms, offset_ms) + 1, offset_ms);
-    if (first.max_run_ms > slot_end_ms - job->start_ms)
-        first.max_run_ms = slot_end_ms - job->start_ms;
-    struct match_wish wish = core_wish(core, &first, 0, job->start_ms);
-    core_keep_booked(job, &wish.lock);
-    const int64_t fee_micro = match_quote_wish(&wish).total_micro / 10;
-    const int64_t held_micro = core_held_micro(core, job->id);
-    return fee_micro < held_micro ? fee_micro : held_micro;
-}
-
-static void pay_part(struct decision *decision, const struct job *job, uint64_t payee,
-                     int64_t amount_micro)
-{
-    const struct ledger_post post = {
-        .job = job->id,
-        .payee = payee,
-        .amount_micro = amount_micro,
-        .fee_micro = price_part_micro(amount_micro, decision->core->settings.fee_basis_points),
-        .memo = "booking cancelled late"};
-    struct ledger_plan plan;
-    struct error error;
-    if (amount_micro == 0)
-        return;
-    ASSERT(ledger_plan_post(decision->core->ledger, &post, &plan, &error) == 0);
-    decision_emit_plan(decision, &plan, NULL);
-}
-
-void decide_cancel_fee(struct decision *decision, const struct job *job)
-{
-    struct core *core = decision->core;
-    const bool is_late =
-        job->start_ms > decision->now_ms && job->start_ms - decision->now_ms < SLOT_MS;
-    if (!is_late)
-        return;
-    const int64_t fee_micro = cancel_fee_micro(core, job);
-    const struct match_wish wish =
-        core_wish(core, &job->request, core_held_micro(core, job->id), decision->now_ms);
-    struct match_placement placement;
-    if (fee_micro == 0 || match_place(core->matcher, &wish, NULL, &placement) != MATCH_PLACED ||
-        placement.quote_micro == 0)
-        return;
-    for (size_t i = 0; i < placement.part_count; i++) {
-        const struct match_part *part = &placement.parts[i];
-        pay_part(decision, job, part->machine->owner,
-                 (int64_t)((__int128)fee_micro * part->quote_micro / placement.quote_micro));
-    }
-}
-
 /* ---- Times of pending jobs ------------------------------------------------------------------- */
 
 /* Whether the timer still means something: its job waits for that start, or for that deadline. */

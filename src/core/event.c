@@ -51,6 +51,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_JOB_EXTENDED] = "job_extended",
     [EVENT_LEASE_EXTENDED] = "lease_extended",
     [EVENT_LEASE_RENEWED] = "lease_renewed",
+    [EVENT_BOOKING_FORFEITED] = "booking_forfeited",
     [EVENT_ENTRY_POSTED] = "entry_posted",
     [EVENT_SLOT_CLOSED] = "slot_closed",
 };
@@ -335,6 +336,12 @@ static const struct json_field lease_ended_fields[] = {
     CHOICE("outcome", lease_ended.outcome, schema_lease_outcomes),
     CHARS("reason", lease_ended.reason),
 };
+static const struct json_field booking_forfeited_fields[] = {
+    HEADER,
+    ID("job", booking_forfeited.job),
+    ID_OR_NONE("machine", booking_forfeited.machine),
+    MICRO_OR_NONE("amount_micro", booking_forfeited.amount_micro),
+};
 static const struct json_field entry_posted_fields[] = {
     HEADER,
     ID("entry", entry_posted.sequence),
@@ -417,6 +424,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_JOB_EXTENDED] = ROW(job_extended),
     [EVENT_LEASE_EXTENDED] = ROW(lease_extended),
     [EVENT_LEASE_RENEWED] = ROW(lease_renewed),
+    [EVENT_BOOKING_FORFEITED] = ROW(booking_forfeited),
     [EVENT_ENTRY_POSTED] = ROW(entry_posted),
     [EVENT_SLOT_CLOSED] = ROW(slot_closed),
 };

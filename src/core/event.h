@@ -14,6 +14,7 @@
  *     lease_extended     send the machine the lease signed anew, with its later end
  *     lease_ticked       live bill; the money itself is in entry_posted
  *     job_state_changed  live events, the job's row; a final state also ends followers' streams
+ *     booking_forfeited  nothing; the money itself is in entry_posted
  *     entry_posted       one row of the statement
  *     slot_closed        the running slot's prices; computed again and compared by every replay
  *     machine_enrolled   a higher generation: older links of that machine are closed
@@ -68,8 +69,9 @@ enum event_kind {
     EVENT_LEASE_STOP_WANTED,
     EVENT_LEASE_ENDED,
     EVENT_JOB_EXTENDED,
-    EVENT_LEASE_EXTENDED, /* one for each that is open */
-    EVENT_LEASE_RENEWED,  /* its price lock ran out: at the next slots' prices it goes on */
+    EVENT_LEASE_EXTENDED,    /* one for each that is open */
+    EVENT_LEASE_RENEWED,     /* its price lock ran out: at the next slots' prices it goes on */
+    EVENT_BOOKING_FORFEITED, /* a part of what cancelling it late costs */
     EVENT_ENTRY_POSTED,
     EVENT_SLOT_CLOSED,
     EVENT_KIND_COUNT,
@@ -303,6 +305,11 @@ struct event {
             struct price_lock lock;
             int64_t quote_micro;
         } lease_renewed;
+        struct {
+            uint64_t job;
+            uint64_t machine;     /* whose owner is paid; 0: nobody would have had it */
+            int64_t amount_micro; /* the operator's part included */
+        } booking_forfeited;
         struct ledger_entry entry_posted;
         struct {
             int64_t slot;      /* that ended */

@@ -98,6 +98,7 @@ TEST(every_kind_of_event_goes_there_and_back)
                                     .before_micro = 12,
                                     .before_rest = 34},
                            .quote_micro = 5}},
+        {.kind = EVENT_BOOKING_FORFEITED, .booking_forfeited = {7, 6, 1200}},
         {.kind = EVENT_ENTRY_POSTED,
          .entry_posted = {.sequence = 1, .kind = LEDGER_ENTRY_VOID, .memo = "memo"}},
         {.kind = EVENT_SLOT_CLOSED,

@@ -267,12 +267,25 @@ static void machine_connected(struct property_world *world, struct command *comm
     command->machine_connected.generation = machine ? machine->generation : 1;
 }
 
+/* Of the last ones, one that waits for its slot if there is any. */
+static const struct job *booked_job(const struct property_world *world)
+{
+    const size_t count = core_job_count(world->core);
+    for (size_t i = 1; i <= 40 && i <= count; i++) {
+        const struct job *job = core_job_at(world->core, count - i);
+        if (job->state == JOB_STATE_PENDING && job->start_ms > world->now_ms)
+            return job;
+    }
+    return NULL;
+}
+
 static void cancel_job(struct property_world *world, struct command *command)
 {
     const size_t count = core_job_count(world->core);
     const size_t recent = count < 10 ? count : 10;
-    const struct job *job =
-        count ? core_job_at(world->core, count - 1 - below(world, recent)) : NULL;
+    const struct job *job = below(world, 2) ? booked_job(world) : NULL;
+    if (!job && count)
+        job = core_job_at(world->core, count - 1 - below(world, recent));
     command->cancel_job.job = job ? job->id : property_id(world);
     command->cancel_job.account = job ? job->request.account : property_account(world);
 }

@@ -33,9 +33,9 @@ struct world {
     struct buffer snapshot;   /* taken somewhere in the middle */
     size_t snapshot_at;       /* where in the log */
     uint64_t decided, refused;
-    uint64_t renewed, proven; /* events */
-    uint64_t looked_at;       /* jobs that waited */
-    struct arena *arena;      /* of a look */
+    uint64_t renewed, proven, forfeited; /* events */
+    uint64_t looked_at;                  /* jobs that waited */
+    struct arena *arena;                 /* of a look */
 };
 
 static void assert_job_is_sound(const struct core *core, const struct job *job)
@@ -215,6 +215,8 @@ static void step(struct world *world)
         assert_event_is_sound(world->core, &world->events.items[i]);
         world->renewed += world->events.items[i].kind == EVENT_LEASE_RENEWED;
         world->proven += world->events.items[i].kind == EVENT_MACHINE_PROVEN;
+        world->forfeited += world->events.items[i].kind == EVENT_BOOKING_FORFEITED &&
+                            world->events.items[i].booking_forfeited.machine != 0;
         event_encode(&world->events.items[i], &world->log);
         buffer_append_byte(&world->log, '\n');
     }
@@ -280,6 +282,7 @@ struct totals {
     uint64_t decided;
     uint64_t slots_ended;
     uint64_t renewed;
+    uint64_t forfeited;
     uint64_t proven;
     uint64_t looked_at;
     size_t ended[JOB_STATE_COUNT];
@@ -318,6 +321,7 @@ static void run_seed(uint64_t seed, struct totals *totals)
     totals->decided += world.decided;
     totals->renewed += world.renewed;
     totals->proven += world.proven;
+    totals->forfeited += world.forfeited;
     totals->looked_at += world.looked_at;
     totals->slots_ended += core_price_close_count(world.core);
     world_done(&world);
@@ -330,12 +334,14 @@ TEST(random_commands_keep_every_invariant_and_replay_to_the_same_bytes)
         run_seed(seed, &totals);
     assert_true(totals.decided > UINT64_C(1000) * SEED_COUNT); /* a quarter */
     assert_true(totals.slots_ended > UINT64_C(5) * SEED_COUNT);
-    print_message("%" PRIu64 " leases renewed, %" PRIu64 " machines proven; %" PRIu64
+    print_message("%" PRIu64 " leases renewed, %" PRIu64 " machines proven, %" PRIu64
+                  " parts of late bookings forfeited; %" PRIu64
                   " times a job that waited was looked at, and none was passed over\n",
-                  totals.renewed, totals.proven, totals.looked_at);
+                  totals.renewed, totals.proven, totals.forfeited, totals.looked_at);
     assert_true(totals.looked_at > UINT64_C(1000) * SEED_COUNT);
     assert_true(totals.renewed > SEED_COUNT / 5);
     assert_true(totals.proven > UINT64_C(2) * SEED_COUNT);
+    assert_true(totals.forfeited > SEED_COUNT / 10);
     assert_true(totals.ended[JOB_STATE_FAILED] > UINT64_C(5) * SEED_COUNT);
     assert_true(totals.ended[JOB_STATE_SUCCEEDED] > UINT64_C(5) * SEED_COUNT);
 }

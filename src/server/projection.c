@@ -291,6 +291,10 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_LEASE_ENDED:
         mark_lease_and_offer(projection, core, event->lease_ended.lease);
         return;
+    case EVENT_BOOKING_FORFEITED:
+        if (event->booking_forfeited.machine) /* of which something may be withheld */
+            mark_machine(projection, core, event->booking_forfeited.machine);
+        return;
     case EVENT_ENTRY_POSTED:
         project_entry(projection, core, event, batch);
         return;
