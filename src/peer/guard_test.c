@@ -2,8 +2,9 @@
 #include "peer/guard.h"
 #include "testing/testing.h"
 
-#define MS  INT64_C(1000000)
-#define GIB (INT64_C(1) << 30)
+#define MS        INT64_C(1000000)
+#define MINUTE_MS INT64_C(60000)
+#define GIB       (INT64_C(1) << 30)
 
 /* Four cores and 16 GiB: low from 0.4 cores, frozen from 1, 1.6 GiB kept free. */
 static struct guard_limits four_cores(void)
@@ -189,16 +190,16 @@ TEST(a_pause_holds_until_its_end_or_the_owners_word)
     struct guard guard;
     guard_init(&guard, &limits, 0);
     const struct guard_readings idle = quiet();
-    guard_pause(&guard, 30 * 60000, 0);
+    guard_pause(&guard, 30 * MINUTE_MS, 0);
     assert_int_equal(guard_level(&guard), GUARD_FROZEN);
     assert_int_equal(guard_cause(&guard), GUARD_CAUSE_PAUSE);
-    assert_int_equal(guard_wait_ms(&guard, 0), 30 * 60000);
-    guard_step(&guard, &idle, (30 * 60000 - 1) * MS);
+    assert_int_equal(guard_wait_ms(&guard, 0), 30 * MINUTE_MS);
+    guard_step(&guard, &idle, (30 * MINUTE_MS - 1) * MS);
     assert_int_equal(guard_level(&guard), GUARD_FROZEN);
-    guard_step(&guard, &idle, 30 * 60000 * MS);
+    guard_step(&guard, &idle, 30 * MINUTE_MS * MS);
     assert_int_equal(guard_level(&guard), GUARD_FULL);
 
-    guard_pause(&guard, 0, 31 * 60000 * MS);
+    guard_pause(&guard, 0, 31 * MINUTE_MS * MS);
     guard_step(&guard, &idle, INT64_MAX / 2);
     assert_int_equal(guard_level(&guard), GUARD_FROZEN);
     guard_resume(&guard, INT64_MAX / 2);
@@ -263,7 +264,7 @@ TEST(it_yields_at_once_and_never_flaps)
         struct guard guard;
         guard_init(&guard, &limits, 0);
         int64_t now_ms = 0, falls = 0, quiet_since_ms = -1;
-        const int64_t span_ms = 12 * 3600 * INT64_C(1000);
+        const int64_t span_ms = 12 * 60 * MINUTE_MS;
         struct guard_readings readings = quiet();
         while (now_ms < span_ms) {
             if (random_below(&random, 40) == 0)
