@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "sandbox/stage.h"
 #include "worker/worker.h"
 
 #include <signal.h>
@@ -93,6 +94,9 @@ static bool is_help(const char *word)
 
 int main(int argc, char **argv)
 {
+    const int skipped = stage_enter(argc, argv);
+    argc -= skipped;
+    argv += skipped;
     if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))) {
         printf("souk %s\n", souk_program.version);
         return fflush(stdout) ? 1 : 0;

@@ -12,6 +12,7 @@
  * other       sends the line back in upper case
  */
 #include "runtime/child_message.h"
+#include "sandbox/stage.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -149,6 +150,9 @@ static void on_message(struct arena *arena, int *stream)
 
 int main(int argc, char **argv)
 {
+    const int skipped = stage_enter(argc, argv);
+    argc -= skipped;
+    argv += skipped;
     if (argc != 2 || strcmp(argv[1], "worker") != 0)
         return 64;
     AUTO(arena) struct arena *arena = arena_new(0);

@@ -1,22 +1,18 @@
 /*
- * Launch: builds bubblewrap's command line and starts it.
+ * Launch: starts bubblewrap.
  *
  * As root the child first becomes an ordinary user, so that even a hole in bubblewrap or in the
  * kernel's user namespaces does not make root of the program. That user may not be able to walk to
  * the folders to be mounted (they lie in root's home, say), so while still root the child puts
  * them into a mount namespace of its own, on a small tmpfs over /tmp that nobody else sees.
  */
-#include "base/arena.h"
-#include "base/assert.h"
 #include "base/clock.h"
+#include "sandbox/launch_internal.h"
 #include "sandbox/process_tree.h"
-#include "sandbox/sandbox_internal.h"
-#include "sandbox/seccomp.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,46 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    SECCOMP_FD = SANDBOX_CONTROL_FD + 1,
-    INFO_FD = SECCOMP_FD + 1,
-    HOLD_FD = INFO_FD + 1,
-    FIRST_FREE_FD = 64, /* where descriptors wait while 0 to HOLD_FD are laid out */
-    ARGUMENT_MAX = 320,
-    SOURCE_MAX = SANDBOX_MOUNT_MAX + 1, /* the options' mounts and the program */
-    NOFILE_MAX = 4096,
-    NICENESS = 10,
-    INFO_WAIT_MS = 5000,
-};
-
-/* A folder or file to be mounted, where bwrap will find it. */
-struct source {
-    const char *path;
-    bool is_folder;
-    char staged[32]; /* below the child's own /tmp */
-};
-
-struct arguments {
-    struct arena *arena;
-    char *items[ARGUMENT_MAX];
-    size_t count;
-    bool is_overflowed;
-};
-
-/* Everything the child needs, made before the fork: after it only async-signal-safe calls. */
-struct child {
-    const struct sandbox_host *host;
-    const struct cgroup *cgroup;
-    struct arguments arguments;
-    struct source sources[SOURCE_MAX];
-    size_t source_count;
-    int fds[HOLD_FD + 1]; /* what becomes descriptor 0, 1, ...; -1: closed */
-    int error_fd;
-    pid_t parent;
-    bool has_soft_limits;
-    rlim_t memory_bytes;
-    rlim_t process_count;
-};
+enum { NICENESS = 10, NOFILE_MAX = 4096, INFO_WAIT_MS = 5000 };
 
 enum step {
     STEP_CGROUP,
@@ -90,140 +47,6 @@ struct failure {
     int32_t step;
     int32_t errno_value;
 };
-
-static void arguments_add(struct arguments *arguments, const char *first, const char *second,
-                          const char *third)
-{
-    const char *const added[] = {first, second, third};
-    for (size_t i = 0; i < 3 && added[i]; i++) {
-        if (arguments->count + 1 >= ARGUMENT_MAX) {
-            arguments->is_overflowed = true;
-            return;
-        }
-        arguments->items[arguments->count++] =
-            arena_copy_string(arguments->arena, text_of(added[i]));
-    }
-}
-
-/* The system's folders as they are here: most are links into /usr today, some machines differ. */
-static void arguments_add_system(struct arguments *arguments)
-{
-    static const char *const folders[] = {"/usr",    "/lib", "/lib32", "/lib64",
-                                          "/libx32", "/bin", "/sbin"};
-    static const char *const files[] = {"/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf",
-                                        "/etc/ld.so.conf.d"};
-    for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
-        char target[PATH_MAX];
-        const ssize_t size = readlink(folders[i], target, sizeof(target) - 1);
-        if (size > 0) {
-            target[size] = '\0';
-            arguments_add(arguments, "--symlink", target, folders[i]);
-        } else if (access(folders[i], F_OK) == 0) {
-            arguments_add(arguments, "--ro-bind", folders[i], folders[i]);
-        }
-    }
-    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
-        arguments_add(arguments, "--ro-bind-try", files[i], files[i]);
-}
-
-static void arguments_add_confinement(struct arguments *arguments, const struct sandbox_host *host)
-{
-    char number[16];
-    arguments_add(arguments, host->bwrap, "--unshare-all", "--unshare-user");
-    if (host->disables_userns)
-        arguments_add(arguments, "--disable-userns", NULL, NULL);
-    arguments_add(arguments, "--die-with-parent", "--new-session", NULL);
-    arguments_add(arguments, "--cap-drop", "ALL", NULL);
-    snprintf(number, sizeof(number), "%d", SANDBOX_UID);
-    arguments_add(arguments, "--uid", number, NULL);
-    arguments_add(arguments, "--gid", number, NULL);
-    arguments_add(arguments, "--hostname", "souk", NULL);
-    snprintf(number, sizeof(number), "%d", SECCOMP_FD);
-    arguments_add(arguments, "--seccomp", number, NULL);
-    snprintf(number, sizeof(number), "%d", INFO_FD);
-    arguments_add(arguments, "--info-fd", number, NULL);
-}
-
-int sandbox_give_folder(const struct sandbox_host *host, const char *path, struct error *error)
-{
-    if (host->drops_user && chown(path, SANDBOX_UID, SANDBOX_UID) < 0)
-        return error_set_errno(error, errno, "give \"%s\" to the sandbox's user", path);
-    return 0;
-}
-
-static int child_add_source(struct child *child, const char *path, const char *target,
-                            bool is_writable, struct error *error)
-{
-    struct stat status;
-    if (stat(path, &status) < 0)
-        return error_set_errno(error, errno, "mount \"%s\"", path);
-    struct source *source = &child->sources[child->source_count];
-    source->path = path;
-    source->is_folder = S_ISDIR(status.st_mode);
-    snprintf(source->staged, sizeof(source->staged), "/tmp/%zu", child->source_count);
-    child->source_count++;
-    if (is_writable && sandbox_give_folder(child->host, path, error) < 0)
-        return -1;
-    arguments_add(&child->arguments, is_writable ? "--bind" : "--ro-bind",
-                  child->host->drops_user ? source->staged : path, target);
-    return 0;
-}
-
-static int child_add_mounts(struct child *child, const struct sandbox_options *options,
-                            struct error *error)
-{
-    struct arguments *arguments = &child->arguments;
-    char size[32];
-    arguments_add(arguments, "--proc", "/proc", NULL);
-    arguments_add(arguments, "--dev", "/dev", NULL);
-    snprintf(size, sizeof(size), "%" PRId64, options->memory_bytes);
-    arguments_add(arguments, "--size", size, NULL);
-    arguments_add(arguments, "--tmpfs", "/tmp", NULL);
-    /* /dev/shm would be a second, unbounded memory file system. */
-    arguments_add(arguments, "--size", size, NULL);
-    arguments_add(arguments, "--tmpfs", "/dev/shm", NULL);
-    if (child_add_source(child, child->host->program, "/souk", false, error) < 0)
-        return -1;
-    for (size_t i = 0; i < options->mount_count; i++) {
-        const struct sandbox_mount *mount = &options->mounts[i];
-        if (child_add_source(child, mount->source, mount->target, mount->is_writable, error) < 0)
-            return -1;
-    }
-    /* The root itself is a tmpfs that holds the mount points: nothing is to be written there. */
-    arguments_add(arguments, "--remount-ro", "/", NULL);
-    return 0;
-}
-
-static int child_build(struct child *child, const struct sandbox_options *options,
-                       struct error *error)
-{
-    struct arguments *arguments = &child->arguments;
-    arguments_add_confinement(arguments, child->host);
-    if (options->set_up_network) {
-        char number[16];
-        snprintf(number, sizeof(number), "%d", HOLD_FD);
-        arguments_add(arguments, "--block-fd", number, NULL);
-    }
-    arguments_add_system(arguments);
-    if (child_add_mounts(child, options, error) < 0)
-        return -1;
-    arguments_add(arguments, "--chdir", options->working_dir ? options->working_dir : "/", NULL);
-    arguments_add(arguments, "--clearenv", NULL, NULL);
-    for (size_t i = 0; options->environment && options->environment[i]; i++) {
-        struct text name, value;
-        if (!text_cut(text_of(options->environment[i]), '=', &name, &value))
-            return error_set(error, ERROR_INVALID, "environment \"%s\" has no '='",
-                             options->environment[i]);
-        arguments_add(arguments, "--setenv", arena_copy_string(arguments->arena, name), value.data);
-    }
-    arguments_add(arguments, "--", NULL, NULL);
-    for (size_t i = 0; options->argv[i]; i++)
-        arguments_add(arguments, options->argv[i], NULL, NULL);
-    if (arguments->is_overflowed)
-        return error_set(error, ERROR_INVALID, "too many arguments for a sandbox");
-    arguments->items[arguments->count] = NULL;
-    return 0;
-}
 
 static int child_set_limit(__rlimit_resource_t resource, rlim_t value)
 {
@@ -287,20 +110,20 @@ static int child_place_fds(struct child *child)
     child->error_fd = fcntl(child->error_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
     if (child->error_fd < 0)
         return -1;
-    for (int i = 0; i <= HOLD_FD; i++) {
+    for (int i = 0; i < FD_COUNT; i++) {
         if (child->fds[i] < 0)
             continue;
         child->fds[i] = fcntl(child->fds[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
         if (child->fds[i] < 0)
             return -1;
     }
-    for (int i = 0; i <= HOLD_FD; i++) {
+    for (int i = 0; i < FD_COUNT; i++) {
         if (child->fds[i] < 0)
             close(i);
         else if (dup2(child->fds[i], i) < 0)
             return -1;
     }
-    return close_range(HOLD_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    return close_range(FD_COUNT, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
 static void child_reset_signals(void)
@@ -411,6 +234,14 @@ static int launch_fork(struct child *child, int info_fd, struct launched *launch
     return 0;
 }
 
+static int launch_give_pipe(int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return -1;
+    return S_ISFIFO(status.st_mode) ? fchown(fd, SANDBOX_UID, SANDBOX_UID) : 0;
+}
+
 int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options *options,
                    const struct cgroup *cgroup, struct launched *out_launched, struct error *error)
 {
@@ -424,15 +255,18 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
     }
     AUTO(arena) struct arena *arena = arena_new(0);
     child.arguments.arena = arena;
-    AUTO_FD int filter_fd = -1;
     AUTO_FD int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     int info_fds[2] = {-1, -1};
     if (null_fd < 0)
         return error_set_errno(error, errno, "open \"/dev/null\"");
     const struct seccomp_options filter = {.has_cgroup = !child.has_soft_limits,
+                                           .has_local_sockets = options->has_local_sockets,
                                            .has_network = options->set_up_network != NULL};
-    if (seccomp_export_filter(&filter, &filter_fd, error) < 0)
+    int filter_fds[SECCOMP_FILTER_COUNT];
+    if (seccomp_export_filters(&filter, filter_fds, error) < 0)
         return -1;
+    AUTO_FD int allowed_fd = filter_fds[0];
+    AUTO_FD int refused_fd = filter_fds[1];
     int hold_fds[2] = {-1, -1};
     /* A socket: writing to a program that is gone raises no signal. */
     if (options->set_up_network && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, hold_fds) < 0)
@@ -444,15 +278,23 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
     AUTO_FD int info_read = info_fds[0];
     const int stdout_fd = options->stdout_fd >= 0 ? options->stdout_fd : null_fd;
     const int stderr_fd = options->stderr_fd >= 0 ? options->stderr_fd : null_fd;
-    const int fds[] = {null_fd,   stdout_fd,   stderr_fd, options->control_fd,
-                       filter_fd, info_fds[1], hold_read};
+    const int fds[] = {null_fd,    stdout_fd,  stderr_fd,   options->control_fd,
+                       allowed_fd, refused_fd, info_fds[1], hold_read};
     memcpy(child.fds, fds, sizeof(fds));
+    for (int i = 0; i < FILE_COUNT; i++)
+        child.fds[FILE_FD + i] = -1;
 
-    int result = child_build(&child, options, error);
+    /* /dev/stdout and /dev/stderr open the pipes anew, which only their owner may do. */
+    if (host->drops_user && (launch_give_pipe(stdout_fd) < 0 || launch_give_pipe(stderr_fd) < 0))
+        return error_set_errno(error, errno, "give the sandbox its pipes");
+    int result = command_open_files(child.fds + FILE_FD, error);
+    if (result == 0)
+        result = command_build(&child, options, error);
     if (result == 0)
         result = launch_fork(&child, info_read, out_launched, error);
-    if (child.fds[INFO_FD] >= 0)
-        close(child.fds[INFO_FD]);
+    for (int i = INFO_FD; i < FD_COUNT; i++)
+        if (i != HOLD_FD && child.fds[i] >= 0)
+            close(child.fds[i]);
     if (result == 0)
         out_launched->hold_fd = TAKE_FD(hold_write);
     return result;

@@ -33,7 +33,8 @@ struct sandbox_host;
 /*
  * Finds bwrap on PATH and tries it, and finds out which cgroups may be used. `state_dir`, a folder
  * of mode 0700 that belongs to one running daemon, keeps a note of each running sandbox for
- * sandbox_sweep. `program` is the file shown as /souk in every sandbox; NULL: this program.
+ * sandbox_sweep. `program` is the file shown as /souk in every sandbox, which calls stage_enter
+ * (sandbox/stage.h) first; NULL: this program.
  * UNAVAILABLE, saying what to install or allow, when no sandbox can be started here.
  */
 MUST_CHECK int sandbox_host_open(const char *state_dir, const char *program,
@@ -77,6 +78,8 @@ MUST_CHECK int sandbox_host_import(struct text exported, struct sandbox_host **o
 MUST_CHECK int sandbox_give_folder(const struct sandbox_host *host, const char *path,
                                    struct error *error);
 
+#define SANDBOX_USER 65534
+
 struct sandbox_mount {
     const char *source; /* on this machine; must exist */
     const char *target; /* absolute, inside */
@@ -88,7 +91,8 @@ enum {
     SANDBOX_ARGUMENT_MAX = 64, /* of argv and of environment */
     SANDBOX_NAME_MAX = 64,
     SANDBOX_CONTROL_FD = 3,
-    SANDBOX_UID = 65534, /* who the program is, inside; and outside too when started by root */
+    SANDBOX_UID =
+        SANDBOX_USER, /* who the program is, inside; and outside too when started by root */
 };
 
 struct sandbox_options {
@@ -105,10 +109,15 @@ struct sandbox_options {
     int control_fd; /* becomes descriptor 3 */
     int stdout_fd;
     int stderr_fd;
+    /* Sockets between processes of the sandbox, as torch's data loaders use them. Not together with
+     * a descriptor that is a TCP socket: it could be disconnected and dialled elsewhere. */
+    bool has_local_sockets;
     /*
-     * NULL: no network and no sockets. Otherwise called inside sandbox_start, while the program is
-     * held before its first instruction, with a process whose network namespace is the sandbox's
-     * own (loopback only) for the caller to put devices into. -1 ends the start.
+     * NULL: no network and no sockets but those above. Otherwise called inside sandbox_start, while
+     * the program is held before its first instruction, with a process whose network namespace is
+     * the sandbox's own (loopback only) for the caller to put devices into. -1 ends the start. A
+     * socket handed in as control_fd then has to stay with a program of ours: it names the host's
+     * devices.
      */
     int (*set_up_network)(void *context, pid_t inside, struct error *error);
     void *network_context;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "sandbox/process_tree.h"
 #include "sandbox/sandbox_internal.h"
+#include "sandbox/stage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -133,6 +134,7 @@ int sandbox_host_open(const char *state_dir, const char *program, struct sandbox
     if (host_find_bwrap(host, error) < 0 || host_find_program(host, program, error) < 0 ||
         host_probe(host, error) < 0)
         return -1;
+    host->landlock_abi = stage_landlock_abi();
     cgroup_host_probe(&host->cgroups);
     host_describe(host);
     *out_host = TAKE(host);

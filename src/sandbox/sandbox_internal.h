@@ -16,6 +16,7 @@ struct sandbox_host {
     bool is_root;
     bool drops_user;      /* root becomes SANDBOX_UID before bwrap is started */
     bool disables_userns; /* bwrap takes --disable-userns */
+    int landlock_abi;     /* 0: the kernel has no Landlock */
     char description[512];
 };
 

@@ -126,7 +126,7 @@ static void only_sockets_of_its_own_network_can_be_opened(void **state)
         "vsock=EAFNOSUPPORT",
         "alg=EAFNOSUPPORT",
         "high=EAFNOSUPPORT",
-        "device=EPERM",
+        "device=ok",
         "uring=EPERM",
         "metadata=ENETUNREACH",
     };
@@ -203,8 +203,8 @@ int main(void)
     struct sandbox_host *host = NULL;
     struct error error = {0};
     if (sandbox_host_open("/tmp", NULL, &host, &error) < 0) {
-        fprintf(stderr, "skipped: %s\n", error.message);
-        return SKIPPED;
+        fprintf(stderr, "no sandbox here: %s\n", error.message);
+        return error.code == ERROR_UNAVAILABLE ? SKIPPED : 1;
     }
     sandbox_host_free(host);
     if (prepare(&error) < 0) {

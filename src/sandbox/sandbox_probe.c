@@ -2,6 +2,8 @@
  * The program sandbox_test runs inside a sandbox: each verb tries one thing and prints what came
  * of it. Built without sanitizers, which need calls that the sandbox refuses.
  */
+#include "sandbox/stage.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +61,7 @@ static void probe_sockets(void)
     show("alg", socket(AF_ALG, SOCK_SEQPACKET, 0));
     show("high", syscall(SYS_socket, (1L << 32) | AF_INET, SOCK_STREAM, 0));
     struct ifreq device = {.ifr_ifindex = 1};
-    show("device", ioctl(3, SIOCGIFNAME, &device));
+    show("device", ioctl(socket(AF_INET, SOCK_DGRAM, 0), SIOCGIFNAME, &device));
     show("uring", syscall(SYS_io_uring_setup, 1, &(struct io_uring_params){0}));
     const struct sockaddr_in metadata = {
         .sin_family = AF_INET, .sin_port = htons(80), .sin_addr.s_addr = htonl(0xa9fea9fe)};
@@ -190,6 +192,9 @@ static void probe_obedient(void)
 
 int main(int argc, char **argv)
 {
+    const int skipped = stage_enter(argc, argv);
+    argc -= skipped;
+    argv += skipped;
     const char *verb = argc > 1 ? argv[1] : "";
     if (strcmp(verb, "network") == 0)
         probe_network();

@@ -1,176 +1,24 @@
 /*
  * Tries to get out of real sandboxes.
- * covers launch.c, sandbox_host.c, sandbox_probe.c, seccomp.c, cgroup_v1.c
- *
- * Run by root, everything is done twice: as root, and as a plain user with the softer limits.
+ * covers launch.c, sandbox_host.c, sandbox_probe.c, sandbox_testing.c, seccomp.c, cgroup_v1.c
  */
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "sandbox/sandbox.h"
-#include "sandbox/sandbox_internal.h"
+#include "sandbox/cgroup.h"
+#include "sandbox/sandbox_testing.h"
 #include "testing/testing.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { OUTPUT_MAX = 65536, SKIPPED = 77 };
-#define MIB INT64_C(1048576)
-
-struct fixture {
-    char folder[64];
-    char lease[96];
-    char data[96];
-    struct sandbox_host *host;
-};
-
-/* A copy of the probe where a plain user can read it, wherever this checkout lies. */
-static char probe_folder[] = "/tmp/souk-sandbox-probe-XXXXXX";
-static char probe_path[64];
-
-static int copy_probe(struct error *error)
-{
-    char self[PATH_MAX - 32], source[PATH_MAX];
-    const ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (size < 0 || !mkdtemp(probe_folder) || chmod(probe_folder, 0755) < 0)
-        return error_set_errno(error, errno, "prepare the probe");
-    self[size] = '\0';
-    *strrchr(self, '/') = '\0';
-    snprintf(source, sizeof(source), "%s/sandbox_probe", self);
-    snprintf(probe_path, sizeof(probe_path), "%s/probe", probe_folder);
-    struct buffer program AUTO_BUFFER;
-    buffer_init(&program, 64 << 20);
-    if (file_read(source, &program, error) < 0)
-        return -1;
-    const struct text whole = buffer_text(&program);
-    return file_replace(probe_path, &whole, 1, 0755, error);
-}
-
-static void remove_probe(void)
-{
-    unlink(probe_path);
-    rmdir(probe_folder);
-}
-
-static int set_up(void **state)
-{
-    struct fixture *fixture = calloc(1, sizeof(*fixture));
-    struct error error = {0};
-    snprintf(fixture->folder, sizeof(fixture->folder), "/tmp/souk-sandbox-test-XXXXXX");
-    if (!mkdtemp(fixture->folder))
-        return -1;
-    snprintf(fixture->lease, sizeof(fixture->lease), "%s/lease", fixture->folder);
-    snprintf(fixture->data, sizeof(fixture->data), "%s/data", fixture->folder);
-    if (mkdir(fixture->lease, 0755) < 0 || mkdir(fixture->data, 0755) < 0)
-        return -1;
-    if (sandbox_host_open(fixture->folder, probe_path, &fixture->host, &error) < 0) {
-        print_error("%s\n", error.message);
-        return -1;
-    }
-    *state = fixture;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *fixture = *state;
-    sandbox_host_free(fixture->host);
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", fixture->folder);
-    const int result = system(command); // NOLINT(concurrency-mt-unsafe): one thread
-    free(fixture);
-    return result;
-}
-
-struct run {
-    const char *verb;
-    const char *argument;
-    int64_t cpu_milli;
-    int64_t memory_bytes;
-    int64_t pids_max;
-    int control_fd;
-    const char *const *argv; /* instead of the probe */
-};
-
-#define RUN(...) ((struct run){__VA_ARGS__})
-
-/* What a test leaves out. */
-static struct run with_defaults(struct run run)
-{
-    run.cpu_milli = run.cpu_milli ? run.cpu_milli : 1000;
-    run.memory_bytes = run.memory_bytes ? run.memory_bytes : 256 * MIB;
-    run.pids_max = run.pids_max ? run.pids_max : 32;
-    run.control_fd = run.control_fd ? run.control_fd : -1;
-    return run;
-}
-
-static struct sandbox *start(struct fixture *fixture, struct run wanted, int output_fd)
-{
-    const struct run run = with_defaults(wanted);
-    struct error error = {0};
-    struct sandbox *sandbox = NULL;
-    const char *const argv[] = {"/souk", run.verb, run.argument, NULL};
-    const char *const environment[] = {"SOUK_TEST=a=b", NULL};
-    const struct sandbox_mount mounts[] = {{fixture->lease, "/lease", .is_writable = true},
-                                           {fixture->data, "/data", .is_writable = false}};
-    const struct sandbox_options options = {.name = "test",
-                                            .argv = run.argv ? run.argv : argv,
-                                            .environment = environment,
-                                            .mounts = mounts,
-                                            .mount_count = 2,
-                                            .working_dir = "/lease",
-                                            .cpu_milli = run.cpu_milli,
-                                            .memory_bytes = run.memory_bytes,
-                                            .pids_max = run.pids_max,
-                                            .control_fd = run.control_fd,
-                                            .stdout_fd = output_fd,
-                                            .stderr_fd = output_fd};
-    ASSERT_OK(sandbox_start(fixture->host, &options, &sandbox, &error));
-    return sandbox;
-}
-
-/* Runs to the end, pacing where that is needed, and gives back what was printed. */
-static struct sandbox_exit run_to_end(struct fixture *fixture, struct run run, char *output)
-{
-    int fds[2];
-    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-    AUTO(sandbox) struct sandbox *sandbox = start(fixture, run, fds[1]);
-    close(fds[1]);
-    struct sandbox_exit result = {0};
-    const int64_t deadline_ns = clock_monotonic_ns(&clock_system) + INT64_C(20000000000);
-    while (!sandbox_reap(sandbox, &result)) {
-        const int64_t now_ns = clock_monotonic_ns(&clock_system);
-        assert_true(now_ns < deadline_ns);
-        const int64_t pace_ms = sandbox_pace(sandbox, now_ns);
-        struct pollfd wait = {.fd = sandbox_pidfd(sandbox), .events = POLLIN};
-        poll(&wait, 1, pace_ms < 0 ? 1000 : (int)pace_ms);
-    }
-    size_t size = 0;
-    ssize_t got;
-    while ((got = read(fds[0], output + size, OUTPUT_MAX - 1 - size)) > 0)
-        size += (size_t)got;
-    output[size] = '\0';
-    close(fds[0]);
-    return result;
-}
-
-static void assert_says(const char *output, const char *words)
-{
-    if (!strstr(output, words))
-        fail_msg("no \"%s\" in:\n%s", words, output);
-}
 
 static void program_reaches_no_network_even_with_a_connected_socket(void **state)
 {
@@ -183,94 +31,94 @@ static void program_reaches_no_network_even_with_a_connected_socket(void **state
     const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(client, (struct sockaddr *)&address, size), 0);
 
-    char output[OUTPUT_MAX];
+    char output[TRIAL_OUTPUT_MAX];
     const struct sandbox_exit result =
-        run_to_end(*state, RUN(.verb = "network", .control_fd = client), output);
+        trial_run(*state, RUN(.verb = "network", .control_fd = client), output);
     assert_int_equal(result.code, 0);
-    assert_says(output, "socket=EPERM");
-    assert_says(output, "unix=EPERM");
-    assert_says(output, "disconnect=EPERM");
-    assert_says(output, "listen=EPERM");
-    assert_says(output, "uring=EPERM");
-    assert_says(output, "send=ok");
-    assert_says(output, "device=EPERM");
-    assert_says(output, "address=EPERM");
-    assert_says(output, "waiting=ok");
+    trial_assert_says(output, "socket=EPERM");
+    trial_assert_says(output, "unix=EPERM");
+    trial_assert_says(output, "disconnect=EPERM");
+    trial_assert_says(output, "listen=EPERM");
+    trial_assert_says(output, "uring=EPERM");
+    trial_assert_says(output, "send=ok");
+    trial_assert_says(output, "device=EPERM");
+    trial_assert_says(output, "address=EPERM");
+    trial_assert_says(output, "waiting=ok");
     close(client);
     close(listener);
 }
 
 static void program_has_a_network_namespace_without_devices(void **state)
 {
-    char output[OUTPUT_MAX];
+    char output[TRIAL_OUTPUT_MAX];
     const char *const argv[] = {"/bin/cat", "/proc/net/dev", NULL};
-    assert_int_equal(run_to_end(*state, RUN(.argv = argv), output).code, 0);
-    assert_says(output, "lo:");
+    assert_int_equal(trial_run(*state, RUN(.argv = argv), output).code, 0);
+    trial_assert_says(output, "lo:");
     assert_null(strstr(output, "eth"));
     assert_null(strstr(output, "ens"));
 }
 
 static void program_writes_only_to_its_own_folders(void **state)
 {
-    char output[OUTPUT_MAX];
-    assert_int_equal(run_to_end(*state, RUN(.verb = "write"), output).code, 0);
-    assert_says(output, "\n/usr/x=EROFS");
-    assert_says(output, "\n/etc/x=EROFS");
-    assert_says(output, "\n/data/x=EROFS");
-    assert_says(output, "/x=EROFS");
+    char output[TRIAL_OUTPUT_MAX];
+    assert_int_equal(trial_run(*state, RUN(.verb = "write"), output).code, 0);
+    trial_assert_says(output, "\n/usr/x=EROFS");
+    trial_assert_says(output, "\n/etc/x=EROFS");
+    trial_assert_says(output, "\n/data/x=EROFS");
+    trial_assert_says(output, "/x=EROFS");
     assert_null(strstr(output, "/souk=ok"));
     assert_null(strstr(output, "sysctl=ok"));
-    assert_says(output, "\n/tmp/x=ok");
-    assert_says(output, "\n/lease/x=ok");
-    struct fixture *fixture = *state;
+    trial_assert_says(output, "\n/tmp/x=ok");
+    trial_assert_says(output, "\n/lease/x=ok");
+    struct trial *trial = *state;
     char path[128];
-    snprintf(path, sizeof(path), "%s/x", fixture->lease);
+    snprintf(path, sizeof(path), "%s/x", trial->lease);
     assert_int_equal(access(path, F_OK), 0);
     assert_int_not_equal(access("/tmp/x", F_OK), 0);
 }
 
 static void program_sees_no_process_of_the_host(void **state)
 {
-    char output[OUTPUT_MAX], outsider[16];
+    char output[TRIAL_OUTPUT_MAX], outsider[16];
     snprintf(outsider, sizeof(outsider), "%d", (int)getpid());
-    assert_int_equal(
-        run_to_end(*state, RUN(.verb = "processes", .argument = outsider), output).code, 0);
-    assert_says(output, "processes=2");
-    assert_says(output, "kill=ESRCH");
-    assert_says(output, "uid=65534");
+    assert_int_equal(trial_run(*state, RUN(.verb = "processes", .argument = outsider), output).code,
+                     0);
+    trial_assert_says(output, "processes=2");
+    trial_assert_says(output, "kill=ESRCH");
+    trial_assert_says(output, "uid=65534");
 }
 
 static void rare_system_calls_are_refused_and_threads_work(void **state)
 {
-    char output[OUTPUT_MAX];
-    assert_int_equal(run_to_end(*state, RUN(.verb = "calls"), output).code, 0);
+    char output[TRIAL_OUTPUT_MAX];
+    assert_int_equal(trial_run(*state, RUN(.verb = "calls"), output).code, 0);
     assert_null(strstr(output, "=ok"));
-    assert_says(output, "mount=EPERM");
-    assert_says(output, "unshare=EPERM");
-    assert_says(output, "clone=EPERM");
-    assert_says(output, "ptrace=EPERM");
-    assert_says(output, "bpf=EPERM");
-    assert_int_equal(run_to_end(*state, RUN(.verb = "thread"), output).code, 0);
-    assert_says(output, "thread=ok");
+    trial_assert_says(output, "mount=EPERM");
+    trial_assert_says(output, "unshare=EPERM");
+    trial_assert_says(output, "clone=EPERM");
+    trial_assert_says(output, "ptrace=EPERM");
+    trial_assert_says(output, "bpf=EPERM");
+    assert_int_equal(trial_run(*state, RUN(.verb = "thread"), output).code, 0);
+    trial_assert_says(output, "thread=ok");
 }
 
 static void memory_of_no_process_is_only_given_where_a_cgroup_counts_it(void **state)
 {
-    char output[OUTPUT_MAX];
-    const struct fixture *fixture = *state;
-    const bool is_hard = sandbox_is_hard(fixture->host);
-    assert_int_equal(run_to_end(*state, RUN(.verb = "uncounted"), output).code, 0);
-    assert_says(output, is_hard ? "memfd=ok" : "memfd=EPERM");
-    assert_says(output, is_hard ? "shmget=ok" : "shmget=EPERM");
+    char output[TRIAL_OUTPUT_MAX];
+    const struct trial *trial = *state;
+    const bool is_hard = sandbox_is_hard(trial->host);
+    assert_int_equal(trial_run(*state, RUN(.verb = "uncounted"), output).code, 0);
+    trial_assert_says(output, is_hard ? "memfd=ok" : "memfd=EPERM");
+    trial_assert_says(output, is_hard ? "shmget=ok" : "shmget=EPERM");
 }
 
 static void program_gets_the_environment_and_descriptors_given_and_no_others(void **state)
 {
-    char output[OUTPUT_MAX];
+    char output[TRIAL_OUTPUT_MAX];
     const int leak = open("/", O_RDONLY); // NOLINT(android-cloexec-open): the point of the test
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    run_to_end(*state, RUN(.verb = "surroundings", .control_fd = pair[0]), output);
+    trial_run(*state, RUN(.verb = "surroundings", .control_fd = pair[0]), output);
     assert_string_equal(output, "env SOUK_TEST=a=b\nenv PWD=/lease\nfd 0\nfd 1\nfd 2\nfd 3\n");
     close(leak);
     close(pair[0]);
@@ -279,8 +127,8 @@ static void program_gets_the_environment_and_descriptors_given_and_no_others(voi
 
 static void fork_bomb_stops_at_the_process_limit(void **state)
 {
-    char output[OUTPUT_MAX];
-    assert_int_equal(run_to_end(*state, RUN(.verb = "forks", .pids_max = 20), output).code, 0);
+    char output[TRIAL_OUTPUT_MAX];
+    assert_int_equal(trial_run(*state, RUN(.verb = "forks", .pids_max = 20), output).code, 0);
     const char *forks = strstr(output, "forks=");
     assert_non_null(forks);
     assert_in_range(strtol(forks + 6, NULL, 10), 1, 20);
@@ -288,16 +136,16 @@ static void fork_bomb_stops_at_the_process_limit(void **state)
 
 static void memory_hog_does_not_pass_the_limit(void **state)
 {
-    char output[OUTPUT_MAX];
-    struct fixture *fixture = *state;
+    char output[TRIAL_OUTPUT_MAX];
+    struct trial *trial = *state;
     const struct sandbox_exit result =
-        run_to_end(*state, RUN(.verb = "memory", .memory_bytes = 64 * MIB), output);
+        trial_run(*state, RUN(.verb = "memory", .memory_bytes = 64 * TRIAL_MIB), output);
     assert_null(strstr(output, "memory=taken"));
-    if (sandbox_is_hard(fixture->host)) {
+    if (sandbox_is_hard(trial->host)) {
         assert_true(result.is_out_of_memory);
         assert_int_equal(result.code, 128 + SIGKILL);
     } else {
-        assert_says(output, "memory=refused");
+        trial_assert_says(output, "memory=refused");
     }
 }
 
@@ -321,7 +169,7 @@ static double measure_share(struct sandbox *sandbox, int64_t span_ms)
 static void quarter_of_a_core_gives_a_quarter_of_the_cpu_time(void **state)
 {
     AUTO(sandbox)
-    struct sandbox *sandbox = start(*state, RUN(.verb = "spin", .cpu_milli = 250), -1);
+    struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin", .cpu_milli = 250), -1);
     measure_share(sandbox, 200); /* starting is not what is measured */
     const double share = measure_share(sandbox, 2000);
     /* A busy machine gives less; the limit is what must hold. */
@@ -335,7 +183,7 @@ static void quarter_of_a_core_gives_a_quarter_of_the_cpu_time(void **state)
 static void share_shrinks_and_grows_while_the_program_runs(void **state)
 {
     struct error error = {0};
-    AUTO(sandbox) struct sandbox *sandbox = start(*state, RUN(.verb = "spin"), -1);
+    AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin"), -1);
     measure_share(sandbox, 200);
     ASSERT_OK(sandbox_set_cpu(sandbox, 100, /* is_idle= */ true, &error));
     measure_share(sandbox, 200); /* what the old share still had */
@@ -358,8 +206,8 @@ static int64_t own_cpu_ms(void)
 
 static void idle_program_leaves_a_core_to_its_owner(void **state)
 {
-    struct fixture *fixture = *state;
-    if (!sandbox_is_hard(fixture->host))
+    struct trial *trial = *state;
+    if (!sandbox_is_hard(trial->host))
         skip(); /* pacing gives a smaller share, no priority */
     struct error error = {0};
     cpu_set_t before, one;
@@ -369,7 +217,7 @@ static void idle_program_leaves_a_core_to_its_owner(void **state)
         if (CPU_ISSET(i, &before))
             CPU_SET(i, &one);
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-    AUTO(sandbox) struct sandbox *sandbox = start(fixture, RUN(.verb = "spin"), -1);
+    AUTO(sandbox) struct sandbox *sandbox = trial_start(trial, RUN(.verb = "spin"), -1);
     ASSERT_OK(sandbox_set_cpu(sandbox, 1000, /* is_idle= */ true, &error));
     measure_share(sandbox, 100);
     struct sandbox_usage job_before, job_after;
@@ -386,16 +234,16 @@ static void idle_program_leaves_a_core_to_its_owner(void **state)
 
 static void stop_leaves_no_process_no_cgroup_and_no_note(void **state)
 {
-    struct fixture *fixture = *state;
+    struct trial *trial = *state;
     struct error error = {0};
     int fds[2];
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-    struct sandbox *sandbox = start(fixture, RUN(.verb = "stubborn"), fds[1]);
+    struct sandbox *sandbox = trial_start(trial, RUN(.verb = "stubborn"), fds[1]);
     close(fds[1]);
     char word[16];
     assert_true(read(fds[0], word, sizeof(word)) > 0);
     char note[128], line[CGROUP_PATH_SIZE + 16], folder[CGROUP_PATH_SIZE] = "";
-    snprintf(note, sizeof(note), "%s/test.sandbox", fixture->folder);
+    snprintf(note, sizeof(note), "%s/test.sandbox", trial->folder);
     FILE *file = fopen(note, "re");
     assert_non_null(file);
     while (fgets(line, sizeof(line), file))
@@ -422,7 +270,7 @@ static void program_that_obeys_ends_within_its_grace(void **state)
     int fds[2];
     char word[16];
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-    AUTO(sandbox) struct sandbox *sandbox = start(*state, RUN(.verb = "obedient"), fds[1]);
+    AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.verb = "obedient"), fds[1]);
     close(fds[1]);
     assert_true(read(fds[0], word, sizeof(word)) > 0);
     ASSERT_OK(sandbox_stop(sandbox, 10000, &result, &error));
@@ -433,7 +281,7 @@ static void program_that_obeys_ends_within_its_grace(void **state)
 static void paused_program_uses_no_cpu_and_goes_on_after(void **state)
 {
     struct error error = {0};
-    AUTO(sandbox) struct sandbox *sandbox = start(*state, RUN(.verb = "spin"), -1);
+    AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin"), -1);
     struct sandbox_usage before, paused, after;
     poll(NULL, 0, 200);
     ASSERT_OK(sandbox_set_paused(sandbox, true, &error));
@@ -450,47 +298,47 @@ static void paused_program_uses_no_cpu_and_goes_on_after(void **state)
 
 static void missing_program_is_told_by_its_exit(void **state)
 {
-    char output[OUTPUT_MAX];
+    char output[TRIAL_OUTPUT_MAX];
     const char *const argv[] = {"/nowhere", NULL};
-    const struct sandbox_exit result = run_to_end(*state, RUN(.argv = argv), output);
+    const struct sandbox_exit result = trial_run(*state, RUN(.argv = argv), output);
     assert_int_not_equal(result.code, 0);
-    assert_says(output, "/nowhere");
+    trial_assert_says(output, "/nowhere");
 }
 
 static void wrong_options_are_refused(void **state)
 {
-    struct fixture *fixture = *state;
+    struct trial *trial = *state;
     struct error error = {0};
     struct sandbox *sandbox = NULL;
     const char *const argv[] = {"/souk", NULL};
     struct sandbox_options options = {.name = "../x",
                                       .argv = argv,
                                       .cpu_milli = 1,
-                                      .memory_bytes = MIB,
+                                      .memory_bytes = TRIAL_MIB,
                                       .pids_max = 1,
                                       .control_fd = -1,
                                       .stdout_fd = -1,
                                       .stderr_fd = -1};
-    ASSERT_FAILS(sandbox_start(fixture->host, &options, &sandbox, &error), ERROR_INVALID);
+    ASSERT_FAILS(sandbox_start(trial->host, &options, &sandbox, &error), ERROR_INVALID);
     options.name = "x";
     const struct sandbox_mount missing = {"/no/such/folder", "/lease", .is_writable = true};
     options.mounts = &missing;
     options.mount_count = 1;
-    ASSERT_FAILS(sandbox_start(fixture->host, &options, &sandbox, &error), ERROR_NOT_FOUND);
+    ASSERT_FAILS(sandbox_start(trial->host, &options, &sandbox, &error), ERROR_NOT_FOUND);
     char note[128];
-    snprintf(note, sizeof(note), "%s/x.sandbox", fixture->folder);
+    snprintf(note, sizeof(note), "%s/x.sandbox", trial->folder);
     assert_int_not_equal(access(note, F_OK), 0);
 }
 
 static void sweep_ends_what_a_killed_daemon_left(void **state)
 {
-    struct fixture *fixture = *state;
+    struct trial *trial = *state;
     struct error error = {0};
     int fds[2];
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
     const pid_t daemon = fork();
     if (daemon == 0) {
-        struct sandbox *sandbox = start(fixture, RUN(.verb = "stubborn"), fds[1]);
+        struct sandbox *sandbox = trial_start(trial, RUN(.verb = "stubborn"), fds[1]);
         (void)sandbox;
         for (;;)
             pause();
@@ -502,7 +350,7 @@ static void sweep_ends_what_a_killed_daemon_left(void **state)
     assert_int_equal(waitpid(daemon, NULL, 0), daemon);
 
     char note[128], line[CGROUP_PATH_SIZE + 16], folder[CGROUP_PATH_SIZE] = "";
-    snprintf(note, sizeof(note), "%s/test.sandbox", fixture->folder);
+    snprintf(note, sizeof(note), "%s/test.sandbox", trial->folder);
     FILE *file = fopen(note, "re");
     assert_non_null(file);
     while (fgets(line, sizeof(line), file))
@@ -510,13 +358,13 @@ static void sweep_ends_what_a_killed_daemon_left(void **state)
             assert_int_equal(access(folder, F_OK), 0);
     fclose(file);
     size_t count = 0;
-    ASSERT_OK(sandbox_sweep(fixture->host, &count, &error));
+    ASSERT_OK(sandbox_sweep(trial->host, &count, &error));
     assert_int_equal(count, 1);
     assert_int_equal(read(fds[0], word, sizeof(word)), 0);
     close(fds[0]);
     if (folder[0])
         assert_int_not_equal(access(folder, F_OK), 0);
-    ASSERT_OK(sandbox_sweep(fixture->host, &count, &error));
+    ASSERT_OK(sandbox_sweep(trial->host, &count, &error));
     assert_int_equal(count, 0);
 }
 
@@ -527,14 +375,14 @@ static bool keep_named(const char *name, void *context)
 
 static void sweep_spares_what_runs_under_another_process(void **state)
 {
-    struct fixture *fixture = *state;
+    struct trial *trial = *state;
     struct error error = {0};
     struct buffer exported AUTO_BUFFER;
     buffer_init(&exported, 1 << 20);
-    sandbox_host_export(fixture->host, &exported);
+    sandbox_host_export(trial->host, &exported);
     AUTO(sandbox_host) struct sandbox_host *other = NULL;
     ASSERT_OK(sandbox_host_import(buffer_text(&exported), &other, &error));
-    assert_string_equal(sandbox_describe(other), sandbox_describe(fixture->host));
+    assert_string_equal(sandbox_describe(other), sandbox_describe(trial->host));
     char kept[] = "kept", note[128];
     const char *const argv[] = {"/usr/bin/sleep", "60", NULL};
     const struct sandbox_options options = {.name = kept,
@@ -547,15 +395,15 @@ static void sweep_spares_what_runs_under_another_process(void **state)
                                             .stderr_fd = -1};
     AUTO(sandbox) struct sandbox *sandbox = NULL;
     ASSERT_OK(sandbox_start(other, &options, &sandbox, &error));
-    snprintf(note, sizeof(note), "%s/kept.sandbox", fixture->folder);
+    snprintf(note, sizeof(note), "%s/kept.sandbox", trial->folder);
     size_t count = 9;
-    ASSERT_OK(sandbox_sweep_others(fixture->host, keep_named, kept, &count, &error));
+    ASSERT_OK(sandbox_sweep_others(trial->host, keep_named, kept, &count, &error));
     assert_int_equal(count, 0);
     assert_int_equal(access(note, F_OK), 0);
     struct sandbox_exit exit;
     assert_false(sandbox_reap(sandbox, &exit));
-    ASSERT_OK(sandbox_sweep_one(fixture->host, "none", &error));
-    ASSERT_OK(sandbox_sweep_one(fixture->host, kept, &error));
+    ASSERT_OK(sandbox_sweep_one(trial->host, "none", &error));
+    ASSERT_OK(sandbox_sweep_one(trial->host, kept, &error));
     assert_int_not_equal(access(note, F_OK), 0);
     assert_true(sandbox_reap(sandbox, &exit));
     exported.size--;
@@ -565,99 +413,63 @@ static void sweep_spares_what_runs_under_another_process(void **state)
 
 static void sweep_spares_a_process_that_only_has_the_same_number(void **state)
 {
-    struct fixture *fixture = *state;
+    struct trial *trial = *state;
     struct error error = {0};
     char note[128], boot_id[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     assert_non_null(fgets(boot_id, sizeof(boot_id), file));
     fclose(file);
-    snprintf(note, sizeof(note), "%s/old.sandbox", fixture->folder);
+    snprintf(note, sizeof(note), "%s/old.sandbox", trial->folder);
     file = fopen(note, "we");
     fprintf(file, "boot %sversion 1\ncgroup /sys/fs/cgroup/not-ours\nprocess %d 1\n", boot_id,
             (int)getpid());
     fclose(file);
     size_t count = 0;
-    ASSERT_OK(sandbox_sweep(fixture->host, &count, &error));
+    ASSERT_OK(sandbox_sweep(trial->host, &count, &error));
     assert_int_equal(count, 1); /* and this process still runs */
 }
 
 static void host_says_in_words_what_it_enforces(void **state)
 {
-    struct fixture *fixture = *state;
+    struct trial *trial = *state;
     struct buffer text AUTO_BUFFER;
     buffer_init(&text, 8192);
-    sandbox_doctor(fixture->host, &text);
-    const char *wanted = sandbox_is_hard(fixture->host) ? "limits: ok" : "limits: softer";
-    assert_says(buffer_string(&text), wanted);
-    assert_says(sandbox_describe(fixture->host),
-                sandbox_is_hard(fixture->host) ? "cgroup" : "pausing");
+    sandbox_doctor(trial->host, &text);
+    const char *wanted = sandbox_is_hard(trial->host) ? "limits: ok" : "limits: softer";
+    trial_assert_says(buffer_string(&text), wanted);
+    trial_assert_says(sandbox_describe(trial->host),
+                      sandbox_is_hard(trial->host) ? "cgroup" : "pausing");
 }
 
 static int run_all(const char *name)
 {
-#define SANDBOX_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        SANDBOX_TEST(program_reaches_no_network_even_with_a_connected_socket),
-        SANDBOX_TEST(program_has_a_network_namespace_without_devices),
-        SANDBOX_TEST(program_writes_only_to_its_own_folders),
-        SANDBOX_TEST(program_sees_no_process_of_the_host),
-        SANDBOX_TEST(rare_system_calls_are_refused_and_threads_work),
-        SANDBOX_TEST(memory_of_no_process_is_only_given_where_a_cgroup_counts_it),
-        SANDBOX_TEST(program_gets_the_environment_and_descriptors_given_and_no_others),
-        SANDBOX_TEST(fork_bomb_stops_at_the_process_limit),
-        SANDBOX_TEST(memory_hog_does_not_pass_the_limit),
-        SANDBOX_TEST(quarter_of_a_core_gives_a_quarter_of_the_cpu_time),
-        SANDBOX_TEST(share_shrinks_and_grows_while_the_program_runs),
-        SANDBOX_TEST(idle_program_leaves_a_core_to_its_owner),
-        SANDBOX_TEST(stop_leaves_no_process_no_cgroup_and_no_note),
-        SANDBOX_TEST(program_that_obeys_ends_within_its_grace),
-        SANDBOX_TEST(paused_program_uses_no_cpu_and_goes_on_after),
-        SANDBOX_TEST(missing_program_is_told_by_its_exit),
-        SANDBOX_TEST(wrong_options_are_refused),
-        SANDBOX_TEST(sweep_ends_what_a_killed_daemon_left),
-        SANDBOX_TEST(sweep_spares_what_runs_under_another_process),
-        SANDBOX_TEST(sweep_spares_a_process_that_only_has_the_same_number),
-        SANDBOX_TEST(host_says_in_words_what_it_enforces),
+        TRIAL_TEST(program_reaches_no_network_even_with_a_connected_socket),
+        TRIAL_TEST(program_has_a_network_namespace_without_devices),
+        TRIAL_TEST(program_writes_only_to_its_own_folders),
+        TRIAL_TEST(program_sees_no_process_of_the_host),
+        TRIAL_TEST(rare_system_calls_are_refused_and_threads_work),
+        TRIAL_TEST(memory_of_no_process_is_only_given_where_a_cgroup_counts_it),
+        TRIAL_TEST(program_gets_the_environment_and_descriptors_given_and_no_others),
+        TRIAL_TEST(fork_bomb_stops_at_the_process_limit),
+        TRIAL_TEST(memory_hog_does_not_pass_the_limit),
+        TRIAL_TEST(quarter_of_a_core_gives_a_quarter_of_the_cpu_time),
+        TRIAL_TEST(share_shrinks_and_grows_while_the_program_runs),
+        TRIAL_TEST(idle_program_leaves_a_core_to_its_owner),
+        TRIAL_TEST(stop_leaves_no_process_no_cgroup_and_no_note),
+        TRIAL_TEST(program_that_obeys_ends_within_its_grace),
+        TRIAL_TEST(paused_program_uses_no_cpu_and_goes_on_after),
+        TRIAL_TEST(missing_program_is_told_by_its_exit),
+        TRIAL_TEST(wrong_options_are_refused),
+        TRIAL_TEST(sweep_ends_what_a_killed_daemon_left),
+        TRIAL_TEST(sweep_spares_what_runs_under_another_process),
+        TRIAL_TEST(sweep_spares_a_process_that_only_has_the_same_number),
+        TRIAL_TEST(host_says_in_words_what_it_enforces),
     };
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }
 
-/* A plain user, as far as the kernel is concerned, without a new program file to find. */
-static int run_all_as_plain_user(void)
-{
-    const pid_t child = fork();
-    if (child == 0) {
-        if (setgroups(0, NULL) < 0 || setresgid(65533, 65533, 65533) < 0 ||
-            setresuid(65533, 65533, 65533) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
-            _exit(SKIPPED);
-        _exit(run_all("plain user") == 0 ? 0 : 1);
-    }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
-        return 1;
-    return WEXITSTATUS(status);
-}
-
 int main(void)
 {
-    struct sandbox_host *host = NULL;
-    struct error error = {0};
-    if (sandbox_host_open("/tmp", NULL, &host, &error) < 0) {
-        fprintf(stderr, "skipped: %s\n", error.message);
-        return SKIPPED;
-    }
-    fprintf(stderr, "%s\n", sandbox_describe(host));
-    sandbox_host_free(host);
-    if (copy_probe(&error) < 0) {
-        fprintf(stderr, "%s\n", error.message);
-        return 1;
-    }
-    int failed = run_all(geteuid() == 0 ? "root" : "plain user");
-    if (geteuid() == 0) {
-        fflush(NULL);
-        const int plain = run_all_as_plain_user();
-        failed += plain == SKIPPED ? 0 : plain;
-    }
-    remove_probe();
-    return failed;
+    return trial_main("sandbox_probe", run_all);
 }

@@ -1,6 +1,7 @@
 #include "sandbox/seccomp.h"
 
 #include "base/scope.h"
+#include "sandbox/seccomp_internal.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,85 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Names, not numbers: a call that does not exist on this architecture is skipped. */
-
-/* Without a network. A socket that was handed in could be disconnected and dialled elsewhere. */
-static const char *const socket_calls[] = {
-    "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4",
-};
-
-static const char *const denied_calls[] = {
-    /* A second way to make every other call, past this filter. */
-    "io_uring_setup",
-    "io_uring_enter",
-    "io_uring_register",
-    /* Other processes. */
-    "ptrace",
-    "process_vm_readv",
-    "process_vm_writev",
-    "pidfd_getfd",
-    "kcmp",
-    "process_madvise",
-    /* Namespaces and mounts. */
-    "unshare",
-    "setns",
-    "mount",
-    "umount",
-    "umount2",
-    "pivot_root",
-    "chroot",
-    "move_mount",
-    "open_tree",
-    "fsopen",
-    "fsconfig",
-    "fsmount",
-    "fspick",
-    "mount_setattr",
-    "open_by_handle_at",
-    "name_to_handle_at",
-    "quotactl",
-    "quotactl_fd",
-    "fanotify_init",
-    /* The kernel's large and rarely needed doors. */
-    "bpf",
-    "userfaultfd",
-    "perf_event_open",
-    "add_key",
-    "request_key",
-    "keyctl",
-    "kexec_load",
-    "kexec_file_load",
-    "init_module",
-    "finit_module",
-    "delete_module",
-    "reboot",
-    "swapon",
-    "swapoff",
-    "acct",
-    "syslog",
-    "personality",
-    "iopl",
-    "ioperm",
-    "modify_ldt",
-    "vhangup",
-    "lookup_dcookie",
-    "uselib",
-    "ustat",
-    "sysfs",
-    "nfsservctl",
-    "migrate_pages",
-    "move_pages",
-    "settimeofday",
-    "clock_settime",
-    "adjtimex",
-    "clock_adjtime",
-    "sethostname",
-    "setdomainname",
-};
-
-/* Memory that is no process's: only a cgroup counts it. */
-static const char *const uncounted_calls[] = {"memfd_create", "memfd_secret", "shmget"};
-
 static const unsigned namespace_flags[] = {
     CLONE_NEWNS,  CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET,
     CLONE_NEWIPC, CLONE_NEWUTS,  CLONE_NEWCGROUP,
@@ -101,19 +23,35 @@ static void seccomp_release_context(scmp_filter_ctx *context)
     if (*context)
         seccomp_release(*context);
 }
+#define AUTO_CONTEXT __attribute__((cleanup(seccomp_release_context)))
 
-static int seccomp_deny(scmp_filter_ctx context, const char *const *names, size_t count)
+/* One rule for each name of the list. */
+static int seccomp_add_calls(scmp_filter_ctx context, uint32_t action, const char *const *names)
 {
     int result = 0;
-    for (size_t i = 0; result == 0 && i < count; i++) {
+    for (size_t i = 0; result == 0 && names[i]; i++) {
         const int call = seccomp_syscall_resolve_name(names[i]);
         if (call == __NR_SCMP_ERROR)
             continue;
-        result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), call, 0);
+        result = seccomp_rule_add(context, action, call, 0);
         /* Calls of other architectures have negative pseudo numbers, and no rule. */
         if (call < 0)
             result = 0;
     }
+    return result;
+}
+
+static int seccomp_add_allowed(scmp_filter_ctx context)
+{
+    /* A binary tree of numbers instead of a list: the list is long. */
+    int result = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    if (result == 0)
+        result = seccomp_add_calls(context, SCMP_ACT_ALLOW, seccomp_allowed_calls);
+    /* 0 is what it has, all ones only asks; others turn protections of the address space off. */
+    static const scmp_datum_t personalities[] = {0, 0xffffffff};
+    for (size_t i = 0; result == 0 && i < 2; i++)
+        result = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(personality), 1,
+                                  SCMP_A0(SCMP_CMP_EQ, personalities[i]));
     return result;
 }
 
@@ -141,18 +79,35 @@ static int seccomp_limit_sockets(scmp_filter_ctx context)
     return result;
 }
 
-static int seccomp_add_rules(scmp_filter_ctx context, const struct seccomp_options *options)
+/* Without a network: local sockets, for programs whose processes hand each other descriptors, or
+ * only pairs of them, by which asyncio and others wake themselves. Buffers are the cgroup's to
+ * count. */
+static int seccomp_limit_to_local(scmp_filter_ctx context, const struct seccomp_options *options)
 {
-    int result = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    if (result == 0)
-        result = seccomp_deny(context, denied_calls, sizeof(denied_calls) / sizeof(*denied_calls));
-    if (result == 0 && options->has_network)
-        result = seccomp_limit_sockets(context);
+    const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
+    int result = 0;
+    if (options->has_local_sockets)
+        result =
+            seccomp_rule_add(context, refuse, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_NE, AF_UNIX));
+    else
+        result = seccomp_add_calls(context, refuse, seccomp_socket_calls);
+    if (result == 0 && (options->has_local_sockets || options->has_cgroup))
+        result = seccomp_rule_add(context, refuse, SCMP_SYS(socketpair), 1,
+                                  SCMP_A0(SCMP_CMP_NE, AF_UNIX));
     else if (result == 0)
-        result = seccomp_deny(context, socket_calls, sizeof(socket_calls) / sizeof(*socket_calls));
+        result = seccomp_rule_add(context, refuse, SCMP_SYS(socketpair), 0);
+    return result;
+}
+
+static int seccomp_add_refused(scmp_filter_ctx context, const struct seccomp_options *options)
+{
+    const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
+    int result = seccomp_add_calls(context, refuse, seccomp_refused_calls);
+    if (result == 0)
+        result = options->has_network ? seccomp_limit_sockets(context)
+                                      : seccomp_limit_to_local(context, options);
     if (result == 0 && !options->has_cgroup)
-        result = seccomp_deny(context, uncounted_calls,
-                              sizeof(uncounted_calls) / sizeof(*uncounted_calls));
+        result = seccomp_add_calls(context, refuse, seccomp_uncounted_calls);
     for (size_t i = 0; result == 0 && i < sizeof(namespace_flags) / sizeof(*namespace_flags); i++) {
         const scmp_datum_t flag = namespace_flags[i];
         result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
@@ -166,31 +121,48 @@ static int seccomp_add_rules(scmp_filter_ctx context, const struct seccomp_optio
         result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
                                   SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI));
     /* A socket handed in belongs to the host's network: by the calls 0x89xx it would name the
-     * host's devices and their hardware addresses. */
-    if (result == 0)
-        result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+     * host's devices and their addresses. With a network of its own, MPI and Java ask that way. */
+    if (result == 0 && !options->has_network)
+        result = seccomp_rule_add(context, refuse, SCMP_SYS(ioctl), 1,
                                   SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffff00, 0x8900));
     return result;
 }
 
-int seccomp_export_filter(const struct seccomp_options *options, int *out_fd, struct error *error)
+static int seccomp_export(scmp_filter_ctx context, int *out_fd, struct error *error)
 {
-    __attribute__((cleanup(seccomp_release_context))) scmp_filter_ctx context =
-        seccomp_init(SCMP_ACT_ALLOW);
-    if (!context)
-        return error_set(error, ERROR_UNAVAILABLE, "seccomp is not available");
-    int result = seccomp_add_rules(context, options);
-    if (result < 0)
-        return error_set_errno(error, -result, "build the seccomp filter");
-
     AUTO_FD int fd = memfd_create("souk-seccomp", MFD_CLOEXEC);
     if (fd < 0)
         return error_set_errno(error, errno, "memfd_create");
-    result = seccomp_export_bpf(context, fd);
+    const int result = seccomp_export_bpf(context, fd);
     if (result < 0)
         return error_set_errno(error, -result, "export the seccomp filter");
     if (lseek(fd, 0, SEEK_SET) < 0)
         return error_set_errno(error, errno, "rewind the seccomp filter");
     *out_fd = TAKE_FD(fd);
+    return 0;
+}
+
+int seccomp_export_filters(const struct seccomp_options *options, int out_fds[SECCOMP_FILTER_COUNT],
+                           struct error *error)
+{
+    AUTO_CONTEXT scmp_filter_ctx allowed = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+    AUTO_CONTEXT scmp_filter_ctx refused = seccomp_init(SCMP_ACT_ALLOW);
+    if (!allowed || !refused)
+        return error_set(error, ERROR_UNAVAILABLE, "seccomp is not available");
+    int result = seccomp_attr_set(allowed, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    if (result == 0)
+        result = seccomp_attr_set(refused, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    if (result == 0)
+        result = seccomp_add_allowed(allowed);
+    if (result == 0)
+        result = seccomp_add_refused(refused, options);
+    if (result < 0)
+        return error_set_errno(error, -result, "build the seccomp filter");
+    AUTO_FD int first = -1;
+    AUTO_FD int second = -1;
+    if (seccomp_export(allowed, &first, error) < 0 || seccomp_export(refused, &second, error) < 0)
+        return -1;
+    out_fds[0] = TAKE_FD(first);
+    out_fds[1] = TAKE_FD(second);
     return 0;
 }

@@ -1,7 +1,5 @@
 #include "server/tables.h"
 
-#include "core/event.h"
-
 #define PLAIN(name_, type_)                                                                        \
     {                                                                                              \
         .name = #name_, .type = (type_)                                                            \
@@ -275,5 +273,4 @@ const struct store_schema tables_schema = {
     .version = 5,
     .tables = tables,
     .table_count = TABLE_COUNT,
-    .log_version = EVENT_LOG_VERSION,
 };
