@@ -54,6 +54,8 @@ int64_t core_next_wake_ms(const struct core *core);
  * states give equal bytes. Size grows with the market, so the buffer's maximum is the caller's.
  */
 void core_snapshot_write(const struct core *core, struct buffer *out);
+/* Whether this program's version wrote it; core_snapshot_read refuses others. */
+bool core_snapshot_is_ours(struct text snapshot);
 /* CORRUPT when it does not hang together. */
 MUST_CHECK int core_snapshot_read(struct text snapshot, struct core **out_core,
                                   struct error *error);

@@ -29,6 +29,14 @@
 #include "ledger/ledger.h"
 #include "market/price_rule.h"
 
+/*
+ * Of a log of events; kept with it, and a program opens only logs of its own. Raise it with every
+ * change after which a log written before does not replay: a field that is required or gone, a kind
+ * that is gone, a rule that comes to another result. A new kind, or a field that may be left out
+ * and then means what was before, needs none.
+ */
+enum { EVENT_LOG_VERSION = 1 };
+
 enum event_kind {
     EVENT_SETTINGS_CHANGED,
     EVENT_ACCOUNT_OPENED,

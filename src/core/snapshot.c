@@ -224,6 +224,13 @@ static int restore_head(struct core *core, struct arena *arena, struct text line
     return 0;
 }
 
+bool core_snapshot_is_ours(struct text snapshot)
+{
+    char start[40];
+    snprintf(start, sizeof(start), "{\"core\":{\"version\":%d,", VERSION);
+    return text_starts_with(snapshot, text_of(start));
+}
+
 int core_snapshot_read(struct text snapshot, struct core **out_core, struct error *error)
 {
     AUTO(core) struct core *core = core_new();

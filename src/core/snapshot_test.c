@@ -39,6 +39,8 @@ TEST(a_snapshot_read_back_writes_the_same_bytes)
     buffer_init(&second, SNAPSHOT_MAX);
     fill_market(&market);
     core_snapshot_write(market.core, &first);
+    assert_true(core_snapshot_is_ours(buffer_text(&first)));
+    assert_false(core_snapshot_is_ours(TEXT("{\"core\":{\"version\":1,\"sequence\":0}}\n")));
     AUTO(core) struct core *core = NULL;
     ASSERT_OK(core_snapshot_read(buffer_text(&first), &core, &error));
     core_snapshot_write(core, &second);

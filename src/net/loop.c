@@ -205,6 +205,8 @@ static void dispatch(struct loop *loop, const struct epoll_event *event)
         events |= LOOP_READ;
     if (event->events & EPOLLOUT)
         events |= LOOP_WRITE;
+    if (event->events & EPOLLPRI)
+        events |= LOOP_PRIORITY;
     if (event->events & (EPOLLHUP | EPOLLERR))
         events |= LOOP_HANGUP;
     /* A callback before this one may have lost interest in it. */
@@ -246,7 +248,8 @@ int loop_run(struct loop *loop, struct error *error)
 static uint32_t epoll_events(uint32_t interest)
 {
     return ((interest & LOOP_READ) ? (uint32_t)EPOLLIN : 0) |
-           ((interest & LOOP_WRITE) ? (uint32_t)EPOLLOUT : 0);
+           ((interest & LOOP_WRITE) ? (uint32_t)EPOLLOUT : 0) |
+           ((interest & LOOP_PRIORITY) ? (uint32_t)EPOLLPRI : 0);
 }
 
 int loop_watch_open(struct loop *loop, int fd, uint32_t interest, loop_watch_function *callback,

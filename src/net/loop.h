@@ -46,7 +46,8 @@ void loop_post(struct loop *loop, void (*function)(void *context), void *context
 enum loop_events {
     LOOP_READ = 1,
     LOOP_WRITE = 2,
-    LOOP_HANGUP = 4, /* error, or closed both ways: comes unasked while anything is asked for */
+    LOOP_HANGUP = 4,   /* error, or closed both ways: comes unasked while anything is asked for */
+    LOOP_PRIORITY = 8, /* what the kernel says out of band: a pressure trigger */
 };
 
 typedef void loop_watch_function(void *context, uint32_t events);
@@ -55,7 +56,7 @@ typedef void loop_watch_function(void *context, uint32_t events);
 MUST_CHECK int loop_watch_open(struct loop *loop, int fd, uint32_t interest,
                                loop_watch_function *callback, void *context,
                                struct loop_watch **out_watch, struct error *error);
-/* Changes what is waited for: LOOP_READ, LOOP_WRITE, both or 0. */
+/* Changes what is waited for: any of LOOP_READ, LOOP_WRITE and LOOP_PRIORITY, or 0. */
 void loop_watch_set(struct loop_watch *watch, uint32_t interest);
 void loop_watch_free(struct loop_watch *watch); /* NULL is fine */
 

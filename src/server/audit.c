@@ -81,7 +81,9 @@ static int replay(struct audit *audit, struct error *error)
     struct error broken;
     if (store_snapshot_load(audit->reader, &head, &audit->snapshot, error) < 0)
         return -1;
-    audit->report->snapshot_event = head.sequence;
+    /* One of another version says nothing to this program, which passes it over. */
+    audit->report->snapshot_event =
+        core_snapshot_is_ours(buffer_text(&audit->snapshot)) ? head.sequence : 0;
     if (engine_replay(audit->reader, 1, audit->core, count_event, audit, &broken) < 0) {
         if (broken.code != ERROR_CORRUPT) {
             *error = broken;

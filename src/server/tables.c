@@ -1,5 +1,7 @@
 #include "server/tables.h"
 
+#include "core/event.h"
+
 #define PLAIN(name_, type_)                                                                        \
     {                                                                                              \
         .name = #name_, .type = (type_)                                                            \
@@ -273,4 +275,5 @@ const struct store_schema tables_schema = {
     .version = 5,
     .tables = tables,
     .table_count = TABLE_COUNT,
+    .log_version = EVENT_LOG_VERSION,
 };

@@ -67,6 +67,7 @@ struct store_schema {
     uint32_t version; /* raise it when the meaning of any row changes */
     const struct store_table *tables;
     size_t table_count;
+    uint32_t log_version; /* of what events say: a log of another one is not opened at all */
 };
 
 struct store_value {
@@ -123,7 +124,8 @@ struct store;
  * version are created (empty, or zero); when the version differs, or a column is gone, has another
  * type or another key, all tables are dropped, created anew, and the store needs a rebuild.
  * CONFLICT: another process (or this one) holds it. CORRUPT: not a store, or damaged. INVALID: the
- * schema breaks its rules, or a newer program wrote the store. */
+ * schema breaks its rules, or another program wrote the store, in a format or with a log of another
+ * version; then nothing is changed. */
 MUST_CHECK int store_open(const struct store_options *options, struct store **out_store,
                           struct error *error);
 void store_free(struct store *store); /* closes; NULL is fine */
@@ -191,8 +193,8 @@ MUST_CHECK int store_commit(struct store *store, const struct store_batch *batch
 struct store_reader;
 
 /* Opens a read-only connection to a store that was opened before with the same schema. NOT_FOUND:
- * there is none. CONFLICT: its tables are of another version (schema NULL: events, snapshots and
- * meta only, whatever the tables are). */
+ * there is none. INVALID: its log, CONFLICT: its tables are of another version (schema NULL: events,
+ * snapshots and meta only, whatever the log and the tables are). */
 MUST_CHECK int store_reader_open(const struct store_options *options,
                                  struct store_reader **out_reader, struct error *error);
 void store_reader_free(struct store_reader *reader); /* NULL is fine */

@@ -95,8 +95,12 @@ MUST_CHECK int sqlite_tables_clear(struct sqlite_connection *connection,
 /* CORRUPT or INVALID unless the file was written by this format of store. */
 MUST_CHECK int sqlite_format_check(struct sqlite_connection *connection, bool *out_is_empty,
                                    struct error *error);
+/* INVALID unless the log is of that version, or empty. */
+MUST_CHECK int sqlite_log_version_check(struct sqlite_connection *connection, uint32_t log_version,
+                                        struct error *error);
 
 #define SQLITE_META_TABLES_VERSION TEXT("store.tables_version")
+#define SQLITE_META_LOG_VERSION    TEXT("store.log_version")
 #define SQLITE_META_REBUILD        TEXT("store.needs_rebuild")
 #define SQLITE_META_HEAD           TEXT("store.head")
 #define SQLITE_META_SETTLED        TEXT("store.settled")

@@ -13,6 +13,8 @@ static int check_version(struct sqlite_connection *connection, const struct stor
         return -1;
     if (is_empty)
         return error_set(error, ERROR_NOT_FOUND, "\"%.150s\" holds no store yet", connection->path);
+    if (schema && sqlite_log_version_check(connection, schema->log_version, error) < 0)
+        return -1;
     uint64_t version;
     if (sqlite_meta_number(connection, SQLITE_META_TABLES_VERSION, &version, error) < 0)
         return -1;

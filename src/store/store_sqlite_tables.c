@@ -61,6 +61,32 @@ int sqlite_format_check(struct sqlite_connection *connection, bool *out_is_empty
     return 0;
 }
 
+/* Logs without a version are older than any that has one. */
+int sqlite_log_version_check(struct sqlite_connection *connection, uint32_t log_version,
+                             struct error *error)
+{
+    struct store_head head;
+    uint64_t version;
+    if (sqlite_head_get(connection, &head, error) < 0 ||
+        sqlite_meta_number(connection, SQLITE_META_LOG_VERSION, &version, error) < 0)
+        return -1;
+    if (head.sequence == 0 || version == log_version)
+        return 0;
+    return error_set(error, ERROR_INVALID,
+                     "the log in \"%.90s\" is of version %" PRIu64 ", this program reads %" PRIu32
+                     ": open it with the %s program that wrote it, or begin with an empty folder",
+                     connection->path, version, log_version,
+                     version < log_version ? "older" : "newer");
+}
+
+static int stamp_log_version(struct sqlite_connection *connection, uint32_t log_version,
+                             struct error *error)
+{
+    char version[24];
+    snprintf(version, sizeof(version), "%" PRIu32, log_version);
+    return sqlite_meta_set(connection, SQLITE_META_LOG_VERSION, text_of(version), error);
+}
+
 /* ---- SQL for a table ------------------------------------------------------------------------- */
 
 static void append_column(struct buffer *sql, const struct store_column *column)
@@ -303,6 +329,10 @@ int sqlite_tables_prepare(struct sqlite_connection *connection, const struct sto
             sqlite_execute(connection, stamp, error) < 0)
             return -1;
     }
+    /* Before any table is dropped: who opens the log with the wrong program loses nothing. */
+    if (sqlite_log_version_check(connection, schema->log_version, error) < 0 ||
+        stamp_log_version(connection, schema->log_version, error) < 0)
+        return -1;
     uint64_t version;
     uint64_t mark;
     if (sqlite_meta_number(connection, SQLITE_META_TABLES_VERSION, &version, error) < 0)

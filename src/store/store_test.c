@@ -341,6 +341,53 @@ static void a_store_of_a_newer_program_is_refused(void **state)
     ASSERT_FAILS(store_open(&place->options, &store, &error), ERROR_INVALID);
 }
 
+static void a_log_of_another_version_is_refused_and_nothing_is_changed(void **state)
+{
+    struct error error;
+    struct place *place = *state;
+    struct store_schema schema = test_schema;
+    schema.log_version = 3;
+    place->options.schema = &schema;
+    struct store *store = place_open(place);
+    commit_events(store, 2);
+    store_free(store);
+
+    schema.log_version = 4;
+    schema.version++; /* with other tables too, which would be dropped */
+    ASSERT_FAILS(store_open(&place->options, &store, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "is of version 3, this program reads 4: open it with "
+                                          "the older program that wrote it"));
+    struct store_reader *reader;
+    ASSERT_FAILS(store_reader_open(&place->options, &reader, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "version 3, this program reads 4"));
+    schema.log_version = 2;
+    ASSERT_FAILS(store_open(&place->options, &store, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "the newer program"));
+
+    schema = test_schema;
+    schema.log_version = 3;
+    store = place_open(place);
+    assert_false(store_needs_rebuild(store));
+    assert_int_equal(store_head(store).sequence, 2);
+    store_free(store);
+    edit(place, "DELETE FROM store_meta WHERE key = 'store.log_version'");
+    ASSERT_FAILS(store_open(&place->options, &store, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "is of version 0, this program reads 3"));
+}
+
+static void an_empty_log_takes_the_version_of_who_opens_it(void **state)
+{
+    struct place *place = *state;
+    struct store_schema schema = test_schema;
+    place->options.schema = &schema;
+    store_free(place_open(place));
+    schema.log_version = 7;
+    struct store *store = place_open(place);
+    commit_events(store, 1);
+    store_free(store);
+    store_free(place_open(place));
+}
+
 static void the_file_is_its_owners_only(void **state)
 {
     struct place *place = *state;
@@ -528,6 +575,8 @@ int main(void)
         TEST_WITH_PLACE(a_second_opener_is_refused),
         TEST_WITH_PLACE(what_is_no_store_is_refused),
         TEST_WITH_PLACE(a_store_of_a_newer_program_is_refused),
+        TEST_WITH_PLACE(a_log_of_another_version_is_refused_and_nothing_is_changed),
+        TEST_WITH_PLACE(an_empty_log_takes_the_version_of_who_opens_it),
         TEST_WITH_PLACE(the_file_is_its_owners_only),
         TEST_WITH_PLACE(readers_on_other_threads_see_whole_batches),
         TEST_WITH_PLACE(the_newest_snapshot_is_loaded_and_two_are_kept),

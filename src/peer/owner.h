@@ -1,0 +1,55 @@
+/*
+ * Owner: watches the one whose machine this is, and says how much of it leases may have now.
+ *
+ * While leases run it looks five times a second; without any, every 15 seconds, for the market to
+ * know. What a kernel says by itself (pressure on memory) is waited for. A pause by the owner's own
+ * word holds whatever is watched, and over a restart of the daemon.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "base/scope.h"
+#include "net/loop.h"
+#include "peer/guard.h"
+
+struct owner;
+
+enum { OWNER_PERIOD_MS = 200, OWNER_PERIOD_IDLE_MS = 15000 };
+
+struct owner_options {
+    struct loop *loop;
+    const char *root;      /* "": this machine; see watch.h */
+    const char *state_dir; /* a pause is kept there; NULL: nowhere */
+    struct guard_limits limits;
+    bool is_blind;   /* watch nothing: only the owner's word counts */
+    bool is_metered; /* the owner says so of the network */
+    /* CPU time of this program and its leases so far; falls when a lease ends. */
+    int64_t (*our_cpu_ms)(void *context);
+    /* The level has changed, or whether new leases are taken. Not from inside owner_new. */
+    void (*on_change)(void *context);
+    void *context;
+};
+
+struct owner *owner_new(const struct owner_options *options);
+void owner_free(struct owner *owner); /* NULL is fine */
+DEFINE_AUTO(owner);
+
+/* Whether leases run. The first one is looked after at once. */
+void owner_set_working(struct owner *owner, bool is_working);
+
+enum guard_level owner_level(const struct owner *owner);
+
+/* What the owner said; the market is told. */
+enum owner_word { OWNER_WORD_NONE, OWNER_WORD_PAUSE, OWNER_WORD_DRAIN };
+enum owner_word owner_word(const struct owner *owner);
+/* False: the owner uses the machine, or said so. */
+bool owner_takes_leases(const struct owner *owner);
+
+void owner_pause(struct owner *owner, int64_t for_ms); /* 0: until owner_resume */
+void owner_resume(struct owner *owner);                /* ends a drain too */
+void owner_drain(struct owner *owner);
+
+/* Fields of an object that is open: level, cause, reason, readings. */
+void owner_write(const struct owner *owner, struct json_writer *writer);
+/* What can be watched here, one finding a line, for `souk lend --doctor`. */
+void owner_doctor(const char *root, struct buffer *out);
