@@ -112,9 +112,9 @@ static void check_read(struct core *core)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct error error = {0};
-    struct buffer now AUTO_BUFFER, next AUTO_BUFFER;
     if (size == 0)
         return 0;
+    struct buffer now AUTO_BUFFER, next AUTO_BUFFER;
     buffer_init(&now, SNAPSHOT_MAX);
     buffer_init(&next, SNAPSHOT_MAX);
     buffer_append_text(&now, market_snapshot(data[0] % MARKET_COUNT));

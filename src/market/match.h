@@ -72,14 +72,14 @@ enum { MATCH_RESERVE_LOOKS = 256 }; /* and four for each worker */
 
 struct match_reserved {
     struct machine *machine;
-    const struct offer *offer; /* of its worker, or of the server if that is all */
+    const struct offer *offer;
     struct resources resources;
 };
 
 struct match_reservation {
     uint64_t job;
     int64_t start_ms;
-    struct match_reserved *parts; /* by machine id */
+    struct match_reserved *parts; /* one for each worker and the server, by machine and offer */
     size_t part_count;
 };
 

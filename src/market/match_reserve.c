@@ -14,6 +14,7 @@ struct opening {
     int64_t at_ms;
 };
 
+/* The first part that is of the machine; those of its other offers follow. NULL: none. */
 static const struct match_reserved *find_reserved(const struct match_reservation *reservation,
                                                   const struct machine *machine)
 {
@@ -30,6 +31,19 @@ static const struct match_reserved *find_reserved(const struct match_reservation
                : NULL;
 }
 
+/* Of the machine, or of one of its offers alone. */
+static struct resources sum_reserved(const struct match_reservation *reservation,
+                                     const struct machine *machine, const struct offer *offer)
+{
+    const struct match_reserved *part = find_reserved(reservation, machine);
+    const struct match_reserved *end = reservation->parts + reservation->part_count;
+    struct resources sum = {0};
+    for (; part && part < end && part->machine == machine; part++)
+        if (!offer || part->offer == offer)
+            sum = resources_add(sum, part->resources);
+    return sum;
+}
+
 bool match_is_reserved(const struct match_reservation *reservation, const struct machine *machine)
 {
     return find_reserved(reservation, machine) != NULL;
@@ -39,32 +53,33 @@ bool match_leaves_more(const struct match_reservation *reservation,
                        const struct match_reservation *before, size_t part)
 {
     const struct match_reserved *old = &before->parts[part];
-    const struct match_reserved *now = find_reserved(reservation, old->machine);
-    return !now || reservation->start_ms > before->start_ms || now->offer != old->offer ||
-           !resources_fit(old->resources, now->resources);
+    return reservation->start_ms > before->start_ms ||
+           !resources_fit(sum_reserved(before, old->machine, old->offer),
+                          sum_reserved(reservation, old->machine, old->offer)) ||
+           !resources_fit(sum_reserved(before, old->machine, NULL),
+                          sum_reserved(reservation, old->machine, NULL));
 }
 
 struct resources match_machine_free_beside(const struct match_reservation *reservation,
                                            const struct machine *machine)
 {
-    const struct match_reserved *reserved = find_reserved(reservation, machine);
     const struct resources free = machine_free(machine);
-    if (!reserved)
+    if (!match_is_reserved(reservation, machine))
         return free;
     struct resources then = free;
     for (size_t i = 0; i < machine->lease_count; i++)
         if (machine->leases[i]->ends_ms <= reservation->start_ms)
             then = resources_add(then, machine->leases[i]->resources);
-    return resources_smaller(free, resources_subtract(then, reserved->resources));
+    return resources_smaller(free,
+                             resources_subtract(then, sum_reserved(reservation, machine, NULL)));
 }
 
 struct resources match_free_beside(const struct match_reservation *reservation,
                                    const struct offer *offer)
 {
     const struct machine *machine = offer->machine;
-    const struct match_reserved *reserved = find_reserved(reservation, machine);
     const struct resources free = offer_free(offer);
-    if (!reserved)
+    if (!match_is_reserved(reservation, machine))
         return free;
     struct resources then = resources_subtract(offer->terms.resources, offer->leased);
     for (size_t i = 0; i < machine->lease_count; i++) {
@@ -72,8 +87,7 @@ struct resources match_free_beside(const struct match_reservation *reservation,
         if (lease->ends_ms <= reservation->start_ms && lease->offer == offer->id)
             then = resources_add(then, lease->resources);
     }
-    if (reserved->offer == offer)
-        then = resources_subtract(then, reserved->resources);
+    then = resources_subtract(then, sum_reserved(reservation, machine, offer));
     then = resources_smaller(then, match_machine_free_beside(reservation, machine));
     return resources_smaller(free, then);
 }
@@ -174,67 +188,25 @@ static size_t find_openings(struct matcher *matcher, struct arena *arena,
     return keep_first(openings, count, wanted);
 }
 
-static int compare_machines(const void *left, const void *right)
-{
-    const struct match_reserved *a = left, *b = right;
-    return (a->machine->id > b->machine->id) - (a->machine->id < b->machine->id);
-}
+/* ---- Worker and server together -------------------------------------------------------------- */
 
-static void add_parts(struct match_reservation *reservation, const struct opening *openings,
-                      size_t count, struct resources resources)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct machine *machine = openings[i].offer->machine;
-        struct match_reserved *same = NULL;
-        for (size_t k = 0; k < reservation->part_count && count == 1; k++)
-            if (reservation->parts[k].machine == machine)
-                same = &reservation->parts[k];
-        if (same)
-            same->resources = resources_add(same->resources, resources);
-        else
-            reservation->parts[reservation->part_count++] =
-                (struct match_reserved){machine, openings[i].offer, resources};
-        if (openings[i].at_ms > reservation->start_ms)
-            reservation->start_ms = openings[i].at_ms;
-    }
-}
+/* Where a job's leases have room first, beside each other and behind all in a line. */
+struct places {
+    struct opening *openings[MACHINE_ROLE_SERVER + 1];
+    size_t counts[MACHINE_ROLE_SERVER + 1];
+    int64_t start_ms; /* from when on all have */
+};
 
-bool match_reserve(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
-                   struct match_reservation *out_reservation)
-{
-    const struct job_request *request = wish->request;
-    const size_t wanted = (size_t)request->num_nodes;
-    struct match_reservation reservation = {
-        .start_ms = wish->now_ms,
-        .parts = arena_alloc(arena, (wanted + 1) * sizeof(struct match_reserved))};
-    struct opening *openings;
-    size_t count =
-        find_openings(matcher, arena, wish, MACHINE_ROLE_WORKER, wanted, NULL, &openings);
-    if (count < wanted)
-        return false;
-    add_parts(&reservation, openings, count, request->worker);
-    if (request->server.cores_milli > 0) {
-        count = find_openings(matcher, arena, wish, MACHINE_ROLE_SERVER, 1, NULL, &openings);
-        if (count < 1)
-            return false;
-        add_parts(&reservation, openings, 1, request->server);
-    }
-    qsort(reservation.parts, reservation.part_count, sizeof(*reservation.parts), compare_machines);
-    *out_reservation = reservation;
-    return true;
-}
-
-/* ---- The line -------------------------------------------------------------------------------- */
-
-/* Adds the leases of one role, without an end, where there is room first behind all in the line. */
+/* Adds the leases of one role, without an end, to the line. */
 static bool join_line(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
-                      enum machine_role role, struct match_line *line, int64_t *start_ms)
+                      enum machine_role role, struct match_line *line, struct places *places)
 {
     const size_t wanted = role == MACHINE_ROLE_SERVER ? 1 : (size_t)wish->request->num_nodes;
     const struct resources resources = wish_resources(wish, role);
-    struct opening *openings;
+    places->counts[role] = 0;
     if (resources.cores_milli == 0)
         return true;
+    struct opening *openings;
     if (find_openings(matcher, arena, wish, role, wanted, line, &openings) < wanted)
         return false;
     ASSERT(line->count + wanted <= line->capacity);
@@ -243,27 +215,74 @@ static bool join_line(struct matcher *matcher, struct arena *arena, const struct
                                                      .offer = openings[i].offer->id,
                                                      .resources = resources,
                                                      .ends_ms = NO_END_MS};
-        *start_ms = openings[i].at_ms > *start_ms ? openings[i].at_ms : *start_ms;
+        if (openings[i].at_ms > places->start_ms)
+            places->start_ms = openings[i].at_ms;
     }
+    places->openings[role] = openings;
+    places->counts[role] = wanted;
+    return true;
+}
+
+/*
+ * Each role takes what opens first, so the other may be left without: then the other goes first.
+ * That is enough. If there are more machines for workers than are wanted, the server may have any
+ * of them; if there are just as many, all of them have workers and the server what is left.
+ */
+static bool find_places(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
+                        struct match_line *line, struct places *out_places)
+{
+    static const enum machine_role orders[2][2] = {{MACHINE_ROLE_WORKER, MACHINE_ROLE_SERVER},
+                                                   {MACHINE_ROLE_SERVER, MACHINE_ROLE_WORKER}};
+    const size_t before = line->count;
+    for (int i = 0; i < 2; i++) {
+        *out_places = (struct places){.start_ms = wish->now_ms};
+        line->count = before;
+        if (join_line(matcher, arena, wish, orders[i][0], line, out_places) &&
+            join_line(matcher, arena, wish, orders[i][1], line, out_places))
+            return true;
+    }
+    line->count = before;
+    return false;
+}
+
+static int compare_parts(const void *left, const void *right)
+{
+    const struct match_reserved *a = left, *b = right;
+    if (a->machine != b->machine)
+        return a->machine->id < b->machine->id ? -1 : 1;
+    return (a->offer->id > b->offer->id) - (a->offer->id < b->offer->id);
+}
+
+bool match_reserve(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
+                   struct match_reservation *out_reservation)
+{
+    const size_t most = (size_t)wish->request->num_nodes + 1;
+    struct match_line line = {.leases = arena_alloc(arena, most * sizeof(*line.leases)),
+                              .capacity = most};
+    struct places places;
+    if (!find_places(matcher, arena, wish, &line, &places))
+        return false;
+    struct match_reservation reservation = {
+        .start_ms = places.start_ms,
+        .parts = arena_alloc(arena, most * sizeof(struct match_reserved))};
+    for (enum machine_role role = MACHINE_ROLE_WORKER; role <= MACHINE_ROLE_SERVER; role++)
+        for (size_t i = 0; i < places.counts[role]; i++)
+            reservation.parts[reservation.part_count++] =
+                (struct match_reserved){places.openings[role][i].offer->machine,
+                                        places.openings[role][i].offer, wish_resources(wish, role)};
+    qsort(reservation.parts, reservation.part_count, sizeof(*reservation.parts), compare_parts);
+    *out_reservation = reservation;
     return true;
 }
 
 int64_t match_expect(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
                      struct match_line *line)
 {
-    static const enum machine_role orders[2][2] = {{MACHINE_ROLE_WORKER, MACHINE_ROLE_SERVER},
-                                                   {MACHINE_ROLE_SERVER, MACHINE_ROLE_WORKER}};
     const size_t before = line->count;
-    for (int i = 0; i < 2; i++) {
-        int64_t start_ms = wish->now_ms;
-        line->count = before;
-        if (!join_line(matcher, arena, wish, orders[i][0], line, &start_ms) ||
-            !join_line(matcher, arena, wish, orders[i][1], line, &start_ms))
-            continue;
-        for (size_t k = before; k < line->count; k++)
-            line->leases[k].ends_ms = start_ms + wish->latest_end_ms - wish->now_ms;
-        return start_ms;
-    }
-    line->count = before;
-    return 0;
+    struct places places;
+    if (!find_places(matcher, arena, wish, line, &places))
+        return 0;
+    for (size_t k = before; k < line->count; k++)
+        line->leases[k].ends_ms = places.start_ms + wish->latest_end_ms - wish->now_ms;
+    return places.start_ms;
 }

@@ -314,46 +314,6 @@ TEST(placements_are_those_of_a_walk_over_all_offers)
     tear_down(&fixture);
 }
 
-/* ---- Reservations ---------------------------------------------------------------------------- */
-
-TEST(a_reservation_is_where_leases_end_first_and_later_jobs_keep_out_of_it)
-{
-    static struct fixture fixture;
-    set_up(&fixture, 1);
-    fixture.request.server = (struct resources){0};
-    fixture.request.worker.cores_milli = 800;
-    struct lease late = {.offer = 200, .ends_ms = 9000000, .resources = {.cores_milli = 900}};
-    struct lease early = {.offer = 201, .ends_ms = 5000000, .resources = {.cores_milli = 500}};
-    struct lease *leases[] = {&late, &early};
-    for (int i = 0; i < 2; i++) {
-        struct machine *machine = add_machine(&fixture, i ? "b" : "a", 1000, MACHINE_ROLE_WORKER);
-        machine->leases = &leases[i];
-        machine->lease_count = 1;
-        machine->leased = machine->offers[0]->leased = leases[i]->resources;
-    }
-    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
-    struct match_reservation reservation;
-    AUTO(arena) struct arena *arena = arena_new(0);
-    assert_true(match_reserve(&fixture.matcher, arena, &fixture.wish, &reservation));
-    assert_int_equal(reservation.start_ms, 5000000);
-    assert_int_equal(reservation.part_count, 1);
-    assert_string_equal(reservation.parts[0].machine->name, "b");
-    fixture.ahead = &reservation;
-    /* What is left over of the reserved machine, or ends before: 200 of its 1000. */
-    fixture.wish.latest_end_ms = 5000001;
-    fixture.request.worker.cores_milli = 201;
-    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
-    fixture.request.worker.cores_milli = 200;
-    assert_int_equal(place(&fixture), MATCH_PLACED);
-    fixture.request.worker.cores_milli = 500;
-    assert_int_equal(place(&fixture), MATCH_FEW_MACHINES);
-    fixture.wish.latest_end_ms = 5000000;
-    assert_int_equal(place(&fixture), MATCH_PLACED);
-    fixture.request.worker.cores_milli = 1001;
-    assert_false(match_reserve(&fixture.matcher, arena, &fixture.wish, &reservation));
-    tear_down(&fixture);
-}
-
 TEST(at_least_takes_all_free_cores)
 {
     static struct fixture fixture;
@@ -511,7 +471,6 @@ int main(void)
         cmocka_unit_test(a_busy_lender_who_is_content_is_waited_for_before_a_dearer_one),
         cmocka_unit_test(every_wish_is_kept),
         cmocka_unit_test(placements_are_those_of_a_walk_over_all_offers),
-        cmocka_unit_test(a_reservation_is_where_leases_end_first_and_later_jobs_keep_out_of_it),
         cmocka_unit_test(at_least_takes_all_free_cores),
         cmocka_unit_test(a_surplus_that_passes_the_budget_is_scaled_down_to_it),
         cmocka_unit_test(cheaper_machines_are_tried_when_the_biggest_pass_the_budget),
