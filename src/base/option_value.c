@@ -135,7 +135,7 @@ static int append_item(struct arena *arena, struct text item, struct option_list
 static int set_list(struct arena *arena, const struct option *option, struct text text,
                     struct option_list *list, struct error *error)
 {
-    if (option->is_positional)
+    if (option->is_positional || option->keeps_commas)
         return append_item(arena, text, list, error);
     bool has_more = true;
     while (has_more) {

@@ -65,6 +65,7 @@ struct option {
     bool is_positional; /* in table order; never from environment or file */
     bool is_required;
     bool is_hidden;
+    bool keeps_commas; /* of a list: one item each time, whatever is in it */
 };
 
 /* A command and the struct its table fills. */

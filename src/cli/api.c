@@ -501,6 +501,9 @@ static const struct json_field event_fields[] = {
     LONG_TEXT("reason", api_event, reason),
     FIELD("spent_microcredits", JSON_I64, api_event, spent_micro),
     FIELD("held_microcredits", JSON_I64, api_event, held_micro),
+    FIELD("rank", JSON_TEXT, api_event, rank),
+    FIELD("offset", JSON_U64, api_event, offset),
+    {"text", JSON_TEXT, offsetof(struct api_event, text), .size_max = 1 << 20},
 };
 const struct json_schema api_event_schema =
     JSON_SCHEMA_LENIENT("event", event_fields, struct api_event);

@@ -395,6 +395,9 @@ struct api_event {
     struct text reason;
     int64_t spent_micro;
     int64_t held_micro;
+    struct text rank; /* of a log: "0", "server" */
+    uint64_t offset;
+    struct text text;
 };
 
 extern const struct json_schema api_account_schema;

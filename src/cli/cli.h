@@ -70,6 +70,7 @@ extern const struct command command_job_logs;
 extern const struct command command_job_schema;
 extern const struct command command_job_show;
 extern const struct command command_job_submit;
+extern const struct command command_run;
 extern const struct command command_job_validate;
 extern const struct command command_job_wait;
 extern const struct command command_lend;

@@ -139,7 +139,7 @@ static const struct option fetch_options[] = {
 /* The market's names become file names here: nothing may leave the folder. */
 static bool is_file_name(struct text name)
 {
-    if (name.size == 0 || name.size > 128 || name.data[0] == '.')
+    if (name.size == 0 || name.size > 160 || name.data[0] == '.')
         return false;
     for (size_t i = 0; i < name.size; i++) {
         const unsigned char c = (unsigned char)name.data[i];

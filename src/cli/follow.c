@@ -30,6 +30,7 @@ struct follow {
     enum follow_end end;
     struct error failure;
     bool has_failed;
+    bool was_interrupted;
 };
 
 /* ---- The view ---------------------------------------------------------------------------------
@@ -184,7 +185,10 @@ static void on_event(void *context, const char *name, struct text data)
     if (json_read(arena, data, &api_event_schema, &event, &ignored) < 0 ||
         event.job != follow->options->job)
         return;
-    if (!strcmp(name, "metric")) {
+    if (!strcmp(name, "log")) {
+        if (follow->options->on_log)
+            follow->options->on_log(follow->options->context, &event);
+    } else if (!strcmp(name, "metric")) {
         take_metric(follow, &event);
     } else if (!strcmp(name, "bill")) {
         if (event.spent_micro >= 0)
@@ -275,7 +279,12 @@ static void on_retry(void *context)
 
 static void on_interrupt(void *context)
 {
-    stop_with(context, FOLLOW_INTERRUPTED);
+    struct follow *follow = context;
+    const struct follow_options *options = follow->options;
+    const bool is_first = !follow->was_interrupted;
+    follow->was_interrupted = true;
+    if (!is_first || !options->on_interrupt || !options->on_interrupt(options->context))
+        stop_with(follow, FOLLOW_INTERRUPTED);
 }
 
 static void on_timeout(void *context)

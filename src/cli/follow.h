@@ -2,7 +2,7 @@
  * Follow: watches a job through the market's event stream until it ends, and shows its progress.
  *
  * The stream may break: the job itself is asked again then, and now and then anyway, so nothing
- * depends on a single event. Ctrl-C ends the watching, never the job.
+ * depends on a single event. Ctrl-C ends the watching, not the job, unless the caller does.
  */
 #pragma once
 
@@ -16,6 +16,11 @@ struct follow_options {
     struct progress *progress; /* NULL: shows nothing */
     int64_t timeout_ms;        /* gives up watching; 0: never */
     int64_t away_ms;           /* gives up when the market is away so long; 0: 2 min */
+    /* A part of a rank's log, as it comes; some may be missed. NULL: not wanted. */
+    void (*on_log)(void *context, const struct api_event *event);
+    /* Ctrl-C. True: goes on following; asked once, the next one ends it. NULL: ends it. */
+    bool (*on_interrupt)(void *context);
+    void *context;
 };
 
 enum follow_end { FOLLOW_JOB_ENDED, FOLLOW_INTERRUPTED, FOLLOW_TIMED_OUT };

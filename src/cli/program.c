@@ -28,6 +28,7 @@ static const struct command *const commands[] = {
     &command_demo,
     &command_serve,
     &command_lend,
+    &command_run,
     &command_job_submit,
     &command_job_validate,
     &command_job_list,

@@ -1,15 +1,21 @@
 #include "cli/upload.h"
 
 #include "base/json.h"
+#include "blob/archive.h"
 #include "blob/pack.h"
 #include "cli/api.h"
 #include "train/dataset_catalogue.h"
 #include "train/idx_reader.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { PATH_SIZE = 4096, HASHES_PER_CALL = 1000, REQUEST_MAX = 128 << 10 };
+enum { FILES_MAX = 30000, PATH_SIZE = 4096, HASHES_PER_CALL = 1000, REQUEST_MAX = 128 << 10 };
 
 #define DATA_SIZE_MAX ((size_t)4 << 30)
 
@@ -96,19 +102,14 @@ static int send_missing(struct client *client, const struct blob_hash *hashes,
 }
 
 /* The manifest goes last: a market that has it has all its chunks. */
-static int send_part(struct arena *arena, struct client *client, const struct idx *idx,
-                     struct job_input *input, uint64_t *out_sent_bytes, struct error *error)
+static int send_part(struct arena *arena, struct client *client, const struct pack_options *options,
+                     struct text bytes, struct job_input *input, uint64_t *out_sent_bytes,
+                     struct error *error)
 {
-    const struct text bytes = {(const char *)idx->bytes, idx->size};
     struct memory_source memory = {bytes};
     const struct pack_source source = {read_memory, &memory};
-    const struct pack_options options = {
-        .media_type = "application/x-idx",
-        .header_bytes = idx->header.header_size,
-        .record_bytes = idx->header.record_size,
-    };
     struct manifest manifest;
-    if (pack_stream(arena, &options, &source, NULL, &manifest, error) < 0)
+    if (pack_stream(arena, options, &source, NULL, &manifest, error) < 0)
         return -1;
     const size_t count = manifest.chunks.count;
     struct blob_hash *hashes = arena_alloc(arena, (count + 1) * sizeof(*hashes));
@@ -168,12 +169,65 @@ int upload_data(struct arena *arena, const struct upload_options *options, struc
         inputs[i].split = part == DATASET_TRAIN_IMAGES || part == DATASET_TRAIN_LABELS
                               ? JOB_SPLIT_TRAIN
                               : JOB_SPLIT_TEST;
-        if (send_part(arena, options->client, idx, &inputs[i], &sent_bytes, error) < 0)
+        const struct pack_options packing = {
+            .media_type = "application/x-idx",
+            .header_bytes = idx->header.header_size,
+            .record_bytes = idx->header.record_size,
+        };
+        const struct text bytes = {(const char *)idx->bytes, idx->size};
+        if (send_part(arena, options->client, &packing, bytes, &inputs[i], &sent_bytes, error) < 0)
             return -1;
         if (options->on_part)
             options->on_part(options->context, dataset_part_name(part), idx->size, sent_bytes);
     }
     spec->inputs = inputs;
     spec->input_count = DATASET_PART_COUNT;
+    return 0;
+}
+
+/* An archive is read twice, for its hashes and for what is missing: it lies in a file without a
+ * name meanwhile. */
+static int send_archive(struct arena *arena, const struct upload_options *options, int fd,
+                        struct job_input *input, struct error *error)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return error_set_errno(error, errno, "read the archive");
+    const size_t size = (size_t)status.st_size;
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return error_set_errno(error, errno, "read the archive");
+    const struct pack_options packing = {.media_type = "application/x-tar+zstd", .record_bytes = 1};
+    uint64_t sent_bytes = 0;
+    const int result = send_part(arena, options->client, &packing, (struct text){bytes, size},
+                                 input, &sent_bytes, error);
+    munmap(bytes, size);
+    if (result == 0 && options->on_part)
+        options->on_part(options->context, "files", size, sent_bytes);
+    return result;
+}
+
+int upload_files(struct arena *arena, const struct upload_options *options, struct job_spec *spec,
+                 struct error *error)
+{
+    static const struct archive_limits limits = {DATA_SIZE_MAX, FILES_MAX};
+    if (spec->input_count == JOB_INPUTS_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "the job has %d inputs already", JOB_INPUTS_MAX);
+    const char *folder = arena_copy_string(arena, spec->workdir);
+    AUTO_FD int fd = open("/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set_errno(error, errno, "make a file in /var/tmp");
+    struct archive_summary summary;
+    if (archive_pack(folder, fd, &limits, &summary, error) < 0)
+        return -1;
+    struct job_input *inputs = arena_alloc(arena, (spec->input_count + 1) * sizeof(*inputs));
+    for (size_t i = 0; i < spec->input_count; i++)
+        inputs[i] = spec->inputs[i];
+    struct job_input *files = &inputs[spec->input_count];
+    *files = (struct job_input){.name = TEXT("files"), .split = JOB_SPLIT_FILES};
+    if (send_archive(arena, options, fd, files, error) < 0)
+        return -1;
+    spec->inputs = inputs;
+    spec->input_count++;
     return 0;
 }

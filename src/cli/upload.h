@@ -1,8 +1,9 @@
 /*
- * Upload: brings a data set of the catalogue into the market's blob store, by hash.
+ * Upload: brings a data set of the catalogue, or a folder's files, into the market's blob store, by
+ * hash.
  *
- * Only chunks the market does not have travel. Each part becomes a manifest of raw idx records, so
- * that every worker can fetch its own range.
+ * Only chunks the market does not have travel. Each part of a data set becomes a manifest of raw
+ * idx records, so that every worker can fetch its own range; a folder becomes one archive.
  */
 #pragma once
 
@@ -22,6 +23,11 @@ struct upload_options {
 /* Fills spec->inputs, in the arena. NOT_FOUND: the data set or one of its files is not there. */
 MUST_CHECK int upload_data(struct arena *arena, const struct upload_options *options,
                            struct job_spec *spec, struct error *error);
+
+/* Adds the files of the folder spec->workdir to spec->inputs. NOT_FOUND: there is no such folder;
+ * EXHAUSTED: it is larger than 4 GiB or has more than 30,000 files. */
+MUST_CHECK int upload_files(struct arena *arena, const struct upload_options *options,
+                            struct job_spec *spec, struct error *error);
 
 /* Fails as upload_data would for data that is not there, without reading it. */
 MUST_CHECK int upload_check_data(const struct job_spec *spec, const char *folder,

@@ -153,7 +153,7 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
         return JOB_VERDICT_FAILED;
     }
     size_t open = 0, succeeded = 0;
-    const struct lease *last_bad = NULL;
+    const struct lease *last_bad = NULL, *failed = NULL;
     for (size_t i = 0; i < job->worker_count; i++) {
         const struct lease *lease = job->workers[i];
         open += lease_is_open(lease);
@@ -161,6 +161,14 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
         const bool is_bad = !lease_is_open(lease) && lease->outcome != LEASE_OUTCOME_SUCCEEDED;
         if (is_bad && (!last_bad || lease->ended_ms >= last_bad->ended_ms))
             last_bad = lease;
+        if (!failed && !lease_is_open(lease) && lease->outcome == LEASE_OUTCOME_FAILED)
+            failed = lease;
+    }
+    if (!has_server && failed) {
+        char what[32];
+        snprintf(what, sizeof(what), "rank %" PRIu64 " failed", failed->rank);
+        say(out_reason, what, failed);
+        return JOB_VERDICT_FAILED;
     }
     if (open > 0 || job->worker_count == 0 || (has_server && succeeded > 0))
         return JOB_VERDICT_GOES_ON;
@@ -220,7 +228,7 @@ size_t job_lost_rank(const struct job *job, size_t from)
         return job->worker_count;
     for (size_t rank = from; rank < job->worker_count; rank++)
         if (lease_wants_successor(job->workers[rank]) &&
-            count_failures(job, rank) < JOB_FAILURES_MAX)
+            count_failures(job, rank) < (job_has_server(job) ? JOB_FAILURES_MAX : 1))
             return rank;
     return job->worker_count;
 }

@@ -146,7 +146,8 @@ bool job_has_server(const struct job *job);
 enum job_verdict {
     JOB_VERDICT_GOES_ON,
     JOB_VERDICT_SUCCEEDED, /* the server lease succeeded; without one: every worker did */
-    JOB_VERDICT_FAILED,    /* the server lease failed or was lost, or no worker is left */
+    JOB_VERDICT_FAILED,    /* the server lease failed or was lost, or no worker is left; without
+                              one: a worker failed, for that is what its program has to say */
 };
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE]);
 

@@ -1,7 +1,7 @@
 #include "base/assert.h"
 #include "base/nearest.h"
 #include "base/units.h"
-#include "runtime/job_field_internal.h"
+#include "runtime/job_reader_internal.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -12,22 +12,7 @@
 
 enum { PATH_SIZE = 96 };
 
-/* Where in the document we are, as a chain on the stack. */
-struct place {
-    const struct place *outer;
-    const char *name;
-    size_t index; /* of a list's item, when name is NULL */
-};
-
-struct reader {
-    struct arena *arena;
-    const char *file_name;
-    struct error *error; /* the first refusal */
-    struct buffer *more; /* the others, a line each; NULL: the first ends the reading */
-    bool has_failed;
-};
-
-static size_t format_place(const struct place *place, char *out, size_t size)
+static size_t format_place(const struct job_place *place, char *out, size_t size)
 {
     if (!place)
         return 0;
@@ -42,9 +27,8 @@ static size_t format_place(const struct place *place, char *out, size_t size)
     return used + (size_t)added;
 }
 
-__attribute__((format(printf, 5, 6))) static int refuse(struct reader *reader, unsigned line,
-                                                        unsigned column, const struct place *place,
-                                                        const char *format, ...)
+int job_refuse(struct job_reader *reader, unsigned line, unsigned column,
+               const struct job_place *place, const char *format, ...)
 {
     char path[PATH_SIZE] = "", what[160];
     format_place(place, path, sizeof(path));
@@ -67,9 +51,6 @@ __attribute__((format(printf, 5, 6))) static int refuse(struct reader *reader, u
     return -1;
 }
 
-#define REFUSE(reader, node, place, ...)                                                           \
-    refuse((reader), (node)->line, (node)->column, (place), __VA_ARGS__)
-
 static void format_choices(const char *const *choices, char *out, size_t size)
 {
     size_t used = 0;
@@ -82,8 +63,8 @@ static void format_choices(const char *const *choices, char *out, size_t size)
     }
 }
 
-static int read_choice(struct reader *reader, const struct job_field *field,
-                       const struct job_node *node, const struct place *place, int *out_index)
+static int read_choice(struct job_reader *reader, const struct job_field *field,
+                       const struct job_node *node, const struct job_place *place, int *out_index)
 {
     for (int i = 0; field->choices[i]; i++) {
         if (text_equal(node->value, text_of(field->choices[i]))) {
@@ -108,8 +89,8 @@ static int read_choice(struct reader *reader, const struct job_field *field,
     return REFUSE(reader, node, place, "must be one of %s", allowed);
 }
 
-static int read_name(struct reader *reader, const struct job_field *field,
-                     const struct job_node *node, const struct place *place, struct text *out)
+static int read_name(struct job_reader *reader, const struct job_field *field,
+                     const struct job_node *node, const struct job_place *place, struct text *out)
 {
     const struct text value = node->value;
     bool is_good = value.size > 0 && value.size <= (size_t)field->maximum;
@@ -126,8 +107,8 @@ static int read_name(struct reader *reader, const struct job_field *field,
     return 0;
 }
 
-static int read_number(struct reader *reader, const struct job_field *field,
-                       const struct job_node *node, const struct place *place, void *out)
+static int read_number(struct job_reader *reader, const struct job_field *field,
+                       const struct job_node *node, const struct job_place *place, void *out)
 {
     struct error ignored;
     if (field->kind == JOB_FIELD_U64) {
@@ -164,8 +145,8 @@ static int parse_gib(struct text text, int64_t *out_bytes, struct error *error)
     return units_parse_bytes((struct text){with_unit, (size_t)length}, out_bytes, error);
 }
 
-static int read_amount(struct reader *reader, const struct job_field *field,
-                       const struct job_node *node, const struct place *place, void *out)
+static int read_amount(struct job_reader *reader, const struct job_field *field,
+                       const struct job_node *node, const struct job_place *place, void *out)
 {
     struct text text = text_trim(node->value);
     const bool can_grow = field->kind != JOB_FIELD_SIZE;
@@ -190,8 +171,8 @@ static int read_amount(struct reader *reader, const struct job_field *field,
     return 0;
 }
 
-static int read_unit(struct reader *reader, const struct job_field *field,
-                     const struct job_node *node, const struct place *place, int64_t *out)
+static int read_unit(struct job_reader *reader, const struct job_field *field,
+                     const struct job_node *node, const struct job_place *place, int64_t *out)
 {
     struct error reason;
     int64_t value;
@@ -211,8 +192,8 @@ static int read_unit(struct reader *reader, const struct job_field *field,
     return 0;
 }
 
-static int read_bool(struct reader *reader, const struct job_node *node, const struct place *place,
-                     bool *out)
+static int read_bool(struct job_reader *reader, const struct job_node *node,
+                     const struct job_place *place, bool *out)
 {
     *out = text_equal(node->value, TEXT("true"));
     if (node->is_quoted || (!*out && !text_equal(node->value, TEXT("false"))))
@@ -220,8 +201,8 @@ static int read_bool(struct reader *reader, const struct job_node *node, const s
     return 0;
 }
 
-static int read_milli(struct reader *reader, const struct job_field *field,
-                      const struct job_node *node, const struct place *place, int64_t *out)
+static int read_milli(struct job_reader *reader, const struct job_field *field,
+                      const struct job_node *node, const struct job_place *place, int64_t *out)
 {
     struct error reason;
     const bool is_bandwidth = field->kind == JOB_FIELD_BANDWIDTH;
@@ -237,8 +218,8 @@ static int read_milli(struct reader *reader, const struct job_field *field,
                   job_milli_format(field->minimum, least), job_milli_format(field->maximum, most));
 }
 
-static int read_nodes(struct reader *reader, const struct job_field *field,
-                      const struct job_node *node, const struct place *place, char *out)
+static int read_nodes(struct job_reader *reader, const struct job_field *field,
+                      const struct job_node *node, const struct job_place *place, char *out)
 {
     struct error reason;
     struct job_nodes nodes;
@@ -254,8 +235,8 @@ static int read_nodes(struct reader *reader, const struct job_field *field,
     return 0;
 }
 
-static int read_phrase(struct reader *reader, const struct job_field *field,
-                       const struct job_node *node, const struct place *place, void *out)
+static int read_phrase(struct job_reader *reader, const struct job_field *field,
+                       const struct job_node *node, const struct job_place *place, void *out)
 {
     struct error reason;
     if ((field->kind == JOB_FIELD_START
@@ -265,8 +246,8 @@ static int read_phrase(struct reader *reader, const struct job_field *field,
     return 0;
 }
 
-static int read_scalar(struct reader *reader, const struct job_field *field,
-                       const struct job_node *node, const struct place *place, char *out)
+static int read_scalar(struct job_reader *reader, const struct job_field *field,
+                       const struct job_node *node, const struct job_place *place, char *out)
 {
     const struct text value = node->value;
     if (!node->is_quoted &&
@@ -304,6 +285,8 @@ static int read_scalar(struct reader *reader, const struct job_field *field,
     case JOB_FIELD_ACCELERATORS:
     case JOB_FIELD_START:
         return read_phrase(reader, field, node, place, out);
+    case JOB_FIELD_SCRIPT:
+        return job_read_script(reader, field, node, place, (struct text *)(void *)out);
     case JOB_FIELD_HASH: {
         struct error ignored;
         if (text_hex_decode(value, out, JOB_HASH_SIZE, &ignored) < 0)
@@ -313,6 +296,7 @@ static int read_scalar(struct reader *reader, const struct job_field *field,
     }
     case JOB_FIELD_OBJECT:
     case JOB_FIELD_LIST:
+    case JOB_FIELD_ENVS:
     case JOB_FIELD_WORDS:
     case JOB_FIELD_LATER:
         break;
@@ -321,8 +305,8 @@ static int read_scalar(struct reader *reader, const struct job_field *field,
 }
 
 /* A list of words, or one word. */
-static int read_words(struct reader *reader, const struct job_field *field,
-                      const struct job_node *node, const struct place *place, struct text *out)
+static int read_words(struct job_reader *reader, const struct job_field *field,
+                      const struct job_node *node, const struct job_place *place, struct text *out)
 {
     struct buffer words AUTO_BUFFER;
     buffer_init(&words, (size_t)field->maximum + 1);
@@ -332,8 +316,8 @@ static int read_words(struct reader *reader, const struct job_field *field,
     const bool is_list = node->kind == JOB_NODE_SEQUENCE;
     for (const struct job_node *word = is_list ? node->first_child : node; word;
          word = is_list ? word->next : NULL, index++) {
-        const struct place inner = {place, NULL, index};
-        const struct place *at = is_list ? &inner : place;
+        const struct job_place inner = {place, NULL, index};
+        const struct job_place *at = is_list ? &inner : place;
         if (word->kind != JOB_NODE_SCALAR || !word->value.size || !offer_are_labels(word->value) ||
             memchr(word->value.data, ',', word->value.size))
             return REFUSE(reader, word, at, "must be one word, without spaces and commas");
@@ -348,8 +332,8 @@ static int read_words(struct reader *reader, const struct job_field *field,
 }
 
 /* SkyPilot's other form: {T4: 1}. */
-static int read_accelerators(struct reader *reader, const struct job_field *field,
-                             const struct job_node *node, const struct place *place, char *out)
+static int read_accelerators(struct job_reader *reader, const struct job_field *field,
+                             const struct job_node *node, const struct job_place *place, char *out)
 {
     const struct job_node *only = node->first_child;
     if (node->kind == JOB_NODE_SEQUENCE || !only || only->next || only->kind != JOB_NODE_SCALAR)
@@ -363,11 +347,11 @@ static int read_accelerators(struct reader *reader, const struct job_field *fiel
     return read_scalar(reader, field, &scalar, place, out);
 }
 
-static int read_mapping(struct reader *reader, const struct job_table *table,
-                        const struct job_node *node, const struct place *place, char *out);
+static int read_mapping(struct job_reader *reader, const struct job_table *table,
+                        const struct job_node *node, const struct job_place *place, char *out);
 
-static int read_list(struct reader *reader, const struct job_field *field,
-                     const struct job_node *node, const struct place *place, char *base)
+static int read_list(struct job_reader *reader, const struct job_field *field,
+                     const struct job_node *node, const struct job_place *place, char *base)
 {
     if (node->kind != JOB_NODE_SEQUENCE)
         return REFUSE(reader, node, place, "must be a list");
@@ -378,7 +362,7 @@ static int read_list(struct reader *reader, const struct job_field *field,
         return REFUSE(reader, node, place, "has more than %" PRId64 " items", field->maximum);
     char *items = arena_alloc(reader->arena, count * field->table->struct_size + 1);
     for (const struct job_node *child = node->first_child; child; child = child->next, index++) {
-        const struct place inner = {place, NULL, index};
+        const struct job_place inner = {place, NULL, index};
         char *item = items + index * field->table->struct_size;
         job_table_set_defaults(reader->arena, field->table, item);
         if (read_mapping(reader, field->table, child, &inner, item) < 0 && !reader->more)
@@ -389,16 +373,18 @@ static int read_list(struct reader *reader, const struct job_field *field,
     return reader->has_failed ? -1 : 0;
 }
 
-static int read_field(struct reader *reader, const struct job_field *field,
-                      const struct job_node *node, const struct place *place, char *base)
+static int read_field(struct job_reader *reader, const struct job_field *field,
+                      const struct job_node *node, const struct job_place *place, char *base)
 {
     if (field->kind == JOB_FIELD_LATER)
-        return refuse(reader, node->key_line, node->key_column, place, "%s",
-                      field->help ? field->help : "is not supported yet; leave it out");
+        return job_refuse(reader, node->key_line, node->key_column, place, "%s",
+                          field->help ? field->help : "is not supported yet; leave it out");
     if (field->kind == JOB_FIELD_OBJECT)
         return read_mapping(reader, field->table, node, place, base + field->offset);
     if (field->kind == JOB_FIELD_LIST)
         return read_list(reader, field, node, place, base);
+    if (field->kind == JOB_FIELD_ENVS)
+        return job_read_envs(reader, field, node, place, base);
     if (field->kind == JOB_FIELD_WORDS)
         return read_words(reader, field, node, place,
                           (struct text *)(void *)(base + field->offset));
@@ -409,21 +395,21 @@ static int read_field(struct reader *reader, const struct job_field *field,
     return read_scalar(reader, field, node, place, base + field->offset);
 }
 
-static int refuse_unknown(struct reader *reader, const struct job_table *table,
-                          const struct job_node *node, const struct place *place)
+static int refuse_unknown(struct job_reader *reader, const struct job_table *table,
+                          const struct job_node *node, const struct job_place *place)
 {
     struct nearest nearest;
     nearest_init(&nearest, node->key);
     for (size_t i = 0; i < table->field_count; i++)
         nearest_offer(&nearest, table->fields[i].name);
     char hint[NEAREST_HINT_SIZE];
-    return refuse(reader, node->key_line, node->key_column, place, "unknown field \"%.*s\"%s",
-                  (int)(node->key.size < 40 ? node->key.size : 40), node->key.data,
-                  nearest_hint(&nearest, hint));
+    return job_refuse(reader, node->key_line, node->key_column, place, "unknown field \"%.*s\"%s",
+                      (int)(node->key.size < 40 ? node->key.size : 40), node->key.data,
+                      nearest_hint(&nearest, hint));
 }
 
-static int read_mapping(struct reader *reader, const struct job_table *table,
-                        const struct job_node *node, const struct place *place, char *out)
+static int read_mapping(struct job_reader *reader, const struct job_table *table,
+                        const struct job_node *node, const struct job_place *place, char *out)
 {
     if (node->kind != JOB_NODE_MAPPING)
         return REFUSE(reader, node, place, "must be a mapping of fields to values");
@@ -432,7 +418,7 @@ static int read_mapping(struct reader *reader, const struct job_table *table,
         for (size_t i = 0; i < table->field_count && !field; i++)
             if (text_equal(child->key, text_of(table->fields[i].name)))
                 field = &table->fields[i];
-        const struct place inner = {place, field ? field->name : NULL, 0};
+        const struct job_place inner = {place, field ? field->name : NULL, 0};
         const int result = field ? read_field(reader, field, child, &inner, out)
                                  : refuse_unknown(reader, table, child, place);
         if (result < 0 && !reader->more)
@@ -440,7 +426,7 @@ static int read_mapping(struct reader *reader, const struct job_table *table,
     }
     for (size_t i = 0; i < table->field_count; i++) {
         const struct job_field *field = &table->fields[i];
-        const struct place inner = {place, field->name, 0};
+        const struct job_place inner = {place, field->name, 0};
         if (field->is_required && !job_node_find(node, text_of(field->name)) &&
             REFUSE(reader, node, &inner, "is missing") < 0 && !reader->more)
             return -1;
@@ -451,31 +437,35 @@ static int read_mapping(struct reader *reader, const struct job_table *table,
 int job_table_read(struct arena *arena, const struct job_table *table, const struct job_node *root,
                    const char *file_name, void *out, struct buffer *more, struct error *error)
 {
-    struct reader reader = {.arena = arena, .file_name = file_name, .error = error, .more = more};
+    struct job_reader reader = {
+        .arena = arena, .file_name = file_name, .error = error, .more = more};
     return read_mapping(&reader, table, root, NULL, out);
 }
 
 int job_table_refuse(const struct job_node *root, const char *file_name, const char *path,
                      const char *what, struct error *error)
 {
-    struct reader reader = {.file_name = file_name, .error = error};
-    const struct job_node *node = root;
-    const struct place place = {.name = path};
-    for (struct text rest = text_of(path); rest.size && node;) {
+    struct job_reader reader = {.file_name = file_name, .error = error};
+    const struct job_node *node = root; /* what is missing is missed in what is around it */
+    const struct job_place place = {.name = path};
+    for (struct text rest = text_of(path); rest.size;) {
         size_t size = 0;
         while (size < rest.size && rest.data[size] != '.')
             size++;
-        node = job_node_find(node, (struct text){rest.data, size});
+        const struct job_node *inner = job_node_find(node, (struct text){rest.data, size});
+        if (!inner)
+            break;
+        node = inner;
         size += size < rest.size;
         rest = (struct text){rest.data + size, rest.size - size};
     }
-    return refuse(&reader, node ? node->line : 0, node ? node->column : 0, &place, "%s", what);
+    return job_refuse(&reader, node->line, node->column, &place, "%s", what);
 }
 
 void job_table_set_defaults(struct arena *arena, const struct job_table *table, void *out)
 {
     struct error error;
-    struct reader reader = {.arena = arena, .error = &error};
+    struct job_reader reader = {.arena = arena, .error = &error};
     for (size_t i = 0; i < table->field_count; i++) {
         const struct job_field *field = &table->fields[i];
         char *target = (char *)out + field->offset;

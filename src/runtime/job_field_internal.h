@@ -51,6 +51,8 @@ enum job_field_kind {
     JOB_FIELD_NODES,        /* uint64_t, or a range whose end goes to count_offset */
     JOB_FIELD_ACCELERATORS, /* struct job_accelerators */
     JOB_FIELD_START,        /* struct job_start_wish */
+    JOB_FIELD_SCRIPT,       /* struct text of any characters but NUL; at most `maximum` bytes */
+    JOB_FIELD_ENVS,         /* pointer to struct job_env, their number at count_offset */
     JOB_FIELD_OBJECT,       /* a struct in place, by `table` */
     JOB_FIELD_LIST,         /* pointer to structs by `table`, their number at count_offset */
     JOB_FIELD_LATER,        /* of the format, but not supported yet: refused, with `help` */
@@ -67,7 +69,8 @@ struct job_field {
     const char *const *choices; /* ends with NULL */
     const char *const *later;   /* values of the format that are not supported yet */
     const struct job_table *table;
-    size_t count_offset; /* of a list: its length; of nodes: the end of the range */
+    size_t count_offset; /* of a list or envs: its length; of nodes: the end of the range */
+    bool is_left_out;    /* of an object: not written while its first field is empty */
 };
 
 struct job_table {

@@ -45,6 +45,7 @@ static bool is_given(const struct job_field *field, const char *base)
     case JOB_FIELD_NAME:
     case JOB_FIELD_WORD:
     case JOB_FIELD_WORDS:
+    case JOB_FIELD_SCRIPT:
         return ((const struct text *)(const void *)value)->size > 0;
     case JOB_FIELD_DURATION:
     case JOB_FIELD_CREDITS:
@@ -55,6 +56,7 @@ static bool is_given(const struct job_field *field, const char *base)
     case JOB_FIELD_DOUBLE:
         return field->default_text || *(const double *)(const void *)value != 0.0;
     case JOB_FIELD_LIST:
+    case JOB_FIELD_ENVS:
         return *(const size_t *)(const void *)(base + field->count_offset) > 0;
     case JOB_FIELD_U64:
         return field->default_text || *(const uint64_t *)(const void *)value != 0;
@@ -69,8 +71,9 @@ static bool is_given(const struct job_field *field, const char *base)
     case JOB_FIELD_CPUS:
     case JOB_FIELD_MEMORY:
     case JOB_FIELD_HASH:
-    case JOB_FIELD_OBJECT:
         return true;
+    case JOB_FIELD_OBJECT:
+        return !field->is_left_out || is_given(&field->table->fields[0], value);
     }
     return false;
 }
@@ -83,6 +86,21 @@ static void write_list(struct json_writer *writer, const struct job_field *field
     for (size_t i = 0; i < count; i++)
         job_table_write(writer, field->table, items + i * field->table->struct_size);
     json_array_end(writer);
+}
+
+static void write_envs(struct json_writer *writer, const struct job_field *field, const char *base)
+{
+    const struct job_env *envs =
+        *(const struct job_env *const *)(const void *)(base + field->offset);
+    const size_t count = *(const size_t *)(const void *)(base + field->count_offset);
+    json_object_begin(writer);
+    for (size_t i = 0; i < count; i++) {
+        char name[JOB_ENV_NAME_SIZE_MAX + 1];
+        snprintf(name, sizeof(name), "%.*s", TEXT_ARGS(envs[i].name));
+        json_key(writer, name);
+        json_text(writer, envs[i].value);
+    }
+    json_object_end(writer);
 }
 
 static void write_words(struct json_writer *writer, struct text words)
@@ -113,6 +131,7 @@ static void write_field(struct json_writer *writer, const struct job_field *fiel
     switch (field->kind) {
     case JOB_FIELD_NAME:
     case JOB_FIELD_WORD:
+    case JOB_FIELD_SCRIPT:
         json_text(writer, *(const struct text *)value);
         return;
     case JOB_FIELD_INDEX:
@@ -175,6 +194,9 @@ static void write_field(struct json_writer *writer, const struct job_field *fiel
         return;
     case JOB_FIELD_LIST:
         write_list(writer, field, base);
+        return;
+    case JOB_FIELD_ENVS:
+        write_envs(writer, field, base);
         return;
     case JOB_FIELD_LATER:
         break;
@@ -297,6 +319,22 @@ static void write_accelerators(struct json_writer *writer)
     write_one_of_end(writer);
 }
 
+static void write_envs_kind(struct json_writer *writer, const struct job_field *field)
+{
+    json_field_string(writer, "type", "object");
+    json_field_i64(writer, "maxProperties", field->maximum);
+    json_key(writer, "propertyNames");
+    json_object_begin(writer);
+    write_types(writer, false, "^[A-Za-z_][A-Za-z0-9_]*$");
+    json_field_i64(writer, "maxLength", JOB_ENV_NAME_SIZE_MAX);
+    json_object_end(writer);
+    json_key(writer, "additionalProperties");
+    json_object_begin(writer);
+    write_types(writer, true, NULL);
+    json_field_i64(writer, "maxLength", JOB_ENV_VALUE_SIZE_MAX);
+    json_object_end(writer);
+}
+
 static void write_kind(struct json_writer *writer, const struct job_field *field)
 {
     switch (field->kind) {
@@ -354,6 +392,13 @@ static void write_kind(struct json_writer *writer, const struct job_field *field
         return;
     case JOB_FIELD_START:
         write_types(writer, false, "^(now|(by|cheapest +before) +[0-9].*)$");
+        return;
+    case JOB_FIELD_SCRIPT:
+        write_types(writer, true, NULL);
+        json_field_i64(writer, "maxLength", field->maximum);
+        return;
+    case JOB_FIELD_ENVS:
+        write_envs_kind(writer, field);
         return;
     case JOB_FIELD_OBJECT:
         write_table_schema(writer, field->table);

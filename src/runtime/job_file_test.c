@@ -171,9 +171,10 @@ static const struct {
     {MINIMAL "market: {max_rtt: 0}\n", "job.yaml:3:19: market.max_rtt: must be from 1 ms to 1m"},
     /* of the format, but not yet */
     {MINIMAL "setup: pip install torch\n",
-     "job.yaml:3:1: setup: is not supported by runtime native yet; leave it out"},
-    {MINIMAL "run: |\n  echo hi\n", "job.yaml:3:1: run: is not supported by runtime native yet; "
-                                    "describe the training under train"},
+     "job.yaml:3:8: setup: is for runtime command; describe the training under train"},
+    {MINIMAL "run: |\n  echo hi\n",
+     "job.yaml:2:8: train: is not for runtime command; leave it out"},
+    {MINIMAL "secrets: {A: b}\n", "job.yaml:3:1: secrets: is not supported yet; leave it out"},
     {MINIMAL "file_mounts: {/a: b}\n",
      "job.yaml:3:1: file_mounts: is not supported yet; leave it out"},
     {MINIMAL "resources: {image_id: a}\n",
@@ -181,7 +182,7 @@ static const struct {
     {MINIMAL "resources: {max_hourly_cost: 2}\n",
      "job.yaml:3:13: resources.max_hourly_cost: belongs into market: write market.max_hourly_cost"},
     {MINIMAL "runtime: torch\n",
-     "job.yaml:3:10: runtime: \"torch\" is not supported yet; use native"},
+     "job.yaml:3:10: runtime: \"torch\" is not supported yet; use native, command"},
     /* inputs */
     {MINIMAL "inputs: {}\n", "job.yaml:3:9: inputs: must be a list"},
     {MINIMAL "inputs: [{name: a}]\n", "job.yaml:3:10: inputs[0].split: is missing"},

@@ -13,9 +13,8 @@
 #define DAY_MS    (INT64_C(1440) * MINUTE_MS)
 #define GIB       (INT64_C(1) << 30)
 
-static const char *const runtimes[] = {"native", NULL};
-static const char *const runtimes_later[] = {"torch", "tensorflow", "spark",
-                                             "mpi",   "command",    NULL};
+static const char *const runtimes[] = {"native", "command", NULL};
+static const char *const runtimes_later[] = {"torch", "tensorflow", "spark", "mpi", NULL};
 static const char *const models[] = {"lenet5", "mlp", "logistic", NULL};
 static const char *const data_sets[] = {"fashion-mnist", "mnist", NULL}; /* of train/ */
 static const char *const losses[] = {"cross_entropy", NULL};
@@ -27,7 +26,7 @@ static const char *const policies_later[] = {
 static const char *const searches[] = {"auto", "paper", "off", NULL};
 static const char *const networks[] = {"none", "job", "open", NULL};
 static const char *const installs[] = {"none", "wheels", "index", NULL};
-static const char *const splits[] = {"train", "test", NULL};
+static const char *const splits[] = {"train", "test", "files", NULL};
 
 #define LATER(name_)                                                                               \
     {                                                                                              \
@@ -177,7 +176,9 @@ static const struct job_table input_table = JOB_TABLE(input_fields, struct job_i
 static const struct job_field spec_fields[] = {
     {"name", JOB_FIELD_NAME, offsetof(struct job_spec, name), .help = "What to call the job.",
      .is_required = true, .maximum = 64},
-    LATER("workdir"),
+    {"workdir", JOB_FIELD_SCRIPT, offsetof(struct job_spec, workdir),
+     .help = "A folder whose files every rank gets; `run` starts in a copy of it.",
+     .maximum = 4095},
     {"num_nodes", JOB_FIELD_NODES, offsetof(struct job_spec, num_nodes), "1",
      "Workers, each on a machine of its own; 2..8 is two at least, eight when there is room.",
      .minimum = 1, .maximum = JOB_NODES_MAX,
@@ -187,18 +188,22 @@ static const struct job_field spec_fields[] = {
      .maximum = JOB_NODES_MAX},
     {"resources", JOB_FIELD_OBJECT, offsetof(struct job_spec, resources),
      .help = "What each worker needs.", .table = &resources_table},
-    LATER("envs"),
+    {"envs", JOB_FIELD_ENVS, offsetof(struct job_spec, envs),
+     .help = "Variables of the environment of `setup` and `run`.", .maximum = JOB_ENVS_MAX,
+     .count_offset = offsetof(struct job_spec, env_count)},
     LATER("secrets"),
     LATER("file_mounts"),
-    LATER_SAYING("setup", "is not supported by runtime native yet; leave it out"),
-    LATER_SAYING("run",
-                 "is not supported by runtime native yet; describe the training under train"),
-    {"runtime", JOB_FIELD_WORD, offsetof(struct job_spec, runtime), "native",
-     "What runs on the machines.", .choices = runtimes, .later = runtimes_later},
+    {"setup", JOB_FIELD_SCRIPT, offsetof(struct job_spec, setup),
+     .help = "A shell script that every rank runs first.", .maximum = JOB_SCRIPT_SIZE_MAX},
+    {"run", JOB_FIELD_SCRIPT, offsetof(struct job_spec, run),
+     .help = "A shell script that every rank runs.", .maximum = JOB_SCRIPT_SIZE_MAX},
+    {"runtime", JOB_FIELD_WORD, offsetof(struct job_spec, runtime),
+     .help = "What runs on the machines; by default command with `run`, else native.",
+     .choices = runtimes, .later = runtimes_later},
     {"train", JOB_FIELD_OBJECT, offsetof(struct job_spec, train), .help = "What to train.",
-     .is_required = true, .table = &train_table},
+     .table = &train_table, .is_left_out = true},
     {"sync", JOB_FIELD_OBJECT, offsetof(struct job_spec, sync),
-     .help = "How the workers keep in step.", .table = &sync_table},
+     .help = "How the workers keep in step.", .table = &sync_table, .is_left_out = true},
     {"market", JOB_FIELD_OBJECT, offsetof(struct job_spec, market),
      .help = "What it may cost and how long it may take.", .table = &market_table},
     {"inputs", JOB_FIELD_LIST, offsetof(struct job_spec, inputs),
@@ -210,12 +215,45 @@ static const struct job_table spec_table = JOB_TABLE(spec_fields, struct job_spe
 
 _Static_assert(sizeof(enum job_split) == sizeof(int), "JOB_FIELD_INDEX fills an int");
 
+bool job_spec_is_command(const struct job_spec *spec)
+{
+    return text_equal(spec->runtime, TEXT("command"));
+}
+
+/* The fields of one runtime are a mistake with another. */
+static int check_runtime(const struct job_node *root, const char *file_name, struct job_spec *spec,
+                         struct error *error)
+{
+    static const char *const of_command[] = {"run", "setup", "envs", "workdir", NULL};
+    static const char *const of_native[] = {"train", "sync", NULL};
+    if (!spec->runtime.size)
+        spec->runtime = job_node_find(root, TEXT("run")) ? TEXT("command") : TEXT("native");
+    const bool is_command = job_spec_is_command(spec);
+    const char *const *foreign = is_command ? of_native : of_command;
+    for (size_t i = 0; foreign[i]; i++)
+        if (job_node_find(root, text_of(foreign[i])))
+            return job_table_refuse(root, file_name, foreign[i],
+                                    is_command ? "is not for runtime command; leave it out"
+                                               : "is for runtime command; describe the training "
+                                                 "under train",
+                                    error);
+    const char *needed = is_command ? "run" : "train";
+    if (!job_node_find(root, text_of(needed)))
+        return job_table_refuse(root, file_name, needed, "is missing", error);
+    if (is_command) {
+        spec->train = (struct job_train){0};
+        spec->sync = (struct job_sync){0};
+    }
+    return 0;
+}
+
 int job_spec_read_tree(struct arena *arena, const struct job_node *root, const char *file_name,
                        struct job_spec *out_spec, struct buffer *more, struct error *error)
 {
     struct job_spec spec = {0};
     job_table_set_defaults(arena, &spec_table, &spec);
-    if (job_table_read(arena, &spec_table, root, file_name, &spec, more, error) < 0)
+    if (job_table_read(arena, &spec_table, root, file_name, &spec, more, error) < 0 ||
+        check_runtime(root, file_name, &spec, error) < 0)
         return -1;
     if (spec.market.expected_run_time_ms > spec.market.max_run_time_ms)
         return job_table_refuse(root, file_name, "market.expected_run_time",
@@ -261,43 +299,45 @@ void job_spec_write_schema(struct buffer *json)
 }
 
 /* What a lease carries of the spec. */
-struct work {
-    struct job_train train;
-    struct job_sync sync;
-};
-
-static const struct job_field work_fields[] = {
-    {"train", JOB_FIELD_OBJECT, offsetof(struct work, train), .is_required = true,
+static const struct job_field native_fields[] = {
+    {"train", JOB_FIELD_OBJECT, offsetof(struct job_spec, train), .is_required = true,
      .table = &train_table},
-    {"sync", JOB_FIELD_OBJECT, offsetof(struct work, sync), .is_required = true,
+    {"sync", JOB_FIELD_OBJECT, offsetof(struct job_spec, sync), .is_required = true,
      .table = &sync_table},
 };
-static const struct job_table work_table = JOB_TABLE(work_fields, struct work);
+static const struct job_table native_table = JOB_TABLE(native_fields, struct job_spec);
+
+static const struct job_field command_fields[] = {
+    {"envs", JOB_FIELD_ENVS, offsetof(struct job_spec, envs), .maximum = JOB_ENVS_MAX,
+     .count_offset = offsetof(struct job_spec, env_count)},
+    {"setup", JOB_FIELD_SCRIPT, offsetof(struct job_spec, setup), .maximum = JOB_SCRIPT_SIZE_MAX},
+    {"run", JOB_FIELD_SCRIPT, offsetof(struct job_spec, run), .maximum = JOB_SCRIPT_SIZE_MAX,
+     .is_required = true},
+};
+static const struct job_table command_table = JOB_TABLE(command_fields, struct job_spec);
 
 void job_spec_write_work(const struct job_spec *spec, struct buffer *json)
 {
-    struct work work = {spec->train, spec->sync};
+    struct job_spec work = *spec;
     work.sync.gamma_ms = job_spec_gamma_ms(spec);
     work.sync.tick_ms = job_spec_tick_ms(spec);
     struct json_writer writer;
     json_writer_init(&writer, json);
-    job_table_write(&writer, &work_table, &work);
+    job_table_write(&writer, job_spec_is_command(spec) ? &command_table : &native_table, &work);
 }
 
-int job_spec_read_work(struct arena *arena, struct text json, struct job_spec *out_spec,
-                       struct error *error)
+int job_spec_read_work(struct arena *arena, struct text runtime, struct text json,
+                       struct job_spec *out_spec, struct error *error)
 {
     struct job_node *root;
     if (job_node_read_json(arena, json, &root, error) < 0)
         return error_wrap(error, "lease spec");
-    struct work work = {0};
-    job_table_set_defaults(arena, &work_table, &work);
-    if (job_table_read(arena, &work_table, root, NULL, &work, NULL, error) < 0)
-        return -1;
     struct job_spec spec = {0};
     job_table_set_defaults(arena, &spec_table, &spec);
-    spec.train = work.train;
-    spec.sync = work.sync;
+    spec.runtime = runtime;
+    const struct job_table *table = job_spec_is_command(&spec) ? &command_table : &native_table;
+    if (job_table_read(arena, table, root, NULL, &spec, NULL, error) < 0)
+        return -1;
     *out_spec = spec;
     return 0;
 }

@@ -21,6 +21,10 @@ enum {
     JOB_SPEC_SIZE_MAX = 64 << 10, /* as YAML or JSON */
     JOB_INPUTS_MAX = 16,
     JOB_HASH_SIZE = 32,
+    JOB_SCRIPT_SIZE_MAX = 16 << 10, /* of setup and of run */
+    JOB_ENVS_MAX = 64,
+    JOB_ENV_NAME_SIZE_MAX = 128,
+    JOB_ENV_VALUE_SIZE_MAX = 4 << 10,
 };
 
 /* "0.5" is exactly that much of a machine; "0.5+" is that much or whatever more it offers. */
@@ -85,9 +89,12 @@ struct job_sync {
     uint64_t local_steps;           /* per push, of bsp and tap; at least 1 */
 };
 
-enum job_split { JOB_SPLIT_TRAIN, JOB_SPLIT_TEST, JOB_SPLIT_COUNT };
+/* train: each worker gets its part of the records; test: the parameter server gets it whole;
+ * files: an archive that each worker gets whole and unpacks into its working folder. */
+enum job_split { JOB_SPLIT_TRAIN, JOB_SPLIT_TEST, JOB_SPLIT_FILES, JOB_SPLIT_COUNT };
 
-/* A data file in the market's blob store. `souk job submit` fills these in from train.data. */
+/* A data file in the market's blob store. `souk job submit` fills these in from train.data and
+ * workdir. */
 struct job_input {
     struct text name; /* "train-images": also the file's name in the lease's /data */
     enum job_split split;
@@ -95,13 +102,24 @@ struct job_input {
     uint64_t records;
 };
 
+/* A variable of the environment; sorted by name in a spec. */
+struct job_env {
+    struct text name;
+    struct text value;
+};
+
 struct job_spec {
     struct text name;
     uint64_t num_nodes;     /* workers: the least it starts with */
     uint64_t num_nodes_max; /* the most it takes when there is room; optional: num_nodes */
     struct job_resources resources;
-    struct text runtime; /* "native" */
-    struct job_train train;
+    struct text runtime; /* "native" or "command" */
+    struct text workdir; /* a folder of the borrower's that the ranks get; optional */
+    const struct job_env *envs;
+    size_t env_count;
+    struct text setup;      /* a shell script before `run`; optional; with `command` only */
+    struct text run;        /* a shell script; with `command` only */
+    struct job_train train; /* with `native` only */
     struct job_sync sync;
     struct job_market market;
     const struct job_input *inputs;
@@ -123,12 +141,15 @@ void job_spec_write(const struct job_spec *spec, struct buffer *json);
 /* The JSON Schema (2020-12) of what job_spec_read takes, pretty enough to read. */
 void job_spec_write_schema(struct buffer *json);
 
-/* The `train` and `sync` parts only, for a lease: {"train":{...},"sync":{...}}; written with gamma
- * and tick filled in, so that daemon and worker derive nothing. */
+bool job_spec_is_command(const struct job_spec *spec);
+
+/* What a lease carries: {"train":{...},"sync":{...}} of runtime `native`, with gamma and tick
+ * filled in, so that daemon and worker derive nothing; {"envs":{...},"setup":"...","run":"..."} of
+ * `command`. */
 void job_spec_write_work(const struct job_spec *spec, struct buffer *json);
-/* Fills out_spec->train and out_spec->sync; the rest keeps its defaults. */
-MUST_CHECK int job_spec_read_work(struct arena *arena, struct text json, struct job_spec *out_spec,
-                                  struct error *error);
+/* Fills those members; the rest keeps its defaults. */
+MUST_CHECK int job_spec_read_work(struct arena *arena, struct text runtime, struct text json,
+                                  struct job_spec *out_spec, struct error *error);
 
 /* market.expected_run_time, or else market.max_run_time. */
 int64_t job_spec_expected_run_ms(const struct job_spec *spec);

@@ -1,4 +1,4 @@
-/* covers job_field_write.c */
+/* covers job_field_script.c, job_field_write.c */
 #include "runtime/job_spec.h"
 #include "testing/testing.h"
 
@@ -108,11 +108,61 @@ TEST(the_work_part_carries_gamma_and_tick)
     struct buffer out AUTO_BUFFER;
     buffer_init(&out, JOB_SPEC_SIZE_MAX);
     job_spec_write_work(&spec, &out);
-    ASSERT_OK(job_spec_read_work(arena, buffer_text(&out), &back, &error));
+    ASSERT_OK(job_spec_read_work(arena, TEXT("native"), buffer_text(&out), &back, &error));
     assert_int_equal(back.sync.gamma_ms, 9000);
     assert_int_equal(back.sync.tick_ms, 2500);
     assert_int_equal(back.train.epochs, 5);
     assert_true(back.train.target.accuracy == 0.885);
+}
+
+static const char command[] =
+    "{\"name\":\"j\",\"num_nodes\":2,\"resources\":{\"cpus\":\"1+\",\"memory\":\"256MiB+\","
+    "\"disk_size\":\"1024MiB\",\"network\":\"none\",\"install\":\"none\"},\"envs\":{\"A\":\"1\","
+    "\"AB\":\"x y\",\"B\":\"\"},\"setup\":\"true\",\"run\":\"echo \\\"$A\\\"\\nexit "
+    "3\",\"runtime\":"
+    "\"command\",\"market\":{\"max_run_time\":\"60s\",\"start\":\"now\",\"rush\":false,"
+    "\"replace_lost\":true},\"inputs\":[{\"name\":\"files\",\"split\":\"files\",\"manifest\":"
+    "\"" HASH "\",\"records\":10}]}";
+
+TEST(a_command_has_no_training)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec, back;
+    ASSERT_OK(job_spec_read(arena, text_of(command), &spec, &error));
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, JOB_SPEC_SIZE_MAX);
+    job_spec_write(&spec, &out);
+    assert_string_equal(buffer_string(&out), command);
+    assert_int_equal(job_spec_tick_ms(&spec), 3000);
+
+    buffer_clear(&out);
+    job_spec_write_work(&spec, &out);
+    assert_string_equal(buffer_string(&out),
+                        "{\"envs\":{\"A\":\"1\",\"AB\":\"x y\",\"B\":\"\"},\"setup\":\"true\","
+                        "\"run\":\"echo \\\"$A\\\"\\nexit 3\"}");
+    ASSERT_OK(job_spec_read_work(arena, TEXT("command"), buffer_text(&out), &back, &error));
+    assert_int_equal(back.env_count, 3);
+    assert_true(text_equal(back.envs[1].value, TEXT("x y")));
+    assert_true(text_equal(back.run, spec.run));
+}
+
+TEST(what_belongs_to_another_runtime_is_refused)
+{
+    assert_refused("{\"name\":\"j\"}", "train: is missing");
+    assert_refused("{\"name\":\"j\",\"runtime\":\"command\"}", "run: is missing");
+    assert_refused("{\"name\":\"j\",\"run\":\"x\",\"sync\":{}}",
+                   "sync: is not for runtime command; leave it out");
+    assert_refused("{\"name\":\"j\",\"runtime\":\"native\",\"run\":\"x\"}",
+                   "run: is for runtime command; describe the training under train");
+    assert_refused("{\"name\":\"j\",\"run\":\"x\",\"envs\":{\"1A\":\"x\"}}",
+                   "envs: \"1A\" is no name of a variable: letters, digits and '_', not a digit "
+                   "first");
+    assert_refused("{\"name\":\"j\",\"run\":\"x\",\"envs\":{\"SOUK_RANK\":\"7\"}}",
+                   "envs: names that begin with SOUK_ are Souk's own");
+    assert_refused("{\"name\":\"j\",\"run\":\"x\",\"envs\":{\"A\":[1]}}",
+                   "envs: \"A\" must be a single value");
+    assert_refused("{\"name\":\"j\",\"run\":\"\\u0000\"}", "run: must not contain a NUL character");
 }
 
 TEST(the_schema_names_every_field_and_its_limits)
@@ -122,7 +172,7 @@ TEST(the_schema_names_every_field_and_its_limits)
     job_spec_write_schema(&out);
     const char *schema = buffer_string(&out);
     assert_non_null(strstr(schema, "\"https://json-schema.org/draft/2020-12/schema\""));
-    assert_non_null(strstr(schema, "\"required\":[\"name\",\"train\"]"));
+    assert_non_null(strstr(schema, "\"required\":[\"name\"]"));
     assert_non_null(strstr(schema, "\"batch\":{\"description\":\"Samples per step.\",\"type\":"
                                    "\"integer\",\"minimum\":1,\"maximum\":65536,\"default\":32}"));
     assert_non_null(strstr(schema, "\"enum\":[\"adsp\",\"bsp\",\"tap\"]"));
@@ -137,6 +187,8 @@ int main(void)
         cmocka_unit_test(wrong_json_is_refused_by_field),
         cmocka_unit_test(gamma_and_tick_follow_the_expected_run),
         cmocka_unit_test(the_work_part_carries_gamma_and_tick),
+        cmocka_unit_test(a_command_has_no_training),
+        cmocka_unit_test(what_belongs_to_another_runtime_is_refused),
         cmocka_unit_test(the_schema_names_every_field_and_its_limits),
     };
     return cmocka_run_group_tests_name("job_spec", tests, NULL, NULL);

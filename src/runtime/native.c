@@ -65,8 +65,9 @@ static uint64_t share(uint64_t records, uint64_t part, uint64_t parts)
 static int choose_data(const struct job_spec *spec, const struct native_lease *lease,
                        struct lease_data *data, size_t *out_count, struct error *error)
 {
-    const enum job_split wanted =
-        lease->role == LEASE_ROLE_WORKER ? JOB_SPLIT_TRAIN : JOB_SPLIT_TEST;
+    const enum job_split wanted = job_spec_is_command(spec)          ? JOB_SPLIT_FILES
+                                  : lease->role == LEASE_ROLE_WORKER ? JOB_SPLIT_TRAIN
+                                                                     : JOB_SPLIT_TEST;
     size_t count = 0;
     for (size_t i = 0; i < spec->input_count; i++) {
         const struct job_input *input = &spec->inputs[i];
@@ -77,7 +78,7 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
             return error_wrap(error, "input name");
         memcpy(item->manifest, input->manifest, sizeof(item->manifest));
         item->record_count = input->records;
-        if (lease->role != LEASE_ROLE_WORKER)
+        if (wanted != JOB_SPLIT_TRAIN)
             continue;
         const uint64_t shard = lease->rank % lease->world;
         item->first_record = share(input->records, shard, lease->world);
@@ -142,7 +143,7 @@ int native_lease_write(const struct job_spec *spec, const struct native_lease *l
 
 static int check_document(const struct lease_document *document, struct error *error)
 {
-    if (document->sync.gamma_ms == 0)
+    if (!document->run.size && document->sync.gamma_ms == 0)
         return error_set(error, ERROR_INVALID, "lease.spec.sync.gamma: missing");
     for (size_t i = 0; i < document->data_count; i++) {
         const struct lease_data *data = &document->data[i];
@@ -168,12 +169,16 @@ int lease_document_read(struct arena *arena, struct text json, struct lease_docu
     if (json_read(arena, json, &document_schema, &raw, error) < 0)
         return -1;
     struct job_spec spec;
-    if (job_spec_read_work(arena, raw.spec, &spec, error) < 0)
+    if (job_spec_read_work(arena, raw.document.runtime, raw.spec, &spec, error) < 0)
         return error_wrap(error, "lease.spec");
     struct lease_document document = raw.document;
     document.role = (enum lease_role)raw.role;
     document.train = spec.train;
     document.sync = spec.sync;
+    document.setup = spec.setup;
+    document.run = spec.run;
+    document.envs = spec.envs;
+    document.env_count = spec.env_count;
     document.data = raw.data.items;
     document.data_count = raw.data.count;
     if (check_document(&document, error) < 0)

@@ -38,7 +38,10 @@ struct lease_document {
     int64_t expires_ms; /* UTC */
     struct text runtime;
     struct job_train train;
-    struct job_sync sync; /* gamma_ms and tick_ms are always set */
+    struct job_sync sync;   /* gamma_ms and tick_ms are always set */
+    struct text setup, run; /* of runtime `command`; empty otherwise */
+    const struct job_env *envs;
+    size_t env_count;
     const struct lease_data *data;
     size_t data_count;
 };

@@ -390,7 +390,7 @@ void handle_job_create(struct http_request *request, void *context)
         http_reply_error(request, &error);
         return;
     }
-    if (!spec.input_count) {
+    if (!spec.input_count && !job_spec_is_command(&spec)) {
         http_reply_problem(request, 400, "invalid",
                            "inputs: missing: upload the data and name its manifests (souk job "
                            "submit does both)");

@@ -46,6 +46,9 @@ int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t 
 {
     const struct job_resources *resources = &spec->resources;
     const struct job_market *market = &spec->market;
+    if (spec->workdir.size)
+        return error_set(error, ERROR_INVALID,
+                         "workdir: a folder of yours is not here; name its archive under inputs");
     struct job_request request = {
         .account = account,
         .spec = json,
@@ -57,7 +60,7 @@ int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t 
                    .disk_bytes = resources->disk_size_bytes,
                    .bandwidth_kbit = resources->bandwidth_kbit},
         .takes_more_cores = resources->cpus_milli.is_at_least,
-        .server = server_resources,
+        .server = job_spec_is_command(spec) ? (struct resources){0} : server_resources,
         .max_total_micro = market->max_total_cost_micro,
         .max_hourly_micro = market->max_hourly_cost_micro,
         .max_run_ms = market->max_run_time_ms,

@@ -168,8 +168,8 @@ struct hub_lease *order_lease(struct server *server, const struct core *core,
     };
     snprintf(made->stop_reason, sizeof(made->stop_reason), "the job is stopping");
     const int64_t started_ms = lease->started_ms ? lease->started_ms : lease->offered_ms;
-    verify_lease_init(&made->verify, lease->role == LEASE_ROLE_SERVER, started_ms,
-                      lease->tick_index, lease->wall_ms);
+    verify_lease_init(&made->verify, !made->server_lease, started_ms, lease->tick_index,
+                      lease->wall_ms);
     buffer_init(&made->start, LEASE_MESSAGE_SIZE_MAX);
     buffer_init(&made->renewal, LEASE_MESSAGE_SIZE_MAX);
     if (write_start(server->keys, core, job, lease, made, error) < 0) {

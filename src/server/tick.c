@@ -20,7 +20,7 @@
 /* What a parameter server's disk holds. It is put together in memory when it is fetched. */
 #define TICK_ARTIFACT_BYTES_MAX (UINT64_C(1) << 30)
 
-enum { TICK_ARTIFACT_MAX = 64 };
+enum { TICK_ARTIFACT_MAX = 64, ARTIFACT_NAME_SIZE = LEASE_NAME_SIZE_MAX + 32 };
 
 static void bill(struct hub *hub, struct hub_lease *lease, const struct verified_tick *ticks,
                  uint32_t count)
@@ -204,7 +204,7 @@ static bool is_plain_name(struct text name)
 
 struct artifact_row {
     uint64_t job, lease;
-    char name[LEASE_NAME_SIZE_MAX + 1];
+    char name[ARTIFACT_NAME_SIZE];
     struct blob_hash manifest;
     int64_t size_bytes;
     int64_t now_ms;
@@ -259,6 +259,17 @@ static int check_leaver(const struct hub_lease *lease, struct error *error)
     return 0;
 }
 
+/* Ranks that leave files of the same name leave both. */
+static void name_artifact(const struct hub_lease *lease, struct text name,
+                          char out[ARTIFACT_NAME_SIZE])
+{
+    if (lease->role == LEASE_ROLE_SERVER)
+        snprintf(out, ARTIFACT_NAME_SIZE, TEXT_FORMAT, TEXT_ARGS(name));
+    else
+        snprintf(out, ARTIFACT_NAME_SIZE, "rank%" PRIu64 "-" TEXT_FORMAT, lease->rank,
+                 TEXT_ARGS(name));
+}
+
 void tick_artifact(struct hub_machine *machine, const struct artifact_message *artifact)
 {
     struct hub *hub = machine->hub;
@@ -280,7 +291,7 @@ void tick_artifact(struct hub_machine *machine, const struct artifact_message *a
                                  .lease = lease->id,
                                  .size_bytes = (int64_t)artifact->size_bytes,
                                  .now_ms = clock_utc_ms(hub->server->clock)};
-    memcpy(row->name, artifact->name.data, artifact->name.size);
+    name_artifact(lease, artifact->name, row->name);
     memcpy(row->manifest.bytes, artifact->manifest, sizeof(row->manifest.bytes));
     hub_rows_take(hub, put_artifact, row);
 }

@@ -5,11 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-void verify_lease_init(struct verify_lease *lease, bool is_server, int64_t started_ms,
+void verify_lease_init(struct verify_lease *lease, bool is_alone, int64_t started_ms,
                        uint64_t next_index, int64_t metered_ms)
 {
     *lease = (struct verify_lease){
-        .is_server = is_server,
+        .is_alone = is_alone,
         .started_ms = started_ms,
         .next_index = next_index,
         .metered_ms = metered_ms,
@@ -50,7 +50,7 @@ int verify_meter(struct verify_lease *lease, const struct verify_meter *meter, i
     lease->metered_ms += tick.wall_ms;
 
     const bool is_last = lease->is_cut_short && tick.index == lease->paid_index;
-    const bool is_verified = lease->is_server ? meter->cpu_ms > 0 : lease->has_push || is_last;
+    const bool is_verified = lease->is_alone ? meter->cpu_ms > 0 : lease->has_push || is_last;
     lease->has_push = false;
     lease->is_cut_short = false;
     uint32_t count = 0;
@@ -58,7 +58,7 @@ int verify_meter(struct verify_lease *lease, const struct verify_meter *meter, i
         count = release_pending(lease, out);
         out[count++] = tick;
         lease->paid_index = tick.index + 1;
-    } else if (!lease->is_server) {
+    } else if (!lease->is_alone) {
         /* A worker silent towards the parameter server for this long is not paid for the oldest. */
         if (lease->pending_count == VERIFY_PENDING_MAX)
             memmove(lease->pending, lease->pending + 1,
@@ -78,7 +78,7 @@ uint32_t verify_push(struct verify_lease *lease, struct verified_tick out[VERIFY
 uint32_t verify_training_over(struct verify_lease *lease,
                               struct verified_tick out[VERIFY_PENDING_MAX + 1])
 {
-    if (lease->is_server || lease->paid_index == 0)
+    if (lease->is_alone || lease->paid_index == 0)
         return 0;
     lease->is_cut_short = lease->pending_count == 0;
     if (lease->pending_count == 1 && lease->pending[0].index == lease->paid_index)

@@ -4,9 +4,10 @@
  * A worker's tick is verified once its meter report came and the parameter server accepted a push
  * of that worker in the tick or after it; a push confirms all metered ticks before it. The end of
  * the training cuts a worker's last tick short, mostly between two pushes: that tick is verified if
- * the one before it was. A parameter server's own tick is verified by its meter report alone, if it
- * used CPU. Reports must come in the order of their ticks, and a lease cannot claim more time, nor
- * more ticks than milliseconds, than passed since it started: time beyond that is cut off.
+ * the one before it was. The tick of a parameter server, and of a worker that has none, is verified
+ * by its meter report alone, if it used CPU. Reports must come in the order of their ticks, and a
+ * lease cannot claim more time, nor more ticks than milliseconds, than passed since it started:
+ * time beyond that is cut off.
  */
 #pragma once
 
@@ -23,7 +24,7 @@ struct verified_tick {
 };
 
 struct verify_lease {
-    bool is_server;      /* the parameter server's lease */
+    bool is_alone;       /* a parameter server, or a worker that has none: nobody confirms it */
     int64_t started_ms;  /* by the market's clock */
     uint64_t next_index; /* the smallest index not seen yet */
     int64_t metered_ms;  /* of all ticks seen */
@@ -35,7 +36,7 @@ struct verify_lease {
 };
 
 /* `next_index` is what was billed before a restart: ticks below it are not taken again. */
-void verify_lease_init(struct verify_lease *lease, bool is_server, int64_t started_ms,
+void verify_lease_init(struct verify_lease *lease, bool is_alone, int64_t started_ms,
                        uint64_t next_index, int64_t metered_ms);
 
 struct verify_meter {

@@ -1,5 +1,5 @@
 /*
- * Inside of worker: what both roles start from.
+ * Inside of worker: what all roles start from.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 struct work {
     struct arena *arena; /* holds the lease and the peers */
     int control_fd;
-    const char *data_folder, *out_folder;
+    const char *data_folder, *out_folder, *work_folder;
     struct child_config config;
     struct lease_document lease;
     const struct dataset_entry *data;
@@ -27,6 +27,7 @@ struct work {
 /* What a role ends with; DONE says it to the daemon. */
 struct work_result {
     bool is_ok;
+    int exit_code; /* of the process, when not 0 or 1 by is_ok */
     char message[256];
 };
 
@@ -38,3 +39,4 @@ MUST_CHECK int work_open_dataset(const struct work *work, enum dataset_part imag
 /* Each runs its role to the end. An error is a failure to start. */
 MUST_CHECK int run_worker(struct work *work, struct work_result *out_result, struct error *error);
 MUST_CHECK int run_server(struct work *work, struct work_result *out_result, struct error *error);
+MUST_CHECK int run_command(struct work *work, struct work_result *out_result, struct error *error);

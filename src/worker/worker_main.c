@@ -24,6 +24,8 @@ static int arguments_read(struct work *work, int argc, char **argv, struct error
             work->data_folder = argv[i + 1];
         } else if (text_equal(name, TEXT("--out"))) {
             work->out_folder = argv[i + 1];
+        } else if (text_equal(name, TEXT("--work"))) {
+            work->work_folder = argv[i + 1];
         } else if (text_equal(name, TEXT("--control-fd"))) {
             if (text_parse_u64(text_of(argv[i + 1]), &number, error) < 0 || number > INT_MAX)
                 return error_set(error, ERROR_INVALID, "--control-fd: not a descriptor");
@@ -118,8 +120,11 @@ int worker_main(int argc, char **argv)
 {
     struct error error;
     AUTO(arena) struct arena *arena = arena_new(0);
-    struct work work = {
-        .arena = arena, .control_fd = CHILD_FD, .data_folder = "/data", .out_folder = "/lease/out"};
+    struct work work = {.arena = arena,
+                        .control_fd = CHILD_FD,
+                        .data_folder = "/data",
+                        .out_folder = "/lease/out",
+                        .work_folder = "/lease/work"};
     struct work_result result = {0};
     signal(SIGPIPE, SIG_IGN);
 
@@ -127,16 +132,19 @@ int worker_main(int argc, char **argv)
         log_event(LOG_ERROR, "worker_failed", "error=\"%s\"", error.message);
         return error_exit_code(error.code);
     }
-    if (lease_check(&work, &error) < 0 || role_run(&work, &result, &error) < 0) {
+    const bool is_command = work.lease.run.size > 0;
+    if (is_command ? run_command(&work, &result, &error) < 0
+                   : lease_check(&work, &error) < 0 || role_run(&work, &result, &error) < 0) {
         result.is_ok = false;
         snprintf(result.message, sizeof result.message, "%s", error.message);
     }
-    log_event(result.is_ok ? LOG_INFO : LOG_ERROR, "worker_done",
-              "lease=%" PRIu64 " ok=%d message=\"%s\"", work.lease.lease, result.is_ok,
-              result.message);
+    if (!is_command)
+        log_event(result.is_ok ? LOG_INFO : LOG_ERROR, "worker_done",
+                  "lease=%" PRIu64 " ok=%d message=\"%s\"", work.lease.lease, result.is_ok,
+                  result.message);
     const struct child_message done = {
         .kind = CHILD_DONE, .done = {.is_ok = result.is_ok, .message = text_of(result.message)}};
     if (control_send(work.control_fd, &done, &error) < 0)
         log_event(LOG_WARN, "done_unsent", "error=\"%s\"", error.message);
-    return result.is_ok ? 0 : 1;
+    return result.exit_code ? result.exit_code : !result.is_ok;
 }

@@ -1,0 +1,356 @@
+/* souk run: leases machines now, sends files, runs a command on each and shows what they say. */
+#include "base/json.h"
+#include "cli/connect.h"
+#include "cli/follow.h"
+#include "cli/job_view.h"
+#include "cli/output.h"
+#include "cli/rank_log.h"
+#include "cli/submit.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+struct run_options {
+    uint64_t nodes;
+    const char *name;
+    const char *files;
+    const char *cpus, *memory, *disk, *gpus, *network;
+    struct option_list labels, envs;
+    int64_t max_rtt_ms, max_run_time_ms;
+    int64_t max_total_cost_micro, max_hourly_cost_micro;
+    bool is_waiting, is_detached, is_yes;
+    struct option_list command;
+};
+
+static const struct option run_options[] = {
+    {"nodes", OPTION_U64, offsetof(struct run_options, nodes), "N", "1",
+     "How many machines, each with one copy of the command.", .letter = 'n', .minimum = 1,
+     .maximum = 1000, .fields = "num_nodes"},
+    {"files", OPTION_PATH, offsetof(struct run_options, files), "DIR",
+     .help = "A folder whose files every copy gets; the command starts in it.",
+     .fields = "workdir"},
+    {"cpus", OPTION_TEXT, offsetof(struct run_options, cpus), "CORES", "1+",
+     "Cores of each: 2 is exactly two, 2+ at least two."},
+    {"memory", OPTION_TEXT, offsetof(struct run_options, memory), "SIZE", "0.25+",
+     "Memory of each, in GiB or with a unit."},
+    {"disk", OPTION_TEXT, offsetof(struct run_options, disk), "SIZE", "1",
+     "Disk of each, in GiB or with a unit.", .fields = "disk_size"},
+    {"gpus", OPTION_TEXT, offsetof(struct run_options, gpus), "GPUS",
+     .help = "GPUs of each: T4:1, 24GB+:1.", .fields = "accelerators"},
+    {"labels", OPTION_LIST, offsetof(struct run_options, labels), "LABEL",
+     .help = "What each machine must have: python3-torch, cuda-12."},
+    {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
+     "What each may reach: none, job (the other copies), open."},
+    {"max_rtt", OPTION_DURATION, offsetof(struct run_options, max_rtt_ms), "TIME",
+     .help = "The longest round trip between any two of the machines."},
+    {"env", OPTION_LIST, offsetof(struct run_options, envs), "NAME=VALUE",
+     .help = "A variable of the command's environment.", .fields = "envs", .letter = 'e',
+     .keeps_commas = true},
+    {"max_run_time", OPTION_DURATION, offsetof(struct run_options, max_run_time_ms), "TIME", "1h",
+     "It is stopped after this; credits for it are held at the start."},
+    {"max_total_cost", OPTION_CREDITS, offsetof(struct run_options, max_total_cost_micro),
+     "CREDITS", .help = "Credits it may cost in all."},
+    {"max_hourly_cost", OPTION_CREDITS, offsetof(struct run_options, max_hourly_cost_micro),
+     "CREDITS", .help = "Credits an hour for all machines together."},
+    {"name", OPTION_TEXT, offsetof(struct run_options, name), "NAME",
+     .help = "What to call it; by default the command."},
+    {"wait", OPTION_FLAG, offsetof(struct run_options, is_waiting),
+     .help = "Wait in line when the machines are not free now."},
+    {"detach", OPTION_FLAG, offsetof(struct run_options, is_detached),
+     .help = "Return once it is submitted, with its number.", .letter = 'd'},
+    {"yes", OPTION_FLAG, offsetof(struct run_options, is_yes),
+     .help = "Do not ask before credits are held.", .letter = 'y'},
+    {"command", OPTION_LIST, offsetof(struct run_options, command), "COMMAND",
+     .help = "The command and its arguments, after --; one argument alone is a shell script.",
+     .is_positional = true, .is_required = true},
+};
+
+/* ---- The job --------------------------------------------------------------------------------- */
+
+/* 'it'\''s' */
+static void append_quoted(struct buffer *script, const char *word)
+{
+    buffer_append_string(script, "'");
+    for (const char *at = word; *at; at++)
+        if (*at == '\'')
+            buffer_append_string(script, "'\\''");
+        else
+            buffer_append(script, at, 1);
+    buffer_append_string(script, "'");
+}
+
+static void append_script(struct buffer *script, const struct option_list *command)
+{
+    if (command->count == 1) {
+        buffer_append_string(script, command->items[0]);
+        return;
+    }
+    buffer_append_string(script, "exec");
+    for (size_t i = 0; i < command->count; i++) {
+        buffer_append_string(script, " ");
+        append_quoted(script, command->items[i]);
+    }
+}
+
+/* The last part of the command's path, as far as it may stand in a name. */
+static const char *name_of(struct arena *arena, const struct run_options *wanted)
+{
+    if (wanted->name)
+        return wanted->name;
+    const char *word = wanted->command.items[0];
+    const char *slash = strrchr(word, '/');
+    char *name = arena_format(arena, "%.40s", slash ? slash + 1 : word);
+    size_t size = 0;
+    while (isalnum((unsigned char)name[size]) || (size && strchr("-_.", name[size]) && name[size]))
+        size++;
+    name[size] = '\0';
+    return size ? name : "run";
+}
+
+static int write_envs(struct json_writer *writer, struct arena *arena,
+                      const struct option_list *envs, struct error *error)
+{
+    json_key(writer, "envs");
+    json_object_begin(writer);
+    for (size_t i = 0; i < envs->count; i++) {
+        struct text name, value = {0};
+        if (!text_cut(text_of(envs->items[i]), '=', &name, &value))
+            return error_set(error, ERROR_INVALID, "--env: write it as NAME=VALUE, not \"%.60s\"",
+                             envs->items[i]);
+        json_field_text(writer, arena_copy_string(arena, name), value);
+    }
+    json_object_end(writer);
+    return 0;
+}
+
+static void write_resources(struct json_writer *writer, const struct run_options *wanted)
+{
+    json_key(writer, "resources");
+    json_object_begin(writer);
+    json_field_string(writer, "cpus", wanted->cpus);
+    json_field_string(writer, "memory", wanted->memory);
+    json_field_string(writer, "disk_size", wanted->disk);
+    json_field_string(writer, "network", wanted->network);
+    if (wanted->gpus)
+        json_field_string(writer, "accelerators", wanted->gpus);
+    json_key(writer, "labels");
+    json_array_begin(writer);
+    for (size_t i = 0; i < wanted->labels.count; i++)
+        json_string(writer, wanted->labels.items[i]);
+    json_array_end(writer);
+    json_object_end(writer);
+}
+
+static void write_market(struct json_writer *writer, struct arena *arena,
+                         const struct run_options *wanted)
+{
+    json_key(writer, "market");
+    json_object_begin(writer);
+    json_field_string(writer, "max_run_time",
+                      arena_format(arena, "%" PRId64 "ms", wanted->max_run_time_ms));
+    if (wanted->max_rtt_ms)
+        json_field_string(writer, "max_rtt",
+                          arena_format(arena, "%" PRId64 "ms", wanted->max_rtt_ms));
+    const struct {
+        const char *name;
+        int64_t micro;
+    } limits[] = {{"max_total_cost", wanted->max_total_cost_micro},
+                  {"max_hourly_cost", wanted->max_hourly_cost_micro}};
+    for (size_t i = 0; i < 2; i++)
+        if (limits[i].micro)
+            json_field_string(writer, limits[i].name,
+                              arena_format(arena, "%" PRId64 ".%06" PRId64,
+                                           limits[i].micro / 1000000, limits[i].micro % 1000000));
+    json_object_end(writer);
+}
+
+/* The flags become the job file they stand for, and are read by its rules. */
+static int make_spec(const struct cli *cli, const struct run_options *wanted,
+                     struct job_spec *out_spec, struct error *error)
+{
+    struct buffer json AUTO_BUFFER, script AUTO_BUFFER;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    buffer_init(&script, JOB_SCRIPT_SIZE_MAX);
+    append_script(&script, &wanted->command);
+    if (buffer_check(&script, error) < 0)
+        return error_wrap(error, "the command is too long; put it into a script under --files");
+    struct json_writer writer;
+    json_writer_init(&writer, &json);
+    json_object_begin(&writer);
+    json_field_string(&writer, "name", name_of(cli->arena, wanted));
+    json_field_string(&writer, "runtime", "command");
+    json_field_u64(&writer, "num_nodes", wanted->nodes);
+    json_field_text(&writer, "run", buffer_text(&script));
+    if (wanted->files)
+        json_field_string(&writer, "workdir", wanted->files);
+    write_resources(&writer, wanted);
+    write_market(&writer, cli->arena, wanted);
+    if (write_envs(&writer, cli->arena, &wanted->envs, error) < 0)
+        return -1;
+    json_object_end(&writer);
+    if (buffer_check(&json, error) < 0)
+        return -1;
+    return job_spec_read(cli->arena, buffer_text(&json), out_spec, error);
+}
+
+/* ---- What it says ---------------------------------------------------------------------------- */
+
+struct run {
+    struct cli *cli;
+    struct client *client;
+    struct rank_log *log;
+    uint64_t job;
+};
+
+/* Brings one rank's log up to date; what cannot be had now comes later. */
+static void fetch_rest(struct run *run, uint64_t lease, uint64_t rank)
+{
+    for (;;) {
+        AUTO(arena) struct arena *arena = arena_new(0);
+        struct api_log_part part = {0};
+        struct client_answer answer = {&api_log_part_schema, &part, {0}};
+        const uint64_t offset = rank_log_next(run->log, lease);
+        const char *path =
+            arena_format(arena, "/v1/jobs/%" PRIu64 "/logs?rank=%" PRIu64 "&offset=%" PRIu64,
+                         run->job, rank, offset);
+        struct error error;
+        if (client_get(run->client, arena, path, &answer, &error) < 0) {
+            output_note(run->cli, "rank %" PRIu64 ": %s", rank, error.message);
+            return;
+        }
+        if (part.text.size == 0)
+            return;
+        rank_log_take(run->log, lease, rank, offset, part.text);
+    }
+}
+
+static void on_log(void *context, const struct api_event *event)
+{
+    struct run *run = context;
+    uint64_t rank = 0;
+    struct error error;
+    if (text_parse_u64(event->rank, &rank, &error) == 0 &&
+        !rank_log_take(run->log, event->lease, rank, event->offset, event->text))
+        fetch_rest(run, event->lease, rank);
+}
+
+static bool on_interrupt(void *context)
+{
+    const struct run *run = context;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct api_job job = api_job_unknown();
+    struct client_answer answer = {&api_job_schema, &job, {0}};
+    struct error error;
+    if (client_post(run->client, arena,
+                    arena_format(arena, "/v1/jobs/%" PRIu64 "/cancel", run->job), (struct text){0},
+                    &answer, &error) < 0) {
+        output_note(run->cli, "Job %" PRIu64 " goes on: %s", run->job, error.message);
+        return false;
+    }
+    output_note(run->cli, "Stopping job %" PRIu64 "; Ctrl-C again to leave it to the market.",
+                run->job);
+    return true;
+}
+
+/* The newest of each rank has the rest of what that rank said. */
+static void print_rest(struct run *run, const struct api_job *job)
+{
+    const struct api_lease *leases = job->leases.items;
+    for (size_t i = 0; i < job->leases.count; i++) {
+        bool is_newest = true;
+        for (size_t k = i + 1; k < job->leases.count; k++)
+            is_newest = is_newest && leases[k].rank != leases[i].rank;
+        if (!is_newest)
+            continue;
+        rank_log_add(run->log, leases[i].id, leases[i].rank);
+        fetch_rest(run, leases[i].id, leases[i].rank);
+    }
+    rank_log_finish(run->log);
+}
+
+static int finish(struct run *run, const struct follow_result *result)
+{
+    struct cli *cli = run->cli;
+    if (result->end != FOLLOW_JOB_ENDED) {
+        output_note(cli, "Job %" PRIu64 " ends without you. See it: souk job wait %" PRIu64,
+                    run->job, run->job);
+        return 128 + SIGINT;
+    }
+    const bool is_success = text_equal(result->job.state, TEXT("succeeded"));
+    print_rest(run, &result->job);
+    if (cli->common.json) {
+        output_json(result->json);
+        return is_success ? 0 : CLI_EXIT_FAILED;
+    }
+    const char *state = output_text(cli->arena, result->job.state);
+    const char *reason = output_text(cli->arena, result->job.reason);
+    output_note(cli, "Job %" PRIu64 " %s%s%s; it cost %s credits (souk job show %" PRIu64 ").",
+                run->job, state, reason[0] ? ": " : "", reason,
+                output_credits(cli->arena, result->job.spent_micro), run->job);
+    return is_success ? 0 : CLI_EXIT_FAILED;
+}
+
+static int follow_run(struct cli *cli, struct client *client, uint64_t job, bool is_single,
+                      struct error *error)
+{
+    const struct rank_log_options shown = {
+        .file = cli->common.json ? stderr : stdout,
+        .has_color = output_has_color(cli, cli->common.json ? stderr : stdout),
+        .is_plain = isatty(cli->common.json ? STDERR_FILENO : STDOUT_FILENO),
+        .is_single = is_single,
+    };
+    AUTO(rank_log) struct rank_log *log = rank_log_new(&shown);
+    struct run run = {.cli = cli, .client = client, .log = log, .job = job};
+    const struct follow_options options = {.client = client,
+                                           .job = job,
+                                           .on_log = on_log,
+                                           .on_interrupt = on_interrupt,
+                                           .context = &run};
+    struct follow_result result;
+    if (job_follow(cli->arena, &options, &result, error) < 0)
+        return -1;
+    return finish(&run, &result);
+}
+
+static int run_run(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct run_options *wanted = options;
+    struct job_spec spec;
+    if (make_spec(cli, wanted, &spec, error) < 0)
+        return -1;
+    AUTO(client) struct client *client = NULL;
+    if (cli_connect(cli, true, &client, error) < 0)
+        return -1;
+    const struct submit_wish wish = {
+        .question = "Run this?", .is_yes = wanted->is_yes, .expects_room = !wanted->is_waiting};
+    struct submit_result result;
+    const int submitted = submit_job(cli, client, &spec, &wish, &result, error);
+    if (submitted != 0)
+        return submitted;
+    if (!wanted->is_detached)
+        return follow_run(cli, client, result.job, wanted->nodes == 1, error);
+    if (cli->common.json)
+        output_json(result.json);
+    else
+        printf("%" PRIu64 "\n", result.job);
+    return 0;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "Leases machines now, runs a command on each, and shows what they say.",
+    .details =
+        "Shows what it may cost and asks first. Each copy runs in a sandbox of its own, in a copy "
+        "of the folder given by --files, and finds its place in SOUK_RANK and SOUK_WORLD_SIZE. "
+        "What it leaves in SOUK_OUTPUT_DIR is fetched by souk job fetch. Ctrl-C stops all copies. "
+        "When one fails the others are stopped. Exit code 1 means that one failed or it was "
+        "stopped, 6 that it costs more than it may or than you have, 7 that the machines are not "
+        "free now (--wait waits for them), 9 that you said no.",
+    .example = "souk run -n 4 --max-rtt 50ms --files . -- python3 train.py --epochs 3",
+    COMMAND_OPTIONS(run_options, run_options),
+    .run = run_run,
+};

@@ -1,0 +1,27 @@
+/*
+ * Submit: the way of a job from this machine into the market: the plan and what it may cost, the
+ * question, the upload of what the market lacks, the job itself.
+ */
+#pragma once
+
+#include "cli/api.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "runtime/job_spec.h"
+
+struct submit_wish {
+    const char *question;    /* "Submit this job?" */
+    const char *dataset_dir; /* of train.data's files; NULL: where their package puts them */
+    bool is_yes;             /* does not ask */
+    bool expects_room;       /* refuses when it could not start now */
+};
+
+struct submit_result {
+    uint64_t job;
+    struct text json; /* as the market answered; in the arena of cli */
+};
+
+/* Fills spec->inputs. 0; CLI_EXIT_DECLINED when the person said no; -1 with *error. */
+MUST_CHECK int submit_job(struct cli *cli, struct client *client, struct job_spec *spec,
+                          const struct submit_wish *wanted, struct submit_result *out_result,
+                          struct error *error);

@@ -1,0 +1,266 @@
+/*
+ * Role of runtime `command`: unpacks the borrower's files, runs the scripts `setup` and `run` in a
+ * shell, and says how they ended.
+ *
+ * The scripts' standard output and error are this process's own, so it says nothing there itself
+ * unless something is wrong. What they leave in $SOUK_OUTPUT_DIR is kept. Asked to stop, they get
+ * SIGTERM; the daemon ends what does not go.
+ */
+#include "base/assert.h"
+#include "base/log.h"
+#include "blob/archive.h"
+#include "worker/worker_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { UNPACKED_FILES_MAX = 30000, ARTIFACTS_MAX = 64, OWN_VARIABLES = 16 };
+
+struct command_role {
+    struct work *work;
+    struct loop *loop;
+    struct control *control;
+    struct loop_child *child;
+    pid_t pid; /* of the shell, and of its process group; 0: none runs */
+    struct loop_timer *run_timer;
+    bool is_setup; /* the script that runs */
+    bool is_stopping;
+    char **environment;
+    struct work_result result;
+};
+
+/* ---- Before it starts ------------------------------------------------------------------------ */
+
+static int enter_folder(const struct work *work, struct error *error)
+{
+    if (mkdir(work->work_folder, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "make \"%s\"", work->work_folder);
+    if (chdir(work->work_folder) < 0)
+        return error_set_errno(error, errno, "enter \"%s\"", work->work_folder);
+    return 0;
+}
+
+static int unpack_files(const struct work *work, struct error *error)
+{
+    const struct lease_document *lease = &work->lease;
+    const struct archive_limits limits = {
+        .bytes_max = lease->disk_bytes > 0 ? (uint64_t)lease->disk_bytes : UINT64_C(1) << 40,
+        .files_max = UNPACKED_FILES_MAX,
+    };
+    for (size_t i = 0; i < lease->data_count; i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%s/%s", work->data_folder, lease->data[i].name);
+        AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return error_set_errno(error, errno, "open \"%s\"", path);
+        struct archive_summary summary;
+        if (archive_unpack(fd, &limits, &summary, error) < 0)
+            return error_wrap(error, "files of the job");
+    }
+    return 0;
+}
+
+/* Ours first, the lease's own last: a borrower cannot unset what Souk says. */
+static char **make_environment(const struct work *work)
+{
+    const struct lease_document *lease = &work->lease;
+    struct arena *arena = work->arena;
+    size_t inherited = 0, count = 0;
+    while (environ[inherited])
+        inherited++;
+    char **list =
+        arena_alloc(arena, (inherited + lease->env_count + OWN_VARIABLES) * sizeof(*list));
+    for (size_t i = 0; i < inherited; i++)
+        list[count++] = environ[i];
+    for (size_t i = 0; i < lease->env_count; i++)
+        list[count++] =
+            arena_format(arena, TEXT_FORMAT "=" TEXT_FORMAT, TEXT_ARGS(lease->envs[i].name),
+                         TEXT_ARGS(lease->envs[i].value));
+    list[count++] = arena_format(arena, "SOUK_JOB=%" PRIu64, lease->job);
+    list[count++] = arena_format(arena, "SOUK_LEASE=%" PRIu64, lease->lease);
+    list[count++] = arena_format(arena, "SOUK_RANK=%" PRIu64, lease->rank);
+    list[count++] = arena_format(arena, "SOUK_WORLD_SIZE=%" PRIu64, lease->world);
+    list[count++] = arena_format(arena, "SOUK_CORES_MILLI=%" PRId64, lease->cores_milli);
+    list[count++] = arena_format(arena, "SOUK_MEMORY_BYTES=%" PRId64, lease->ram_bytes);
+    list[count++] = arena_format(arena, "SOUK_OUTPUT_DIR=%s", work->out_folder);
+    list[count++] = arena_format(arena, "SKYPILOT_NODE_RANK=%" PRIu64, lease->rank);
+    list[count++] = arena_format(arena, "SKYPILOT_NUM_NODES=%" PRIu64, lease->world);
+    list[count++] = arena_format(arena, "HOME=%s", work->work_folder);
+    list[count] = NULL;
+    return list;
+}
+
+/* ---- The scripts ----------------------------------------------------------------------------- */
+
+static void role_end(struct command_role *role, bool is_ok, const char *message)
+{
+    role->result.is_ok = is_ok;
+    snprintf(role->result.message, sizeof role->result.message, "%s", message);
+    loop_stop(role->loop);
+}
+
+static void on_exit_of_script(void *context, const struct child_exit *exit);
+
+/* Between fork and exec nothing but calls that are safe there. */
+static _Noreturn void become_shell(const char *script, char **environment)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    setpgid(0, 0);
+    const int null_fd = open("/dev/null", O_RDONLY);
+    if (null_fd >= 0)
+        dup2(null_fd, STDIN_FILENO);
+    closefrom(STDERR_FILENO + 1);
+    char shell_name[] = "sh", flag[] = "-c";
+    char *arguments[] = {shell_name, flag, (char *)(uintptr_t)script, NULL};
+    execve("/bin/bash", arguments, environment);
+    execve("/bin/sh", arguments, environment);
+    _exit(127);
+}
+
+static int start_script(struct command_role *role, struct text script, struct error *error)
+{
+    const char *text = arena_copy_string(role->work->arena, script);
+    const pid_t pid = fork();
+    if (pid < 0)
+        return error_set_errno(error, errno, "start a process");
+    if (pid == 0)
+        become_shell(text, role->environment);
+    setpgid(pid, pid); /* either side may be first */
+    role->pid = pid;
+    loop_child_free(TAKE(role->child));
+    return loop_child_open(role->loop, pid, on_exit_of_script, role, &role->child, error);
+}
+
+static void start_run(void *context)
+{
+    struct command_role *role = context;
+    struct error error;
+    role->is_setup = false;
+    if (start_script(role, role->work->lease.run, &error) < 0)
+        role_end(role, false, error.message);
+}
+
+static void on_exit_of_script(void *context, const struct child_exit *exit)
+{
+    struct command_role *role = context;
+    const char *what = role->is_setup ? "setup: " : "";
+    char message[128];
+    role->pid = 0;
+    role->result.exit_code = exit->signal ? 128 + exit->signal : exit->status;
+    if (exit->signal)
+        snprintf(message, sizeof message, "%sended by signal %d (%s)", what, exit->signal,
+                 sigdescr_np(exit->signal) ? sigdescr_np(exit->signal) : "unknown");
+    else
+        snprintf(message, sizeof message, "%sexit status %d", what, exit->status);
+    const bool is_ok = !exit->signal && exit->status == 0;
+    if (is_ok && role->is_setup && !role->is_stopping)
+        loop_timer_start(role->run_timer, 0); /* not from inside the first script's watch */
+    else
+        role_end(role, is_ok && !role->is_setup, message);
+}
+
+/* ---- Told by the daemon ---------------------------------------------------------------------- */
+
+static void on_stop(void *context, const char *reason, int64_t grace_ms)
+{
+    struct command_role *role = context;
+    (void)grace_ms;
+    role->is_stopping = true;
+    if (role->pid > 0)
+        kill(-role->pid, SIGTERM);
+    else
+        role_end(role, false, reason);
+}
+
+/* No peer is needed, and none is told. */
+static void on_stream(void *context, uint64_t peer_lease, int fd)
+{
+    (void)context;
+    (void)peer_lease;
+    close(fd);
+}
+
+/* ---- After it ended -------------------------------------------------------------------------- */
+
+static bool is_kept(const struct dirent *item, const char *folder)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    if (item->d_name[0] == '.')
+        return false;
+    snprintf(path, sizeof path, "%s/%s", folder, item->d_name);
+    return lstat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* Each plain file that lies in the output folder itself. */
+static void keep_output(const struct work *work)
+{
+    DIR *folder = opendir(work->out_folder);
+    if (!folder) {
+        log_event(LOG_WARN, "output_unread", "error=\"%s\"", strerrordesc_np(errno));
+        return;
+    }
+    size_t count = 0;
+    for (const struct dirent *item; (item = readdir(folder));) { // NOLINT(concurrency-mt-unsafe)
+        if (!is_kept(item, work->out_folder))
+            continue;
+        if (count++ == ARTIFACTS_MAX) {
+            log_event(LOG_WARN, "output_left", "reason=\"more than %d files\"", ARTIFACTS_MAX);
+            break;
+        }
+        struct error error;
+        const struct child_message message = {.kind = CHILD_ARTIFACT,
+                                              .artifact = {.name = text_of(item->d_name)}};
+        if (control_send(work->control_fd, &message, &error) < 0)
+            log_event(LOG_WARN, "output_left", "file=\"%s\" reason=\"%s\"", item->d_name,
+                      error.message);
+    }
+    closedir(folder);
+}
+
+static int role_open(struct command_role *role, struct error *error)
+{
+    const struct control_callbacks callbacks = {.on_stream = on_stream, .on_stop = on_stop};
+    if (loop_open(&clock_system, &role->loop, error) < 0 ||
+        control_open(role->loop, role->work->control_fd, &callbacks, role, &role->control, error) <
+            0)
+        return -1;
+    role->run_timer = loop_timer_new(role->loop, start_run, role);
+    role->environment = make_environment(role->work);
+    return 0;
+}
+
+static void role_close(struct command_role *role)
+{
+    loop_child_free(role->child);
+    loop_timer_free(role->run_timer);
+    control_free(role->control);
+    loop_free(role->loop);
+}
+
+int run_command(struct work *work, struct work_result *out_result, struct error *error)
+{
+    __attribute__((cleanup(role_close))) struct command_role role = {.work = work};
+    const struct child_message ready = {.kind = CHILD_READY};
+    if (enter_folder(work, error) < 0 || unpack_files(work, error) < 0 ||
+        role_open(&role, error) < 0 || control_send(work->control_fd, &ready, error) < 0)
+        return -1;
+    role.is_setup = work->lease.setup.size > 0;
+    if (start_script(&role, role.is_setup ? work->lease.setup : work->lease.run, error) < 0 ||
+        loop_run(role.loop, error) < 0)
+        return -1;
+    keep_output(work);
+    *out_result = role.result;
+    return 0;
+}

@@ -1,0 +1,144 @@
+"""souk run and runtime command: a program of the borrower's own, on every machine it leases.
+
+covers cli/command_run.c, cli/submit.c, cli/upload.c, worker/role_command.c, server/tick.c
+"""
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from serving import PROGRAM, Market, audit
+from training import Lender, wait_for
+
+
+@pytest.fixture
+def place(tmp_path):
+    market = Market(tmp_path / "market")
+    lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
+    lenders = [Lender(market, lender_token, tmp_path / name, name) for name in ("first", "second")]
+    try:
+        wait_for("two machines", lambda: 2 == sum(
+            m["state"] == "online" and m["name"] != "market"
+            for m in market.get("/v1/machines", token).json["items"]))
+        yield market, token, tmp_path
+    finally:
+        for lender in lenders:
+            lender.stop()
+        market.stop()
+
+
+def command(market, folder, *arguments):
+    return [PROGRAM, "run", "--server", market.url, "--config-dir", str(folder / "config"),
+            "--cpus", "0.1", "--memory", "0.1", *arguments]
+
+
+def environment(token):
+    return {**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"}
+
+
+def run(place, *arguments, timeout=60):
+    market, token, folder = place
+    return subprocess.run(command(market, folder, *arguments), capture_output=True, text=True,
+                          timeout=timeout, env=environment(token), stdin=subprocess.DEVNULL)
+
+
+def last_job(market, token):
+    return market.get("/v1/jobs", token).json["items"][0]
+
+
+def test_every_rank_runs_the_command_in_its_folder(place):
+    market, token, folder = place
+    files = folder / "files"
+    (files / "inner").mkdir(parents=True)
+    (files / "inner" / "word.txt").write_text("hello\n")
+    (files / "go.sh").write_text("#!/bin/sh\n"
+                                 "echo \"$GREETING $(cat inner/word.txt) from $SOUK_RANK of $SOUK_WORLD_SIZE\"\n"
+                                 "echo result-$SOUK_RANK > $SOUK_OUTPUT_DIR/result.txt\n")
+    (files / "go.sh").chmod(0o755)
+    done = run(place, "-y", "-n", "2", "--files", str(files), "-e", "GREETING=well, then", "--", "./go.sh")
+    assert done.returncode == 0, done
+    lines = sorted(line for line in done.stdout.splitlines() if "from" in line)
+    assert lines == ["rank 0 | well, then hello from 0 of 2", "rank 1 | well, then hello from 1 of 2"], done
+
+    job = last_job(market, token)
+    assert job["state"] == "succeeded" and job["name"] == "go.sh"
+    bill = market.get(f"/v1/jobs/{job['id']}/bill", token).json
+    assert bill["held_microcredits"] == 0 and bill["ledger_sum_microcredits"] == 0
+    assert sorted(line["machine_name"] for line in bill["lines"]) == ["first", "second"]
+    fetched = subprocess.run([PROGRAM, "job", "fetch", str(job["id"]), "-o", str(folder / "got"), "--server",
+                              market.url, "--config-dir", str(folder / "config")],
+                             capture_output=True, text=True, timeout=30, env=environment(token))
+    assert fetched.returncode == 0, fetched
+    assert (folder / "got" / "rank0-result.txt").read_text() == "result-0\n"
+    assert (folder / "got" / "rank1-result.txt").read_text() == "result-1\n"
+    market.stop()
+    status, text = audit(market.folder)
+    assert status == 0, text
+
+
+def test_arguments_reach_the_command_as_they_are(place):
+    words = ["a b", "it's", "$HOME", "*", ""]
+    done = run(place, "-y", "--json", "--", "/usr/bin/python3", "-c", "import sys, json; print(json.dumps(sys.argv[1:]))", *words)
+    assert done.returncode == 0, done
+    assert json.loads(done.stdout)["state"] == "succeeded"
+    assert json.dumps(words) in done.stderr
+
+
+def test_one_that_fails_ends_the_others_and_says_why(place):
+    market, token, _ = place
+    done = run(place, "-y", "-n", "2", "--", "if [ $SOUK_RANK = 1 ]; then echo oh no >&2; exit 3; fi; sleep 600")
+    assert done.returncode == 1, done
+    assert "rank 1 | oh no" in done.stdout and "rank 1 failed: exit status 3" in done.stderr, done
+    job = market.get(f"/v1/jobs/{last_job(market, token)['id']}", token).json
+    assert job["state"] == "failed" and len(job["leases"]) == 2
+    assert sorted(lease["outcome"] for lease in job["leases"]) == ["failed", "stopped"]
+
+
+def test_interrupted_it_stops_every_copy(place):
+    market, token, folder = place
+    process = subprocess.Popen(command(market, folder, "-y", "-n", "2", "--", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done"),
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(token))
+    seen = [process.stdout.readline(), process.stdout.readline()]
+    assert sorted(seen) == ["rank 0 | up\n", "rank 1 | up\n"], seen
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and "Stopping job" in err, (out, err)
+    assert sorted(out.splitlines()) == ["rank 0 | bye", "rank 1 | bye"], (out, err)
+    assert last_job(market, token)["state"] == "cancelled"
+
+
+def test_it_starts_now_or_not_at_all(place):
+    market, token, _ = place
+    done = run(place, "-y", "-n", "3", "--", "true")
+    assert done.returncode == 7 and "nothing was sent" in done.stderr, done
+    assert market.get("/v1/jobs", token).json["items"] == []
+    done = run(place, "-n", "1", "--", "true")
+    assert done.returncode == 2 and "runs      true" in done.stderr and "add -y" in done.stderr, done
+    for wrong, said in ((["--files", "/no/such/folder"], "souk: --files: \"/no/such/folder\": No such file"), (["-e", "X"], "NAME=VALUE"),
+                        (["-e", "SOUK_RANK=1"], "Souk's own"), (["--cpus", "many"], "--cpus")):
+        done = run(place, "-y", *wrong, "--", "true")
+        assert done.returncode != 0 and said in done.stderr, (wrong, done)
+
+
+def test_a_job_file_runs_commands_too(place):
+    market, token, folder = place
+    (folder / "job.yaml").write_text("""\
+name: sums
+num_nodes: 2
+resources: {cpus: 0.1, memory: 0.1}
+envs: {N: 5}
+setup: echo $((N * 2)) > ten
+run: |
+  echo "ten is $(cat ten)"
+market: {max_run_time: 60s}
+""")
+    done = subprocess.run([PROGRAM, "job", "submit", "-y", str(folder / "job.yaml"), "--server", market.url,
+                           "--config-dir", str(folder / "config")],
+                          capture_output=True, text=True, timeout=60, env=environment(token))
+    assert done.returncode == 0, done
+    job = last_job(market, token)
+    for rank in (0, 1):
+        log = market.get(f"/v1/jobs/{job['id']}/logs?rank={rank}", token).json
+        assert "ten is 10\n" in log["text"], log
