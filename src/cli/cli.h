@@ -22,8 +22,9 @@ struct cli_common {
     bool is_wide;
     bool quiet;
     bool no_color;
-    const char *config_dir; /* never NULL once a command runs */
-    const char *server;     /* the market's URL; NULL: none known */
+    const char *config_dir;     /* never NULL once a command runs */
+    struct option_list servers; /* the market's URLs; the first is the one that commands use */
+    const char *server;         /* that one; NULL: none known */
     const char *token;
     const char *fingerprint;
 };

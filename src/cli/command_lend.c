@@ -16,6 +16,12 @@ struct lend_options {
     const char *memory;
     const char *disk;
     struct option_list roles;
+    const char *when;
+    const char *zone;
+    struct option_list labels, hide_labels;
+    bool is_new, is_same;
+    int64_t return_ms, look_ms;
+    const char *system_root;
     int log_level;
     bool is_doctor;
     int64_t ready_fd;
@@ -39,6 +45,29 @@ static const struct option lend_options[] = {
              "at most 20 GiB."},
     {"roles", OPTION_LIST, offsetof(struct lend_options, roles), "ROLE",
      .help = "What may run here: worker, server (a job's parameter server); both by default."},
+    {"when", OPTION_TEXT, offsetof(struct lend_options, when), "WORDS",
+     .help =
+         "When: always; \"Mon-Fri 18:00-08:00; Sat-Sun 0-24\". For enlisting; later: souk offer "
+         "change."},
+    {"zone", OPTION_TEXT, offsetof(struct lend_options, zone), "ZONE",
+     .help = "The time zone of --when, like Europe/Berlin; this computer's by default."},
+    {"labels", OPTION_LIST, offsetof(struct lend_options, labels), "LABEL",
+     .help = "Show these labels besides those found (--doctor lists them)."},
+    {"hide_labels", OPTION_LIST, offsetof(struct lend_options, hide_labels), "LABEL",
+     .help = "Never show these."},
+    {"new_identity", OPTION_FLAG, offsetof(struct lend_options, is_new),
+     .help = "Forget this machine's key and enlist as a new machine, with --code: for a copied "
+             "disk."},
+    {"same_machine", OPTION_FLAG, offsetof(struct lend_options, is_same),
+     .help = "It is the same machine with new parts, and no copied disk."},
+    {"return_after", OPTION_DURATION, offsetof(struct lend_options, return_ms), "TIME", "5m",
+     "Of several --server, how often to try the first again while linked to another.",
+     .minimum = 100, .maximum = 86400000},
+    {"look_every", OPTION_DURATION, offsetof(struct lend_options, look_ms), "TIME", "1m",
+     "How often to look whether the machine has changed: processors, GPUs, packages.",
+     .minimum = 100, .maximum = 86400000},
+    {"system_root", OPTION_TEXT, offsetof(struct lend_options, system_root), "DIR",
+     .help = "Look for the system's files below this folder.", .is_hidden = true},
     {"state_dir", OPTION_PATH, offsetof(struct lend_options, state_dir), "DIR", "{state}/lend",
      "Where the machine's key, its enrolment and fetched data lie."},
     {"doctor", OPTION_FLAG, offsetof(struct lend_options, is_doctor),
@@ -149,10 +178,22 @@ static int run_lend(void *context, const void *options, struct error *error)
         parse_parts(wanted, &peer, error) < 0)
         return -1;
     peer.state_dir = wanted->state_dir;
-    peer.server = cli->common.server;
+    peer.servers = cli->common.servers.items;
+    peer.server_count = cli->common.servers.count;
     peer.fingerprint = cli->common.fingerprint;
     peer.code = wanted->code;
     peer.name = wanted->name;
+    peer.when = wanted->when;
+    peer.zone = wanted->zone;
+    peer.labels = wanted->labels.items;
+    peer.label_count = wanted->labels.count;
+    peer.hidden_labels = wanted->hide_labels.items;
+    peer.hidden_label_count = wanted->hide_labels.count;
+    peer.is_new = wanted->is_new;
+    peer.is_same = wanted->is_same;
+    peer.return_ms = wanted->return_ms;
+    peer.look_ms = wanted->look_ms;
+    peer.root = wanted->system_root;
     peer.ready_fd =
         wanted->ready_fd < 0 && cli->common.json ? dup(STDOUT_FILENO) : (int)wanted->ready_fd;
     peer.stop_fd = (int)wanted->stop_fd;

@@ -77,6 +77,7 @@ static int run_command(const struct command *command, int argc, char *const *arg
         return report(command, &error);
     if (wants_help)
         return print_help(command);
+    cli.common.server = cli.common.servers.count ? cli.common.servers.items[0] : NULL;
     int exit_code = command->run(&cli, options, &error);
     if (exit_code < 0) {
         options_name_fields(command, &error);

@@ -13,8 +13,9 @@ static const struct option common_options[] = {
      .letter = 'q'},
     {"no_color", OPTION_FLAG, offsetof(struct cli_common, no_color), .help = "No colours.",
      .environment = "NO_COLOR"},
-    {"server", OPTION_TEXT, offsetof(struct cli_common, server), "URL",
-     .help = "The market, like https://market.example:7600."},
+    {"server", OPTION_LIST, offsetof(struct cli_common, servers), "URL",
+     .help = "The market, like https://market.example:7600; several addresses of it for \"souk "
+             "lend\"."},
     {"fingerprint", OPTION_TEXT, offsetof(struct cli_common, fingerprint), "HEX",
      .help = "SHA-256 of the market's public key; no other key is trusted then."},
     {"token", OPTION_TEXT, offsetof(struct cli_common, token), "TOKEN",

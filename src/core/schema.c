@@ -123,6 +123,10 @@ static const struct json_field probe_fields[] = {
     SCHEMA_CHARS("gpu_model", struct probe, gpu_model),
     SCHEMA_RANGE("gpu_ram_bytes", struct probe, gpu_ram_bytes, 0, RESOURCES_BYTES_MAX),
     SCHEMA_RANGE("rtt_us", struct probe, rtt_us, 0, MACHINE_RTT_US_MAX),
+    /* Logs of before it was measured do not have it. */
+    {JSON_NAME("ram_bytes_per_s"), .kind = JSON_I64,
+     .offset = offsetof(struct probe, ram_bytes_per_s), .minimum = 0,
+     .maximum = MACHINE_RAM_BYTES_PER_S_MAX},
 };
 const struct json_schema schema_probe = JSON_SCHEMA("probe", probe_fields, struct probe);
 

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const state_names[MACHINE_STATE_COUNT] = {
     [MACHINE_STATE_OFFLINE] = "offline",
@@ -39,10 +40,22 @@ int probe_check(const struct probe *probe, struct error *error)
             0)
         return error_set(error, ERROR_INVALID, "gpu_model is too long or not text");
     if (probe->gpu_ram_bytes < 0 || probe->gpu_ram_bytes > RESOURCES_BYTES_MAX ||
-        probe->rtt_us < 0 || probe->rtt_us > MACHINE_RTT_US_MAX)
-        return error_set(error, ERROR_INVALID, "gpu_ram_bytes or rtt_us is out of range");
+        probe->rtt_us < 0 || probe->rtt_us > MACHINE_RTT_US_MAX || probe->ram_bytes_per_s < 0 ||
+        probe->ram_bytes_per_s > MACHINE_RAM_BYTES_PER_S_MAX)
+        return error_set(error, ERROR_INVALID,
+                         "gpu_ram_bytes, rtt_us or ram_bytes_per_s is out of range");
     return name_check_text(text_of(probe->cpu_model), "cpu_model", MACHINE_CPU_MODEL_SIZE - 1,
                            error);
+}
+
+bool probe_equal(const struct probe *left, const struct probe *right)
+{
+    return resources_equal(left->resources, right->resources) &&
+           left->speed_weight_milli == right->speed_weight_milli &&
+           left->gpu_ram_bytes == right->gpu_ram_bytes && left->rtt_us == right->rtt_us &&
+           left->ram_bytes_per_s == right->ram_bytes_per_s &&
+           !strcmp(left->gpu_model, right->gpu_model) && !strcmp(left->labels, right->labels) &&
+           !strcmp(left->cpu_model, right->cpu_model);
 }
 
 void machine_add_offer(struct machine *machine, struct offer *offer)

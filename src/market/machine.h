@@ -17,7 +17,8 @@ enum {
     MACHINE_OFFERS_MAX = 16,
 };
 
-#define MACHINE_RTT_US_MAX INT64_C(60000000)
+#define MACHINE_RTT_US_MAX          INT64_C(60000000)
+#define MACHINE_RAM_BYTES_PER_S_MAX INT64_C(100000000000000)
 
 /* What the daemon found on the machine. */
 struct probe {
@@ -25,6 +26,7 @@ struct probe {
     int64_t speed_weight_milli; /* per core, against the reference; used for bills and matching */
     int64_t gpu_ram_bytes;      /* of each GPU */
     int64_t rtt_us;             /* to the market; 0: not known */
+    int64_t ram_bytes_per_s;    /* one core copying memory; 0: not known */
     char gpu_model[MACHINE_GPU_MODEL_SIZE];
     char labels[MACHINE_LABELS_SIZE]; /* "avx2,arm64": words with a comma between, or empty */
     char cpu_model[MACHINE_CPU_MODEL_SIZE];
@@ -69,6 +71,7 @@ struct machine {
 
 /* INVALID when a part is out of range, or the texts are. */
 MUST_CHECK int probe_check(const struct probe *probe, struct error *error);
+bool probe_equal(const struct probe *left, const struct probe *right);
 /* Keeps the order of ids. The array is the machine's own, the offers are not. */
 void machine_add_offer(struct machine *machine, struct offer *offer);
 void machine_remove_offer(struct machine *machine, const struct offer *offer);

@@ -14,6 +14,8 @@
 #include "peer/lease_verify.h"
 #include "peer/outbox.h"
 #include "peer/probe.h"
+#include "peer/servers.h"
+#include "peer/standing.h"
 #include "peer/tenancy.h"
 
 #include <dirent.h>
@@ -43,6 +45,11 @@ struct daemon {
     struct outbox *outbox;
     struct map tenancies; /* by lease: struct tenancy */
     struct lent lent;
+    struct standing *standing;
+    struct servers *servers;
+    uint8_t instance[LEASE_INSTANCE_SIZE];
+    struct error refusal; /* the market's last word, when trying again is of no use */
+    bool is_refused;
     struct arena *arena; /* for one message at a time */
     struct random random;
     char leases_dir[PATH_MAX];
@@ -247,6 +254,20 @@ static void daemon_write_ready(struct daemon *daemon)
         log_event(LOG_WARN, "ready_not_told", "errno=%d", errno);
 }
 
+/* Nothing is done about a refusal while leases run: they are worth more than an orderly end. */
+static void daemon_on_refused(struct daemon *daemon, const struct refused_message *refused)
+{
+    error_set(&daemon->refusal, ERROR_CONFLICT, "the market refused this machine: " TEXT_FORMAT,
+              TEXT_ARGS(refused->reason));
+    log_event(LOG_ERROR, "refused", "reason=\"" TEXT_FORMAT "\"", TEXT_ARGS(refused->reason));
+    daemon->retry_ms = DAEMON_RETRY_LAST_MS;
+    daemon->is_refused = refused->is_final && daemon->tenancies.count == 0;
+    if (daemon->is_refused)
+        loop_stop(daemon->loop);
+}
+
+static void daemon_on_better(void *context);
+
 static void daemon_on_welcome(struct daemon *daemon, const struct welcome_message *welcome)
 {
     if (daemon->is_welcome)
@@ -254,8 +275,10 @@ static void daemon_on_welcome(struct daemon *daemon, const struct welcome_messag
     daemon->is_welcome = true;
     daemon->retry_ms = DAEMON_RETRY_FIRST_MS;
     daemon->host.market_ahead_ms = welcome->now_ms - clock_utc_ms(loop_clock(daemon->loop));
+    servers_welcomed(daemon->servers, daemon_on_better, daemon);
     log_event(LOG_INFO, "linked", "machine=%" PRIu64 " market=%s", daemon->enrolment->machine,
               daemon->enrolment->link_address);
+    standing_linked(daemon->standing, daemon->link);
     outbox_attach(daemon->outbox, daemon->link, daemon_now_ns(daemon));
     for (size_t i = 0; i < daemon->tenancies.count; i++) {
         tenancy_send_state(daemon->tenancies.entries[i].value);
@@ -322,6 +345,15 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_OFFERS:
         daemon_on_offers(daemon, &message.offers);
         break;
+    case LEASE_MESSAGE_REFUSED:
+        daemon_on_refused(daemon, &message.refused);
+        break;
+    case LEASE_MESSAGE_PING:
+        standing_ping(daemon->standing, &message.ping);
+        break;
+    case LEASE_MESSAGE_MEASURE:
+        standing_measure(daemon->standing, &message.measure);
+        break;
     case LEASE_MESSAGE_PEER:
         tenancy = daemon_find(daemon, message.peer.lease, message.peer.fence);
         if (tenancy)
@@ -341,6 +373,9 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_LOG:
     case LEASE_MESSAGE_ARTIFACT:
     case LEASE_MESSAGE_STREAM_READY:
+    case LEASE_MESSAGE_PONG:
+    case LEASE_MESSAGE_PROBE:
+    case LEASE_MESSAGE_FILL:
         log_event(LOG_ERROR, "message_refused", "type=%s", lease_message_type_name(message.type));
         link_finish(link);
         break;
@@ -357,13 +392,13 @@ static void daemon_on_open(struct link *link, struct text identity, void *contex
     ASSERT(running);
     for (size_t i = 0; i < daemon->tenancies.count; i++)
         running[i] = tenancy_fence(daemon->tenancies.entries[i].value);
-    const struct lease_message hello = {
-        .type = LEASE_MESSAGE_HELLO,
-        .hello = {.version = LEASE_MESSAGE_VERSION,
-                  .machine = daemon->enrolment->machine,
-                  .ceiling = lent_ceiling(&daemon->lent),
-                  .running = running,
-                  .running_count = (uint32_t)daemon->tenancies.count}};
+    struct lease_message hello = {.type = LEASE_MESSAGE_HELLO,
+                                  .hello = {.version = LEASE_MESSAGE_VERSION,
+                                            .machine = daemon->enrolment->machine,
+                                            .ceiling = lent_ceiling(&daemon->lent),
+                                            .running = running,
+                                            .running_count = (uint32_t)daemon->tenancies.count}};
+    memcpy(hello.hello.instance, daemon->instance, sizeof(hello.hello.instance));
     struct buffer payload AUTO_BUFFER;
     buffer_init(&payload, LEASE_MESSAGE_SIZE_MAX);
     lease_message_encode(&hello, &payload);
@@ -375,7 +410,7 @@ static void daemon_on_open(struct link *link, struct text identity, void *contex
 
 static void daemon_retry(struct daemon *daemon, const char *reason)
 {
-    if (daemon->is_stopping && daemon->tenancies.count == 0) {
+    if (daemon->is_refused || (daemon->is_stopping && daemon->tenancies.count == 0)) {
         loop_stop(daemon->loop);
         return;
     }
@@ -390,16 +425,25 @@ static void daemon_retry(struct daemon *daemon, const char *reason)
         daemon->retry_ms = DAEMON_RETRY_LAST_MS;
 }
 
-static void daemon_on_close(struct link *link, const struct error *reason, void *context)
+static void daemon_unlink(struct daemon *daemon)
 {
-    struct daemon *daemon = context;
-    ASSERT(link == daemon->link);
     outbox_detach(daemon->outbox);
+    standing_unlinked(daemon->standing);
+    servers_lost(daemon->servers);
+    if (!daemon->is_welcome)
+        servers_failed(daemon->servers);
     daemon->is_welcome = false;
     loop_timer_stop(daemon->heartbeat_timer);
     link_free(TAKE(daemon->link));
     for (size_t i = 0; i < daemon->tenancies.count; i++)
         tenancy_resume(daemon->tenancies.entries[i].value);
+}
+
+static void daemon_on_close(struct link *link, const struct error *reason, void *context)
+{
+    struct daemon *daemon = context;
+    ASSERT(link == daemon->link);
+    daemon_unlink(daemon);
     daemon_retry(daemon, reason ? reason->message : "the market closed the link");
 }
 
@@ -408,6 +452,7 @@ static void daemon_on_drained(struct link *link, void *context)
     struct daemon *daemon = context;
     (void)link;
     outbox_flush(daemon->outbox, daemon_now_ns(daemon));
+    standing_drained(daemon->standing);
     for (size_t i = 0; i < daemon->tenancies.count; i++)
         tenancy_resume(daemon->tenancies.entries[i].value);
     daemon_check_stopped(daemon);
@@ -440,6 +485,7 @@ static void daemon_on_connected(void *context, int fd, const struct error *reaso
     struct error error;
     tcp_connect_free(TAKE(daemon->connect));
     if (reason) {
+        servers_failed(daemon->servers);
         daemon_retry(daemon, reason->message);
     } else if (daemon_open_link(daemon, fd, &error) < 0) {
         close(fd);
@@ -447,11 +493,35 @@ static void daemon_on_connected(void *context, int fd, const struct error *reaso
     }
 }
 
+static void daemon_on_located(void *context, const struct host_port *target,
+                              const struct error *reason)
+{
+    struct daemon *daemon = context;
+    if (reason) {
+        servers_failed(daemon->servers);
+        daemon_retry(daemon, reason->message);
+        return;
+    }
+    daemon->host.link_target = *target;
+    daemon->connect =
+        tcp_connect_start(daemon->loop, target, CONNECT_TIMEOUT_MS, daemon_on_connected, daemon);
+}
+
 static void daemon_dial(void *context)
 {
     struct daemon *daemon = context;
-    daemon->connect = tcp_connect_start(daemon->loop, &daemon->host.link_target, CONNECT_TIMEOUT_MS,
-                                        daemon_on_connected, daemon);
+    servers_locate(daemon->servers, daemon_on_located, daemon);
+}
+
+/* The first of several servers can be had again. No good-bye, which would end the leases. */
+static void daemon_on_better(void *context)
+{
+    struct daemon *daemon = context;
+    if (daemon->is_stopping)
+        return;
+    log_event(LOG_INFO, "returning", "market=%s", servers_url(daemon->servers));
+    daemon_unlink(daemon);
+    daemon_dial(daemon);
 }
 
 static void daemon_on_heartbeat(void *context)
@@ -460,11 +530,12 @@ static void daemon_on_heartbeat(void *context)
     struct machine_load load;
     const int64_t now_ns = daemon_now_ns(daemon);
     load_probe_read(&daemon->load, now_ns, &load);
-    const struct lease_message message = {
+    struct lease_message message = {
         .type = LEASE_MESSAGE_HEARTBEAT,
         .heartbeat = {.load_milli = load.load_milli,
                       .running_count = (uint32_t)daemon->tenancies.count,
                       .free_ram_bytes = load.free_ram_bytes}};
+    standing_heartbeat(daemon->standing, &message.heartbeat);
     outbox_send(daemon->outbox, &message, now_ns);
     loop_timer_start(daemon->heartbeat_timer, DAEMON_HEARTBEAT_MS);
     if (daemon->is_fresh && daemon->tenancies.count == 0)
@@ -514,6 +585,26 @@ static int daemon_open_folders(struct daemon *daemon, struct error *error)
     return blob_store_open(&blobs, &daemon->blobs, error);
 }
 
+static int daemon_open_market(struct daemon *daemon, struct error *error)
+{
+    const struct daemon_options *options = daemon->options;
+    const struct standing_options standing = {.loop = daemon->loop,
+                                              .probe = options->probe,
+                                              .found = options->found,
+                                              .look_ms = options->look_ms,
+                                              .lent = {options->limits.cores_milli,
+                                                       options->limits.ram_bytes,
+                                                       options->limits.disk_bytes}};
+    const struct servers_options servers = {.loop = daemon->loop,
+                                            .client = daemon->client,
+                                            .identity = options->identity,
+                                            .urls = options->servers,
+                                            .url_count = options->server_count,
+                                            .return_ms = options->return_ms};
+    daemon->standing = standing_new(&standing);
+    return servers_open(&servers, &daemon->servers, error);
+}
+
 static int daemon_open(struct daemon *daemon, struct error *error)
 {
     if (loop_open(&clock_system, &daemon->loop, error) < 0 ||
@@ -538,6 +629,7 @@ static int daemon_open(struct daemon *daemon, struct error *error)
     uint64_t seed;
     randombytes_buf(&seed, sizeof(seed)); /* jitter only, but different on every machine */
     random_init(&daemon->random, seed);
+    randombytes_buf(daemon->instance, sizeof(daemon->instance));
     daemon->retry_ms = DAEMON_RETRY_FIRST_MS;
     daemon->host = (struct tenancy_host){.loop = daemon->loop,
                                          .outbox = daemon->outbox,
@@ -547,9 +639,8 @@ static int daemon_open(struct daemon *daemon, struct error *error)
                                          .client = daemon->client,
                                          .leases_dir = daemon->leases_dir,
                                          .limits = daemon->options->limits};
-    if (host_port_parse(text_of(daemon->enrolment->link_address), &daemon->host.link_target,
-                        error) < 0)
-        return error_wrap(error, "the market's link address");
+    if (daemon_open_market(daemon, error) < 0)
+        return -1;
     return daemon_clear_leases(daemon, error);
 }
 
@@ -562,6 +653,8 @@ static void daemon_close(struct daemon *daemon)
     tcp_connect_free(daemon->connect);
     link_free(daemon->link);
     outbox_free(daemon->outbox);
+    standing_free(daemon->standing);
+    servers_free(daemon->servers);
     http_client_free(daemon->client);
     blob_store_free(daemon->blobs);
     arena_free(daemon->arena);
@@ -588,6 +681,10 @@ int daemon_run(const struct daemon_options *options, struct error *error)
     if (result == 0) {
         daemon_dial(&daemon);
         result = loop_run(daemon.loop, error);
+    }
+    if (result == 0 && daemon.is_refused) {
+        *error = daemon.refusal;
+        result = -1;
     }
     daemon_close(&daemon);
     return result;

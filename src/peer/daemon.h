@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "peer/identity.h"
 #include "peer/lent.h"
+#include "peer/probe.h"
 #include "sandbox/sandbox.h"
 
 #include <stdint.h>
@@ -22,11 +23,16 @@ enum {
 
 struct daemon_options {
     const char *state_dir;
-    const struct identity *identity; /* enlisted */
-    struct sandbox_host *sandboxes;  /* swept */
-    struct lease_limits limits;      /* the owner's ceiling */
-    int ready_fd;                    /* taken: see peer.h */
-    int stop_fd;                     /* borrowed */
+    struct identity *identity;         /* enlisted */
+    struct sandbox_host *sandboxes;    /* swept */
+    struct lease_limits limits;        /* the owner's ceiling */
+    struct probe_options probe;        /* what it points to is borrowed */
+    const struct machine_probe *found; /* by it */
+    const char *const *servers;        /* the market's addresses: servers.h */
+    size_t server_count;
+    int64_t return_ms, look_ms;
+    int ready_fd; /* taken: see peer.h */
+    int stop_fd;  /* borrowed */
 };
 
 /* Runs until SIGTERM, SIGINT or stop_fd, then stops the leases and returns. */

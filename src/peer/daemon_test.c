@@ -286,7 +286,9 @@ static void start_daemon(struct market *market, const char *code)
     snprintf(url, sizeof(url), "http://127.0.0.1:%d/", http_server_port(market->http));
     peer_options_init(&options);
     options.state_dir = market->state_dir;
-    options.server = url;
+    const char *const servers[] = {url};
+    options.servers = servers;
+    options.server_count = 1;
     options.code = code;
     options.name = "kitchen";
     options.cores_milli = 500;

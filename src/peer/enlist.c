@@ -68,22 +68,6 @@ int enlist_check_url(const char *url, struct error *error)
     return 0;
 }
 
-/* Of its resources the market learns what the owner lets out: no offer can be more. */
-static void write_probe(struct json_writer *writer, const struct enlist_request *request)
-{
-    const struct machine_probe *probe = request->probe;
-    json_key(writer, "probe");
-    json_object_begin(writer);
-    json_field_i64(writer, "cores_milli", request->cores_milli);
-    json_field_i64(writer, "speed_weight_milli", probe->speed_weight_milli);
-    json_field_i64(writer, "ram_bytes", request->ram_bytes);
-    json_field_i64(writer, "disk_bytes", request->disk_bytes);
-    json_field_i64(writer, "gpus_milli", 0);
-    json_field_string(writer, "cpu_model", probe->cpu_model);
-    json_field_string(writer, "labels", probe->architecture);
-    json_object_end(writer);
-}
-
 static void write_offer(struct json_writer *writer, const struct enlist_request *request)
 {
     json_key(writer, "offer");
@@ -99,6 +83,10 @@ static void write_offer(struct json_writer *writer, const struct enlist_request 
         json_string(writer, "server");
     json_array_end(writer);
     json_field_bool(writer, "paused", false);
+    if (request->when)
+        json_field_string(writer, "when", request->when);
+    if (request->zone)
+        json_field_string(writer, "zone", request->zone);
     json_object_end(writer);
 }
 
@@ -123,7 +111,9 @@ int enlist_write(const struct identity *identity, const struct enlist_request *r
     json_field_string(&writer, "code", request->code);
     json_field_string(&writer, "public_key", key_text);
     json_field_string(&writer, "name", request->name);
-    write_probe(&writer, request);
+    const struct probe_lent lent = {request->cores_milli, request->ram_bytes, request->disk_bytes};
+    json_key(&writer, "probe");
+    machine_probe_write(request->probe, &lent, &writer);
     write_offer(&writer, request);
     json_field_string(&writer, "signature", signature_text);
     json_object_end(&writer);
@@ -176,6 +166,21 @@ static int enlist_refused(const struct http_response *response, struct error *er
                      problem.detail.data, advice);
 }
 
+/* An address that showed one key and now shows another is somebody else's, until a person says
+ * which key is right. */
+static int check_same_market(const struct enrolment *former, const struct enlist_request *request,
+                             const struct enrolment *now, struct error *error)
+{
+    if (former->machine == 0 || request->fingerprint ||
+        strcmp(former->server_url, now->server_url) != 0 ||
+        !memcmp(former->server_public_key, now->server_public_key, sizeof(now->server_public_key)))
+        return 0;
+    return error_set(error, ERROR_CONFLICT,
+                     "the market at %.80s has another key than when this machine was enlisted "
+                     "there; if that is right, enlist anew with --new-identity",
+                     request->server_url);
+}
+
 int enlist(struct identity *identity, const struct enlist_request *request, struct error *error)
 {
     struct buffer body AUTO_BUFFER;
@@ -210,6 +215,8 @@ int enlist(struct identity *identity, const struct enlist_request *request, stru
     struct enrolment enrolment;
     if (enlist_read(request, buffer_text(&response.body), &enrolment, error) < 0)
         return error_wrap(error, "enlist at %s", request->server_url);
+    if (check_same_market(identity_enrolment(identity), request, &enrolment, error) < 0)
+        return -1;
     const int result = identity_set_enrolment(identity, &enrolment, error);
     sodium_memzero(&enrolment, sizeof(enrolment));
     return result;

@@ -18,7 +18,9 @@ struct enlist_request {
     int64_t cores_milli; /* what the owner lets out, and so the first offer */
     int64_t ram_bytes;
     int64_t disk_bytes;
-    uint32_t roles; /* of enum peer_role */
+    uint32_t roles;   /* of enum peer_role */
+    const char *when; /* the first offer is open; NULL: always */
+    const char *zone; /* of `when`; NULL: as the market takes it */
 };
 
 /* INVALID for a URL that is neither HTTPS nor plain HTTP to loopback. */

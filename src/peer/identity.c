@@ -3,11 +3,13 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/json_schema.h"
+#include "peer/host.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <sodium.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { ENROLMENT_SIZE_MAX = 8192 };
 
@@ -121,6 +123,49 @@ int identity_open(const char *state_dir, struct identity **out_identity, struct 
     if (identity_open_key(identity, error) < 0 || identity_read_enrolment(identity, error) < 0)
         return -1;
     *out_identity = TAKE(identity);
+    return 0;
+}
+
+/* What cannot be read now, because another user runs the daemon, stays as it was known. */
+static struct host merge(const struct host *known, const struct host *now)
+{
+    struct host merged = *now;
+    if (!now->installation[0])
+        memcpy(merged.installation, known->installation, sizeof(merged.installation));
+    if (!now->board[0])
+        memcpy(merged.board, known->board, sizeof(merged.board));
+    if (now->card_count == 0) {
+        memcpy(merged.cards, known->cards, sizeof(merged.cards));
+        merged.card_count = known->card_count;
+    }
+    return merged;
+}
+
+int identity_bind(struct identity *identity, const char *root, bool is_same, struct error *error)
+{
+    struct host known = {0}, now;
+    host_read(root, identity->public_key, &now);
+    const bool is_known = host_load(identity->state_dir, &known, error) == 0;
+    if (!is_known && error->code != ERROR_NOT_FOUND)
+        return -1;
+    if (is_known && !is_same && host_compare(&known, &now, error) < 0)
+        return -1;
+    const struct host merged = is_same ? now : merge(&known, &now);
+    if (is_known && host_equal(&merged, &known))
+        return 0;
+    return host_store(identity->state_dir, &merged, error);
+}
+
+int identity_forget(const char *state_dir, struct error *error)
+{
+    static const char *const files[] = {"enrolment.json", "host.json", "machine.key"};
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        char path[PATH_MAX];
+        if (snprintf(path, PATH_MAX, "%s/%s", state_dir, files[i]) >= PATH_MAX)
+            return error_set(error, ERROR_INVALID, "the state folder's name is too long");
+        if (unlink(path) < 0 && errno != ENOENT)
+            return error_set_errno(error, errno, "remove \"%s\"", path);
+    }
     return 0;
 }
 

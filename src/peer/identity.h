@@ -1,7 +1,8 @@
 /*
  * Identity: the machine's key, made on first start, and what its market gave it at enrolment.
  *
- * Kept in the state folder, mode 0600: machine.key (32 bytes, Ed25519 seed) and enrolment.json.
+ * Kept in the state folder, mode 0600: machine.key (32 bytes, Ed25519 seed), enrolment.json, and
+ * host.json: which machine it is, so that a copied disk is noticed (host.h).
  */
 #pragma once
 
@@ -46,6 +47,15 @@ MUST_CHECK int identity_open(const char *state_dir, struct identity **out_identi
                              struct error *error);
 void identity_free(struct identity *identity); /* wipes the keys; NULL is fine */
 DEFINE_AUTO(identity);
+
+/*
+ * CONFLICT when the folder was made on another machine, unless `is_same` says that it is this one
+ * with new parts. What is known of the machine is kept up to date.
+ */
+MUST_CHECK int identity_bind(struct identity *identity, const char *root, bool is_same,
+                             struct error *error);
+/* Removes what identity_open reads: the next one is somebody new. */
+MUST_CHECK int identity_forget(const char *state_dir, struct error *error);
 
 const uint8_t *identity_public_key(const struct identity *identity); /* IDENTITY_KEY_SIZE bytes */
 void identity_sign(const struct identity *identity, const void *data, size_t size,

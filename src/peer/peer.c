@@ -6,7 +6,7 @@
 #include "peer/enlist.h"
 #include "peer/folder.h"
 #include "peer/identity.h"
-#include "peer/probe.h"
+#include "peer/peer_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +26,7 @@ void peer_options_init(struct peer_options *options)
     *options = (struct peer_options){.ready_fd = -1, .stop_fd = -1};
 }
 
-/* Each missing part of the path, so that a first start needs no preparation. */
-static int make_path(const char *path, struct error *error)
+int peer_make_path(const char *path, struct error *error)
 {
     char part[PATH_SIZE];
     if (text_copy(text_of(path), part, sizeof(part), error) < 0)
@@ -39,6 +38,21 @@ static int make_path(const char *path, struct error *error)
         *slash = '/';
     }
     return folder_make(part, 0700, error);
+}
+
+const char *peer_root(const struct peer_options *options)
+{
+    return options->root ? options->root : "";
+}
+
+struct probe_options peer_probe_options(const struct peer_options *options)
+{
+    return (struct probe_options){.root = peer_root(options),
+                                  .state_dir = options->state_dir,
+                                  .labels = options->labels,
+                                  .label_count = options->label_count,
+                                  .hidden = options->hidden_labels,
+                                  .hidden_count = options->hidden_label_count};
 }
 
 static int lock_state(const char *state_dir, int *out_fd, struct error *error)
@@ -130,7 +144,7 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
     char host_name[HOST_NAME_MAX + 1] = "machine", url[IDENTITY_URL_SIZE];
     if (gethostname(host_name, sizeof(host_name) - 1) < 0)
         return error_set_errno(error, errno, "read the host's name");
-    const char *server = options->server ? options->server : former->server_url;
+    const char *server = options->server_count ? options->servers[0] : former->server_url;
     struct text trimmed = text_of(server);
     while (text_ends_with(trimmed, TEXT("/")))
         trimmed.size--;
@@ -148,6 +162,8 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
         .ram_bytes = limits->ram_bytes,
         .disk_bytes = limits->disk_bytes,
         .roles = options->roles ? options->roles : PEER_ROLE_ALL,
+        .when = options->when,
+        .zone = options->zone,
     };
     const bool was_here = former->machine != 0 && strcmp(former->server_url, url) == 0;
     if (enlist(identity, &request, error) == 0) {
@@ -199,18 +215,28 @@ static void warn_of_difference(const struct peer_options *options,
               enrolment->cores_milli, enrolment->ram_bytes, enrolment->disk_bytes);
 }
 
-static int check_enlisted(const struct peer_options *options, const struct enrolment *enrolment,
-                          struct error *error)
+static int check_enlisted(const struct enrolment *enrolment, struct error *error)
 {
     if (enrolment->machine == 0)
         return error_set(error, ERROR_INVALID,
                          "this machine is not enlisted; "
                          "\"souk machines add\" prints the command to run here");
-    if (options->server && !options->code &&
-        !text_starts_with(text_of(options->server), text_of(enrolment->server_url)))
-        return error_set(error, ERROR_CONFLICT,
-                         "this machine is enlisted at %s; to change, give a code of %s",
-                         enrolment->server_url, options->server);
+    return 0;
+}
+
+static int open_identity(const struct peer_options *options, struct identity **out_identity,
+                         struct error *error)
+{
+    if (options->is_new && !options->code)
+        return error_set(error, ERROR_INVALID,
+                         "--new-identity needs --code: \"souk machines add\" gives one");
+    if (options->is_new && identity_forget(options->state_dir, error) < 0)
+        return -1;
+    AUTO(identity) struct identity *identity = NULL;
+    if (identity_open(options->state_dir, &identity, error) < 0 ||
+        identity_bind(identity, peer_root(options), options->is_same, error) < 0)
+        return -1;
+    *out_identity = TAKE(identity);
     return 0;
 }
 
@@ -222,13 +248,14 @@ int peer_run(const struct peer_options *given, struct error *error)
     AUTO_FD int ready_fd = options->ready_fd;
     AUTO(identity) struct identity *identity = NULL;
     AUTO(sandbox_host) struct sandbox_host *sandboxes = NULL;
+    const struct probe_options probing = peer_probe_options(options);
     struct machine_probe probe;
     struct lease_limits limits;
     signal(SIGPIPE, SIG_IGN);
-    if (make_path(options->state_dir, error) < 0 ||
+    if (peer_make_path(options->state_dir, error) < 0 ||
         lock_state(options->state_dir, &lock_fd, error) < 0 ||
-        identity_open(options->state_dir, &identity, error) < 0 ||
-        machine_probe_read(options->state_dir, &probe, error) < 0)
+        open_identity(options, &identity, error) < 0 ||
+        machine_probe_read(&probing, &probe, error) < 0)
         return -1;
     resolve_shares(&resolved, &probe);
     struct peer_options kept = *options;
@@ -241,7 +268,7 @@ int peer_run(const struct peer_options *given, struct error *error)
         return -1;
     if (options->code && enlist_with_code(options, identity, &probe, &limits, error) < 0)
         return -1;
-    if (check_enlisted(options, identity_enrolment(identity), error) < 0)
+    if (check_enlisted(identity_enrolment(identity), error) < 0)
         return -1;
     keep_enlisted(options, identity_enrolment(identity), &kept);
     if (read_limits(&kept, &probe, &limits, error) < 0)
@@ -253,30 +280,13 @@ int peer_run(const struct peer_options *given, struct error *error)
                                           .identity = identity,
                                           .sandboxes = sandboxes,
                                           .limits = limits,
+                                          .probe = probing,
+                                          .found = &probe,
+                                          .servers = options->servers,
+                                          .server_count = options->server_count,
+                                          .return_ms = options->return_ms,
+                                          .look_ms = options->look_ms,
                                           .ready_fd = TAKE_FD(ready_fd),
                                           .stop_fd = options->stop_fd};
     return daemon_run(&daemon, error);
-}
-
-int peer_doctor(const struct peer_options *options, struct buffer *out, struct error *error)
-{
-    struct machine_probe probe;
-    struct error sandbox_error;
-    AUTO(sandbox_host) struct sandbox_host *sandboxes = NULL;
-    if (make_path(options->state_dir, error) < 0 ||
-        machine_probe_read(options->state_dir, &probe, error) < 0)
-        return -1;
-    char ram[UNITS_TEXT_SIZE], disk[UNITS_TEXT_SIZE];
-    buffer_append_format(out, "machine: %s, %s, %s\n", probe.cpu_model, probe.architecture,
-                         probe.kernel);
-    buffer_append_format(out, "resources: %" PRId64 " cores, %s memory, %s disk free\n",
-                         probe.cores_milli / 1000, units_format_bytes(probe.ram_bytes, ram),
-                         units_format_bytes(probe.disk_bytes, disk));
-    buffer_append_format(out, "speed: %.1f GFLOP/s a core, weight %g\n", probe.gflops,
-                         (double)probe.speed_weight_milli / 1000);
-    if (sandbox_host_open(options->state_dir, options->program, &sandboxes, &sandbox_error) < 0)
-        buffer_append_format(out, "sandbox: missing: %s\n", sandbox_error.message);
-    else
-        sandbox_doctor(sandboxes, out);
-    return buffer_check(out, error);
 }

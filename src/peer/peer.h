@@ -6,6 +6,7 @@
  *
  *     machine.key      the machine's Ed25519 seed, mode 0600
  *     enrolment.json   what the market gave it, mode 0600
+ *     host.json        hashed marks of the machine, so that a copied disk is noticed
  *     blobs/           chunks fetched, by hash, within the quota
  *     leases/ID-FENCE/ one running lease: data/, out/ and what its process writes
  *     sandboxes/       notes of running sandboxes
@@ -26,8 +27,10 @@ enum peer_role { PEER_ROLE_WORKER = 1, PEER_ROLE_SERVER = 2, PEER_ROLE_ALL = 3 }
 
 struct peer_options {
     const char *state_dir; /* made when absent, mode 0700 */
-    /* The market's address, "https://market.example:7600"; NULL: the one enlisted with. */
-    const char *server;
+    /* The market's addresses, "https://market.example:7600", the best first: enlisting takes the
+     * first, linking the first that answers. None: the one enlisted with. */
+    const char *const *servers;
+    size_t server_count;
     /* 64 hex digits, SHA-256 of the market's public key; NULL: the one enlisted with. Without any,
      * the system's authorities decide, and plain HTTP is taken on loopback only. */
     const char *fingerprint;
@@ -42,6 +45,20 @@ struct peer_options {
     /* Instead of an amount: thousandths of what the machine has; 0: none given. */
     int64_t cores_share_milli, ram_share_milli, disk_share_milli;
     uint32_t roles; /* of enum peer_role; 0: all */
+
+    /* When the first offer is open: words of --when, and their zone; NULL: always. */
+    const char *when, *zone;
+    /* Labels to show besides those found, and those never to show. */
+    const char *const *labels;
+    size_t label_count;
+    const char *const *hidden_labels;
+    size_t hidden_label_count;
+
+    const char *root;  /* of the files of the kernel and the system; NULL: "" */
+    int64_t return_ms; /* how often the first server is tried while linked to another; 0: 5 min */
+    int64_t look_ms;   /* how often the machine is looked at for changes; 0: a minute */
+    bool is_new;       /* forget the key and the enrolment of before */
+    bool is_same;      /* the same machine with new parts: no copied disk */
 
     const char *program; /* what runs inside sandboxes as /souk; NULL: this program */
 

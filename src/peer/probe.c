@@ -1,137 +1,159 @@
 #include "peer/probe.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "peer/probe_package.h"
+#include "peer/probe_speed.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { ACCUMULATORS = 12, LANES = 16, LOOP_COUNT = 50000, MEASURE_NS = 25000000 };
+enum { CPUINFO_LINE_SIZE = 8192 };
 
-/* Enough independent sums to hide the latency of a multiply-add. */
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+/* A word of the processor's, and what it is called here. */
+static const struct {
+    const char *flag;
+    const char *label;
+} isa_labels[] = {
+    {"avx2", "avx2"},        {"fma", "fma"},       {"avx512f", "avx512"},
+    {"avx512_vnni", "vnni"}, {"avx_vnni", "vnni"}, {"avx512_bf16", "avx512-bf16"},
+    {"amx_tile", "amx"},     {"asimd", "neon"},    {"neon", "neon"},
+    {"sve", "sve"},          {"sve2", "sve2"},     {"bf16", "arm-bf16"},
+};
 
-/* The body is the same for all; the compiler splits the vector to what the target has. */
-#define FMA_LOOP(name, attributes)                                                                 \
-    attributes static float name(int loop_count, float factor)                                     \
-    {                                                                                              \
-        lanes sums[ACCUMULATORS];                                                                  \
-        for (int i = 0; i < ACCUMULATORS; i++)                                                     \
-            sums[i] = (lanes){0} + (float)i;                                                       \
-        const lanes scale = (lanes){0} + factor, added = (lanes){0} + 1.0f;                        \
-        for (int loop = 0; loop < loop_count; loop++)                                              \
-            for (int i = 0; i < ACCUMULATORS; i++)                                                 \
-                sums[i] = sums[i] * scale + added;                                                 \
-        float total = 0;                                                                           \
-        for (int i = 0; i < ACCUMULATORS; i++)                                                     \
-            total += sums[i][i % LANES];                                                           \
-        return total;                                                                              \
+static bool has_word(struct text line, const char *word)
+{
+    struct text next;
+    for (bool has_more = true; has_more;) {
+        has_more = text_cut(line, ' ', &next, &line);
+        if (text_equal(text_trim(next), text_of(word)))
+            return true;
     }
-
-#define OPTIMIZED __attribute__((noinline)) PROBE_OPTIMIZE
-#ifdef __clang__
-#define PROBE_OPTIMIZE
-#else
-#define PROBE_OPTIMIZE __attribute__((optimize("O3", "fp-contract=fast")))
-#endif
-
-FMA_LOOP(fma_plain, OPTIMIZED)
-#ifdef __x86_64__
-FMA_LOOP(fma_avx2, OPTIMIZED __attribute__((target("avx2,fma"))))
-FMA_LOOP(fma_avx512, OPTIMIZED __attribute__((target("avx512f,fma"))))
-#endif
-
-typedef float fma_function(int loop_count, float factor);
-
-static fma_function *fma_pick(void)
-{
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f"))
-        return fma_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return fma_avx2;
-#endif
-    return fma_plain;
+    return false;
 }
 
-static int64_t cpu_time_ns(void)
+static void add_isa(struct text flags, struct labels_probe *labels)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    for (size_t i = 0; i < sizeof(isa_labels) / sizeof(*isa_labels); i++)
+        if (has_word(flags, isa_labels[i].flag))
+            labels_probe_add(labels, text_of(isa_labels[i].label));
 }
 
-/* The best of many short rounds by CPU time: a busy machine is not a slow one. */
-static double measure_gflops(void)
+/* "model name : X" and "flags : avx2 ..." in /proc/cpuinfo, of the first processor; ARM has
+ * "Features", and the model elsewhere or nowhere. */
+static void read_cpu(const char *root, struct machine_probe *probe, struct labels_probe *labels)
 {
-    fma_function *fma = fma_pick();
-    const double operations = 2.0 * LANES * ACCUMULATORS * LOOP_COUNT;
-    double best = 0;
-    volatile float sink = 0;
-    for (int64_t spent_ns = 0; spent_ns < MEASURE_NS;) {
-        const int64_t begin_ns = cpu_time_ns();
-        sink = fma(LOOP_COUNT, 0.999f);
-        const int64_t round_ns = cpu_time_ns() - begin_ns;
-        spent_ns += round_ns > 0 ? round_ns : 1;
-        if (round_ns > 0 && operations / (double)round_ns > best)
-            best = operations / (double)round_ns;
-    }
-    (void)sink;
-    return best;
-}
-
-/* "model name : X" in /proc/cpuinfo; other architectures have other keys or none. */
-static void read_cpu_model(char *out, size_t out_size)
-{
-    out[0] = '\0';
-    AUTO_FILE FILE *file = fopen("/proc/cpuinfo", "re");
-    char line[512];
+    char path[PATH_MAX], line[CPUINFO_LINE_SIZE];
+    snprintf(path, sizeof(path), "%s/proc/cpuinfo", root);
+    AUTO_FILE FILE *file = fopen(path, "re");
+    bool has_flags = false;
     while (file && fgets(line, sizeof(line), file)) {
-        const char *colon = strchr(line, ':');
-        const bool is_model = strncmp(line, "model name", 10) == 0 ||
-                              strncmp(line, "Model", 5) == 0 || strncmp(line, "Hardware", 8) == 0;
-        if (!is_model || !colon)
+        struct text key, value;
+        if (!text_cut(text_of(line), ':', &key, &value))
             continue;
-        const struct text model = text_trim(text_of(colon + 1));
-        const int size = model.size < out_size ? (int)model.size : (int)out_size - 1;
-        snprintf(out, out_size, "%.*s", size, model.data);
-        return;
+        key = text_trim(key);
+        value = text_trim(value);
+        const bool is_model = text_equal(key, TEXT("model name")) ||
+                              text_equal(key, TEXT("Model")) || text_equal(key, TEXT("Hardware"));
+        if (is_model && !probe->cpu_model[0])
+            snprintf(probe->cpu_model, sizeof(probe->cpu_model), "%.*s", (int)value.size,
+                     value.data);
+        const bool is_flags = text_equal(key, TEXT("flags")) || text_equal(key, TEXT("Features"));
+        if (is_flags && !has_flags)
+            add_isa(value, labels);
+        has_flags = has_flags || is_flags;
     }
 }
 
-int machine_probe_read(const char *state_dir, struct machine_probe *out_probe, struct error *error)
+static int64_t speed_weight(double gflops)
 {
-    struct machine_probe probe = {0};
+    const int64_t weight = (int64_t)(gflops * 1000 / PROBE_REFERENCE_GFLOPS);
+    if (weight < PROBE_SPEED_WEIGHT_MIN)
+        return PROBE_SPEED_WEIGHT_MIN;
+    return weight > PROBE_SPEED_WEIGHT_MAX ? PROBE_SPEED_WEIGHT_MAX : weight;
+}
+
+static int read_resources(const struct probe_options *options, struct machine_probe *probe,
+                          struct error *error)
+{
     cpu_set_t cores;
     if (sched_getaffinity(0, sizeof(cores), &cores) < 0)
         return error_set_errno(error, errno, "count the cores");
-    probe.cores_milli = (int64_t)CPU_COUNT(&cores) * 1000;
-    probe.ram_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    probe->cores_milli = (int64_t)CPU_COUNT(&cores) * 1000;
+    probe->ram_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     struct statvfs disk;
-    if (statvfs(state_dir, &disk) < 0)
-        return error_set_errno(error, errno, "look at the disk of \"%s\"", state_dir);
-    probe.disk_bytes = (int64_t)(disk.f_bavail * disk.f_frsize);
-    read_cpu_model(probe.cpu_model, sizeof(probe.cpu_model));
+    if (statvfs(options->state_dir, &disk) < 0)
+        return error_set_errno(error, errno, "look at the disk of \"%s\"", options->state_dir);
+    probe->disk_bytes = (int64_t)(disk.f_bavail * disk.f_frsize);
+    return 0;
+}
+
+/* In the order in which they are worth keeping, should there be too many: the owner's own, what the
+ * processor is, its graphics, then what is installed. */
+static void read_labels(const struct probe_options *options, struct machine_probe *probe)
+{
+    struct labels_probe labels;
+    labels_probe_init(&labels, options->hidden, options->hidden_count);
+    for (size_t i = 0; i < options->label_count; i++)
+        labels_probe_add(&labels, text_of(options->labels[i]));
+    labels_probe_add(&labels, text_of(probe->architecture));
+    read_cpu(options->root, probe, &labels);
+    if (probe->gpus.cuda_version > 0) {
+        char cuda[32];
+        snprintf(cuda, sizeof(cuda), "cuda-%d", probe->gpus.cuda_version / 1000);
+        labels_probe_add(&labels, text_of(cuda));
+    }
+    packages_probe_read(options->root, &labels);
+    _Static_assert(sizeof(probe->labels) == sizeof(labels.text), "one is copied to the other");
+    memcpy(probe->labels, labels.text, sizeof(probe->labels));
+    probe->label_overflow = labels.left_out;
+}
+
+int machine_probe_read(const struct probe_options *options, struct machine_probe *out_probe,
+                       struct error *error)
+{
+    struct machine_probe probe = {0};
     struct utsname name;
+    if (read_resources(options, &probe, error) < 0)
+        return -1;
     if (uname(&name) < 0)
         return error_set_errno(error, errno, "uname");
     snprintf(probe.architecture, sizeof(probe.architecture), "%.31s", name.machine);
     snprintf(probe.kernel, sizeof(probe.kernel), "%.31s %.63s", name.sysname, name.release);
-
-    probe.gflops = measure_gflops();
-    probe.speed_weight_milli = (int64_t)(probe.gflops * 1000 / PROBE_REFERENCE_GFLOPS);
-    if (probe.speed_weight_milli < 1)
-        probe.speed_weight_milli = 1;
-    if (probe.speed_weight_milli > PROBE_SPEED_WEIGHT_MAX)
-        probe.speed_weight_milli = PROBE_SPEED_WEIGHT_MAX;
+    gpus_probe_read(options->nvml, &probe.gpus);
+    read_labels(options, &probe);
+    probe.gflops = options->known ? options->known->gflops : probe_gflops();
+    probe.ram_bytes_per_s =
+        options->known ? options->known->ram_bytes_per_s : probe_ram_bytes_per_s(probe.ram_bytes);
+    probe.speed_weight_milli = speed_weight(probe.gflops);
     *out_probe = probe;
     return 0;
+}
+
+void machine_probe_write(const struct machine_probe *probe, const struct probe_lent *lent,
+                         struct json_writer *writer)
+{
+    const struct gpus_probe *gpus = &probe->gpus;
+    const struct gpu_group group = gpus_probe_largest(gpus);
+    json_object_begin(writer);
+    json_field_i64(writer, "cores_milli", lent->cores_milli);
+    json_field_i64(writer, "speed_weight_milli", probe->speed_weight_milli);
+    json_field_i64(writer, "ram_bytes", lent->ram_bytes);
+    json_field_i64(writer, "disk_bytes", lent->disk_bytes);
+    json_field_i64(writer, "ram_bytes_per_s", probe->ram_bytes_per_s);
+    json_field_i64(writer, "gpus_milli", (int64_t)group.count * 1000);
+    json_field_string(writer, "gpu_model", group.model);
+    json_field_i64(writer, "gpu_ram_bytes", group.ram_bytes);
+    json_field_string(writer, "cpu_model", probe->cpu_model);
+    json_field_string(writer, "labels", probe->labels);
+    json_object_end(writer);
 }
 
 /* Up to three numbers behind `key` in a file of the kernel's, added up; 0 when it is not there. */

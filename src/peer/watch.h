@@ -63,6 +63,7 @@ int64_t watch_input_read(struct watch_input *watch, int64_t now_ns, int64_t utc_
 struct watch_power {
     int64_t is_on_battery, is_lid_closed;
     int64_t temperature_milli;
+    int64_t battery_percent; /* of all batteries together */
 };
 void watch_power_read(const char *root, struct watch_power *out_power);
 

@@ -11,6 +11,7 @@ struct reading {
     const char *root;
     struct watch_power *power;
     bool has_mains, is_mains_on, is_discharging;
+    int64_t percent_sum, battery_count;
     const char *device; /* hwmon0 */
 };
 
@@ -23,6 +24,17 @@ static bool is_word(const char *root, const char *folder, const char *name, cons
            text_equal(text_trim(text_of(value)), text_of(word));
 }
 
+static void see_charge(struct reading *reading, const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s/capacity", folder, name);
+    const int64_t percent = watch_read_number(reading->root, path);
+    if (percent < 0 || percent > 100)
+        return;
+    reading->percent_sum += percent;
+    reading->battery_count++;
+}
+
 /* A mouse has a battery too, of scope Device. */
 static void see_supply(void *context, const char *folder, const char *name)
 {
@@ -32,6 +44,7 @@ static void see_supply(void *context, const char *folder, const char *name)
         return;
     if (is_word(root, folder, name, "type", "Battery")) {
         reading->is_discharging |= is_word(root, folder, name, "status", "Discharging");
+        see_charge(reading, folder, name);
     } else if (is_word(root, folder, name, "type", "Mains") ||
                is_word(root, folder, name, "type", "USB")) {
         reading->has_mains = true;
@@ -91,11 +104,13 @@ static void see_monitor(void *context, const char *folder, const char *name)
 
 void watch_power_read(const char *root, struct watch_power *out_power)
 {
-    *out_power = (struct watch_power){GUARD_UNKNOWN, GUARD_UNKNOWN, GUARD_UNKNOWN};
+    *out_power = (struct watch_power){GUARD_UNKNOWN, GUARD_UNKNOWN, GUARD_UNKNOWN, GUARD_UNKNOWN};
     struct reading reading = {.root = root, .power = out_power};
     watch_each(root, "/sys/class/power_supply", see_supply, &reading);
     if (reading.is_discharging && !(reading.has_mains && reading.is_mains_on))
         out_power->is_on_battery = 1;
+    if (reading.battery_count > 0)
+        out_power->battery_percent = reading.percent_sum / reading.battery_count;
     watch_each(root, "/proc/acpi/button/lid", see_lid, &reading);
     watch_each(root, "/sys/class/thermal", see_zone, &reading);
     watch_each(root, "/sys/class/hwmon", see_monitor, &reading);

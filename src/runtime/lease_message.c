@@ -2,9 +2,10 @@
  * Encodings, in the order of the bytes; integers little-endian, `text` and `bytes` are a u32
  * length and the bytes, [n] is n bytes without a length (wire/wire.h).
  *
- *     HELLO         u32 version, u64 machine, resources ceiling, u32 count,
+ *     HELLO         u32 version, u64 machine, [16] instance, resources ceiling, u32 count,
  *                   count x (u64 lease, u64 fence)
- *     HEARTBEAT     u32 load_milli, u32 running_count, u64 free_ram_bytes
+ *     HEARTBEAT     u32 load_milli, u32 running_count, u64 free_ram_bytes, u8 temperature_c,
+ *                   u8 power, u8 battery_percent
  *     STATE         u64 lease, u64 fence, u8 state, u32 exit_code (two's complement), text reason
  *     METER         u64 lease, u64 fence, u64 tick_index, u64 wall_ms, u64 cpu_ms,
  *                   u64 memory_peak_bytes, u64 bytes_in, u64 bytes_out, [64] signature
@@ -12,6 +13,9 @@
  *     LOG           u64 lease, u64 fence, u8 stream, bytes
  *     ARTIFACT      u64 lease, u64 fence, text name, [32] manifest, u64 size_bytes
  *     STREAM_READY  u64 lease, u64 fence, u64 peer_lease
+ *     PONG          u64 nonce
+ *     PROBE         text json
+ *     FILL          u8 is_last, bytes
  *     WELCOME       u32 version, u64 machine, i64 now_ms
  *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
  *                   count x peer
@@ -19,6 +23,10 @@
  *     STOP          u64 lease, u64 fence, u32 grace_ms, text reason
  *     STREAM_OPEN   u64 lease, u64 fence, u64 peer_lease, [32] ticket
  *     OFFERS        u32 count, count x (u64 offer, resources, u32 roles)
+ *     RENEW         text document, [64] signature
+ *     REFUSED       u8 is_final, text reason
+ *     PING          u64 nonce
+ *     MEASURE       u32 bytes
  *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
  *                   i64 bandwidth_kbit
  *     peer          u64 lease, u64 fence, u32 rank, [32] key, [32] ticket
@@ -49,6 +57,16 @@ const char *lease_run_state_name(enum lease_run_state state)
     return state < LEASE_RUN_STATE_COUNT ? names[state] : "unknown";
 }
 
+const char *lease_power_name(enum lease_power power)
+{
+    static const char *const names[LEASE_POWER_COUNT] = {
+        [LEASE_POWER_UNKNOWN] = "unknown",
+        [LEASE_POWER_MAINS] = "mains",
+        [LEASE_POWER_BATTERY] = "battery",
+    };
+    return power < LEASE_POWER_COUNT ? names[power] : "unknown";
+}
+
 const char *lease_message_type_name(enum lease_message_type type)
 {
     switch (type) {
@@ -68,6 +86,12 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "ARTIFACT";
     case LEASE_MESSAGE_STREAM_READY:
         return "STREAM_READY";
+    case LEASE_MESSAGE_PONG:
+        return "PONG";
+    case LEASE_MESSAGE_PROBE:
+        return "PROBE";
+    case LEASE_MESSAGE_FILL:
+        return "FILL";
     case LEASE_MESSAGE_WELCOME:
         return "WELCOME";
     case LEASE_MESSAGE_START:
@@ -82,6 +106,12 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "OFFERS";
     case LEASE_MESSAGE_RENEW:
         return "RENEW";
+    case LEASE_MESSAGE_REFUSED:
+        return "REFUSED";
+    case LEASE_MESSAGE_PING:
+        return "PING";
+    case LEASE_MESSAGE_MEASURE:
+        return "MEASURE";
     }
     return "unknown";
 }
@@ -123,6 +153,7 @@ static void put_hello(struct buffer *buffer, const struct hello_message *hello)
     ASSERT(hello->running_count <= LEASE_RUNNING_MAX);
     wire_put_u32(buffer, hello->version);
     wire_put_u64(buffer, hello->machine);
+    wire_put_raw(buffer, hello->instance, sizeof(hello->instance));
     put_resources(buffer, &hello->ceiling);
     wire_put_u32(buffer, hello->running_count);
     for (uint32_t i = 0; i < hello->running_count; i++)
@@ -163,6 +194,16 @@ static void put_offers(struct buffer *buffer, const struct offers_message *offer
     }
 }
 
+static void put_heartbeat(struct buffer *buffer, const struct heartbeat_message *heartbeat)
+{
+    wire_put_u32(buffer, heartbeat->load_milli);
+    wire_put_u32(buffer, heartbeat->running_count);
+    wire_put_u64(buffer, heartbeat->free_ram_bytes);
+    wire_put_u8(buffer, heartbeat->temperature_c);
+    wire_put_u8(buffer, (uint8_t)heartbeat->power);
+    wire_put_u8(buffer, heartbeat->battery_percent);
+}
+
 static void encode_from_daemon(const struct lease_message *message, struct buffer *buffer)
 {
     switch ((int)message->type) {
@@ -170,9 +211,17 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
         put_hello(buffer, &message->hello);
         return;
     case LEASE_MESSAGE_HEARTBEAT:
-        wire_put_u32(buffer, message->heartbeat.load_milli);
-        wire_put_u32(buffer, message->heartbeat.running_count);
-        wire_put_u64(buffer, message->heartbeat.free_ram_bytes);
+        put_heartbeat(buffer, &message->heartbeat);
+        return;
+    case LEASE_MESSAGE_PONG:
+        wire_put_u64(buffer, message->pong.nonce);
+        return;
+    case LEASE_MESSAGE_PROBE:
+        put_text(buffer, message->probe.json, LEASE_PROBE_SIZE_MAX);
+        return;
+    case LEASE_MESSAGE_FILL:
+        wire_put_u8(buffer, message->fill.is_last);
+        put_text(buffer, message->fill.bytes, LEASE_FILL_SIZE_MAX);
         return;
     case LEASE_MESSAGE_STATE:
         put_fence(buffer, message->state.lease, message->state.fence);
@@ -239,6 +288,17 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
     case LEASE_MESSAGE_OFFERS:
         put_offers(payload, &message->offers);
         return;
+    case LEASE_MESSAGE_REFUSED:
+        wire_put_u8(payload, message->refused.is_final);
+        put_text(payload, message->refused.reason, LEASE_REASON_SIZE_MAX);
+        return;
+    case LEASE_MESSAGE_PING:
+        wire_put_u64(payload, message->ping.nonce);
+        return;
+    case LEASE_MESSAGE_MEASURE:
+        ASSERT(message->measure.bytes <= LEASE_MEASURE_BYTES_MAX);
+        wire_put_u32(payload, message->measure.bytes);
+        return;
     default:
         encode_from_daemon(message, payload);
     }
@@ -282,6 +342,7 @@ static void get_hello(struct arena *arena, struct wire_reader *reader, struct he
 {
     hello->version = wire_get_u32(reader);
     hello->machine = wire_get_u64(reader);
+    wire_get_raw(reader, hello->instance, sizeof(hello->instance));
     get_resources(reader, &hello->ceiling);
     hello->running_count = wire_get_count(reader, LEASE_RUNNING_MAX, FENCE_SIZE);
     struct lease_fence *running = arena_alloc(arena, hello->running_count * sizeof(*running) + 1);
@@ -290,6 +351,34 @@ static void get_hello(struct arena *arena, struct wire_reader *reader, struct he
         running[i].fence = wire_get_u64(reader);
     }
     hello->running = running;
+}
+
+static bool get_bool(struct wire_reader *reader)
+{
+    const uint8_t value = wire_get_u8(reader);
+    if (value > 1)
+        wire_reader_fail(reader, "neither true nor false");
+    return value != 0;
+}
+
+static void get_heartbeat(struct wire_reader *reader, struct heartbeat_message *heartbeat)
+{
+    heartbeat->load_milli = wire_get_u32(reader);
+    heartbeat->running_count = wire_get_u32(reader);
+    heartbeat->free_ram_bytes = wire_get_u64(reader);
+    heartbeat->temperature_c = wire_get_u8(reader);
+    const uint8_t power = wire_get_u8(reader);
+    heartbeat->battery_percent = wire_get_u8(reader);
+    if (power >= LEASE_POWER_COUNT || heartbeat->battery_percent > 100)
+        wire_reader_fail(reader, "power out of range");
+    heartbeat->power = (enum lease_power)power;
+}
+
+static void get_measure(struct wire_reader *reader, struct measure_message *measure)
+{
+    measure->bytes = wire_get_u32(reader);
+    if (measure->bytes > LEASE_MEASURE_BYTES_MAX)
+        wire_reader_fail(reader, "more bytes to measure with than are allowed");
 }
 
 static void get_state(struct wire_reader *reader, struct state_message *state)
@@ -407,6 +496,16 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
     case LEASE_MESSAGE_OFFERS:
         get_offers(arena, reader, &message->offers);
         return true;
+    case LEASE_MESSAGE_REFUSED:
+        message->refused.is_final = get_bool(reader);
+        message->refused.reason = wire_get_text(reader, LEASE_REASON_SIZE_MAX);
+        return true;
+    case LEASE_MESSAGE_PING:
+        message->ping.nonce = wire_get_u64(reader);
+        return true;
+    case LEASE_MESSAGE_MEASURE:
+        get_measure(reader, &message->measure);
+        return true;
     default:
         return false;
     }
@@ -420,9 +519,17 @@ static bool decode_from_daemon(struct arena *arena, struct wire_reader *reader,
         get_hello(arena, reader, &message->hello);
         return true;
     case LEASE_MESSAGE_HEARTBEAT:
-        message->heartbeat.load_milli = wire_get_u32(reader);
-        message->heartbeat.running_count = wire_get_u32(reader);
-        message->heartbeat.free_ram_bytes = wire_get_u64(reader);
+        get_heartbeat(reader, &message->heartbeat);
+        return true;
+    case LEASE_MESSAGE_PONG:
+        message->pong.nonce = wire_get_u64(reader);
+        return true;
+    case LEASE_MESSAGE_PROBE:
+        message->probe.json = wire_get_text(reader, LEASE_PROBE_SIZE_MAX);
+        return true;
+    case LEASE_MESSAGE_FILL:
+        message->fill.is_last = get_bool(reader);
+        message->fill.bytes = wire_get_text(reader, LEASE_FILL_SIZE_MAX);
         return true;
     case LEASE_MESSAGE_STATE:
         get_state(reader, &message->state);

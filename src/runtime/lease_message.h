@@ -14,19 +14,24 @@
 #include "base/text.h"
 #include "market/resources.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 2,
+    LEASE_MESSAGE_VERSION = 3,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
     LEASE_HASH_SIZE = 32,      /* BLAKE2b-256 */
+    LEASE_INSTANCE_SIZE = 16,  /* tells two daemons with one key apart */
 
     LEASE_MESSAGE_SIZE_MAX = 512 << 10, /* any payload; the frame maximum of control links */
     LEASE_DOCUMENT_SIZE_MAX = 64 << 10,
     LEASE_REPORT_SIZE_MAX = 256 << 10,
     LEASE_LOG_SIZE_MAX = 64 << 10,
+    LEASE_PROBE_SIZE_MAX = 8 << 10,
+    LEASE_FILL_SIZE_MAX = 64 << 10,
+    LEASE_MEASURE_BYTES_MAX = 4 << 20,
     LEASE_PEERS_MAX = 1024,
     LEASE_RUNNING_MAX = 1024,
     LEASE_OFFERS_MAX = 16,
@@ -45,6 +50,9 @@ enum lease_message_type {
     LEASE_MESSAGE_LOG = 6,
     LEASE_MESSAGE_ARTIFACT = 7,
     LEASE_MESSAGE_STREAM_READY = 8,
+    LEASE_MESSAGE_PONG = 9,
+    LEASE_MESSAGE_PROBE = 10,
+    LEASE_MESSAGE_FILL = 11,
     /* market to daemon */
     LEASE_MESSAGE_WELCOME = 64,
     LEASE_MESSAGE_START = 65,
@@ -53,6 +61,9 @@ enum lease_message_type {
     LEASE_MESSAGE_STREAM_OPEN = 68,
     LEASE_MESSAGE_OFFERS = 69,
     LEASE_MESSAGE_RENEW = 70,
+    LEASE_MESSAGE_REFUSED = 71,
+    LEASE_MESSAGE_PING = 72,
+    LEASE_MESSAGE_MEASURE = 73,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -65,17 +76,40 @@ struct lease_fence {
 struct hello_message {
     uint32_t version; /* LEASE_MESSAGE_VERSION */
     uint64_t machine;
+    uint8_t instance[LEASE_INSTANCE_SIZE]; /* random, of this daemon's process */
     struct resources
         ceiling; /* the most its owner lends of it, by the options it was started with */
     const struct lease_fence *running;
     uint32_t running_count;
 };
 
+enum lease_power { LEASE_POWER_UNKNOWN, LEASE_POWER_MAINS, LEASE_POWER_BATTERY, LEASE_POWER_COUNT };
+const char *lease_power_name(enum lease_power power); /* "mains" */
+
 /* Once a second. */
 struct heartbeat_message {
     uint32_t load_milli; /* the machine's load in thousandths of a core, other work included */
     uint32_t running_count;
     uint64_t free_ram_bytes;
+    uint8_t temperature_c; /* of its hottest sensor; 0: not known */
+    enum lease_power power;
+    uint8_t battery_percent; /* while it has a battery */
+};
+
+/* Echoes a PING, so that the market measures the way there and back, and knows who is alive. */
+struct pong_message {
+    uint64_t nonce;
+};
+
+/* What the machine is, found anew: the `probe` object of POST /v1/machines as JSON. */
+struct probe_message {
+    struct text json; /* at most LEASE_PROBE_SIZE_MAX */
+};
+
+/* Bytes without a meaning, asked for by a MEASURE. */
+struct fill_message {
+    bool is_last;
+    struct text bytes; /* at most LEASE_FILL_SIZE_MAX */
 };
 
 enum lease_run_state {
@@ -211,6 +245,21 @@ struct offers_message {
     uint32_t offer_count;
 };
 
+/* Instead of a welcome, before the market closes the link. */
+struct refused_message {
+    bool is_final;      /* trying again changes nothing until a person does something */
+    struct text reason; /* for people; at most LEASE_REASON_SIZE_MAX */
+};
+
+struct ping_message {
+    uint64_t nonce; /* random: a PONG cannot be sent ahead */
+};
+
+/* Send so many bytes as FILLs, as fast as the way takes them. */
+struct measure_message {
+    uint32_t bytes; /* at most LEASE_MEASURE_BYTES_MAX */
+};
+
 struct lease_message {
     enum lease_message_type type;
     union {
@@ -229,6 +278,12 @@ struct lease_message {
         struct stop_message stop;
         struct stream_open_message stream_open;
         struct offers_message offers;
+        struct pong_message pong;
+        struct probe_message probe;
+        struct fill_message fill;
+        struct refused_message refused;
+        struct ping_message ping;
+        struct measure_message measure;
     };
 };
 

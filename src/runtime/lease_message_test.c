@@ -16,13 +16,19 @@ static const struct lent_offer offers[] = {
 
 static const struct lease_message examples[] = {
     {.type = LEASE_MESSAGE_HELLO,
-     .hello = {.version = 2,
+     .hello = {.version = 3,
                .machine = 5,
+               .instance = {6, 7},
                .ceiling = {.cores_milli = 2000, .disk_bytes = 7},
                .running = running,
                .running_count = 2}},
     {.type = LEASE_MESSAGE_HEARTBEAT,
-     .heartbeat = {.load_milli = 1500, .running_count = 2, .free_ram_bytes = 1 << 30}},
+     .heartbeat = {.load_milli = 1500,
+                   .running_count = 2,
+                   .free_ram_bytes = 1 << 30,
+                   .temperature_c = 61,
+                   .power = LEASE_POWER_BATTERY,
+                   .battery_percent = 80}},
     {.type = LEASE_MESSAGE_STATE,
      .state = {.lease = 1,
                .fence = 2,
@@ -66,6 +72,12 @@ static const struct lease_message examples[] = {
     {.type = LEASE_MESSAGE_RENEW,
      .renew = {.document = {"{\"lease\":9}", 11}, .signature = {4, 5, 6}}},
     {.type = LEASE_MESSAGE_OFFERS, .offers = {.offers = offers, .offer_count = 2}},
+    {.type = LEASE_MESSAGE_PONG, .pong = {.nonce = 17}},
+    {.type = LEASE_MESSAGE_PROBE, .probe = {.json = {"{}", 2}}},
+    {.type = LEASE_MESSAGE_FILL, .fill = {.is_last = true, .bytes = {"xyz", 3}}},
+    {.type = LEASE_MESSAGE_REFUSED, .refused = {.is_final = true, .reason = {"a copy", 6}}},
+    {.type = LEASE_MESSAGE_PING, .ping = {.nonce = 17}},
+    {.type = LEASE_MESSAGE_MEASURE, .measure = {.bytes = 4096}},
 };
 
 enum { EXAMPLE_COUNT = sizeof(examples) / sizeof(*examples) };
@@ -150,10 +162,33 @@ TEST(unknown_types_states_and_counts_are_refused)
         ERROR_CORRUPT);
     struct buffer hello AUTO_BUFFER;
     encode(&examples[0], &hello);
-    memset(hello.data + 12, 0xff, 4); /* four thousand million leases */
+    memset(hello.data + 68, 0xff, 4); /* four thousand million leases */
     ASSERT_FAILS(
         lease_message_decode(arena, LEASE_MESSAGE_HELLO, buffer_text(&hello), &message, &error),
         ERROR_CORRUPT);
+}
+
+static void refuse_changed(const struct lease_message *example, size_t offset, uint8_t value)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct lease_message message;
+    struct buffer payload AUTO_BUFFER;
+    encode(example, &payload);
+    assert_true(offset < payload.size);
+    payload.data[offset] = value;
+    ASSERT_FAILS(lease_message_decode(arena, (uint16_t)example->type, buffer_text(&payload),
+                                      &message, &error),
+                 ERROR_CORRUPT);
+}
+
+TEST(flags_power_and_amounts_out_of_range_are_refused)
+{
+    refuse_changed(&examples[1], 17, LEASE_POWER_COUNT);
+    refuse_changed(&examples[1], 18, 101); /* percent */
+    refuse_changed(&examples[EXAMPLE_COUNT - 4], 0, 2);
+    refuse_changed(&examples[EXAMPLE_COUNT - 3], 0, 2);
+    refuse_changed(&examples[EXAMPLE_COUNT - 1], 3, 1); /* 16 MiB to be sent */
 }
 
 TEST(the_signed_bytes_of_a_meter_cover_every_counter_but_not_the_signature)
@@ -191,6 +226,7 @@ int main(void)
         cmocka_unit_test(every_shorter_or_longer_message_is_refused),
         cmocka_unit_test(fields_keep_their_values),
         cmocka_unit_test(unknown_types_states_and_counts_are_refused),
+        cmocka_unit_test(flags_power_and_amounts_out_of_range_are_refused),
         cmocka_unit_test(the_signed_bytes_of_a_meter_cover_every_counter_but_not_the_signature),
     };
     return cmocka_run_group_tests_name("lease_message", tests, NULL, NULL);

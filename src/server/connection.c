@@ -28,7 +28,8 @@ struct hub_connection {
     struct loop_watch *watch;
     struct loop_timer *timer;
     struct link *link;
-    struct hub_machine *machine; /* once the handshake named it */
+    struct hub_machine *machine; /* once the handshake named it: its link, or its contender */
+    struct buffer hello;         /* a contender's HELLO, while it waits for a verdict */
 };
 
 struct link *connection_link(struct hub_connection *connection)
@@ -41,13 +42,18 @@ void connection_free(struct hub_connection *connection)
     if (!connection)
         return;
     struct hub *hub = connection->hub;
-    if (connection->machine) {
-        connection->machine->connection = NULL;
-        connection->machine->is_welcome = false;
+    struct hub_machine *machine = connection->machine;
+    if (machine && machine->connection == connection) {
+        machine->connection = NULL;
+        machine->is_welcome = false;
+        presence_gone(machine);
         atomic_fetch_sub(&hub->link_count, 1);
     } else {
         hub->accepting_count--;
     }
+    if (machine && machine->contender == connection)
+        machine->contender = NULL;
+    buffer_done(&connection->hello);
     list_remove(&connection->node);
     loop_watch_free(connection->watch);
     loop_timer_free(connection->timer);
@@ -93,6 +99,19 @@ static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KE
     return 0;
 }
 
+static void become_current(struct hub_connection *connection)
+{
+    struct hub_machine *machine = connection->machine;
+    loop_timer_free(connection->timer);
+    connection->timer = NULL;
+    connection->hub->accepting_count--;
+    atomic_fetch_add(&connection->hub->link_count, 1);
+    machine->connection = connection;
+    machine->is_welcome = false;
+    machine->heard_ns = hub_now_ns(connection->hub);
+    log_event(LOG_INFO, "machine_linked", "machine=%" PRIu64, machine->id);
+}
+
 static void link_opened(struct link *link, struct text identity, void *context)
 {
     (void)link;
@@ -102,16 +121,98 @@ static void link_opened(struct link *link, struct text identity, void *context)
         connection_free(connection);
         return;
     }
-    connection_free(machine->connection); /* the newer one is the living one */
-    loop_timer_free(connection->timer);
-    connection->timer = NULL;
+    connection_free(machine->contender);
     connection->machine = machine;
-    connection->hub->accepting_count--;
-    atomic_fetch_add(&connection->hub->link_count, 1);
-    machine->connection = connection;
-    machine->is_welcome = false;
-    machine->heard_ns = hub_now_ns(connection->hub);
-    log_event(LOG_INFO, "machine_linked", "machine=%" PRIu64, machine->id);
+    if (machine->connection)
+        machine->contender = connection;
+    else
+        become_current(connection);
+}
+
+/* ---- Contenders ------------------------------------------------------------------------------ */
+
+bool connection_has_hello(const struct hub_connection *connection)
+{
+    return connection->hello.size > 0;
+}
+
+void connection_refuse(struct hub_connection *connection, bool is_final, const char *reason)
+{
+    const struct lease_message message = {
+        .type = LEASE_MESSAGE_REFUSED,
+        .refused = {.is_final = is_final, .reason = text_of(reason)}};
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, LEASE_MESSAGE_SIZE_MAX);
+    lease_message_encode(&message, &payload);
+    struct error error;
+    link_set_paused(connection->link, false); /* to see it close */
+    if (link_send_text(connection->link, LEASE_MESSAGE_REFUSED, buffer_text(&payload), &error) < 0)
+        connection_free(connection);
+    else
+        link_finish(connection->link); /* link_closed follows */
+}
+
+static void take_waiting_hello(struct hub_connection *connection)
+{
+    AUTO(arena) struct arena *arena = arena_new(MESSAGE_ARENA_MAX);
+    struct buffer payload AUTO_BUFFER;
+    payload = connection->hello;
+    buffer_init(&connection->hello, LEASE_MESSAGE_SIZE_MAX);
+    struct lease_message message;
+    struct error error;
+    if (lease_message_decode(arena, LEASE_MESSAGE_HELLO, buffer_text(&payload), &message, &error) <
+        0) {
+        connection_free(connection); /* it was one before */
+        return;
+    }
+    link_set_paused(connection->link, false);
+    hub_take_message(connection->machine, arena, &message);
+}
+
+void connection_promote(struct hub_machine *machine)
+{
+    struct hub_connection *connection = machine->contender;
+    if (!connection)
+        return;
+    machine->contender = NULL;
+    connection_free(machine->connection);
+    become_current(connection);
+    if (connection_has_hello(connection))
+        take_waiting_hello(connection);
+}
+
+static void old_link_is_dead(void *context)
+{
+    struct hub_connection *connection = context;
+    log_event(LOG_INFO, "machine_returned",
+              "machine=%" PRIu64 " reason=\"its older link gave no sign of life\"",
+              connection->machine->id);
+    connection_promote(connection->machine);
+}
+
+static void contender_frame(struct hub_connection *connection, struct arena *arena,
+                            const struct lease_message *message, struct text payload)
+{
+    struct hub_machine *machine = connection->machine;
+    if (message->type != LEASE_MESSAGE_HELLO) {
+        connection_free(connection);
+        return;
+    }
+    const char *refusal = presence_refusal(machine, &message->hello);
+    if (refusal) {
+        connection_refuse(connection, /* is_final= */ true, refusal);
+        return;
+    }
+    if (presence_contend(machine, &message->hello) == PRESENCE_TAKES_OVER) {
+        connection_promote(machine);
+        hub_take_message(machine, arena, message);
+        return;
+    }
+    buffer_append_text(&connection->hello, payload);
+    link_set_paused(connection->link, true);
+    loop_timer_free(connection->timer);
+    connection->timer = loop_timer_new(connection->hub->loop, old_link_is_dead, connection);
+    loop_timer_start(connection->timer, presence_alive_ms());
 }
 
 static void link_frame(struct link *link, uint16_t type, struct text payload, void *context)
@@ -120,8 +221,10 @@ static void link_frame(struct link *link, uint16_t type, struct text payload, vo
     struct hub_connection *connection = context;
     struct hub_machine *machine = connection->machine;
     ASSERT(machine);
-    machine->heard_ns = hub_now_ns(connection->hub);
-    if (machine->is_welcome)
+    const bool is_current = machine->connection == connection;
+    if (is_current)
+        machine->heard_ns = hub_now_ns(connection->hub);
+    if (is_current && machine->is_welcome)
         hub_tell_online(machine);
     AUTO(arena) struct arena *arena = arena_new(MESSAGE_ARENA_MAX);
     struct lease_message message;
@@ -132,14 +235,17 @@ static void link_frame(struct link *link, uint16_t type, struct text payload, vo
         connection_free(connection);
         return;
     }
-    hub_take_message(machine, arena, &message);
+    if (is_current)
+        hub_take_message(machine, arena, &message);
+    else
+        contender_frame(connection, arena, &message, payload);
 }
 
 static void link_closed(struct link *link, const struct error *reason, void *context)
 {
     (void)link;
     struct hub_connection *connection = context;
-    if (connection->machine) {
+    if (connection->machine && connection->machine->connection == connection) {
         hub_unlinked(connection->machine, reason);
         return;
     }
@@ -246,6 +352,7 @@ static void take_connection(struct hub *hub, int fd)
     ASSERT(connection);
     connection->hub = hub;
     connection->fd = fd;
+    buffer_init(&connection->hello, LEASE_MESSAGE_SIZE_MAX);
     list_append(&hub->connections, &connection->node);
     hub->accepting_count++;
     connection->timer = loop_timer_new(hub->loop, too_slow, connection);

@@ -4,14 +4,16 @@
 #include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/hub.h"
 #include "server/list_view.h"
 #include "server/offer_body.h"
+#include "server/probe_body.h"
 #include "server/query.h"
 #include "server/view.h"
 
 #include <inttypes.h>
 
-enum { ENROL_CODE_MS = 15 * 60000 };
+enum { ENROL_CODE_MS = 15 * 60000, SCHEDULE_WORDS_MAX = 512 };
 
 static void code_created(struct call *call, struct http_request *request)
 {
@@ -46,33 +48,11 @@ void handle_machine_code_create(struct http_request *request, void *context)
 
 /* ---- What a daemon sends --------------------------------------------------------------------- */
 
-static const struct json_field probe_fields[] = {
-    {"cores_milli", JSON_I64, offsetof(struct probe, resources.cores_milli), .is_required = true,
-     .minimum = 0, .maximum = RESOURCES_CORES_MILLI_MAX},
-    {"ram_bytes", JSON_I64, offsetof(struct probe, resources.ram_bytes), .is_required = true,
-     .minimum = 0, .maximum = RESOURCES_BYTES_MAX},
-    {"disk_bytes", JSON_I64, offsetof(struct probe, resources.disk_bytes), .is_required = true,
-     .minimum = 0, .maximum = RESOURCES_BYTES_MAX},
-    {"gpus_milli", JSON_I64, offsetof(struct probe, resources.gpus_milli), .minimum = 0,
-     .maximum = RESOURCES_GPUS_MILLI_MAX},
-    {"speed_weight_milli", JSON_I64, offsetof(struct probe, speed_weight_milli),
-     .is_required = true, .minimum = PRICE_SPEED_MILLI_MIN, .maximum = PRICE_SPEED_MILLI_MAX},
-    {"cpu_model", JSON_CHARS, offsetof(struct probe, cpu_model),
-     .size_max = MACHINE_CPU_MODEL_SIZE},
-    {"labels", JSON_CHARS, offsetof(struct probe, labels), .size_max = MACHINE_LABELS_SIZE},
-    {"gpu_model", JSON_CHARS, offsetof(struct probe, gpu_model),
-     .size_max = MACHINE_GPU_MODEL_SIZE},
-    {"gpu_ram_bytes", JSON_I64, offsetof(struct probe, gpu_ram_bytes), .minimum = 0,
-     .maximum = RESOURCES_BYTES_MAX},
-    {"bandwidth_kbit", JSON_I64, offsetof(struct probe, resources.bandwidth_kbit), .minimum = 0,
-     .maximum = RESOURCES_KBIT_MAX},
-};
-static const struct json_schema probe_schema = JSON_SCHEMA("probe", probe_fields, struct probe);
-
 struct new_offer {
     struct offer_terms terms;
     bool is_paused;
     struct json_array roles;
+    struct text when, zone;
 };
 static const struct json_field offer_fields[] = {
     {"cores_milli", JSON_I64, offsetof(struct new_offer, terms.resources.cores_milli),
@@ -87,12 +67,18 @@ static const struct json_field offer_fields[] = {
     {"paused", JSON_BOOL, offsetof(struct new_offer, is_paused)},
     {"minimum", JSON_OBJECT, offsetof(struct new_offer, terms.minimum),
      .schema = &offer_minimum_schema},
+    {"when", JSON_TEXT, offsetof(struct new_offer, when), .size_max = SCHEDULE_WORDS_MAX},
+    {"zone", JSON_TEXT, offsetof(struct new_offer, zone), .size_max = SCHEDULE_WORDS_MAX},
 };
 static const struct json_schema offer_schema = JSON_SCHEMA("offer", offer_fields, struct new_offer);
 
-static int read_offer(struct new_offer *body, struct error *error)
+static int read_offer(struct call *call, struct new_offer *body, struct error *error)
 {
     body->terms.paused_until_ms = body->is_paused ? OFFER_PAUSED_FOREVER : 0;
+    if (body->when.size > 0 &&
+        offer_body_schedule(call->arena, body->when, body->zone, clock_utc_ms(call->server->clock),
+                            &body->terms, error) < 0)
+        return -1;
     return view_read_roles(&body->roles, &body->terms.roles, error);
 }
 
@@ -110,7 +96,7 @@ static const struct json_field new_machine_fields[] = {
      .size_max = MACHINE_KEY_SIZE},
     {"name", JSON_TEXT, offsetof(struct new_machine, name), .size_max = 64},
     {"probe", JSON_OBJECT, offsetof(struct new_machine, probe), .is_required = true,
-     .schema = &probe_schema},
+     .schema = &probe_body_schema},
     {"offer", JSON_OBJECT, offsetof(struct new_machine, offer), .is_required = true,
      .schema = &offer_schema},
     {"signature", JSON_HEX, offsetof(struct new_machine, signature), .is_required = true,
@@ -123,7 +109,7 @@ static int read_machine(struct call *call, struct http_request *request, struct 
                         struct error *error)
 {
     if (json_read(call->arena, http_request_body(request), &new_machine_schema, body, error) < 0 ||
-        read_offer(&body->offer, error) < 0)
+        read_offer(call, &body->offer, error) < 0)
         return -1;
     /* Whoever holds a code proves that the key it enrols is its own. */
     const char *signed_text = arena_format(call->arena, "souk-enrol\n" TEXT_FORMAT "\n" TEXT_FORMAT,
@@ -186,15 +172,44 @@ void handle_machine_enrol(struct http_request *request, void *context)
 /* ---- Showing ------------------------------------------------------------------------------------
  */
 
-static void write_machine(struct server *server, struct arena *arena, uint64_t account,
-                          const struct store_value *row, struct json_writer *writer)
+/* What its last heartbeat said: not in its row, and so not for keeping. */
+static void write_live(struct server *server, uint64_t machine, struct json_writer *writer)
+{
+    struct hub_live live;
+    if (!hub_machine_live(server->hub, machine, &live))
+        return;
+    answers_forget(server->answers);
+    json_key(writer, "live");
+    json_object_begin(writer);
+    json_field_i64(writer, "heard_ms", live.heard_ms);
+    json_field_i64(writer, "rtt_us", live.rtt_us);
+    json_field_u64(writer, "load_milli", live.load_milli);
+    json_field_u64(writer, "free_ram_bytes", live.free_ram_bytes);
+    json_field_u64(writer, "temperature_c", live.temperature_c);
+    json_field_string(writer, "power", lease_power_name(live.power));
+    json_field_u64(writer, "battery_percent", live.battery_percent);
+    json_object_end(writer);
+}
+
+static void write_view(struct server *server, struct arena *arena, uint64_t account,
+                       const struct store_value *row, bool has_live, struct json_writer *writer)
 {
     const uint64_t owner = (uint64_t)row[MACHINES_OWNER].integer;
+    json_object_begin(writer);
     view_machine(writer, &(struct view_machine){
                              .row = row,
                              .account_name = query_name(server, arena, TABLE_ACCOUNTS, owner),
                              .is_mine = owner == account,
                          });
+    if (has_live)
+        write_live(server, (uint64_t)row[MACHINES_ID].integer, writer);
+    json_object_end(writer);
+}
+
+static void write_machine(struct server *server, struct arena *arena, uint64_t account,
+                          const struct store_value *row, struct json_writer *writer)
+{
+    write_view(server, arena, account, row, /* has_live= */ false, writer);
 }
 
 static const char *state_choice(int index)
@@ -229,7 +244,7 @@ void handle_machine_send(struct server *server, struct http_request *request, ui
     }
     struct view_answer answer;
     view_answer_begin(&answer);
-    write_machine(server, arena, account, row, &answer.writer);
+    write_view(server, arena, account, row, /* has_live= */ true, &answer.writer);
     answers_send_minor(server->answers, &answer, request);
 }
 

@@ -119,9 +119,11 @@ void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
         buffer_init(&machine->offers, LEASE_MESSAGE_SIZE_MAX);
         map_put(&hub->machines, id, machine);
     }
-    machine->probe = *probe;
-    if (machine->generation != generation)
-        connection_free(machine->connection); /* its key is no longer good */
+    if (machine->generation != generation) { /* its key is no longer good */
+        connection_free(machine->contender);
+        connection_free(machine->connection);
+    }
+    presence_put(machine, probe);
     machine->generation = generation;
     memcpy(machine->public_key, public_key, sizeof(machine->public_key));
 }
@@ -190,47 +192,6 @@ void hub_tell_gone(struct hub_machine *machine)
                 NULL);
 }
 
-/* Offers of a machine whose owner lends less of it now shrink before it takes leases. */
-static void tell_ceiling(struct hub_machine *machine, struct resources ceiling)
-{
-    struct probe probe = machine->probe;
-    ceiling.bandwidth_kbit = probe.resources.bandwidth_kbit;
-    ceiling.gpus_milli = probe.resources.gpus_milli;
-    if (resources_equal(ceiling, probe.resources))
-        return;
-    probe.resources = ceiling;
-    log_event(LOG_INFO, "ceiling_changed", "machine=%" PRIu64 " cores_milli=%" PRId64, machine->id,
-              ceiling.cores_milli);
-    hub_command(machine->hub,
-                &(struct command){.kind = COMMAND_REPORT_PROBE,
-                                  .report_probe = {.machine = machine->id, .probe = probe}},
-                NULL);
-}
-
-static void take_hello(struct hub_machine *machine, const struct hello_message *hello)
-{
-    if (hello->version != LEASE_MESSAGE_VERSION || hello->machine != machine->id) {
-        log_event(LOG_WARN, "hello_refused",
-                  "machine=%" PRIu64 " version=%" PRIu32 " names=%" PRIu64, machine->id,
-                  hello->version, hello->machine);
-        connection_free(machine->connection);
-        return;
-    }
-    machine->is_welcome = true;
-    machine->is_leaving = false;
-    hub_send(machine, &(struct lease_message){
-                          .type = LEASE_MESSAGE_WELCOME,
-                          .welcome = {.version = LEASE_MESSAGE_VERSION,
-                                      .machine = machine->id,
-                                      .now_ms = clock_utc_ms(machine->hub->server->clock)}});
-    hub_send_encoded(machine, LEASE_MESSAGE_OFFERS, buffer_text(&machine->offers));
-    tell_ceiling(machine, hello->ceiling);
-    /* Told before its leases: the core must not place new ones on what it thinks is away. */
-    machine->is_told_online = false;
-    hub_tell_online(machine);
-    dispatch_hello(machine, hello);
-}
-
 void hub_take_message(struct hub_machine *machine, struct arena *arena,
                       const struct lease_message *message)
 {
@@ -241,10 +202,20 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
     }
     switch (message->type) {
     case LEASE_MESSAGE_HELLO:
-        take_hello(machine, &message->hello);
+        presence_hello(machine, &message->hello);
         return;
     case LEASE_MESSAGE_HEARTBEAT:
-        return; /* that it came is what counts */
+        presence_heartbeat(machine, &message->heartbeat);
+        return;
+    case LEASE_MESSAGE_PONG:
+        presence_pong(machine, &message->pong);
+        return;
+    case LEASE_MESSAGE_PROBE:
+        presence_probe(machine, arena, &message->probe);
+        return;
+    case LEASE_MESSAGE_FILL:
+        presence_fill(machine, &message->fill);
+        return;
     case LEASE_MESSAGE_STATE:
         dispatch_state(machine, &message->state);
         return;
@@ -271,6 +242,9 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
     case LEASE_MESSAGE_STOP:
     case LEASE_MESSAGE_STREAM_OPEN:
     case LEASE_MESSAGE_OFFERS:
+    case LEASE_MESSAGE_REFUSED:
+    case LEASE_MESSAGE_PING:
+    case LEASE_MESSAGE_MEASURE:
         log_event(LOG_WARN, "message_refused", "machine=%" PRIu64 " type=%s", machine->id,
                   lease_message_type_name(message->type));
         connection_free(machine->connection);
@@ -284,10 +258,11 @@ void hub_unlinked(struct hub_machine *machine, const struct error *reason)
     log_event(LOG_INFO, "machine_unlinked", "machine=%" PRIu64 " reason=\"%s\"", machine->id,
               reason ? reason->message : "good-bye");
     connection_free(machine->connection);
-    if (reason || !was_welcome)
-        return; /* it may come back */
-    machine->is_leaving = true;
-    hub_tell_gone(machine);
+    if (!reason && was_welcome) { /* otherwise it may come back */
+        machine->is_leaving = true;
+        hub_tell_gone(machine);
+    }
+    connection_promote(machine);
 }
 
 /* ---- The hub itself -------------------------------------------------------------------------- */
@@ -344,6 +319,8 @@ int hub_open(struct server *server, const char *listen, const struct core *core,
     map_init(&hub->leases);
     map_init(&hub->tickets);
     map_init(&hub->waiting);
+    map_init(&hub->live_machines);
+    pthread_mutex_init(&hub->live_mutex, NULL);
     list_init(&hub->connections);
     list_init(&hub->relays);
     list_init(&hub->retries);
@@ -417,6 +394,8 @@ void hub_free(struct hub *hub)
     map_done(&hub->leases);
     map_done(&hub->tickets);
     map_done(&hub->waiting);
+    map_done(&hub->live_machines);
+    pthread_mutex_destroy(&hub->live_mutex);
     free(hub);
 }
 

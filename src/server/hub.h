@@ -13,7 +13,9 @@
 #include "base/error.h"
 #include "base/scope.h"
 #include "core/core.h"
+#include "runtime/lease_message.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +37,19 @@ void hub_stop(struct hub *hub);
 /* An engine_listener. Core thread. */
 void hub_listen(void *context, const struct core *core, const struct event *events,
                 size_t event_count);
+
+/* What a machine's heartbeat said last: not events, and gone with the link. */
+struct hub_live {
+    int64_t heard_ms; /* UTC */
+    int64_t rtt_us;   /* 0: not known */
+    uint32_t load_milli;
+    uint64_t free_ram_bytes;
+    uint8_t temperature_c; /* 0: not known */
+    enum lease_power power;
+    uint8_t battery_percent;
+};
+/* False while it is not linked. From any thread. */
+bool hub_machine_live(struct hub *hub, uint64_t machine, struct hub_live *out_live);
 
 struct hub_counts {
     uint64_t links, relays, waiting_streams, bad_meters;

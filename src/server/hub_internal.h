@@ -1,7 +1,8 @@
 /*
  * Hub, inside. hub.c keeps machines and commands, connection.c accepts and carries the links,
  * stream.c joins streams, dispatch.c starts and stops leases, tick.c turns meter reports into
- * verified ticks, order.c brings over what the core decided.
+ * verified ticks, order.c brings over what the core decided, presence.c knows who is at the other
+ * end of a link.
  */
 #pragma once
 
@@ -27,7 +28,28 @@ enum {
     HUB_MISSING_MS = 5000, /* a lease its machine does not name: lost after this */
     HUB_REDIAL_MS = 15000, /* a stream asked for again that did not come */
     HUB_SETTLE_MS = 3000,  /* three reports of a parameter server */
+    HUB_RTT_SAMPLES = 5,
     TICKET_TEXT_SIZE = 2 * LEASE_TICKET_SIZE + 1,
+};
+
+/* presence.c's: of the daemon at the other end. */
+struct hub_presence {
+    uint8_t instance[LEASE_INSTANCE_SIZE];
+    struct probe found; /* by the daemon, as it said last */
+    struct probe told;  /* to the core */
+
+    bool is_pinged;
+    uint64_t nonce;
+    int64_t pinged_ns;
+    int64_t samples_us[HUB_RTT_SAMPLES]; /* the last ones, in a ring */
+    size_t sample_count;                 /* since the welcome */
+    int64_t rtt_us;                      /* as told; 0: not yet */
+    int64_t rtt_told_ns;
+
+    int64_t measure_begin_ns; /* 0: never */
+    int64_t measure_bytes, filled_bytes;
+    int64_t first_fill_ns, first_fill_bytes;
+    int64_t bandwidth_kbit; /* 0: not measured yet */
 };
 
 struct hub_machine {
@@ -36,12 +58,15 @@ struct hub_machine {
     uint8_t public_key[MACHINE_KEY_SIZE];
     struct hub *hub;
     struct hub_connection *connection; /* NULL: not linked */
+    struct hub_connection *contender;  /* another link in its name: presence.c */
     bool is_welcome;                   /* HELLO came on this link */
     bool is_told_online;               /* what the core was told last */
     bool is_leaving;                   /* it said good-bye; the core is told once all is settled */
     int64_t heard_ns;                  /* when anything came last, or the hub started */
     struct probe probe;                /* as the core has it */
-    struct buffer offers;              /* payload of its OFFERS */
+    struct hub_presence presence;
+    struct hub_live live; /* guarded by hub->live_mutex */
+    struct buffer offers; /* payload of its OFFERS */
 };
 
 struct hub_lease {
@@ -106,7 +131,11 @@ struct hub {
     struct list connections; /* accepted ones and links */
     size_t accepting_count;  /* of them, those that are not a machine's yet */
     struct list relays;
-    struct list retries; /* struct hub_request */
+    struct list retries;          /* struct hub_request */
+    struct hub_machine *measured; /* whose bandwidth is being measured; NULL: nobody's */
+
+    pthread_mutex_t live_mutex;
+    struct map live_machines; /* id -> struct hub_machine, those linked; guarded by live_mutex */
 
     atomic_uint_fast64_t link_count, relay_count, waiting_count, bad_meter_count;
 };
@@ -140,6 +169,31 @@ struct link *connection_link(struct hub_connection *connection);
 /* Closes it without a word; its machine is not linked any more. NULL is fine. */
 void connection_free(struct hub_connection *connection);
 void connections_done(struct hub *hub);
+/* Says why, and closes it. */
+void connection_refuse(struct hub_connection *connection, bool is_final, const char *reason);
+/* A contender whose HELLO waits for a verdict. */
+bool connection_has_hello(const struct hub_connection *connection);
+/* The contender, if there is one, is the machine's link from now on. */
+void connection_promote(struct hub_machine *machine);
+
+/* ---- presence.c ---- */
+enum presence_verdict { PRESENCE_TAKES_OVER, PRESENCE_WAITS };
+/* What the core has of the machine. */
+void presence_put(struct hub_machine *machine, const struct probe *probe);
+void presence_hello(struct hub_machine *machine, const struct hello_message *hello);
+/* Why a HELLO cannot be taken; NULL: it can. */
+const char *presence_refusal(const struct hub_machine *machine, const struct hello_message *hello);
+/* WAITS: the old link has presence_alive_ms to show that it lives. */
+enum presence_verdict presence_contend(struct hub_machine *machine,
+                                       const struct hello_message *hello);
+int64_t presence_alive_ms(void);
+void presence_heartbeat(struct hub_machine *machine, const struct heartbeat_message *heartbeat);
+void presence_pong(struct hub_machine *machine, const struct pong_message *pong);
+void presence_fill(struct hub_machine *machine, const struct fill_message *fill);
+void presence_probe(struct hub_machine *machine, struct arena *arena,
+                    const struct probe_message *message);
+void presence_forget_measure(struct hub_machine *machine);
+void presence_gone(struct hub_machine *machine); /* its link is */
 
 /* ---- stream.c ---- */
 /* The rest of a connection that began with 'S'; takes the descriptor. */

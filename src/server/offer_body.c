@@ -172,6 +172,19 @@ int offer_body_expand(struct arena *arena, struct offer_body *body, struct text 
     return 0;
 }
 
+int offer_body_schedule(struct arena *arena, struct text when, struct text zone, int64_t now_ms,
+                        struct offer_terms *terms, struct error *error)
+{
+    struct offer_body body = {.when = when, .zone = zone};
+    if (zone.size == 0)
+        body.zone = (struct text){left_out, 0};
+    if (offer_body_expand(arena, &body, (struct text){0}, now_ms, error) < 0)
+        return -1;
+    terms->schedule = body.given.schedule;
+    terms->spans = body.given.spans;
+    return 0;
+}
+
 /* ---- On the core thread ---------------------------------------------------------------------- */
 
 struct offer_terms offer_body_defaults(const struct machine *machine)

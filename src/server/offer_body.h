@@ -35,6 +35,10 @@ MUST_CHECK int offer_body_read(struct arena *arena, struct text json, struct off
 MUST_CHECK int offer_body_expand(struct arena *arena, struct offer_body *body, struct text known,
                                  int64_t now_ms, struct error *error);
 
+/* The same for a new offer that only says when it is open; `zone` may be empty. */
+MUST_CHECK int offer_body_schedule(struct arena *arena, struct text when, struct text zone,
+                                   int64_t now_ms, struct offer_terms *terms, struct error *error);
+
 /* Terms of a new offer of the machine, for all that is left out. */
 struct offer_terms offer_body_defaults(const struct machine *machine);
 

@@ -88,6 +88,11 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_SPEED_WEIGHT_MILLI] = store_integer(probe->speed_weight_milli);
     out[MACHINES_CPU_MODEL] = string_value(probe->cpu_model);
     out[MACHINES_LABELS] = string_value(probe->labels);
+    out[MACHINES_GPU_MODEL] = string_value(probe->gpu_model);
+    out[MACHINES_GPU_RAM_BYTES] = store_integer(probe->gpu_ram_bytes);
+    out[MACHINES_BANDWIDTH_KBIT] = store_integer(probe->resources.bandwidth_kbit);
+    out[MACHINES_RTT_US] = store_integer(probe->rtt_us);
+    out[MACHINES_RAM_BYTES_PER_S] = store_integer(probe->ram_bytes_per_s);
     projection_machine_offers(machine, out);
     const struct reputation *reputation = &machine->reputation;
     out[MACHINES_RELIABILITY_MILLI] = store_integer(reputation_reliability_milli(reputation));

@@ -104,6 +104,11 @@ static const struct store_column machines_columns[] = {
     PLAIN(verified_micro, STORE_INTEGER),
     PLAIN(withheld_micro, STORE_INTEGER),
     PLAIN(fee_micro, STORE_INTEGER),
+    PLAIN(gpu_model, STORE_TEXT),
+    PLAIN(gpu_ram_bytes, STORE_INTEGER),
+    PLAIN(bandwidth_kbit, STORE_INTEGER),
+    PLAIN(rtt_us, STORE_INTEGER),
+    PLAIN(ram_bytes_per_s, STORE_INTEGER),
 };
 
 static const struct store_column offers_columns[] = {

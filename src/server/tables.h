@@ -126,6 +126,11 @@ enum {
     MACHINES_VERIFIED_MICRO, /* earned by verified work for others */
     MACHINES_WITHHELD_MICRO, /* of it, until it is proven */
     MACHINES_FEE_MICRO,      /* the operator's part of what was paid for it */
+    MACHINES_GPU_MODEL,
+    MACHINES_GPU_RAM_BYTES,
+    MACHINES_BANDWIDTH_KBIT,
+    MACHINES_RTT_US,
+    MACHINES_RAM_BYTES_PER_S,
     MACHINES_COLUMN_COUNT,
 };
 

@@ -142,6 +142,11 @@ static void view_probe(struct json_writer *writer, const struct store_value *row
     field(writer, "speed_weight_milli", row, MACHINES_SPEED_WEIGHT_MILLI);
     text_field(writer, "cpu_model", row, MACHINES_CPU_MODEL);
     text_field(writer, "labels", row, MACHINES_LABELS);
+    text_field(writer, "gpu_model", row, MACHINES_GPU_MODEL);
+    field(writer, "gpu_ram_bytes", row, MACHINES_GPU_RAM_BYTES);
+    field(writer, "bandwidth_kbit", row, MACHINES_BANDWIDTH_KBIT);
+    field(writer, "rtt_us", row, MACHINES_RTT_US);
+    field(writer, "ram_bytes_per_s", row, MACHINES_RAM_BYTES_PER_S);
     json_object_end(writer);
 }
 
@@ -188,7 +193,6 @@ static void view_reputation(struct json_writer *writer, const struct store_value
 void view_machine(struct json_writer *writer, const struct view_machine *machine)
 {
     const struct store_value *row = machine->row;
-    json_object_begin(writer);
     field(writer, "id", row, MACHINES_ID);
     text_field(writer, "name", row, MACHINES_NAME);
     field(writer, "account", row, MACHINES_OWNER);
@@ -212,7 +216,6 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
     field(writer, "earned_microcredits", row, MACHINES_EARNED_MICRO);
     json_key(writer, "reputation");
     view_reputation(writer, row);
-    json_object_end(writer);
 }
 
 /* A value nothing was reported for is null, not 0. */

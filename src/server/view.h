@@ -41,6 +41,7 @@ struct view_machine {
     struct text account_name;
     bool is_mine;
 };
+/* The fields of an object that the caller begins and ends. */
 void view_machine(struct json_writer *writer, const struct view_machine *machine);
 
 struct view_offer {

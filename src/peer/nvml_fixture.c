@@ -1,0 +1,98 @@
+/* A driver's library as probe_test.c loads it: a large GPU, two small ones of unequal memory, and
+ * one that has fallen off the bus. */
+#include <stdio.h>
+#include <string.h>
+
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, GPU_IS_LOST = 15 };
+
+struct memory {
+    unsigned long long total, free, used;
+};
+struct utilization {
+    unsigned gpu, memory;
+};
+
+static const char *const models[] = {"Large\nGPU", "Small GPU", "Small GPU", ""};
+static char devices[4];
+
+int nvmlInit_v2(void);
+int nvmlShutdown(void);
+const char *nvmlErrorString(int result);
+int nvmlDeviceGetCount_v2(unsigned *count);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
+int nvmlDeviceGetName(void *device, char *name, unsigned size);
+int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory);
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *temperature);
+int nvmlDeviceGetUtilizationRates(void *device, struct utilization *utilization);
+int nvmlSystemGetDriverVersion(char *version, unsigned size);
+int nvmlSystemGetCudaDriverVersion(int *version);
+
+static long index_of(const void *device)
+{
+    return (const char *)device - devices;
+}
+
+int nvmlInit_v2(void)
+{
+    return SUCCESS;
+}
+
+int nvmlShutdown(void)
+{
+    return SUCCESS;
+}
+
+const char *nvmlErrorString(int result)
+{
+    return result == SUCCESS ? "Success" : "Unknown Error";
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = 4;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
+{
+    *device = &devices[index];
+    return index == 3 ? GPU_IS_LOST : SUCCESS;
+}
+
+int nvmlDeviceGetName(void *device, char *name, unsigned size)
+{
+    snprintf(name, size, "%s", models[index_of(device)]);
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory)
+{
+    memset(memory, 0, sizeof(*memory));
+    memory->total = (unsigned long long)(4 - index_of(device)) << 20;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *temperature)
+{
+    *temperature = 40 + (unsigned)index_of(device);
+    return sensor == 0 ? SUCCESS : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetUtilizationRates(void *device, struct utilization *utilization)
+{
+    utilization->gpu = 5;
+    utilization->memory = 1;
+    return index_of(device) == 2 ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlSystemGetDriverVersion(char *version, unsigned size)
+{
+    snprintf(version, size, "550.1");
+    return SUCCESS;
+}
+
+int nvmlSystemGetCudaDriverVersion(int *version)
+{
+    *version = 12040;
+    return SUCCESS;
+}

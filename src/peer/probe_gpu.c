@@ -1,0 +1,150 @@
+#include "peer/probe_gpu.h"
+
+#include "base/library.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* As in NVIDIA's nvml.h, which is not needed to build. */
+enum { NVML_SUCCESS = 0, NVML_TEMPERATURE_GPU = 0 };
+typedef void *nvml_device;
+
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+
+struct nvml_utilization {
+    unsigned gpu, memory;
+};
+
+struct nvml {
+    int (*init)(void);
+    int (*shutdown)(void);
+    const char *(*error_string)(int result);
+    int (*device_get_count)(unsigned *count);
+    int (*device_get_handle_by_index)(unsigned index, nvml_device *device);
+    int (*device_get_name)(nvml_device device, char *name, unsigned size);
+    int (*device_get_memory_info)(nvml_device device, struct nvml_memory *memory);
+    int (*device_get_temperature)(nvml_device device, int sensor, unsigned *temperature);
+    int (*device_get_utilization_rates)(nvml_device device, struct nvml_utilization *utilization);
+    int (*system_get_driver_version)(char *version, unsigned size);
+    int (*system_get_cuda_driver_version)(int *version);
+};
+
+static const char *const nvml_names[] = {
+    "nvmlInit_v2",
+    "nvmlShutdown",
+    "nvmlErrorString",
+    "nvmlDeviceGetCount_v2",
+    "nvmlDeviceGetHandleByIndex_v2",
+    "nvmlDeviceGetName",
+    "nvmlDeviceGetMemoryInfo",
+    "nvmlDeviceGetTemperature",
+    "nvmlDeviceGetUtilizationRates",
+    "nvmlSystemGetDriverVersion",
+    "nvmlSystemGetCudaDriverVersion",
+};
+_Static_assert(sizeof(nvml_names) / sizeof(*nvml_names) == sizeof(struct nvml) / sizeof(void *),
+               "a name for each function");
+
+static int nvml_load(const char *file, struct nvml *out_nvml, struct error *error)
+{
+    union {
+        struct nvml nvml;
+        void *functions[sizeof(struct nvml) / sizeof(void *)];
+    } loaded;
+    if (library_load(file ? file : "libnvidia-ml.so.1", nvml_names,
+                     sizeof(nvml_names) / sizeof(*nvml_names), loaded.functions, error) < 0)
+        return -1;
+    *out_nvml = loaded.nvml;
+    return 0;
+}
+
+/* A name from outside: of printable characters, or not at all. */
+static void make_plain(char *text)
+{
+    for (char *at = text; *at; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+}
+
+static bool read_gpu(const struct nvml *nvml, unsigned index, struct gpu_probe *out_gpu)
+{
+    nvml_device device = NULL;
+    struct nvml_memory memory = {0};
+    struct nvml_utilization utilization = {0};
+    unsigned temperature = 0;
+    struct gpu_probe gpu = {.load_percent = -1};
+    if (nvml->device_get_handle_by_index(index, &device) != NVML_SUCCESS ||
+        nvml->device_get_name(device, gpu.model, sizeof(gpu.model)) != NVML_SUCCESS ||
+        nvml->device_get_memory_info(device, &memory) != NVML_SUCCESS)
+        return false; /* fallen off the bus, or not ours to see */
+    gpu.model[sizeof(gpu.model) - 1] = '\0';
+    make_plain(gpu.model);
+    gpu.ram_bytes = (int64_t)memory.total;
+    if (nvml->device_get_temperature(device, NVML_TEMPERATURE_GPU, &temperature) == NVML_SUCCESS)
+        gpu.temperature_c = (int32_t)temperature;
+    if (nvml->device_get_utilization_rates(device, &utilization) == NVML_SUCCESS)
+        gpu.load_percent = (int32_t)utilization.gpu;
+    *out_gpu = gpu;
+    return true;
+}
+
+static void read_gpus(const struct nvml *nvml, struct gpus_probe *gpus)
+{
+    unsigned count = 0;
+    if (nvml->device_get_count(&count) != NVML_SUCCESS)
+        count = 0;
+    for (unsigned i = 0; i < count && gpus->count < GPUS_PROBE_MAX; i++)
+        if (read_gpu(nvml, i, &gpus->items[gpus->count]))
+            gpus->count++;
+    int version = 0;
+    if (nvml->system_get_cuda_driver_version(&version) == NVML_SUCCESS && gpus->count > 0)
+        gpus->cuda_version = version;
+    if (nvml->system_get_driver_version(gpus->driver, sizeof(gpus->driver)) != NVML_SUCCESS)
+        gpus->driver[0] = '\0';
+    gpus->driver[sizeof(gpus->driver) - 1] = '\0';
+    make_plain(gpus->driver);
+    if (gpus->count == 0)
+        snprintf(gpus->reason, sizeof(gpus->reason), "the driver knows of no GPU");
+}
+
+void gpus_probe_read(const char *nvml_file, struct gpus_probe *out_gpus)
+{
+    struct nvml nvml;
+    struct error error;
+    struct gpus_probe gpus = {0};
+    if (nvml_load(nvml_file, &nvml, &error) < 0) {
+        snprintf(gpus.reason, sizeof(gpus.reason), "no NVIDIA driver");
+    } else {
+        const int result = nvml.init();
+        if (result == NVML_SUCCESS) {
+            read_gpus(&nvml, &gpus);
+            nvml.shutdown();
+        } else {
+            snprintf(gpus.reason, sizeof(gpus.reason), "the NVIDIA driver does not answer: %.100s",
+                     nvml.error_string(result));
+        }
+    }
+    *out_gpus = gpus;
+}
+
+struct gpu_group gpus_probe_largest(const struct gpus_probe *gpus)
+{
+    struct gpu_group largest = {.model = ""};
+    for (size_t i = 0; i < gpus->count; i++) {
+        struct gpu_group group = {.model = gpus->items[i].model,
+                                  .ram_bytes = gpus->items[i].ram_bytes};
+        for (size_t j = 0; j < gpus->count; j++) {
+            if (strcmp(gpus->items[j].model, group.model) != 0)
+                continue;
+            group.count++;
+            if (gpus->items[j].ram_bytes < group.ram_bytes)
+                group.ram_bytes = gpus->items[j].ram_bytes;
+        }
+        if (group.count > largest.count)
+            largest = group;
+    }
+    return largest;
+}

@@ -1,0 +1,345 @@
+/*
+ * Presence: who is at the other end of a machine's link, what it is and how far away.
+ *
+ * A link that opens while the machine has one is a contender. It is mostly the same daemon, back
+ * before the market noticed that its old link broke: its HELLO has the same instance, and it takes
+ * over. With another instance the old link is asked for a sign of life. A PONG proves that two
+ * daemons run with one key, a copied disk: the later one is refused and told why. Silence proves
+ * that the old one is gone, a machine that lost its power: the contender takes over.
+ *
+ * The probe told to the core is what the daemon found and what is measured here: the round trip,
+ * the least of the last few PINGs, and the bandwidth, by FILLs timed as they arrive. Neither can be
+ * claimed better than it is.
+ */
+#include "base/log.h"
+#include "server/hub_internal.h"
+#include "server/probe_body.h"
+
+#include <inttypes.h>
+#include <sodium.h>
+
+#define MS_NS INT64_C(1000000)
+
+enum {
+    ALIVE_MS = 3000,          /* in which an old link answers its PING */
+    PING_MS = 60000,          /* between two round trips, once there are enough */
+    PONG_MS = 30000,          /* a PING without an answer is forgotten */
+    RTT_TELL_MS = 60000,      /* the core is told of a changed round trip at most so often */
+    RTT_CHANGE_US_MIN = 1000, /* and only of one that changed by more, and by a quarter */
+    MEASURE_FIRST_BYTES = 256 << 10,
+    MEASURE_SHORT_MS = 200, /* a shorter measurement is done again with the most bytes */
+    MEASURE_MAX_MS = 30000,
+    MEASURE_AGAIN_MS = 24 * 3600 * 1000,
+};
+
+/* ---- What the core is told ------------------------------------------------------------------- */
+
+static int64_t least(const struct hub_presence *presence)
+{
+    int64_t least_us = 0;
+    for (size_t i = 0; i < HUB_RTT_SAMPLES && i < presence->sample_count; i++)
+        if (least_us == 0 || presence->samples_us[i] < least_us)
+            least_us = presence->samples_us[i];
+    return least_us;
+}
+
+static void tell_probe(struct hub_machine *machine)
+{
+    const struct hub_presence *presence = &machine->presence;
+    struct probe probe = presence->found;
+    probe.rtt_us = presence->rtt_us ? presence->rtt_us : machine->probe.rtt_us;
+    probe.resources.bandwidth_kbit = machine->probe.resources.bandwidth_kbit;
+    if (presence->bandwidth_kbit > probe.resources.bandwidth_kbit)
+        probe.resources.bandwidth_kbit = presence->bandwidth_kbit;
+    if (probe_equal(&probe, &presence->told))
+        return;
+    machine->presence.told = probe;
+    hub_command(machine->hub,
+                &(struct command){.kind = COMMAND_REPORT_PROBE,
+                                  .report_probe = {.machine = machine->id, .probe = probe}},
+                NULL);
+}
+
+void presence_put(struct hub_machine *machine, const struct probe *probe)
+{
+    machine->probe = *probe;
+    if (machine->is_welcome)
+        return; /* what its daemon says now is newer */
+    machine->presence.found = *probe;
+    machine->presence.told = *probe;
+}
+
+/* Offers of a machine whose owner lends less of it now shrink before it takes leases. */
+static void take_ceiling(struct hub_machine *machine, struct resources ceiling)
+{
+    struct resources *found = &machine->presence.found.resources;
+    ceiling.bandwidth_kbit = found->bandwidth_kbit;
+    ceiling.gpus_milli = found->gpus_milli;
+    if (!resources_equal(ceiling, *found))
+        log_event(LOG_INFO, "ceiling_changed", "machine=%" PRIu64 " cores_milli=%" PRId64,
+                  machine->id, ceiling.cores_milli);
+    *found = ceiling;
+    tell_probe(machine);
+}
+
+void presence_probe(struct hub_machine *machine, struct arena *arena,
+                    const struct probe_message *message)
+{
+    struct probe probe = {0};
+    struct error error;
+    if (json_read(arena, message->json, &probe_body_schema, &probe, &error) < 0 ||
+        probe_check(&probe, &error) < 0) {
+        log_event(LOG_WARN, "probe_refused", "machine=%" PRIu64 " error=\"%s\"", machine->id,
+                  error.message);
+        return;
+    }
+    log_event(LOG_INFO, "machine_probed", "machine=%" PRIu64 " labels=%s", machine->id,
+              probe.labels);
+    machine->presence.found = probe;
+    tell_probe(machine);
+}
+
+/* ---- The round trip -------------------------------------------------------------------------- */
+
+static void ping(struct hub_machine *machine)
+{
+    struct hub_presence *presence = &machine->presence;
+    randombytes_buf(&presence->nonce, sizeof(presence->nonce));
+    presence->pinged_ns = hub_now_ns(machine->hub);
+    presence->is_pinged = true;
+    hub_send(machine, &(struct lease_message){.type = LEASE_MESSAGE_PING,
+                                              .ping = {.nonce = presence->nonce}});
+}
+
+static bool is_rtt_news(const struct hub_presence *presence, int64_t rtt_us, int64_t now_ns)
+{
+    const int64_t change_us =
+        rtt_us > presence->rtt_us ? rtt_us - presence->rtt_us : presence->rtt_us - rtt_us;
+    if (presence->rtt_us == 0)
+        return presence->sample_count >= HUB_RTT_SAMPLES;
+    return change_us > RTT_CHANGE_US_MIN && change_us > presence->rtt_us / 4 &&
+           now_ns - presence->rtt_told_ns >= RTT_TELL_MS * MS_NS;
+}
+
+static void take_rtt(struct hub_machine *machine, int64_t now_ns)
+{
+    struct hub_presence *presence = &machine->presence;
+    int64_t rtt_us = (now_ns - presence->pinged_ns) / 1000;
+    if (rtt_us < 1)
+        rtt_us = 1;
+    if (rtt_us > MACHINE_RTT_US_MAX)
+        rtt_us = MACHINE_RTT_US_MAX;
+    presence->samples_us[presence->sample_count++ % HUB_RTT_SAMPLES] = rtt_us;
+    const int64_t least_us = least(presence);
+    if (!is_rtt_news(presence, least_us, now_ns))
+        return;
+    presence->rtt_us = least_us;
+    presence->rtt_told_ns = now_ns;
+    tell_probe(machine);
+}
+
+void presence_pong(struct hub_machine *machine, const struct pong_message *pong)
+{
+    struct hub_presence *presence = &machine->presence;
+    if (!presence->is_pinged || pong->nonce != presence->nonce)
+        return; /* of a PING that was given up */
+    presence->is_pinged = false;
+    take_rtt(machine, hub_now_ns(machine->hub));
+    if (!machine->contender || !connection_has_hello(machine->contender))
+        return;
+    log_event(LOG_WARN, "machine_doubled",
+              "machine=%" PRIu64 " reason=\"two daemons with its key are linked at once\"",
+              machine->id);
+    connection_refuse(machine->contender, /* is_final= */ true,
+                      "another machine is linked with this machine's key: one is a copy of the "
+                      "other's disk; enrol this one anew: souk lend --new-identity --code CODE, "
+                      "with a code of \"souk machines add\"");
+}
+
+/* ---- The bandwidth --------------------------------------------------------------------------- */
+
+static void measure(struct hub_machine *machine, uint32_t bytes)
+{
+    struct hub_presence *presence = &machine->presence;
+    machine->hub->measured = machine;
+    presence->measure_begin_ns = hub_now_ns(machine->hub);
+    presence->measure_bytes = bytes;
+    presence->filled_bytes = 0;
+    hub_send(machine,
+             &(struct lease_message){.type = LEASE_MESSAGE_MEASURE, .measure = {.bytes = bytes}});
+}
+
+void presence_forget_measure(struct hub_machine *machine)
+{
+    if (machine->hub->measured == machine)
+        machine->hub->measured = NULL;
+}
+
+/* One at a time, and never while a lease could feel it. */
+static void consider_measuring(struct hub_machine *machine, uint32_t running_count)
+{
+    const struct hub_machine *measured = machine->hub->measured;
+    const struct hub_presence *presence = &machine->presence;
+    const int64_t now_ns = hub_now_ns(machine->hub);
+    if (measured && now_ns - measured->presence.measure_begin_ns > MEASURE_MAX_MS * MS_NS)
+        machine->hub->measured = NULL; /* it does not come to an end */
+    const bool is_due = presence->measure_begin_ns == 0 ||
+                        now_ns - presence->measure_begin_ns > MEASURE_AGAIN_MS * MS_NS;
+    if (is_due && !machine->hub->measured && running_count == 0 &&
+        presence->sample_count >= HUB_RTT_SAMPLES)
+        measure(machine, MEASURE_FIRST_BYTES);
+}
+
+static void take_bandwidth(struct hub_machine *machine, int64_t span_ns)
+{
+    struct hub_presence *presence = &machine->presence;
+    if (span_ns < MEASURE_SHORT_MS * MS_NS && presence->measure_bytes < LEASE_MEASURE_BYTES_MAX) {
+        measure(machine, LEASE_MEASURE_BYTES_MAX);
+        return;
+    }
+    machine->hub->measured = NULL;
+    const int64_t span_us = span_ns / 1000 > 0 ? span_ns / 1000 : 1;
+    int64_t kbit = presence->filled_bytes * 8000 / span_us;
+    if (kbit > RESOURCES_KBIT_MAX)
+        kbit = RESOURCES_KBIT_MAX;
+    log_event(LOG_INFO, "bandwidth_measured", "machine=%" PRIu64 " kbit=%" PRId64, machine->id,
+              kbit);
+    presence->bandwidth_kbit = kbit;
+    tell_probe(machine);
+}
+
+/* The clock starts when the first has arrived, so that the way there does not count. */
+void presence_fill(struct hub_machine *machine, const struct fill_message *fill)
+{
+    struct hub_presence *presence = &machine->presence;
+    const int64_t now_ns = hub_now_ns(machine->hub);
+    if (machine->hub->measured != machine ||
+        presence->filled_bytes + (int64_t)fill->bytes.size > presence->measure_bytes) {
+        if (now_ns - presence->measure_begin_ns < INT64_C(2) * MEASURE_MAX_MS * MS_NS)
+            return; /* the rest of one that was given up */
+        log_event(LOG_WARN, "fill_refused", "machine=%" PRIu64, machine->id);
+        connection_free(machine->connection);
+        return;
+    }
+    if (presence->filled_bytes == 0) {
+        presence->first_fill_ns = now_ns;
+        presence->first_fill_bytes = (int64_t)fill->bytes.size;
+    }
+    presence->filled_bytes += (int64_t)fill->bytes.size;
+    if (!fill->is_last)
+        return;
+    presence->filled_bytes -= presence->first_fill_bytes;
+    take_bandwidth(machine, now_ns - presence->first_fill_ns);
+}
+
+/* ---- Hellos ---------------------------------------------------------------------------------- */
+
+const char *presence_refusal(const struct hub_machine *machine, const struct hello_message *hello)
+{
+    if (hello->version != LEASE_MESSAGE_VERSION)
+        return "this market speaks another version of the link's language; install the version "
+               "of souk that the market runs";
+    return hello->machine != machine->id ? "the link is another machine's" : NULL;
+}
+
+static void welcome(struct hub_machine *machine, const struct hello_message *hello)
+{
+    struct hub_presence *presence = &machine->presence;
+    machine->is_welcome = true;
+    machine->is_leaving = false;
+    memcpy(presence->instance, hello->instance, sizeof(presence->instance));
+    presence->sample_count = 0;
+    presence->is_pinged = false;
+    presence_forget_measure(machine);
+    hub_send(machine, &(struct lease_message){
+                          .type = LEASE_MESSAGE_WELCOME,
+                          .welcome = {.version = LEASE_MESSAGE_VERSION,
+                                      .machine = machine->id,
+                                      .now_ms = clock_utc_ms(machine->hub->server->clock)}});
+    hub_send_encoded(machine, LEASE_MESSAGE_OFFERS, buffer_text(&machine->offers));
+    take_ceiling(machine, hello->ceiling);
+    /* Told before its leases: the core must not place new ones on what it thinks is away. */
+    machine->is_told_online = false;
+    hub_tell_online(machine);
+    dispatch_hello(machine, hello);
+}
+
+void presence_hello(struct hub_machine *machine, const struct hello_message *hello)
+{
+    const char *reason = presence_refusal(machine, hello);
+    if (!reason) {
+        welcome(machine, hello);
+        return;
+    }
+    log_event(LOG_WARN, "hello_refused", "machine=%" PRIu64 " version=%" PRIu32 " names=%" PRIu64,
+              machine->id, hello->version, hello->machine);
+    connection_refuse(machine->connection, /* is_final= */ true, reason);
+}
+
+enum presence_verdict presence_contend(struct hub_machine *machine,
+                                       const struct hello_message *hello)
+{
+    const struct hub_presence *presence = &machine->presence;
+    if (!machine->is_welcome ||
+        !memcmp(presence->instance, hello->instance, sizeof(presence->instance)))
+        return PRESENCE_TAKES_OVER;
+    log_event(LOG_INFO, "machine_contended", "machine=%" PRIu64, machine->id);
+    ping(machine);
+    return PRESENCE_WAITS;
+}
+
+int64_t presence_alive_ms(void)
+{
+    return ALIVE_MS;
+}
+
+/* ---- Heartbeats ------------------------------------------------------------------------------ */
+
+static void keep_live(struct hub_machine *machine, const struct heartbeat_message *heartbeat)
+{
+    struct hub *hub = machine->hub;
+    const struct hub_live live = {
+        .heard_ms = clock_utc_ms(hub->server->clock),
+        .rtt_us = least(&machine->presence),
+        .load_milli = heartbeat->load_milli,
+        .free_ram_bytes = heartbeat->free_ram_bytes,
+        .temperature_c = heartbeat->temperature_c,
+        .power = heartbeat->power,
+        .battery_percent = heartbeat->battery_percent,
+    };
+    pthread_mutex_lock(&hub->live_mutex);
+    machine->live = live;
+    if (!map_get(&hub->live_machines, machine->id))
+        map_put(&hub->live_machines, machine->id, machine);
+    pthread_mutex_unlock(&hub->live_mutex);
+}
+
+void presence_heartbeat(struct hub_machine *machine, const struct heartbeat_message *heartbeat)
+{
+    struct hub_presence *presence = &machine->presence;
+    const int64_t since_ns = hub_now_ns(machine->hub) - presence->pinged_ns;
+    const bool is_enough = presence->sample_count >= HUB_RTT_SAMPLES;
+    keep_live(machine, heartbeat);
+    if (presence->is_pinged ? since_ns > PONG_MS * MS_NS : !is_enough || since_ns > PING_MS * MS_NS)
+        ping(machine);
+    consider_measuring(machine, heartbeat->running_count);
+}
+
+bool hub_machine_live(struct hub *hub, uint64_t machine, struct hub_live *out_live)
+{
+    pthread_mutex_lock(&hub->live_mutex);
+    const struct hub_machine *found = map_get(&hub->live_machines, machine);
+    if (found)
+        *out_live = found->live;
+    pthread_mutex_unlock(&hub->live_mutex);
+    return found != NULL;
+}
+
+void presence_gone(struct hub_machine *machine)
+{
+    struct hub *hub = machine->hub;
+    presence_forget_measure(machine);
+    pthread_mutex_lock(&hub->live_mutex);
+    map_remove(&hub->live_machines, machine->id);
+    pthread_mutex_unlock(&hub->live_mutex);
+}

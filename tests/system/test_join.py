@@ -1,0 +1,337 @@
+"""Joining a market: what it learns of the machine, copied disks, markets that move or are others.
+
+covers peer/peer.c, peer/doctor.c, peer/servers.c, peer/standing.c
+covers server/presence.c, server/probe_body.c
+"""
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from serving import PROGRAM, Market, is_built_with
+
+pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
+
+WAIT_S = 60
+
+
+class Daemon:
+    """`souk lend` in the background, its log in a file."""
+
+    def __init__(self, folder, *options, env=None):
+        self.folder = pathlib.Path(folder)
+        self.log_path = pathlib.Path(f"{folder}.log")
+        self.log = open(self.log_path, "ab")
+        self.process = subprocess.Popen(
+            [PROGRAM, "lend", "--state-dir", str(folder), "--cores", "0.25", "--memory", "256MiB",
+             *map(str, options)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=self.log, env=env)
+
+    def text(self):
+        return self.log_path.read_text()
+
+    def wait_for(self, words, count=1):
+        """Until the log has the words so often."""
+        deadline = time.monotonic() + WAIT_S
+        while self.text().count(words) < count:
+            assert self.process.poll() is None, self.text()
+            assert time.monotonic() < deadline, f"no {words!r} in: {self.text()}"
+            time.sleep(0.02)
+
+    def end(self):
+        """Its exit code, once it has ended by itself."""
+        code = self.process.wait(WAIT_S)
+        self.log.close()
+        return code
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.end()
+
+
+@pytest.fixture
+def daemons():
+    started = []
+
+    def start(folder, *options, **more):
+        started.append(Daemon(folder, *options, **more))
+        return started[-1]
+
+    yield start
+    for daemon in started:
+        if daemon.process.poll() is None:
+            daemon.stop()
+
+
+@pytest.fixture
+def market(tmp_path):
+    market = Market(tmp_path / "data", "--no-local-lender")
+    yield market
+    assert market.stop() == 0
+
+
+@pytest.fixture
+def ada(market):
+    return market.sign_up("ada")
+
+
+def code_of(market, token):
+    answer = market.post("/v1/machines/codes", token=token)
+    assert answer.status == 201, answer
+    return answer.json["code"]
+
+
+def enlisting(market, token):
+    return ["--server", market.url, "--code", code_of(market, token)]
+
+
+def the_machine(market, token, **wanted):
+    """The account's machine, once its probe has what is wanted of it: a value, or a check."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        items = market.get("/v1/machines?mine=true", token).json["items"]
+        if items:
+            probe = items[0]["probe"]
+            if all(want(probe[name]) if callable(want) else probe[name] == want
+                   for name, want in wanted.items()):
+                return market.get(f"/v1/machines/{items[0]['id']}", token).json
+        assert time.monotonic() < deadline, items
+        time.sleep(0.05)
+
+
+def system_root(folder):
+    """Files of a system with a processor, a package, and nothing else."""
+    root = pathlib.Path(folder)
+    files = {
+        "proc/cpuinfo": "model name : A quiet one\nflags : avx2 fma\n",
+        "etc/machine-id": "0123456789abcdef\n",
+        "sys/class/thermal/thermal_zone0/temp": "48000\n",
+        "sys/class/power_supply/BAT0/type": "Battery\n",
+        "sys/class/power_supply/BAT0/capacity": "77\n",
+        "sys/class/power_supply/BAT0/status": "Discharging\n",
+        "var/lib/dpkg/status": "Package: python3-torch\nStatus: install ok installed\n",
+    }
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    return root
+
+
+def test_the_market_learns_what_the_machine_is(market, ada, daemons, tmp_path):
+    root = system_root(tmp_path / "root")
+    daemon = daemons(tmp_path / "lend", *enlisting(market, ada), "--system-root", root,
+                     "--labels", "quiet-room", "--hide-labels", "fma", "--look-every", "200ms",
+                     "--when", "Mon-Fri 18:00-08:00", "--zone", "Europe/Berlin")
+    daemon.wait_for("info linked ")
+    shown = the_machine(market, ada, rtt_us=lambda us: us > 0, bandwidth_kbit=lambda kbit: kbit > 0)
+    probe, live = shown["probe"], shown["live"]
+    assert probe["cpu_model"] == "A quiet one" and probe["ram_bytes_per_s"] > 0
+    labels = probe["labels"].split(",")
+    assert {"quiet-room", "avx2", "python3-torch"} <= set(labels) and "fma" not in labels
+    assert live["power"] == "battery" and live["battery_percent"] == 77
+    assert live["temperature_c"] == 48 and 0 < live["rtt_us"] < 10_000_000
+    offer = market.get("/v1/offers?mine=true", ada).json["items"][0]
+    assert (offer["when"], offer["zone"]) == ("Mon-Fri 18:00-08:00", "Europe/Berlin")
+    # Something is installed while it runs.
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "usr/bin/mpirun.openmpi").write_text("")
+    (root / "var/lib/dpkg/status").unlink()
+    the_machine(market, ada, labels=lambda text: "openmpi" in text and "torch" not in text)
+    assert daemon.stop() == 0
+
+
+def test_a_copied_disk_is_refused_while_the_first_is_there(market, ada, daemons, tmp_path):
+    first = daemons(tmp_path / "first", *enlisting(market, ada))
+    first.wait_for("info linked ")
+    shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    copy = daemons(tmp_path / "copy")
+    assert copy.end() == 4, copy.text()
+    assert "one is a copy of the other's disk" in copy.text()
+    assert "--new-identity --code CODE" in copy.text()
+    assert first.process.poll() is None and first.text().count("info linked ") == 1
+    # It does as it was told.
+    anew = daemons(tmp_path / "copy", *enlisting(market, ada), "--new-identity", "--name", "copy")
+    anew.wait_for("info linked ")
+    machines = market.get("/v1/machines?mine=true", ada).json["items"]
+    assert sorted(machine["state"] for machine in machines) == ["online", "online"]
+
+
+def test_a_machine_that_lost_its_power_takes_its_place_again(market, ada, daemons, tmp_path):
+    first = daemons(tmp_path / "first", *enlisting(market, ada))
+    first.wait_for("info linked ")
+    # Stopped, it holds its connection and says nothing: as a machine without power.
+    shutil.copytree(tmp_path / "first", tmp_path / "again")
+    first.process.send_signal(signal.SIGSTOP)
+    again = daemons(tmp_path / "again")
+    again.wait_for("info linked ")
+    assert "machine_returned" in pathlib.Path(f"{market.folder}.log").read_text()
+    first.process.send_signal(signal.SIGKILL)
+    first.end()
+
+
+def test_a_disk_in_another_machine_is_noticed_without_the_market(market, ada, daemons, tmp_path):
+    root = system_root(tmp_path / "root")
+    first = daemons(tmp_path / "lend", *enlisting(market, ada), "--system-root", root)
+    first.wait_for("info linked ")
+    assert first.stop() == 0
+    (root / "etc/machine-id").write_text("fedcba9876543210\n")
+    elsewhere = daemons(tmp_path / "lend", "--system-root", root)
+    assert elsewhere.end() == 4
+    assert "another installation (/etc/machine-id)" in elsewhere.text()
+    same = daemons(tmp_path / "lend", "--system-root", root, "--same-machine")
+    same.wait_for("info linked ", 2)
+
+
+def test_a_market_that_moves_is_followed_and_back(ada, daemons, tmp_path, market):
+    """Two addresses of one market; it is at one, then at the other, then at the first again."""
+    def move(listen, link):
+        assert market.stop() == 0
+        market.options = ("--no-local-lender", "--listen", listen, "--link-listen", link)
+        market.start()
+
+    def ports():
+        where = market.ready["url"].split("//")[1], market.ready["link_address"]
+        return where
+
+    home = ports()
+    enlisted = enlisting(market, ada)
+    daemon = daemons(tmp_path / "lend", *enlisted, "--return-after", "200ms")
+    daemon.wait_for("info linked ")
+    assert daemon.stop() == 0
+    move("127.0.0.2:0", "127.0.0.2:0")
+    away = ports()
+    servers = ["--server", f"http://{home[0]}", "--server", f"http://{away[0]}"]
+    daemon = daemons(tmp_path / "lend", *servers, "--return-after", "200ms")
+    daemon.wait_for(f"market={away[1]}")
+    move(*home)
+    daemon.wait_for("info linked ", 3)
+    assert daemon.text().count(f"market={home[1]}") == 2
+    kept = json.loads((tmp_path / "lend/enrolment.json").read_text())
+    assert kept["server_url"] == f"http://{home[0]}" and kept["link_address"] == home[1]
+
+
+def test_it_goes_back_to_the_first_server_while_the_second_still_is_there(
+        ada, daemons, tmp_path, market):
+    """The first address is a relay that comes later; the second is the market's own."""
+    first = http.server.ThreadingHTTPServer(("127.0.0.3", 0), Relay)
+    first.market, first.is_away = market, True
+    threading.Thread(target=first.serve_forever, daemon=True).start()
+    front = f"http://127.0.0.3:{first.server_port}"
+    daemon = daemons(tmp_path / "lend", *enlisting(market, ada))
+    daemon.wait_for("info linked ")
+    assert daemon.stop() == 0
+    daemon = daemons(tmp_path / "lend", "--server", front, "--server", market.url,
+                     "--return-after", "200ms")
+    daemon.wait_for("info linked ", 2)
+    first.is_away = False
+    daemon.wait_for(" returning ")
+    daemon.wait_for("info linked ", 3)
+    assert f"market_moved market={front}" in daemon.text()
+    machines = market.get("/v1/machines?mine=true", ada).json["items"]
+    assert [machine["state"] for machine in machines] == ["online"]
+    first.shutdown()
+    first.server_close()
+
+
+class Relay(http.server.BaseHTTPRequestHandler):
+    """Answers as the market does at GET /v1/server, unless it is away."""
+
+    def do_GET(self):
+        body = self.server.market.get(self.path).body
+        self.send_response(503 if self.server.is_away else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+def test_another_market_at_the_same_address_is_refused(ada, daemons, tmp_path, market):
+    daemon = daemons(tmp_path / "lend", *enlisting(market, ada))
+    daemon.wait_for("info linked ")
+    where = market.ready["url"].split("//")[1], market.ready["link_address"]
+    assert market.stop() == 0
+    shutil.rmtree(market.folder)
+    market.options = ("--no-local-lender", "--listen", where[0], "--link-listen", where[1])
+    market.start()
+    daemon.wait_for("is another market than the one this machine is enlisted at")
+    assert daemon.stop() == 0
+    # Nor does a code of it change anybody's mind by accident.
+    other = market.sign_up("eve")
+    again = daemons(tmp_path / "lend", *enlisting(market, other))
+    assert again.end() == 4
+    assert "has another key than when this machine was enlisted" in again.text()
+
+
+class Liar(http.server.BaseHTTPRequestHandler):
+    """A market that answers enrolments with whatever `server.lie` does."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.lie(self)
+
+    def log_message(self, *arguments):
+        pass
+
+
+def flood(handler):
+    """10 GB, as far as anybody takes them."""
+    handler.send_response(201)
+    handler.send_header("Content-Length", str(10 * 1000 ** 3))
+    handler.end_headers()
+    try:
+        for _ in range(10 * 1000):
+            handler.wfile.write(b" " * 1000 ** 2)
+            handler.server.sent += 1000 ** 2
+    except OSError:
+        pass
+
+
+def nonsense(handler):
+    body = json.dumps({"machine": 1, "generation": 1, "link_key": "00", "server_public_key": "zz",
+                       "link_address": "nowhere"}).encode()
+    handler.send_response(201)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def half(handler):
+    handler.send_response(201)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"machine": 1,')
+
+
+@pytest.mark.parametrize("lie, words", [
+    (flood, "65536"), (nonsense, "the market's answer"), (half, "enlist at")])
+def test_a_market_that_lies_is_refused(lie, words, daemons, tmp_path):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar)
+    server.lie, server.sent = lie, 0
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    daemon = daemons(tmp_path / "lend", "--server", f"http://127.0.0.1:{server.server_port}",
+                     "--code", "abc")
+    assert daemon.end() != 0
+    server.shutdown()
+    server.server_close()
+    assert words in daemon.text()
+    assert not (tmp_path / "lend/enrolment.json").exists()
+    assert server.sent < 100 * 1000 ** 2
+
+
+def test_the_doctor_says_what_the_machine_is(souk, tmp_path):
+    root = system_root(tmp_path / "root")
+    shown = json.loads(souk("lend", "--doctor", "--json", "--state-dir", tmp_path / "lend",
+                            "--system-root", root).stdout)
+    assert shown["machine"].startswith("A quiet one")
+    assert "python3-torch" in shown["labels"] and "GB/s" in shown["memory_speed"]
+    assert shown["power"] == "battery, battery at 77 %" and shown["temperature"] == "48 °C"
+    assert shown["gpus"]
