@@ -337,23 +337,12 @@ static void start_finishing(struct link *link)
 
 static void handshake(struct link *link)
 {
-    ERR_clear_error();
-    errno = 0;
-    const int result = SSL_do_handshake(link->ssl);
     struct error error;
-    if (result != 1) {
-        const int kind = SSL_get_error(link->ssl, result);
-        link->handshake_wants_write = kind == SSL_ERROR_WANT_WRITE;
-        if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE)
-            return;
-        link_tls_error(link->ssl, result, &link->keys, &error);
-        close_with(link, &error);
+    const int result =
+        link_tls_handshake(link->ssl, &link->keys, &link->handshake_wants_write, &error);
+    if (result == 0)
         return;
-    }
-    OPENSSL_cleanse(link->keys.key, sizeof(link->keys.key));
-    /* Without this an end that presents a certificate instead of the key would do. */
-    if (SSL_session_reused(link->ssl) != 1) {
-        error_set(&error, ERROR_REFUSED, "the peer did not prove that it holds the key");
+    if (result < 0) {
         close_with(link, &error);
         return;
     }

@@ -179,6 +179,26 @@ int link_tls_new(bool is_server, int fd, struct link_tls_keys *keys, SSL **out_s
     return 0;
 }
 
+int link_tls_handshake(SSL *ssl, struct link_tls_keys *keys, bool *out_wants_write,
+                       struct error *error)
+{
+    ERR_clear_error();
+    errno = 0;
+    const int result = SSL_do_handshake(ssl);
+    if (result != 1) {
+        const int kind = SSL_get_error(ssl, result);
+        *out_wants_write = kind == SSL_ERROR_WANT_WRITE;
+        if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE)
+            return 0;
+        return link_tls_error(ssl, result, keys, error);
+    }
+    OPENSSL_cleanse(keys->key, sizeof(keys->key));
+    /* Without this an end that presents a certificate instead of the key would do. */
+    if (SSL_session_reused(ssl) != 1)
+        return error_set(error, ERROR_REFUSED, "the peer did not prove that it holds the key");
+    return 1;
+}
+
 static int handshake_error(unsigned long code, const struct link_tls_keys *keys,
                            struct error *error)
 {

@@ -27,5 +27,12 @@ struct link_tls_keys {
 MUST_CHECK int link_tls_new(bool is_server, int fd, struct link_tls_keys *keys, SSL **out_ssl,
                             struct error *error);
 
+/*
+ * Goes on with the handshake. Returns 1 when it is done and the peer has proved that it holds the
+ * key, which is wiped then; 0 when it waits, to write if *out_wants_write; -1 when it failed.
+ */
+MUST_CHECK int link_tls_handshake(SSL *ssl, struct link_tls_keys *keys, bool *out_wants_write,
+                                  struct error *error);
+
 /* What the failed call on `ssl` means; `result` is what it returned. Clears OpenSSL's queue. */
 int link_tls_error(SSL *ssl, int result, const struct link_tls_keys *keys, struct error *error);

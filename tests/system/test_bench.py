@@ -2,6 +2,7 @@
 
 covers cli/bench.c, cli/command_bench_ledger.c, server/bench_ledger.c, store/store_raw.c
 covers cli/command_bench_market.c, server/bench_market.c
+covers cli/command_bench_jobnet.c, peer/bench_jobnet.c, peer/bench_jobnet_bare.c, peer/bench_jobnet_end.c
 """
 import json
 
@@ -31,3 +32,10 @@ def test_matching_is_measured_with_every_figure_the_goals_name(souk):
     assert all(value > 0 for value in figures.values())
     assert figures["placed_share"] > 0.9 and figures["leases_per_job"] > 2
     assert figures["decision_p50_us"] <= figures["decision_p99_us"] <= figures["decision_max_us"]
+
+
+def test_the_job_network_is_measured_beside_plainer_ways(souk):
+    figures = json.loads(souk("bench", "jobnet", "--rounds", 1, "--round", "200ms", "--json").stdout)
+    assert {"jobnet_ratio", "jobnet_rtt_added_ms", "jobnet_ratio_to_copy"} <= figures.keys()
+    assert all(figures[f"{way}_mb_per_s"] > 0 and figures[f"{way}_rtt_ms"] > 0
+               for way in ("jobnet", "bare", "copy", "plain"))

@@ -1,0 +1,144 @@
+#include "net/seal.h"
+
+#include "base/assert.h"
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_SIZE = 16, NONCE_SIZE = 12 };
+
+struct seal {
+    SSL *tls;
+    EVP_CIPHER_CTX *cipher;
+    bool is_from_client;
+    bool is_opening;
+    int64_t key_bytes;
+    int64_t used_bytes;
+    uint32_t key_number;
+    uint64_t record_number; /* under this key */
+    uint8_t nonce[NONCE_SIZE];
+};
+
+static void write_le32(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(value >> 8 * i);
+}
+
+static int fail(struct error *error, const char *what)
+{
+    ERR_clear_error();
+    return error_set(error, ERROR_UNAVAILABLE, "%s", what);
+}
+
+static int set_key(struct seal *seal, struct error *error)
+{
+    static const char label[] = "EXPORTER-souk-seal";
+    uint8_t context[5] = {seal->is_from_client};
+    write_le32(context + 1, seal->key_number);
+    uint8_t material[KEY_SIZE + NONCE_SIZE];
+    if (SSL_export_keying_material(seal->tls, material, sizeof(material), label, sizeof(label) - 1,
+                                   context, sizeof(context), 1) != 1)
+        return fail(error, "TLS gives no key for records");
+    const int is_set =
+        EVP_CipherInit_ex(seal->cipher, EVP_aes_128_gcm(), NULL, material, NULL, !seal->is_opening);
+    memcpy(seal->nonce, material + KEY_SIZE, NONCE_SIZE);
+    OPENSSL_cleanse(material, sizeof(material));
+    seal->record_number = 0;
+    seal->used_bytes = 0;
+    return is_set == 1 ? 0 : fail(error, "AES-GCM could not be set up");
+}
+
+int seal_new(const struct seal_options *options, struct seal **out_seal, struct error *error)
+{
+    struct seal *made = calloc(1, sizeof(*made));
+    ASSERT(made);
+    AUTO(seal) struct seal *seal = made;
+    *seal = (struct seal){.tls = options->tls,
+                          .cipher = EVP_CIPHER_CTX_new(),
+                          .is_from_client = options->is_from_client,
+                          .is_opening = options->is_opening,
+                          .key_bytes = options->key_bytes ? options->key_bytes : SEAL_KEY_BYTES};
+    ASSERT(seal->cipher);
+    if (set_key(seal, error) < 0)
+        return -1;
+    *out_seal = TAKE(seal);
+    return 0;
+}
+
+void seal_free(struct seal *seal)
+{
+    if (!seal)
+        return;
+    EVP_CIPHER_CTX_free(seal->cipher);
+    OPENSSL_cleanse(seal, sizeof(*seal));
+    free(seal);
+}
+
+/* Nonce and key for the next record of that size. */
+static int next_record(struct seal *seal, size_t content_size, struct error *error)
+{
+    if (seal->used_bytes >= seal->key_bytes) {
+        seal->key_number++;
+        if (set_key(seal, error) < 0)
+            return -1;
+    }
+    seal->used_bytes += (int64_t)content_size;
+    uint8_t nonce[NONCE_SIZE];
+    memcpy(nonce, seal->nonce, NONCE_SIZE);
+    for (int i = 0; i < 8; i++)
+        nonce[NONCE_SIZE - 1 - i] ^= (uint8_t)(seal->record_number >> 8 * i);
+    seal->record_number++;
+    return EVP_CipherInit_ex(seal->cipher, NULL, NULL, NULL, nonce, -1) == 1
+               ? 0
+               : fail(error, "AES-GCM took no nonce");
+}
+
+static bool run_cipher(struct seal *seal, uint8_t *record, size_t content_size)
+{
+    int done = 0;
+    uint8_t *content = record + SEAL_HEADER_SIZE;
+    return EVP_CipherUpdate(seal->cipher, NULL, &done, record, SEAL_HEADER_SIZE) == 1 &&
+           EVP_CipherUpdate(seal->cipher, content, &done, content, (int)content_size) == 1 &&
+           done == (int)content_size;
+}
+
+int seal_close(struct seal *seal, uint8_t *record, size_t content_size, struct error *error)
+{
+    ASSERT(!seal->is_opening && content_size > 0 && content_size < INT32_MAX);
+    write_le32(record, (uint32_t)content_size);
+    uint8_t *tag = record + SEAL_HEADER_SIZE + content_size;
+    int done = 0;
+    if (next_record(seal, content_size, error) < 0)
+        return -1;
+    if (!run_cipher(seal, record, content_size) ||
+        EVP_CipherFinal_ex(seal->cipher, tag, &done) != 1 ||
+        EVP_CIPHER_CTX_ctrl(seal->cipher, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG_SIZE, tag) != 1)
+        return fail(error, "AES-GCM did not seal a record");
+    return 0;
+}
+
+size_t seal_content_size(const uint8_t header[SEAL_HEADER_SIZE])
+{
+    return (size_t)header[3] << 24 | (size_t)header[2] << 16 | (size_t)header[1] << 8 | header[0];
+}
+
+int seal_open(struct seal *seal, uint8_t *record, size_t content_size, struct error *error)
+{
+    ASSERT(seal->is_opening && content_size > 0 && content_size < INT32_MAX);
+    uint8_t *tag = record + SEAL_HEADER_SIZE + content_size;
+    int done = 0;
+    if (next_record(seal, content_size, error) < 0)
+        return -1;
+    if (EVP_CIPHER_CTX_ctrl(seal->cipher, EVP_CTRL_AEAD_SET_TAG, SEAL_TAG_SIZE, tag) != 1 ||
+        !run_cipher(seal, record, content_size) ||
+        EVP_CipherFinal_ex(seal->cipher, tag, &done) != 1) {
+        ERR_clear_error();
+        return error_set(error, ERROR_CORRUPT, "a record is not what the peer sealed");
+    }
+    return 0;
+}
