@@ -52,6 +52,7 @@ struct packet_link {
     struct seal *sealing, *opening;
 
     struct batch *open_batch; /* NULL: none begun */
+    struct batch *sending;    /* taken from the queue; NULL: none */
     struct list queue;        /* of sealed batches */
     struct list spare;
     size_t spare_count;
@@ -83,6 +84,7 @@ static void release(struct packet_link *link)
     if (link->fd >= 0)
         close(link->fd);
     free(link->open_batch);
+    free(link->sending);
     free_batches(&link->queue);
     free_batches(&link->spare);
     free(link->received);
@@ -131,7 +133,7 @@ static void update_interest(struct packet_link *link)
     uint32_t interest = LOOP_READ;
     if (!link->is_open)
         interest = link->wants_write ? LOOP_WRITE : LOOP_READ;
-    else if (!list_is_empty(&link->queue))
+    else if (link->sending || !list_is_empty(&link->queue))
         interest |= LOOP_WRITE;
     loop_watch_set(link->watch, interest);
 }
@@ -167,8 +169,12 @@ static void give_batch(struct packet_link *link, struct batch *batch)
 
 static void send_queue(struct packet_link *link)
 {
-    while (!list_is_empty(&link->queue) && !link->is_broken) {
-        struct batch *batch = LIST_ITEM(link->queue.head.next, struct batch, node);
+    while (!link->is_broken) {
+        if (!link->sending && !list_is_empty(&link->queue))
+            link->sending = LIST_ITEM(list_take_first(&link->queue), struct batch, node);
+        struct batch *batch = link->sending;
+        if (!batch)
+            break;
         const ssize_t sent = send(link->fd, batch->record + batch->sent, batch->size - batch->sent,
                                   MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && (errno == EAGAIN || errno == EINTR))
@@ -184,8 +190,7 @@ static void send_queue(struct packet_link *link)
         link->queued_bytes -= (size_t)sent;
         if (batch->sent < batch->size)
             break;
-        list_remove(&batch->node);
-        give_batch(link, batch);
+        give_batch(link, TAKE(link->sending));
     }
 }
 

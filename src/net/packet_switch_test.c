@@ -83,6 +83,7 @@ static void on_open(struct packet_link *link, void *context)
     ((struct loose_end *)context)->is_open = true;
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): the callback's type
 static void on_record(struct packet_link *link, uint8_t *bytes, size_t size, void *context)
 {
     (void)link, (void)bytes, (void)size, (void)context;

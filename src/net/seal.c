@@ -55,18 +55,19 @@ static int set_key(struct seal *seal, struct error *error)
 
 int seal_new(const struct seal_options *options, struct seal **out_seal, struct error *error)
 {
-    struct seal *made = calloc(1, sizeof(*made));
-    ASSERT(made);
-    AUTO(seal) struct seal *seal = made;
+    struct seal *seal = calloc(1, sizeof(*seal));
+    ASSERT(seal);
     *seal = (struct seal){.tls = options->tls,
                           .cipher = EVP_CIPHER_CTX_new(),
                           .is_from_client = options->is_from_client,
                           .is_opening = options->is_opening,
                           .key_bytes = options->key_bytes ? options->key_bytes : SEAL_KEY_BYTES};
     ASSERT(seal->cipher);
-    if (set_key(seal, error) < 0)
+    if (set_key(seal, error) < 0) {
+        seal_free(seal);
         return -1;
-    *out_seal = TAKE(seal);
+    }
+    *out_seal = seal;
     return 0;
 }
 

@@ -31,7 +31,7 @@ struct inside {
 
 _Noreturn static void inside_main(int fd)
 {
-    char byte = unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 ? (char)errno : 0;
+    uint8_t byte = unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 ? (uint8_t)errno : 0;
     if (write(fd, &byte, 1) != 1)
         _exit(1);
     const struct sockaddr_in address = {
@@ -40,7 +40,7 @@ _Noreturn static void inside_main(int fd)
         const int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         const ssize_t sent =
             sendto(socket_fd, "hello", 5, 0, (const struct sockaddr *)&address, sizeof(address));
-        byte = sent < 0 ? (char)errno : 0;
+        byte = sent < 0 ? (uint8_t)errno : 0;
         close(socket_fd);
         if (write(fd, &byte, 1) != 1)
             _exit(1);
@@ -59,7 +59,7 @@ static struct inside inside_start(void)
         inside_main(fds[1]);
     }
     close(fds[1]);
-    char byte = 1;
+    uint8_t byte = 1;
     assert_int_equal(read(fds[0], &byte, 1), 1);
     assert_int_equal(byte, 0);
     return (struct inside){pid, fds[0]};
@@ -73,7 +73,7 @@ static void inside_end(const struct inside *inside)
 
 static int inside_send(const struct inside *inside)
 {
-    char byte = 's';
+    uint8_t byte = 's';
     assert_int_equal(write(inside->fd, &byte, 1), 1);
     assert_int_equal(read(inside->fd, &byte, 1), 1);
     return byte;

@@ -121,6 +121,7 @@ static void on_open(struct packet_link *link, void *context)
     packet_switch_attach_take(switching->packet_switch, !switching->rank, link);
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): the callback's type
 static void on_record(struct packet_link *link, uint8_t *bytes, size_t size, void *context)
 {
     (void)link, (void)bytes, (void)size, (void)context;

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PORT = 5000, PINGS = 400, PIECE_SIZE = 256 << 10, CONNECT_TRIES = 200 };
+enum { PORT = 5000, PINGS = 400, MIDDLE = PINGS / 2, PIECE_SIZE = 256 << 10, CONNECT_TRIES = 200 };
 
 static struct sockaddr_in sink_address(void)
 {
@@ -114,7 +114,7 @@ static int measure_rtt(int fd, double *out_us, struct error *error)
         times[i] = clock_monotonic_ns(&clock_system) - begin_ns;
     }
     qsort(times, PINGS, sizeof(*times), compare);
-    *out_us = (double)times[PINGS / 2] / 1e3;
+    *out_us = (double)times[MIDDLE] / 1e3;
     return 0;
 }
 

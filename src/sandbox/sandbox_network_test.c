@@ -48,8 +48,8 @@ static int set_up_network(void *context, pid_t inside, struct error *error)
     return network->is_refusing ? error_set(error, ERROR_REFUSED, "no network today") : 0;
 }
 
-static int start(struct sandbox_host *host, const char *verb, struct network *network, int fds[2],
-                 struct sandbox **out_sandbox, struct error *error)
+static int start(struct sandbox_host *host, const char *verb, struct network *network,
+                 const int fds[2], struct sandbox **out_sandbox, struct error *error)
 {
     const char *const argv[] = {"/souk", verb, NULL};
     const struct sandbox_options options = {.name = "network",
