@@ -122,7 +122,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     change_count = change_count < CHANGES_MAX ? change_count : CHANGES_MAX;
     for (size_t i = 0; i < change_count; i++) {
         buffer_clear(&next);
-        make_change(buffer_text(&now), data + 1 + i * CHANGE_SIZE, &next);
+        const struct text text = now.size ? buffer_text(&now) : TEXT("");
+        make_change(text, data + 1 + i * CHANGE_SIZE, &next);
         const struct buffer swapped = now;
         now = next;
         next = swapped;
