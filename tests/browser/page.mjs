@@ -61,6 +61,9 @@ try {
     for (let i = 3; i < data.length; i += 4) painted += data[i] > 0 ? 1 : 0;
     return painted;
   });
+  console.log("succeeded"); // now a machine's offer is closed
+  await page.waitForSelector(".state.closed");
+  seen.closed = await page.locator("tr:has(.state.closed)").allTextContents();
   seen.machines = await page.locator("section[aria-labelledby=machines] tbody tr").count();
   seen.entries = await page.locator("section[aria-labelledby=wallet] tbody tr").count();
   seen.wallet = await page.locator("section[aria-labelledby=wallet] .figure").allTextContents();

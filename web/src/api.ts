@@ -1,4 +1,5 @@
 // The part of the REST API (docs/openapi/openapi.json) that the page uses.
+import type { Economy } from "./unit";
 
 export interface Account {
   id: number;
@@ -19,6 +20,8 @@ export interface Machine {
   state: "online" | "unreachable" | "offline";
   probe: { cores_milli: number; speed_weight_milli: number; ram_bytes: number; cpu_model?: string };
   offer: { cores_milli: number; ram_bytes: number; roles: string[]; paused: boolean };
+  offer_state: "none" | "open" | "closed" | "paused";
+  offer_state_until_ms: number;
   leased_cores_milli: number;
   lease_count: number;
   earned_microcredits: number;
@@ -76,7 +79,7 @@ export interface Metrics {
 export interface Entry {
   id: number;
   at_ms: number;
-  kind: "grant" | "hold" | "post" | "fee" | "void" | "release";
+  kind: "grant" | "hold" | "post" | "fee" | "void" | "release" | "transfer" | "reclaim";
   amount_microcredits: number;
   direction: "in" | "out" | "inside";
   job: number;
@@ -124,6 +127,7 @@ export const api = {
   signUp: (name: string, password: string, invite: string) =>
     call<unknown>("POST", "/v1/accounts", { name, password, session: true, ...(invite ? { invite } : {}) }),
   signOut: () => call<void>("DELETE", "/v1/sessions"),
+  server: () => call<{ economy: Economy }>("GET", "/v1/server"),
   account: () => call<Account>("GET", "/v1/account"),
   machines: () => call<List<Machine>>("GET", "/v1/machines?limit=200"),
   jobs: () => call<List<Job>>("GET", "/v1/jobs?limit=50"),

@@ -4,10 +4,12 @@ import { credits } from "./format";
 import { Jobs } from "./jobs";
 import { watch, type Topic } from "./live";
 import { Machines } from "./machines";
+import { Unit, type Economy } from "./unit";
 import { Wallet } from "./wallet";
 import { Welcome } from "./welcome";
 
 interface State {
+  economy: Economy;
   account: Account | null;
   machines: Machine[];
   jobs: Job[];
@@ -16,7 +18,15 @@ interface State {
   nextEntries: string | null;
 }
 
-const empty: State = { account: null, machines: [], jobs: [], metrics: null, entries: [], nextEntries: null };
+const empty: State = {
+  economy: "credits",
+  account: null,
+  machines: [],
+  jobs: [],
+  metrics: null,
+  entries: [],
+  nextEntries: null,
+};
 
 // Scripts cannot see the session's cookie: that there is one is remembered beside it.
 const wasSignedIn = () => localStorage.getItem("signed-in") !== null;
@@ -46,6 +56,7 @@ async function load(topics: Set<Topic>, selected: number | null): Promise<Partia
   const work: Promise<unknown>[] = [];
   if (topics.has("account")) {
     work.push(api.account().then((account) => (part.account = account)));
+    work.push(api.server().then((server) => (part.economy = server.economy)));
     work.push(
       api.entries().then((page) => {
         part.entries = page.items;
@@ -110,7 +121,7 @@ export function App() {
     await api.signOut();
   };
   return (
-    <>
+    <Unit.Provider value={state.economy}>
       <header class="top">
         <a class="brand" href="/">
           <img src="/icon.svg" alt="" width="24" height="24" /> Souk
@@ -119,7 +130,9 @@ export function App() {
           {isOnline ? "live" : "reconnecting"}
         </span>
         <span class="grow" />
-        <span title="available credits">{credits(state.account.available_microcredits)} credits</span>
+        <span title={`available ${state.economy}`}>
+          {credits(state.account.available_microcredits)} {state.economy}
+        </span>
         <strong>{state.account.name}</strong>
         <button class="link" onClick={signOut}>
           Sign out
@@ -129,12 +142,12 @@ export function App() {
         {problem && <p class="problem">{problem}</p>}
         {state.account.frozen && (
           <p class="problem">
-            The operator has frozen this account: {state.account.frozen}. Its credits stay; what runs is settled.
+            The operator has frozen this account: {state.account.frozen}. Its {state.economy} stay; what runs is settled.
           </p>
         )}
         {state.account.grant === "waiting" && (
           <p class="notice">
-            Your first credits come on one of the next days: today's are given out, or another account of this network
+            Your first {state.economy} come on one of the next days: today's are given out, or another account of this network
             got some.
           </p>
         )}
@@ -148,6 +161,6 @@ export function App() {
         <Machines machines={state.machines} />
         <Wallet account={state.account} entries={state.entries} next={state.nextEntries} />
       </main>
-    </>
+    </Unit.Provider>
   );
 }

@@ -1,7 +1,8 @@
-import { useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import { api, type Job, type Metrics, type Worker } from "./api";
 import { Curve } from "./curve";
 import { credits, duration, number, percent, time } from "./format";
+import { Unit } from "./unit";
 
 const ended = new Set(["succeeded", "failed", "cancelled"]);
 
@@ -48,6 +49,7 @@ function Figure({ label, value }: { label: string; value: string }) {
 }
 
 function Detail({ job, metrics, refresh }: { job: Job; metrics: Metrics | null; refresh: () => void }) {
+  const unit = useContext(Unit);
   const [problem, setProblem] = useState("");
   const cancel = async () => {
     if (!confirm(`Cancel "${job.name}"? What was used is paid, the rest is given back.`)) return;
@@ -82,8 +84,8 @@ function Detail({ job, metrics, refresh }: { job: Job; metrics: Metrics | null; 
         <Figure label="loss" value={number(job.loss, 3)} />
         <Figure label="test accuracy" value={percent(job.test_accuracy)} />
         <Figure label="time" value={duration(span)} />
-        <Figure label="spent" value={`${credits(job.spent_microcredits)} credits`} />
-        <Figure label="held" value={`${credits(job.held_microcredits)} credits`} />
+        <Figure label="spent" value={`${credits(job.spent_microcredits)} ${unit}`} />
+        <Figure label="held" value={`${credits(job.held_microcredits)} ${unit}`} />
       </div>
       <Curve key={job.id} curve={metrics?.curve ?? []} />
       <div class="scroll">

@@ -1,10 +1,29 @@
 import type { Machine } from "./api";
-import { bytes, cores, credits } from "./format";
+import { bytes, cores, credits, time } from "./format";
 
+// Leases go on after an offer has closed.
 function state(machine: Machine): string {
   if (machine.state !== "online") return machine.state;
-  if (machine.offer.paused) return "paused";
-  return machine.lease_count > 0 ? "busy" : "free";
+  if (machine.lease_count > 0) return "busy";
+  if (machine.offer_state === "open") return "free";
+  return machine.offer_state === "paused" ? "paused" : "closed";
+}
+
+function State({ machine }: { machine: Machine }) {
+  const name = state(machine);
+  const isShut = machine.state === "online" && machine.offer_state !== "open";
+  const until = isShut && machine.offer_state_until_ms > 0 ? ` until ${time(machine.offer_state_until_ms)}` : "";
+  return (
+    <>
+      <span class={`state ${name}`}>{name}</span>
+      {isShut && (
+        <span class="faint">
+          {name === "busy" ? ` then ${machine.offer_state === "paused" ? "paused" : "closed"}` : ""}
+          {until}
+        </span>
+      )}
+    </>
+  );
 }
 
 export function Machines({ machines }: { machines: Machine[] }) {
@@ -34,7 +53,7 @@ export function Machines({ machines }: { machines: Machine[] }) {
                   )}
                 </th>
                 <td>
-                  <span class={`state ${state(machine)}`}>{state(machine)}</span>
+                  <State machine={machine} />
                 </td>
                 <td>
                   {cores(machine.offer.cores_milli)} <span class="faint">of {machine.probe.cores_milli / 1000}</span>

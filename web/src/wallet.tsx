@@ -1,6 +1,7 @@
-import { useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import { api, type Account, type Entry } from "./api";
 import { credits, time } from "./format";
+import { Unit } from "./unit";
 
 const words: Record<Entry["kind"], string> = {
   grant: "welcome grant",
@@ -9,6 +10,8 @@ const words: Record<Entry["kind"], string> = {
   fee: "market's fee",
   void: "given back, unused",
   release: "set free",
+  transfer: "given or received",
+  reclaim: "back to the market",
 };
 
 function sign(entry: Entry): string {
@@ -22,6 +25,7 @@ interface WalletProps {
 }
 
 export function Wallet({ account, entries, next }: WalletProps) {
+  const unit = useContext(Unit);
   const [more, setMore] = useState<Entry[]>([]);
   const [cursor, setCursor] = useState<string | null | undefined>(undefined);
   const following = cursor === undefined ? next : cursor;
@@ -60,7 +64,7 @@ export function Wallet({ account, entries, next }: WalletProps) {
               <th>when</th>
               <th>what</th>
               <th>job</th>
-              <th class="right">credits</th>
+              <th class="right">{unit}</th>
             </tr>
           </thead>
           <tbody>
