@@ -48,6 +48,12 @@ struct client_address client_address_of(const struct address *address)
     }
 }
 
+uint64_t client_address_block(const struct client_address *client, int64_t v6_prefix)
+{
+    const bool is_v4 = client->block >> 56 == V4_MARK >> 56;
+    return is_v4 ? client->block : client->block & UINT64_MAX << (64 - v6_prefix);
+}
+
 /* The n-th entry from the right, or the first when there are fewer. */
 static struct text entry_from_right(struct text header, uint64_t n)
 {

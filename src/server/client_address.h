@@ -23,6 +23,8 @@ struct client_address {
 };
 
 struct client_address client_address_of(const struct address *address);
+/* Its block, of IPv6 with only so many bits: from 48 to 64. */
+uint64_t client_address_block(const struct client_address *client, int64_t v6_prefix);
 /* From the header, or the connection's own address when there is none that can be read; never
  * loopback. `proxy_count` 0: the header is not looked at. */
 struct client_address client_address_forwarded(const struct address *connection, struct text header,

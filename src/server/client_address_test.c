@@ -20,6 +20,18 @@ TEST(a_block_is_a_24_of_ipv4_and_a_64_of_ipv6)
     assert_int_equal(numeric("::ffff:203.0.113.9").block, numeric("203.0.113.1").block);
 }
 
+TEST(an_operator_may_take_wider_blocks_of_ipv6)
+{
+    const struct client_address one = numeric("2001:db8:1:2::1"), next = numeric("2001:db8:1:3::1"),
+                                other = numeric("2001:db8:2:2::1"), v4 = numeric("203.0.113.7");
+    assert_int_equal(client_address_block(&one, 64), one.block);
+    assert_true(client_address_block(&one, 64) != client_address_block(&next, 64));
+    assert_int_equal(client_address_block(&one, 63), client_address_block(&next, 63));
+    assert_int_equal(client_address_block(&one, 48), client_address_block(&next, 48));
+    assert_true(client_address_block(&one, 48) != client_address_block(&other, 48));
+    assert_int_equal(client_address_block(&v4, 48), v4.block);
+}
+
 TEST(a_site_is_a_24_of_ipv4_and_a_48_of_ipv6)
 {
     assert_int_equal(numeric("203.0.113.1").site, numeric("203.0.113.1").block);
@@ -98,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_a_24_of_ipv4_and_a_64_of_ipv6),
+        cmocka_unit_test(an_operator_may_take_wider_blocks_of_ipv6),
         cmocka_unit_test(a_site_is_a_24_of_ipv4_and_a_48_of_ipv6),
         cmocka_unit_test(private_and_loopback_addresses_are_not_public),
         cmocka_unit_test(only_what_our_own_proxies_wrote_is_believed),

@@ -23,7 +23,9 @@ uint64_t gate_address_block(const struct server *server, const struct http_reque
     const struct client_address client = gate_client(server, request);
     if (!client.is_public)
         return 0;
-    return keys_address_block(server->keys, client.block) | ACCOUNT_BLOCK_BIT;
+    return keys_address_block(server->keys,
+                              client_address_block(&client, server->options.grant_v6_prefix)) |
+           ACCOUNT_BLOCK_BIT;
 }
 
 /* Fields on every answer would cost more than they tell: reads get them when it becomes tight. */

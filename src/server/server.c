@@ -37,6 +37,7 @@ void server_options_init(struct server_options *options)
         .listen = "127.0.0.1:7600",
         .link_listen = "127.0.0.1:7601",
         .proxy_count = 1,
+        .grant_v6_prefix = 64,
         .sign_ups_per_hour = -1,
         .sign_ins_per_10_minutes = -1,
         .writes_per_minute = -1,

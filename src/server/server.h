@@ -37,6 +37,7 @@ struct server_options {
     bool is_behind_proxy; /* a proxy in front ends TLS: plain HTTP on any address is allowed */
     uint64_t proxy_count; /* how many stand in front and append to X-Forwarded-For */
 
+    int64_t grant_v6_prefix; /* bits of an IPv6 address that one grant a day is for; 48 to 64 */
     /* How often one may ask: see rate_limit.h. < 0: as is usual, 0: without limit. */
     int64_t sign_ups_per_hour, sign_ins_per_10_minutes, writes_per_minute, reads_per_minute;
 
