@@ -1,11 +1,10 @@
 /* souk wallet statement: the account's entries, and those of a job or a machine. */
-#include "base/clock.h"
-#include "base/csv.h"
 #include "base/json.h"
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "server/entry_csv.h"
 
 #include <errno.h>
 
@@ -39,50 +38,24 @@ static const struct option statement_options[] = {
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-static void write_csv_head(struct csv_writer *writer)
-{
-    static const char *const names[] = {"id",
-                                        "at",
-                                        "at_ms",
-                                        "kind",
-                                        "amount_microcredits",
-                                        "amount_credits",
-                                        "direction",
-                                        "job",
-                                        "job_name",
-                                        "lease",
-                                        "machine",
-                                        "machine_name",
-                                        "other_account",
-                                        "other_account_name",
-                                        "withheld_microcredits",
-                                        "memo"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        csv_string(writer, names[i]);
-    csv_row_end(writer);
-}
-
 static void write_csv_entry(struct csv_writer *writer, const struct api_entry *entry)
 {
-    char at[CLOCK_TEXT_SIZE];
-    clock_format_utc(entry->at_ms, at);
-    csv_i64(writer, (int64_t)entry->id);
-    csv_string(writer, at);
-    csv_i64(writer, entry->at_ms);
-    csv_text(writer, entry->kind);
-    csv_i64(writer, entry->amount_micro);
-    csv_micro(writer, entry->amount_micro);
-    csv_text(writer, entry->direction);
-    csv_i64(writer, (int64_t)entry->job);
-    csv_text(writer, entry->job_name);
-    csv_i64(writer, (int64_t)entry->lease);
-    csv_i64(writer, (int64_t)entry->machine);
-    csv_text(writer, entry->machine_name);
-    csv_i64(writer, (int64_t)entry->other_account);
-    csv_text(writer, entry->other_account_name);
-    csv_i64(writer, entry->withheld_micro);
-    csv_text(writer, entry->memo);
-    csv_row_end(writer);
+    entry_csv_row(writer, &(struct entry_csv){
+                              .id = entry->id,
+                              .at_ms = entry->at_ms,
+                              .kind = entry->kind,
+                              .amount_micro = entry->amount_micro,
+                              .direction = entry->direction,
+                              .job = entry->job,
+                              .job_name = entry->job_name,
+                              .lease = entry->lease,
+                              .machine = entry->machine,
+                              .machine_name = entry->machine_name,
+                              .other_account = entry->other_account,
+                              .other_account_name = entry->other_account_name,
+                              .withheld_micro = entry->withheld_micro,
+                              .memo = entry->memo,
+                          });
 }
 
 /* Each page goes out as it comes. */
@@ -96,7 +69,7 @@ static int print_csv_page(void *context, const struct api_page *page, struct tex
     struct csv_writer writer;
     csv_writer_init(&writer, &out);
     if (!*has_head)
-        write_csv_head(&writer);
+        entry_csv_head(&writer);
     *has_head = true;
     for (size_t i = 0; i < page->items.count; i++)
         write_csv_entry(&writer, (const struct api_entry *)page->items.items + i);

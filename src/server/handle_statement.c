@@ -328,9 +328,11 @@ static void send_csv(struct server *server, struct http_request *request, const 
     struct csv_writer writer;
     csv_writer_init(&writer, &body);
     if (!asked->query.start) /* pages can be put one after the other */
-        view_entry_csv_head(&writer);
-    for (size_t i = 0; i < statement->count; i++)
-        view_entry_csv(&writer, &entries[i]);
+        entry_csv_head(&writer);
+    for (size_t i = 0; i < statement->count; i++) {
+        const struct entry_csv row = view_entry_csv(&entries[i]);
+        entry_csv_row(&writer, &row);
+    }
     if (statement->next)
         add_link(request, asked, write_cursor(http_request_arena(request), asked, statement));
     answers_forget(server->answers);

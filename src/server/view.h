@@ -3,9 +3,9 @@
  */
 #pragma once
 
-#include "base/csv.h"
 #include "base/json.h"
 #include "market/offer.h"
+#include "server/entry_csv.h"
 #include "server/live.h"
 #include "server/server_internal.h"
 #include "server/statement.h"
@@ -23,9 +23,8 @@ struct view_entry {
 };
 uint64_t view_entry_other(const struct statement_entry *shown, uint64_t account);
 void view_entry(struct json_writer *writer, const struct view_entry *view);
-/* The same as a line of text/csv, under these names. */
-void view_entry_csv_head(struct csv_writer *writer);
-void view_entry_csv(struct csv_writer *writer, const struct view_entry *view);
+/* The same for a line of text/csv. */
+struct entry_csv view_entry_csv(const struct view_entry *view);
 
 struct view_token {
     const struct store_value *row;

@@ -1,5 +1,4 @@
 /* Entries as JSON and as CSV, seen from one of their accounts. */
-#include "base/clock.h"
 #include "ledger/ledger.h"
 #include "server/view.h"
 
@@ -58,50 +57,24 @@ void view_entry(struct json_writer *writer, const struct view_entry *view)
     json_object_end(writer);
 }
 
-void view_entry_csv_head(struct csv_writer *writer)
-{
-    static const char *const names[] = {"id",
-                                        "at",
-                                        "at_ms",
-                                        "kind",
-                                        "amount_microcredits",
-                                        "amount_credits",
-                                        "direction",
-                                        "job",
-                                        "job_name",
-                                        "lease",
-                                        "machine",
-                                        "machine_name",
-                                        "other_account",
-                                        "other_account_name",
-                                        "withheld_microcredits",
-                                        "memo"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        csv_string(writer, names[i]);
-    csv_row_end(writer);
-}
-
-void view_entry_csv(struct csv_writer *writer, const struct view_entry *view)
+struct entry_csv view_entry_csv(const struct view_entry *view)
 {
     const struct ledger_entry *entry = &view->shown->entry;
     const struct side side = side_of(entry, view->account);
-    char at[CLOCK_TEXT_SIZE];
-    clock_format_utc(view->shown->time_ms, at);
-    csv_i64(writer, (int64_t)entry->sequence);
-    csv_string(writer, at);
-    csv_i64(writer, view->shown->time_ms);
-    csv_string(writer, ledger_entry_kind_name(entry->kind));
-    csv_i64(writer, side.amount_micro);
-    csv_micro(writer, side.amount_micro);
-    csv_string(writer, side.direction);
-    csv_i64(writer, (int64_t)entry->job);
-    csv_text(writer, view->job_name);
-    csv_i64(writer, (int64_t)entry->lease);
-    csv_i64(writer, (int64_t)view->machine);
-    csv_text(writer, view->machine_name);
-    csv_i64(writer, (int64_t)view_entry_other(view->shown, view->account));
-    csv_text(writer, view->other_name);
-    csv_i64(writer, withheld_micro(entry, view->account));
-    csv_string(writer, entry->memo);
-    csv_row_end(writer);
+    return (struct entry_csv){
+        .id = entry->sequence,
+        .at_ms = view->shown->time_ms,
+        .kind = text_of(ledger_entry_kind_name(entry->kind)),
+        .amount_micro = side.amount_micro,
+        .direction = text_of(side.direction),
+        .job = entry->job,
+        .job_name = view->job_name,
+        .lease = entry->lease,
+        .machine = view->machine,
+        .machine_name = view->machine_name,
+        .other_account = view_entry_other(view->shown, view->account),
+        .other_account_name = view->other_name,
+        .withheld_micro = withheld_micro(entry, view->account),
+        .memo = text_of(entry->memo),
+    };
 }
