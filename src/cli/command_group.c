@@ -175,14 +175,61 @@ const struct command command_group_remove = {
     .run = run_remove,
 };
 
+struct leave_options {
+    bool is_yes;
+};
+
+static const struct option leave_options[] = {
+    {"yes", OPTION_FLAG, offsetof(struct leave_options, is_yes), .help = "Do not ask.",
+     .letter = 'y'},
+};
+
+/* Who owns the group when its owner leaves: the market's rule. NULL: nobody is left. */
+static const struct api_member *find_heir(const struct api_group *group)
+{
+    const struct api_member *members = group->members.items, *heir = NULL;
+    for (size_t i = 0; i < group->members.count; i++)
+        if (members[i].id != group->owner && (!heir || members[i].id < heir->id))
+            heir = &members[i];
+    return heir;
+}
+
+/* A member just leaves; an owner is told who comes after, and asked. */
+static int confirm_leave(const struct cli *cli, struct client *client, bool is_yes,
+                         struct error *error)
+{
+    struct arena *arena = cli->arena;
+    struct api_group group = {0};
+    struct api_account account = {0};
+    struct client_answer shown = {&api_group_schema, &group, {0}};
+    struct client_answer own = {&api_account_schema, &account, {0}};
+    if (client_get(client, arena, "/v1/account/group", &shown, error) < 0 ||
+        client_get(client, arena, "/v1/account", &own, error) < 0)
+        return -1;
+    const struct api_member *heir = find_heir(&group);
+    if (group.owner != account.id)
+        return 0;
+    const char *then =
+        heir ? arena_format(arena, "\"%s\", the member with the oldest account, owns it then",
+                            output_text(arena, heir->name))
+             : "nobody is left in it: it ends, and its name is free again";
+    const char *plan = arena_format(arena, "You own the group \"%s\". When you leave, %s.\n",
+                                    output_text(arena, group.name), then);
+    return output_confirm(cli, is_yes, plan, "Leave it?", error);
+}
+
 static int run_leave(void *context, const void *options, struct error *error)
 {
-    (void)options;
     struct cli *cli = context;
+    const struct leave_options *wanted = options;
     AUTO(client) struct client *client = NULL;
     struct client_answer answer = {0};
-    if (cli_connect(cli, true, &client, error) < 0 ||
-        client_send(client, cli->arena, "DELETE", "/v1/account/group", (struct text){0}, NULL,
+    if (cli_connect(cli, true, &client, error) < 0)
+        return -1;
+    const int confirmed = confirm_leave(cli, client, wanted->is_yes, error);
+    if (confirmed != 0)
+        return confirmed;
+    if (client_send(client, cli->arena, "DELETE", "/v1/account/group", (struct text){0}, NULL,
                     error) < 0 ||
         client_get(client, cli->arena, "/v1/account", &answer, error) < 0)
         return -1;
@@ -196,7 +243,8 @@ const struct command command_group_leave = {
     .name = "group leave",
     .summary = "Leaves the group.",
     .details = "When its owner leaves, the member with the oldest account owns it; when the last "
-               "leaves, its name is free again.",
+               "leaves, its name is free again. An owner is told which, and asked.",
     .example = "souk group leave",
+    COMMAND_OPTIONS(leave_options, leave_options),
     .run = run_leave,
 };

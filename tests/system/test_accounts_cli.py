@@ -135,6 +135,13 @@ def test_a_group_is_made_and_joined(member, other, market, name):
     other("group", "join", code, code=5)
     other("group", "leave")
     assert f"{name}-2" not in member("group", "show").stdout
+    # An owner is told to whom the group goes, and asked.
+    other("group", "join", member("group", "invite").stdout.strip())
+    asked = member("group", "leave", code=2)
+    assert f'"{name}-2", the member with the oldest account, owns it then' in asked.stderr
+    assert re.search(rf"{name}\s+owner", member("group", "show").stdout)
+    member("group", "leave", "-y")
+    assert re.search(rf"{name}-2\s+owner", other("group", "show").stdout)
 
 
 def test_refusals_say_what_to_do(member):

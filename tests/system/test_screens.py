@@ -132,7 +132,7 @@ def test_every_command_answers_json_with_one_value(member, operator, market):
         ["offer", "list"], ["job", "list"], ["job", "schema"], ["prices"], ["market"],
         ["prices", "--explain", slot], ["token", "list"], ["token", "revoke", token["id"]],
         ["session", "list"], ["group", "create", "one-value"], ["group", "show"],
-        ["group", "invite"], ["group", "leave"], ["completion", "bash"], ["man"],
+        ["group", "invite"], ["group", "leave", "-y"], ["completion", "bash"], ["man"],
         ["account", "open"], ["lend", "--doctor"],
     ]
     for arguments in once:
@@ -226,7 +226,7 @@ def test_an_owner_takes_members_out_and_a_left_name_is_free(market, tmp_path):
     assert "is not in the group" in owner("group", "remove", "group-guest", code=3).stderr
     guest("group", "show", code=3)
     assert "is taken" in guest("group", "create", "atelier", code=4).stderr
-    owner("group", "leave")
+    assert "nobody is left in it" in owner("group", "leave", "-y").stderr
     guest("group", "create", "atelier")
 
 
