@@ -180,12 +180,15 @@ static int write_leases(struct server *server, struct arena *arena, uint64_t job
     json_array_begin(writer);
     for (size_t i = 0; i < leases.count; i++) {
         const struct store_value *lease = leases.items[i];
+        struct text machine_name;
+        if (query_read_name(server, arena, TABLE_MACHINES, (uint64_t)lease[LEASES_MACHINE].integer,
+                            &machine_name, error) < 0)
+            return -1;
         view_lease(
             writer,
             &(struct view_lease){
                 .row = lease,
-                .machine_name = query_name(server, arena, TABLE_MACHINES,
-                                           (uint64_t)lease[LEASES_MACHINE].integer),
+                .machine_name = machine_name,
                 .live = live ? live_find_worker(live, (uint64_t)lease[LEASES_ID].integer) : NULL,
             });
     }

@@ -244,11 +244,12 @@ static int describe(struct names *names, const struct statement_entry *shown, ui
     out->job_name = names->job_name;
     if (!is_release)
         out->machine = names->machine;
-    out->other_name =
-        query_name(names->server, names->arena, TABLE_ACCOUNTS, view_entry_other(shown, account));
-    if (out->machine)
-        out->machine_name = query_name(names->server, names->arena, TABLE_MACHINES, out->machine);
-    return 0;
+    if (query_read_name(names->server, names->arena, TABLE_ACCOUNTS,
+                        view_entry_other(shown, account), &out->other_name, error) < 0)
+        return -1;
+    return out->machine ? query_read_name(names->server, names->arena, TABLE_MACHINES, out->machine,
+                                          &out->machine_name, error)
+                        : 0;
 }
 
 static int describe_all(struct server *server, struct arena *arena, const struct asked *asked,

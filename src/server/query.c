@@ -146,15 +146,29 @@ int query_page(struct http_request *request, struct server *server, struct arena
     return query_all(server, arena, query, out_rows, error);
 }
 
+int query_read_name(struct server *server, struct arena *arena, enum table table, uint64_t id,
+                    struct text *out_name, struct error *error)
+{
+    const size_t column = table == TABLE_GROUPS     ? (size_t)GROUPS_NAME
+                          : table == TABLE_ACCOUNTS ? (size_t)ACCOUNTS_NAME
+                                                    : (size_t)MACHINES_NAME;
+    const struct store_value *values = NULL;
+    if (id <= INT64_MAX && query_one(server, arena, table, tables[table].columns[0].name,
+                                     store_integer((int64_t)id), &values, error) < 0)
+        return -1;
+    *out_name = values ? values[column].bytes : TEXT("");
+    return 0;
+}
+
 struct text query_name(struct server *server, struct arena *arena, enum table table, uint64_t id)
 {
     struct error error;
-    const struct store_value *values = NULL;
-    if (query_id(server, arena, table, id, "row", &values, &error) < 0)
-        return TEXT("");
-    if (table == TABLE_GROUPS)
-        return values[GROUPS_NAME].bytes;
-    return values[table == TABLE_ACCOUNTS ? (size_t)ACCOUNTS_NAME : (size_t)MACHINES_NAME].bytes;
+    struct text name = TEXT("");
+    if (query_read_name(server, arena, table, id, &name, &error) < 0) {
+        log_event(LOG_WARN, "name_unreadable", "table=%s id=%" PRIu64, tables[table].name, id);
+        answers_forget(server->answers);
+    }
+    return name;
 }
 
 int query_fixed(struct server *server, struct arena *arena, enum table table, uint64_t id,

@@ -56,6 +56,10 @@ MUST_CHECK int query_page(struct http_request *request, struct server *server, s
                           struct error *error);
 
 /* Text of an account's, group's or machine's name column; "" when the row is not there. */
+MUST_CHECK int query_read_name(struct server *server, struct arena *arena, enum table table,
+                               uint64_t id, struct text *out_name, struct error *error);
+/* The same for answers that can do without: when it cannot be read that is logged, the name is "",
+ * and the answer is not kept. */
 struct text query_name(struct server *server, struct arena *arena, enum table table, uint64_t id);
 
 /* {"items":[ ... ],"next_cursor":...}: begin, one value per item, end. */
