@@ -22,6 +22,9 @@ def check_screens(market, folder):
     assert "core: 1.000000 at any time: in a market of karma" in explained
     assert "level" not in explained
     assert "Karma per unit-hour." in explained
+    statement = souk("wallet", "statement").stdout
+    assert "KARMA" in statement.splitlines()[0] and "karma before these" in statement
+    assert "credits" not in statement.lower()
     assert "KARMA" in souk("market").stdout and "weeks" not in souk("market").stdout
 
 
