@@ -1,5 +1,6 @@
 /* souk account: opens an account at a market and remembers it; signs in and out; shows it. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/account_notice.h"
 #include "cli/api.h"
@@ -8,6 +9,8 @@
 #include "cli/secret.h"
 
 #include <string.h>
+
+enum { SECRETS_SIZE_MAX = 1 << 16 };
 
 struct account_open_options {
     const char *name;
@@ -226,6 +229,24 @@ static const struct option login_options[] = {
      .help = "The account's name.", .is_required = true},
 };
 
+/* The token kept so far may be the only one of another account: it is kept beside the new one. */
+static int keep_token_before(struct cli *cli, struct error *error)
+{
+    struct buffer secrets AUTO_BUFFER;
+    buffer_init(&secrets, SECRETS_SIZE_MAX);
+    const char *path = arena_format(cli->arena, "%s/secrets", cli->common.config_dir);
+    const char *before = arena_format(cli->arena, "%s/secrets.before", cli->common.config_dir);
+    if (file_read(path, &secrets, error) < 0)
+        return error->code == ERROR_NOT_FOUND ? 0 : -1;
+    if (!strstr(buffer_string(&secrets), "token"))
+        return 0;
+    const struct text whole = buffer_text(&secrets);
+    if (file_replace(before, &whole, 1, 0600, error) < 0)
+        return error_wrap(error, "keep the token there was");
+    output_note(cli, "The token that was kept here before is now in %s.", before);
+    return 0;
+}
+
 static int run_login(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
@@ -254,7 +275,7 @@ static int run_login(void *context, const void *options, struct error *error)
             return error_set(error, ERROR_REFUSED, "the name or the password is wrong");
         return -1;
     }
-    if (remember(cli, session.token, error) < 0)
+    if (keep_token_before(cli, error) < 0 || remember(cli, session.token, error) < 0)
         return -1;
     if (cli->common.json) {
         struct buffer json AUTO_BUFFER;
@@ -275,7 +296,8 @@ static int run_login(void *context, const void *options, struct error *error)
 const struct command command_account_login = {
     .name = "account login",
     .summary = "Signs in to an account by its name and password, for 30 days.",
-    .details = "The password is asked for at the terminal, or taken as a line of standard input.",
+    .details = "The password is asked for at the terminal, or taken as a line of standard input. A "
+               "token that was kept here before goes to the file secrets.before beside it.",
     .example = "souk account login --server https://market.example --name ada",
     COMMAND_OPTIONS(login_options, login_options),
     .run = run_login,

@@ -57,7 +57,9 @@ static int confirm_extend(const struct cli *cli, struct client *client,
     const char *plan = arena_format(
         arena,
         "Job %" PRIu64 " \"%s\" would run up to %s longer: %s are held, beside the %s credits held "
-        "now. What is not used comes back.\n",
+        "now. What is not used comes back. Whether its lenders' terms and its maxima allow it the "
+        "market "
+        "says when you agree; if not, nothing changes.\n",
         job.id, output_text(arena, job.name), output_duration(arena, wanted->by_ms), more,
         output_credits(arena, job.held_micro));
     return output_confirm(cli, wanted->is_yes, plan, "Extend it?", error);

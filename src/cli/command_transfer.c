@@ -50,7 +50,8 @@ static const char *write_plan(const struct cli *cli, const struct transfer_optio
     return arena_format(cli->arena,
                         "Transfer:  %s credits from \"%s\" to \"%s\"\n"
                         "Left:      %s credits that can be transferred\n"
-                        "It cannot be taken back.\n",
+                        "Whether there is such an account the market says when you agree. It "
+                        "cannot be taken back.\n",
                         output_credits(cli->arena, wanted->amount_micro),
                         output_text(cli->arena, account->name), output_text(cli->arena, to),
                         output_credits(cli->arena, left_micro));

@@ -91,6 +91,20 @@ def test_the_only_token_is_not_thrown_away(souk, market, name):
     souk("account", "login", "--name", name, stdin="another good one\n")
 
 
+def test_a_login_keeps_the_token_there_was(souk, market, name):
+    souk("account", "open", "--name", name, "--server", market.url)
+    folder = souk.home / ".config" / "souk"
+    token = re.search(r"souk_[A-Za-z0-9_-]+", (folder / "secrets").read_text())[0]
+    souk("account", "password", stdin=PASSWORD + "\n")
+    said = souk("account", "login", "--name", name, stdin=PASSWORD + "\n").stderr
+    before = folder / "secrets.before"
+    assert str(before) in said and token not in said
+    assert token in before.read_text() and before.stat().st_mode & 0o777 == 0o600
+    assert token not in (folder / "secrets").read_text()
+    souk.variables |= {"SOUK_TOKEN": token}
+    assert name in souk("account").stdout
+
+
 def test_a_password_typed_at_a_terminal_is_not_shown(souk, market, name):
     controller, terminal = pty.openpty()
     process = souk.start("account", "open", "--name", name, "--server", market.url, "--password",
