@@ -415,7 +415,10 @@ static bool is_left_out(const struct json_field *field, const void *source)
 {
     if (!field->is_zero_omitted)
         return false;
-    ASSERT((field->kind == JSON_I64 || field->kind == JSON_U64) && !field->is_required);
+    ASSERT(!field->is_required);
+    if (field->kind == JSON_BOOL)
+        return !*(const bool *)source;
+    ASSERT(field->kind == JSON_I64 || field->kind == JSON_U64);
     return *(const int64_t *)source == 0;
 }
 

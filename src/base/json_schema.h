@@ -45,7 +45,7 @@ struct json_field {
     size_t size_max;
     const char *const *choices;
     const struct json_schema *schema;
-    bool is_zero_omitted; /* of a number that is not required: 0 is not written */
+    bool is_zero_omitted; /* of what is not required: 0, or false, is not written */
     struct text key;      /* by JSON_NAME: the name as it is written, for speed; else empty */
 };
 

@@ -241,11 +241,11 @@ static bool skip_key(struct cursor *cursor, const struct json_field *field)
 }
 
 /* A zero that was left out stays what it is; one that is written is not json_write's. */
-static bool read_number(struct cursor *cursor, const struct json_field *field, void *target)
+static bool read_nonzero(struct cursor *cursor, const struct json_field *field, void *target)
 {
     if (!read_value(cursor, field, target))
         return false;
-    return *(const int64_t *)target != 0;
+    return field->kind == JSON_BOOL ? *(const bool *)target : *(const int64_t *)target != 0;
 }
 
 static bool read_object(struct cursor *cursor, const struct json_schema *schema, char *out)
@@ -260,7 +260,7 @@ static bool read_object(struct cursor *cursor, const struct json_schema *schema,
                 return false;
             continue;
         }
-        if (field->is_zero_omitted ? !read_number(cursor, field, out + field->offset)
+        if (field->is_zero_omitted ? !read_nonzero(cursor, field, out + field->offset)
                                    : !read_value(cursor, field, out + field->offset))
             return false;
         separator = ',';

@@ -202,6 +202,7 @@ static const struct json_field offer_fields[] = {
     FIELD("roles", JSON_TEXTS, api_offer, roles),
     PART("minimum", api_offer, minimum, &minimum_schema),
     FIELD("max_lease_ms", JSON_I64, api_offer, max_lease_ms),
+    FIELD("spare", JSON_BOOL, api_offer, spare),
     LONG_TEXT("when", api_offer, when),
     FIELD("zone", JSON_TEXT, api_offer, zone),
     FIELD("audience", JSON_TEXT, api_offer, audience),

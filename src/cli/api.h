@@ -158,6 +158,7 @@ struct api_offer {
     struct json_array roles; /* of struct text */
     struct api_minimum minimum;
     int64_t max_lease_ms;
+    bool spare;
     struct text when;
     struct text zone;
     struct text audience;

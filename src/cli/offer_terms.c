@@ -202,6 +202,21 @@ static int write_max_lease(struct writing *writing, struct error *error)
     return 0;
 }
 
+static int write_spare(struct writing *writing, struct error *error)
+{
+    const char *text = writing->options->spare;
+    if (!text)
+        return 0;
+    const bool is_on = strcmp(text, "on") == 0;
+    if (!is_on && strcmp(text, "off") != 0)
+        return error_set(error, ERROR_INVALID, "--spare: write on or off");
+    json_field_bool(&writing->json, "spare", is_on);
+    plan_line(writing, "unsold time",
+              is_on ? "free for members with less than 1 credit, until somebody pays for it"
+                    : "not given away");
+    return 0;
+}
+
 /* ---- Price and audience ---------------------------------------------------------------------- */
 
 static int write_prices(struct writing *writing, struct error *error)
@@ -314,7 +329,8 @@ int offer_terms_write(struct arena *arena, const struct offer_terms_options *opt
         plan_line(&writing, "roles", join(arena, &options->roles));
     }
     if (write_when(&writing, error) < 0 || write_max_lease(&writing, error) < 0 ||
-        write_prices(&writing, error) < 0 || write_audience(&writing, error) < 0)
+        write_prices(&writing, error) < 0 || write_spare(&writing, error) < 0 ||
+        write_audience(&writing, error) < 0)
         return -1;
     write_text(&writing, "network", "network", options->network);
     write_text(&writing, "install", "install", options->install);

@@ -20,6 +20,7 @@ struct offer_terms_options {
     const char *when;
     const char *zone;
     const char *max_lease;
+    const char *spare;
     struct option_list min_price;
     struct option_list audience;
     const char *network;
@@ -63,6 +64,9 @@ struct offer_terms_options {
                            "The least it is lent for, in credits an hour: core=0.02,ram=0.001 "    \
                            "(per GiB), gpu=0.2, disk=0.0001 (per GiB); or auto.",                  \
                            .fields = "minimum"),                                                   \
+        OFFER_TERMS_OPTION("spare", OPTION_TEXT, struct_, spare, "ON",                             \
+                           "on: what is not sold is free for members with less than 1 credit, "    \
+                           "until somebody pays for it; off by default."),                         \
         OFFER_TERMS_OPTION("for", OPTION_LIST, struct_, audience, "WHO",                           \
                            "Who may use it: anyone, accounts by name, or group:NAME.",             \
                            .fields = "audience accounts group"),                                   \

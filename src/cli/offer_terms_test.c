@@ -89,6 +89,16 @@ TEST(prices_and_audiences_have_short_forms)
            "  for            group:lab\n");
 }
 
+TEST(unsold_time_is_given_away_or_not)
+{
+    expect(
+        &(struct offer_terms_options){.spare = "on"}, "{\"spare\":true}",
+        "  unsold time    free for members with less than 1 credit, until somebody pays for it\n");
+    expect(&(struct offer_terms_options){.spare = "off"}, "{\"spare\":false}",
+           "  unsold time    not given away\n");
+    expect_refusal(&(struct offer_terms_options){.spare = "maybe"}, "--spare: write on or off");
+}
+
 TEST(mistakes_name_the_option)
 {
     expect_refusal(&(struct offer_terms_options){.cores = "many"},
@@ -122,6 +132,7 @@ int main(void)
         cmocka_unit_test(amounts_are_numbers_or_shares_of_the_machine),
         cmocka_unit_test(words_of_time_are_shown_with_the_first_opening),
         cmocka_unit_test(prices_and_audiences_have_short_forms),
+        cmocka_unit_test(unsold_time_is_given_away_or_not),
         cmocka_unit_test(mistakes_name_the_option),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

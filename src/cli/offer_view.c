@@ -121,6 +121,8 @@ void offer_view_print(const struct cli *cli, const struct api_offer *offer)
                  is_automatic ? "the market's price, whatever it is"
                               : arena_format(arena, "%s credits an hour",
                                              minimum_words(arena, &offer->minimum)));
+    output_field(cli, "Unsold:    ", "%s",
+                 offer->spare ? "free for members with less than 1 credit" : "not given away");
     output_field(cli, "For:       ", "%s", audience_words(arena, offer));
     output_field(cli, "Runs:      ", "%s", output_texts(arena, &offer->roles, ", "));
     output_field(cli, "Network:   ", "%s", output_text(arena, offer->network));

@@ -58,11 +58,17 @@ static void append_start(struct buffer *plan, struct arena *arena, const struct 
 {
     char wish[JOB_WISH_TEXT_SIZE];
     buffer_append_format(plan, "  start     %s%s\n", job_start_format(&spec->market.start, wish),
-                         spec->market.rush ? ", ahead of a queue for double the first hour" : "");
+                         spec->market.rush    ? ", ahead of a queue for double the first hour"
+                         : spec->market.spare ? ", on spare time: for nothing, until somebody pays"
+                                              : "");
     if (quote->can_start)
         return;
-    buffer_append_format(plan, "            but it has to wait: %s\n",
-                         output_text(arena, quote->reason));
+    struct text rest = quote->reason, line;
+    for (bool has_more = true, is_first = true; has_more; is_first = false) {
+        has_more = text_cut(rest, '\n', &line, &rest);
+        buffer_append_format(plan, "            %s%s\n", is_first ? "but it has to wait: " : "",
+                             output_text(arena, line));
+    }
     if (quote->nearest.size > 0)
         buffer_append_format(plan, "            nearest: %s\n", output_text(arena, quote->nearest));
     if (quote->expected_start_ms > 0)

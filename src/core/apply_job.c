@@ -30,7 +30,7 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     struct account *account = map_get(&core->accounts, request->account);
     if (core->settings.economy == ECONOMY_KARMA) {
         job->turn = core_karma_turn(core, account->id);
-    } else {
+    } else if (!request->is_spare) {
         job->turn = queue_take_turn(&core->queue, account->queue_finish_tag, job->quote_micro);
         account->queue_finish_tag = job->turn.finish_tag;
     }
@@ -38,7 +38,8 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     if (has_key)
         map_put_text(&core->jobs_by_key, core_bytes(key, sizeof(key)), job);
     core_set_job_timers(core, job);
-    match_rounds_expect(core->rounds, job);
+    if (!request->is_spare)
+        match_rounds_expect(core->rounds, job);
     core_index_job(core, job);
     apply_see_account(core, request->account, event->time_ms);
     core_count_submitted(core, job);
@@ -97,11 +98,26 @@ static bool may_pass(const struct job *job, enum job_state to)
         return job_state_has_leases(job->state) && job_all_leases_ended(job);
     case JOB_STATE_CANCELLED:
         return !job_state_is_final(job->state) && job_all_leases_ended(job);
-    case JOB_STATE_PENDING:
+    case JOB_STATE_PENDING: {
+        char reason[JOB_REASON_SIZE];
+        return (job->state == JOB_STATE_STARTING || job->state == JOB_STATE_RUNNING) &&
+               job->request.is_spare && job_all_leases_ended(job) &&
+               job_judge(job, reason) == JOB_VERDICT_WAITS;
+    }
     case JOB_STATE_COUNT:
         break;
     }
     return false;
+}
+
+/* As if it had just been submitted. */
+static void wait_again(struct job *job)
+{
+    for (size_t i = 0; i < job->lease_count; i++)
+        job->leases[i]->is_former = true;
+    job->former_count += job->lease_count;
+    job->lease_count = job->worker_count = 0;
+    job->matched_ms = job->started_ms = 0;
 }
 
 static bool is_within_limits(const struct job *job)
@@ -133,12 +149,14 @@ int apply_job_state_changed(struct core *core, const struct event *event, struct
     memcpy(job->reason, changed->reason, sizeof(job->reason));
     if (job->state == JOB_STATE_STARTING) {
         job->matched_ms = event->time_ms;
-        if (core->settings.economy != ECONOMY_KARMA)
+        if (core->settings.economy != ECONOMY_KARMA && !job->request.is_spare)
             queue_serve(&core->queue, job->turn);
         job->quote_micro = 0;
         for (size_t i = 0; i < job->lease_count; i++)
             job->quote_micro = price_add_micro(job->quote_micro, job->leases[i]->quote_micro);
     }
+    if (job->state == JOB_STATE_PENDING)
+        wait_again(job);
     if (job->state == JOB_STATE_STOPPING)
         job->stopping_ms = event->time_ms;
     if (job_state_is_final(job->state)) {

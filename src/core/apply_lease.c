@@ -32,6 +32,11 @@ static bool is_priced_right(const struct core *core, const struct event *event,
     const int64_t now_ms = event->time_ms;
     const struct price_units units =
         price_units(offered->resources, machine_speed_milli(offer->machine));
+    if (job->request.is_spare) {
+        const struct price_lock free = price_lock_flat((struct price_vector){0});
+        return price_units_equal(&units, &offered->units) &&
+               price_lock_equal(&free, &offered->lock) && offered->quote_micro == 0;
+    }
     struct price_lock posted =
         core_price_lock(core, now_ms, offered->start_by_ms + offered->max_run_ms);
     if (is_first)
@@ -76,9 +81,14 @@ static int check_offered(const struct core *core, const struct event *event, con
         return apply_misfit(event, "it would start later, or not run as long as its job", error);
     const struct resources wanted =
         offered->role == LEASE_ROLE_SERVER ? job->request.server : job->request.worker;
+    const bool is_spare = job->request.is_spare;
     if (!resources_are_valid(offered->resources) || !resources_fit(wanted, offered->resources) ||
+        machine_spare_in_way(offer->machine, offer, offered->resources) ||
         !resources_fit(offered->resources, offer_free(offer)))
         return apply_misfit(event, "it is less than is wanted, or more than is free", error);
+    if (is_spare && (!offer->terms.is_spare || !core_may_have_spare(core, job->request.account)))
+        return apply_misfit(event, "spare time is not offered there, or not to this account",
+                            error);
     if (!is_priced_right(core, event, job, offer, is_first))
         return apply_misfit(event, "its price does not follow from those posted", error);
     if (!is_first && !is_within_limits(job, event))
@@ -118,6 +128,7 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
                             .rank = offered->rank,
                             .is_self_trade =
                                 core_is_self_trade(core, job->request.account, offered->payee),
+                            .is_spare = job->request.is_spare,
                             .resources = offered->resources,
                             .units = offered->units,
                             .lock = offered->lock,
@@ -228,10 +239,12 @@ int apply_lease_stop_wanted(struct core *core, const struct event *event, struct
     return 0;
 }
 
-/* Of an owner with itself nothing is counted. */
+/* Of an owner with itself nothing is counted. Spare time is free for whoever has an account: that
+ * it went well says nothing, that its owner took it back breaks no promise, that it was lost does.
+ */
 static void count_reputation(const struct lease *lease, struct machine *machine)
 {
-    if (lease->is_self_trade)
+    if (lease->is_self_trade || (lease->is_spare && lease->outcome != LEASE_OUTCOME_LOST))
         return;
     const struct reputation_lease ended = {
         .outcome = lease->outcome,
@@ -250,7 +263,8 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     if (find_lease(core, event, ended->lease, ended->fence, &lease, error) < 0)
         return -1;
     struct job *job = map_get(&core->jobs, lease->job);
-    if (ended->outcome == LEASE_OUTCOME_NONE || !job_state_has_leases(job->state))
+    if (ended->outcome == LEASE_OUTCOME_NONE || !job_state_has_leases(job->state) ||
+        (ended->outcome == LEASE_OUTCOME_PREEMPTED && !lease->is_spare))
         return apply_misfit(event, "it has no outcome, or its job none of its leases", error);
     core_count_lease_end(core, lease, ended->outcome, event->time_ms);
     struct machine *machine = map_get(&core->machines, lease->machine);

@@ -22,7 +22,8 @@ static int find_enrolled(struct core *core, const struct event *event, struct ma
         return apply_misfit(event, "the name is taken", error);
     if (known) {
         if (known->id != enrolled->machine || known->owner != enrolled->owner ||
-            known->generation + 1 != enrolled->generation || known->lease_count > 0)
+            known->generation + 1 != enrolled->generation || known->lease_count > 0 ||
+            machine_spare_count(known) > 0)
             return apply_misfit(event, "it is not the machine that was known", error);
         *out_machine = known;
         return 0;

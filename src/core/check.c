@@ -39,7 +39,15 @@ static int check_machine(const struct core *core, const struct machine *machine,
             return broken(error, "machine", machine->id, "it lists a lease that is not its own");
         leased = resources_add(leased, lease->resources);
     }
-    if (!resources_equal(leased, machine->leased))
+    struct resources spare = {0};
+    for (size_t i = 0; i < machine_spare_count(machine); i++) {
+        const struct lease *lease = machine->spare->leases[i];
+        if (lease->machine != machine->id || !lease_is_open(lease) || !lease->is_spare)
+            return broken(error, "machine", machine->id, "it lists spare time that is none");
+        spare = resources_add(spare, lease->resources);
+    }
+    if (!resources_equal(leased, machine->leased) ||
+        (machine->spare && !resources_equal(spare, machine->spare->leased)))
         return broken(error, "machine", machine->id, "its leases do not add up");
     for (size_t i = 0; i < machine->offer_count; i++)
         if (check_offer(core, machine->offers[i], machine, error) < 0)
@@ -49,7 +57,8 @@ static int check_machine(const struct core *core, const struct machine *machine,
         return broken(error, "machine", machine->id, "it is barred without reason, or not");
     if (owner->deleted_ms && machine->state != MACHINE_STATE_OFFLINE)
         return broken(error, "machine", machine->id, "its owner is deleted and it is not offline");
-    if (machine->lease_count > 0 && machine->state == MACHINE_STATE_OFFLINE)
+    if (machine->lease_count + machine_spare_count(machine) > 0 &&
+        machine->state == MACHINE_STATE_OFFLINE)
         return broken(error, "machine", machine->id, "it is offline and has leases");
     return 0;
 }
@@ -61,6 +70,9 @@ static bool is_lease_sound(const struct core *core, const struct job *job,
     if (lease->job != job->id || !machine || !core_account(core, lease->payee))
         return false;
     if ((lease->state == LEASE_STATE_ENDED) != (lease->outcome != LEASE_OUTCOME_NONE))
+        return false;
+    if (lease->is_spare != job->request.is_spare || lease->is_former ||
+        (lease->is_spare && lease->quote_micro > 0))
         return false;
     return lease->posted_micro <= lease->quote_micro && lease->fee_micro <= lease->posted_micro &&
            lease->wall_ms <= lease->max_run_ms && lease->max_run_ms <= job->request.max_run_ms &&
@@ -76,7 +88,11 @@ static bool is_state_sound(const struct core *core, const struct job *job)
          job->worker_count > (size_t)job_request_nodes_max(&job->request)))
         return false;
     const bool is_short_handed = job_lost_rank(job, 0) < job->worker_count || job_can_grow(job);
-    if (id_list_contains(&core->short_handed, job->id) != is_short_handed)
+    const bool is_spare = job->request.is_spare;
+    if (id_list_contains(&core->short_handed, job->id) != (is_short_handed && !is_spare) ||
+        id_list_contains(&core->spare_short, job->id) != (is_short_handed && is_spare) ||
+        id_list_contains(&core->spare_waiting, job->id) !=
+            (is_spare && job->state == JOB_STATE_PENDING))
         return false;
     if (job->state == JOB_STATE_PENDING && job->lease_count != 0)
         return false;
@@ -86,7 +102,7 @@ static bool is_state_sound(const struct core *core, const struct job *job)
         return false;
     return id_list_contains(&core->pending, job->id) == (job->state == JOB_STATE_PENDING) &&
            (job->waiting_numbers[0] != 0) ==
-               (job->state == JOB_STATE_PENDING && job->start_ms == 0) &&
+               (job->state == JOB_STATE_PENDING && job->start_ms == 0 && !is_spare) &&
            id_list_contains(&core->short_of_money, job->id) == job->is_short &&
            (job->line_place != 0) ==
                (job->waiting_numbers[0] != 0 && !job->is_short && !job->is_stuck) &&
@@ -184,15 +200,19 @@ static int check_counts(const struct core *core, struct error *error)
     size_t listed = 0, open = 0, leases = 0, offers = 0, short_handed = 0;
     for (size_t i = 0; i < core->machines.count; i++) {
         const struct machine *machine = core->machines.entries[i].value;
-        listed += machine->lease_count;
+        listed += machine->lease_count + machine_spare_count(machine);
         offers += machine->offer_count;
     }
     if (offers != core->offers.count)
         return error_set(error, ERROR_CORRUPT, "offers are listed more than once, or not at all");
     for (size_t i = 0; i < core->leases.count; i++)
         open += lease_is_open(core->leases.entries[i].value);
-    for (size_t i = 0; i < core->jobs.count; i++)
-        leases += ((const struct job *)core->jobs.entries[i].value)->lease_count;
+    size_t spare_jobs = 0;
+    for (size_t i = 0; i < core->jobs.count; i++) {
+        const struct job *job = core->jobs.entries[i].value;
+        leases += job->lease_count + job->former_count;
+        spare_jobs += job->request.is_spare && !job_state_is_final(job->state);
+    }
     if (listed != open || leases != core->leases.count)
         return error_set(error, ERROR_CORRUPT, "leases are listed more than once, or not at all");
     if (ledger_account_count(core->ledger) != core->accounts.count)
@@ -200,10 +220,13 @@ static int check_counts(const struct core *core, struct error *error)
     for (size_t i = 0; i < core->accounts.count; i++) {
         if (!ledger_account(core->ledger, core->accounts.entries[i].key))
             return broken(error, "account", core->accounts.entries[i].key, "it is in no ledger");
-        short_handed +=
-            ((const struct account *)core->accounts.entries[i].value)->short_handed_count;
+        const struct account *account = core->accounts.entries[i].value;
+        short_handed += account->short_handed_count;
+        spare_jobs -= account->spare_waiting_count + account->spare_active_count;
+        if (account->spare_active_count > 1)
+            return broken(error, "account", account->id, "two of its jobs have spare time");
     }
-    if (short_handed != core->short_handed.count)
+    if (short_handed != core->short_handed.count || spare_jobs != 0)
         return error_set(error, ERROR_CORRUPT, "jobs that lack workers do not add up");
     for (size_t i = 0; i < ledger_hold_count(core->ledger); i++)
         if (!core_job(core, ledger_hold_at(core->ledger, i)->job))

@@ -113,6 +113,7 @@ void core_free(struct core *core)
     for (size_t i = 0; i < core->machines.count; i++) {
         struct machine *machine = core->machines.entries[i].value;
         free(machine->leases);
+        machine_free_spare(machine);
         free(machine->offers);
     }
     for (size_t i = 0; i < core->jobs.count; i++) {
@@ -142,6 +143,8 @@ void core_free(struct core *core)
     id_list_done(&core->pending);
     id_list_done(&core->active);
     id_list_done(&core->short_handed);
+    id_list_done(&core->spare_waiting);
+    id_list_done(&core->spare_short);
     core_prices_done(core);
     free(core->forfeit.parts);
     id_list_done(&core->short_of_money);

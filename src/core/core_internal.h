@@ -29,7 +29,7 @@ struct forfeit {
     struct forfeit_part {
         struct machine *machine; /* NULL: nobody would have had it */
         int64_t amount_micro;    /* the operator's part included */
-    } *parts;
+    } * parts;
     size_t count, capacity;
     size_t next; /* the first that is not paid */
 };
@@ -87,6 +87,9 @@ struct core {
     struct id_list short_handed;         /* of them, those that would take more workers */
     struct worker_turns successor_turns; /* scratch */
     struct worker_turns growth_turns;    /* scratch */
+    struct id_list spare_waiting;        /* jobs that wait for spare time */
+    struct id_list spare_short;          /* jobs that have some and would take more workers */
+    struct worker_turns spare_turns[2];  /* of these two, in the other order; scratch */
 
     /* Matching. Only the clock is told by events; the rest follows from the state. */
     struct queue_clock queue;
@@ -131,6 +134,10 @@ struct match_wish core_wish_of(const struct core *core, const struct job *job);
 int64_t core_expected_start_ms(const struct core *core, const struct job *job,
                                const struct match_wish *wish);
 
+/* ways_out.c: of a request that costs more than its account has, a line for each way out. */
+void core_append_ways_out(const struct core *core, const struct job_request *request,
+                          int64_t held_micro, struct buffer *out);
+
 /* Machines in id order, to explain to people. */
 struct machine **core_machine_pointers(const struct core *core, struct arena *arena);
 
@@ -151,6 +158,8 @@ void core_list_price(struct core *core, int64_t now_ms);
 void core_index_job(struct core *core, struct job *job);
 /* Where machines find it, and in the line. */
 void core_let_wait(struct core *core, struct job *job);
+/* Among those that wait for spare time, or out of them. */
+void core_let_wait_for_spare(struct core *core, struct job *job, bool waits);
 /* Whether the job is worth trying when its account has more credits, or prices are lower. */
 void core_mark_short(struct core *core, struct job *job, bool is_short);
 /* Whether no offers there are would ever do for the job, which waits. */
@@ -404,6 +413,13 @@ bool core_renewed_terms(const struct core *core, const struct lease *lease,
 
 /* decide_worker.c */
 void decision_replace_workers(struct decision *decision, const struct job *job);
+void decision_grow(struct decision *decision, const struct job *job);
+bool decide_is_bereaved(const struct job *job);
+/* The jobs of a list that want workers, beginning after the one that was tried last, a few at a
+ * time. */
+void decide_each(struct decision *decision, const struct id_list *jobs, struct worker_turns *turns,
+                 int tries_max, bool (*wants)(const struct job *),
+                 void (*function)(struct decision *, const struct job *));
 /* is_better: there may be room or money now that was not there before. */
 void decide_successors(struct decision *decision, bool is_better);
 void decide_growth(struct decision *decision, bool is_better);
@@ -423,6 +439,10 @@ void match_rounds_forget_offer(struct match_rounds *rounds, const struct offer *
 /* A lease there ends sooner than thought, which leaves more beside what is reserved. */
 void match_rounds_ends_sooner(struct match_rounds *rounds, struct machine *machine);
 void match_rounds_try(struct match_rounds *rounds, struct job *job);
+/* There may be spare time for somebody who waits for it. */
+void match_rounds_spare(struct match_rounds *rounds);
+/* A job lost spare time to one who pays: what follows for it is for the end of the decision. */
+void match_rounds_preempt(struct match_rounds *rounds, struct job *job);
 void match_rounds_sweep_short(struct match_rounds *rounds);     /* all that were too dear */
 void match_rounds_sweep_all(struct match_rounds *rounds);       /* whatever they wait for */
 bool match_rounds_is_better(const struct match_rounds *rounds); /* some machine is */
@@ -436,5 +456,15 @@ void decision_offer_lease(struct decision *decision, const struct job *job,
 void decide_match(struct decision *decision);
 /* Those whom machines could serve that were touched. */
 void decide_touched(struct decision *decision);
+/* decide_spare.c */
+/* Members with less than this may have spare time. */
+#define CORE_SPARE_BELOW_MICRO INT64_C(1000000)
+bool core_may_have_spare(const struct core *core, uint64_t account);
+/* Before a lease that is paid for is offered: ends those of spare time that are in its way. */
+void decide_preempt(struct decision *decision, const struct match_part *part);
+/* Last of all: jobs that lost spare time, and what is left of it for those who wait. */
+void decide_spare(struct decision *decision);
+/* The account has less than before. */
+void decide_spare_for(struct decision *decision, uint64_t account);
 /* decide_ahead.c: some job waits for room that will be there some day. */
 bool decide_has_line(struct decision *decision);

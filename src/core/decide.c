@@ -38,6 +38,7 @@ void decision_emit_plan(struct decision *decision, const struct ledger_plan *pla
         if (memo && plan->entries[i].kind != LEDGER_ENTRY_FEE)
             snprintf(event.entry_posted.memo, LEDGER_MEMO_SIZE, "%s", memo);
         decision_emit(decision, &event);
+        decide_spare_for(decision, event.entry_posted.from_account);
         if (event.entry_posted.kind != LEDGER_ENTRY_HOLD)
             note_credited(decision, event.entry_posted.to_account);
     }
@@ -137,7 +138,8 @@ static int decide_kind(struct decision *decision, const struct command *command,
 static void close_slots_for_who_waits(struct decision *decision)
 {
     const struct core *core = decision->core;
-    if (book_count(core->waiting.book) > 0 || core->short_handed.count > 0)
+    if (book_count(core->waiting.book) > 0 || core->short_handed.count > 0 ||
+        core->spare_waiting.count > 0)
         decide_close_slots(decision);
 }
 
@@ -174,6 +176,7 @@ int core_decide(struct core *core, const struct command *command, int64_t now_ms
     decide_match(&decision);
     decide_growth(&decision, is_better);
     decide_touched(&decision); /* it may have given up a reservation */
+    decide_spare(&decision);
     match_rounds_end(core->rounds);
     out->subject = decision.subject;
     return 0;

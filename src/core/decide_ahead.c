@@ -63,7 +63,7 @@ const struct match_reservation *decide_ahead(struct decision *decision, const st
     struct core *core = decision->core;
     for (int made = 0; made < RESERVE_TRIES; made++) {
         struct job *first = line_first(&core->line);
-        if (!first || !line_is_before(first, job))
+        if (!first || (job && !line_is_before(first, job)))
             return NULL;
         if (keeps_ahead(decision, first) || reserve(decision, first))
             return &core->rounds->ahead;

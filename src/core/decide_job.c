@@ -106,6 +106,16 @@ static void begin_stop(struct decision *decision, const struct job *job, enum jo
         decision_want_all_stopped(decision, job, told);
 }
 
+/* What is left of it ends at once, too. */
+static void wait_again(struct decision *decision, const struct job *job, const char *reason)
+{
+    for (size_t i = 0; i < job->lease_count; i++)
+        if (lease_is_open(job->leases[i]))
+            decision_end_lease(decision, job->leases[i], LEASE_OUTCOME_PREEMPTED,
+                               "its job lost another machine to one who pays");
+    decision_emit_job_state(decision, job, JOB_STATE_PENDING, JOB_STATE_PENDING, reason);
+}
+
 /* After anything that ended a lease: draws the consequences for its job. Safe to repeat. */
 void decision_settle_job(struct decision *decision, const struct job *job)
 {
@@ -117,6 +127,10 @@ void decision_settle_job(struct decision *decision, const struct job *job)
         const enum job_verdict verdict = job_judge(job, reason);
         if (verdict == JOB_VERDICT_GOES_ON)
             return;
+        if (verdict == JOB_VERDICT_WAITS) {
+            wait_again(decision, job, reason);
+            return;
+        }
         const enum job_state outcome =
             verdict == JOB_VERDICT_SUCCEEDED ? JOB_STATE_SUCCEEDED : JOB_STATE_FAILED;
         if (job_all_leases_ended(job)) {
@@ -239,6 +253,10 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
         decision->subject = same->id;
         return 0;
     }
+    if (request->is_spare && !core_may_have_spare(core, request->account))
+        return error_set(
+            error, ERROR_REFUSED,
+            "spare time is for members with less than 1 credit: leave out market.spare");
     if (request->start != JOB_START_NOW && request->deadline_ms < decision->now_ms)
         return error_set(error, ERROR_INVALID, "deadline_ms is past");
     struct booking booking;

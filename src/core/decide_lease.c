@@ -158,8 +158,8 @@ int decide_end_lease(struct decision *decision, const struct command *command, s
     const struct lease *lease;
     if (find_lease(decision, end->lease, end->fence, &lease, error) < 0)
         return -1;
-    if (end->outcome == LEASE_OUTCOME_NONE || end->outcome >= LEASE_OUTCOME_COUNT)
-        return error_set(error, ERROR_INVALID, "a lease ends with an outcome");
+    if (end->outcome == LEASE_OUTCOME_NONE || end->outcome >= LEASE_OUTCOME_PREEMPTED)
+        return error_set(error, ERROR_INVALID, "a lease ends with an outcome of its own");
     if (lease->state == LEASE_STATE_RUNNING && end->tick_index > lease->tick_index &&
         bill_lease(decision, lease, end->tick_index, end->wall_ms, error) < 0)
         return -1;
@@ -193,8 +193,9 @@ void decide_end_leases(struct decision *decision, struct machine *machine,
                        enum lease_outcome outcome, const char *reason)
 {
     /* Settling a job may end more of this machine's leases, so the list is asked anew each time. */
-    while (machine->lease_count > 0) {
-        const struct lease *lease = machine->leases[0];
+    while (machine->lease_count + machine_spare_count(machine) > 0) {
+        const struct lease *lease =
+            machine->lease_count > 0 ? machine->leases[0] : machine->spare->leases[0];
         decision_end_lease(decision, lease, outcome, reason);
         decision_settle_job(decision, core_job(decision->core, lease->job));
     }
@@ -277,10 +278,12 @@ int decide_reclaim_leases(struct decision *decision, const struct command *comma
         return -1;
     decision->subject = machine->id;
     /* Those there are now: what follows may end some of them and make others. */
-    const size_t count = machine->lease_count;
+    const size_t paid_count = machine->lease_count;
+    const size_t count = paid_count + machine_spare_count(machine);
     uint64_t *leases = arena_alloc(decision->out->arena, (count + 1) * sizeof(*leases));
     for (size_t i = 0; i < count; i++)
-        leases[i] = machine->leases[i]->id;
+        leases[i] =
+            i < paid_count ? machine->leases[i]->id : machine->spare->leases[i - paid_count]->id;
     for (size_t i = 0; i < count; i++) {
         const struct lease *lease = core_lease(decision->core, leases[i]);
         if (!is_reclaimed_by(reclaim, lease))

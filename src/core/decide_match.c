@@ -171,6 +171,19 @@ static int compare_tries(const void *left, const void *right)
 
 /* ---- Placing --------------------------------------------------------------------------------- */
 
+/* Those were tried before it had this much. */
+static void try_short_of(struct core *core, uint64_t account)
+{
+    size_t left = core_account(core, account)->short_count;
+    for (size_t i = 0; left > 0 && i < core->short_of_money.count; i++) {
+        struct job *job = core->short_of_money.items[i].value;
+        if (job->request.account != account)
+            continue;
+        match_rounds_try(core->rounds, job);
+        left--;
+    }
+}
+
 /* Makes the hold exactly what the leases may cost. */
 static void adjust_hold(struct decision *decision, const struct job *job, int64_t quote_micro)
 {
@@ -184,11 +197,14 @@ static void adjust_hold(struct decision *decision, const struct job *job, int64_
     ASSERT(ledger_plan_void(decision->core->ledger, job->id, held_micro - quote_micro, &plan,
                             &error) == 0);
     decision_emit_plan(decision, &plan, "matched for less");
+    try_short_of(decision->core, job->request.account);
 }
 
 void decision_offer_lease(struct decision *decision, const struct job *job,
                           const struct match_part *part, const struct match_wish *wish)
 {
+    if (part->machine->spare && !wish->request->is_spare)
+        decide_preempt(decision, part);
     struct event event = {.kind = EVENT_LEASE_OFFERED,
                           .lease_offered = {.lease = decision->core->last_id + 1,
                                             .job = job->id,

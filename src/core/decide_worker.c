@@ -10,7 +10,7 @@
  * Successors come before jobs that wait: theirs have begun. Growth comes when nobody waits
  * for room that will be there some day.
  */
-#include "core/core_internal.h"
+#include "core/match_rounds.h"
 
 enum { TRIES_MAX = 8 }; /* jobs, after one event */
 
@@ -86,6 +86,8 @@ static const char *add_worker(struct decision *decision, const struct job *job, 
     struct job_request request;
     if (account_is_frozen(core_account(core, job->request.account)))
         return "the account is frozen";
+    if (job->request.is_spare && !core_may_have_spare(core, job->request.account))
+        return "the account has credits again, and spare time is for those who have none";
     const char *why = ask_for_one(decision, job, &request);
     if (why)
         return why;
@@ -95,7 +97,9 @@ static const char *add_worker(struct decision *decision, const struct job *job, 
     wish.budget_micro = budget_micro(core, job);
     wish.beside = job;
     struct match_placement placement;
-    const enum match_result result = match_place(core->matcher, &wish, NULL, &placement);
+    const struct match_reservation *ahead =
+        request.is_spare ? decide_ahead(decision, /* job= */ NULL) : NULL;
+    const enum match_result result = match_place(core->matcher, &wish, ahead, &placement);
     if (result != MATCH_PLACED)
         return why_not(result);
     struct match_part *part = &placement.parts[0];
@@ -128,29 +132,27 @@ void decision_replace_workers(struct decision *decision, const struct job *job)
     note_lost(decision, job, why);
 }
 
-static void grow(struct decision *decision, const struct job *job)
+void decision_grow(struct decision *decision, const struct job *job)
 {
     while (job_can_grow(job) && !add_worker(decision, job, job->worker_count))
         continue;
 }
 
-static bool is_bereaved(const struct job *job)
+bool decide_is_bereaved(const struct job *job)
 {
     return job_lost_rank(job, 0) < job->worker_count;
 }
 
-/* The jobs that want workers, beginning after the one that was tried last, a few at a time. */
-static void each_short_handed(struct decision *decision, struct worker_turns *turns,
-                              bool (*wants)(const struct job *),
-                              void (*function)(struct decision *, const struct job *))
+void decide_each(struct decision *decision, const struct id_list *jobs, struct worker_turns *turns,
+                 int tries_max, bool (*wants)(const struct job *),
+                 void (*function)(struct decision *, const struct job *))
 {
-    const struct id_list *jobs = &decision->core->short_handed;
     size_t at = 0;
     if (turns->left > jobs->count)
         turns->left = jobs->count;
     while (at < jobs->count && jobs->items[at].id <= turns->last)
         at++;
-    for (int tries = 0; turns->left > 0 && jobs->count > 0 && tries < TRIES_MAX; turns->left--) {
+    for (int tries = 0; turns->left > 0 && jobs->count > 0 && tries < tries_max; turns->left--) {
         if (at >= jobs->count)
             at = 0;
         const struct job *job = jobs->items[at].value;
@@ -173,7 +175,8 @@ void decide_successors(struct decision *decision, bool is_better)
     if (is_better)
         core->successor_turns.left = core->short_handed.count;
     if (core->successor_turns.left > 0)
-        each_short_handed(decision, &core->successor_turns, is_bereaved, decision_replace_workers);
+        decide_each(decision, &core->short_handed, &core->successor_turns, TRIES_MAX,
+                    decide_is_bereaved, decision_replace_workers);
 }
 
 void decide_growth(struct decision *decision, bool is_better)
@@ -186,11 +189,25 @@ void decide_growth(struct decision *decision, bool is_better)
     if (decide_has_line(decision))
         core->growth_turns.left = 0; /* who leaves the line is an event */
     else
-        each_short_handed(decision, &core->growth_turns, job_can_grow, grow);
+        decide_each(decision, &core->short_handed, &core->growth_turns, TRIES_MAX, job_can_grow,
+                    decision_grow);
+}
+
+/* A market that was loaded has tried nobody yet: what was left to try when it stopped is not known.
+ */
+static bool is_new_to_who_waits(const struct core *core)
+{
+    return core->rounds->sweep == MATCH_SWEEP_ALL && book_count(core->waiting.book) > 0;
+}
+
+static bool is_spare_open(const struct core *core)
+{
+    return core->spare_turns[0].left > 0 || core->spare_turns[1].left > 0 ||
+           (core->rounds->is_spare_due && core->spare_waiting.count + core->spare_short.count > 0);
 }
 
 bool core_tries_are_open(const struct core *core)
 {
-    return match_rounds_are_open(core->rounds) || core->successor_turns.left > 0 ||
-           core->growth_turns.left > 0;
+    return match_rounds_are_open(core->rounds) || is_new_to_who_waits(core) ||
+           is_spare_open(core) || core->successor_turns.left > 0 || core->growth_turns.left > 0;
 }

@@ -31,6 +31,8 @@ struct match_wish core_wish(const struct core *core, const struct job_request *r
         .budget_micro = core_budget_micro(core, request, held_micro),
     };
     wish.lock.rush_ms = request->is_rush ? CORE_RUSH_MS : 0;
+    if (request->is_spare)
+        wish.lock = price_lock_flat((struct price_vector){0});
     return wish;
 }
 
@@ -78,10 +80,33 @@ static struct wait look_for_room(const struct core *core, const struct job *job,
     return wait;
 }
 
+static void say_spare_wait(const struct core *core, const struct job *job, const struct wait *wait,
+                           struct buffer *out)
+{
+    const struct account *account = core_account(core, job->request.account);
+    if (account_is_frozen(account))
+        buffer_append_string(out, "the account is frozen");
+    else if (!core_may_have_spare(core, account->id))
+        buffer_append_string(out, "spare time is for members with less than 1 credit, and this "
+                                  "account has more now: submit it without market.spare");
+    else if (account->spare_active_count > 0)
+        buffer_append_string(out, "another job of the account has spare time; each has it for one "
+                                  "job at a time");
+    else if (wait->result == MATCH_PLACED)
+        buffer_append_string(out, "there is spare time, but it is reserved for a job that pays");
+    else
+        match_explain_words(wait->machines, core->machine_list.count, &wait->wish, wait->result,
+                            out);
+    if (job->reason[0])
+        buffer_append_format(out, "; it %s", job->reason);
+}
+
 static void say_wait(const struct core *core, const struct job *job, const struct wait *wait,
                      struct buffer *out)
 {
-    if (job->start_ms > 0)
+    if (job->request.is_spare)
+        say_spare_wait(core, job, wait, out);
+    else if (job->start_ms > 0)
         buffer_append_string(out, "waits for the cheapest slot before its deadline");
     else if (wait->result == MATCH_PLACED && core_passes_booking(job, &wait->wish))
         buffer_append_string(out, "there is room, but for more than it booked in its slot");
@@ -90,6 +115,8 @@ static void say_wait(const struct core *core, const struct job *job, const struc
     else
         match_explain_words(wait->machines, core->machine_list.count, &wait->wish, wait->result,
                             out);
+    if (wait->result == MATCH_OVER_BUDGET)
+        core_append_ways_out(core, &job->request, core_held_micro(core, job->id), out);
 }
 
 static void explain_pending(const struct core *core, const struct job *job, struct buffer *out)
@@ -119,7 +146,7 @@ static int64_t expected_start_ms(const struct core *core, const struct job *job,
 {
     if (job->start_ms > core->time_ms)
         return job->start_ms;
-    if (is_too_dear(wait->result) || core_passes_booking(job, &wait->wish))
+    if (job->request.is_spare || is_too_dear(wait->result) || core_passes_booking(job, &wait->wish))
         return 0;
     return core_expected_start_ms(core, job, &wait->wish);
 }
@@ -147,9 +174,11 @@ void core_explain_request(const struct core *core, const struct job_request *req
     const struct match_wish wish = core_wish(core, request, 0, core->time_ms);
     match_explain(core->matcher, machines, core->machine_list.count, &wish, ahead_of(core, NULL),
                   result, out_explanation);
-    if (!is_too_dear(result))
+    if (!is_too_dear(result) && !request->is_spare)
         out_explanation->expected_start_ms = core_expected_start_ms(core, NULL, &wish);
     match_explain_words(machines, core->machine_list.count, &wish, result, out_words);
+    if (result == MATCH_OVER_BUDGET)
+        core_append_ways_out(core, request, 0, out_words);
 }
 
 static void explain_leases(const struct core *core, const struct job *job, enum lease_state state,

@@ -85,8 +85,16 @@ void core_index_machine(struct core *core, struct machine *machine, int64_t now_
 void core_index_workers(struct core *core, struct job *job)
 {
     struct account *account = map_get(&core->accounts, job->request.account);
+    const bool is_short_handed = job_lost_rank(job, 0) < job->worker_count || job_can_grow(job);
+    if (job->request.is_spare) {
+        if (is_short_handed)
+            id_list_add(&core->spare_short, job->id, job);
+        else
+            id_list_remove(&core->spare_short, job->id);
+        return;
+    }
     account->short_handed_count -= id_list_contains(&core->short_handed, job->id);
-    if (job_lost_rank(job, 0) < job->worker_count || job_can_grow(job)) {
+    if (is_short_handed) {
         id_list_add(&core->short_handed, job->id, job);
         account->short_handed_count++;
     } else {
@@ -145,23 +153,52 @@ void core_let_wait(struct core *core, struct job *job)
     core_mark_short(core, job, job->is_short); /* events say when it is */
 }
 
+void core_let_wait_for_spare(struct core *core, struct job *job, bool waits)
+{
+    struct account *account = map_get(&core->accounts, job->request.account);
+    if (id_list_contains(&core->spare_waiting, job->id) == waits)
+        return;
+    if (waits)
+        id_list_add(&core->spare_waiting, job->id, job);
+    else
+        id_list_remove(&core->spare_waiting, job->id);
+    account->spare_waiting_count += waits ? 1 : (size_t)-1;
+    if (waits)
+        match_rounds_spare(core->rounds);
+}
+
+static void index_active(struct core *core, struct job *job)
+{
+    const bool was_active = id_list_contains(&core->active, job->id);
+    const bool is_active = job_state_has_leases(job->state);
+    if (is_active)
+        id_list_add(&core->active, job->id, job);
+    else
+        id_list_remove(&core->active, job->id);
+    if (!job->request.is_spare || is_active == was_active)
+        return;
+    struct account *account = map_get(&core->accounts, job->request.account);
+    account->spare_active_count += is_active ? 1 : (size_t)-1;
+    if (!is_active)
+        match_rounds_spare(core->rounds); /* its account's next */
+}
+
 void core_index_job(struct core *core, struct job *job)
 {
     if (job->state == JOB_STATE_PENDING)
         id_list_add(&core->pending, job->id, job);
     else
         id_list_remove(&core->pending, job->id);
-    if (job->state == JOB_STATE_PENDING && job->start_ms == 0) {
+    if (job->request.is_spare) {
+        core_let_wait_for_spare(core, job, job->state == JOB_STATE_PENDING);
+    } else if (job->state == JOB_STATE_PENDING && job->start_ms == 0) {
         if (!match_rounds_expects(core->rounds, job))
             core_let_wait(core, job);
     } else {
         waiting_remove(&core->waiting, job);
         core_mark_short(core, job, false);
     }
-    if (job_state_has_leases(job->state))
-        id_list_add(&core->active, job->id, job);
-    else
-        id_list_remove(&core->active, job->id);
+    index_active(core, job);
     core_index_workers(core, job);
     core_wake_job(core, job);
     core_skip_job_timers(core);
@@ -220,6 +257,10 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
     if (!lease_is_open(lease))
         return;
     core_wake_lease(core, lease);
+    if (lease->is_spare) {
+        machine_add_spare(machine, lease);
+        return;
+    }
     if (machine->lease_count == machine->lease_capacity) {
         machine->lease_capacity = machine->lease_capacity ? machine->lease_capacity * 2 : 4;
         machine->leases =
@@ -241,6 +282,11 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
 void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease,
                        int64_t now_ms)
 {
+    if (lease->is_spare) {
+        machine_remove_spare(machine, lease);
+        match_rounds_spare(core->rounds);
+        return;
+    }
     size_t at = 0;
     while (at < machine->lease_count && machine->leases[at] != lease)
         at++;

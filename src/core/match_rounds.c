@@ -11,6 +11,7 @@ struct match_rounds *match_rounds_new(void)
     rounds->arenas[0] = arena_new(0);
     rounds->arenas[1] = arena_new(0);
     rounds->sweep = MATCH_SWEEP_ALL;
+    rounds->is_spare_due = true;
     rounds->clock = 1; /* after any job was tried */
     return rounds;
 }
@@ -22,6 +23,7 @@ void match_rounds_free(struct match_rounds *rounds)
     free(rounds->touched);
     free(rounds->tries);
     book_search_done(&rounds->search);
+    id_list_done(&rounds->preempted);
     arena_free(rounds->arenas[0]);
     arena_free(rounds->arenas[1]);
     free(rounds);
@@ -35,7 +37,7 @@ void match_rounds_begin(struct match_rounds *rounds)
 
 void match_rounds_end(struct match_rounds *rounds)
 {
-    ASSERT(!rounds->expected);
+    ASSERT(!rounds->expected && rounds->preempted.count == 0);
     rounds->is_deciding = false;
 }
 
@@ -72,6 +74,7 @@ void match_rounds_sweep_all(struct match_rounds *rounds)
 {
     rounds->sweep = MATCH_SWEEP_ALL;
     rounds->sweep_from = 0;
+    rounds->is_spare_due = true;
 }
 
 void match_rounds_sweep_short(struct match_rounds *rounds)
@@ -97,6 +100,7 @@ bool match_rounds_are_open(const struct match_rounds *rounds)
 void match_rounds_remember(struct match_rounds *rounds, struct machine *machine)
 {
     const bool is_there = machine->touched_at != 0;
+    rounds->is_spare_due = true;
     machine->touched_at = ++rounds->clock;
     if (is_there)
         return;
@@ -107,6 +111,16 @@ void match_rounds_remember(struct match_rounds *rounds, struct machine *machine)
         ASSERT(rounds->touched);
     }
     rounds->touched[rounds->touched_count++] = (struct match_touched){.machine = machine};
+}
+
+void match_rounds_spare(struct match_rounds *rounds)
+{
+    rounds->is_spare_due = true;
+}
+
+void match_rounds_preempt(struct match_rounds *rounds, struct job *job)
+{
+    id_list_add(&rounds->preempted, job->id, job);
 }
 
 void match_rounds_touch(struct match_rounds *rounds, struct machine *machine)

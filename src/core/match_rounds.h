@@ -34,13 +34,16 @@ struct match_rounds {
     struct match_try *tries;
     size_t try_count;
     size_t try_capacity;
-    struct job *expected;   /* new in this decision, and not yet among those who wait; NULL: none */
-    enum match_sweep sweep; /* over pending jobs from this id on */
+    struct job *expected; /* new in this decision, and not yet among those who wait; NULL: none */
+    enum match_sweep
+        sweep; /* over pending jobs from this id on; ALL from 0: nobody was tried yet */
     uint64_t sweep_from;
     struct book_search search;
     struct arena *arenas[2]; /* of the reservation, and of the one before */
     struct match_reservation ahead;
-    bool has_ahead; /* it holds */
+    bool has_ahead;           /* it holds */
+    bool is_spare_due;        /* those who wait for spare time are to be tried */
+    struct id_list preempted; /* jobs of it that lost some in this decision */
     /* For tests: jobs that machines were compared with, and reservations looked for. */
     uint64_t looked_at;
     uint64_t reserved_count;
@@ -52,7 +55,8 @@ void match_rounds_give_up(struct match_rounds *rounds); /* what is reserved */
 void match_rounds_add_try(struct match_rounds *rounds, struct job *job, uint64_t at);
 
 /* decide_ahead.c */
-/* The reservation that a job must respect: of the first in the line, if that is before it. */
+/* The reservation that a job must respect: of the first in the line, if that is before it. NULL:
+ * one that comes after all who stand there. */
 const struct match_reservation *decide_ahead(struct decision *decision, const struct job *job);
 /* When it is of one who is not the first any more, or its machines changed: reserves anew. Whether
  * that leaves more to others. */

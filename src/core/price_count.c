@@ -10,6 +10,9 @@
  * Lent: offers open on machines that are online, when the posted price reaches their minimum, less
  * what the owner rents itself; of offers that overlap no more than the machine has. Not while the
  * owner is frozen, nor around leases that the machine was given and did not take.
+ *
+ * Spare time is neither: who asks for it wants nothing at the posted price, and what is used so is
+ * still lent to those who do.
  */
 #include "core/core_internal.h"
 
@@ -102,6 +105,8 @@ static bool is_refused(const struct lease *lease, enum lease_outcome outcome)
 void core_count_lease_running(struct core *core, const struct lease *lease, int64_t now_ms)
 {
     struct machine *machine = map_get(&core->machines, lease->machine);
+    if (lease->is_spare)
+        return;
     if (machine->counted_ms > now_ms)
         machine->counted_ms = now_ms;
     core_count_machine(core, machine, now_ms);
@@ -136,7 +141,8 @@ static void count_wait(const struct core *core, const struct job *job, int64_t u
                        struct price_meter *meter)
 {
     const int64_t from_ms = later(core_slot_start_ms(core), job->submitted_ms);
-    if (is_spread(job) || from_ms >= until_ms || !would_pay(core, &job->request))
+    if (job->request.is_spare || is_spread(job) || from_ms >= until_ms ||
+        !would_pay(core, &job->request))
         return;
     price_meter_want(meter, core_borrower(core, job->request.account),
                      price_usage_of(wish_units(&job->request), until_ms - from_ms));
@@ -163,7 +169,7 @@ static void count_lease(const struct core *core, const struct lease *lease, int6
     const struct job *job = core_job(core, lease->job);
     const int64_t from_ms = later(core_slot_start_ms(core), lease->offered_ms);
     if (is_spread(job) || from_ms >= until_ms || !would_pay(core, &job->request) ||
-        lease->is_self_trade)
+        lease->is_self_trade || lease->is_spare)
         return;
     price_meter_want(meter, core_borrower(core, job->request.account),
                      price_usage_of(lease->units, until_ms - from_ms));
@@ -171,7 +177,7 @@ static void count_lease(const struct core *core, const struct lease *lease, int6
 
 void core_count_lease_start(struct core *core, const struct lease *lease, int64_t now_ms)
 {
-    if (lease->is_self_trade)
+    if (lease->is_self_trade && !lease->is_spare)
         core_count_machine(core, map_get(&core->machines, lease->machine), now_ms);
 }
 
@@ -179,6 +185,8 @@ void core_count_lease_end(struct core *core, const struct lease *lease, enum lea
                           int64_t now_ms)
 {
     struct machine *machine = map_get(&core->machines, lease->machine);
+    if (lease->is_spare)
+        return;
     if (lease->is_self_trade || lease->state == LEASE_STATE_RUNNING)
         core_count_machine(core, machine, now_ms);
     count_lease(core, lease, now_ms, &core->prices.meter);

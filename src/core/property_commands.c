@@ -28,6 +28,24 @@ static void enrol_machine(struct property_world *world, struct command *command)
     command->enrol_machine.offer = property_offer(world);
 }
 
+/* Mostly of somebody who may have it, in small pieces. */
+static void ask_for_spare(struct property_world *world, struct job_request *request)
+{
+    request->is_spare = true;
+    for (size_t i = core_account_count(world->core); i-- > 0 && below(world, 20);) {
+        const uint64_t account = core_account_at(world->core, i)->id;
+        const struct ledger_account *balance = core_balance(world->core, account);
+        if (account != ACCOUNT_MINT && ledger_available_micro(balance) < 1000000 && below(world, 3))
+            request->account = account;
+    }
+    if (below(world, 10)) {
+        request->start = JOB_START_NOW;
+        request->deadline_ms = 0;
+        request->is_rush = false;
+        request->worker = (struct resources){.cores_milli = 1 + (int64_t)below(world, 400)};
+    }
+}
+
 static void submit_job(struct property_world *world, struct command *command)
 {
     static const char *const specs[] = {"{}", "{\"train\":1}", "\"\xff\""};
@@ -65,6 +83,8 @@ static void submit_job(struct property_world *world, struct command *command)
         request->start = (enum job_start)below(world, JOB_START_COUNT);
         request->deadline_ms = world->now_ms - 1000 + (int64_t)below(world, 3 * SLOT_MS);
     }
+    if (below(world, 5) == 0)
+        ask_for_spare(world, request);
 }
 
 /* ---- One function for each command ----------------------------------------------------------- */

@@ -119,6 +119,7 @@ struct offer_terms property_offer(struct property_world *world)
         .audience = is_listed ? OFFER_AUDIENCE_ACCOUNTS : OFFER_AUDIENCE_ANYONE,
         .accounts = {is_listed ? world->accounts : NULL, is_listed},
         .max_lease_ms = below(world, 8) ? 0 : 300000,
+        .is_spare = below(world, 3) == 0,
         .spans = property_spans(world),
         .paused_until_ms = below(world, 20) ? 0 : world->now_ms + (int64_t)below(world, 9000)};
 }

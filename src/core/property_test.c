@@ -34,6 +34,7 @@ struct world {
     size_t snapshot_at;       /* where in the log */
     uint64_t decided, refused;
     uint64_t renewed, proven, forfeited; /* events */
+    uint64_t spare, preempted;           /* leases, and those that ended so */
     uint64_t looked_at;                  /* jobs that waited */
     struct arena *arena;                 /* of a look */
 };
@@ -44,6 +45,8 @@ static void assert_job_is_sound(const struct core *core, const struct job *job)
     assert_true(job->posted_micro + held_micro <= job->quote_micro);
     assert_true(!job->request.max_total_micro ||
                 job->posted_micro + held_micro <= job->request.max_total_micro);
+    if (job->request.is_spare)
+        assert_true(job->quote_micro == 0 && job->posted_micro == 0 && held_micro == 0);
 }
 
 static void assert_balance_is_sound(const struct core *core, uint64_t account)
@@ -65,6 +68,22 @@ static void assert_invariants(const struct core *core)
         assert_job_is_sound(core, core_job_at(core, i));
 }
 
+/* A lease was offered: with all that is spare time there is room for it, and if it is spare time
+ * itself it is free, under an offer that gives it, and for somebody who has next to nothing. */
+static void assert_spare_is_sound(const struct core *core, const struct lease *lease,
+                                  const struct machine *machine)
+{
+    const struct resources spare = machine->spare ? machine->spare->leased : (struct resources){0};
+    assert_true(resources_fit(resources_add(machine->leased, spare), machine->probe.resources));
+    if (!lease->is_spare)
+        return;
+    const struct ledger_account *balance =
+        core_balance(core, core_job(core, lease->job)->request.account);
+    assert_true(lease->quote_micro == 0 && lease->posted_micro == 0);
+    assert_true(ledger_available_micro(balance) + balance->held_micro < 1000000);
+    assert_true(core_offer(core, lease->offer)->terms.is_spare);
+}
+
 /* After every command: what it touched. */
 static void assert_event_is_sound(const struct core *core, const struct event *event)
 {
@@ -80,6 +99,7 @@ static void assert_event_is_sound(const struct core *core, const struct event *e
         assert_true(resources_fit(machine->leased, machine->probe.resources));
         if (lease_is_open(lease) && lease->quote_micro > 0)
             assert_true(core_held_micro(core, lease->job) > 0);
+        assert_spare_is_sound(core, lease, machine);
     }
 }
 
@@ -133,8 +153,32 @@ static bool is_passed_over(struct world *world, const struct job *job)
            match_place(core->matcher, &wish, &ahead, &placement) == MATCH_PLACED;
 }
 
+/* The same of a job that waits for spare time. Those who pay are looked at as if there were none,
+ * so that it keeps nobody of them waiting. */
+static bool is_spare_passed_over(struct world *world, const struct job *job)
+{
+    const struct core *core = world->core;
+    const struct account *account = core_account(core, job->request.account);
+    if (core_next_wake_ms(core) <= core->time_ms || account->spare_active_count > 0 ||
+        account_is_frozen(account) || !core_may_have_spare(core, account->id))
+        return false;
+    const struct match_wish wish = wish_of(core, job);
+    const struct job *first = line_first(&core->line);
+    struct match_placement placement;
+    struct match_reservation ahead = {0};
+    world->looked_at++;
+    if (first && !find_reserved(world, first, &ahead))
+        return false; /* it is to be found stuck */
+    return match_place(core->matcher, &wish, &ahead, &placement) == MATCH_PLACED;
+}
+
 static void assert_nobody_is_passed_over(struct world *world)
 {
+    const struct id_list *waiting = &world->core->spare_waiting;
+    for (size_t i = 0; i < waiting->count; i++)
+        if (is_spare_passed_over(world, waiting->items[i].value))
+            fail_msg("job %" PRIu64 " could have spare time after event %" PRIu64,
+                     waiting->items[i].id, core_sequence(world->core));
     const struct id_list *pending = &world->core->pending;
     for (size_t i = 0; i < pending->count; i++)
         if (is_passed_over(world, pending->items[i].value))
@@ -194,6 +238,14 @@ static void assert_prices_follow(const struct world *world, const struct told_pr
     assert_memory_equal(&after, before, sizeof(after));
 }
 
+static void count_spare(struct world *world, const struct event *event)
+{
+    if (event->kind == EVENT_LEASE_OFFERED)
+        world->spare += core_lease(world->core, event->lease_offered.lease)->is_spare;
+    if (event->kind == EVENT_LEASE_ENDED)
+        world->preempted += event->lease_ended.outcome == LEASE_OUTCOME_PREEMPTED;
+}
+
 static void step(struct world *world)
 {
     struct error error = {0};
@@ -217,6 +269,7 @@ static void step(struct world *world)
         world->proven += world->events.items[i].kind == EVENT_MACHINE_PROVEN;
         world->forfeited += world->events.items[i].kind == EVENT_BOOKING_FORFEITED &&
                             world->events.items[i].booking_forfeited.machine != 0;
+        count_spare(world, &world->events.items[i]);
         event_encode(&world->events.items[i], &world->log);
         buffer_append_byte(&world->log, '\n');
     }
@@ -259,7 +312,8 @@ static void assert_same_state(const struct core *left, const struct core *right)
     core_snapshot_write(left, &first);
     core_snapshot_write(right, &second);
     assert_string_equal(buffer_string(&first), buffer_string(&second));
-    if (!core_tries_are_open(left)) /* whom to try is of commands, not of the state */
+    /* Whom to try is of commands, not of the state. */
+    if (!core_tries_are_open(left) && !core_tries_are_open(right))
         assert_true(core_next_wake_ms(left) == core_next_wake_ms(right));
 }
 
@@ -284,6 +338,8 @@ struct totals {
     uint64_t renewed;
     uint64_t forfeited;
     uint64_t proven;
+    uint64_t spare;
+    uint64_t preempted;
     uint64_t looked_at;
     size_t ended[JOB_STATE_COUNT];
 };
@@ -322,6 +378,8 @@ static void run_seed(uint64_t seed, struct totals *totals)
     totals->renewed += world.renewed;
     totals->proven += world.proven;
     totals->forfeited += world.forfeited;
+    totals->spare += world.spare;
+    totals->preempted += world.preempted;
     totals->looked_at += world.looked_at;
     totals->slots_ended += core_price_close_count(world.core);
     world_done(&world);
@@ -338,6 +396,10 @@ TEST(random_commands_keep_every_invariant_and_replay_to_the_same_bytes)
                   " parts of late bookings forfeited; %" PRIu64
                   " times a job that waited was looked at, and none was passed over\n",
                   totals.renewed, totals.proven, totals.forfeited, totals.looked_at);
+    print_message("%" PRIu64 " leases of spare time, %" PRIu64 " of them ended for who pays\n",
+                  totals.spare, totals.preempted);
+    assert_true(totals.spare > UINT64_C(2) * SEED_COUNT);
+    assert_true(totals.preempted > UINT64_C(1) * SEED_COUNT / 2);
     assert_true(totals.looked_at > UINT64_C(1000) * SEED_COUNT);
     assert_true(totals.renewed > SEED_COUNT / 5);
     assert_true(totals.proven > UINT64_C(2) * SEED_COUNT);

@@ -10,8 +10,8 @@ const char *const schema_machine_states[] = {"offline", "online", "unreachable",
 const char *const schema_job_states[] = {"pending",   "starting", "running",   "stopping",
                                          "succeeded", "failed",   "cancelled", NULL};
 const char *const schema_lease_states[] = {"offered", "running", "ended", NULL};
-const char *const schema_lease_outcomes[] = {"none", "succeeded", "failed", "stopped",
-                                             "lost", "reclaimed", NULL};
+const char *const schema_lease_outcomes[] = {"none", "succeeded", "failed",    "stopped",
+                                             "lost", "reclaimed", "preempted", NULL};
 const char *const schema_lease_roles[] = {"worker", "server", NULL};
 const char *const schema_networks[] = {"none", "job", "open", NULL};
 const char *const schema_installs[] = {"none", "wheels", "index", NULL};
@@ -159,6 +159,7 @@ static const struct json_field offer_terms_fields[] = {
     SCHEMA_ARRAY("accounts", struct offer_terms, accounts, schema_offer_account,
                  OFFER_ACCOUNTS_MAX),
     SCHEMA_ARRAY("spans", struct offer_terms, spans, schema_span, WINDOW_SPANS_MAX),
+    SCHEMA_FLAG("is_spare", struct offer_terms, is_spare),
 };
 const struct json_schema schema_offer_terms =
     JSON_SCHEMA("terms", offer_terms_fields, struct offer_terms);
@@ -199,6 +200,7 @@ static const struct json_field job_request_fields[] = {
     SCHEMA_BOOL("is_rush", struct job_request, is_rush),
     SCHEMA_BOOL("replaces_lost", struct job_request, replaces_lost),
     SCHEMA_HEX("idempotency_hash", struct job_request, idempotency_hash),
+    SCHEMA_FLAG("is_spare", struct job_request, is_spare),
 };
 const struct json_schema schema_job_request =
     JSON_SCHEMA("request", job_request_fields, struct job_request);

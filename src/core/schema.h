@@ -73,6 +73,11 @@ extern const char *const schema_starts[];
         JSON_NAME(name_), .kind = JSON_BOOL, .offset = offsetof(owner, member),                    \
                           .is_required = true                                                      \
     }
+#define SCHEMA_FLAG(name_, owner, member) /* not written when false */                             \
+    {                                                                                              \
+        JSON_NAME(name_), .kind = JSON_BOOL, .offset = offsetof(owner, member),                    \
+                          .is_zero_omitted = true                                                  \
+    }
 #define SCHEMA_CHARS(name_, owner, member)                                                         \
     {                                                                                              \
         JSON_NAME(name_), .kind = JSON_CHARS, .offset = offsetof(owner, member),                   \

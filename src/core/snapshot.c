@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 15 };
+enum { VERSION = 16 };
 
 struct core_record {
     int64_t version;

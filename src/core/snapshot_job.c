@@ -53,6 +53,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_TIME("stop_wanted_ms", struct lease, stop_wanted_ms),
     SCHEMA_BOOL("is_reclaimed", struct lease, is_reclaimed),
     SCHEMA_BOOL("is_self_trade", struct lease, is_self_trade),
+    SCHEMA_FLAG("is_former", struct lease, is_former),
     SCHEMA_RANGE("max_run_ms", struct lease, max_run_ms, 1, PRICE_RUN_MS_MAX),
     SCHEMA_OBJECT("resources", struct lease, resources, schema_resources),
     SCHEMA_OBJECT("units", struct lease, units, schema_units),
@@ -113,11 +114,18 @@ int snapshot_restore_lease(struct core *core, const void *record, struct error *
     if (!snapshot_follows(core, &core->leases, stored->id) || !job || !machine ||
         stored->fence == 0 || stored->fence > core->last_fence ||
         job->lease_count >= JOB_LEASES_MAX ||
-        (stored->role == LEASE_ROLE_WORKER && stored->rank > job->worker_count))
+        (stored->role == LEASE_ROLE_WORKER && !stored->is_former &&
+         stored->rank > job->worker_count) ||
+        (stored->is_former && (lease_is_open(stored) || !job->request.is_spare)))
         return snapshot_misfit(error, "lease", stored->id);
     struct lease *lease = slab_take(&core->lease_slab);
     *lease = *stored;
+    lease->is_spare = job->request.is_spare;
     map_put(&core->leases, lease->id, lease);
+    if (lease->is_former) {
+        job->former_count++;
+        return 0;
+    }
     core_attach_lease(core, job, machine, lease, core->time_ms);
     core_index_workers(core, job);
     return 0;

@@ -68,9 +68,11 @@ struct account {
 
     struct token **tokens; /* that are not revoked, in the order of ids; owned by the core */
     size_t token_count, token_capacity;
-    size_t code_count;         /* made for it and not used */
-    size_t short_count;        /* jobs of it that wait for credits or a lower price */
-    size_t short_handed_count; /* that are under way and would take more workers */
+    size_t code_count;          /* made for it and not used */
+    size_t short_count;         /* jobs of it that wait for credits or a lower price */
+    size_t short_handed_count;  /* that are under way and would take more workers */
+    size_t spare_waiting_count; /* that wait for spare time */
+    size_t spare_active_count;  /* that have leases of it: one at a time */
 
     int64_t queue_finish_tag; /* of its last job: where its next one stands (queue.h) */
 };

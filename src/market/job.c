@@ -75,6 +75,10 @@ static int check_wishes(const struct job_wishes *wishes, struct error *error)
 /* Whether the deadline has passed is for whoever knows the time. */
 static int check_start(const struct job_request *request, struct error *error)
 {
+    if (request->is_spare && (request->start != JOB_START_NOW || request->is_rush))
+        return error_set(error, ERROR_INVALID,
+                         "spare time comes when it comes: it goes with neither a deadline, the "
+                         "cheapest slot nor rush");
     if (request->start >= JOB_START_COUNT)
         return error_set(error, ERROR_INVALID, "start is none that exists");
     if (request->deadline_ms < 0 || request->deadline_ms > MARKET_TIME_MS_MAX ||
@@ -142,6 +146,10 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
         const struct lease *server = job->leases[0];
         if (server->outcome == LEASE_OUTCOME_SUCCEEDED)
             return JOB_VERDICT_SUCCEEDED;
+        if (server->outcome == LEASE_OUTCOME_PREEMPTED) {
+            say(out_reason, "waits again", server);
+            return JOB_VERDICT_WAITS;
+        }
         const bool is_gone =
             lease_wants_successor(server) && server->outcome != LEASE_OUTCOME_FAILED;
         const char *what = server->outcome == LEASE_OUTCOME_LOST ? "the parameter server was lost"
@@ -153,7 +161,7 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
         return JOB_VERDICT_FAILED;
     }
     size_t open = 0, succeeded = 0;
-    const struct lease *last_bad = NULL, *failed = NULL;
+    const struct lease *last_bad = NULL, *failed = NULL, *preempted = NULL;
     for (size_t i = 0; i < job->worker_count; i++) {
         const struct lease *lease = job->workers[i];
         open += lease_is_open(lease);
@@ -163,12 +171,19 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
             last_bad = lease;
         if (!failed && !lease_is_open(lease) && lease->outcome == LEASE_OUTCOME_FAILED)
             failed = lease;
+        if (lease->outcome == LEASE_OUTCOME_PREEMPTED)
+            preempted = lease;
     }
     if (!has_server && failed) {
         char what[32];
         snprintf(what, sizeof(what), "rank %" PRIu64 " failed", failed->rank);
         say(out_reason, what, failed);
         return JOB_VERDICT_FAILED;
+    }
+    const bool can_go_on = open > 0 && (has_server || job->request.replaces_lost);
+    if (preempted && !can_go_on && !(has_server && succeeded > 0)) {
+        say(out_reason, "waits again", preempted);
+        return JOB_VERDICT_WAITS;
     }
     if (open > 0 || job->worker_count == 0 || (has_server && succeeded > 0))
         return JOB_VERDICT_GOES_ON;

@@ -8,6 +8,10 @@
  * asked to stop; those that answer within the grace are billed to their end. A pending job is
  * cancelled at once; any state may pass to stopping.
  *
+ * A job of spare time (is_spare) costs nothing and runs where nobody who pays does. When it loses
+ * its server, its last worker, or without a server any worker, to one who pays, it is pending
+ * again, and what it had are leases of a former start.
+ *
  * While it is starting or running a job may get more workers: successors of those that were lost,
  * failed or were taken back by their owners, under the same rank; and new ranks up to
  * num_nodes_max.
@@ -81,6 +85,7 @@ struct job_request {
     int64_t deadline_ms; /* start deadline: by when it starts; start cheapest: before when */
     bool is_rush;        /* pays double for its first hour to go ahead when there is a queue */
     bool replaces_lost;  /* a worker that is lost or taken back gets a successor */
+    bool is_spare;       /* only unsold time of lenders who give it away */
     uint8_t idempotency_hash[MARKET_HASH_SIZE]; /* all zero: none */
 };
 
@@ -112,6 +117,7 @@ struct job {
     int64_t ended_ms;
     struct lease **leases; /* as they were made: the server first if there is one */
     size_t lease_count;
+    size_t former_count;      /* leases of starts before it waited again, which are not listed */
     struct lease **workers;   /* by rank: the newest of each */
     size_t worker_count;      /* ranks */
     int64_t posted_micro;     /* spent so far, fees included */
@@ -148,6 +154,7 @@ enum job_verdict {
     JOB_VERDICT_SUCCEEDED, /* the server lease succeeded; without one: every worker did */
     JOB_VERDICT_FAILED,    /* the server lease failed or was lost, or no worker is left; without
                               one: a worker failed, for that is what its program has to say */
+    JOB_VERDICT_WAITS,     /* of spare time: what it cannot do without went to one who pays */
 };
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE]);
 

@@ -42,6 +42,8 @@ struct lease {
     int64_t stop_wanted_ms;         /* when it was asked to stop; 0: it was not */
     bool is_reclaimed;              /* by the machine's owner */
     bool is_self_trade;             /* payer and payee counted as one when it was made */
+    bool is_spare;                  /* free, and over as soon as one who pays needs the room */
+    bool is_former;                 /* its job has waited again since */
     int64_t max_run_ms;             /* what its quote covers, from its start */
     struct resources resources;
     struct price_units units; /* what is billed, speed weighed in */

@@ -10,6 +10,7 @@ enum lease_outcome {
     LEASE_OUTCOME_STOPPED,   /* because the market asked */
     LEASE_OUTCOME_LOST,      /* the machine was gone too long, or never started it */
     LEASE_OUTCOME_RECLAIMED, /* its owner took the machine back */
+    LEASE_OUTCOME_PREEMPTED, /* of spare time: one who pays needed the machine */
     LEASE_OUTCOME_COUNT,
 };
 

@@ -103,6 +103,7 @@ static uint64_t bits_of(struct listing *listing, const struct offer *offer)
     bits |= terms->network >= OFFER_NETWORK_OPEN ? LISTING_BIT_NETWORK_OPEN : 0;
     bits |= terms->install >= OFFER_INSTALL_WHEELS ? LISTING_BIT_INSTALL_WHEELS : 0;
     bits |= terms->install >= OFFER_INSTALL_INDEX ? LISTING_BIT_INSTALL_INDEX : 0;
+    bits |= terms->is_spare ? LISTING_BIT_SPARE : 0;
     return bits;
 }
 
@@ -393,7 +394,9 @@ struct book_wish listing_wish(const struct listing *listing, const struct match_
     }
     found.least.keys[LISTING_OPEN_UNTIL] =
         level_of_instant(listing->began_ms, wish->latest_start_ms + wish->request->max_run_ms);
-    if (!with_dearer)
+    if (wish->request->is_spare)
+        found.least.bits |= LISTING_BIT_SPARE; /* whatever the lender asks of those who pay */
+    else if (!with_dearer)
         want_price(listing, &found.least, wish, role);
     found.any_bits = LISTING_BIT_ANYONE | LISTING_BIT_OF_ACCOUNT(wish->request->account);
     if (wish->group)

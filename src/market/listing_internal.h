@@ -13,7 +13,8 @@
 #define LISTING_BIT_INSTALL_INDEX  (UINT64_C(1) << 50)
 #define LISTING_BIT_ANYONE         (UINT64_C(1) << 51)
 #define LISTING_BIT_OF_ACCOUNT(id) (UINT64_C(1) << (52 + (id) % 6)) /* one of them may use it */
-#define LISTING_BIT_OF_GROUP(id)   (UINT64_C(1) << (58 + (id) % 6))
+#define LISTING_BIT_OF_GROUP(id)   (UINT64_C(1) << (58 + (id) % 5))
+#define LISTING_BIT_SPARE          (UINT64_C(1) << 63)
 _Static_assert(LABELS_BITS + 2 == 44, "labels end where the other bits begin");
 
 /* An offer's keys and bits. */

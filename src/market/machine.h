@@ -43,6 +43,14 @@ const char *machine_state_name(enum machine_state state);
 
 struct lease;
 
+/* Its leases of spare time that have not ended. To those who pay they are not there. */
+struct machine_spare {
+    struct lease **leases; /* oldest first */
+    size_t count;
+    size_t capacity;
+    struct resources leased; /* the sum over them */
+};
+
 /* What matching looks at comes first, side by side. */
 struct machine {
     uint64_t id;
@@ -57,6 +65,7 @@ struct machine {
     struct lease **leases;   /* those, oldest first */
     size_t lease_count;
     size_t lease_capacity;
+    struct machine_spare *spare; /* NULL: it never had any */
     struct reputation reputation;
     struct probe probe;
     char name[MARKET_NAME_SIZE];
@@ -82,6 +91,16 @@ struct offer *machine_offer(const struct machine *machine, uint64_t offer);
 /* What it has less what is leased, whatever is offered; parts are negative when a probe found less
  * than before under running leases. */
 struct resources machine_free(const struct machine *machine);
+/* The same of what is not used as spare time either. */
+struct resources machine_spare_free(const struct machine *machine);
+size_t machine_spare_count(const struct machine *machine);
+void machine_add_spare(struct machine *machine, struct lease *lease);
+void machine_remove_spare(struct machine *machine, const struct lease *lease);
+/* Of these leases the newest that stands in the way of what is wanted under the offer; NULL: there
+ * is room, or none does. */
+const struct lease *machine_spare_in_way(const struct machine *machine, const struct offer *offer,
+                                         struct resources wanted);
+void machine_free_spare(struct machine *machine);
 
 /* What its claimed speed counts for in bills, prices and placement: no more than the reference's
  * until it is proven. */

@@ -93,14 +93,20 @@ static bool must_leave_room(const struct attempt *attempt)
 /* What is free there for this job. */
 static struct resources free_for(const struct attempt *attempt, const struct offer *offer)
 {
-    return must_leave_room(attempt) ? match_free_beside(attempt->ahead, offer) : offer_free(offer);
+    const struct resources free =
+        must_leave_room(attempt) ? match_free_beside(attempt->ahead, offer) : offer_free(offer);
+    return attempt->wish->request->is_spare ? resources_smaller(free, offer_spare_free(offer))
+                                            : free;
 }
 
 static struct resources machine_free_for(const struct attempt *attempt,
                                          const struct machine *machine)
 {
-    return must_leave_room(attempt) ? match_machine_free_beside(attempt->ahead, machine)
-                                    : machine_free(machine);
+    const struct resources free = must_leave_room(attempt)
+                                      ? match_machine_free_beside(attempt->ahead, machine)
+                                      : machine_free(machine);
+    return attempt->wish->request->is_spare ? resources_smaller(free, machine_spare_free(machine))
+                                            : free;
 }
 
 /* Rates are linear in cores, so a lender content with the least and the most is with all between.

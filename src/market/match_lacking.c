@@ -114,6 +114,9 @@ static void append_claim(struct buffer *out, const struct match_wish *wish,
     case WISH_TEST_AUDIENCE:
         buffer_append_format(out, "%s lent to this account", is);
         return;
+    case WISH_TEST_SPARE:
+        buffer_append_format(out, "%s unsold time away", is_one ? "gives" : "give");
+        return;
     case WISH_TEST_RUN_TIME:
         buffer_append_format(out, "%s lent for %s at a time", is,
                              units_format_duration(wish->request->max_run_ms, text));

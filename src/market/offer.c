@@ -204,7 +204,8 @@ void offer_set_terms(struct offer *offer, struct offer_shares *shares,
                                              .roles = (uint8_t)terms->roles,
                                              .network = (uint8_t)terms->network,
                                              .install = (uint8_t)terms->install,
-                                             .audience = (uint8_t)terms->audience};
+                                             .audience = (uint8_t)terms->audience,
+                                             .is_spare = terms->is_spare};
 }
 
 struct offer_terms offer_terms(const struct offer *offer)
@@ -219,6 +220,7 @@ struct offer_terms offer_terms(const struct offer *offer)
                                 .network = (enum offer_network)kept->network,
                                 .install = (enum offer_install)kept->install,
                                 .audience = (enum offer_audience)kept->audience,
+                                .is_spare = kept->is_spare,
                                 .group = kept->group,
                                 .gpu_ram_bytes = kept->gpu_ram_bytes,
                                 .gpu_model = shared->gpu_model,

@@ -66,6 +66,7 @@ struct offer_terms {
     enum offer_network network;
     enum offer_install install;
     enum offer_audience audience;
+    bool is_spare;              /* what is not sold is free for members who have next to nothing */
     uint64_t group;             /* of audience group */
     int64_t gpu_ram_bytes;      /* of each GPU */
     struct text gpu_model;      /* "T4"; empty: unknown, or no GPU */
@@ -90,6 +91,7 @@ struct offer_kept_terms {
     uint8_t network;
     uint8_t install;
     uint8_t audience;
+    bool is_spare;
 };
 
 struct offer {
@@ -139,3 +141,5 @@ bool offer_accepts_price(const struct offer *offer, struct price_units units,
 
 /* Free of the offer and of its machine; parts are negative when either shrank under leases. */
 struct resources offer_free(const struct offer *offer);
+/* The same of what is not used as spare time either. */
+struct resources offer_spare_free(const struct offer *offer);

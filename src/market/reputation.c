@@ -48,6 +48,8 @@ void reputation_count(struct reputation *reputation, const struct reputation_lea
     case LEASE_OUTCOME_FAILED:
         reputation->failed++;
         break;
+    case LEASE_OUTCOME_PREEMPTED:
+        break; /* the market's doing */
     case LEASE_OUTCOME_NONE:
     case LEASE_OUTCOME_COUNT:
         UNREACHABLE("a lease that has not ended");

@@ -7,25 +7,16 @@
 #include <string.h>
 
 static const char *const names[WISH_TEST_COUNT] = {
-    [WISH_TEST_ROLE] = "role",
-    [WISH_TEST_AUDIENCE] = "audience",
-    [WISH_TEST_ONLINE] = "online",
-    [WISH_TEST_OPEN] = "open",
-    [WISH_TEST_RUN_TIME] = "max_run_time",
-    [WISH_TEST_CORES] = "cores",
-    [WISH_TEST_RAM] = "ram",
-    [WISH_TEST_GPUS] = "gpus",
-    [WISH_TEST_GPU_MODEL] = "gpu_model",
-    [WISH_TEST_GPU_RAM] = "gpu_ram",
-    [WISH_TEST_DISK] = "disk",
-    [WISH_TEST_BANDWIDTH] = "bandwidth",
-    [WISH_TEST_LABELS] = "labels",
-    [WISH_TEST_NETWORK] = "network",
-    [WISH_TEST_INSTALL] = "install",
-    [WISH_TEST_SPEED] = "min_speed",
-    [WISH_TEST_RELIABILITY] = "min_reliability",
-    [WISH_TEST_RTT] = "max_rtt",
-    [WISH_TEST_PRICE] = "price",
+    [WISH_TEST_ROLE] = "role",           [WISH_TEST_AUDIENCE] = "audience",
+    [WISH_TEST_SPARE] = "spare",         [WISH_TEST_ONLINE] = "online",
+    [WISH_TEST_OPEN] = "open",           [WISH_TEST_RUN_TIME] = "max_run_time",
+    [WISH_TEST_CORES] = "cores",         [WISH_TEST_RAM] = "ram",
+    [WISH_TEST_GPUS] = "gpus",           [WISH_TEST_GPU_MODEL] = "gpu_model",
+    [WISH_TEST_GPU_RAM] = "gpu_ram",     [WISH_TEST_DISK] = "disk",
+    [WISH_TEST_BANDWIDTH] = "bandwidth", [WISH_TEST_LABELS] = "labels",
+    [WISH_TEST_NETWORK] = "network",     [WISH_TEST_INSTALL] = "install",
+    [WISH_TEST_SPEED] = "min_speed",     [WISH_TEST_RELIABILITY] = "min_reliability",
+    [WISH_TEST_RTT] = "max_rtt",         [WISH_TEST_PRICE] = "price",
     [WISH_TEST_ROOM] = "room",
 };
 
@@ -58,7 +49,7 @@ static bool asks_for_nothing(const struct price_vector *minimum)
 bool wish_is_accepted(const struct match_wish *wish, const struct offer *offer,
                       struct resources resources)
 {
-    if (asks_for_nothing(&offer->terms.minimum))
+    if (wish->request->is_spare || asks_for_nothing(&offer->terms.minimum))
         return true;
     const struct price_units units = price_units(resources, machine_speed_milli(offer->machine));
     const int64_t run_ms = wish->request->max_run_ms;
@@ -96,6 +87,8 @@ bool wish_has(const struct match_wish *wish, enum machine_role role, enum wish_t
     const struct job_wishes *wishes = &wish->request->wishes;
     const bool is_worker = role == MACHINE_ROLE_WORKER;
     switch (test) {
+    case WISH_TEST_SPARE:
+        return wish->request->is_spare;
     case WISH_TEST_GPUS:
         return wanted.gpus_milli > 0;
     case WISH_TEST_DISK:
@@ -146,6 +139,8 @@ static bool passes(const struct match_wish *wish, enum machine_role role, enum w
         return (terms->roles & role) != 0;
     case WISH_TEST_AUDIENCE:
         return offer_admits(offer, wish->request->account, wish->group);
+    case WISH_TEST_SPARE:
+        return terms->is_spare;
     case WISH_TEST_ONLINE:
         return offer->machine->state == MACHINE_STATE_ONLINE && !offer->machine->is_barred;
     case WISH_TEST_OPEN:
@@ -183,7 +178,8 @@ static bool passes(const struct match_wish *wish, enum machine_role role, enum w
     case WISH_TEST_PRICE:
         return wish_is_accepted(wish, offer, wanted);
     case WISH_TEST_ROOM:
-        return resources_fit(wanted, offer_free(offer));
+        return resources_fit(wanted,
+                             wish->request->is_spare ? offer_spare_free(offer) : offer_free(offer));
     case WISH_TEST_COUNT:
         break;
     }

@@ -24,6 +24,7 @@ struct match_wish {
 enum wish_test {
     WISH_TEST_ROLE,
     WISH_TEST_AUDIENCE,
+    WISH_TEST_SPARE, /* its unsold time is free */
     WISH_TEST_ONLINE,
     WISH_TEST_OPEN,
     WISH_TEST_RUN_TIME, /* ends within the open span, and within the longest lease */

@@ -150,6 +150,9 @@ static const struct job_field market_fields[] = {
      "Go ahead when there is a queue, for double the price of the first hour."},
     {"replace_lost", JOB_FIELD_BOOL, offsetof(struct job_market, replace_lost), "true",
      "A worker that is lost or taken back gets a successor, within the budget."},
+    {"spare", JOB_FIELD_BOOL, offsetof(struct job_market, spare), "false",
+     "Run for nothing on unsold time that is given away, with less than 1 credit; whoever pays "
+     "ends it at any moment, and it waits again."},
     {"max_rtt", JOB_FIELD_DURATION, offsetof(struct job_market, max_rtt_ms),
      .help = "The longest round trip between any two workers.", .minimum = 1,
      .maximum = MACHINE_RTT_US_MAX / 1000},

@@ -75,6 +75,7 @@ struct job_market {
     struct job_start_wish start;
     bool rush;                     /* pays double for its first hour when there is a queue */
     bool replace_lost;             /* a worker that is lost gets a successor */
+    bool spare;                    /* only unsold time that is given away */
     int64_t max_rtt_ms;            /* between any two workers; optional */
     int64_t min_reliability_milli; /* optional */
     int64_t min_speed_milli;       /* optional */

@@ -15,7 +15,9 @@ static const char whole[] =
     "0.9,\"weight_decay\":0},\"batch\":32,\"epochs\":5,\"target\":{\"accuracy\":0.885,\"min_time\":"
     "\"30s\"},\"seed\":1},\"sync\":{\"policy\":\"adsp\",\"tick\":\"2500ms\",\"search\":\"auto\","
     "\"local_steps\":1},\"market\":{\"max_total_cost\":\"1.5\",\"max_run_time\":\"180s\",\"start\":"
-    "\"by 2026-11-20T18:00:00Z\",\"rush\":true,\"replace_lost\":true,\"max_rtt\":\"50ms\","
+    "\"by "
+    "2026-11-20T18:00:00Z\",\"rush\":true,\"replace_lost\":true,\"spare\":false,\"max_rtt\":"
+    "\"50ms\","
     "\"min_reliability\":0.9,\"min_speed\":0.5},\"inputs\":[{\"name\":\"train-images\",\"split\":"
     "\"train\",\"manifest\":\"" HASH "\",\"records\":60000}]}";
 
@@ -121,7 +123,8 @@ static const char command[] =
     "\"AB\":\"x y\",\"B\":\"\"},\"setup\":\"true\",\"run\":\"echo \\\"$A\\\"\\nexit "
     "3\",\"runtime\":"
     "\"command\",\"market\":{\"max_run_time\":\"60s\",\"start\":\"now\",\"rush\":false,"
-    "\"replace_lost\":true},\"inputs\":[{\"name\":\"files\",\"split\":\"files\",\"manifest\":"
+    "\"replace_lost\":true,\"spare\":false},\"inputs\":[{\"name\":\"files\",\"split\":\"files\","
+    "\"manifest\":"
     "\"" HASH "\",\"records\":10}]}";
 
 TEST(a_command_has_no_training)

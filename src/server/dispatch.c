@@ -34,8 +34,8 @@ struct hub_lease *dispatch_find(struct hub_machine *machine, uint64_t id, uint64
 static void send_start(struct hub *hub, struct hub_lease *lease)
 {
     struct hub_machine *machine = hub_machine(hub, lease->machine);
-    if (!machine || !machine->is_welcome)
-        return; /* it is sent when the machine says hello */
+    if (!machine || !machine->is_welcome || machine->lingering.count > 0)
+        return; /* it is sent when the machine says hello, or has let go of the others */
     if (hub_send_encoded(machine, LEASE_MESSAGE_START, buffer_text(&lease->start)))
         log_event(LOG_INFO, "lease_sent", "lease=%" PRIu64 " job=%" PRIu64 " machine=%" PRIu64,
                   lease->id, lease->job, lease->machine);
@@ -139,8 +139,10 @@ void dispatch_end(struct hub *hub, struct hub_lease *lease)
 {
     struct hub_machine *machine = hub_machine(hub, lease->machine);
     /* Ended without the machine's word: should it still run, it must not go on. */
-    if (!lease->is_over && machine && machine->is_welcome)
+    if (!lease->is_over && machine && machine->is_welcome) {
         send_stop(machine, lease->id, lease->fence, 0, "the lease has ended");
+        map_put(&machine->lingering, lease->id, machine);
+    }
     stream_forget(hub, lease);
     map_remove(&hub->leases, lease->id);
     dispatch_lease_free(lease);
@@ -157,11 +159,14 @@ static bool names(const struct hello_message *hello, const struct hub_lease *lea
 void dispatch_hello(struct hub_machine *machine, const struct hello_message *hello)
 {
     struct hub *hub = machine->hub;
+    map_clear(&machine->lingering);
     for (uint32_t i = 0; i < hello->running_count; i++) {
         const struct lease_fence *running = &hello->running[i];
-        if (!dispatch_find(machine, running->lease, running->fence))
-            send_stop(machine, running->lease, running->fence, 0,
-                      "the market does not know this lease any more");
+        if (dispatch_find(machine, running->lease, running->fence))
+            continue;
+        send_stop(machine, running->lease, running->fence, 0,
+                  "the market does not know this lease any more");
+        map_put(&machine->lingering, running->lease, machine);
     }
     for (size_t i = 0; i < hub->leases.count; i++) {
         struct hub_lease *lease = hub->leases.entries[i].value;
@@ -252,10 +257,27 @@ static void lease_over(struct hub *hub, struct hub_lease *lease, enum lease_outc
     }
 }
 
+/* It has let go of a lease that ended without its word. After the last, what waited for the room is
+ * sent; a daemon that has one already says so. */
+static void lease_let_go(struct hub_machine *machine, uint64_t id)
+{
+    struct hub *hub = machine->hub;
+    if (!map_remove(&machine->lingering, id) || machine->lingering.count > 0)
+        return;
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        struct hub_lease *lease = hub->leases.entries[i].value;
+        if (lease->machine == machine->id && !lease->is_known && !lease->is_over &&
+            !lease->is_stop_wanted)
+            send_start(hub, lease);
+    }
+}
+
 void dispatch_state(struct hub_machine *machine, const struct state_message *state)
 {
     struct hub *hub = machine->hub;
     struct hub_lease *lease = dispatch_find(machine, state->lease, state->fence);
+    if (state->state != LEASE_RUN_STARTING && state->state != LEASE_RUN_RUNNING)
+        lease_let_go(machine, state->lease);
     if (!lease || lease->is_over) {
         log_event(LOG_DEBUG, "state_of_unknown_lease", "lease=%" PRIu64 " machine=%" PRIu64,
                   state->lease, machine->id);

@@ -117,6 +117,7 @@ void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
         machine->hub = hub;
         machine->heard_ns = hub_now_ns(hub);
         buffer_init(&machine->offers, LEASE_MESSAGE_SIZE_MAX);
+        map_init(&machine->lingering);
         map_put(&hub->machines, id, machine);
     }
     if (machine->generation != generation) { /* its key is no longer good */
@@ -388,6 +389,7 @@ void hub_free(struct hub *hub)
     for (size_t i = 0; i < hub->machines.count; i++) {
         struct hub_machine *machine = hub->machines.entries[i].value;
         buffer_done(&machine->offers);
+        map_done(&machine->lingering);
         free(machine);
     }
     map_done(&hub->machines);

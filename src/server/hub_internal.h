@@ -67,6 +67,9 @@ struct hub_machine {
     struct hub_presence presence;
     struct hub_live live; /* guarded by hub->live_mutex */
     struct buffer offers; /* payload of its OFFERS */
+    /* Leases that ended without its word, of which it has not said yet that they have: until then
+     * their room may be taken, and no START is sent. */
+    struct map lingering;
 };
 
 struct hub_lease {

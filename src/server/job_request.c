@@ -69,6 +69,7 @@ int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t 
         .start = market->start.kind,
         .is_rush = market->rush,
         .replaces_lost = market->replace_lost,
+        .is_spare = market->spare,
     };
     if (job_start_deadline(&market->start, now_ms, &request.deadline_ms, error) < 0 ||
         read_wishes(spec, &request.wishes, error) < 0 ||

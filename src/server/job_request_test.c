@@ -45,6 +45,7 @@ TEST(every_wish_of_the_file_reaches_the_core)
     assert_int_equal(request.deadline_ms, NOW_MS + INT64_C(6) * 3600000);
     assert_true(request.is_rush);
     assert_false(request.replaces_lost);
+    assert_false(request.is_spare);
     assert_int_equal(request.max_run_ms, 7200000);
     assert_int_equal(request.max_total_micro, 3000000);
 }

@@ -51,6 +51,7 @@ static const struct json_field body_fields[] = {
     {"roles", JSON_TEXTS, BODY(roles), .size_max = 8},
     {"minimum", JSON_OBJECT, BODY(given.minimum), .schema = &offer_minimum_schema},
     {"max_lease_ms", JSON_I64, BODY(given.max_lease_ms), .minimum = 0, .maximum = PRICE_RUN_MS_MAX},
+    {"spare", JSON_BOOL, BODY(spare)},
     {"when", JSON_TEXT, BODY(when), .size_max = WORDS_SIZE_MAX},
     {"zone", JSON_TEXT, BODY(zone), .size_max = WORDS_SIZE_MAX},
     {"audience", JSON_CHOICE, BODY(audience), .choices = audiences},
@@ -99,6 +100,7 @@ int offer_body_read(struct arena *arena, struct text json, struct offer_body *ou
         .network = -1,
         .install = -1,
         .audience = -1,
+        .spare = OFFER_BODY_LEFT_OUT,
         .roles = no_list,
         .account_names = no_list,
         .group_name = no_text,
@@ -321,6 +323,8 @@ int offer_body_apply(struct arena *arena, const struct offer_body *body, const s
     set_number(given->minimum.gpu_micro, &terms->minimum.gpu_micro);
     set_number(given->minimum.disk_micro, &terms->minimum.disk_micro);
     set_number(given->max_lease_ms, &terms->max_lease_ms);
+    if (body->spare != OFFER_BODY_LEFT_OUT)
+        terms->is_spare = body->spare;
     if (body->network >= 0)
         terms->network = (enum offer_network)body->network;
     if (body->install >= 0)

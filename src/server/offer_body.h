@@ -12,10 +12,13 @@
 #include "base/arena.h"
 #include "core/core.h"
 
+enum { OFFER_BODY_LEFT_OUT = 2 };
+
 struct offer_body {
     struct offer_terms given; /* numbers: -1 when left out */
     int64_t cores_share_milli, ram_share_milli, gpus_share_milli, disk_share_milli;
     int network, install, audience; /* -1 when left out */
+    uint8_t spare;                  /* a bool; OFFER_BODY_LEFT_OUT when left out */
     struct json_array roles;        /* of struct text */
     struct json_array account_names;
     struct text group_name;

@@ -165,6 +165,8 @@ static void mark_machine(struct projection *projection, const struct core *core,
     const struct machine *machine = core_machine(core, id);
     for (size_t i = 0; machine && i < machine->lease_count; i++)
         mark(&projection->leases, machine->leases[i]->id); /* whether it is reachable changed */
+    for (size_t i = 0; machine && i < machine_spare_count(machine); i++)
+        mark(&projection->leases, machine->spare->leases[i]->id);
 }
 
 static void mark_offer(struct projection *projection, const struct core *core, uint64_t offer,

@@ -168,6 +168,7 @@ void projection_offer_row(const struct offer *offer, char accounts[PROJECTION_AC
     out[OFFERS_MINIMUM_GPU_MICRO] = store_integer(terms->minimum.gpu_micro);
     out[OFFERS_MINIMUM_DISK_MICRO] = store_integer(terms->minimum.disk_micro);
     out[OFFERS_MAX_LEASE_MS] = store_integer(terms->max_lease_ms);
+    out[OFFERS_SPARE] = store_integer(terms->is_spare);
     out[OFFERS_PAUSED_UNTIL_MS] = store_integer(terms->paused_until_ms);
     out[OFFERS_NETWORK] = store_integer(terms->network);
     out[OFFERS_INSTALL] = store_integer(terms->install);

@@ -131,6 +131,7 @@ static const struct store_column offers_columns[] = {
     PLAIN(minimum_gpu_micro, STORE_INTEGER),
     PLAIN(minimum_disk_micro, STORE_INTEGER),
     PLAIN(max_lease_ms, STORE_INTEGER),
+    PLAIN(spare, STORE_INTEGER),
     PLAIN(paused_until_ms, STORE_INTEGER),
     PLAIN(network, STORE_INTEGER),
     PLAIN(install, STORE_INTEGER),
@@ -277,7 +278,7 @@ const struct store_table tables[TABLE_COUNT] = {
 };
 
 const struct store_schema tables_schema = {
-    .version = 5,
+    .version = 6,
     .tables = tables,
     .table_count = TABLE_COUNT,
     .log_version = EVENT_LOG_VERSION,

@@ -92,6 +92,7 @@ void view_offer(struct json_writer *writer, const struct view_offer *offer)
     write_resources(writer, row);
     write_minimum(writer, row);
     field(writer, "max_lease_ms", row, OFFERS_MAX_LEASE_MS);
+    json_field_bool(writer, "spare", row[OFFERS_SPARE].integer != 0);
     write_schedule(writer, row[OFFERS_SCHEDULE].bytes);
     field(writer, "paused_until_ms", row, OFFERS_PAUSED_UNTIL_MS);
     write_audience(writer, offer);
