@@ -17,6 +17,11 @@ void log_set_level(enum log_level level)
     atomic_store(&level_max, (int)level);
 }
 
+enum log_level log_get_level(void)
+{
+    return (enum log_level)atomic_load(&level_max);
+}
+
 int log_level_parse(struct text name, enum log_level *out_level, struct error *error)
 {
     for (int level = 0; level < LOG_LEVEL_COUNT; level++) {

@@ -16,6 +16,7 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_LEVEL_COUNT };
 
 /* Lines above this level are left out. The default is LOG_INFO. */
 void log_set_level(enum log_level level);
+enum log_level log_get_level(void);
 MUST_CHECK int log_level_parse(struct text name, enum log_level *out_level, struct error *error);
 
 void log_event(enum log_level level, const char *event, const char *format, ...)

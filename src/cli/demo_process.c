@@ -28,7 +28,7 @@ _Noreturn static void run_child(const char *program, char *const *argv, int log_
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGINT); /* as by Ctrl-C: leases end too */
     if (getppid() != parent)
         _exit(125);
     const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /*
- * Daemon: the lender's loop: one link to the market, kept up; heartbeats; leases started, stopped
- * and reported.
+ * Daemon: the lender's loop: one link to the market, kept up; heartbeats; and the keepers of the
+ * leases, which it starts, or takes up from a former daemon, and speaks to the market for.
  */
 #pragma once
 
@@ -10,6 +10,7 @@
 #include "peer/probe.h"
 #include "sandbox/sandbox.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -19,12 +20,13 @@ enum {
     DAEMON_STOP_GRACE_MS = 3000,
     DAEMON_STOP_MAX_MS = 8000,
     DAEMON_LEASE_MAX = 256,
+    DAEMON_TAKE_UP_MS = 3000, /* a keeper that does not answer for so long is killed */
 };
 
 struct daemon_options {
     const char *state_dir;
     struct identity *identity;         /* enlisted */
-    struct sandbox_host *sandboxes;    /* swept */
+    struct sandbox_host *sandboxes;    /* not swept yet */
     struct lease_limits limits;        /* the owner's ceiling */
     struct probe_options probe;        /* what it points to is borrowed */
     const struct machine_probe *found; /* by it */
@@ -35,5 +37,10 @@ struct daemon_options {
     int stop_fd;  /* borrowed */
 };
 
-/* Runs until SIGTERM, SIGINT or stop_fd, then stops the leases and returns. */
-MUST_CHECK int daemon_run(const struct daemon_options *options, struct error *error);
+/*
+ * Runs until SIGTERM, SIGINT or stop_fd, then stops the leases and returns; or until SIGUSR1 or
+ * SIGUSR2, and then leaves the leases to their keepers and returns. *out_wants_restart: it was
+ * SIGUSR2, after which the program starts itself again.
+ */
+MUST_CHECK int daemon_run(const struct daemon_options *options, bool *out_wants_restart,
+                          struct error *error);

@@ -12,6 +12,7 @@
 #include "net/http_server.h"
 #include "net/link.h"
 #include "peer/folder.h"
+#include "peer/keeper.h"
 #include "peer/peer.h"
 #include "peer/tenancy.h"
 #include "runtime/child_message.h"
@@ -20,6 +21,7 @@
 #include "sandbox/sandbox.h"
 #include "testing/testing.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -391,6 +393,17 @@ static void tell_worker(struct market *market, const char *line)
     assert_int_equal(send(market->stream_fd, line, strlen(line), MSG_NOSIGNAL), strlen(line));
 }
 
+static void wait_for_no_folder(struct market *market)
+{
+    char path[160];
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    snprintf(path, sizeof(path), "%s/leases/%" PRIu64 "-1", market->state_dir, market->next_lease);
+    while (access(path, F_OK) == 0) {
+        assert_true(now_ms() < deadline_ms);
+        turn(market);
+    }
+}
+
 static void stop_lease(struct market *market, uint32_t grace_ms)
 {
     market_send(market, &(struct lease_message){.type = LEASE_MESSAGE_STOP,
@@ -495,9 +508,7 @@ static void lease_runs_from_its_start_to_its_result(void **state)
     assert_int_equal(log_bytes, strlen("hello\n") + strlen("oops\n"));
     const struct lease_message *ended = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
     assert_true(text_equal(ended->state.reason, TEXT("trained")));
-    char path[160];
-    snprintf(path, sizeof(path), "%s/leases/%" PRIu64 "-1", market->state_dir, market->next_lease);
-    assert_int_not_equal(access(path, F_OK), 0);
+    wait_for_no_folder(market);
 }
 
 static void result_may_be_sent_again_and_again(void **state)
@@ -680,7 +691,178 @@ static void term_signal_stops_leases_and_tells_the_market(void **state)
     assert_int_equal(wait_for_daemon(market), 0);
 }
 
-static void killed_daemon_cleans_up_when_it_starts_again(void **state)
+static int64_t resident_kib_of(pid_t pid, int64_t *out_own_kib)
+{
+    char path[64], line[256];
+    int64_t resident_kib = 0;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        if (strncmp(line, "VmRSS:", 6) == 0)
+            resident_kib = strtoll(line + 6, NULL, 10);
+        if (strncmp(line, "RssAnon:", 8) == 0)
+            *out_own_kib = strtoll(line + 8, NULL, 10);
+    }
+    fclose(file);
+    return resident_kib;
+}
+
+/* Of the keeper of the last lease; 0: there is none. */
+static pid_t find_keeper(const struct market *market)
+{
+    char wanted[64], line[256];
+    const int wanted_size =
+        snprintf(wanted, sizeof(wanted), "souk%ckeeper%c%" PRIu64 "-1", 0, 0, market->next_lease);
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    pid_t found = 0;
+    while ((entry = readdir(folder))) { // NOLINT(concurrency-mt-unsafe): the stream is not shared
+        char path[300];
+        snprintf(path, sizeof(path), "/proc/%s/cmdline", entry->d_name);
+        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        const ssize_t size = fd < 0 ? 0 : read(fd, line, sizeof(line));
+        if (size == wanted_size + 1 && memcmp(line, wanted, (size_t)size) == 0)
+            found = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (fd >= 0)
+            close(fd);
+    }
+    closedir(folder);
+    return found;
+}
+
+static void assert_nothing_left(struct market *market)
+{
+    char path[160];
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    wait_for_no_folder(market);
+    snprintf(path, sizeof(path), "%s/sandboxes/lease-%" PRIu64 "-1.sandbox", market->state_dir,
+             market->next_lease);
+    assert_int_not_equal(access(path, F_OK), 0);
+    while (find_keeper(market) != 0) {
+        assert_true(now_ms() < deadline_ms);
+        turn(market);
+    }
+}
+
+/* The lease has run for two ticks at least when the daemon goes by this signal. */
+static void lose_daemon(struct market *market, int signal_number)
+{
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    wait_for(market, LEASE_MESSAGE_METER, -1);
+    wait_for(market, LEASE_MESSAGE_METER, -1);
+    kill(market->daemon, signal_number);
+    assert_int_equal(wait_for_daemon(market), signal_number == SIGKILL ? 128 + SIGKILL : 0);
+    market->seen = market->count;
+}
+
+static void assert_ticks_go_on_from(struct market *market, uint64_t index)
+{
+    for (uint64_t i = index; i < index + 4; i++) {
+        const struct meter_message *meter = &wait_for(market, LEASE_MESSAGE_METER, -1)->meter;
+        assert_int_equal(meter->tick_index, i);
+        assert_meter(market, meter);
+    }
+}
+
+/* What the daemon that is gone may not have passed on comes again, from the first tick. */
+static void assert_taken_up(struct market *market)
+{
+    const struct lease_message *hello = wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    assert_int_equal(hello->hello.running_count, 1);
+    assert_int_equal(hello->hello.running[0].lease, market->next_lease);
+    assert_ticks_go_on_from(market, 0);
+    tell_worker(market, "done\n");
+    assert_result(market, &wait_for(market, LEASE_MESSAGE_ARTIFACT, -1)->artifact);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+    assert_nothing_left(market);
+}
+
+static void killed_daemon_is_followed_by_one_that_takes_its_lease_up(void **state)
+{
+    struct market *market = *state;
+    lose_daemon(market, SIGKILL);
+    start_daemon(market, "good");
+    assert_taken_up(market);
+}
+
+static void daemon_that_leaves_says_no_good_bye_and_stops_nothing(void **state)
+{
+    struct market *market = *state;
+    lose_daemon(market, SIGUSR1);
+    start_daemon(market, NULL);
+    assert_taken_up(market);
+}
+
+static void lease_that_ends_without_a_daemon_is_told_by_the_next(void **state)
+{
+    struct market *market = *state;
+    lose_daemon(market, SIGKILL);
+    tell_worker(market, "crash\n");
+    char path[160];
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    snprintf(path, sizeof(path), "%s/leases/%" PRIu64 "-1/lease", market->state_dir,
+             market->next_lease);
+    while (access(path, F_OK) == 0) { /* it goes before the last state is kept */
+        assert_true(now_ms() < deadline_ms);
+        turn(market);
+    }
+    assert_true(find_keeper(market) > 0);
+    start_daemon(market, NULL);
+    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_int_equal(failed->state.exit_code, 3);
+    assert_nothing_left(market);
+}
+
+static void lease_nobody_takes_up_ends_when_it_expires(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 3000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    kill(market->daemon, SIGKILL);
+    wait_for_daemon(market);
+    assert_true(find_keeper(market) > 0);
+    assert_nothing_left(market);
+}
+
+static void lease_is_lost_with_its_keeper(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    kill(find_keeper(market), SIGKILL);
+    const struct lease_message *lost = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_LOST);
+    assert_int_equal(lost->state.lease, market->next_lease);
+    assert_nothing_left(market);
+}
+
+/* As after a power cut, but that the boot is the same. */
+static void lease_whose_keeper_went_with_the_daemon_is_lost(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    const pid_t keeper = find_keeper(market);
+    kill(market->daemon, SIGKILL);
+    wait_for_daemon(market);
+    kill(keeper, SIGKILL);
+    start_daemon(market, NULL);
+    assert_int_equal(wait_for(market, LEASE_MESSAGE_HELLO, -1)->hello.running_count, 0);
+    const struct lease_message *lost = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_LOST);
+    assert_int_equal(lost->state.lease, market->next_lease);
+    assert_nothing_left(market);
+}
+
+static void keeper_that_does_not_answer_is_replaced_by_word_of_its_loss(void **state)
 {
     struct market *market = *state;
     wait_for(market, LEASE_MESSAGE_HELLO, -1);
@@ -689,16 +871,29 @@ static void killed_daemon_cleans_up_when_it_starts_again(void **state)
     wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
     kill(market->daemon, SIGKILL);
     wait_for_daemon(market);
-    start_daemon(market, "good");
-    assert_int_equal(wait_for(market, LEASE_MESSAGE_HELLO, -1)->hello.running_count, 0);
-    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
-    assert_int_equal(failed->state.lease, market->next_lease);
-    char path[160];
-    snprintf(path, sizeof(path), "%s/leases/%" PRIu64 "-1", market->state_dir, market->next_lease);
-    assert_int_not_equal(access(path, F_OK), 0);
-    snprintf(path, sizeof(path), "%s/sandboxes/lease-%" PRIu64 "-1.sandbox", market->state_dir,
-             market->next_lease);
-    assert_int_not_equal(access(path, F_OK), 0);
+    kill(find_keeper(market), SIGSTOP);
+    start_daemon(market, NULL);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_LOST);
+    assert_nothing_left(market);
+}
+
+static void keeper_is_small(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    const int64_t deadline_ms =
+        now_ms() + 3000; /* until it has given back what it needed but once */
+    while (now_ms() < deadline_ms)
+        turn(market);
+    int64_t own_kib = 0;
+    const int64_t resident_kib = resident_kib_of(find_keeper(market), &own_kib);
+    print_message("keeper: %d KiB resident, %d of its own\n", (int)resident_kib, (int)own_kib);
+#if !defined(__SANITIZE_ADDRESS__)
+    assert_in_range(resident_kib, 1, 10240);
+#endif
 }
 
 static void second_daemon_on_one_folder_is_refused(void **state)
@@ -735,25 +930,15 @@ static void idle_daemon_is_small(void **state)
     const int64_t deadline_ms = now_ms() + 1500; /* a heartbeat, and some */
     while (now_ms() < deadline_ms)
         turn(market);
-    char path[64], line[256];
-    int64_t resident_kib = 0, own_kib = 0;
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)market->daemon);
-    FILE *file = fopen(path, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            resident_kib = strtoll(line + 6, NULL, 10);
-        if (strncmp(line, "RssAnon:", 8) == 0)
-            own_kib = strtoll(line + 8, NULL, 10);
-    }
-    fclose(file);
+    int64_t own_kib = 0;
+    const int64_t resident_kib = resident_kib_of(market->daemon, &own_kib);
     print_message("idle: %d KiB resident, %d of its own\n", (int)resident_kib, (int)own_kib);
 #if !defined(__SANITIZE_ADDRESS__)
     assert_in_range(resident_kib, 1, 10240);
 #endif
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct sandbox_host *host = NULL;
     struct error error = {0};
@@ -761,6 +946,8 @@ int main(void)
     fprintf(stderr, "skipped: the thread sanitizer cannot run inside a sandbox\n");
     return SKIPPED;
 #endif
+    if (argc > 1 && strcmp(argv[1], "keeper") == 0)
+        return keeper_main(argc - 1, argv + 1); /* a daemon starts its own program again */
     if (sodium_init() < 0 || sandbox_host_open("/tmp", NULL, &host, &error) < 0) {
         fprintf(stderr, "skipped: %s\n", error.message);
         return SKIPPED;
@@ -781,7 +968,14 @@ int main(void)
         DAEMON_TEST(lease_ends_when_it_expires),
         DAEMON_TEST(lease_goes_on_without_the_market_and_ticks_come_later),
         DAEMON_TEST(term_signal_stops_leases_and_tells_the_market),
-        DAEMON_TEST(killed_daemon_cleans_up_when_it_starts_again),
+        DAEMON_TEST(killed_daemon_is_followed_by_one_that_takes_its_lease_up),
+        DAEMON_TEST(daemon_that_leaves_says_no_good_bye_and_stops_nothing),
+        DAEMON_TEST(lease_that_ends_without_a_daemon_is_told_by_the_next),
+        DAEMON_TEST(lease_nobody_takes_up_ends_when_it_expires),
+        DAEMON_TEST(lease_is_lost_with_its_keeper),
+        DAEMON_TEST(lease_whose_keeper_went_with_the_daemon_is_lost),
+        DAEMON_TEST(keeper_that_does_not_answer_is_replaced_by_word_of_its_loss),
+        DAEMON_TEST(keeper_is_small),
         DAEMON_TEST(second_daemon_on_one_folder_is_refused),
         DAEMON_TEST(wrong_code_is_refused_but_not_needed_twice),
         DAEMON_TEST(idle_daemon_is_small),

@@ -64,6 +64,16 @@ int chunk_check_reply(const struct http_response *response, const struct error *
                      blob_hash_format(hash, text), response->status);
 }
 
+int64_t chunk_retry_ms(const struct chunk_access *access, const struct error *reason,
+                       uint32_t *try_count)
+{
+    if (reason->code != ERROR_UNAVAILABLE)
+        return -1;
+    if (*access->is_away)
+        return CHUNK_AWAY_MS;
+    return ++*try_count < CHUNK_TRIES_MAX ? CHUNK_RETRY_MS << *try_count : -1;
+}
+
 static void fetch_finish(struct fetch *fetch, const struct error *reason)
 {
     if (fetch->has_failed)
@@ -123,11 +133,11 @@ static void fetch_on_reply(void *context, struct http_response *response,
         fetch_finish(fetch, NULL);
         return;
     }
-    if (error.code == ERROR_UNAVAILABLE && ++item->try_count < CHUNK_TRIES_MAX) {
-        loop_timer_start(item->retry, CHUNK_RETRY_MS << item->try_count);
-        return;
-    }
-    fetch_finish(fetch, &error);
+    const int64_t retry_ms = chunk_retry_ms(&fetch->access, &error, &item->try_count);
+    if (retry_ms >= 0)
+        loop_timer_start(item->retry, retry_ms);
+    else
+        fetch_finish(fetch, &error);
 }
 
 static void fetch_item_start(void *context)

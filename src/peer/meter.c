@@ -27,13 +27,13 @@ static uint64_t difference(int64_t now, int64_t before)
     return now > before ? (uint64_t)(now - before) : 0;
 }
 
-bool meter_take(struct meter *meter, const struct identity *identity, int64_t now_ns,
-                const struct meter_usage *usage, struct meter_message *out_message)
+bool meter_take(struct meter *meter, int64_t now_ns, const struct meter_usage *usage,
+                struct meter_message *out_message)
 {
     const int64_t passed_ms = (now_ns - meter->start_ns) / 1000000;
     if (passed_ms <= meter->metered_ms)
         return false;
-    struct meter_message message = {
+    *out_message = (struct meter_message){
         .lease = meter->lease,
         .fence = meter->fence,
         .tick_index = meter->next_index,
@@ -43,12 +43,15 @@ bool meter_take(struct meter *meter, const struct identity *identity, int64_t no
         .bytes_in = usage->bytes_in - meter->metered.bytes_in,
         .bytes_out = usage->bytes_out - meter->metered.bytes_out,
     };
-    uint8_t signed_bytes[METER_SIGNED_SIZE];
-    meter_message_signed(&message, signed_bytes);
-    identity_sign(identity, signed_bytes, sizeof(signed_bytes), message.signature);
     meter->next_index++;
     meter->metered_ms = passed_ms;
     meter->metered = *usage;
-    *out_message = message;
     return true;
+}
+
+void meter_sign(struct meter_message *message, const struct identity *identity)
+{
+    uint8_t signed_bytes[METER_SIGNED_SIZE];
+    meter_message_signed(message, signed_bytes);
+    identity_sign(identity, signed_bytes, sizeof(signed_bytes), message->signature);
 }

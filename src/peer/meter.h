@@ -1,5 +1,5 @@
 /*
- * Meter: what a lease used, tick by tick, signed by the machine.
+ * Meter: what a lease used, tick by tick; each is signed by the machine before it goes out.
  *
  * Ticks are counted from the moment the lease runs: tick i covers [i, i+1) tick lengths after it.
  * The figures given are sums since the sandbox began; a tick's own are differences. A tick that is
@@ -39,7 +39,10 @@ void meter_start(struct meter *meter, const struct lease_fence *lease, int64_t t
 /* How long until the current tick ends; 0 when it has. */
 int64_t meter_wait_ms(const struct meter *meter, int64_t now_ns);
 
-/* Ends the current tick now, early too (the lease's last one), and signs it. False when no time
- * has passed since the last. */
-bool meter_take(struct meter *meter, const struct identity *identity, int64_t now_ns,
-                const struct meter_usage *usage, struct meter_message *out_message);
+/* Ends the current tick now, early too (the lease's last one). False when no time has passed since
+ * the last. */
+bool meter_take(struct meter *meter, int64_t now_ns, const struct meter_usage *usage,
+                struct meter_message *out_message);
+
+/* With the machine's key, which only its daemon has. */
+void meter_sign(struct meter_message *message, const struct identity *identity);

@@ -22,7 +22,6 @@ static struct identity *open_identity(void)
 
 TEST(ticks_are_aligned_to_the_start_and_lose_no_time)
 {
-    AUTO(identity) struct identity *identity = open_identity();
     struct meter meter;
     struct meter_message message;
     const struct lease_fence lease = {.lease = 3, .fence = 9};
@@ -32,7 +31,7 @@ TEST(ticks_are_aligned_to_the_start_and_lose_no_time)
 
     struct meter_usage usage = {
         .cpu_ms = 250, .memory_peak_bytes = 4096, .bytes_in = 10, .bytes_out = 20};
-    assert_true(meter_take(&meter, identity, at_ms(1030), &usage, &message));
+    assert_true(meter_take(&meter, at_ms(1030), &usage, &message));
     assert_int_equal(message.lease, 3);
     assert_int_equal(message.fence, 9);
     assert_int_equal(message.tick_index, 0);
@@ -45,7 +44,7 @@ TEST(ticks_are_aligned_to_the_start_and_lose_no_time)
 
     usage.cpu_ms = 400;
     usage.bytes_in = 11;
-    assert_true(meter_take(&meter, identity, at_ms(2000), &usage, &message));
+    assert_true(meter_take(&meter, at_ms(2000), &usage, &message));
     assert_int_equal(message.tick_index, 1);
     assert_int_equal(message.wall_ms, 970);
     assert_int_equal(message.cpu_ms, 150);
@@ -55,16 +54,15 @@ TEST(ticks_are_aligned_to_the_start_and_lose_no_time)
 
 TEST(last_tick_may_be_short_and_an_empty_one_is_not_given)
 {
-    AUTO(identity) struct identity *identity = open_identity();
     struct meter meter;
     struct meter_message message;
     const struct lease_fence lease = {.lease = 1, .fence = 1};
     const struct meter_usage none = {0};
     meter_start(&meter, &lease, 1000, at_ms(0), &none);
-    assert_false(meter_take(&meter, identity, at_ms(0), &none, &message));
-    assert_true(meter_take(&meter, identity, at_ms(300), &none, &message));
+    assert_false(meter_take(&meter, at_ms(0), &none, &message));
+    assert_true(meter_take(&meter, at_ms(300), &none, &message));
     assert_int_equal(message.wall_ms, 300);
-    assert_false(meter_take(&meter, identity, at_ms(300), &none, &message));
+    assert_false(meter_take(&meter, at_ms(300), &none, &message));
 }
 
 TEST(signature_covers_what_is_claimed)
@@ -74,8 +72,8 @@ TEST(signature_covers_what_is_claimed)
     struct meter_message message;
     const struct lease_fence lease = {.lease = 1, .fence = 1};
     meter_start(&meter, &lease, 1000, at_ms(0), &(struct meter_usage){0});
-    assert_true(
-        meter_take(&meter, identity, at_ms(1000), &(struct meter_usage){.cpu_ms = 1}, &message));
+    assert_true(meter_take(&meter, at_ms(1000), &(struct meter_usage){.cpu_ms = 1}, &message));
+    meter_sign(&message, identity);
     uint8_t bytes[METER_SIGNED_SIZE];
     meter_message_signed(&message, bytes);
     const uint8_t *key = identity_public_key(identity);

@@ -20,9 +20,9 @@ struct queue {
 };
 
 struct outbox {
-    struct link *link;
+    struct outbox_carrier carrier; /* send is NULL: there is none */
     struct queue waiting;
-    struct queue sent; /* meters and states */
+    struct queue sent; /* those that may have to be sent again */
     size_t waiting_bytes;
     struct buffer scratch;
 };
@@ -89,12 +89,17 @@ void outbox_free(struct outbox *outbox)
 /* What matters least goes first, the oldest of it before the newer. */
 static void outbox_make_room(struct outbox *outbox)
 {
-    static const uint16_t dispensable[] = {LEASE_MESSAGE_HEARTBEAT, LEASE_MESSAGE_LOG,
-                                           LEASE_MESSAGE_REPORT, LEASE_MESSAGE_METER};
+    static const struct {
+        uint16_t type;
+        size_t bytes_max;
+    } dispensable[] = {{LEASE_MESSAGE_HEARTBEAT, OUTBOX_WAITING_BYTES_MAX},
+                       {LEASE_MESSAGE_LOG, OUTBOX_WAITING_BYTES_MAX},
+                       {LEASE_MESSAGE_REPORT, OUTBOX_WAITING_BYTES_MAX},
+                       {LEASE_MESSAGE_METER, OUTBOX_METER_BYTES_MAX}};
     for (size_t kind = 0; kind < sizeof(dispensable) / sizeof(*dispensable); kind++) {
         size_t i = 0;
-        while (i < outbox->waiting.count && outbox->waiting_bytes > OUTBOX_WAITING_BYTES_MAX) {
-            if (queue_at(&outbox->waiting, i)->type != dispensable[kind]) {
+        while (i < outbox->waiting.count && outbox->waiting_bytes > dispensable[kind].bytes_max) {
+            if (queue_at(&outbox->waiting, i)->type != dispensable[kind].type) {
                 i++;
                 continue;
             }
@@ -115,17 +120,18 @@ static void outbox_expire(struct outbox *outbox, int64_t now_ns)
 
 static bool is_replayed(uint16_t type)
 {
-    return type == LEASE_MESSAGE_METER || type == LEASE_MESSAGE_STATE;
+    return type == LEASE_MESSAGE_METER || type == LEASE_MESSAGE_STATE ||
+           type == LEASE_MESSAGE_ARTIFACT;
 }
 
 void outbox_flush(struct outbox *outbox, int64_t now_ns)
 {
-    while (outbox->link && outbox->waiting.count > 0) {
+    while (outbox->carrier.send && outbox->waiting.count > 0) {
         struct entry *entry = queue_at(&outbox->waiting, 0);
         const struct text payload = {entry->payload, entry->size};
         struct error error;
-        /* A full queue says when it has drained; a closed link says so itself. */
-        if (link_send_text(outbox->link, entry->type, payload, &error) < 0)
+        /* A full carrier says when it has drained; one that is gone says so itself. */
+        if (outbox->carrier.send(outbox->carrier.context, entry->type, payload, &error) < 0)
             return;
         queue_remove(&outbox->waiting, 0);
         outbox->waiting_bytes -= entry->size;
@@ -135,32 +141,38 @@ void outbox_flush(struct outbox *outbox, int64_t now_ns)
         else
             free(entry);
     }
-    outbox_expire(outbox, now_ns);
+    if (outbox->carrier.send)
+        outbox_expire(outbox, now_ns);
 }
 
-void outbox_send(struct outbox *outbox, const struct lease_message *message, int64_t now_ns)
+void outbox_send_encoded(struct outbox *outbox, uint16_t type, struct text payload, int64_t now_ns)
 {
-    if (message->type == LEASE_MESSAGE_HEARTBEAT && !outbox->link)
+    if (type == LEASE_MESSAGE_HEARTBEAT && !outbox->carrier.send)
         return; /* of no use later */
-    buffer_clear(&outbox->scratch);
-    lease_message_encode(message, &outbox->scratch);
-    ASSERT(!outbox->scratch.is_overflowed);
-    const size_t size = outbox->scratch.size;
-    struct entry *entry = calloc(1, sizeof(*entry) + size);
+    struct entry *entry = calloc(1, sizeof(*entry) + payload.size);
     ASSERT(entry);
-    entry->type = (uint16_t)message->type;
-    entry->size = size;
-    memcpy(entry->payload, outbox->scratch.data, size);
+    entry->type = type;
+    entry->size = payload.size;
+    if (payload.size > 0)
+        memcpy(entry->payload, payload.data, payload.size);
     queue_push(&outbox->waiting, entry);
-    outbox->waiting_bytes += size;
+    outbox->waiting_bytes += payload.size;
     outbox_flush(outbox, now_ns);
     outbox_make_room(outbox);
 }
 
-void outbox_attach(struct outbox *outbox, struct link *link, int64_t now_ns)
+void outbox_send(struct outbox *outbox, const struct lease_message *message, int64_t now_ns)
 {
-    /* What the old link may have lost comes first, then what waited. */
-    outbox_expire(outbox, now_ns);
+    buffer_clear(&outbox->scratch);
+    lease_message_encode(message, &outbox->scratch);
+    ASSERT(!outbox->scratch.is_overflowed);
+    outbox_send_encoded(outbox, (uint16_t)message->type, buffer_text(&outbox->scratch), now_ns);
+}
+
+void outbox_attach(struct outbox *outbox, const struct outbox_carrier *carrier, int64_t now_ns)
+{
+    /* What the old carrier may have lost comes first, however long it was gone, then what waited.
+     */
     for (size_t i = 0; i < outbox->sent.count; i++)
         outbox->waiting_bytes += queue_at(&outbox->sent, i)->size;
     while (outbox->waiting.count > 0)
@@ -168,18 +180,23 @@ void outbox_attach(struct outbox *outbox, struct link *link, int64_t now_ns)
     const struct queue joined = outbox->sent;
     outbox->sent = outbox->waiting;
     outbox->waiting = joined;
-    outbox->link = link;
+    outbox_reattach(outbox, carrier, now_ns);
+}
+
+void outbox_reattach(struct outbox *outbox, const struct outbox_carrier *carrier, int64_t now_ns)
+{
+    outbox->carrier = *carrier;
     outbox_flush(outbox, now_ns);
 }
 
 void outbox_detach(struct outbox *outbox)
 {
-    outbox->link = NULL;
+    outbox->carrier = (struct outbox_carrier){0};
 }
 
 bool outbox_is_attached(const struct outbox *outbox)
 {
-    return outbox->link != NULL;
+    return outbox->carrier.send != NULL;
 }
 
 bool outbox_has_room(const struct outbox *outbox)

@@ -1,15 +1,16 @@
 /*
- * Outbox: what the daemon has to tell the market, kept while the link is away or slow.
+ * Outbox: what a daemon has to tell the market, or a keeper its daemon, kept while the way there is
+ * gone or slow.
  *
- * Messages go out in the order sent. Meter reports and lease states of the last minute are sent
- * once more on a new link, because nobody knows whether the old one carried them; the market takes
- * each only once. When too much waits, log lines go first, then reports, then meters; lease states
- * are never dropped.
+ * Messages go out in the order sent. Meter reports, lease states and artifacts of the last minute
+ * before the way was lost are sent once more on a new one, because nobody knows whether the old one
+ * carried them; the market takes each only once. When too much waits, the oldest log lines go
+ * first, then reports. Meters are owed for: they go only when there are a hundred thousand of them.
+ * Lease states and artifacts are never dropped.
  */
 #pragma once
 
 #include "base/scope.h"
-#include "net/link.h"
 #include "runtime/lease_message.h"
 
 #include <stdbool.h>
@@ -18,6 +19,7 @@
 
 enum {
     OUTBOX_WAITING_BYTES_MAX = 4 << 20,
+    OUTBOX_METER_BYTES_MAX = 16 << 20, /* with meters */
     OUTBOX_ROOM_BYTES = 512 << 10,
     OUTBOX_REPLAY_MS = 60000,
 };
@@ -29,11 +31,21 @@ void outbox_free(struct outbox *outbox); /* NULL is fine */
 DEFINE_AUTO(outbox);
 
 void outbox_send(struct outbox *outbox, const struct lease_message *message, int64_t now_ns);
+/* A message that is encoded already. */
+void outbox_send_encoded(struct outbox *outbox, uint16_t type, struct text payload, int64_t now_ns);
 
-/* A link the market has welcomed; borrowed until outbox_detach. */
-void outbox_attach(struct outbox *outbox, struct link *link, int64_t now_ns);
+/* What carries messages away. It takes all of one or fails, and then says when it has room again
+ * (outbox_flush) or that it is gone (outbox_detach). */
+struct outbox_carrier {
+    int (*send)(void *context, uint16_t type, struct text payload, struct error *error);
+    void *context;
+};
+
+void outbox_attach(struct outbox *outbox, const struct outbox_carrier *carrier, int64_t now_ns);
+/* The same carrier as before outbox_detach, which lost nothing: nothing is sent again. */
+void outbox_reattach(struct outbox *outbox, const struct outbox_carrier *carrier, int64_t now_ns);
 void outbox_detach(struct outbox *outbox);
-/* Goes on after the link's queue had been full. */
+/* Goes on after the carrier had been full. */
 void outbox_flush(struct outbox *outbox, int64_t now_ns);
 
 bool outbox_is_attached(const struct outbox *outbox);

@@ -1,5 +1,7 @@
 #include "peer/peer.h"
 
+#include "base/assert.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "peer/daemon.h"
@@ -75,16 +77,9 @@ static int open_sandboxes(const struct peer_options *options, struct sandbox_hos
 {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/sandboxes", options->state_dir);
-    AUTO(sandbox_host) struct sandbox_host *host = NULL;
-    size_t swept_count = 0;
-    if (folder_make(path, 0700, error) < 0 ||
-        sandbox_host_open(path, options->program, &host, error) < 0 ||
-        sandbox_sweep(host, &swept_count, error) < 0)
+    if (folder_make(path, 0700, error) < 0)
         return -1;
-    if (swept_count > 0)
-        log_event(LOG_WARN, "swept", "sandboxes=%zu", swept_count);
-    *out_host = TAKE(host);
-    return 0;
+    return sandbox_host_open(path, options->program, out_host, error);
 }
 
 static int64_t share_of(int64_t whole, int64_t share_milli, int64_t otherwise)
@@ -171,8 +166,9 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
                   identity_enrolment(identity)->machine, request.name, url);
         return 0;
     }
-    /* The same command again after a restart: its code is used up, and not needed. */
-    if (!was_here || error->code != ERROR_REFUSED)
+    /* The same command again after a restart: its code is used up, and not needed; nor is a market
+     * that is away just now. */
+    if (!was_here || (error->code != ERROR_REFUSED && error->code != ERROR_UNAVAILABLE))
         return -1;
     log_event(LOG_INFO, "enlisted_before", "machine=%" PRIu64 " market=%s", former->machine, url);
     return 0;
@@ -240,7 +236,55 @@ static int open_identity(const struct peer_options *options, struct identity **o
     return 0;
 }
 
-int peer_run(const struct peer_options *given, struct error *error)
+/* The file that was started, or what an upgrade has put in its place since. */
+static int find_program(char out[PATH_MAX], struct error *error)
+{
+    const ssize_t size = readlink("/proc/self/exe", out, PATH_MAX - 1);
+    if (size < 0)
+        return error_set_errno(error, errno, "read \"/proc/self/exe\"");
+    out[size] = '\0';
+    return 0;
+}
+
+enum { ARGUMENTS_SIZE_MAX = 1 << 20 };
+
+/* Signals stay blocked: what comes meanwhile is for the daemon that is started. */
+static int start_again(const char *program, struct error *error)
+{
+    struct buffer arguments AUTO_BUFFER;
+    buffer_init(&arguments, ARGUMENTS_SIZE_MAX);
+    if (file_read("/proc/self/cmdline", &arguments, error) < 0)
+        return error_wrap(error, "start again");
+    size_t count = 0;
+    for (size_t i = 0; i < arguments.size; i++)
+        count += arguments.data[i] == '\0';
+    char **argv = calloc(count + 1, sizeof(*argv));
+    ASSERT(argv);
+    char *at = (char *)arguments.data;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(at, "--new-identity") != 0) /* once is enough */
+            argv[kept++] = at;
+        at += strlen(at) + 1;
+    }
+    log_event(LOG_INFO, "starting_again", "program=\"%s\"", program);
+    execv(program, argv);
+    error_set_errno(error, errno, "start \"%s\" again", program);
+    free(argv);
+    return -1;
+}
+
+/* Before the loop can take them they must not end us: a restart asked for early is made later. */
+static void block_restart_signals(void)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+}
+
+static int run(const struct peer_options *given, bool *out_wants_restart, struct error *error)
 {
     struct peer_options resolved = *given;
     const struct peer_options *options = &resolved;
@@ -288,5 +332,15 @@ int peer_run(const struct peer_options *given, struct error *error)
                                           .look_ms = options->look_ms,
                                           .ready_fd = TAKE_FD(ready_fd),
                                           .stop_fd = options->stop_fd};
-    return daemon_run(&daemon, error);
+    return daemon_run(&daemon, out_wants_restart, error);
+}
+
+int peer_run(const struct peer_options *options, struct error *error)
+{
+    char program[PATH_MAX];
+    bool wants_restart = false;
+    block_restart_signals();
+    if (find_program(program, error) < 0 || run(options, &wants_restart, error) < 0)
+        return -1;
+    return wants_restart ? start_again(program, error) : 0;
 }

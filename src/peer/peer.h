@@ -2,17 +2,18 @@
  * Peer: the lender's daemon, `souk lend`. Enlists the machine, keeps one link to its market, and
  * runs the leases it is given, each in a sandbox.
  *
- * One loop, one child per lease. The state folder holds
+ * One loop, and for each lease a process of its own, its keeper (keeper.h). The state folder holds
  *
  *     machine.key      the machine's Ed25519 seed, mode 0600
  *     enrolment.json   what the market gave it, mode 0600
  *     host.json        hashed marks of the machine, so that a copied disk is noticed
  *     blobs/           chunks fetched, by hash, within the quota
- *     leases/ID-FENCE/ one running lease: data/, out/ and what its process writes
+ *     leases/ID-FENCE/ one running lease: data/, lease/ and the keeper's socket
  *     sandboxes/       notes of running sandboxes
  *     lock             held by the one daemon that uses the folder
  *
- * A lease runs until it ends, is stopped, or expires, whether or not the market can be reached.
+ * A lease runs until it ends, is stopped, or expires, whether or not the market can be reached, and
+ * whether or not there is a daemon: the next one on the folder takes it up.
  */
 #pragma once
 
@@ -75,10 +76,12 @@ void peer_options_init(struct peer_options *options);
 
 /*
  * Runs until SIGTERM, SIGINT or stop_fd; then stops the leases with grace, tells the market and
- * returns 0. The caller starts no threads before it and has no signal handlers of its own.
- * CONFLICT: another daemon uses the state folder. REFUSED: the market did not take the code, or its
- * key is not the pinned one. UNAVAILABLE: the market cannot be reached for enlisting, or this
- * machine cannot start sandboxes. A market that is away later is waited for.
+ * returns 0. On SIGUSR1 it returns 0 at once and the leases go on without it; on SIGUSR2 likewise,
+ * but it starts the program anew, from its file, with the arguments it had. The caller starts no
+ * threads before it and has no signal handlers of its own. CONFLICT: another daemon uses the state
+ * folder. REFUSED: the market did not take the code, or its key is not the pinned one. UNAVAILABLE:
+ * the market cannot be reached for enlisting, or this machine cannot start sandboxes. A market that
+ * is away later is waited for.
  */
 MUST_CHECK int peer_run(const struct peer_options *options, struct error *error);
 

@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "peer/folder.h"
 #include "peer/tenancy_internal.h"
 
 #include <inttypes.h>
@@ -13,14 +12,9 @@ int64_t tenancy_now_ns(const struct tenancy *tenancy)
     return clock_monotonic_ns(loop_clock(tenancy->host->loop));
 }
 
-struct lease_fence tenancy_fence(const struct tenancy *tenancy)
+enum lease_run_state tenancy_state(const struct tenancy *tenancy)
 {
-    return (struct lease_fence){tenancy->document.lease, tenancy->document.fence};
-}
-
-struct lent_use tenancy_use(const struct tenancy *tenancy)
-{
-    return lent_use_of(&tenancy->document);
+    return tenancy->state;
 }
 
 bool tenancy_has_ended(const struct tenancy *tenancy)
@@ -32,19 +26,19 @@ int64_t tenancy_disk_bytes(const struct tenancy *tenancy)
 {
     /* A job that names no disk may use what is lent. */
     return tenancy->document.disk_bytes > 0 ? tenancy->document.disk_bytes
-                                            : tenancy->host->limits.disk_bytes;
+                                            : tenancy->host->disk_bytes;
 }
 
 struct chunk_access tenancy_chunk_access(const struct tenancy *tenancy)
 {
-    const struct enrolment *enrolment = identity_enrolment(tenancy->host->identity);
-    return (struct chunk_access){.loop = tenancy->host->loop,
-                                 .client = tenancy->host->client,
-                                 .store = tenancy->host->blobs,
-                                 .server_url = enrolment->server_url,
-                                 .fingerprint =
-                                     enrolment->fingerprint[0] ? enrolment->fingerprint : NULL,
-                                 .token = tenancy->token};
+    const struct tenancy_host *host = tenancy->host;
+    return (struct chunk_access){.loop = host->loop,
+                                 .client = host->client,
+                                 .store = host->blobs,
+                                 .server_url = host->server_url,
+                                 .fingerprint = host->fingerprint[0] ? host->fingerprint : NULL,
+                                 .token = tenancy->token,
+                                 .is_away = &host->is_market_away};
 }
 
 void tenancy_set_reason(struct tenancy *tenancy, struct text reason)
@@ -94,7 +88,7 @@ static void tenancy_send_meter(struct tenancy *tenancy)
     const int64_t now_ns = tenancy_now_ns(tenancy);
     const struct meter_usage usage = tenancy_usage(tenancy);
     struct lease_message message = {.type = LEASE_MESSAGE_METER};
-    if (meter_take(&tenancy->meter, tenancy->host->identity, now_ns, &usage, &message.meter))
+    if (meter_take(&tenancy->meter, now_ns, &usage, &message.meter))
         outbox_send(tenancy->host->outbox, &message, now_ns);
 }
 
@@ -127,7 +121,7 @@ void tenancy_set_running(struct tenancy *tenancy)
         return;
     tenancy->state = LEASE_RUN_RUNNING;
     tenancy_send_state(tenancy);
-    const struct lease_fence fence = tenancy_fence(tenancy);
+    const struct lease_fence fence = {tenancy->document.lease, tenancy->document.fence};
     const struct meter_usage usage = tenancy_usage(tenancy);
     meter_start(&tenancy->meter, &fence, tenancy->document.tick_ms, tenancy_now_ns(tenancy),
                 &usage);
@@ -178,6 +172,8 @@ void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
         return;
     tenancy->is_stop_wanted = true;
     tenancy_set_reason(tenancy, reason);
+    if (tenancy->yield == YIELD_FROZEN)
+        tenancy_yield(tenancy, YIELD_LOW); /* it can only end in good order if it runs */
     if (tenancy->has_config && grace_ms > 0) {
         const struct child_message message = {
             .kind = CHILD_STOP,
@@ -239,7 +235,8 @@ static void tenancy_on_end(void *context)
     shard_free(TAKE(tenancy->shard));
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
-    if (folder_remove(tenancy->folder, &error) < 0)
+    if (folder_remove(tenancy->data_folder, &error) < 0 ||
+        folder_remove(tenancy->lease_folder, &error) < 0)
         log_event(LOG_WARN, "folder_left", "lease=%" PRIu64 " error=\"%s\"",
                   tenancy->document.lease, error.message);
     tenancy->state = tenancy_outcome(tenancy);
@@ -305,6 +302,26 @@ void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
         tenancy_dial(tenancy, peer_lease, ticket);
 }
 
+/* What has no effect is told and nothing else: the owner comes first, but not at a lease's cost. */
+void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
+{
+    struct error error;
+    if (tenancy->has_ended || tenancy->has_exited || level == tenancy->yield)
+        return;
+    const int64_t full_milli = tenancy->document.cores_milli;
+    const int64_t low_milli = (full_milli * TENANCY_LOW_SHARE_MILLI + 999) / 1000;
+    if (sandbox_set_cpu(tenancy->sandbox, level == YIELD_FULL ? full_milli : low_milli,
+                        level != YIELD_FULL, &error) < 0 ||
+        sandbox_set_paused(tenancy->sandbox, level == YIELD_FROZEN, &error) < 0) {
+        log_event(LOG_ERROR, "yield_failed", "lease=%" PRIu64 " level=%s error=\"%s\"",
+                  tenancy->document.lease, yield_level_name(level), error.message);
+        return;
+    }
+    tenancy->yield = level;
+    log_event(LOG_INFO, "lease_yields", "lease=%" PRIu64 " level=%s", tenancy->document.lease,
+              yield_level_name(level));
+}
+
 void tenancy_resume(struct tenancy *tenancy)
 {
     if (!tenancy->has_ended)
@@ -335,30 +352,30 @@ static int tenancy_read_start(struct tenancy *tenancy, const struct start_messag
 
 static int tenancy_make_folders(struct tenancy *tenancy, struct error *error)
 {
-    const int size =
-        snprintf(tenancy->folder, sizeof(tenancy->folder), "%s/%" PRIu64 "-%" PRIu64,
-                 tenancy->host->leases_dir, tenancy->document.lease, tenancy->document.fence);
-    if (size >= (int)sizeof(tenancy->folder))
+    const char *folder = tenancy->host->folder;
+    if (snprintf(tenancy->out_folder, PATH_MAX, "%s/lease/out", folder) >= PATH_MAX)
         return error_set(error, ERROR_INVALID, "the state folder's name is too long");
-    snprintf(tenancy->data_folder, PATH_MAX, "%s/data", tenancy->folder);
-    snprintf(tenancy->lease_folder, PATH_MAX, "%s/lease", tenancy->folder);
-    snprintf(tenancy->out_folder, PATH_MAX, "%s/lease/out", tenancy->folder);
-    /* The outermost stays the daemon's alone; inside, another user has to read. */
-    if (folder_remove(tenancy->folder, error) < 0 ||
-        folder_make(tenancy->folder, 0700, error) < 0 ||
-        folder_make(tenancy->data_folder, 0755, error) < 0 ||
+    snprintf(tenancy->data_folder, PATH_MAX, "%s/data", folder);
+    snprintf(tenancy->lease_folder, PATH_MAX, "%s/lease", folder);
+    /* The outermost stays the lender's alone; inside, another user has to read. */
+    if (folder_make(tenancy->data_folder, 0755, error) < 0 ||
         folder_make(tenancy->lease_folder, 0755, error) < 0 ||
         folder_make(tenancy->out_folder, 0755, error) < 0)
         return -1;
     return sandbox_give_folder(tenancy->host->sandboxes, tenancy->out_folder, error);
 }
 
-static void tenancy_start_expiry(struct tenancy *tenancy)
+int64_t tenancy_left_ms(const struct tenancy *tenancy)
 {
     const struct clock *clock = loop_clock(tenancy->host->loop);
     const int64_t left_ms =
         tenancy->document.expires_ms - clock_utc_ms(clock) - tenancy->host->market_ahead_ms;
-    loop_timer_start(tenancy->expiry_timer, left_ms > 0 ? left_ms : 0);
+    return left_ms > 0 ? left_ms : 0;
+}
+
+static void tenancy_start_expiry(struct tenancy *tenancy)
+{
+    loop_timer_start(tenancy->expiry_timer, tenancy_left_ms(tenancy));
 }
 
 void tenancy_renew(struct tenancy *tenancy, int64_t expires_ms)
@@ -418,13 +435,8 @@ int tenancy_start(struct tenancy_host *host, const struct start_message *start,
     tenancy->shard = shard_start(&shard);
     for (uint32_t i = 0; i < start->peer_count; i++)
         tenancy_dial(tenancy, start->peers[i].lease, start->peers[i].ticket);
-    if (tenancy_start_child(tenancy, error) < 0) {
-        tenancy_free_child(tenancy);
-        struct error ignored; /* the first failure is the one to tell */
-        if (folder_remove(tenancy->folder, &ignored) < 0)
-            return -1;
+    if (tenancy_start_child(tenancy, error) < 0)
         return -1;
-    }
     tenancy_start_timers(tenancy);
     tenancy_send_state(tenancy);
     *out_tenancy = TAKE(tenancy);

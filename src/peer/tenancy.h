@@ -1,5 +1,6 @@
 /*
- * Tenancy: one lease as it runs on this machine, from its start message to its last state.
+ * Tenancy: one lease as it runs on this machine, from its start message to its last state. Its
+ * keeper (keeper.h) has one.
  *
  * Fetching the data, dialling the streams and starting the sandbox go on side by side; the process
  * inside gets its configuration once the data is whole, then the streams as they come up. What it
@@ -10,8 +11,8 @@
 
 #include "base/scope.h"
 #include "net/address.h"
-#include "peer/lease_verify.h"
-#include "peer/lent.h"
+#include "peer/identity.h"
+#include "peer/keeper_message.h"
 #include "peer/outbox.h"
 #include "sandbox/sandbox.h"
 
@@ -28,25 +29,30 @@ enum {
     TENANCY_FILES_MAX = 32768, /* in its folder: they are counted each tick */
     TENANCY_ARTIFACT_MAX = 64, /* files; each may be sent again and again */
     TENANCY_EXPIRY_GRACE_MS = 2000,
+    TENANCY_LOW_SHARE_MILLI = 250, /* of its CPU share while the machine's owner works */
 };
 
-/* What all tenancies of the daemon share; outlives them. */
+/* What a tenancy runs in; outlives it. */
 struct tenancy_host {
     struct loop *loop;
     struct outbox *outbox;
-    const struct identity *identity;
     struct sandbox_host *sandboxes;
     struct blob_store *blobs;
     struct http_client *client;
-    const char *leases_dir;
+    const char *folder; /* the lease's own, empty but for what its keeper put there */
+    int64_t disk_bytes; /* what is lent */
+    /* The market, which may move. */
+    char server_url[IDENTITY_URL_SIZE];
+    char fingerprint[IDENTITY_FINGERPRINT_SIZE]; /* empty: not pinned */
     struct host_port link_target;
-    struct lease_limits limits;
+    bool is_market_away;
     int64_t market_ahead_ms; /* the market's clock less ours */
 };
 
 struct tenancy;
 
-/* Its last state has been sent and its folder is gone; tenancy_free it, not from inside. */
+/* Its last state has been sent and what it left on disk is gone; tenancy_free it, not from inside.
+ */
 typedef void tenancy_ended_function(void *context, struct tenancy *tenancy);
 
 /*
@@ -60,16 +66,19 @@ MUST_CHECK int tenancy_start(struct tenancy_host *host, const struct start_messa
 void tenancy_free(struct tenancy *tenancy);
 DEFINE_AUTO(tenancy);
 
-struct lease_fence tenancy_fence(const struct tenancy *tenancy);
-/* What it takes of the machine, as long as it runs. */
-struct lent_use tenancy_use(const struct tenancy *tenancy);
+enum lease_run_state tenancy_state(const struct tenancy *tenancy);
 bool tenancy_has_ended(const struct tenancy *tenancy);
+/* When the lease ends at the latest, on the monotonic clock in ms from now; not below zero. */
+int64_t tenancy_left_ms(const struct tenancy *tenancy);
 
 /* Asks the process to end and kills it after the grace. `reason` is told to people. */
 void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason);
 
 /* The same, because the machine's owner wants it back. */
 void tenancy_reclaim(struct tenancy *tenancy, int64_t grace_ms, struct text reason);
+
+/* The machine's owner works, or does not any more; the lease is metered as it runs then. */
+void tenancy_yield(struct tenancy *tenancy, enum yield_level level);
 
 /* Its end is later; an earlier one changes nothing. UTC by the market's clock. */
 void tenancy_renew(struct tenancy *tenancy, int64_t expires_ms);

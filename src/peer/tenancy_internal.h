@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "peer/folder.h"
 #include "peer/meter.h"
 #include "peer/shard.h"
 #include "peer/stream.h"
@@ -11,8 +12,6 @@
 #include "runtime/child_message.h"
 
 #include <limits.h>
-
-enum { TENANCY_PATH_SIZE = PATH_MAX - 192 };
 
 struct tenancy_stream {
     struct list_node node;
@@ -49,12 +48,12 @@ struct tenancy {
     char *token;
     struct child_peer *peers; /* of a parameter server */
     uint32_t peer_count;
-    char folder[TENANCY_PATH_SIZE]; /* of the lease: data/ and lease/ in it */
     char data_folder[PATH_MAX];
     char lease_folder[PATH_MAX];
     char out_folder[PATH_MAX];
 
     enum lease_run_state state;
+    enum yield_level yield;
     struct shard *shard;
     struct list streams; /* struct tenancy_stream */
     uint64_t ended_bytes_in, ended_bytes_out;

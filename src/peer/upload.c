@@ -131,11 +131,13 @@ static void upload_on_reply(void *context, struct http_response *response,
         upload->next_index++;
         upload->try_count = 0;
         loop_timer_start(upload->step, 0);
-    } else if (error.code == ERROR_UNAVAILABLE && ++upload->try_count < CHUNK_TRIES_MAX) {
-        loop_timer_start(upload->step, CHUNK_RETRY_MS << upload->try_count);
-    } else {
-        upload->options.callback(upload->options.context, NULL, &error);
+        return;
     }
+    const int64_t retry_ms = chunk_retry_ms(&upload->options.access, &error, &upload->try_count);
+    if (retry_ms >= 0)
+        loop_timer_start(upload->step, retry_ms);
+    else
+        upload->options.callback(upload->options.context, NULL, &error);
 }
 
 static int upload_send(struct upload *upload, struct error *error)

@@ -53,6 +53,7 @@ const char *lease_run_state_name(enum lease_run_state state)
         [LEASE_RUN_STARTING] = "starting",   [LEASE_RUN_RUNNING] = "running",
         [LEASE_RUN_SUCCEEDED] = "succeeded", [LEASE_RUN_FAILED] = "failed",
         [LEASE_RUN_STOPPED] = "stopped",     [LEASE_RUN_RECLAIMED] = "reclaimed",
+        [LEASE_RUN_LOST] = "lost",
     };
     return state < LEASE_RUN_STATE_COUNT ? names[state] : "unknown";
 }

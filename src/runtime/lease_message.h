@@ -119,6 +119,7 @@ enum lease_run_state {
     LEASE_RUN_FAILED,
     LEASE_RUN_STOPPED,
     LEASE_RUN_RECLAIMED, /* the machine's owner ended it */
+    LEASE_RUN_LOST,      /* the machine lost it: after a power cut, or what looked after it died */
     LEASE_RUN_STATE_COUNT,
 };
 const char *lease_run_state_name(enum lease_run_state state);

@@ -198,6 +198,8 @@ static enum lease_outcome outcome_of(const struct hub_lease *lease, enum lease_r
         return LEASE_OUTCOME_STOPPED;
     if (state == LEASE_RUN_RECLAIMED)
         return LEASE_OUTCOME_RECLAIMED;
+    if (state == LEASE_RUN_LOST)
+        return LEASE_OUTCOME_LOST;
     return LEASE_OUTCOME_FAILED;
 }
 

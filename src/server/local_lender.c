@@ -1,6 +1,8 @@
 #include "server/local_lender.h"
 
 #include "base/assert.h"
+#include "base/file.h"
+#include "base/json_schema.h"
 #include "base/log.h"
 #include "server/call.h"
 #include "server/server_internal.h"
@@ -20,6 +22,7 @@ enum {
     PAUSE_MAX_MS = 60000,
     GOOD_RUN_MS = 60000, /* a run this long starts the pauses from the shortest again */
     KILL_AFTER_MS = 15000,
+    ENROLMENT_SIZE_MAX = 64 << 10,
 };
 
 struct local_lender {
@@ -32,12 +35,12 @@ struct local_lender {
     pid_t pid; /* 0: not running */
     int64_t started_ns;
     int64_t pause_ms;
-    bool had_code; /* in this run of the market */
     bool is_stopping;
     void (*on_stopped)(void *context);
     void *context;
 };
 
+/* Without a code it is enlisted already. */
 static void spawn_lender(struct local_lender *lender, const char *code);
 
 /* ---- Its code -------------------------------------------------------------------------------- */
@@ -83,6 +86,87 @@ static void ask_for_code(struct local_lender *lender)
         code_added(&request->request, &error);
 }
 
+/* ---- Whether it is enlisted ------------------------------------------------------------------ */
+
+struct enrolled {
+    uint64_t machine, generation;
+};
+
+static const struct json_field enrolled_fields[] = {
+    {"machine", JSON_U64, offsetof(struct enrolled, machine), .is_required = true},
+    {"generation", JSON_U64, offsetof(struct enrolled, generation), .is_required = true},
+};
+/* There is more in it, which is the lender's own. */
+static const struct json_schema enrolled_schema =
+    JSON_SCHEMA_LENIENT("enrolment", enrolled_fields, struct enrolled);
+
+struct look_request {
+    struct engine_request request;
+    struct local_lender **lender; /* the server's: NULL when it is gone */
+    struct enrolled enrolled;     /* as its enrolment says */
+    bool is_known;
+};
+
+static int look(struct engine_request *engine_request, const struct core *core,
+                struct store_batch *batch, struct error *error)
+{
+    struct look_request *request = (struct look_request *)engine_request;
+    (void)batch;
+    (void)error;
+    const struct machine *machine = core_machine(core, request->enrolled.machine);
+    request->is_known = machine && machine->generation == request->enrolled.generation;
+    return 0;
+}
+
+static void looked(struct engine_request *engine_request, const struct error *error)
+{
+    struct look_request *request = (struct look_request *)engine_request;
+    struct local_lender *lender = *request->lender;
+    if (lender && error) {
+        log_event(LOG_WARN, "local_lender_waits", "error=\"%s\"", error->message);
+        loop_timer_start(lender->start_timer, PAUSE_MAX_MS);
+    } else if (lender && request->is_known) {
+        spawn_lender(lender, NULL);
+    } else if (lender) {
+        ask_for_code(lender);
+    }
+    free(request);
+}
+
+/* False when it has no enrolment. */
+static bool read_enrolment(const struct local_lender *lender, struct enrolled *out_enrolled)
+{
+    char path[SERVER_PATH_SIZE + 32];
+    struct error ignored; /* without one, it is enlisted anew */
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, ENROLMENT_SIZE_MAX);
+    snprintf(path, sizeof(path), "%s/enrolment.json", lender->state_dir);
+    AUTO(arena) struct arena *arena = arena_new(0);
+    return file_read(path, &json, &ignored) == 0 &&
+           json_read(arena, buffer_text(&json), &enrolled_schema, out_enrolled, &ignored) == 0;
+}
+
+/* Enlisting anew would end its leases: only what this market does not know has to. */
+static void start(void *context)
+{
+    struct local_lender *lender = context;
+    struct server *server = lender->server;
+    struct look_request *request = calloc(1, sizeof(*request));
+    ASSERT(request);
+    if (!read_enrolment(lender, &request->enrolled)) {
+        free(request);
+        ask_for_code(lender);
+        return;
+    }
+    request->lender = &server->lender;
+    request->request.loop = server->loop;
+    request->request.on_decided = look;
+    request->request.on_done = looked;
+    struct error error;
+    if (engine_submit(server->engine, &request->request, true, &error) < 0)
+        looked(&request->request, &error);
+}
+
 /* ---- The process ----------------------------------------------------------------------------- */
 
 static void child_exited(void *context, const struct child_exit *exit)
@@ -111,7 +195,8 @@ static void child_exited(void *context, const struct child_exit *exit)
 /*
  * Only async-signal-safe calls: the market has threads. The market blocks the signals it waits for,
  * and its child must not inherit that; a group of its own keeps a Ctrl-C of the terminal from
- * reaching it before the market asks it to end; and it does not outlive a market that was killed.
+ * reaching it before the market asks it to end; and it does not outlive a market that was killed,
+ * though its leases do.
  */
 _Noreturn static void run_child(const struct local_lender *lender, char *const *variables,
                                 pid_t parent)
@@ -121,7 +206,7 @@ _Noreturn static void run_child(const struct local_lender *lender, char *const *
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);
     if (getppid() == parent)
         execle(lender->program, lender->program, "lend", "--state-dir", lender->state_dir,
                "--server", lender->server->local_url, "--name", "market", "--cores", "1", "--roles",
@@ -169,25 +254,11 @@ static void spawn_lender(struct local_lender *lender, const char *code)
         return;
     }
     lender->pid = pid;
-    lender->had_code = lender->had_code || code;
     lender->started_ns = clock_monotonic_ns(lender->server->clock);
     if (loop_child_open(lender->server->loop, pid, child_exited, lender, &lender->child, &error) <
         0)
         log_event(LOG_ERROR, "local_lender_unwatched", "error=\"%s\"", error.message);
     log_event(LOG_INFO, "local_lender_started", "pid=%d", (int)pid);
-}
-
-/* Enlisted anew with every start of the market, whose addresses may be others now; what is started
- * again because it died needs no code, if it came so far. */
-static void start(void *context)
-{
-    struct local_lender *lender = context;
-    char path[SERVER_PATH_SIZE + 32];
-    snprintf(path, sizeof(path), "%s/enrolment.json", lender->state_dir);
-    if (lender->had_code && access(path, R_OK) == 0)
-        spawn_lender(lender, NULL);
-    else
-        ask_for_code(lender);
 }
 
 static void kill_it(void *context)
@@ -215,8 +286,8 @@ struct local_lender *local_lender_new(struct server *server)
     return lender;
 }
 
-void local_lender_stop(struct local_lender *lender, void (*on_stopped)(void *context),
-                       void *context)
+void local_lender_stop(struct local_lender *lender, bool stops_leases,
+                       void (*on_stopped)(void *context), void *context)
 {
     lender->is_stopping = true;
     lender->on_stopped = on_stopped;
@@ -226,7 +297,7 @@ void local_lender_stop(struct local_lender *lender, void (*on_stopped)(void *con
         on_stopped(context);
         return;
     }
-    kill(lender->pid, SIGTERM);
+    kill(lender->pid, stops_leases ? SIGTERM : SIGUSR1);
     loop_timer_start(lender->kill_timer, KILL_AFTER_MS);
 }
 

@@ -179,17 +179,28 @@ static void lender_stopped(void *context)
     loop_stop(server->loop);
 }
 
-static void stop(void *context)
+static void stop(struct server *server, bool stops_leases)
 {
-    struct server *server = context;
     if (server->is_stopping)
         return;
     server->is_stopping = true;
     log_event(LOG_INFO, "stopping", "name=\"%s\"", server->name);
     if (server->lender)
-        local_lender_stop(server->lender, lender_stopped, server);
+        local_lender_stop(server->lender, stops_leases, lender_stopped, server);
     else
         loop_stop(server->loop);
+}
+
+/* By whoever may start it again: all leases go on meanwhile, other lenders' and its own. */
+static void on_term(void *context)
+{
+    stop(context, /* stops_leases= */ false);
+}
+
+/* By somebody at the terminal. */
+static void on_interrupt(void *context)
+{
+    stop(context, /* stops_leases= */ true);
 }
 
 static void stop_fd_event(void *context, uint32_t events)
@@ -197,13 +208,14 @@ static void stop_fd_event(void *context, uint32_t events)
     struct server *server = context;
     (void)events;
     loop_watch_set(server->stop_watch, 0);
-    stop(server);
+    stop(server, /* stops_leases= */ true);
 }
 
 static int watch_for_stop(struct server *server, struct error *error)
 {
-    if (loop_signal_open(server->loop, SIGTERM, stop, server, &server->signals[0], error) < 0 ||
-        loop_signal_open(server->loop, SIGINT, stop, server, &server->signals[1], error) < 0)
+    if (loop_signal_open(server->loop, SIGTERM, on_term, server, &server->signals[0], error) < 0 ||
+        loop_signal_open(server->loop, SIGINT, on_interrupt, server, &server->signals[1], error) <
+            0)
         return -1;
     if (server->options.stop_fd < 0)
         return 0;

@@ -4,7 +4,8 @@
  * server_run owns the data folder (market.db, blobs/, keys/, lender/) for as long as it runs; a
  * second server on the same folder is refused. It returns when SIGTERM or SIGINT arrives or the
  * caller's `stop_fd` becomes readable, after every acknowledged change is on disk and the local
- * lender has ended.
+ * lender has ended. Its leases end with it, but on SIGTERM: then they wait for the next server, as
+ * those of other lenders do.
  *
  * Threads: one loop for HTTP, one for the links and relays, one core thread that alone changes the
  * market's state and waits for the disk (engine.h). Signals are taken by signalfd; the caller
@@ -61,7 +62,7 @@ struct server_options {
      * -1: none.
      */
     int ready_fd;
-    int stop_fd; /* readable or at its end: stop, as by SIGTERM; -1: none */
+    int stop_fd; /* readable or at its end: stop, as by SIGINT; -1: none */
 };
 
 /* Everything unset: descriptors -1, numbers at their defaults, loopback addresses. */

@@ -5,7 +5,6 @@ covers server/hub.c, server/connection.c, server/stream.c, server/dispatch.c, se
 covers server/order.c, server/live.c, server/logs.c, server/local_lender.c, server/handle_credit.c
 """
 import os
-import signal
 
 import pytest
 
@@ -138,15 +137,14 @@ def test_a_job_goes_on_without_a_lost_worker(place):
     wait_for("both workers' commits", lambda: 2 == sum(
         lease["role"] == "worker" and lease["commits"] > 0
         for lease in job_of(market, token, job)["leases"]))
-    lenders[0].stop(signal.SIGKILL)
+    left = lenders[0].die()
     wait_for("silence", lambda: any(
         m["state"] != "online" for m in market.get("/v1/machines", token).json["items"]))
     done = wait_for_end(market, token, job)
     assert done["state"] == "succeeded", done
     assert_books(market, token, job)
 
-    # Started again on its folder, the killed daemon clears what its former self left.
-    left = lenders[0].cgroups()
+    # Started again on its folder, the daemon clears what its former self left.
     lenders[0].start()
     wait_for("the lender's return", lambda: all(
         m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))

@@ -4,6 +4,7 @@ import glob
 import hashlib
 import json
 import os
+import pathlib
 import random
 import signal
 import struct
@@ -27,6 +28,24 @@ def wait_for(what, condition, seconds=30, step=0.2):
     pytest.fail(f"waited {seconds} s for {what}")
 
 
+def keepers(log_path):
+    """The keepers of leases, by "LEASE-FENCE", of the daemon that logs there, gone or not."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = pathlib.Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+            if words[:2] == [b"souk", b"keeper"] and os.readlink(f"/proc/{name}/fd/2") == str(log_path):
+                found[words[2].decode()] = int(name)
+        except OSError:
+            pass  # it has just ended
+    return found
+
+
+def cgroups(keeper):
+    """Of the sandbox that a keeper started."""
+    return glob.glob(f"/sys/fs/cgroup/**/souk-lease-*-{keeper}-*", recursive=True)
+
+
 class Lender:
     def __init__(self, market, token, folder, name, role="worker"):
         code = market.post("/v1/machines/codes", {}, token).json["code"]
@@ -46,8 +65,17 @@ class Lender:
         self.process.wait(30)
         self.log.close()
 
-    def cgroups(self):
-        return glob.glob(f"/sys/fs/cgroup/**/souk-lease-*-{self.process.pid}-*", recursive=True)
+    def keepers(self):
+        return keepers(self.log_path)
+
+    def die(self):
+        """As the machine does in a power cut. Returns the cgroups left behind."""
+        self.stop(signal.SIGKILL)
+        pids = list(self.keepers().values())
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        wait_for("the end of all keepers", lambda: not self.keepers(), step=0.02)
+        return [path for pid in pids for path in cgroups(pid)]
 
 
 def upload(market, token, data):

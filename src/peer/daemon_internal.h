@@ -1,0 +1,92 @@
+/* Daemon, inside: shared by daemon.c (its life), daemon_link.c (the link to the market) and
+ * daemon_lease.c (the leases and their keepers). */
+#pragma once
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/random.h"
+#include "net/address.h"
+#include "net/link.h"
+#include "net/loop.h"
+#include "peer/daemon.h"
+#include "peer/holding.h"
+#include "peer/outbox.h"
+#include "peer/probe.h"
+#include "peer/servers.h"
+#include "peer/standing.h"
+
+#include <limits.h>
+
+struct daemon {
+    const struct daemon_options *options;
+    const struct enrolment *enrolment;
+    struct loop *loop;
+    struct http_client *client;
+    struct outbox *outbox;
+    struct map holdings; /* by lease: struct holding; with those that ended, until released */
+    struct list reapers;
+    size_t awaited_count; /* keepers that have not answered TAKE */
+    struct lent lent;
+    struct standing *standing;
+    struct servers *servers;
+    uint8_t instance[LEASE_INSTANCE_SIZE];
+    struct error refusal; /* the market's last word, when trying again is of no use */
+    bool is_refused;
+    struct arena *arena; /* for one message at a time */
+    struct random random;
+    char leases_dir[PATH_MAX];
+    char blobs_dir[PATH_MAX];
+    int ready_fd;
+
+    struct tcp_connect *connect;
+    struct link *link;
+    bool is_welcome;
+    bool is_held_back;       /* the market is slow: keepers are not read from */
+    int64_t market_ahead_ms; /* the market's clock less ours */
+    int64_t retry_ms;
+    struct loop_timer *retry_timer;
+    struct loop_timer *heartbeat_timer;
+    struct load_probe load;
+    bool is_fresh; /* since the last trim something happened that took memory for a while */
+
+    struct loop_signal *signals[4];
+    struct loop_watch *stop_watch;
+    bool is_stopping;
+    bool wants_restart;
+    struct loop_timer *stop_timer;
+    struct loop_timer *release_timer;
+};
+
+/* daemon.c */
+int64_t daemon_now_ns(const struct daemon *daemon);
+/* Ends the daemon when it was asked to and nothing is left to do. */
+void daemon_check_stopped(struct daemon *daemon);
+
+/* daemon_link.c */
+void daemon_dial(void *context);
+void daemon_on_heartbeat(void *context);
+
+/* daemon_lease.c */
+void daemon_on_start(struct daemon *daemon, const struct start_message *start, struct text payload);
+void daemon_on_stop_message(struct daemon *daemon, const struct stop_message *stop,
+                            struct text payload);
+void daemon_on_renew(struct daemon *daemon, const struct renew_message *renew, struct text payload);
+/* To the keeper of this lease, if there is one. */
+void daemon_pass_on(struct daemon *daemon, struct lease_fence lease, enum lease_message_type type,
+                    struct text payload);
+/* Tells the keepers how the market can be reached now. */
+void daemon_tell_market(struct daemon *daemon);
+/* Lets the keepers go whose last state the market has. */
+void daemon_release_ended(struct daemon *daemon);
+void daemon_on_release(void *context);
+/* Reads from the keepers as long as the market takes what they say. */
+void daemon_pace_keepers(struct daemon *daemon);
+void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms);
+/* Those that run, into `out` if it is not NULL, which has room for all. */
+size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out);
+/* Takes up the leases of a former daemon whose keepers live, and clears away what is left of the
+ * others. Before the link is dialled. */
+MUST_CHECK int daemon_take_up_leases(struct daemon *daemon, struct error *error);
+/* Leaves the keepers to themselves, or ends them. */
+void daemon_close_leases(struct daemon *daemon);

@@ -1,0 +1,506 @@
+/* The leases of the daemon: each has a keeper, a process of its own. */
+#include "base/assert.h"
+#include "base/log.h"
+#include "peer/daemon_internal.h"
+#include "peer/folder.h"
+#include "peer/lease_verify.h"
+#include "peer/meter.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+
+enum { RELEASE_MS = 20 }; /* between two looks at whether a link has sent what it was given */
+
+static void daemon_send_state(struct daemon *daemon, struct lease_fence lease,
+                              enum lease_run_state state, const char *reason)
+{
+    struct text text = text_of(reason);
+    if (text.size > LEASE_REASON_SIZE_MAX)
+        text.size = LEASE_REASON_SIZE_MAX;
+    const struct lease_message message = {
+        .type = LEASE_MESSAGE_STATE,
+        .state = {.lease = lease.lease, .fence = lease.fence, .state = state, .reason = text}};
+    outbox_send(daemon->outbox, &message, daemon_now_ns(daemon));
+}
+
+static struct holding *holding_at(const struct daemon *daemon, size_t index)
+{
+    return daemon->holdings.entries[index].value;
+}
+
+static struct holding *daemon_find(struct daemon *daemon, struct lease_fence lease)
+{
+    struct holding *holding = map_get(&daemon->holdings, lease.lease);
+    return holding && holding_fence(holding).fence == lease.fence ? holding : NULL;
+}
+
+size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < daemon->holdings.count; i++) {
+        if (holding_state(holding_at(daemon, i))->has_ended)
+            continue;
+        if (out)
+            out[count] = holding_fence(holding_at(daemon, i));
+        count++;
+    }
+    return count;
+}
+
+/* ---- Keepers --------------------------------------------------------------------------------- */
+
+static void lease_folder(const struct daemon *daemon, struct lease_fence lease,
+                         char out[PATH_MAX + 64])
+{
+    snprintf(out, PATH_MAX + 64, "%s/%" PRIu64 "-%" PRIu64, daemon->leases_dir, lease.lease,
+             lease.fence);
+}
+
+static void sandbox_name(struct lease_fence lease, char out[SANDBOX_NAME_MAX])
+{
+    snprintf(out, SANDBOX_NAME_MAX, "lease-%" PRIu64 "-%" PRIu64, lease.lease, lease.fence);
+}
+
+/* What a keeper leaves that did not end in good order. */
+static void daemon_clear_away(struct daemon *daemon, struct lease_fence lease)
+{
+    struct error error;
+    char name[SANDBOX_NAME_MAX], folder[PATH_MAX + 64];
+    sandbox_name(lease, name);
+    lease_folder(daemon, lease, folder);
+    if (sandbox_sweep_one(daemon->options->sandboxes, name, &error) < 0 ||
+        folder_remove(folder, &error) < 0)
+        log_event(LOG_ERROR, "lease_not_cleared", "lease=%" PRIu64 " error=\"%s\"", lease.lease,
+                  error.message);
+}
+
+/* Frees the holding. */
+static void daemon_drop(struct daemon *daemon, struct holding *holding)
+{
+    const struct lease_fence lease = holding_fence(holding);
+    if (map_get(&daemon->holdings, lease.lease) == holding)
+        map_remove(&daemon->holdings, lease.lease);
+    if (!holding_state(holding)->is_known)
+        daemon->awaited_count--;
+    holding_free(holding);
+    daemon->is_fresh = true;
+}
+
+static void daemon_kill(struct daemon *daemon, struct holding *holding)
+{
+    const struct lease_fence lease = holding_fence(holding);
+    holding_kill(holding);
+    daemon_drop(daemon, holding);
+    daemon_clear_away(daemon, lease);
+}
+
+static void daemon_lose(struct daemon *daemon, struct lease_fence lease, const char *reason)
+{
+    log_event(LOG_ERROR, "lease_lost", "lease=%" PRIu64 " fence=%" PRIu64 " reason=\"%s\"",
+              lease.lease, lease.fence, reason);
+    daemon_send_state(daemon, lease, LEASE_RUN_LOST, reason);
+}
+
+static void daemon_on_keeper_gone(struct holding *holding, void *context)
+{
+    struct daemon *daemon = context;
+    const struct lease_fence lease = holding_fence(holding);
+    const bool has_ended = holding_state(holding)->has_ended;
+    daemon_kill(daemon, holding); /* should it only be mad */
+    if (!has_ended)
+        daemon_lose(daemon, lease, "the process that kept the lease died");
+    daemon_check_stopped(daemon);
+}
+
+/* ---- From a keeper to the market ------------------------------------------------------------- */
+
+static bool is_last(enum lease_run_state state)
+{
+    return state != LEASE_RUN_STARTING && state != LEASE_RUN_RUNNING;
+}
+
+/* What a keeper may say, and of which lease it says it. */
+static int keeper_message_fence(const struct lease_message *message, struct lease_fence *out_lease,
+                                struct error *error)
+{
+    switch (message->type) {
+    case LEASE_MESSAGE_STATE:
+        *out_lease = (struct lease_fence){message->state.lease, message->state.fence};
+        return 0;
+    case LEASE_MESSAGE_METER:
+        *out_lease = (struct lease_fence){message->meter.lease, message->meter.fence};
+        return 0;
+    case LEASE_MESSAGE_REPORT:
+        *out_lease = (struct lease_fence){message->report.lease, message->report.fence};
+        return 0;
+    case LEASE_MESSAGE_LOG:
+        *out_lease = (struct lease_fence){message->log.lease, message->log.fence};
+        return 0;
+    case LEASE_MESSAGE_ARTIFACT:
+        *out_lease = (struct lease_fence){message->artifact.lease, message->artifact.fence};
+        return 0;
+    case LEASE_MESSAGE_STREAM_READY:
+        *out_lease = (struct lease_fence){message->stream_ready.lease, message->stream_ready.fence};
+        return 0;
+    default:
+        return error_set(error, ERROR_CORRUPT, "%s is not a keeper's to say",
+                         lease_message_type_name(message->type));
+    }
+}
+
+static int daemon_take_message(struct daemon *daemon, struct holding *holding, uint16_t type,
+                               struct text payload, struct error *error)
+{
+    struct lease_message message;
+    struct lease_fence lease;
+    const struct lease_fence own = holding_fence(holding);
+    arena_clear(daemon->arena);
+    if (lease_message_decode(daemon->arena, type, payload, &message, error) < 0 ||
+        keeper_message_fence(&message, &lease, error) < 0)
+        return -1;
+    if (lease.lease != own.lease || lease.fence != own.fence)
+        return error_set(error, ERROR_CORRUPT, "it speaks of lease %" PRIu64, lease.lease);
+    if (message.type == LEASE_MESSAGE_METER) {
+        meter_sign(&message.meter, daemon->options->identity);
+        outbox_send(daemon->outbox, &message, daemon_now_ns(daemon));
+        return 0;
+    }
+    outbox_send_encoded(daemon->outbox, type, payload, daemon_now_ns(daemon));
+    if (message.type == LEASE_MESSAGE_STATE && is_last(message.state.state))
+        holding_state(holding)->has_ended = true;
+    return 0;
+}
+
+static void daemon_on_keeper_message(struct holding *holding, uint16_t type, struct text payload,
+                                     void *context)
+{
+    struct daemon *daemon = context;
+    struct error error;
+    if (daemon_take_message(daemon, holding, type, payload, &error) < 0) {
+        log_event(LOG_ERROR, "keeper_refused", "lease=%" PRIu64 " error=\"%s\"",
+                  holding_fence(holding).lease, error.message);
+        daemon_on_keeper_gone(holding, daemon);
+        return;
+    }
+    daemon_pace_keepers(daemon);
+    daemon_release_ended(daemon);
+}
+
+void daemon_pace_keepers(struct daemon *daemon)
+{
+    const bool is_held_back = daemon->is_welcome && !outbox_has_room(daemon->outbox);
+    if (is_held_back == daemon->is_held_back)
+        return;
+    daemon->is_held_back = is_held_back;
+    for (size_t i = 0; i < daemon->holdings.count; i++)
+        holding_set_paused(holding_at(daemon, i), is_held_back);
+}
+
+/* The kernel has all that was said: it goes out even if we are killed now. */
+static bool daemon_has_told_all(const struct daemon *daemon)
+{
+    if (daemon->is_welcome)
+        return outbox_waiting_count(daemon->outbox) == 0 && link_queued_bytes(daemon->link) == 0;
+    return daemon->is_stopping; /* there is nobody to tell */
+}
+
+void daemon_release_ended(struct daemon *daemon)
+{
+    const bool has_told_all = daemon_has_told_all(daemon);
+    for (size_t i = 0; i < daemon->holdings.count; i++) {
+        struct holding_state *state = holding_state(holding_at(daemon, i));
+        if (!state->has_ended || state->is_released)
+            continue;
+        if (!has_told_all) {
+            if (daemon->is_welcome) /* else the next welcome comes here */
+                loop_timer_start(daemon->release_timer, RELEASE_MS);
+            return;
+        }
+        state->is_released = true;
+        holding_tell(holding_at(daemon, i),
+                     &(struct keeper_message){.type = KEEPER_MESSAGE_RELEASE});
+    }
+}
+
+void daemon_on_release(void *context)
+{
+    daemon_release_ended(context);
+}
+
+/* ---- From the market to a keeper ------------------------------------------------------------- */
+
+static void tell_market(struct daemon *daemon, struct holding *holding)
+{
+    const struct enrolment *enrolment = daemon->enrolment;
+    /* A daemon that stops takes what the keepers still have to say. */
+    holding_tell(holding, &(struct keeper_message){
+                              .type = KEEPER_MESSAGE_MARKET,
+                              .market = {.is_linked = daemon->is_welcome || daemon->is_stopping,
+                                         .ahead_ms = daemon->market_ahead_ms,
+                                         .server_url = text_of(enrolment->server_url),
+                                         .fingerprint = text_of(enrolment->fingerprint),
+                                         .link_address = text_of(enrolment->link_address)}});
+}
+
+void daemon_tell_market(struct daemon *daemon)
+{
+    for (size_t i = 0; i < daemon->holdings.count; i++)
+        tell_market(daemon, holding_at(daemon, i));
+}
+
+void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms)
+{
+    for (size_t i = 0; i < daemon->holdings.count; i++) {
+        tell_market(daemon, holding_at(daemon, i));
+        holding_tell(
+            holding_at(daemon, i),
+            &(struct keeper_message){.type = KEEPER_MESSAGE_RECLAIM,
+                                     .reclaim = {.grace_ms = (uint32_t)grace_ms,
+                                                 .reason = TEXT("the lender stopped lending")}});
+    }
+}
+
+void daemon_pass_on(struct daemon *daemon, struct lease_fence lease, enum lease_message_type type,
+                    struct text payload)
+{
+    struct holding *holding = daemon_find(daemon, lease);
+    if (holding)
+        holding_send(holding, (uint16_t)type, payload);
+}
+
+void daemon_on_renew(struct daemon *daemon, const struct renew_message *renew, struct text payload)
+{
+    struct error error;
+    struct lease_document document;
+    struct start_message start = {.document = renew->document};
+    memcpy(start.signature, renew->signature, sizeof(start.signature));
+    if (lease_verify(daemon->arena, &start, daemon->enrolment, &document, &error) < 0)
+        log_event(LOG_ERROR, "renewal_refused", "error=\"%s\"", error.message);
+    else
+        daemon_pass_on(daemon, (struct lease_fence){document.lease, document.fence},
+                       LEASE_MESSAGE_RENEW, payload);
+}
+
+void daemon_on_stop_message(struct daemon *daemon, const struct stop_message *stop,
+                            struct text payload)
+{
+    const struct lease_fence lease = {stop->lease, stop->fence};
+    if (daemon_find(daemon, lease))
+        daemon_pass_on(daemon, lease, LEASE_MESSAGE_STOP, payload);
+    else
+        daemon_send_state(daemon, lease, LEASE_RUN_STOPPED, "the lease does not run here");
+}
+
+/* True when an older holder of the same lease is out of the way. */
+static bool daemon_supersede(struct daemon *daemon, struct lease_fence lease)
+{
+    struct holding *older = map_get(&daemon->holdings, lease.lease);
+    if (!older)
+        return true;
+    const struct lease_fence fence = holding_fence(older);
+    if (fence.fence == lease.fence)
+        tell_market(daemon, older); /* asked again: the market missed the answer */
+    if (fence.fence >= lease.fence)
+        return false;
+    daemon_kill(daemon, older);
+    daemon_send_state(daemon, fence, LEASE_RUN_STOPPED, "the lease has a newer holder");
+    return true;
+}
+
+static int daemon_check_start(struct daemon *daemon, const struct lease_document *document,
+                              struct error *error)
+{
+    if (daemon->is_stopping)
+        return error_set(error, ERROR_UNAVAILABLE, "the lender stopped lending");
+    if (daemon->holdings.count >= DAEMON_LEASE_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "this machine runs %d leases already",
+                         DAEMON_LEASE_MAX);
+    const int64_t now_ms = clock_utc_ms(loop_clock(daemon->loop)) + daemon->market_ahead_ms;
+    struct lent_use running[DAEMON_LEASE_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < daemon->holdings.count; i++)
+        if (!holding_state(holding_at(daemon, i))->has_ended)
+            running[count++] = holding_state(holding_at(daemon, i))->use;
+    if (lease_check(document, now_ms, error) < 0)
+        return -1;
+    return lent_check(&daemon->lent, document, running, count, error);
+}
+
+/* ---- Starting and taking up ------------------------------------------------------------------ */
+
+static void daemon_on_hello(struct holding *holding, const struct keeper_hello *hello,
+                            void *context)
+{
+    struct daemon *daemon = context;
+    struct error error;
+    struct lease_document document;
+    const struct lease_fence lease = holding_fence(holding);
+    struct start_message start = {.document = hello->document};
+    memcpy(start.signature, hello->signature, sizeof(start.signature));
+    arena_clear(daemon->arena);
+    if (holding_state(holding)->is_known)
+        return;
+    if (hello->version != KEEPER_VERSION ||
+        lease_verify(daemon->arena, &start, daemon->enrolment, &document, &error) < 0 ||
+        document.lease != lease.lease || document.fence != lease.fence) {
+        daemon_on_keeper_gone(holding, daemon);
+        return;
+    }
+    daemon->awaited_count--;
+    holding_state(holding)->is_known = true;
+    holding_state(holding)->use = lent_use_of(&document);
+    log_event(LOG_INFO, "lease_taken_up", "lease=%" PRIu64 " fence=%" PRIu64 " state=%s",
+              lease.lease, lease.fence, lease_run_state_name(hello->state));
+    tell_market(daemon, holding);
+}
+
+static struct holding_options daemon_holding_options(struct daemon *daemon,
+                                                     struct lease_fence lease)
+{
+    return (struct holding_options){.loop = daemon->loop,
+                                    .lease = lease,
+                                    .reapers = &daemon->reapers,
+                                    .callbacks = {.on_message = daemon_on_keeper_message,
+                                                  .on_hello = daemon_on_hello,
+                                                  .on_gone = daemon_on_keeper_gone},
+                                    .context = daemon};
+}
+
+static int daemon_start_keeper(struct daemon *daemon, const struct lease_document *document,
+                               struct text payload, struct error *error)
+{
+    const struct lease_fence lease = {document->lease, document->fence};
+    const struct holding_options options = daemon_holding_options(daemon, lease);
+    struct buffer sandbox AUTO_BUFFER;
+    buffer_init(&sandbox, KEEPER_SANDBOX_MAX);
+    sandbox_host_export(daemon->options->sandboxes, &sandbox);
+    struct keeper_setup setup = {.log_level = (uint8_t)log_get_level(),
+                                 .machine = daemon->enrolment->machine,
+                                 .leases_dir = text_of(daemon->leases_dir),
+                                 .blobs_dir = text_of(daemon->blobs_dir),
+                                 .disk_bytes = (uint64_t)daemon->options->limits.disk_bytes,
+                                 .sandbox_host = buffer_text(&sandbox)};
+    memcpy(setup.server_public_key, daemon->enrolment->server_public_key,
+           sizeof(setup.server_public_key));
+    struct holding *holding = NULL;
+    if (buffer_check(&sandbox, error) < 0 || holding_start(&options, &setup, &holding, error) < 0)
+        return -1;
+    holding_state(holding)->is_known = true;
+    holding_state(holding)->use = lent_use_of(document);
+    holding_set_paused(holding, daemon->is_held_back);
+    map_put(&daemon->holdings, lease.lease, holding);
+    tell_market(daemon, holding);
+    holding_send(holding, LEASE_MESSAGE_START, payload);
+    return 0;
+}
+
+void daemon_on_start(struct daemon *daemon, const struct start_message *start, struct text payload)
+{
+    struct error error;
+    struct lease_document document;
+    if (lease_verify(daemon->arena, start, daemon->enrolment, &document, &error) < 0) {
+        log_event(LOG_ERROR, "lease_refused", "error=\"%s\"", error.message);
+        return;
+    }
+    const struct lease_fence lease = {document.lease, document.fence};
+    if (!daemon_supersede(daemon, lease))
+        return;
+    if (daemon_check_start(daemon, &document, &error) < 0 ||
+        daemon_start_keeper(daemon, &document, payload, &error) < 0) {
+        log_event(LOG_ERROR, "lease_refused", "lease=%" PRIu64 " error=\"%s\"", lease.lease,
+                  error.message);
+        daemon_send_state(daemon, lease, LEASE_RUN_FAILED, error.message);
+    }
+}
+
+/* A folder LEASE-FENCE of a former daemon's. Anything else that lies there is none of ours and goes
+ * too. */
+static void daemon_take_up(struct daemon *daemon, const char *name)
+{
+    struct error error;
+    struct text lease_text, fence_text;
+    struct lease_fence lease;
+    char folder[PATH_MAX + 300];
+    snprintf(folder, sizeof(folder), "%s/%s", daemon->leases_dir, name);
+    if (!text_cut(text_of(name), '-', &lease_text, &fence_text) ||
+        text_parse_u64(lease_text, &lease.lease, &error) < 0 ||
+        text_parse_u64(fence_text, &lease.fence, &error) < 0) {
+        if (folder_remove(folder, &error) < 0)
+            log_event(LOG_WARN, "folder_left", "error=\"%s\"", error.message);
+        return;
+    }
+    struct holding *holding = NULL;
+    const struct holding_options options = daemon_holding_options(daemon, lease);
+    if (!map_get(&daemon->holdings, lease.lease) &&
+        holding_take_up(&options, folder, &holding, &error) == 0) {
+        daemon->awaited_count++;
+        map_put(&daemon->holdings, lease.lease, holding);
+        return;
+    }
+    daemon_clear_away(daemon, lease);
+    daemon_lose(daemon, lease, "the machine or the lender's daemon was restarted");
+}
+
+static bool daemon_keeps_sandbox(const char *name, void *context)
+{
+    const struct daemon *daemon = context;
+    for (size_t i = 0; i < daemon->holdings.count; i++) {
+        char kept[SANDBOX_NAME_MAX];
+        sandbox_name(holding_fence(holding_at(daemon, i)), kept);
+        if (strcmp(kept, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Those that do not answer in time are stuck, and killed. */
+static int daemon_await_keepers(struct daemon *daemon, struct error *error)
+{
+    const int64_t end_ns = daemon_now_ns(daemon) + DAEMON_TAKE_UP_MS * INT64_C(1000000);
+    while (daemon->awaited_count > 0) {
+        const int64_t left_ms = (end_ns - daemon_now_ns(daemon)) / 1000000;
+        if (left_ms <= 0)
+            break;
+        if (loop_step(daemon->loop, left_ms, error) < 0)
+            return -1;
+    }
+    for (size_t i = daemon->holdings.count; i-- > 0;)
+        if (!holding_state(holding_at(daemon, i))->is_known)
+            daemon_on_keeper_gone(holding_at(daemon, i), daemon);
+    return 0;
+}
+
+int daemon_take_up_leases(struct daemon *daemon, struct error *error)
+{
+    DIR *folder = opendir(daemon->leases_dir);
+    if (!folder)
+        return error_set_errno(error, errno, "open \"%s\"", daemon->leases_dir);
+    struct dirent *entry;
+    while ((entry = readdir(folder))) // NOLINT(concurrency-mt-unsafe): the stream is not shared
+        if (entry->d_name[0] != '.')
+            daemon_take_up(daemon, entry->d_name);
+    closedir(folder);
+    size_t swept_count = 0;
+    if (daemon_await_keepers(daemon, error) < 0 ||
+        sandbox_sweep_others(daemon->options->sandboxes, daemon_keeps_sandbox, daemon, &swept_count,
+                             error) < 0)
+        return -1;
+    if (swept_count > 0)
+        log_event(LOG_WARN, "swept", "sandboxes=%zu", swept_count);
+    return 0;
+}
+
+void daemon_close_leases(struct daemon *daemon)
+{
+    for (size_t i = daemon->holdings.count; i-- > 0;) {
+        struct holding *holding = holding_at(daemon, i);
+        if (daemon->is_stopping)
+            daemon_kill(daemon, holding); /* it had its grace */
+        else
+            daemon_drop(daemon, holding);
+    }
+    map_done(&daemon->holdings);
+    holding_reapers_done(&daemon->reapers);
+}

@@ -1,0 +1,474 @@
+#include "peer/keeper.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "blob/blob_store.h"
+#include "net/http_client.h"
+#include "peer/channel.h"
+#include "peer/folder.h"
+#include "peer/keeper_message.h"
+#include "peer/lease_verify.h"
+#include "peer/outbox.h"
+#include "peer/tenancy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <sodium.h>
+#include <unistd.h>
+
+enum {
+    QUEUE_BYTES = 64 << 10, /* what waits beyond that stays in the outbox, in its order */
+    STOP_GRACE_MS = 3000,
+    TRIM_MS = 2000, /* after the start, when all that is needed but once has been used */
+    LEASE_PATH_SIZE = PATH_MAX - 64,
+};
+
+struct keeper {
+    struct loop *loop;
+    struct loop_signal *signals[2];
+    struct channel *channel; /* to the daemon; NULL: there is none */
+    bool is_taken;           /* the daemon has said TAKE, or started us */
+    bool has_told;           /* this daemon was sent something, and will not lose it */
+    int listen_fd;
+    struct loop_watch *listen_watch;
+    struct loop_timer *linger_timer;
+    struct loop_timer *trim_timer;
+    struct arena *arena; /* for one message at a time */
+
+    struct enrolment enrolment; /* of it: the machine and the market's key */
+    bool is_set_up;
+    struct tenancy_host host;
+    char folder[LEASE_PATH_SIZE];
+    char leases_dir[LEASE_PATH_SIZE];
+    struct lease_fence lease;
+    struct buffer document; /* as signed last */
+    uint8_t signature[LEASE_SIGNATURE_SIZE];
+    struct tenancy *tenancy;
+};
+
+static int64_t keeper_now_ns(const struct keeper *keeper)
+{
+    return clock_monotonic_ns(loop_clock(keeper->loop));
+}
+
+static int carry(void *context, uint16_t type, struct text payload, struct error *error)
+{
+    return channel_send(context, type, payload, error);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+/* The last state is for the next daemon, as long as anybody may wait for it. */
+static void keeper_check_end(struct keeper *keeper)
+{
+    if (!keeper->tenancy || !tenancy_has_ended(keeper->tenancy) || keeper->channel)
+        return;
+    const int64_t left_ms = tenancy_left_ms(keeper->tenancy);
+    if (left_ms > 0)
+        loop_timer_start(keeper->linger_timer, left_ms);
+    else
+        loop_stop(keeper->loop);
+}
+
+static void keeper_on_linger(void *context)
+{
+    keeper_check_end(context);
+}
+
+static void keeper_on_tenancy_ended(void *context, struct tenancy *tenancy)
+{
+    struct keeper *keeper = context;
+    (void)tenancy;
+    loop_timer_start(keeper->linger_timer, 0);
+}
+
+static void keeper_on_term(void *context)
+{
+    struct keeper *keeper = context;
+    if (keeper->tenancy)
+        tenancy_reclaim(keeper->tenancy, STOP_GRACE_MS, TEXT("the lender stopped lending"));
+    else
+        loop_stop(keeper->loop);
+}
+
+static void keeper_on_trim(void *context)
+{
+    (void)context;
+    memory_trim();
+}
+
+/* ---- What the daemon says -------------------------------------------------------------------- */
+
+static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup,
+                         struct error *error)
+{
+    if (keeper->is_set_up)
+        return error_set(error, ERROR_CORRUPT, "a keeper is set up once");
+    log_set_level(setup->log_level < LOG_LEVEL_COUNT ? (enum log_level)setup->log_level : LOG_INFO);
+    keeper->is_set_up = true;
+    keeper->enrolment.machine = setup->machine;
+    memcpy(keeper->enrolment.server_public_key, setup->server_public_key,
+           sizeof(keeper->enrolment.server_public_key));
+    keeper->host.disk_bytes = (int64_t)setup->disk_bytes;
+    const char *blobs_dir = arena_copy_string(keeper->arena, setup->blobs_dir);
+    const struct blob_store_options blobs = {
+        .folder = blobs_dir, .bytes_max = setup->disk_bytes, .is_shared = true};
+    if (text_copy(setup->leases_dir, keeper->leases_dir, sizeof(keeper->leases_dir), error) < 0 ||
+        sandbox_host_import(setup->sandbox_host, &keeper->host.sandboxes, error) < 0)
+        return -1;
+    return blob_store_open(&blobs, &keeper->host.blobs, error);
+}
+
+/* What the former daemon may have lost is told again, what this one has is not. */
+static void keeper_attach(struct keeper *keeper)
+{
+    const struct outbox_carrier carrier = {carry, keeper->channel};
+    if (keeper->has_told)
+        outbox_reattach(keeper->host.outbox, &carrier, keeper_now_ns(keeper));
+    else
+        outbox_attach(keeper->host.outbox, &carrier, keeper_now_ns(keeper));
+    keeper->has_told = true;
+}
+
+static int keeper_set_market(struct keeper *keeper, const struct keeper_market *market,
+                             struct error *error)
+{
+    struct tenancy_host *host = &keeper->host;
+    if (text_copy(market->server_url, host->server_url, sizeof(host->server_url), error) < 0 ||
+        text_copy(market->fingerprint, host->fingerprint, sizeof(host->fingerprint), error) < 0 ||
+        host_port_parse(market->link_address, &host->link_target, error) < 0)
+        return -1;
+    host->market_ahead_ms = market->ahead_ms;
+    host->is_market_away = !market->is_linked;
+    if (!market->is_linked)
+        outbox_detach(host->outbox);
+    else if (!outbox_is_attached(host->outbox))
+        keeper_attach(keeper);
+    if (!keeper->tenancy)
+        return 0;
+    if (market->is_linked)
+        tenancy_send_state(keeper->tenancy);
+    tenancy_resume(keeper->tenancy);
+    return 0;
+}
+
+static void keeper_keep_document(struct keeper *keeper, struct text document,
+                                 const uint8_t signature[LEASE_SIGNATURE_SIZE])
+{
+    buffer_clear(&keeper->document);
+    buffer_append_text(&keeper->document, document);
+    memcpy(keeper->signature, signature, sizeof(keeper->signature));
+}
+
+/* A folder that a power cut left is not there any more: the daemon has swept it. */
+static int keeper_open_folder(struct keeper *keeper, struct error *error)
+{
+    const int size = snprintf(keeper->folder, sizeof(keeper->folder), "%s/%" PRIu64 "-%" PRIu64,
+                              keeper->leases_dir, keeper->lease.lease, keeper->lease.fence);
+    if (size >= (int)sizeof(keeper->folder)) {
+        keeper->folder[0] = '\0';
+        return error_set(error, ERROR_INVALID, "the state folder's name is too long");
+    }
+    if (folder_remove(keeper->folder, error) < 0 || folder_make(keeper->folder, 0700, error) < 0)
+        return -1;
+    keeper->host.folder = keeper->folder;
+    return channel_listen(keeper->folder, &keeper->listen_fd, error);
+}
+
+static void keeper_on_connection(void *context, uint32_t events);
+
+static int keeper_begin(struct keeper *keeper, const struct start_message *start,
+                        struct error *error)
+{
+    struct lease_document document;
+    const int64_t now_ms = clock_utc_ms(loop_clock(keeper->loop)) + keeper->host.market_ahead_ms;
+    if (!keeper->is_set_up || keeper->tenancy)
+        return error_set(error, ERROR_CORRUPT, "a keeper keeps one lease");
+    if (lease_verify(keeper->arena, start, &keeper->enrolment, &document, error) < 0)
+        return -1;
+    keeper->lease = (struct lease_fence){document.lease, document.fence};
+    if (lease_check(&document, now_ms, error) < 0 || keeper_open_folder(keeper, error) < 0 ||
+        loop_watch_open(keeper->loop, keeper->listen_fd, LOOP_READ, keeper_on_connection, keeper,
+                        &keeper->listen_watch, error) < 0)
+        return -1;
+    keeper_keep_document(keeper, start->document, start->signature);
+    if (tenancy_start(&keeper->host, start, keeper_on_tenancy_ended, keeper, &keeper->tenancy,
+                      error) < 0)
+        return -1;
+    loop_timer_start(keeper->trim_timer, TRIM_MS);
+    return 0;
+}
+
+/* A lease that could not be started: told as the tenancy would have. The daemon then lets us go. */
+static void keeper_refuse(struct keeper *keeper, const struct error *reason)
+{
+    log_event(LOG_ERROR, "lease_refused", "lease=%" PRIu64 " error=\"%s\"", keeper->lease.lease,
+              reason->message);
+    struct text words = text_of(reason->message);
+    if (words.size > LEASE_REASON_SIZE_MAX)
+        words.size = LEASE_REASON_SIZE_MAX;
+    const struct lease_message message = {.type = LEASE_MESSAGE_STATE,
+                                          .state = {.lease = keeper->lease.lease,
+                                                    .fence = keeper->lease.fence,
+                                                    .state = LEASE_RUN_FAILED,
+                                                    .reason = words}};
+    outbox_send(keeper->host.outbox, &message, keeper_now_ns(keeper));
+}
+
+static void keeper_renew(struct keeper *keeper, const struct renew_message *renew)
+{
+    struct error error;
+    struct lease_document document;
+    struct start_message start = {.document = renew->document};
+    memcpy(start.signature, renew->signature, sizeof(start.signature));
+    if (lease_verify(keeper->arena, &start, &keeper->enrolment, &document, &error) < 0 ||
+        document.lease != keeper->lease.lease || document.fence != keeper->lease.fence) {
+        log_event(LOG_ERROR, "renewal_refused", "lease=%" PRIu64, keeper->lease.lease);
+        return;
+    }
+    keeper_keep_document(keeper, renew->document, renew->signature);
+    tenancy_renew(keeper->tenancy, document.expires_ms);
+}
+
+static void keeper_on_lease_message(struct keeper *keeper, const struct lease_message *message)
+{
+    struct error error;
+    if (message->type == LEASE_MESSAGE_START) {
+        if (keeper_begin(keeper, &message->start, &error) < 0)
+            keeper_refuse(keeper, &error);
+        return;
+    }
+    if (!keeper->tenancy)
+        return;
+    if (message->type == LEASE_MESSAGE_RENEW)
+        keeper_renew(keeper, &message->renew);
+    else if (message->type == LEASE_MESSAGE_STOP)
+        tenancy_stop(keeper->tenancy, message->stop.grace_ms, message->stop.reason);
+    else if (message->type == LEASE_MESSAGE_PEER)
+        tenancy_add_peer(keeper->tenancy, &message->peer.peer);
+    else if (message->type == LEASE_MESSAGE_STREAM_OPEN)
+        tenancy_open_stream(keeper->tenancy, message->stream_open.peer_lease,
+                            message->stream_open.ticket);
+    else
+        log_event(LOG_ERROR, "message_refused", "lease=%" PRIu64 " type=%s", keeper->lease.lease,
+                  lease_message_type_name(message->type));
+}
+
+static int keeper_answer_take(struct keeper *keeper, const struct keeper_take *take,
+                              struct error *error)
+{
+    if (take->version != KEEPER_VERSION)
+        return error_set(error, ERROR_REFUSED, "the daemon's version is %" PRIu32, take->version);
+    if (!keeper->tenancy || take->lease != keeper->lease.lease ||
+        take->fence != keeper->lease.fence)
+        return error_set(error, ERROR_REFUSED, "lease %" PRIu64 " is not kept here", take->lease);
+    struct keeper_message hello = {.type = KEEPER_MESSAGE_HELLO,
+                                   .hello = {.version = KEEPER_VERSION,
+                                             .state = tenancy_state(keeper->tenancy),
+                                             .document = buffer_text(&keeper->document)}};
+    memcpy(hello.hello.signature, keeper->signature, sizeof(hello.hello.signature));
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, LEASE_MESSAGE_SIZE_MAX);
+    keeper_message_encode(&hello, &payload);
+    if (channel_send(keeper->channel, KEEPER_MESSAGE_HELLO, buffer_text(&payload), error) < 0)
+        return -1;
+    keeper->is_taken = true;
+    log_event(LOG_INFO, "lease_taken_up", "lease=%" PRIu64 " fence=%" PRIu64, keeper->lease.lease,
+              keeper->lease.fence);
+    return 0;
+}
+
+static int keeper_on_keeper_message(struct keeper *keeper, const struct keeper_message *message,
+                                    struct error *error)
+{
+    if (message->type == KEEPER_MESSAGE_TAKE)
+        return keeper_answer_take(keeper, &message->take, error);
+    if (!keeper->is_taken)
+        return error_set(error, ERROR_REFUSED, "a daemon begins with TAKE");
+    switch (message->type) {
+    case KEEPER_MESSAGE_SETUP:
+        return keeper_set_up(keeper, &message->setup, error);
+    case KEEPER_MESSAGE_MARKET:
+        return keeper_set_market(keeper, &message->market, error);
+    case KEEPER_MESSAGE_RECLAIM:
+        if (keeper->tenancy)
+            tenancy_reclaim(keeper->tenancy, message->reclaim.grace_ms, message->reclaim.reason);
+        return 0;
+    case KEEPER_MESSAGE_YIELD:
+        if (keeper->tenancy)
+            tenancy_yield(keeper->tenancy, message->yield);
+        return 0;
+    case KEEPER_MESSAGE_RELEASE:
+        loop_stop(keeper->loop);
+        return 0;
+    case KEEPER_MESSAGE_TAKE:
+    case KEEPER_MESSAGE_HELLO:
+    case KEEPER_MESSAGE_END:
+        break;
+    }
+    return error_set(error, ERROR_CORRUPT, "a message that is not a daemon's to send");
+}
+
+/* ---- The channel ----------------------------------------------------------------------------- */
+
+static void keeper_drop_daemon(struct keeper *keeper)
+{
+    outbox_detach(keeper->host.outbox);
+    keeper->host.is_market_away = true; /* as far as we can tell */
+    keeper->is_taken = keeper->has_told = false;
+    channel_free(TAKE(keeper->channel));
+    if (!keeper->tenancy) {
+        loop_stop(keeper->loop); /* nothing was begun that anybody could come back to */
+        return;
+    }
+    tenancy_resume(keeper->tenancy);
+    keeper_check_end(keeper);
+}
+
+static void keeper_on_message(struct channel *channel, uint16_t type, struct text payload,
+                              void *context)
+{
+    struct keeper *keeper = context;
+    struct error error;
+    struct lease_message lease_message;
+    struct keeper_message keeper_message;
+    (void)channel;
+    arena_clear(keeper->arena);
+    int result;
+    if (type >= KEEPER_MESSAGE_FIRST) {
+        result = keeper_message_decode(type, payload, &keeper_message, &error);
+        if (result == 0)
+            result = keeper_on_keeper_message(keeper, &keeper_message, &error);
+    } else {
+        result = lease_message_decode(keeper->arena, type, payload, &lease_message, &error);
+        if (result == 0 && keeper->is_taken)
+            keeper_on_lease_message(keeper, &lease_message);
+    }
+    if (result == 0)
+        return;
+    log_event(LOG_ERROR, "daemon_refused", "lease=%" PRIu64 " error=\"%s\"", keeper->lease.lease,
+              error.message);
+    keeper_drop_daemon(keeper);
+}
+
+static void keeper_on_close(struct channel *channel, void *context)
+{
+    struct keeper *keeper = context;
+    (void)channel;
+    log_event(LOG_INFO, "daemon_gone", "lease=%" PRIu64, keeper->lease.lease);
+    keeper_drop_daemon(keeper);
+}
+
+static void keeper_on_drained(struct channel *channel, void *context)
+{
+    struct keeper *keeper = context;
+    (void)channel;
+    outbox_flush(keeper->host.outbox, keeper_now_ns(keeper));
+    if (keeper->tenancy)
+        tenancy_resume(keeper->tenancy);
+}
+
+static int keeper_open_channel(struct keeper *keeper, int fd, struct error *error)
+{
+    const struct channel_options options = {.loop = keeper->loop,
+                                            .queue_max_bytes = QUEUE_BYTES,
+                                            .callbacks = {.on_message = keeper_on_message,
+                                                          .on_close = keeper_on_close,
+                                                          .on_drained = keeper_on_drained},
+                                            .context = keeper};
+    return channel_open_take(&options, fd, &keeper->channel, error);
+}
+
+/* The state folder has one daemon at a time: a new one takes the place of the old. */
+static void keeper_on_connection(void *context, uint32_t events)
+{
+    struct keeper *keeper = context;
+    struct error error;
+    AUTO_FD int fd = -1;
+    (void)events;
+    if (channel_accept(keeper->listen_fd, &fd, &error) < 0) {
+        log_event(LOG_WARN, "daemon_refused", "lease=%" PRIu64 " error=\"%s\"", keeper->lease.lease,
+                  error.message);
+        return;
+    }
+    if (keeper->channel) {
+        outbox_detach(keeper->host.outbox);
+        keeper->is_taken = keeper->has_told = false;
+        channel_free(TAKE(keeper->channel));
+    }
+    loop_timer_stop(keeper->linger_timer);
+    if (keeper_open_channel(keeper, fd, &error) == 0)
+        (void)TAKE_FD(fd);
+    else
+        log_event(LOG_ERROR, "daemon_refused", "error=\"%s\"", error.message);
+}
+
+/* ---- Beginning and end ----------------------------------------------------------------------- */
+
+static int keeper_open(struct keeper *keeper, struct error *error)
+{
+    if (sodium_init() < 0)
+        return error_set(error, ERROR_UNAVAILABLE, "libsodium cannot start");
+    if (loop_open(&clock_system, &keeper->loop, error) < 0 ||
+        loop_signal_open(keeper->loop, SIGTERM, keeper_on_term, keeper, &keeper->signals[0],
+                         error) < 0 ||
+        loop_signal_open(keeper->loop, SIGINT, keeper_on_term, keeper, &keeper->signals[1], error) <
+            0)
+        return -1;
+    keeper->arena = arena_new(0);
+    buffer_init(&keeper->document, LEASE_DOCUMENT_SIZE_MAX);
+    keeper->linger_timer = loop_timer_new(keeper->loop, keeper_on_linger, keeper);
+    keeper->trim_timer = loop_timer_new(keeper->loop, keeper_on_trim, keeper);
+    const struct http_client_options client = {.loop = keeper->loop};
+    keeper->host.loop = keeper->loop;
+    keeper->host.outbox = outbox_new();
+    keeper->host.client = http_client_new(&client);
+    keeper->is_taken = true; /* by whom it was started */
+    if (fcntl(KEEPER_CHANNEL_FD, F_SETFD, FD_CLOEXEC) < 0)
+        return error_set_errno(error, errno, "the daemon's channel");
+    return keeper_open_channel(keeper, KEEPER_CHANNEL_FD, error);
+}
+
+static void keeper_close(struct keeper *keeper)
+{
+    struct error error;
+    tenancy_free(keeper->tenancy);
+    if (keeper->folder[0] && folder_remove(keeper->folder, &error) < 0)
+        log_event(LOG_WARN, "folder_left", "lease=%" PRIu64 " error=\"%s\"", keeper->lease.lease,
+                  error.message);
+    loop_watch_free(keeper->listen_watch);
+    if (keeper->listen_fd >= 0)
+        close(keeper->listen_fd);
+    channel_free(keeper->channel); /* last: it tells the daemon that nothing is left */
+    outbox_free(keeper->host.outbox);
+    http_client_free(keeper->host.client);
+    blob_store_free(keeper->host.blobs);
+    sandbox_host_free(keeper->host.sandboxes);
+    buffer_done(&keeper->document);
+    arena_free(keeper->arena);
+    loop_timer_free(keeper->linger_timer);
+    loop_timer_free(keeper->trim_timer);
+    loop_signal_free(keeper->signals[0]);
+    loop_signal_free(keeper->signals[1]);
+    loop_free(keeper->loop);
+}
+
+int keeper_main(int argc, char **argv)
+{
+    struct keeper keeper = {.listen_fd = -1};
+    struct error error;
+    (void)argc;
+    (void)argv;
+    signal(SIGPIPE, SIG_IGN);
+    int result = keeper_open(&keeper, &error);
+    if (result == 0)
+        result = loop_run(keeper.loop, &error);
+    if (result < 0)
+        log_event(LOG_ERROR, "keeper_failed", "error=\"%s\"", error.message);
+    keeper_close(&keeper);
+    return result < 0 ? 1 : 0;
+}

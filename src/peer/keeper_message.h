@@ -1,0 +1,104 @@
+/*
+ * Keeper messages: what the lender's daemon and the keeper of a lease say to each other beside the
+ * lease messages of the market's link, which the daemon passes on both ways.
+ *
+ * A new keeper gets SETUP, MARKET and START. A daemon that finds a keeper of a former daemon says
+ * TAKE, and the keeper answers HELLO; a version that is not its own it does not talk to. The bytes
+ * are described in keeper_message.c.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "runtime/lease_message.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    KEEPER_VERSION = 1,
+    KEEPER_PATH_MAX = 4096,
+    KEEPER_ADDRESS_MAX = 1024,
+    KEEPER_SANDBOX_MAX = 64 << 10,
+};
+
+/* Apart from enum lease_message_type. */
+enum keeper_message_type {
+    KEEPER_MESSAGE_FIRST = 128,
+    /* daemon to keeper */
+    KEEPER_MESSAGE_SETUP = KEEPER_MESSAGE_FIRST,
+    KEEPER_MESSAGE_TAKE,
+    KEEPER_MESSAGE_MARKET,
+    KEEPER_MESSAGE_RECLAIM,
+    KEEPER_MESSAGE_YIELD,
+    KEEPER_MESSAGE_RELEASE, /* the market has the last state: nothing is left to do */
+    /* keeper to daemon */
+    KEEPER_MESSAGE_HELLO,
+    KEEPER_MESSAGE_END,
+};
+
+/* How much of its share a lease gets while the machine's owner works. */
+enum yield_level {
+    YIELD_FULL, /* all of it */
+    YIELD_LOW,  /* a part, and only what others leave over */
+    YIELD_FROZEN,
+    YIELD_LEVEL_COUNT,
+};
+const char *yield_level_name(enum yield_level level);
+
+/* What a keeper is started with; none of it changes. */
+struct keeper_setup {
+    uint8_t log_level;
+    uint64_t machine;
+    uint8_t server_public_key[32];
+    struct text leases_dir;
+    struct text blobs_dir;
+    uint64_t disk_bytes;      /* what is lent of the disk, for all leases */
+    struct text sandbox_host; /* of sandbox_host_export */
+};
+
+struct keeper_take {
+    uint32_t version;
+    uint64_t lease;
+    uint64_t fence;
+};
+
+/* The market as the daemon sees it now; sent again whenever that changes. */
+struct keeper_market {
+    bool is_linked;   /* messages reach it */
+    int64_t ahead_ms; /* its clock less ours */
+    struct text server_url;
+    struct text fingerprint; /* empty: not pinned */
+    struct text link_address;
+};
+
+struct keeper_reclaim {
+    uint32_t grace_ms;
+    struct text reason;
+};
+
+struct keeper_hello {
+    uint32_t version;
+    enum lease_run_state state;
+    struct text document; /* the lease as the market signed it last */
+    uint8_t signature[LEASE_SIGNATURE_SIZE];
+};
+
+struct keeper_message {
+    enum keeper_message_type type;
+    union {
+        struct keeper_setup setup;
+        struct keeper_take take;
+        struct keeper_market market;
+        struct keeper_reclaim reclaim;
+        enum yield_level yield;
+        struct keeper_hello hello;
+    };
+};
+
+/* Appends the payload; texts keep to their maxima (asserted by the buffer's). */
+void keeper_message_encode(const struct keeper_message *message, struct buffer *payload);
+/* CORRUPT for an unknown type or bytes that are not such a message. Texts point into `payload`. */
+MUST_CHECK int keeper_message_decode(uint16_t type, struct text payload,
+                                     struct keeper_message *out_message, struct error *error);
