@@ -26,7 +26,8 @@ struct daemon {
     struct outbox *outbox;
     struct map holdings; /* by lease: struct holding; with those that ended, until released */
     struct list reapers;
-    size_t awaited_count; /* keepers that have not answered TAKE */
+    enum yield_level yield; /* of all leases */
+    size_t awaited_count;   /* keepers that have not answered TAKE */
     struct lent lent;
     struct standing *standing;
     struct servers *servers;
@@ -82,6 +83,8 @@ void daemon_release_ended(struct daemon *daemon);
 void daemon_on_release(void *context);
 /* Reads from the keepers as long as the market takes what they say. */
 void daemon_pace_keepers(struct daemon *daemon);
+/* How much of their share all leases get, those that come later too. */
+void daemon_set_yield(struct daemon *daemon, enum yield_level level);
 void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms);
 /* Those that run, into `out` if it is not NULL, which has room for all. */
 size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out);

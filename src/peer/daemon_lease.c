@@ -250,6 +250,21 @@ void daemon_tell_market(struct daemon *daemon)
         tell_market(daemon, holding_at(daemon, i));
 }
 
+static void tell_yield(const struct daemon *daemon, struct holding *holding)
+{
+    holding_tell(holding,
+                 &(struct keeper_message){.type = KEEPER_MESSAGE_YIELD, .yield = daemon->yield});
+}
+
+void daemon_set_yield(struct daemon *daemon, enum yield_level level)
+{
+    if (level == daemon->yield)
+        return;
+    daemon->yield = level;
+    for (size_t i = 0; i < daemon->holdings.count; i++)
+        tell_yield(daemon, holding_at(daemon, i));
+}
+
 void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms)
 {
     for (size_t i = 0; i < daemon->holdings.count; i++) {
@@ -354,6 +369,7 @@ static void daemon_on_hello(struct holding *holding, const struct keeper_hello *
     log_event(LOG_INFO, "lease_taken_up", "lease=%" PRIu64 " fence=%" PRIu64 " state=%s",
               lease.lease, lease.fence, lease_run_state_name(hello->state));
     tell_market(daemon, holding);
+    tell_yield(daemon, holding); /* the former daemon may have said something else */
 }
 
 static struct holding_options daemon_holding_options(struct daemon *daemon,
@@ -393,6 +409,7 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
     map_put(&daemon->holdings, lease.lease, holding);
     tell_market(daemon, holding);
     holding_send(holding, LEASE_MESSAGE_START, payload);
+    tell_yield(daemon, holding);
     return 0;
 }
 

@@ -1,0 +1,306 @@
+/*
+ * Leases that outlive the daemon that started them, and keepers that do not.
+ * covers keeper.c, holding.c, daemon_lease.c
+ */
+#include "peer/channel.h"
+#include "peer/daemon_fixture_internal.h"
+#include "peer/keeper_message.h"
+#include "wire/wire.h"
+
+#include <dirent.h>
+#include <poll.h>
+
+/* Of the keeper of the last lease; 0: there is none. */
+static pid_t find_keeper(const struct market *market)
+{
+    char wanted[64], line[256];
+    const int wanted_size =
+        snprintf(wanted, sizeof(wanted), "souk%ckeeper%c%" PRIu64 "-1", 0, 0, market->next_lease);
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    pid_t found = 0;
+    while ((entry = readdir(folder))) { // NOLINT(concurrency-mt-unsafe): the stream is not shared
+        char path[300];
+        snprintf(path, sizeof(path), "/proc/%s/cmdline", entry->d_name);
+        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        const ssize_t size = fd < 0 ? 0 : read(fd, line, sizeof(line));
+        if (size == wanted_size + 1 && memcmp(line, wanted, (size_t)size) == 0)
+            found = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (fd >= 0)
+            close(fd);
+    }
+    closedir(folder);
+    return found;
+}
+
+static void assert_nothing_left(struct market *market)
+{
+    char path[160];
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    wait_for_no_folder(market);
+    snprintf(path, sizeof(path), "%s/sandboxes/lease-%" PRIu64 "-1.sandbox", market->state_dir,
+             market->next_lease);
+    assert_int_not_equal(access(path, F_OK), 0);
+    while (find_keeper(market) != 0) {
+        assert_true(now_ms() < deadline_ms);
+        turn(market);
+    }
+}
+
+/* The lease has run for two ticks at least when the daemon goes by this signal. */
+static void lose_daemon(struct market *market, int signal_number)
+{
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    wait_for(market, LEASE_MESSAGE_METER, -1);
+    wait_for(market, LEASE_MESSAGE_METER, -1);
+    kill(market->daemon, signal_number);
+    assert_int_equal(wait_for_daemon(market), signal_number == SIGKILL ? 128 + SIGKILL : 0);
+    market->seen = market->count;
+}
+
+static void assert_ticks_go_on_from(struct market *market, uint64_t index)
+{
+    for (uint64_t i = index; i < index + 4; i++) {
+        const struct meter_message *meter = &wait_for(market, LEASE_MESSAGE_METER, -1)->meter;
+        assert_int_equal(meter->tick_index, i);
+        assert_meter(market, meter);
+    }
+}
+
+/* What the daemon that is gone may not have passed on comes again, from the first tick. */
+static void assert_taken_up(struct market *market)
+{
+    const struct lease_message *hello = wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    assert_int_equal(hello->hello.running_count, 1);
+    assert_int_equal(hello->hello.running[0].lease, market->next_lease);
+    assert_ticks_go_on_from(market, 0);
+    tell_worker(market, "done\n");
+    assert_result(market, &wait_for(market, LEASE_MESSAGE_ARTIFACT, -1)->artifact);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+    assert_nothing_left(market);
+}
+
+static void killed_daemon_is_followed_by_one_that_takes_its_lease_up(void **state)
+{
+    struct market *market = *state;
+    lose_daemon(market, SIGKILL);
+    start_daemon(market, "good");
+    assert_taken_up(market);
+}
+
+static void daemon_that_leaves_says_no_good_bye_and_stops_nothing(void **state)
+{
+    struct market *market = *state;
+    lose_daemon(market, SIGUSR1);
+    start_daemon(market, NULL);
+    assert_taken_up(market);
+}
+
+static void lease_that_ends_without_a_daemon_is_told_by_the_next(void **state)
+{
+    struct market *market = *state;
+    lose_daemon(market, SIGKILL);
+    tell_worker(market, "crash\n");
+    char path[160];
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    snprintf(path, sizeof(path), "%s/leases/%" PRIu64 "-1/lease", market->state_dir,
+             market->next_lease);
+    while (access(path, F_OK) == 0) { /* it goes before the last state is kept */
+        assert_true(now_ms() < deadline_ms);
+        turn(market);
+    }
+    assert_true(find_keeper(market) > 0);
+    start_daemon(market, NULL);
+    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_int_equal(failed->state.exit_code, 3);
+    assert_nothing_left(market);
+}
+
+static void lease_nobody_takes_up_ends_when_it_expires(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 3000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    kill(market->daemon, SIGKILL);
+    wait_for_daemon(market);
+    assert_true(find_keeper(market) > 0);
+    assert_nothing_left(market);
+}
+
+static void lease_is_lost_with_its_keeper(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    kill(find_keeper(market), SIGKILL);
+    const struct lease_message *lost = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_LOST);
+    assert_int_equal(lost->state.lease, market->next_lease);
+    assert_nothing_left(market);
+}
+
+/* As after a power cut, but that the boot is the same. */
+static void lease_whose_keeper_went_with_the_daemon_is_lost(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    const pid_t keeper = find_keeper(market);
+    kill(market->daemon, SIGKILL);
+    wait_for_daemon(market);
+    kill(keeper, SIGKILL);
+    start_daemon(market, NULL);
+    assert_int_equal(wait_for(market, LEASE_MESSAGE_HELLO, -1)->hello.running_count, 0);
+    const struct lease_message *lost = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_LOST);
+    assert_int_equal(lost->state.lease, market->next_lease);
+    assert_nothing_left(market);
+}
+
+static void keeper_that_does_not_answer_is_replaced_by_word_of_its_loss(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    kill(market->daemon, SIGKILL);
+    wait_for_daemon(market);
+    kill(find_keeper(market), SIGSTOP);
+    start_daemon(market, NULL);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_LOST);
+    assert_nothing_left(market);
+}
+
+/* Speaks to the keeper as the next daemon would. */
+static int take_keeper(const struct market *market)
+{
+    struct error error = {0};
+    char folder[160];
+    int fd = -1;
+    pid_t pid = 0;
+    snprintf(folder, sizeof(folder), "%s/leases/%" PRIu64 "-1", market->state_dir,
+             market->next_lease);
+    ASSERT_OK(channel_connect(folder, &fd, &pid, &error));
+    assert_int_equal(pid, find_keeper(market));
+    return fd;
+}
+
+static void tell_keeper(int fd, const struct keeper_message *message)
+{
+    struct buffer packet AUTO_BUFFER;
+    buffer_init(&packet, 4096);
+    wire_put_u16(&packet, (uint16_t)message->type);
+    keeper_message_encode(message, &packet);
+    assert_int_equal(send(fd, packet.data, packet.size, 0), packet.size);
+}
+
+static void expect_echo(struct market *market, bool is_heard)
+{
+    char echo[8];
+    struct pollfd wait = {.fd = market->stream_fd, .events = POLLIN};
+    tell_worker(market, "echo\n");
+    assert_int_equal(poll(&wait, 1, is_heard ? WAIT_MS : 300), is_heard);
+    if (is_heard)
+        assert_int_equal(recv(market->stream_fd, echo, 5, MSG_WAITALL), 5);
+}
+
+static void lease_yields_to_the_owner_and_comes_back(void **state)
+{
+    struct market *market = *state;
+    lose_daemon(market, SIGKILL);
+    AUTO_FD int fd = take_keeper(market);
+    tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_TAKE,
+                                             .take = {KEEPER_VERSION, market->next_lease, 1}});
+    expect_echo(market, true);
+    tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_YIELD, .yield = YIELD_FROZEN});
+    /* In the order sent: once the second is answered the first is done. */
+    tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_TAKE,
+                                             .take = {KEEPER_VERSION, market->next_lease, 1}});
+    char hello[4096];
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(poll(&wait, 1, WAIT_MS), 1);
+        assert_true(recv(fd, hello, sizeof(hello), 0) > 0);
+    }
+    expect_echo(market, false);
+    tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_YIELD, .yield = YIELD_LOW});
+    char echo[8];
+    assert_int_equal(recv(market->stream_fd, echo, 5, MSG_WAITALL), 5);
+    tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_YIELD, .yield = YIELD_FULL});
+    expect_echo(market, true);
+    start_daemon(market, NULL);
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+}
+
+static void daemon_of_another_version_or_lease_is_not_obeyed(void **state)
+{
+    struct market *market = *state;
+    lose_daemon(market, SIGKILL);
+    const struct keeper_take wrong[] = {{KEEPER_VERSION + 1, market->next_lease, 1},
+                                        {KEEPER_VERSION, market->next_lease, 2},
+                                        {KEEPER_VERSION, market->next_lease + 1, 1}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        AUTO_FD int fd = take_keeper(market);
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        char byte;
+        tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_TAKE, .take = wrong[i]});
+        assert_int_equal(poll(&wait, 1, WAIT_MS), 1);
+        assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    }
+    AUTO_FD int fd = take_keeper(market);
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_RELEASE}); /* without TAKE */
+    assert_int_equal(poll(&wait, 1, WAIT_MS), 1);
+    expect_echo(market, true);
+    start_daemon(market, NULL);
+    assert_taken_up(market);
+}
+
+static void keeper_is_small(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    const int64_t deadline_ms =
+        now_ms() + 3000; /* until it has given back what it needed but once */
+    while (now_ms() < deadline_ms)
+        turn(market);
+    int64_t own_kib = 0;
+    const int64_t resident_kib = resident_kib_of(find_keeper(market), &own_kib);
+    print_message("keeper: %d KiB resident, %d of its own\n", (int)resident_kib, (int)own_kib);
+#if !defined(__SANITIZE_ADDRESS__)
+    assert_in_range(resident_kib, 1, 10240);
+#endif
+}
+
+static int run(void)
+{
+    const struct CMUnitTest tests[] = {
+        DAEMON_TEST(killed_daemon_is_followed_by_one_that_takes_its_lease_up),
+        DAEMON_TEST(daemon_that_leaves_says_no_good_bye_and_stops_nothing),
+        DAEMON_TEST(lease_that_ends_without_a_daemon_is_told_by_the_next),
+        DAEMON_TEST(lease_nobody_takes_up_ends_when_it_expires),
+        DAEMON_TEST(lease_is_lost_with_its_keeper),
+        DAEMON_TEST(lease_whose_keeper_went_with_the_daemon_is_lost),
+        DAEMON_TEST(keeper_that_does_not_answer_is_replaced_by_word_of_its_loss),
+        DAEMON_TEST(lease_yields_to_the_owner_and_comes_back),
+        DAEMON_TEST(daemon_of_another_version_or_lease_is_not_obeyed),
+        DAEMON_TEST(keeper_is_small),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    return daemon_fixture_main(argc, argv, run);
+}
