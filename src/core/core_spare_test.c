@@ -388,7 +388,7 @@ TEST(who_cannot_pay_is_told_the_ways_out_with_their_numbers)
     /* A core for an hour costs 0.02, a worker of 1 MiB of memory hardly more. */
     const uint64_t poor = open_poor(&market, "poor", 50000);
     for (int i = 0; i < 4; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof(name), "machine-%d", i);
         market_add_machine(&market, name, 1000, MACHINE_ROLE_WORKER);
     }
