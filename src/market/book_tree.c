@@ -105,19 +105,18 @@ void book_node_sum(const struct node *node, uint32_t number, struct part *out_pa
     memcpy(rest, node->keys + FAN, (BOOK_KEY_COUNT - FAN) * sizeof(*rest));
     const book_row sums[] = {largest_of_rows(node->keys), largest_of_rows(rest)};
     memcpy(out_part->keys, sums, sizeof(out_part->keys));
-    out_part->bits = node->bits[0];
-    out_part->score = node->score[0];
-    out_part->id = node->id[0];
-    out_part->order = node->order[0];
-    for (int i = 1; i < node->count; i++) {
-        out_part->bits |= node->bits[i];
-        if (node->score[i] > out_part->score)
-            out_part->score = node->score[i];
-        if (node->id[i] < out_part->id)
-            out_part->id = node->id[i];
-        if (node->order[i] < out_part->order)
-            out_part->order = node->order[i];
+    uint64_t bits = node->bits[0], id = node->id[0], order = node->order[0];
+    int64_t score = node->score[0];
+    for (int i = 1; i < node->count; i++) { /* no jumps: nobody could foresee them */
+        bits |= node->bits[i];
+        score = node->score[i] > score ? node->score[i] : score;
+        id = node->id[i] < id ? node->id[i] : id;
+        order = node->order[i] < order ? node->order[i] : order;
     }
+    out_part->bits = bits;
+    out_part->score = score;
+    out_part->id = id;
+    out_part->order = order;
     out_part->below = number;
 }
 
@@ -173,20 +172,28 @@ void book_refresh_above(struct book *book, uint32_t number)
 
 /* ---- Adding ---------------------------------------------------------------------------------- */
 
+/* The part with the largest order up to that one; if all are beyond it, with the smallest. */
+static int find_alike(const struct node *node, uint64_t order)
+{
+    /* Those beyond wrap around to large distances, the smallest order to the largest. */
+    uint64_t nearest = UINT64_MAX, farthest = 0;
+    int near = 0, far = 0;
+    for (int i = 0; i < node->count; i++) {
+        const uint64_t distance = order - node->order[i];
+        near = distance <= nearest ? i : near;
+        nearest = distance <= nearest ? distance : nearest;
+        far = distance > farthest ? i : far;
+        farthest = distance > farthest ? distance : farthest;
+    }
+    return node->order[near] <= order ? near : far;
+}
+
 /* The leaf whose entries are most alike. */
 static uint32_t find_leaf(const struct book *book, uint64_t order)
 {
     uint32_t number = book->root;
-    for (const struct node *node; !(node = node_at(book, number))->is_leaf;) {
-        int best = -1, lowest = 0;
-        for (int i = 0; i < node->count; i++) {
-            if (node->order[i] <= order && (best < 0 || node->order[i] >= node->order[best]))
-                best = i;
-            if (node->order[i] < node->order[lowest])
-                lowest = i;
-        }
-        number = node->below[best < 0 ? lowest : best];
-    }
+    for (const struct node *node; !(node = node_at(book, number))->is_leaf;)
+        number = node->below[find_alike(node, order)];
     return number;
 }
 

@@ -13,7 +13,7 @@ _Static_assert((int)LISTING_KEY_COUNT == (int)BOOK_KEY_COUNT,
 
 enum { TURN_BITS = 40 };
 enum { QUALITY_BITS = 8, QUALITY_MAX = (1 << QUALITY_BITS) - 1 };
-enum { ROUND_SIZE_BITS = 12, ROUND_BITS = TURN_BITS - ROUND_SIZE_BITS };
+enum { ROUND_SIZE_BITS = 14, ROUND_BITS = TURN_BITS - ROUND_SIZE_BITS };
 
 /* ---- Offers ---------------------------------------------------------------------------------- */
 
@@ -218,8 +218,9 @@ static uint32_t class_of(int64_t value, int64_t first_bound)
 /*
  * Where alike offers lie. Those with nothing left lie apart, those of one quality together: a
  * search goes from the best quality down and passes what is used up. Those of a quality lie by when
- * they were last leased, for that is how they take turns, but only by rounds: within one by what is
- * free, and then by what is wished for most, the highest bit of each class first.
+ * they were last leased, for that is how they take turns, but only by rounds: within one those with
+ * a free GPU lie together, for whom few look who need none, then by cores, the role and RAM, and
+ * then by what else is wished for, the highest bit of each class first.
  */
 uint64_t listing_order(const struct listing_likeness *like)
 {
@@ -235,8 +236,9 @@ uint64_t listing_order(const struct listing_likeness *like)
     uint64_t order = (uint64_t)(cores == 0) << 1 | (ram == 0);
     order = order << QUALITY_BITS | (uint64_t)(QUALITY_MAX - like->quality);
     order = order << ROUND_BITS | (like->since >> ROUND_SIZE_BITS & ((1U << ROUND_BITS) - 1));
-    order = order << 1 | ((like->bits & LISTING_BIT_SERVER) != 0);
+    order = order << 1 | (like->free.gpus_milli > 0);
     order = order << 3 | cores;
+    order = order << 1 | ((like->bits & LISTING_BIT_SERVER) != 0);
     order = order << 3 | ram;
     for (int bit = 2; bit >= 0; bit--)
         for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++)

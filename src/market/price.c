@@ -238,13 +238,17 @@ int64_t price_quote_lock_micro(struct price_units units, const struct price_lock
     /* The bill is linear in the start but for where the start, the rush's end or the run's end
      * crosses into another slot: one of those is the dearest start. */
     const int64_t lengths[] = {0, lock->rush_ms, run_ms};
+    int64_t last_start = latest_ms; /* most crossings lie outside: their starts are the same */
     for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
         for (int64_t i = 0; i <= lock->slot_count; i++) {
             const int64_t crossing =
                 slot_start_ms(lock->first_slot + i, lock->offset_ms) - lengths[l];
             const int64_t start = clamp(crossing, earliest_ms, latest_ms);
+            if (start == latest_ms || start == last_start)
+                continue;
             const int64_t bill = price_bill_lock_micro(units, lock, start, run_ms);
             most = bill > most ? bill : most;
+            last_start = start;
         }
     return most;
 }
