@@ -25,8 +25,11 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     job->quote_micro = event->job_submitted.quote_micro;
     job->submitted_ms = event->time_ms;
     job->start_ms = event->job_submitted.start_ms;
-    if (request->start == JOB_START_CHEAPEST)
-        job->booked = core_booked_lock(core, job->start_ms ? job->start_ms : event->time_ms);
+    if (request->start == JOB_START_CHEAPEST) {
+        const struct price_lock booked =
+            core_booked_lock(core, job->start_ms ? job->start_ms : event->time_ms);
+        job->booked = price_locks_take(&core->price_locks, &booked);
+    }
     struct account *account = map_get(&core->accounts, request->account);
     if (core->settings.economy == ECONOMY_KARMA) {
         job->turn = core_karma_turn(core, account->id);

@@ -131,7 +131,7 @@ int apply_lease_offered(struct core *core, const struct event *event, struct err
                             .is_spare = job->request.is_spare,
                             .resources = offered->resources,
                             .units = offered->units,
-                            .lock = offered->lock,
+                            .lock = price_locks_take(&core->price_locks, &offered->lock),
                             .max_run_ms = offered->max_run_ms,
                             .quote_micro = offered->quote_micro,
                             .fee_basis_points = core->settings.fee_basis_points,
@@ -275,7 +275,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     core_detach_lease(core, machine, lease, event->time_ms);
     lease->state = LEASE_STATE_ENDED;
     apply_see_account(core, lease->payee, event->time_ms);
-    memcpy(lease->reason, ended->reason, sizeof(lease->reason));
+    lease->reason = core_copy_reason(ended->reason);
     core_index_workers(core, job);
     return 0;
 }
@@ -291,7 +291,7 @@ static bool is_hourly_kept(const struct event *event, const struct job *job,
         const struct lease *other = job->leases[i];
         if (other == lease || !lease_is_open(other))
             continue;
-        const int64_t other_micro = price_hourly_lock_micro(other->units, &other->lock);
+        const int64_t other_micro = price_hourly_lock_micro(other->units, other->lock);
         hourly_micro = price_add_micro(hourly_micro, other_micro);
         if (event->kind == EVENT_LEASE_EXTENDED || !core_is_renewal_due(other, event->time_ms))
             sure_micro = price_add_micro(sure_micro, other_micro);
@@ -300,15 +300,18 @@ static bool is_hourly_kept(const struct event *event, const struct job *job,
     return max_micro == 0 || hourly_micro <= max_micro || sure_micro <= max_micro;
 }
 
-static int take_terms(const struct event *event, struct job *job, struct lease *lease,
+static int take_terms(struct core *core, const struct event *event, struct lease *lease,
                       const struct lease_terms *terms, struct error *error)
 {
+    struct job *job = map_get(&core->jobs, lease->job);
     const int64_t total_micro = job_committed_micro(job) - lease->quote_micro + terms->quote_micro;
     if ((job->request.max_total_micro > 0 && total_micro > job->request.max_total_micro) ||
         !is_hourly_kept(event, job, lease, terms))
         return apply_misfit(event, "the job would cost more than its maximum", error);
     lease->max_run_ms = terms->max_run_ms;
-    lease->lock = terms->lock;
+    const struct price_lock *before = lease->lock;
+    lease->lock = price_locks_take(&core->price_locks, &terms->lock);
+    price_locks_give(&core->price_locks, before);
     lease->quote_micro = terms->quote_micro;
     if (total_micro > job->quote_micro)
         job->quote_micro = total_micro;
@@ -321,7 +324,7 @@ int apply_lease_extended(struct core *core, const struct event *event, struct er
     struct lease *lease = NULL;
     if (find_lease(core, event, extended->lease, extended->fence, &lease, error) < 0)
         return -1;
-    struct job *job = map_get(&core->jobs, lease->job);
+    const struct job *job = map_get(&core->jobs, lease->job);
     if (extended->max_run_ms <= lease->max_run_ms || extended->max_run_ms > job->request.max_run_ms)
         return apply_misfit(event, "it gives no more time, or more than its job has", error);
     const struct lease_terms said = {extended->lock, extended->max_run_ms, extended->quote_micro};
@@ -332,7 +335,7 @@ int apply_lease_extended(struct core *core, const struct event *event, struct er
         terms = core_extended_terms(lease, more_ms, event->time_ms, &core->prices.seen);
     if (!lease_terms_equal(&said, &terms))
         return apply_misfit(event, "its price does not follow from those forecast", error);
-    return take_terms(event, job, lease, &terms, error);
+    return take_terms(core, event, lease, &terms, error);
 }
 
 int apply_lease_renewed(struct core *core, const struct event *event, struct error *error)
@@ -347,5 +350,5 @@ int apply_lease_renewed(struct core *core, const struct event *event, struct err
         !core_renewed_terms(core, lease, &terms) || !lease_terms_equal(&said, &terms))
         return apply_misfit(event, "its prices have not run out, or the next ones are others",
                             error);
-    return take_terms(event, map_get(&core->jobs, lease->job), lease, &terms, error);
+    return take_terms(core, event, lease, &terms, error);
 }

@@ -76,7 +76,7 @@ static bool is_lease_sound(const struct core *core, const struct job *job,
         return false;
     return lease->posted_micro <= lease->quote_micro && lease->fee_micro <= lease->posted_micro &&
            lease->wall_ms <= lease->max_run_ms && lease->max_run_ms <= job->request.max_run_ms &&
-           price_bill_lock_micro(lease->units, &lease->lock, lease->started_ms, lease->wall_ms) ==
+           price_bill_lock_micro(lease->units, lease->lock, lease->started_ms, lease->wall_ms) ==
                lease->posted_micro;
 }
 

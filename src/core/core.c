@@ -126,7 +126,10 @@ void core_free(struct core *core)
                             &core->jobs};
     for (size_t i = 0; i < sizeof(owners) / sizeof(*owners); i++)
         free_values(owners[i]);
+    for (size_t i = 0; i < core->leases.count; i++)
+        free(((struct lease *)core->leases.entries[i].value)->reason);
     offer_shares_done(&core->offer_shares);
+    price_locks_done(&core->price_locks);
     slab_done(&core->machine_slab);
     slab_done(&core->offer_slab);
     slab_done(&core->lease_slab);

@@ -230,7 +230,7 @@ TEST(a_booked_price_is_not_passed_when_prices_rise)
     assert_true(core_price(market.core).core_micro > 20000);
     work(&market, 2 * SLOT_MS);
     assert_int_equal(job->lease_count, 1);
-    assert_int_equal(job->leases[0]->lock.slots[0].core_micro, 20000);
+    assert_int_equal(job->leases[0]->lock->slots[0].core_micro, 20000);
     assert_true(job->quote_micro <= shown_micro);
     struct error error = {0};
     AUTO(core) struct core *replayed = core_new();

@@ -124,7 +124,7 @@ TEST(a_job_whose_slots_moved_under_it_is_extended_at_prices_there_are)
         move_midnight(&market, hours * hour_ms);
         const struct command more = extension(&market, job, 24 * hour_ms);
         market_do(&market, &more);
-        const struct price_lock *lock = &job->leases[0]->lock;
+        const struct price_lock *lock = job->leases[0]->lock;
         assert_int_equal(lock->slot_count, 5);
         for (int64_t i = 0; i < lock->slot_count; i++)
             assert_int_equal(lock->slots[i].core_micro, price_cold_start().core_micro);

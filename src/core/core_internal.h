@@ -15,6 +15,7 @@
 #include "core/timers.h"
 #include "market/line.h"
 #include "market/offer_shared.h"
+#include "market/price_locks.h"
 #include "market/waiting.h"
 
 /* Which of the jobs that want workers are tried after an event, a few in each decision. */
@@ -56,6 +57,7 @@ struct core {
     struct map machines;
     struct map offers; /* withdrawn ones are removed */
     struct offer_shares offer_shares;
+    struct price_locks price_locks;
     struct map jobs;
     struct map leases;
 
@@ -177,6 +179,8 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
                        struct lease *lease, int64_t now_ms);
 void core_detach_lease(struct core *core, struct machine *machine, const struct lease *lease,
                        int64_t now_ms);
+/* The lease's own; NULL of an empty one, as most are. */
+char *core_copy_reason(const char *reason);
 /* By when all its leases have ended, as far as is known. */
 void core_set_lease_ends(struct core *core, struct job *job);
 

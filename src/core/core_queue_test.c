@@ -394,7 +394,7 @@ TEST(who_cannot_pay_for_its_rush_takes_its_usual_turn_at_the_usual_price)
     market_run_lease(&market, first->leases[0]);
     market_end_lease(&market, first->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
     assert_int_equal(rushes->state, JOB_STATE_STARTING);
-    assert_int_equal(rushes->leases[0]->lock.rush_ms, 0);
+    assert_int_equal(rushes->leases[0]->lock->rush_ms, 0);
     assert_int_equal(last->state, JOB_STATE_PENDING);
     market_done(&market);
 }
@@ -419,7 +419,7 @@ TEST(who_rushes_pays_nothing_for_passing_those_that_have_no_room_anyway_or_stand
     const struct job *behind = submit(&market, &other);
     market_end_lease(&market, busy->leases[0], LEASE_OUTCOME_SUCCEEDED, "");
     assert_int_equal(rushes->state, JOB_STATE_STARTING);
-    assert_int_equal(rushes->leases[0]->lock.rush_ms, 0);
+    assert_int_equal(rushes->leases[0]->lock->rush_ms, 0);
     assert_int_equal(impossible->state, JOB_STATE_PENDING);
     assert_int_equal(too_dear->state, JOB_STATE_PENDING);
     assert_int_equal(behind->state, JOB_STATE_PENDING);

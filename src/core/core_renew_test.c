@@ -69,7 +69,7 @@ TEST(a_lease_goes_on_at_the_prices_of_the_next_slots)
 {
     struct long_run run;
     start(&run, 0, 0);
-    const struct price_lock before = run.lease->lock;
+    const struct price_lock before = *run.lease->lock;
     assert_int_equal(before.slot_count, PRICE_LOCK_SLOTS);
     work_until(&run, LOCK_MS - HOUR_MS);
     const int64_t posted_micro = run.lease->posted_micro;
@@ -77,7 +77,7 @@ TEST(a_lease_goes_on_at_the_prices_of_the_next_slots)
     market_pass_time(&run.market, HOUR_MS);
     assert_int_equal(count_events(&run.market, EVENT_LEASE_RENEWED), 1);
 
-    const struct price_lock *after = &run.lease->lock;
+    const struct price_lock *after = run.lease->lock;
     assert_int_equal(after->from_ms, run.lease->started_ms + LOCK_MS - HOUR_MS);
     assert_int_equal(after->before_micro, posted_micro);
     assert_int_equal(after->first_slot, before.first_slot + PRICE_LOCK_SLOTS - 1);

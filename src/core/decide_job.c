@@ -77,7 +77,7 @@ void decision_finish_job(struct decision *decision, const struct job *job, enum 
     if (outcome == JOB_STATE_SUCCEEDED && !can_succeed(job)) {
         outcome = JOB_STATE_FAILED;
         snprintf(final_reason, sizeof(final_reason), "%.60s%sbut it did not finish: %.100s", reason,
-                 reason[0] ? ", " : "", job->leases[0]->reason);
+                 reason[0] ? ", " : "", lease_reason(job->leases[0]));
         struct text whole = text_of(final_reason);
         while (!text_is_utf8(whole)) /* a cut character at the end */
             final_reason[--whole.size] = '\0';

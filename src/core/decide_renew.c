@@ -50,7 +50,7 @@ static bool is_affordable(const struct core *core, const struct job *job, int64_
 
 static int64_t hourly_before(const struct renewal *renewal)
 {
-    return price_hourly_lock_micro(renewal->lease->units, &renewal->lease->lock);
+    return price_hourly_lock_micro(renewal->lease->units, renewal->lease->lock);
 }
 
 static int64_t hourly_after(const struct renewal *renewal)

@@ -102,12 +102,12 @@ struct price_lock core_booked_lock(const struct core *core, int64_t start_ms)
 
 void core_keep_booked(const struct job *job, struct price_lock *lock)
 {
-    for (int64_t i = 0; i < lock->slot_count; i++) {
-        const int64_t at = lock->first_slot + i - job->booked.first_slot;
-        if (at < 0 || at >= job->booked.slot_count)
+    for (int64_t i = 0; job->booked && i < lock->slot_count; i++) {
+        const int64_t at = lock->first_slot + i - job->booked->first_slot;
+        if (at < 0 || at >= job->booked->slot_count)
             continue;
         for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
-            const int64_t booked = price_vector_get(&job->booked.slots[at], r);
+            const int64_t booked = price_vector_get(&job->booked->slots[at], r);
             if (price_vector_get(&lock->slots[i], r) > booked)
                 price_vector_set(&lock->slots[i], r, booked);
         }
@@ -116,7 +116,7 @@ void core_keep_booked(const struct job *job, struct price_lock *lock)
 
 bool core_passes_booking(const struct job *job, const struct match_wish *wish)
 {
-    return job->booked.slot_count > 0 && match_quote_wish(wish).total_micro > job->quote_micro;
+    return job->booked && match_quote_wish(wish).total_micro > job->quote_micro;
 }
 
 /* ---- Times of pending jobs ------------------------------------------------------------------- */

@@ -234,6 +234,15 @@ void core_set_lease_ends(struct core *core, struct job *job)
     }
 }
 
+char *core_copy_reason(const char *reason)
+{
+    if (!reason[0])
+        return NULL;
+    char *copy = strdup(reason);
+    ASSERT(copy);
+    return copy;
+}
+
 static void attach_worker(struct job *job, struct lease *lease)
 {
     if (lease->rank == job->worker_count) {

@@ -41,7 +41,7 @@ struct core_forecast core_forecast(const struct core *core)
 struct lease_terms core_extended_terms(const struct lease *lease, int64_t more_ms, int64_t now_ms,
                                        const struct core_forecast *forecast)
 {
-    struct lease_terms terms = {.lock = lease->lock, .max_run_ms = lease->max_run_ms + more_ms};
+    struct lease_terms terms = {.lock = *lease->lock, .max_run_ms = lease->max_run_ms + more_ms};
     struct price_lock *lock = &terms.lock;
     const int64_t running = slot_index(now_ms, lock->offset_ms);
     const int64_t last = slot_index(latest_start_ms(lease) + terms.max_run_ms - 1, lock->offset_ms);
@@ -62,7 +62,7 @@ struct lease_terms core_extended_terms(const struct lease *lease, int64_t more_m
 
 bool core_is_renewal_due(const struct lease *lease, int64_t now_ms)
 {
-    const struct price_lock *lock = &lease->lock;
+    const struct price_lock *lock = lease->lock;
     const int64_t end_ms = slot_start_ms(lock->first_slot + lock->slot_count, lock->offset_ms);
     return lease->state == LEASE_STATE_RUNNING && lease->stop_wanted_ms == 0 &&
            lock->slot_count == PRICE_LOCK_SLOTS && end_ms <= now_ms &&
@@ -73,7 +73,7 @@ bool core_renewed_terms(const struct core *core, const struct lease *lease,
                         struct lease_terms *out_terms)
 {
     struct lease_terms terms = {.max_run_ms = lease->max_run_ms};
-    terms.lock = price_lock_settle(lease->units, &lease->lock, lease->started_ms, lease->wall_ms);
+    terms.lock = price_lock_settle(lease->units, lease->lock, lease->started_ms, lease->wall_ms);
     struct price_lock *lock = &terms.lock;
     const int64_t last = slot_index(lease->started_ms + lease->max_run_ms - 1, lock->offset_ms);
     if (lock->slot_count == PRICE_LOCK_SLOTS)

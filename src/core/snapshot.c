@@ -103,13 +103,15 @@ void core_snapshot_write(const struct core *core, struct buffer *out)
     write_map(out, &snapshot_machine_schema, &core->machines);
     for (size_t i = 0; i < core->machines.count; i++)
         snapshot_write_offers(out, core->machines.entries[i].value);
-    write_map(out, &snapshot_job_schema, &core->jobs);
+    for (size_t i = 0; i < core->jobs.count; i++)
+        snapshot_write_job(out, core->jobs.entries[i].value);
     for (size_t i = 0; i < core->jobs.count; i++) {
         const struct ledger_hold *hold = ledger_hold(core->ledger, core->jobs.entries[i].key);
         if (hold)
             snapshot_write_line(out, &snapshot_hold_schema, hold);
     }
-    write_map(out, &snapshot_lease_schema, &core->leases);
+    for (size_t i = 0; i < core->leases.count; i++)
+        snapshot_write_lease(out, core->leases.entries[i].value);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */

@@ -39,3 +39,5 @@ void snapshot_write_offers(struct buffer *out, const struct machine *machine);
 /* snapshot_job.c */
 extern const struct json_schema snapshot_job_schema, snapshot_hold_schema, snapshot_lease_schema;
 snapshot_restore snapshot_restore_job, snapshot_restore_hold, snapshot_restore_lease;
+void snapshot_write_job(struct buffer *out, const struct job *job);
+void snapshot_write_lease(struct buffer *out, const struct lease *lease);

@@ -126,7 +126,7 @@ bool job_has_server(const struct job *job)
 
 static void say(char out_reason[JOB_REASON_SIZE], const char *what, const struct lease *lease)
 {
-    const char *reason = lease->reason[0] ? lease->reason : lease_outcome_name(lease->outcome);
+    const char *reason = lease->reason ? lease->reason : lease_outcome_name(lease->outcome);
     snprintf(out_reason, JOB_REASON_SIZE, "%s: %.*s", what, LEASE_REASON_SIZE - 1, reason);
 }
 
@@ -210,7 +210,7 @@ int64_t job_hourly_micro(const struct job *job)
     for (size_t i = 0; i < job->lease_count; i++) {
         const struct lease *lease = job->leases[i];
         if (lease_is_open(lease))
-            hourly = price_add_micro(hourly, price_hourly_lock_micro(lease->units, &lease->lock));
+            hourly = price_add_micro(hourly, price_hourly_lock_micro(lease->units, lease->lock));
     }
     return hourly;
 }

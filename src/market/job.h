@@ -109,8 +109,8 @@ struct job {
     int64_t submitted_ms;
     int64_t start_ms; /* pending: it does not start before; 0: as soon as there is room */
     /* For the cheapest slot: the prices from the one it chose on, as forecast then; it pays no
-     * more. No slots: it has not chosen. */
-    struct price_lock booked;
+     * more. NULL: it has not chosen. */
+    const struct price_lock *booked;
     int64_t matched_ms;  /* 0: not yet; the same for the next three */
     int64_t started_ms;  /* the first lease ran */
     int64_t stopping_ms; /* when the stop was asked for */

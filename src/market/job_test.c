@@ -83,11 +83,12 @@ TEST(a_job_fails_with_its_server_lease)
     char reason[JOB_REASON_SIZE];
     set_up(&fixture);
     end(&fixture.leases[0], LEASE_OUTCOME_LOST);
-    snprintf(fixture.leases[0].reason, LEASE_REASON_SIZE, "silent for 30s");
+    char why[LEASE_REASON_SIZE] = "silent for 30s";
+    fixture.leases[0].reason = why;
     assert_int_equal(job_judge(&fixture.job, reason), JOB_VERDICT_FAILED);
     assert_string_equal(reason, "the parameter server was lost: silent for 30s; submit it again: "
                                 "what was not used was given back");
-    memset(fixture.leases[0].reason, 'x', LEASE_REASON_SIZE - 1);
+    memset(why, 'x', sizeof(why) - 1);
     assert_int_equal(job_judge(&fixture.job, reason), JOB_VERDICT_FAILED);
     assert_int_equal(reason[strlen(reason) - 1], 'x'); /* no room for half an advice */
 }

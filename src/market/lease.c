@@ -40,6 +40,11 @@ const char *lease_role_name(enum lease_role role)
     return role_names[role];
 }
 
+const char *lease_reason(const struct lease *lease)
+{
+    return lease->reason ? lease->reason : "";
+}
+
 bool lease_is_open(const struct lease *lease)
 {
     return lease->state != LEASE_STATE_ENDED;
@@ -79,7 +84,7 @@ struct lease_bill lease_bill(const struct lease *lease, int64_t wall_ms)
 {
     ASSERT(wall_ms >= lease->wall_ms);
     int64_t bill_micro =
-        price_bill_lock_micro(lease->units, &lease->lock, lease->started_ms, wall_ms);
+        price_bill_lock_micro(lease->units, lease->lock, lease->started_ms, wall_ms);
     if (bill_micro > lease->quote_micro)
         bill_micro = lease->quote_micro;
     ASSERT(bill_micro >= lease->posted_micro);

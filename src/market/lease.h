@@ -38,17 +38,17 @@ struct lease {
     uint64_t rank; /* of a worker, from 0; a server's is 0 */
     enum lease_state state;
     enum lease_outcome outcome;
-    char reason[LEASE_REASON_SIZE]; /* why it ended; empty before */
-    int64_t stop_wanted_ms;         /* when it was asked to stop; 0: it was not */
-    bool is_reclaimed;              /* by the machine's owner */
-    bool is_self_trade;             /* payer and payee counted as one when it was made */
-    bool is_spare;                  /* free, and over as soon as one who pays needs the room */
-    bool is_former;                 /* its job has waited again since */
-    int64_t max_run_ms;             /* what its quote covers, from its start */
+    char *reason;           /* why it ended, less than LEASE_REASON_SIZE; NULL: nothing is said */
+    int64_t stop_wanted_ms; /* when it was asked to stop; 0: it was not */
+    bool is_reclaimed;      /* by the machine's owner */
+    bool is_self_trade;     /* payer and payee counted as one when it was made */
+    bool is_spare;          /* free, and over as soon as one who pays needs the room */
+    bool is_former;         /* its job has waited again since */
+    int64_t max_run_ms;     /* what its quote covers, from its start */
     struct resources resources;
-    struct price_units units; /* what is billed, speed weighed in */
-    struct price_lock lock;   /* what it costs, whatever prices do meanwhile */
-    int64_t quote_micro;      /* over its longest run: never passed by the bill */
+    struct price_units units;      /* what is billed, speed weighed in */
+    const struct price_lock *lock; /* what it costs, whatever prices do meanwhile */
+    int64_t quote_micro;           /* over its longest run: never passed by the bill */
     int64_t fee_basis_points; /* the operator's part, as it was when it was made; so the next */
     int64_t withheld_basis_points; /* of the rest, as long as its machine is not proven */
     int64_t offered_ms;
@@ -64,6 +64,7 @@ struct lease {
 };
 
 bool lease_is_open(const struct lease *lease);
+const char *lease_reason(const struct lease *lease); /* empty: nothing is said */
 
 /* CONFLICT for an old fence, or for a lease that has ended. */
 MUST_CHECK int lease_check_fence(const struct lease *lease, uint64_t fence, struct error *error);

@@ -284,7 +284,7 @@ static struct message *lease_message(struct live *live, const struct core *core,
                                                .lease = id,
                                                .machine = lease->machine,
                                                .state = lease_state_name(lease->state),
-                                               .reason = lease->reason,
+                                               .reason = lease_reason(lease),
                                                .at_ms = event->time_ms});
 }
 

@@ -172,7 +172,7 @@ void projection_lease_row(const struct core *core, const struct lease *lease,
     out[LEASES_RANK] = id_value(lease->rank);
     out[LEASES_STATE] = store_integer(lease->state);
     out[LEASES_OUTCOME] = store_integer(lease->outcome);
-    out[LEASES_REASON] = string_value(lease->reason);
+    out[LEASES_REASON] = string_value(lease_reason(lease));
     out[LEASES_IS_UNREACHABLE] = store_integer(core_lease_is_unreachable(core, lease));
     out[LEASES_CORES_MILLI] = store_integer(lease->resources.cores_milli);
     out[LEASES_RAM_BYTES] = store_integer(lease->resources.ram_bytes);
