@@ -15,7 +15,7 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
         return apply_misfit(event, "a job needs a new id and an account that can pay", error);
     if (has_key && map_get_text(&core->jobs_by_key, core_bytes(key, sizeof(key))))
         return apply_misfit(event, "its idempotency key was used before", error);
-    struct job *job = apply_allocate(sizeof(*job));
+    struct job *job = slab_take(&core->job_slab);
     job->id = core->last_id = event->job_submitted.job;
     job->request = *request;
     char *spec = apply_allocate(request->spec.size + 1);

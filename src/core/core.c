@@ -76,6 +76,7 @@ struct core *core_new(void)
     core->last_id = ACCOUNT_OPERATOR;
     slab_init(&core->machine_slab, sizeof(struct machine));
     slab_init(&core->offer_slab, sizeof(struct offer));
+    slab_init(&core->job_slab, sizeof(struct job));
     slab_init(&core->lease_slab, sizeof(struct lease));
     listing_init(&core->listing);
     waiting_init(&core->waiting);
@@ -122,8 +123,7 @@ void core_free(struct core *core)
         free(job->workers);
         free_spec(job);
     }
-    struct map *owners[] = {&core->accounts, &core->groups, &core->tokens, &core->codes,
-                            &core->jobs};
+    struct map *owners[] = {&core->accounts, &core->groups, &core->tokens, &core->codes};
     for (size_t i = 0; i < sizeof(owners) / sizeof(*owners); i++)
         free_values(owners[i]);
     for (size_t i = 0; i < core->leases.count; i++)
@@ -132,12 +132,13 @@ void core_free(struct core *core)
     price_locks_done(&core->price_locks);
     slab_done(&core->machine_slab);
     slab_done(&core->offer_slab);
+    slab_done(&core->job_slab);
     slab_done(&core->lease_slab);
     struct map *indexes[] = {
-        &core->machines,        &core->offers,          &core->leases,
-        &core->groups_by_name,  &core->grants_by_block, &core->accounts_by_name,
-        &core->tokens_by_hash,  &core->codes_by_hash,   &core->machines_by_name,
-        &core->machines_by_key, &core->jobs_by_key};
+        &core->machines,         &core->offers,          &core->jobs,
+        &core->leases,           &core->groups_by_name,  &core->grants_by_block,
+        &core->accounts_by_name, &core->tokens_by_hash,  &core->codes_by_hash,
+        &core->machines_by_name, &core->machines_by_key, &core->jobs_by_key};
     for (size_t i = 0; i < sizeof(indexes) / sizeof(*indexes); i++)
         map_done(indexes[i]);
     id_list_done(&core->waiting_grants);

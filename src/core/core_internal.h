@@ -64,6 +64,7 @@ struct core {
     /* Where the most numerous live. */
     struct slab machine_slab;
     struct slab offer_slab;
+    struct slab job_slab;
     struct slab lease_slab;
 
     /* By other keys; hashes and public keys are texts of raw bytes. */

@@ -113,7 +113,8 @@ int snapshot_restore_job(struct core *core, const void *record, struct error *er
         job_request_check(&stored->request, error) < 0 ||
         (has_key && map_get_text(&core->jobs_by_key, core_bytes(key, sizeof(key)))))
         return snapshot_misfit(error, "job", stored->id);
-    struct job *job = snapshot_copy(stored, sizeof(*stored));
+    struct job *job = slab_take(&core->job_slab);
+    *job = *stored;
     char *spec = calloc(1, stored->request.spec.size + 1);
     ASSERT(spec);
     if (stored->request.spec.size)

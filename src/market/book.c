@@ -1,7 +1,10 @@
+#include "base/memory.h"
 #include "market/book_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { PLACES_LARGE = 1 << 17 }; /* from which on page tables matter */
 
 /* ---- Points ---------------------------------------------------------------------------------- */
 
@@ -67,6 +70,8 @@ static uint32_t place_new(struct book *book, void *item)
             book->place_capacity += book->place_capacity / 2 + 64;
             book->places = realloc(book->places, book->place_capacity * sizeof(*book->places));
             ASSERT(book->places && book->place_capacity < UINT32_MAX / 2);
+            if (book->place_capacity >= PLACES_LARGE)
+                memory_want_huge(book->places, book->place_capacity * sizeof(*book->places));
         }
         number = ++book->place_count;
     }

@@ -16,16 +16,19 @@ enum { DEPTH_MAX = 16 };
 typedef uint8_t book_row __attribute__((vector_size(FAN)));
 
 struct node {
+    uint32_t parent; /* 0: the root; a free node: the next free one */
+    uint16_t count;
+    bool is_leaf;
     book_row keys[BOOK_KEY_COUNT]; /* of parts that are not there: 0 */
     uint64_t bits[FAN];
     int64_t score[FAN];
     uint64_t id[FAN];
     uint64_t order[FAN]; /* of a branch: about the smallest below */
     uint32_t below[FAN]; /* a node, or an entry's number */
-    uint32_t parent;     /* 0: the root; a free node: the next free one */
-    uint16_t count;
-    bool is_leaf;
 };
+/* Most time goes by waiting for nodes: what is read together is in as few cache lines as it can. */
+_Static_assert(sizeof(struct node) % 64 == 0 && offsetof(struct node, bits) % 64 == 0,
+               "rows of numbers begin with a cache line");
 
 /* What one part says: the sum of a node, or an entry. */
 struct part {

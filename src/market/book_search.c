@@ -106,12 +106,11 @@ static void prefetch(const struct book *book, const struct book_found *found)
         return;
     }
     const struct node *node = node_at(book, found->below);
-    __builtin_prefetch(&node->keys[0]);
-    __builtin_prefetch(&node->keys[4]);
-    __builtin_prefetch(&node->keys[8]);
+    __builtin_prefetch(&node->count);
+    __builtin_prefetch(&node->keys[3]);
+    __builtin_prefetch(&node->keys[7]);
     __builtin_prefetch(&node->bits[0]);
     __builtin_prefetch(&node->bits[FAN / 2]);
-    __builtin_prefetch(&node->count);
 }
 
 static void enter(struct book_search *search, uint32_t number)
