@@ -253,6 +253,7 @@ static int parse_environment(struct parse *parse)
 struct file_context {
     struct parse *parse;
     bool *is_set_before; /* by flag or environment */
+    bool *is_set_here;   /* by the command's own section */
     bool is_secret;
 };
 
@@ -301,6 +302,10 @@ static int handle_line(void *context, const struct option_line *line, bool is_fo
         if (file->is_set_before[i] || entry(parse, i)->is_positional ||
             !text_equal(line->key, text_of(entry(parse, i)->name)))
             continue;
+        if (line->is_in_section && !file->is_set_here[i] &&
+            entry(parse, i)->kind == OPTION_LIST) /* instead of, not after, what is for all */
+            *(struct option_list *)entry_target(parse, i) = (struct option_list){0};
+        file->is_set_here[i] = file->is_set_here[i] || line->is_in_section;
         return set_entry(parse, i, line->value,
                          arena_format(parse->arena, "%s:%u: %s", line->path, line->number,
                                       entry(parse, i)->name));
@@ -311,10 +316,12 @@ static int handle_line(void *context, const struct option_line *line, bool is_fo
 static int parse_files(struct parse *parse, const char *config_dir)
 {
     for (int is_secret = 0; is_secret < 2; is_secret++) {
-        struct file_context file = {parse, NULL, is_secret};
+        struct file_context file = {.parse = parse, .is_secret = is_secret};
         const size_t size = entry_count(parse) * sizeof(*parse->is_set);
         file.is_set_before = arena_alloc(parse->arena, size + 1);
         memcpy(file.is_set_before, parse->is_set, size);
+        file.is_set_here = arena_alloc(parse->arena, size + 1);
+        memset(file.is_set_here, 0, size);
         if (options_file_each(config_dir, is_secret, parse->command->name, handle_line, &file,
                               parse->error) < 0)
             return -1;

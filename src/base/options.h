@@ -152,6 +152,11 @@ MUST_CHECK int options_file_store(const char *config_dir, bool is_secret,
                                   const struct option_setting *settings, size_t count,
                                   struct error *error);
 
+/* The same in the section [command] of <config_dir>/config. A value of NULL takes the key away. */
+MUST_CHECK int options_file_store_command(const char *config_dir, const char *command,
+                                          const struct option_setting *settings, size_t count,
+                                          struct error *error);
+
 /* options_help.c: --help of the program, of a group of commands ("job"), of one command. */
 void options_write_help(const struct program *program, struct buffer *out);
 bool options_write_group_help(const struct program *program, const char *group, struct buffer *out);

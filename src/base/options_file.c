@@ -69,7 +69,7 @@ int options_file_each(const char *config_dir, bool is_secret, const char *comman
         return -1;
 
     struct text rest = buffer_text(&content);
-    bool is_for_command = true, has_more = true;
+    bool is_for_command = true, is_in_section = false, has_more = true;
     for (unsigned number = 1; has_more; number++) {
         struct text line;
         has_more = text_cut(rest, '\n', &line, &rest);
@@ -79,9 +79,10 @@ int options_file_each(const char *config_dir, bool is_secret, const char *comman
         if (line.data[0] == '[' && line.data[line.size - 1] == ']') {
             const struct text section = text_trim((struct text){line.data + 1, line.size - 2});
             is_for_command = text_equal(section, text_of(command));
+            is_in_section = true;
             continue;
         }
-        struct option_line found = {.path = path, .number = number};
+        struct option_line found = {.path = path, .number = number, .is_in_section = is_in_section};
         if (!text_cut(line, '=', &found.key, &found.value))
             return error_set(error, ERROR_INVALID, "%s:%u: write it as key = value", path, number);
         found.key = text_trim(found.key);
@@ -105,26 +106,51 @@ static bool is_replaced(struct text line, const struct option_setting *settings,
     return false;
 }
 
-static void merge(struct text old, const struct option_setting *settings, size_t count,
-                  struct buffer *out)
+static void write_settings(const struct option_setting *settings, size_t count, struct buffer *out)
 {
-    /* New settings go first, before any [section], where they hold for every command. */
     for (size_t i = 0; i < count; i++)
         if (settings[i].value)
             buffer_append_format(out, "%s = %s\n", settings[i].key, settings[i].value);
-    bool is_in_section = false;
+}
+
+/* The name in "[name]"; false: the line is something else. */
+static bool is_heading(struct text line, struct text *out_name)
+{
+    line = strip_comment(line);
+    if (line.size < 2 || line.data[0] != '[' || line.data[line.size - 1] != ']')
+        return false;
+    *out_name = text_trim((struct text){line.data + 1, line.size - 2});
+    return true;
+}
+
+/* New settings go first in their section; those of every command before any section. */
+static void merge(struct text old, struct text section, const struct option_setting *settings,
+                  size_t count, struct buffer *out)
+{
+    bool is_inside = section.size == 0, is_written = is_inside;
+    if (is_inside)
+        write_settings(settings, count, out);
     while (old.size) {
-        struct text line, rest = {0};
+        struct text line, name, rest = {0};
         text_cut(old, '\n', &line, &rest);
-        const struct text bare = strip_comment(line);
-        if (bare.size && bare.data[0] == '[')
-            is_in_section = true;
-        if (is_in_section || !is_replaced(line, settings, count)) {
-            buffer_append_text(out, line);
-            buffer_append_byte(out, '\n');
-        }
         old = rest;
+        const bool is_next = is_heading(line, &name);
+        if (is_next)
+            is_inside = section.size > 0 && text_equal(name, section);
+        else if (is_inside && is_replaced(line, settings, count))
+            continue;
+        buffer_append_text(out, line);
+        buffer_append_byte(out, '\n');
+        if (is_next && is_inside && !is_written) {
+            write_settings(settings, count, out);
+            is_written = true;
+        }
     }
+    if (is_written)
+        return;
+    buffer_append_format(out, "%s[" TEXT_FORMAT "]\n", out->size > 0 ? "\n" : "",
+                         TEXT_ARGS(section));
+    write_settings(settings, count, out);
 }
 
 static int make_directories(const char *path, struct error *error)
@@ -145,8 +171,8 @@ static int make_directories(const char *path, struct error *error)
     }
 }
 
-int options_file_store(const char *config_dir, bool is_secret,
-                       const struct option_setting *settings, size_t count, struct error *error)
+static int store(const char *config_dir, bool is_secret, struct text section,
+                 const struct option_setting *settings, size_t count, struct error *error)
 {
     char path[PATH_SIZE];
     if (format_path(config_dir, is_secret, path, error) < 0)
@@ -156,9 +182,22 @@ int options_file_store(const char *config_dir, bool is_secret,
     buffer_init(&content, FILE_SIZE_MAX);
     if (make_directories(config_dir, error) < 0 || read_file(path, is_secret, &old, error) < 0)
         return -1;
-    merge(buffer_text(&old), settings, count, &content);
+    merge(buffer_text(&old), section, settings, count, &content);
     if (buffer_check(&content, error) < 0)
         return error_wrap(error, "write \"%s\"", path);
     const struct text parts[] = {buffer_text(&content)};
     return file_replace(path, parts, 1, is_secret ? 0600 : 0644, error);
+}
+
+int options_file_store(const char *config_dir, bool is_secret,
+                       const struct option_setting *settings, size_t count, struct error *error)
+{
+    return store(config_dir, is_secret, (struct text){0}, settings, count, error);
+}
+
+int options_file_store_command(const char *config_dir, const char *command,
+                               const struct option_setting *settings, size_t count,
+                               struct error *error)
+{
+    return store(config_dir, /* is_secret= */ false, text_of(command), settings, count, error);
 }

@@ -26,6 +26,7 @@ struct option_line {
     unsigned number;
     struct text key;
     struct text value;
+    bool is_in_section; /* of a command, and so more than what is for every command */
 };
 typedef int option_line_handler(void *context, const struct option_line *line, bool is_for_command,
                                 struct error *error);

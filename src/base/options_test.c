@@ -295,6 +295,39 @@ static void storing_keeps_other_lines_and_makes_secrets_private(void **state)
     assert_string_equal(fixture->common.token, "s3cret");
 }
 
+static void assert_file(struct fixture *fixture, const char *wanted)
+{
+    char content[256] = "";
+    const int fd = open(file_path(fixture, "config"), O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, content, sizeof(content) - 1) > 0);
+    close(fd);
+    assert_string_equal(content, wanted);
+}
+
+static void storing_for_a_command_keeps_to_its_section(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct option_setting settings[] = {{"port", "4"}, {"mode", NULL}};
+    struct error error;
+    write_file(fixture, "config", 0644,
+               "port = 1\n[lend]\nmode = all\nport = 9\n[other]\nport = 3\n");
+    ASSERT_OK(options_file_store_command(fixture->directory, "lend", settings, 2, &error));
+    assert_file(fixture, "port = 1\n[lend]\nport = 4\n[other]\nport = 3\n");
+    write_file(fixture, "config", 0644, "port = 1\n");
+    ASSERT_OK(options_file_store_command(fixture->directory, "lend", settings, 2, &error));
+    assert_file(fixture, "port = 1\n\n[lend]\nport = 4\n");
+}
+
+static void list_of_a_section_stands_instead_of_the_one_for_all(void **state)
+{
+    struct fixture *fixture = *state;
+    write_file(fixture, "config", 0644, "label = a,b\n[lend]\nlabel = c\nlabel = d\n");
+    PARSE_OK(WORDS("m"), NULL);
+    assert_int_equal(fixture->lend.labels.count, 2);
+    assert_string_equal(fixture->lend.labels.items[0], "c");
+    assert_string_equal(fixture->lend.labels.items[1], "d");
+}
+
 static void variables_of_others_count_by_being_there(void **state)
 {
     struct fixture *fixture = *state;
@@ -477,6 +510,10 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(wrong_values_name_their_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(secrets_come_from_a_private_file_only, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(storing_for_a_command_keeps_to_its_section, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(list_of_a_section_stands_instead_of_the_one_for_all, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(storing_keeps_other_lines_and_makes_secrets_private, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(variables_of_others_count_by_being_there, set_up,

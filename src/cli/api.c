@@ -132,7 +132,15 @@ static const struct json_field share_fields[] = {
     FIELD("cores_milli", JSON_I64, api_share, cores_milli),
     FIELD("ram_bytes", JSON_I64, api_share, ram_bytes),
     FIELD("disk_bytes", JSON_I64, api_share, disk_bytes),
+    FIELD("gpus_milli", JSON_I64, api_share, gpus_milli),
     FIELD("speed_weight_milli", JSON_I64, api_share, speed_weight_milli),
+    FIELD("cpu_model", JSON_TEXT, api_share, cpu_model),
+    FIELD("gpu_model", JSON_TEXT, api_share, gpu_model),
+    LONG_TEXT("labels", api_share, labels),
+    FIELD("gpu_ram_bytes", JSON_I64, api_share, gpu_ram_bytes),
+    FIELD("bandwidth_kbit", JSON_I64, api_share, bandwidth_kbit),
+    FIELD("rtt_us", JSON_I64, api_share, rtt_us),
+    FIELD("ram_bytes_per_s", JSON_I64, api_share, ram_bytes_per_s),
     FIELD("paused", JSON_BOOL, api_share, is_paused),
 };
 static const struct json_schema share_schema =
@@ -157,6 +165,17 @@ static const struct json_field reputation_fields[] = {
 static const struct json_schema reputation_schema =
     JSON_SCHEMA_LENIENT("reputation", reputation_fields, struct api_reputation);
 
+static const struct json_field live_fields[] = {
+    FIELD("heard_ms", JSON_I64, api_live, heard_ms),
+    FIELD("load_milli", JSON_I64, api_live, load_milli),
+    FIELD("free_ram_bytes", JSON_I64, api_live, free_ram_bytes),
+    FIELD("temperature_c", JSON_I64, api_live, temperature_c),
+    FIELD("power", JSON_TEXT, api_live, power),
+    FIELD("battery_percent", JSON_I64, api_live, battery_percent),
+};
+static const struct json_schema live_schema =
+    JSON_SCHEMA_LENIENT("live", live_fields, struct api_live);
+
 static const struct json_field machine_fields[] = {
     NEEDED("id", JSON_U64, api_machine, id),
     NEEDED("name", JSON_TEXT, api_machine, name),
@@ -165,6 +184,7 @@ static const struct json_field machine_fields[] = {
     FIELD("state", JSON_TEXT, api_machine, state),
     PART("probe", api_machine, probe, &share_schema),
     PART("offer", api_machine, offer, &share_schema),
+    PART("live", api_machine, live, &live_schema),
     FIELD("offer_state", JSON_TEXT, api_machine, offer_state),
     FIELD("offer_state_until_ms", JSON_I64, api_machine, offer_state_until_ms),
     FIELD("leased_cores_milli", JSON_I64, api_machine, leased_cores_milli),

@@ -96,8 +96,28 @@ struct api_share {
     int64_t cores_milli;
     int64_t ram_bytes;
     int64_t disk_bytes;
-    int64_t speed_weight_milli; /* of a probe */
-    bool is_paused;             /* of an offer */
+    int64_t gpus_milli;
+    bool is_paused; /* of an offer */
+
+    /* of a probe */
+    int64_t speed_weight_milli;
+    struct text cpu_model;
+    struct text gpu_model;
+    struct text labels;
+    int64_t gpu_ram_bytes;
+    int64_t bandwidth_kbit;
+    int64_t rtt_us;
+    int64_t ram_bytes_per_s;
+};
+
+/* What a machine's last heartbeat said; heard_ms 0: it is not linked. */
+struct api_live {
+    int64_t heard_ms;
+    int64_t load_milli;
+    int64_t free_ram_bytes;
+    int64_t temperature_c;
+    struct text power;
+    int64_t battery_percent;
 };
 
 /* What a machine's leases came to; the milli ones are faded. */
@@ -126,6 +146,7 @@ struct api_machine {
     struct text state;
     struct api_share probe;
     struct api_share offer;
+    struct api_live live;
     struct text offer_state;
     int64_t offer_state_until_ms;
     int64_t leased_cores_milli;

@@ -213,6 +213,54 @@ static void print_proof(const struct cli *cli, const struct api_machine *machine
         output_field(cli, LABEL_NONE, "its speed counts as 1 until then");
 }
 
+static const char *rate(struct arena *arena, int64_t kbit)
+{
+    return kbit >= 1000000 ? arena_format(arena, "%.3g Gbit/s", (double)kbit / 1e6)
+                           : arena_format(arena, "%.3g Mbit/s", (double)kbit / 1e3);
+}
+
+static void print_probe(const struct cli *cli, const struct api_share *probe)
+{
+    struct arena *arena = cli->arena;
+    output_field(cli, "Processor:   ", "%s, %s cores, %s of the reference (%.4g GFLOP/s a core)",
+                 probe->cpu_model.size ? output_text(arena, probe->cpu_model) : "not known",
+                 output_cores(arena, probe->cores_milli),
+                 output_cores(arena, probe->speed_weight_milli),
+                 (double)probe->speed_weight_milli / 10);
+    const char *copied = probe->ram_bytes_per_s
+                             ? arena_format(arena, ", %.3g GB/s copied by a core",
+                                            (double)probe->ram_bytes_per_s / 1e9)
+                             : "";
+    output_field(cli, "Memory:      ", "%s%s; disk %s", output_bytes(arena, probe->ram_bytes),
+                 copied, output_bytes(arena, probe->disk_bytes));
+    if (probe->gpus_milli)
+        output_field(cli, "GPUs:        ", "%s x %s, %s each",
+                     output_cores(arena, probe->gpus_milli), output_text(arena, probe->gpu_model),
+                     output_bytes(arena, probe->gpu_ram_bytes));
+    if (probe->rtt_us || probe->bandwidth_kbit)
+        output_field(cli, "Network:     ", "%.3g ms to the market and back; sends %s",
+                     (double)probe->rtt_us / 1e3,
+                     probe->bandwidth_kbit ? rate(arena, probe->bandwidth_kbit)
+                                           : "at a rate not measured yet");
+    if (probe->labels.size)
+        output_field(cli, "Labels:      ", "%s", output_text(arena, probe->labels));
+}
+
+static void print_live(const struct cli *cli, const struct api_live *live)
+{
+    struct arena *arena = cli->arena;
+    if (!live->heard_ms)
+        return;
+    const char *battery = live->battery_percent
+                              ? arena_format(arena, " (%" PRId64 " %%)", live->battery_percent)
+                              : "";
+    const char *heat =
+        live->temperature_c ? arena_format(arena, ", %" PRId64 " °C", live->temperature_c) : "";
+    output_field(cli, "Now:         ", "%s cores busy, %s of memory free, on %s%s%s",
+                 output_cores(arena, live->load_milli), output_bytes(arena, live->free_ram_bytes),
+                 output_text(arena, live->power), battery, heat);
+}
+
 static int run_show(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
@@ -222,12 +270,13 @@ static int run_show(void *context, const void *options, struct error *error)
     if (cli_connect(cli, true, &client, error) < 0 ||
         machine_find(cli, client, wanted->name, /* is_mine= */ false, &machine, error) < 0)
         return -1;
+    /* By its number: what is found by name lacks what its last heartbeat said. */
+    struct client_answer answer = {.schema = &api_machine_schema, .value = &machine};
+    const char *path =
+        arena_format(cli->arena, "/v1/machines/%s", output_number(cli->arena, machine.id));
+    if (client_get(client, cli->arena, path, &answer, error) < 0)
+        return -1;
     if (cli->common.json) {
-        struct client_answer answer = {0};
-        const char *path =
-            arena_format(cli->arena, "/v1/machines/%s", output_number(cli->arena, machine.id));
-        if (client_get(client, cli->arena, path, &answer, error) < 0)
-            return -1;
         output_json(answer.json);
         return 0;
     }
@@ -239,9 +288,8 @@ static int run_show(void *context, const void *options, struct error *error)
                  output_text(cli->arena, machine.name),
                  output_text(cli->arena, machine.account_name),
                  output_text(cli->arena, machine.state));
-    output_field(cli, "Speed:       ", "%s of the reference, %s cores",
-                 output_cores(cli->arena, machine.probe.speed_weight_milli),
-                 output_cores(cli->arena, machine.probe.cores_milli));
+    print_probe(cli, &machine.probe);
+    print_live(cli, &machine.live);
     print_reputation(cli, &machine.reputation);
     print_proof(cli, &machine, &server);
     return 0;

@@ -1,9 +1,13 @@
 /* souk lend: the lender's daemon. */
 #include "base/json.h"
 #include "base/log.h"
+#include "base/schedule.h"
 #include "base/units.h"
+#include "cli/lend_questions.h"
 #include "cli/output.h"
 #include "peer/peer.h"
+#include "peer/probe.h"
+#include "peer/probe_package.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -168,49 +172,169 @@ static int run_doctor(const struct peer_options *options, bool is_json, struct e
     return 0;
 }
 
+/* ---- Asking -----------------------------------------------------------------------------------
+ */
+
+/* Told nothing at all, at a terminal, by a machine that nobody knows yet. */
+static bool should_ask(const struct cli *cli, const struct lend_options *wanted)
+{
+    return !wanted->code && !wanted->cores && !wanted->memory && !wanted->disk && !wanted->when &&
+           !wanted->is_new && !cli->common.json && isatty(STDIN_FILENO) && isatty(STDERR_FILENO) &&
+           !peer_is_enlisted(wanted->state_dir);
+}
+
+static int look_at_machine(const struct cli *cli, const struct lend_options *wanted,
+                           struct lend_machine *out_machine, struct error *error)
+{
+    static const struct machine_probe no_speeds;
+    const struct probe_options options = {.root = wanted->system_root ? wanted->system_root : "",
+                                          .state_dir = "/",
+                                          .known = &no_speeds};
+    struct machine_probe probe;
+    if (machine_probe_read(&options, &probe, error) < 0)
+        return -1;
+    const struct gpu_group gpus = gpus_probe_largest(&probe.gpus);
+    const char *graphics =
+        gpus.count ? arena_format(cli->arena, "%zu x %s", gpus.count, gpus.model) : "no GPU";
+    *out_machine = (struct lend_machine){
+        .words = arena_format(cli->arena, "%s cores, %s of memory, %s",
+                              output_cores(cli->arena, probe.cores_milli),
+                              output_bytes(cli->arena, probe.ram_bytes), graphics),
+        .cores_milli = probe.cores_milli,
+        .ram_bytes = probe.ram_bytes};
+    return 0;
+}
+
+struct answered {
+    const struct cli *cli;
+    struct lend_answers answers;
+    const char *zone;
+};
+
+/* Only now that the market took it: a wrong code leaves no file behind. */
+static int keep_answers(void *context, struct error *error)
+{
+    const struct answered *answered = context;
+    const struct lend_answers *answers = &answered->answers;
+    const char *config_dir = answered->cli->common.config_dir;
+    const bool is_always = !strcmp(answers->when, "always");
+    const struct option_setting settings[] = {
+        {"server", answers->server}, {"fingerprint", answers->fingerprint},
+        {"cores", answers->share},   {"memory", answers->share},
+        {"when", answers->when},     {"zone", is_always ? NULL : answered->zone},
+    };
+    if (options_file_store_command(config_dir, "lend", settings,
+                                   sizeof(settings) / sizeof(*settings), error) < 0)
+        return error_wrap(error, "keep the answers");
+    output_note(answered->cli,
+                "Kept in %s/config; from now on \"souk lend\" is enough. Ctrl-C stops lending.",
+                config_dir);
+    return 0;
+}
+
+static int ask(const struct cli *cli, struct lend_options *wanted, struct peer_options *peer,
+               struct answered *answered, struct error *error)
+{
+    struct lend_machine machine;
+    if (look_at_machine(cli, wanted, &machine, error) < 0)
+        return -1;
+    const int result = lend_questions_ask(cli, &machine, &answered->answers, error);
+    if (result != 0)
+        return result;
+    answered->cli = cli;
+    wanted->code = answered->answers.code;
+    wanted->cores = wanted->memory = answered->answers.share;
+    wanted->when = answered->answers.when;
+    peer->servers = &answered->answers.server;
+    peer->server_count = 1;
+    peer->fingerprint = answered->answers.fingerprint;
+    peer->on_enlisted = keep_answers;
+    peer->context = answered;
+    return 0;
+}
+
+/* A schedule's times are those of this computer's clock unless they say otherwise. */
+static int choose_zone(const struct cli *cli, struct lend_options *wanted, struct error *error)
+{
+    struct schedule schedule;
+    if (!wanted->when)
+        return wanted->zone ? error_set(error, ERROR_INVALID, "--zone: give --when too") : 0;
+    if (schedule_parse(text_of(wanted->when), &schedule, error) < 0)
+        return error_wrap(error, "--when");
+    if (!wanted->zone && !schedule.zone[0] && schedule.part_count > 0)
+        wanted->zone = options_time_zone(cli->arena, NULL, "/etc");
+    return 0;
+}
+
+static int check_labels(const char *flag, const struct option_list *labels, struct error *error)
+{
+    for (size_t i = 0; i < labels->count; i++)
+        if (!labels_probe_is_word(text_of(labels->items[i])))
+            return error_set(error, ERROR_INVALID,
+                             "%s: \"%.40s\" is no label: letters, digits and . _ + - alone", flag,
+                             labels->items[i]);
+    return 0;
+}
+
+static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
+                      struct peer_options *peer)
+{
+    peer->state_dir = wanted->state_dir;
+    peer->code = wanted->code;
+    peer->name = wanted->name;
+    peer->when = wanted->when;
+    peer->zone = wanted->zone;
+    peer->labels = wanted->labels.items;
+    peer->label_count = wanted->labels.count;
+    peer->hidden_labels = wanted->hide_labels.items;
+    peer->hidden_label_count = wanted->hide_labels.count;
+    peer->is_new = wanted->is_new;
+    peer->is_same = wanted->is_same;
+    peer->return_ms = wanted->return_ms;
+    peer->look_ms = wanted->look_ms;
+    peer->root = wanted->system_root;
+    peer->ready_fd =
+        wanted->ready_fd < 0 && cli->common.json ? dup(STDOUT_FILENO) : (int)wanted->ready_fd;
+    peer->stop_fd = (int)wanted->stop_fd;
+}
+
 static int run_lend(void *context, const void *options, struct error *error)
 {
     const struct cli *cli = context;
-    const struct lend_options *wanted = options;
+    struct lend_options wanted = *(const struct lend_options *)options;
+    struct answered answered = {0};
     struct peer_options peer;
     peer_options_init(&peer);
-    if (parse_roles(&wanted->roles, &peer.roles, error) < 0 ||
-        parse_parts(wanted, &peer, error) < 0)
-        return -1;
-    peer.state_dir = wanted->state_dir;
     peer.servers = cli->common.servers.items;
     peer.server_count = cli->common.servers.count;
     peer.fingerprint = cli->common.fingerprint;
-    peer.code = wanted->code;
-    peer.name = wanted->name;
-    peer.when = wanted->when;
-    peer.zone = wanted->zone;
-    peer.labels = wanted->labels.items;
-    peer.label_count = wanted->labels.count;
-    peer.hidden_labels = wanted->hide_labels.items;
-    peer.hidden_label_count = wanted->hide_labels.count;
-    peer.is_new = wanted->is_new;
-    peer.is_same = wanted->is_same;
-    peer.return_ms = wanted->return_ms;
-    peer.look_ms = wanted->look_ms;
-    peer.root = wanted->system_root;
-    peer.ready_fd =
-        wanted->ready_fd < 0 && cli->common.json ? dup(STDOUT_FILENO) : (int)wanted->ready_fd;
-    peer.stop_fd = (int)wanted->stop_fd;
-    log_set_level((enum log_level)wanted->log_level);
-    if (wanted->is_doctor)
-        return run_doctor(&peer, cli->common.json, error);
-    return peer_run(&peer, error);
+    if (check_labels("--labels", &wanted.labels, error) < 0 ||
+        check_labels("--hide-labels", &wanted.hide_labels, error) < 0 ||
+        parse_roles(&wanted.roles, &peer.roles, error) < 0)
+        return -1;
+    log_set_level((enum log_level)wanted.log_level);
+    if (!wanted.is_doctor && should_ask(cli, &wanted)) {
+        const int result = ask(cli, &wanted, &peer, &answered, error);
+        if (result != 0)
+            return result;
+    }
+    if (choose_zone(cli, &wanted, error) < 0 || parse_parts(&wanted, &peer, error) < 0)
+        return -1;
+    answered.zone = wanted.zone;
+    fill_peer(cli, &wanted, &peer);
+    return wanted.is_doctor ? run_doctor(&peer, cli->common.json, error) : peer_run(&peer, error);
 }
 
 const struct command command_lend = {
     .name = "lend",
     .summary = "Lends this machine: enlists it, runs leases in a sandbox, earns credits.",
-    .details = "The first time it needs the market's address and a code; after that \"souk lend\" "
-               "is enough. --cores, --memory and --disk are the most that is ever lent of this "
-               "machine; below that, \"souk offer\" says what is offered when, to whom and for how "
-               "much. It dials out only, and ends running leases in good order on SIGTERM or "
-               "Ctrl-C. With --json one line is printed once the market knows the machine.",
+    .details =
+        "Told nothing, it asks three questions the first time: which market, how much, when; "
+        "after that \"souk lend\" is enough. --cores, --memory and --disk are the most that is "
+        "ever lent of this "
+        "machine; below that, \"souk offer\" says what is offered when, to whom and for how "
+        "much. It dials out only, and ends running leases in good order on SIGTERM or "
+        "Ctrl-C. With --json one line is printed once the market knows the machine.",
     .example = "souk lend --server http://127.0.0.1:7600 --code CODE --cores 50%",
     COMMAND_OPTIONS(lend_options, lend_options),
     .run = run_lend,

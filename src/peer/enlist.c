@@ -44,7 +44,7 @@ static const struct json_schema problem_schema =
 int enlist_check_url(const char *url, struct error *error)
 {
     const struct text text = text_of(url);
-    if (text_starts_with(text, TEXT("https://")))
+    if (text_starts_with(text, TEXT("https://")) && text.size > strlen("https://"))
         return 0;
     if (!text_starts_with(text, TEXT("http://")))
         return error_set(error, ERROR_INVALID, "\"%s\" is not a market's address; give https://...",

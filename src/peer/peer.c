@@ -164,7 +164,7 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
     if (enlist(identity, &request, error) == 0) {
         log_event(LOG_INFO, "enlisted", "machine=%" PRIu64 " name=%s market=%s",
                   identity_enrolment(identity)->machine, request.name, url);
-        return 0;
+        return options->on_enlisted ? options->on_enlisted(options->context, error) : 0;
     }
     /* The same command again after a restart: its code is used up, and not needed; nor is a market
      * that is away just now. */
@@ -215,8 +215,9 @@ static int check_enlisted(const struct enrolment *enrolment, struct error *error
 {
     if (enrolment->machine == 0)
         return error_set(error, ERROR_INVALID,
-                         "this machine is not enlisted; "
-                         "\"souk machines add\" prints the command to run here");
+                         "this machine is not enlisted: give --server URL --code CODE (\"souk "
+                         "machines add\" and the market's page show the whole command), or run "
+                         "\"souk lend\" at a terminal to be asked");
     return 0;
 }
 
@@ -234,6 +235,13 @@ static int open_identity(const struct peer_options *options, struct identity **o
         return -1;
     *out_identity = TAKE(identity);
     return 0;
+}
+
+bool peer_is_enlisted(const char *state_dir)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/enrolment.json", state_dir);
+    return access(path, F_OK) == 0;
 }
 
 /* The file that was started, or what an upgrade has put in its place since. */

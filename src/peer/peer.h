@@ -58,8 +58,12 @@ struct peer_options {
     const char *root;  /* of the files of the kernel and the system; NULL: "" */
     int64_t return_ms; /* how often the first server is tried while linked to another; 0: 5 min */
     int64_t look_ms;   /* how often the machine is looked at for changes; 0: a minute */
-    bool is_new;       /* forget the key and the enrolment of before */
-    bool is_same;      /* the same machine with new parts: no copied disk */
+    /* Called once it has enlisted with a code, before it lends; -1 ends it. May be NULL. */
+    int (*on_enlisted)(void *context, struct error *error);
+    void *context;
+
+    bool is_new;  /* forget the key and the enrolment of before */
+    bool is_same; /* the same machine with new parts: no copied disk */
 
     const char *program; /* what runs inside sandboxes as /souk; NULL: this program */
 
@@ -84,6 +88,9 @@ void peer_options_init(struct peer_options *options);
  * is away later is waited for.
  */
 MUST_CHECK int peer_run(const struct peer_options *options, struct error *error);
+
+/* Whether a daemon with this state folder has enlisted. */
+bool peer_is_enlisted(const char *state_dir);
 
 /* What this machine is and can enforce, one finding a line, for `souk lend --doctor`. */
 MUST_CHECK int peer_doctor(const struct peer_options *options, struct buffer *out,

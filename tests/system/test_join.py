@@ -1,12 +1,13 @@
 """Joining a market: what it learns of the machine, copied disks, markets that move or are others.
 
 covers peer/peer.c, peer/doctor.c, peer/servers.c, peer/standing.c
-covers server/presence.c, server/probe_body.c
+covers server/presence.c, server/probe_body.c, cli/command_lend.c
 """
 import http.server
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -15,10 +16,11 @@ import time
 
 import pytest
 from serving import PROGRAM, Market, is_built_with
+from terminal import Terminal
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
 
-WAIT_S = 60
+WAIT_S = 20
 
 
 class Daemon:
@@ -335,3 +337,135 @@ def test_the_doctor_says_what_the_machine_is(souk, tmp_path):
     assert "python3-torch" in shown["labels"] and "GB/s" in shown["memory_speed"]
     assert shown["power"] == "battery, battery at 77 %" and shown["temperature"] == "48 °C"
     assert shown["gpus"]
+
+
+# ---- The three questions --------------------------------------------------------------------------
+
+
+class Person:
+    """Somebody at a terminal who runs `souk lend` and reads what it says."""
+
+    def __init__(self, home, *options, server=None, token=None):
+        self.terminal = Terminal(100)
+        self.home = home
+        variables = {"HOME": str(home), "PATH": os.environ["PATH"], "TZ": "Europe/Berlin"}
+        if server:
+            variables |= {"SOUK_SERVER": server}
+        if token:
+            variables |= {"SOUK_TOKEN": token}
+        self.process = subprocess.Popen(
+            [PROGRAM, "lend", *map(str, options)], stdin=self.terminal.theirs,
+            stdout=self.terminal.theirs, stderr=self.terminal.theirs, env=variables,
+            start_new_session=True, preexec_fn=self.take_terminal)
+        self.shown = ""
+
+    def take_terminal(self):
+        """Ctrl-C is of the terminal that controls the session."""
+        import fcntl
+        import termios
+        fcntl.ioctl(self.terminal.theirs, termios.TIOCSCTTY, 0)
+
+    def read_until(self, words):
+        deadline = time.monotonic() + WAIT_S
+        while words not in self.shown:
+            assert select.select([self.terminal.ours], [], [], deadline - time.monotonic())[0], \
+                f"no {words!r} in: {self.shown}"
+            self.shown += os.read(self.terminal.ours, 4096).decode(errors="replace")
+        before, _, self.shown = self.shown.partition(words)
+        return before
+
+    def type(self, text):
+        os.write(self.terminal.ours, text.encode())
+
+    def end(self):
+        code = self.process.wait(WAIT_S)
+        self.terminal.close()
+        return code
+
+    def files(self):
+        return sorted(str(path.relative_to(self.home)) for path in self.home.rglob("*")
+                      if path.is_file())
+
+
+def test_three_questions_make_a_lender(market, ada, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    person = Person(home, server=market.url, token=ada)
+    person.read_until("Ctrl-C leaves everything as it was")
+    person.read_until(f"[{market.url}] > ")
+    person.type("127.0.0.1:1\n")
+    person.read_until("nobody answers there")
+    person.read_until(" > ")
+    person.type("\n")
+    person.read_until("That is the market")
+    person.read_until("[50%] > ")
+    person.type("a lot\n")
+    person.read_until("say a part of it")
+    person.read_until("[50%] > ")
+    person.type("25\n")
+    person.read_until("[always] > ")
+    person.type("off-hours\n")
+    person.read_until("info linked ")
+    config = (home / ".config/souk/config").read_text()
+    assert config == (f"[lend]\nserver = {market.url}\ncores = 25%\nmemory = 25%\n"
+                      "when = Mon-Fri 18:00-08:00; Sat-Sun 0-24\nzone = Europe/Berlin\n")
+    offer = market.get("/v1/offers?mine=true", ada).json["items"][0]
+    assert (offer["when"], offer["zone"]) == (
+        "Mon-Fri 18:00-08:00; Sat-Sun 00:00-24:00", "Europe/Berlin")
+    assert offer["cores_milli"] == len(os.sched_getaffinity(0)) * 250
+    assert (home / ".local/state/souk/lend/machine.key").stat().st_mode & 0o777 == 0o600
+    person.type("\x03")
+    assert person.end() == 0
+    # From now on nothing is asked.
+    again = Person(home)
+    before = again.read_until("info linked ")
+    assert " > " not in before
+    again.type("\x03")
+    assert again.end() == 0
+
+
+def test_a_whole_command_can_be_pasted(market, ada, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    person = Person(home)
+    person.read_until("[http://127.0.0.1:7600] > ")
+    person.type("souk lend " + " ".join(enlisting(market, ada)) + "\n")
+    person.read_until("[50%] > ")
+    person.type("\n")
+    person.read_until("[always] > ")
+    person.type("\n")
+    person.read_until("info linked ")
+    person.type("\x03")
+    assert person.end() == 0
+
+
+@pytest.mark.parametrize("key, code", [("\x03", -signal.SIGINT), ("\x04", 9)])
+def test_going_away_leaves_nothing_behind(key, code, market, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    person = Person(home)
+    person.read_until(" > ")
+    person.type(f"{market.url}\n")
+    person.read_until("one-time code")
+    person.read_until(" > ")
+    person.type(key)
+    assert person.end() == code
+    assert person.files() == []
+
+
+def test_a_wrong_code_leaves_no_settings_behind(market, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    person = Person(home)
+    person.read_until(" > ")
+    person.type(f"{market.url}\n")
+    person.read_until("one-time code")
+    person.type("not-a-code\n\n\n")
+    person.read_until("the market did not enlist this machine")
+    assert person.end() == 5
+    assert not (home / ".config/souk/config").exists()
+
+
+def test_without_a_terminal_it_says_what_to_give(souk, tmp_path):
+    refused = souk("lend", "--state-dir", tmp_path / "lend", code=2)
+    assert "--server URL --code CODE" in refused.stderr and "souk machines add" in refused.stderr
