@@ -306,6 +306,12 @@ void packet_switch_attach_take(struct packet_switch *packet_switch, uint32_t ran
     packet_link_set_owner(link, &callbacks, port);
 }
 
+void packet_switch_detach(struct packet_switch *packet_switch, uint32_t rank)
+{
+    if (packet_switch_is_attached(packet_switch, rank))
+        port_detach(&packet_switch->ports[rank]);
+}
+
 bool packet_switch_is_attached(const struct packet_switch *packet_switch, uint32_t rank)
 {
     return rank < packet_switch->rank_count && packet_switch->ports[rank].link;

@@ -52,6 +52,8 @@ DEFINE_AUTO(packet_switch);
 /* Takes an open link to that rank; one it had before is closed without a callback. */
 void packet_switch_attach_take(struct packet_switch *packet_switch, uint32_t rank,
                                struct packet_link *link);
+/* Closes the link to that rank, if there is one, without a callback. */
+void packet_switch_detach(struct packet_switch *packet_switch, uint32_t rank);
 bool packet_switch_is_attached(const struct packet_switch *packet_switch, uint32_t rank);
 
 const struct packet_switch_counts *packet_switch_counts(const struct packet_switch *packet_switch);
