@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "sandbox/disk.h"
 #include "sandbox/sandbox_testing.h"
 #include "testing/testing.h"
 
@@ -188,8 +189,10 @@ static void set_off(struct trial *trial, const char *bomb, int outcomes)
 {
     char output[TRIAL_OUTPUT_MAX];
     struct watch watch = {0};
-    const struct run run = RUN(.verb = "bomb", .argument = bomb, .memory_bytes = 64 * TRIAL_MIB,
-                               .on_turn = watch_on_turn, .turn_context = &watch);
+    const struct run run =
+        RUN(.verb = "bomb", .argument = bomb, .memory_bytes = 64 * TRIAL_MIB,
+            .disk_bytes = strstr(bomb, "disk") || strstr(bomb, "sparse") ? 16 * TRIAL_MIB : 0,
+            .on_turn = watch_on_turn, .turn_context = &watch);
     const struct sandbox_exit result = trial_run(trial, run, output);
     if (strstr(output, "NOT REFUSED"))
         fail_msg("a bomb was not stopped: %s", output);
@@ -218,6 +221,20 @@ static void bombs_of_memory_are_contained(void **state)
         set_off(*state, bombs[i], OUTCOME_REFUSED | OUTCOME_KILLED);
 }
 
+/* A plain user's disk is bounded file by file only; the daemon measures the rest. */
+static void bombs_of_disk_are_contained(void **state)
+{
+    struct trial *trial = *state;
+    struct error error = {0};
+    char reason[128];
+    static const char *const bombs[] = {"disk", "sparse", "disk-inodes"};
+    const size_t count = disk_can_bound(reason, sizeof(reason)) ? 3 : 2;
+    for (size_t i = 0; i < count; i++) {
+        set_off(trial, bombs[i], OUTCOME_REFUSED);
+        ASSERT_OK(disk_close(trial->lease, &error));
+    }
+}
+
 static void bomb_of_descriptors_is_contained(void **state)
 {
     set_off(*state, "descriptors", OUTCOME_REFUSED);
@@ -241,6 +258,7 @@ static int run_all(const char *name)
         TRIAL_TEST(network_of_its_own_reaches_nothing_of_the_host),
         TRIAL_TEST(bombs_of_processes_are_contained),
         TRIAL_TEST(bombs_of_memory_are_contained),
+        TRIAL_TEST(bombs_of_disk_are_contained),
         TRIAL_TEST(bomb_of_descriptors_is_contained),
         cmocka_unit_test(many_attempts_were_made),
     };

@@ -63,6 +63,8 @@ static int child_set_limits(const struct child *child)
 {
     if (child_set_limit(RLIMIT_CORE, 0) < 0 || child_set_limit(RLIMIT_NOFILE, NOFILE_MAX) < 0)
         return -1;
+    if (child->file_bytes > 0 && child_set_limit(RLIMIT_FSIZE, child->file_bytes) < 0)
+        return -1;
     if (!child->has_soft_limits)
         return 0;
     /* Of the two, RLIMIT_DATA counts what is written, RLIMIT_AS also what is only reserved. */
@@ -248,7 +250,8 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
     struct child child = {.host = host,
                           .cgroup = cgroup,
                           .has_soft_limits = cgroup->version == CGROUP_NONE,
-                          .memory_bytes = (rlim_t)options->memory_bytes};
+                          .memory_bytes = (rlim_t)options->memory_bytes,
+                          .file_bytes = (rlim_t)options->disk_bytes};
     if (child.has_soft_limits) {
         const uid_t uid = host->drops_user ? SANDBOX_UID : getuid();
         child.process_count = (rlim_t)(process_count_of_user(uid) + options->pids_max);

@@ -46,6 +46,7 @@ struct child {
     pid_t parent;
     bool has_soft_limits;
     rlim_t memory_bytes;
+    rlim_t file_bytes; /* 0: any */
     rlim_t process_count;
 };
 

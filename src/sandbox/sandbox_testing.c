@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "sandbox/disk.h"
 #include "testing/testing.h"
 
 #include <errno.h>
@@ -67,7 +68,9 @@ int trial_set_up(void **state)
 int trial_tear_down(void **state)
 {
     struct trial *trial = *state;
+    struct error error;
     sandbox_host_free(trial->host);
+    ASSERT_OK(disk_close(trial->lease, &error));
     char command[128];
     snprintf(command, sizeof(command), "rm -rf %s", trial->folder);
     const int result = system(command); // NOLINT(concurrency-mt-unsafe): one thread
@@ -104,11 +107,14 @@ struct sandbox *trial_start(struct trial *trial, struct run wanted, int output_f
                                             .cpu_milli = run.cpu_milli,
                                             .memory_bytes = run.memory_bytes,
                                             .pids_max = run.pids_max,
+                                            .disk_bytes = run.disk_bytes,
                                             .control_fd = run.control_fd,
                                             .stdout_fd = output_fd,
                                             .stderr_fd = output_fd,
                                             .has_local_sockets = run.has_local_sockets,
                                             .set_up_network = run.set_up_network};
+    if (run.disk_bytes > 0 && geteuid() == 0)
+        ASSERT_OK(disk_open(trial->lease, run.disk_bytes, SANDBOX_UID, &error));
     ASSERT_OK(sandbox_start(trial->host, &options, &sandbox, &error));
     return sandbox;
 }
