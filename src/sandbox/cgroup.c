@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* More processes than SIGNAL_MAX are reached by the rounds after: cgroup_remove comes back. */
@@ -282,6 +283,30 @@ void cgroup_read_usage(const struct cgroup *cgroup, struct cgroup_usage *out_usa
     const struct cgroup_ops *ops = cgroup_ops_of(cgroup);
     if (ops)
         ops->read_usage(cgroup, out_usage);
+}
+
+int cgroup_write_if_there(const char *folder, const char *file, const char *value,
+                          struct error *error)
+{
+    char path[CGROUP_PATH_SIZE + 64];
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    return access(path, W_OK) == 0 ? cgroup_write(folder, file, value, error) : 0;
+}
+
+bool cgroup_find_disk(const char *path, char out[32])
+{
+    struct stat status;
+    char folder[96], text[32];
+    if (stat(path, &status) < 0 || major(status.st_dev) == 0)
+        return false;
+    snprintf(folder, sizeof(folder), "/sys/dev/block/%u:%u", major(status.st_dev),
+             minor(status.st_dev));
+    /* Limits are kept for whole disks only. */
+    const bool is_part = cgroup_read_number(folder, "partition", NULL) > 0;
+    if (cgroup_read(folder, is_part ? "../dev" : "dev", text, sizeof(text)) < 0)
+        return false;
+    snprintf(out, 32, "%.*s", (int)strcspn(text, "\n"), text);
+    return true;
 }
 
 int64_t cgroup_quota_us(int64_t cpu_milli)

@@ -2,7 +2,8 @@
  * Cgroup: one group of processes with limits, on cgroup v2, on v1, or on neither.
  *
  * Groups are made below the group this process is in, as /proc/self/cgroup says. On v1 one group
- * is a folder in each of the hierarchies cpu, cpuacct, memory, pids and freezer. One host belongs
+ * is a folder in each of the hierarchies cpu, cpuacct, memory, pids, freezer and, where there is
+ * one, blkio. One host belongs
  * to one thread.
  */
 #pragma once
@@ -15,13 +16,14 @@
 
 enum cgroup_version { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
 
-enum { CGROUP_FOLDER_MAX = 5, CGROUP_PATH_SIZE = 512 };
+enum { CGROUP_FOLDER_MAX = 6, CGROUP_PATH_SIZE = 512 };
 
 /* Where new groups go. Plain data, filled by cgroup_host_probe. */
 struct cgroup_host {
     enum cgroup_version version;
     size_t folder_count;
     char folders[CGROUP_FOLDER_MAX][CGROUP_PATH_SIZE]; /* parents, by enum cgroup_folder on v1 */
+    bool has_io;         /* the group's share of the disk can be limited */
     bool has_moved_self; /* v2: this process went into a leaf, FOLDER/souk-daemon */
     char reason[256];    /* why the version is CGROUP_NONE */
 };
@@ -39,6 +41,10 @@ struct cgroup_limits {
     int64_t cpu_milli;
     int64_t memory_bytes;
     int64_t pids_max;
+    /* Where the kernel can: everybody else goes first at the disk, and no more than this a second
+     * is read from or written to the disk that holds `io_path`. */
+    int64_t io_bytes_per_s; /* 0: no such limit */
+    const char *io_path;
 };
 
 /* A share of the CPU: a quota the group never passes, and whether it waits for everybody else. */

@@ -22,8 +22,9 @@ enum cgroup_folder {
     CGROUP_MEMORY,
     CGROUP_PIDS,
     CGROUP_FREEZER,
+    CGROUP_BLKIO, /* not on every machine: the last */
 };
-_Static_assert(CGROUP_FREEZER + 1 == CGROUP_FOLDER_MAX, "one folder per v1 controller");
+_Static_assert(CGROUP_BLKIO + 1 == CGROUP_FOLDER_MAX, "one folder per v1 controller");
 
 enum { CGROUP_PERIOD_US = 50000, CGROUP_QUOTA_MIN_US = 1000 };
 
@@ -47,6 +48,12 @@ void cgroup_v2_move_back(const char *folder);
  * when there is none. */
 bool cgroup_find_folder(const char *paths, const char *mounts, const char *controller,
                         char out[CGROUP_PATH_SIZE]);
+
+/* Writes the file if the kernel has it: what is nice to have. */
+MUST_CHECK int cgroup_write_if_there(const char *folder, const char *file, const char *value,
+                                     struct error *error);
+/* "MAJOR:MINOR" of the whole disk that holds `path`; false for what is on no disk. */
+bool cgroup_find_disk(const char *path, char out[32]);
 
 /* Writes `value` into FOLDER/FILE in one write, as the kernel wants it. */
 MUST_CHECK int cgroup_write(const char *folder, const char *file, const char *value,

@@ -10,12 +10,12 @@
 
 static const char *const controllers[CGROUP_FOLDER_MAX] = {
     [CGROUP_CPU] = "cpu",   [CGROUP_CPUACCT] = "cpuacct", [CGROUP_MEMORY] = "memory",
-    [CGROUP_PIDS] = "pids", [CGROUP_FREEZER] = "freezer",
+    [CGROUP_PIDS] = "pids", [CGROUP_FREEZER] = "freezer", [CGROUP_BLKIO] = "blkio",
 };
 
 void cgroup_v1_probe(struct cgroup_host *host, const char *paths, const char *mounts)
 {
-    for (size_t i = 0; i < CGROUP_FOLDER_MAX; i++) {
+    for (size_t i = 0; i < CGROUP_BLKIO; i++) {
         if (!cgroup_find_folder(paths, mounts, controllers[i], host->folders[i])) {
             /* Without any controller this is not a v1 machine: nothing to say about it. */
             if (i > 0)
@@ -30,7 +30,9 @@ void cgroup_v1_probe(struct cgroup_host *host, const char *paths, const char *mo
             return;
         }
     }
-    host->folder_count = CGROUP_FOLDER_MAX;
+    host->has_io = cgroup_find_folder(paths, mounts, "blkio", host->folders[CGROUP_BLKIO]) &&
+                   access(host->folders[CGROUP_BLKIO], W_OK) == 0;
+    host->folder_count = host->has_io ? CGROUP_FOLDER_MAX : CGROUP_BLKIO;
     host->version = CGROUP_V1;
 }
 
@@ -48,6 +50,25 @@ static int v1_set_cpu(const struct cgroup *cgroup, const struct cgroup_cpu *cpu,
     if (v1_set_quota(folder, cpu->cpu_milli, error) < 0)
         return -1;
     return cgroup_set_idle(folder, cpu->is_idle, "cpu.shares", "2", "1024", error);
+}
+
+/* v1 limits what goes straight to the disk; what the kernel writes back later is nobody's. */
+static int v1_set_io(const struct cgroup *cgroup, const struct cgroup_limits *limits,
+                     struct error *error)
+{
+    if (cgroup->folder_count <= CGROUP_BLKIO)
+        return 0;
+    const char *folder = cgroup->folders[CGROUP_BLKIO];
+    char disk[32], text[64];
+    if (cgroup_write_if_there(folder, "blkio.bfq.weight", "10", error) < 0 ||
+        cgroup_write_if_there(folder, "blkio.weight", "10", error) < 0)
+        return -1;
+    if (limits->io_bytes_per_s <= 0 || !cgroup_find_disk(limits->io_path, disk))
+        return 0;
+    snprintf(text, sizeof(text), "%s %" PRId64, disk, limits->io_bytes_per_s);
+    if (cgroup_write_if_there(folder, "blkio.throttle.read_bps_device", text, error) < 0)
+        return -1;
+    return cgroup_write_if_there(folder, "blkio.throttle.write_bps_device", text, error);
 }
 
 static int v1_set_limits(const struct cgroup *cgroup, const struct cgroup_limits *limits,
@@ -68,7 +89,9 @@ static int v1_set_limits(const struct cgroup *cgroup, const struct cgroup_limits
         cgroup_write(memory, "memory.memsw.limit_in_bytes", text, error) < 0)
         return -1;
     snprintf(text, sizeof(text), "%" PRId64, limits->pids_max);
-    return cgroup_write(cgroup->folders[CGROUP_PIDS], "pids.max", text, error);
+    if (cgroup_write(cgroup->folders[CGROUP_PIDS], "pids.max", text, error) < 0)
+        return -1;
+    return v1_set_io(cgroup, limits, error);
 }
 
 static int64_t at_least_0(int64_t value)

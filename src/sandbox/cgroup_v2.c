@@ -43,7 +43,10 @@ void cgroup_v2_move_back(const char *folder)
     struct error ignored;
     char leaf[CGROUP_PATH_SIZE + 16];
     snprintf(leaf, sizeof(leaf), "%s/souk-daemon", folder);
-    if (cgroup_write(folder, "cgroup.subtree_control", "-cpu -memory -pids", &ignored) == 0 &&
+    /* Only what is on can be turned off. */
+    const char *off = "-cpu -memory -pids";
+    if ((cgroup_write(folder, "cgroup.subtree_control", "-io -cpu -memory -pids", &ignored) == 0 ||
+         cgroup_write(folder, "cgroup.subtree_control", off, &ignored) == 0) &&
         cgroup_write(folder, "cgroup.procs", "0", &ignored) == 0)
         rmdir(leaf);
 }
@@ -70,6 +73,19 @@ static bool v2_enable(const char *folder, bool *out_has_moved)
     if (cgroup_write(folder, "cgroup.procs", "0", &ignored) == 0)
         rmdir(leaf);
     return false;
+}
+
+/* Not every kernel or parent group has it: the disk's share is nice to have. */
+static bool v2_enable_io(const char *folder)
+{
+    char list[1024];
+    struct error ignored;
+    if (cgroup_read(folder, "cgroup.subtree_control", list, sizeof(list)) == 0 &&
+        cgroup_has_word(list, "io"))
+        return true;
+    return cgroup_read(folder, "cgroup.controllers", list, sizeof(list)) == 0 &&
+           cgroup_has_word(list, "io") &&
+           cgroup_write(folder, "cgroup.subtree_control", "+io", &ignored) == 0;
 }
 
 static bool v2_can_create(const char *folder)
@@ -105,6 +121,7 @@ void cgroup_v2_probe(struct cgroup_host *host, const char *paths, const char *mo
             memcpy(host->folders[0], folder, sizeof(folder));
             host->folder_count = 1;
             host->version = CGROUP_V2;
+            host->has_io = v2_enable_io(folder);
             return;
         }
         is_own = false;
@@ -139,6 +156,18 @@ static int v2_set_cpu(const struct cgroup *cgroup, const struct cgroup_cpu *cpu,
     return cgroup_set_idle(folder, cpu->is_idle, "cpu.weight", "1", "100", error);
 }
 
+static int v2_set_io(const char *folder, const struct cgroup_limits *limits, struct error *error)
+{
+    char disk[32], text[128];
+    if (cgroup_write_if_there(folder, "io.weight", "default 10", error) < 0)
+        return -1;
+    if (limits->io_bytes_per_s <= 0 || !cgroup_find_disk(limits->io_path, disk))
+        return 0;
+    snprintf(text, sizeof(text), "%s rbps=%" PRId64 " wbps=%" PRId64, disk, limits->io_bytes_per_s,
+             limits->io_bytes_per_s);
+    return cgroup_write_if_there(folder, "io.max", text, error);
+}
+
 static int v2_set_limits(const struct cgroup *cgroup, const struct cgroup_limits *limits,
                          struct error *error)
 {
@@ -157,7 +186,9 @@ static int v2_set_limits(const struct cgroup *cgroup, const struct cgroup_limits
     if (cgroup_write(folder, "memory.oom.group", "1", error) < 0)
         return -1;
     snprintf(text, sizeof(text), "%" PRId64, limits->pids_max);
-    return cgroup_write(folder, "pids.max", text, error);
+    if (cgroup_write(folder, "pids.max", text, error) < 0)
+        return -1;
+    return v2_set_io(folder, limits, error);
 }
 
 static int64_t at_least_0(int64_t value)

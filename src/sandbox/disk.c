@@ -1,6 +1,8 @@
 #include "sandbox/disk.h"
 
+#include "base/arena.h"
 #include "base/scope.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,23 +72,17 @@ static int image_create(const char *path, int64_t bytes, int *out_fd, struct err
 /* No journal: nothing is left to be repaired after a power cut. */
 static int image_format(const char *path, uint32_t owner, struct error *error)
 {
+    AUTO(arena) struct arena *arena = arena_new(0);
     char extended[96];
     snprintf(extended, sizeof(extended),
              "root_owner=%" PRIu32 ":%" PRIu32 ",lazy_itable_init=1,nodiscard", owner, owner);
     const char *program = find_make_program();
-    char *const argv[] = {(char *)(uintptr_t) "mke2fs",
-                          (char *)(uintptr_t) "-q",
-                          (char *)(uintptr_t) "-F",
-                          (char *)(uintptr_t) "-t",
-                          (char *)(uintptr_t) "ext4",
-                          (char *)(uintptr_t) "-O",
-                          (char *)(uintptr_t) "^has_journal",
-                          (char *)(uintptr_t) "-m",
-                          (char *)(uintptr_t) "0",
-                          (char *)(uintptr_t) "-E",
-                          extended,
-                          (char *)(uintptr_t)path,
-                          NULL};
+    const char *const words[] = {"mke2fs",       "-q", "-F", "-t", "ext4",   "-O",
+                                 "^has_journal", "-m", "0",  "-E", extended, path};
+    enum { WORD_COUNT = sizeof(words) / sizeof(*words) };
+    char *argv[WORD_COUNT + 1] = {NULL};
+    for (size_t i = 0; i < WORD_COUNT; i++)
+        argv[i] = arena_copy_string(arena, text_of(words[i]));
     char *const environment[] = {NULL};
     pid_t pid;
     const int result = posix_spawn(&pid, program, NULL, NULL, argv, environment);

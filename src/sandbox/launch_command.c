@@ -122,6 +122,21 @@ static int command_add_source(struct child *child, const char *path, const char 
     return 0;
 }
 
+/* The leased GPUs and the driver's two doors that belong to none of them; its libraries are in
+ * /usr. What a driver does not have here is left out, and a GPU that is gone ends the start. */
+static void command_add_gpus(struct arguments *arguments, const struct sandbox_options *options)
+{
+    if (options->gpu_count == 0)
+        return;
+    char path[32];
+    for (size_t i = 0; i < options->gpu_count; i++) {
+        snprintf(path, sizeof(path), "/dev/nvidia%d", options->gpus[i]);
+        arguments_add(arguments, "--dev-bind", path, path);
+    }
+    arguments_add(arguments, "--dev-bind-try", "/dev/nvidiactl", "/dev/nvidiactl");
+    arguments_add(arguments, "--dev-bind-try", "/dev/nvidia-uvm", "/dev/nvidia-uvm");
+}
+
 static int command_add_mounts(struct child *child, const struct sandbox_options *options,
                               struct error *error)
 {
@@ -138,6 +153,7 @@ static int command_add_mounts(struct child *child, const struct sandbox_options 
     /* /dev/shm would be a second, unbounded memory file system. */
     arguments_add(arguments, "--size", size, NULL);
     arguments_add(arguments, "--tmpfs", "/dev/shm", NULL);
+    command_add_gpus(arguments, options);
     if (command_add_source(child, child->host->program, "/souk", false, error) < 0)
         return -1;
     for (size_t i = 0; i < options->mount_count; i++) {

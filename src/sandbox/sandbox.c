@@ -53,7 +53,8 @@ static bool sandbox_is_soft(const struct sandbox *sandbox)
 
 static int sandbox_check_options(const struct sandbox_options *options, struct error *error)
 {
-    ASSERT(options->argv && options->argv[0] && options->mount_count <= SANDBOX_MOUNT_MAX);
+    ASSERT(options->argv && options->argv[0] && options->mount_count <= SANDBOX_MOUNT_MAX &&
+           options->gpu_count <= SANDBOX_GPU_MAX);
     const size_t size = strlen(options->name);
     if (size == 0 || size > SANDBOX_NAME_MAX ||
         strspn(options->name, "abcdefghijklmnopqrstuvwxyz0123456789-") != size)
@@ -96,9 +97,12 @@ int sandbox_start(struct sandbox_host *host, const struct sandbox_options *optio
     char group[SANDBOX_NAME_MAX + 64];
     snprintf(group, sizeof(group), "souk-%s-%d-%" PRIx64, options->name, (int)getpid(),
              clock_monotonic_ns(&clock_system));
-    const struct cgroup_limits limits = {.cpu_milli = options->cpu_milli,
-                                         .memory_bytes = options->memory_bytes,
-                                         .pids_max = options->pids_max};
+    const struct cgroup_limits limits = {
+        .cpu_milli = options->cpu_milli,
+        .memory_bytes = options->memory_bytes,
+        .pids_max = options->pids_max,
+        .io_bytes_per_s = options->mount_count > 0 ? options->io_bytes_per_s : 0,
+        .io_path = options->mount_count > 0 ? options->mounts[0].source : NULL};
     /* The note comes first: whatever is made after it can be found again. */
     if (cgroup_name_folders(&sandbox->cgroup, &host->cgroups, group, error) < 0 ||
         note_write(host, sandbox->name, &sandbox->cgroup, NULL, error) < 0 ||

@@ -88,6 +88,7 @@ struct sandbox_mount {
 
 enum {
     SANDBOX_MOUNT_MAX = 16,
+    SANDBOX_GPU_MAX = 16,
     SANDBOX_ARGUMENT_MAX = 64, /* of argv and of environment */
     SANDBOX_NAME_MAX = 64,
     SANDBOX_CONTROL_FD = 3,
@@ -104,12 +105,16 @@ struct sandbox_options {
     const char *working_dir; /* inside; NULL: / */
     int64_t cpu_milli;       /* thousandths of a core, > 0 */
     int64_t memory_bytes;    /* > 0 */
+    int64_t io_bytes_per_s;  /* read from and written to the disk of the first mount; 0: any */
     int64_t disk_bytes;      /* the largest file it can write; 0: any */
     int64_t pids_max;        /* processes and threads, > 0; bubblewrap needs two of them */
     /* Borrowed for the call; -1: /dev/null for standard output and error, none for control. */
     int control_fd; /* becomes descriptor 3 */
     int stdout_fd;
     int stderr_fd;
+    /* The GPUs it leased, by the numbers of /dev/nvidiaN; no other can be opened. */
+    const int *gpus;
+    size_t gpu_count; /* at most SANDBOX_GPU_MAX */
     /* Sockets between processes of the sandbox, as torch's data loaders use them. Not together with
      * a descriptor that is a TCP socket: it could be disconnected and dialled elsewhere. */
     bool has_local_sockets;

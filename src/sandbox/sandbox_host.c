@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "sandbox/disk.h"
 #include "sandbox/process_tree.h"
 #include "sandbox/sandbox_internal.h"
 #include "sandbox/stage.h"
@@ -118,8 +119,9 @@ static void host_describe(struct sandbox_host *host)
     const char *user = "as the user who started it";
     if (host->is_root)
         user = host->drops_user ? "as an unprivileged user" : "as root without capabilities";
-    snprintf(host->description, sizeof(host->description), "%s; bubblewrap %s; no network; seccomp",
-             limits, user);
+    snprintf(host->description, sizeof(host->description),
+             "%s; bubblewrap %s; no network; seccomp%s", limits, user,
+             host->landlock_abi > 0 ? "; Landlock" : "");
 }
 
 int sandbox_host_open(const char *state_dir, const char *program, struct sandbox_host **out_host,
@@ -159,6 +161,33 @@ bool sandbox_is_hard(const struct sandbox_host *host)
     return host->cgroups.version != CGROUP_NONE;
 }
 
+static void doctor_add_landlock(const struct sandbox_host *host, struct buffer *out)
+{
+    const int abi = host->landlock_abi;
+    if (abi == 0)
+        buffer_append_string(out, "landlock: missing: this kernel does not have it or has it off "
+                                  "(lsm=landlock,...); mounts and seccomp hold without it\n");
+    else
+        buffer_append_format(out, "landlock: ok, version %d: files%s%s\n", abi,
+                             abi >= 4 ? ", TCP" : "",
+                             abi >= 6 ? ", local sockets and signals" : "");
+}
+
+static void doctor_add_disk(const struct sandbox_host *host, struct buffer *out)
+{
+    char reason[128];
+    if (disk_can_bound(reason, sizeof(reason)))
+        buffer_append_string(out, "disk: ok, each job has a file system of its own size\n");
+    else
+        buffer_append_format(out,
+                             "disk: softer: %s; each file is limited, and the whole measured "
+                             "now and then\n",
+                             reason);
+    buffer_append_string(out, host->cgroups.has_io
+                                  ? "disk share: ok, everybody else goes first\n"
+                                  : "disk share: missing: no io or blkio controller here\n");
+}
+
 void sandbox_doctor(const struct sandbox_host *host, struct buffer *out)
 {
     buffer_append_format(out, "sandbox: ok, %s\n", host->bwrap);
@@ -180,7 +209,10 @@ void sandbox_doctor(const struct sandbox_host *host, struct buffer *out)
     else
         buffer_append_string(out, "namespaces: ok, refused by seccomp; bwrap does not take "
                                   "--disable-userns here\n");
-    buffer_append_string(out, "network: ok, jobs have none\nsystem calls: ok, filtered\n");
+    buffer_append_string(out, "network: ok, jobs have none but their own\n"
+                              "system calls: ok, an allow-list\n");
+    doctor_add_landlock(host, out);
+    doctor_add_disk(host, out);
 }
 
 static void host_read_boot_id(char out[64])

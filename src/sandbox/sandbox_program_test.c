@@ -6,8 +6,10 @@
  *
  * Programs that are not installed are skipped by name, except the shell and Python.
  */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "sandbox/cgroup_internal.h"
 #include "sandbox/sandbox_testing.h"
 #include "testing/testing.h"
 
@@ -63,6 +65,26 @@ static void python_runs_threads_processes_and_asyncio(void **state)
         "    print('all well')\n");
     const char *const argv[] = {"/usr/bin/python3", "/lease/job.py", NULL};
     run_and_expect(trial, RUN(.argv = argv, .has_local_sockets = true), "all well");
+}
+
+/* Four blocks of a second each, straight to the disk, where the kernel limits that. */
+static void disk_is_read_and_written_at_the_rate_given(void **state)
+{
+    struct trial *trial = *state;
+    char disk[32];
+    if (!sandbox_is_hard(trial->host) || !cgroup_find_disk(trial->lease, disk))
+        skip();
+    const char *const argv[] = {"/bin/dd", "if=/dev/zero", "of=/lease/x", "bs=1M",
+                                "count=4", "oflag=direct", "status=none", NULL};
+    const int64_t begin_ns = clock_monotonic_ns(&clock_system);
+    char output[TRIAL_OUTPUT_MAX];
+    const struct sandbox_exit result =
+        trial_run(trial, RUN(.argv = argv, .io_bytes_per_s = 2 * TRIAL_MIB), output);
+    const int64_t took_ms = (clock_monotonic_ns(&clock_system) - begin_ns) / 1000000;
+    if (strstr(output, "Invalid argument"))
+        skip(); /* a file system without direct access */
+    assert_int_equal(result.code, 0);
+    assert_true(took_ms >= 1000);
 }
 
 /* True when the command, run here, succeeds. */
@@ -140,6 +162,7 @@ static int run_all(const char *name)
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(shell_pipes_redirects_and_knows_its_user),
         TRIAL_TEST(python_runs_threads_processes_and_asyncio),
+        TRIAL_TEST(disk_is_read_and_written_at_the_rate_given),
         TRIAL_TEST(torch_trains_with_loader_processes),
         TRIAL_TEST(java_runs_and_finds_its_network),
         TRIAL_TEST(mpi_ranks_talk_to_each_other),

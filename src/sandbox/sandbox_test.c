@@ -185,15 +185,16 @@ static void share_shrinks_and_grows_while_the_program_runs(void **state)
     struct error error = {0};
     AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin"), -1);
     measure_share(sandbox, 200);
-    ASSERT_OK(sandbox_set_cpu(sandbox, 100, /* is_idle= */ true, &error));
+    ASSERT_OK(sandbox_set_cpu(sandbox, 20, /* is_idle= */ true, &error));
     measure_share(sandbox, 200); /* what the old share still had */
     const double less = measure_share(sandbox, 1000);
     ASSERT_OK(sandbox_set_cpu(sandbox, 1000, /* is_idle= */ false, &error));
-    measure_share(sandbox, 200);
-    const double more = measure_share(sandbox, 1000);
-    /* Others may leave it nothing at all while it is idle; more than its share it never has. */
-    if (less > 0.17 || more < 0.2)
-        fail_msg("a share of 0.1 became %.3f, one of 1.0 after it %.3f", less, more);
+    /* Others may leave it nothing for a while; more than its share it never has. */
+    double more = 0;
+    for (int i = 0; i < 100 && more <= 0.1; i++)
+        more = measure_share(sandbox, 200);
+    if (less > 0.08 || more <= 0.1)
+        fail_msg("a share of 0.02 became %.3f, one of 1.0 after it %.3f", less, more);
     ASSERT_FAILS(sandbox_set_cpu(sandbox, 0, /* is_idle= */ false, &error), ERROR_INVALID);
 }
 
@@ -437,6 +438,9 @@ static void host_says_in_words_what_it_enforces(void **state)
     sandbox_doctor(trial->host, &text);
     const char *wanted = sandbox_is_hard(trial->host) ? "limits: ok" : "limits: softer";
     trial_assert_says(buffer_string(&text), wanted);
+    trial_assert_says(buffer_string(&text), "\nlandlock: ");
+    trial_assert_says(buffer_string(&text), geteuid() == 0 ? "\ndisk: ok" : "\ndisk: softer");
+    trial_assert_says(buffer_string(&text), "\ndisk share: ");
     trial_assert_says(sandbox_describe(trial->host),
                       sandbox_is_hard(trial->host) ? "cgroup" : "pausing");
 }

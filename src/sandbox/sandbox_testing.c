@@ -108,6 +108,7 @@ struct sandbox *trial_start(struct trial *trial, struct run wanted, int output_f
                                             .memory_bytes = run.memory_bytes,
                                             .pids_max = run.pids_max,
                                             .disk_bytes = run.disk_bytes,
+                                            .io_bytes_per_s = run.io_bytes_per_s,
                                             .control_fd = run.control_fd,
                                             .stdout_fd = output_fd,
                                             .stderr_fd = output_fd,

@@ -29,6 +29,7 @@ struct run {
     int64_t cpu_milli;
     int64_t memory_bytes;
     int64_t pids_max;
+    int64_t io_bytes_per_s;
     int64_t disk_bytes; /* of /lease, bounded by root */
     int control_fd;
     int64_t wait_ms;
