@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 struct blob_entry {
     struct list_node node; /* in blob_store.by_use */
@@ -43,6 +44,9 @@ const char *blob_path_format(const struct blob_hash *hash, char out[BLOB_PATH_SI
 /* An errno value in words, with a full disk named as such. Returns -1. */
 int blob_fail(const struct blob_store *store, int errno_value, const char *doing,
               struct error *error);
+
+/* When a blob was last used, by its file. */
+int64_t blob_used_ms(const struct stat *info);
 
 /* With the mutex held: */
 struct blob_entry *blob_entry_find(struct blob_store *store, const struct blob_hash *hash);

@@ -70,6 +70,8 @@ uint64_t blob_store_bytes(struct blob_store *store);
 size_t blob_store_count(struct blob_store *store);
 
 bool blob_store_has(struct blob_store *store, const struct blob_hash *hash);
+/* The same, and a use of it: it goes after those that nobody asked for, in all processes. */
+bool blob_store_use(struct blob_store *store, const struct blob_hash *hash);
 /* NOT_FOUND when it is not there. Neither this nor has counts as a use. */
 MUST_CHECK int blob_store_size(struct blob_store *store, const struct blob_hash *hash,
                                uint64_t *out_bytes, struct error *error);

@@ -1,4 +1,4 @@
-/* covers blob_store.c, blob_writer.c */
+/* covers blob_open.c, blob_store.c, blob_writer.c */
 #include "blob/blob_store.h"
 #include "blob/blob_testing.h"
 
@@ -358,6 +358,19 @@ static void a_shared_store_sees_what_others_change(void **state)
     assert_false(blob_store_has(other, &lamp));
     ASSERT_OK(blob_store_put(other, NULL, TEXT("oil"), &hash, &error));
     assert_int_equal(blob_store_bytes(other), 9);
+
+    /* What one has a use for, the other evicts last. */
+    const struct timespec old[] = {{1, 0}, {1, 0}};
+    char path[160];
+    blob_path(place, &carpet, path);
+    assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+    place_close(place);
+    place_open(place);
+    assert_true(blob_store_use(place->store, &carpet));
+    const struct blob_evict any = {.bytes_wanted = 4};
+    ASSERT_OK(blob_store_evict(other, &any, NULL, &error));
+    assert_true(blob_store_has(place->store, &carpet));
+    assert_false(blob_store_has(place->store, &hash));
 
     struct blob_store *alone = NULL;
     place->options.is_shared = false;

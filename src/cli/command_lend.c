@@ -334,7 +334,8 @@ const struct command command_lend = {
         "ever lent of this "
         "machine; below that, \"souk offer\" says what is offered when, to whom and for how "
         "much. It dials out only, and ends running leases in good order on SIGTERM or "
-        "Ctrl-C. With --json one line is printed once the market knows the machine.",
+        "Ctrl-C; on SIGUSR2 it starts itself again and the leases go on. With --json one line "
+        "is printed once the market knows the machine.",
     .example = "souk lend --server http://127.0.0.1:7600 --code CODE --cores 50%",
     COMMAND_OPTIONS(lend_options, lend_options),
     .run = run_lend,

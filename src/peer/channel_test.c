@@ -161,7 +161,7 @@ static void socket_is_found_however_long_its_path_is(void **state)
 {
     struct fixture *fixture = *state;
     struct error error = {0};
-    char folder[256] = "/tmp/souk-channel-test-XXXXXX", inner[400];
+    char folder[256] = "/tmp/souk-channel-test-XXXXXX", inner[512];
     assert_non_null(mkdtemp(folder));
     snprintf(inner, sizeof(inner), "%s/%0150d", folder, 1);
     ASSERT_OK(folder_make(inner, 0700, &error));

@@ -450,14 +450,18 @@ static void daemon_take_up(struct daemon *daemon, const char *name)
     }
     struct holding *holding = NULL;
     const struct holding_options options = daemon_holding_options(daemon, lease);
-    if (!map_get(&daemon->holdings, lease.lease) &&
-        holding_take_up(&options, folder, &holding, &error) == 0) {
-        daemon->awaited_count++;
-        map_put(&daemon->holdings, lease.lease, holding);
+    if (holding_take_up(&options, folder, &holding, &error) < 0) {
+        daemon_clear_away(daemon, lease);
+        daemon_lose(daemon, lease, "the machine or the lender's daemon was restarted");
         return;
     }
-    daemon_clear_away(daemon, lease);
-    daemon_lose(daemon, lease, "the machine or the lender's daemon was restarted");
+    daemon->awaited_count++;
+    struct holding *other = map_get(&daemon->holdings, lease.lease);
+    const bool is_newer = !other || holding_fence(other).fence < lease.fence;
+    if (other)
+        daemon_kill(daemon, is_newer ? other : holding);
+    if (is_newer)
+        map_put(&daemon->holdings, lease.lease, holding);
 }
 
 static bool daemon_keeps_sandbox(const char *name, void *context)

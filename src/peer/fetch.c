@@ -183,7 +183,7 @@ struct fetch *fetch_start(const struct chunk_access *access, const struct blob_h
     }
     for (size_t i = 0; i < count; i++) {
         struct fetch_item *item = &fetch->items[i];
-        if (fetch_is_repeated(fetch, i) || blob_store_has(access->store, &item->hash))
+        if (fetch_is_repeated(fetch, i) || blob_store_use(access->store, &item->hash))
             continue;
         item->retry = loop_timer_new(access->loop, fetch_item_start, item);
         fetch->left_count++;

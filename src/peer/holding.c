@@ -187,7 +187,8 @@ static int holding_open_channel(struct holding *holding, int fd, struct error *e
 int holding_start(const struct holding_options *options, const struct keeper_setup *setup,
                   struct holding **out_holding, struct error *error)
 {
-    AUTO(holding) struct holding *holding = holding_new(options);
+    struct holding *new_holding = holding_new(options);
+    AUTO(holding) struct holding *holding = new_holding;
     int pair[2];
     pid_t pid;
     if (channel_pair(pair, error) < 0)
@@ -212,7 +213,8 @@ int holding_start(const struct holding_options *options, const struct keeper_set
 int holding_take_up(const struct holding_options *options, const char *folder,
                     struct holding **out_holding, struct error *error)
 {
-    AUTO(holding) struct holding *holding = holding_new(options);
+    struct holding *new_holding = holding_new(options);
+    AUTO(holding) struct holding *holding = new_holding;
     AUTO_FD int fd = -1;
     pid_t pid;
     if (channel_connect(folder, &fd, &pid, error) < 0)
