@@ -283,6 +283,7 @@ static inline void start_daemon(struct market *market, const char *code)
         return;
     struct error error = {0};
     struct peer_options options;
+    setenv("KEEPER_OF", market->folder, 1); // NOLINT(concurrency-mt-unsafe): one thread
     char url[64], self[PATH_MAX - 64], program[PATH_MAX];
     const ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[size > 0 ? size : 0] = '\0';

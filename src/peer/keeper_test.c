@@ -10,24 +10,35 @@
 #include <dirent.h>
 #include <poll.h>
 
-/* Of the keeper of the last lease; 0: there is none. */
+static size_t read_proc(const char *pid, const char *name, char *out, size_t size)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "/proc/%s/%s", pid, name);
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd < 0 ? 0 : read(fd, out, size);
+    return got > 0 ? (size_t)got : 0;
+}
+
+/* Of the keeper of the last lease; 0: there is none. Other tests' keepers have other folders. */
 static pid_t find_keeper(const struct market *market)
 {
-    char wanted[64], line[256];
-    const int wanted_size =
-        snprintf(wanted, sizeof(wanted), "souk%ckeeper%c%" PRIu64 "-1", 0, 0, market->next_lease);
+    static char environment[64 << 10];
+    char label[64], mark[96], line[256];
+    const size_t label_size =
+        1 + (size_t)snprintf(label, sizeof(label), "souk%ckeeper%c%" PRIu64 "-1", 0, 0,
+                             market->next_lease);
+    const size_t mark_size =
+        1 + (size_t)snprintf(mark, sizeof(mark), "KEEPER_OF=%s", market->folder);
     DIR *folder = opendir("/proc");
     struct dirent *entry;
     pid_t found = 0;
     while ((entry = readdir(folder))) { // NOLINT(concurrency-mt-unsafe): the stream is not shared
-        char path[300];
-        snprintf(path, sizeof(path), "/proc/%s/cmdline", entry->d_name);
-        const int fd = open(path, O_RDONLY | O_CLOEXEC);
-        const ssize_t size = fd < 0 ? 0 : read(fd, line, sizeof(line));
-        if (size == wanted_size + 1 && memcmp(line, wanted, (size_t)size) == 0)
+        if (read_proc(entry->d_name, "cmdline", line, sizeof(line)) != label_size ||
+            memcmp(line, label, label_size) != 0)
+            continue;
+        const size_t size = read_proc(entry->d_name, "environ", environment, sizeof(environment));
+        if (memmem(environment, size, mark, mark_size))
             found = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (fd >= 0)
-            close(fd);
     }
     closedir(folder);
     return found;
