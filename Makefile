@@ -8,14 +8,15 @@
 #   make lint     format, clang-tidy and style gates
 #   make format   bring the sources into the house format
 #   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI
-#   make install  copy the program and its manual below PREFIX (/usr/local)
+#   make install  copy the program, its manual, completions and service below PREFIX (/usr/local)
+#   make deb      a Debian package of it in build/; make test-deb tries it in a bare Debian
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test bench sim lint format asan tsan clang fuzz fuzz-replay install clean
+.PHONY: all deps web demo test bench sim lint format asan tsan clang fuzz fuzz-replay install install-files deb test-deb clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -68,12 +69,30 @@ fuzz: deps
 	@tools/install-deps --lint
 	@tools/fuzz
 
-install: all
+install: all install-files
+
+# The files alone, of what is built.
+install-files:
 	install -D -m 755 build/release/souk $(DESTDIR)$(PREFIX)/bin/souk
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1 \
-	           $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	build/souk man > $(DESTDIR)$(PREFIX)/share/man/man1/souk.1
-	build/souk completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/souk
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/lib/systemd/system \
+	           $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+	           $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions \
+	           $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
+	           $(DESTDIR)$(PREFIX)/share/doc/souk/examples
+	build/release/souk man > $(DESTDIR)$(PREFIX)/share/man/man1/souk.1
+	build/release/souk completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/souk
+	build/release/souk completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_souk
+	build/release/souk completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/souk.fish
+	sed 's|/usr/bin/souk|$(PREFIX)/bin/souk|' packaging/souk-lend.service \
+	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/souk-lend.service
+	install -m 644 packaging/souk-lend.default $(DESTDIR)$(PREFIX)/share/doc/souk/examples/souk-lend
+
+deb: all
+	@tools/build-deb
+
+test-deb: deb
+	@tools/install-deps --lint
+	@tools/test-deb
 
 clean:
 	rm -rf build

@@ -184,7 +184,7 @@ TEST(labels_that_do_not_fit_are_counted)
     struct labels_probe labels;
     labels_probe_init(&labels, NULL, 0);
     for (int i = 0; i < 100; i++) {
-        char word[16];
+        char word[24];
         snprintf(word, sizeof(word), "label-%d", i);
         labels_probe_add(&labels, text_of(word));
     }
