@@ -59,6 +59,11 @@ try {
   seen.cookie = { httpOnly: cookie.httpOnly, sameSite: cookie.sameSite };
   seen.scriptsSee = await page.evaluate(() => document.cookie);
 
+  await page.click("text=Lend a machine");
+  await page.waitForSelector(".lend pre");
+  seen.lend = await page.locator(".lend pre").textContent();
+  await page.screenshot({ path: path.join(folder, "lend.png") });
+
   const followLink = async (isWanted) => {
     page.once("dialog", (dialog) => {
       seen.asked = dialog.message();

@@ -32,5 +32,6 @@ def test_a_person_signs_up_out_and_in(tmp_path):
     assert seen["cookie"] == {"httpOnly": True, "sameSite": "Strict"} and seen["scriptsSee"] == ""
     assert "signed in as ada" in seen["asked"]
     assert seen["nameAfterNo"] == "ada" and seen["nameAfterYes"] == "bob"
+    assert seen["lend"].startswith(f"souk lend --server {market.url} --code souk_enrol_")
     assert seen["isWithinPhone"]
     assert seen["foreign"] == [] and seen["errors"] == [], seen

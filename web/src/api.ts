@@ -12,6 +12,17 @@ export interface Account {
   frozen: string;
 }
 
+export interface Server {
+  economy: Economy;
+  url: string;
+}
+
+export interface MachineCode {
+  code: string;
+  expires_ms: number;
+  fingerprint: string;
+}
+
 export interface Machine {
   id: number;
   name: string;
@@ -127,8 +138,9 @@ export const api = {
   signUp: (name: string, password: string, invite: string) =>
     call<unknown>("POST", "/v1/accounts", { name, password, session: true, ...(invite ? { invite } : {}) }),
   signOut: () => call<void>("DELETE", "/v1/sessions"),
-  server: () => call<{ economy: Economy }>("GET", "/v1/server"),
+  server: () => call<Server>("GET", "/v1/server"),
   account: () => call<Account>("GET", "/v1/account"),
+  machineCode: () => call<MachineCode>("POST", "/v1/machines/codes"),
   machines: () => call<List<Machine>>("GET", "/v1/machines?limit=200"),
   jobs: () => call<List<Job>>("GET", "/v1/jobs?limit=50"),
   metrics: (job: number) => call<Metrics>("GET", `/v1/jobs/${job}/metrics`),

@@ -1,4 +1,5 @@
-import type { Machine } from "./api";
+import { useState } from "preact/hooks";
+import { api, type Machine } from "./api";
 import { bytes, cores, credits, time } from "./format";
 
 // Leases go on after an offer has closed.
@@ -23,6 +24,40 @@ function State({ machine }: { machine: Machine }) {
         </span>
       )}
     </>
+  );
+}
+
+// As `souk machines add` prints it.
+async function lendCommand(): Promise<{ command: string; expires_ms: number }> {
+  const [server, made] = await Promise.all([api.server(), api.machineCode()]);
+  const pin = server.url.startsWith("https://") ? ` --fingerprint ${made.fingerprint}` : "";
+  return { command: `souk lend --server ${server.url}${pin} --code ${made.code}`, expires_ms: made.expires_ms };
+}
+
+function Lend() {
+  const [made, setMade] = useState<{ command: string; expires_ms: number }>();
+  const [problem, setProblem] = useState("");
+  const make = async () => {
+    setProblem("");
+    try {
+      setMade(await lendCommand());
+    } catch (failure) {
+      setProblem((failure as Error).message);
+    }
+  };
+  return (
+    <div class="lend">
+      <button type="button" onClick={make}>
+        Lend a machine
+      </button>
+      {problem && <p role="alert">{problem}</p>}
+      {made && (
+        <>
+          <p class="faint">Run this on the machine to lend, before {time(made.expires_ms)}; the code works once.</p>
+          <pre>{made.command}</pre>
+        </>
+      )}
+    </div>
   );
 }
 
@@ -66,8 +101,9 @@ export function Machines({ machines }: { machines: Machine[] }) {
             ))}
           </tbody>
         </table>
-        {machines.length === 0 && <p class="faint">No machine is lent yet: `souk machines add` starts one.</p>}
+        {machines.length === 0 && <p class="faint">No machine is lent yet.</p>}
       </div>
+      <Lend />
     </section>
   );
 }
