@@ -144,6 +144,7 @@ struct api_machine {
     struct text account_name;
     bool is_mine;
     struct text state;
+    struct text yield; /* what its owner leaves to leases; empty: an older market does not say */
     struct api_share probe;
     struct api_share offer;
     struct api_live live;
@@ -293,6 +294,7 @@ struct api_lease {
     struct text outcome;
     struct text reason;
     bool is_unreachable;
+    struct text yield; /* of its machine, while it runs */
     int64_t cores_milli;
     int64_t started_ms;
     int64_t expires_ms;

@@ -288,6 +288,13 @@ static int run_show(void *context, const void *options, struct error *error)
                  output_text(cli->arena, machine.name),
                  output_text(cli->arena, machine.account_name),
                  output_text(cli->arena, machine.state));
+    const char *owner = text_is(machine.yield, "low") ? "works at it: leases get what is left over"
+                        : text_is(machine.yield, "frozen") ? "needs it: leases are held still"
+                        : text_is(machine.yield, "paused") ? "has paused it: leases are held still"
+                        : text_is(machine.yield, "draining") ? "takes no new leases"
+                                                             : NULL;
+    if (owner)
+        output_field(cli, "Owner:       ", "%s", owner);
     print_probe(cli, &machine.probe);
     print_live(cli, &machine.live);
     print_reputation(cli, &machine.reputation);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/schedule.h"
 #include "base/units.h"
+#include "cli/lend_guard.h"
 #include "cli/lend_questions.h"
 #include "cli/output.h"
 #include "peer/peer.h"
@@ -26,6 +27,7 @@ struct lend_options {
     bool is_new, is_same;
     int64_t return_ms, look_ms;
     const char *system_root;
+    struct lend_guard_options guard;
     int log_level;
     bool is_doctor;
     int64_t ready_fd;
@@ -72,6 +74,7 @@ static const struct option lend_options[] = {
      .minimum = 100, .maximum = 86400000},
     {"system_root", OPTION_TEXT, offsetof(struct lend_options, system_root), "DIR",
      .help = "Look for the system's files below this folder.", .is_hidden = true},
+    LEND_GUARD_OPTIONS(lend_options),
     {"state_dir", OPTION_PATH, offsetof(struct lend_options, state_dir), "DIR", "{state}/lend",
      "Where the machine's key, its enrolment and fetched data lie."},
     {"doctor", OPTION_FLAG, offsetof(struct lend_options, is_doctor),
@@ -318,7 +321,8 @@ static int run_lend(void *context, const void *options, struct error *error)
         if (result != 0)
             return result;
     }
-    if (choose_zone(cli, &wanted, error) < 0 || parse_parts(&wanted, &peer, error) < 0)
+    if (choose_zone(cli, &wanted, error) < 0 || parse_parts(&wanted, &peer, error) < 0 ||
+        lend_guard_parse(&wanted.guard, &peer, error) < 0)
         return -1;
     answered.zone = wanted.zone;
     fill_peer(cli, &wanted, &peer);

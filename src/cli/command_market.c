@@ -28,7 +28,12 @@ static const struct option machines_options[] = {
 static const char *machine_state(struct arena *arena, const struct api_machine *machine)
 {
     const bool is_known = machine->offer_state.size > 0; /* an older market says less */
-    if (!text_equal(machine->state, TEXT("online")) || !is_known ||
+    const bool is_online = text_equal(machine->state, TEXT("online"));
+    /* "low" is no state: it takes leases and runs them, if slowly. */
+    if (is_online && machine->yield.size > 0 && !text_equal(machine->yield, TEXT("none")) &&
+        !text_equal(machine->yield, TEXT("low")))
+        return output_text(arena, machine->yield);
+    if (!is_online || !is_known ||
         text_equal(machine->offer_state, TEXT("open")))
         return output_text(arena, machine->state);
     if (text_equal(machine->offer_state, TEXT("none")))

@@ -96,6 +96,7 @@ static int start_lender(struct demo_market *market, struct demo_lender *lender, 
     lender->process.log_path =
         path(market, arena_format(market->cli->arena, "%s.log", lender->name));
     const char *const arguments[] = {"lend",
+                                     "--no-watch",
                                      "--server",
                                      market->url,
                                      "--code",

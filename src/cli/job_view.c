@@ -23,10 +23,14 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
     for (size_t i = 0; i < job->leases.count; i++) {
         const struct api_lease *lease = &leases[i];
         const bool has_ended = text_equal(lease->state, TEXT("ended"));
+        /* Its machine's owner holds it still; it goes on. */
+        const bool is_held = text_is(lease->yield, "paused") || text_is(lease->yield, "frozen");
         TABLE_ROW(&table, output_number(arena, lease->id), output_text(arena, lease->machine_name),
                   output_text(arena, lease->role), output_number(arena, lease->rank),
                   lease->is_unreachable
                       ? "unreachable"
+                  : is_held && !has_ended
+                      ? output_text(arena, lease->yield)
                       : output_text(arena, has_ended && lease->outcome.size ? lease->outcome
                                                                             : lease->state),
                   output_cores(arena, lease->cores_milli), output_number(arena, lease->steps),

@@ -94,6 +94,17 @@ int apply_machine_state_changed(struct core *core, const struct event *event, st
     return 0;
 }
 
+int apply_machine_yielded(struct core *core, const struct event *event, struct error *error)
+{
+    struct machine *machine = NULL;
+    if (apply_find_machine(core, event, event->machine_yielded.machine, &machine, error) < 0)
+        return -1;
+    core_count_machine(core, machine, event->time_ms);
+    machine->yield = event->machine_yielded.yield;
+    core_index_machine(core, machine, event->time_ms);
+    return 0;
+}
+
 int apply_machine_proven(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->machine_proven) *proven = &event->machine_proven;

@@ -23,8 +23,7 @@ static int check_offer(const struct core *core, const struct offer *offer,
         return broken(error, "offer", offer->id, "its machine lists it, but it is not its own");
     if (!resources_equal(leased, offer->leased) || count != offer->lease_count)
         return broken(error, "offer", offer->id, "its leases do not add up");
-    if ((offer->listing_number != 0) !=
-        (offer->is_open && machine->state == MACHINE_STATE_ONLINE && !machine->is_barred))
+    if ((offer->listing_number != 0) != (offer->is_open && machine_is_lent(machine)))
         return broken(error, "offer", offer->id, "it is open and not in the book, or the reverse");
     return 0;
 }

@@ -25,6 +25,7 @@ static const char *const kind_names[COMMAND_KIND_COUNT] = {
     [COMMAND_REPORT_PROBE] = "report_probe",
     [COMMAND_MACHINE_CONNECTED] = "machine_connected",
     [COMMAND_MACHINE_SILENT] = "machine_silent",
+    [COMMAND_MACHINE_YIELDS] = "machine_yields",
     [COMMAND_MACHINE_GONE] = "machine_gone",
     [COMMAND_SUBMIT_JOB] = "submit_job",
     [COMMAND_LEASE_RUNNING] = "lease_running",

@@ -58,6 +58,7 @@ enum command_kind {
     COMMAND_REPORT_PROBE,
     COMMAND_MACHINE_CONNECTED,
     COMMAND_MACHINE_SILENT,
+    COMMAND_MACHINE_YIELDS, /* its daemon says what its owner leaves of it */
     COMMAND_MACHINE_GONE, /* said good-bye: offline, its leases are lost */
     COMMAND_SUBMIT_JOB,
     COMMAND_LEASE_RUNNING,
@@ -174,6 +175,10 @@ struct command {
         struct {
             uint64_t machine;
         } machine_silent;
+        struct {
+            uint64_t machine;
+            enum machine_yield yield;
+        } machine_yields;
         struct {
             uint64_t machine;
         } machine_gone;

@@ -209,7 +209,7 @@ event_apply apply_account_deleted, apply_account_frozen, apply_account_seen, app
     apply_password_set;
 event_apply apply_settings_changed, apply_account_opened, apply_token_added, apply_token_revoked,
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
-    apply_machine_state_changed, apply_machine_proven, apply_offer_set, apply_offer_paused,
+    apply_machine_state_changed, apply_machine_yielded, apply_machine_proven, apply_offer_set, apply_offer_paused,
     apply_offer_renewed, apply_offer_turned, apply_offer_withdrawn, apply_job_submitted,
     apply_job_due, apply_job_waits, apply_job_noted, apply_job_state_changed, apply_lease_offered,
     apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted, apply_lease_extended,
@@ -296,7 +296,7 @@ void decide_expire_codes(struct decision *decision);
 
 /* decide_machine.c */
 decide_command decide_enrol_machine, decide_report_probe, decide_machine_connected,
-    decide_machine_silent, decide_machine_gone;
+    decide_machine_silent, decide_machine_yields, decide_machine_gone;
 MUST_CHECK int decide_find_machine(const struct decision *decision, uint64_t id,
                                    struct machine **out_machine, struct error *error);
 MUST_CHECK int decide_find_own_machine(const struct decision *decision, uint64_t account,

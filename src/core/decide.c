@@ -98,6 +98,8 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_machine_connected(decision, command, error);
     case COMMAND_MACHINE_SILENT:
         return decide_machine_silent(decision, command, error);
+    case COMMAND_MACHINE_YIELDS:
+        return decide_machine_yields(decision, command, error);
     case COMMAND_MACHINE_GONE:
         return decide_machine_gone(decision, command, error);
     case COMMAND_SUBMIT_JOB:

@@ -145,6 +145,28 @@ int decide_machine_silent(struct decision *decision, const struct command *comma
     return 0;
 }
 
+/* Leases that run go on, however slowly: that is for their daemon and their jobs to see to. */
+int decide_machine_yields(struct decision *decision, const struct command *command,
+                          struct error *error)
+{
+    const __typeof__(command->machine_yields) *yields = &command->machine_yields;
+    struct machine *machine;
+    if (decide_find_machine(decision, yields->machine, &machine, error) < 0)
+        return -1;
+    if (yields->yield >= MACHINE_YIELD_COUNT)
+        return error_set(error, ERROR_INVALID, "yield is out of range");
+    decision->subject = machine->id;
+    if (machine->yield == yields->yield)
+        return 0;
+    const bool was_lent = machine_is_lent(machine);
+    struct event event = {.kind = EVENT_MACHINE_YIELDED,
+                          .machine_yielded = {.machine = machine->id, .yield = yields->yield}};
+    decision_emit(decision, &event);
+    if (!was_lent && machine_is_lent(machine))
+        decision->should_match = true;
+    return 0;
+}
+
 int decide_machine_gone(struct decision *decision, const struct command *command,
                         struct error *error)
 {

@@ -32,6 +32,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_MACHINE_ENROLLED] = "machine_enrolled",
     [EVENT_MACHINE_PROBED] = "machine_probed",
     [EVENT_MACHINE_STATE_CHANGED] = "machine_state_changed",
+    [EVENT_MACHINE_YIELDED] = "machine_yielded",
     [EVENT_MACHINE_PROVEN] = "machine_proven",
     [EVENT_OFFER_SET] = "offer_set",
     [EVENT_OFFER_PAUSED] = "offer_paused",
@@ -195,6 +196,11 @@ static const struct json_field machine_state_changed_fields[] = {
     HEADER,
     ID("machine", machine_state_changed.machine),
     CHOICE("state", machine_state_changed.state, schema_machine_states),
+};
+static const struct json_field machine_yielded_fields[] = {
+    HEADER,
+    ID("machine", machine_yielded.machine),
+    CHOICE("yield", machine_yielded.yield, schema_machine_yields),
 };
 static const struct json_field machine_proven_fields[] = {
     HEADER,
@@ -405,6 +411,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_MACHINE_ENROLLED] = ROW(machine_enrolled),
     [EVENT_MACHINE_PROBED] = ROW(machine_probed),
     [EVENT_MACHINE_STATE_CHANGED] = ROW(machine_state_changed),
+    [EVENT_MACHINE_YIELDED] = ROW(machine_yielded),
     [EVENT_MACHINE_PROVEN] = ROW(machine_proven),
     [EVENT_OFFER_SET] = ROW(offer_set),
     [EVENT_OFFER_PAUSED] = ROW(offer_paused),

@@ -60,6 +60,7 @@ enum event_kind {
     EVENT_MACHINE_ENROLLED,
     EVENT_MACHINE_PROBED,
     EVENT_MACHINE_STATE_CHANGED,
+    EVENT_MACHINE_YIELDED, /* its owner leaves more or less of it */
     EVENT_MACHINE_PROVEN, /* what was withheld of its earnings is its owner's */
     EVENT_OFFER_SET,      /* made or changed */
     EVENT_OFFER_PAUSED,   /* or resumed */
@@ -192,6 +193,10 @@ struct event {
             uint64_t machine;
             enum machine_state state;
         } machine_state_changed;
+        struct {
+            uint64_t machine;
+            enum machine_yield yield;
+        } machine_yielded;
         struct {
             uint64_t machine;
             uint64_t owner;

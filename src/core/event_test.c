@@ -55,6 +55,7 @@ TEST(every_kind_of_event_goes_there_and_back)
         {.kind = EVENT_MACHINE_PROBED, .machine_probed = {6, probe}},
         {.kind = EVENT_MACHINE_STATE_CHANGED,
          .machine_state_changed = {6, MACHINE_STATE_UNREACHABLE}},
+        {.kind = EVENT_MACHINE_YIELDED, .machine_yielded = {6, MACHINE_YIELD_PAUSED}},
         {.kind = EVENT_MACHINE_PROVEN, .machine_proven = {6, 3, 250000}},
         {.kind = EVENT_OFFER_SET, .offer_set = {9, 6, offer}},
         {.kind = EVENT_OFFER_PAUSED, .offer_paused = {9, 6, TEST_NOW}},
@@ -155,6 +156,8 @@ TEST(names_in_json_are_the_names_of_the_enums)
         assert_string_equal(schema_code_kinds[i], code_kind_name(i));
     for (int i = 0; i < MACHINE_STATE_COUNT; i++)
         assert_string_equal(schema_machine_states[i], machine_state_name(i));
+    for (int i = 0; i < MACHINE_YIELD_COUNT; i++)
+        assert_string_equal(schema_machine_yields[i], machine_yield_name(i));
     for (int i = 0; i < JOB_STATE_COUNT; i++)
         assert_string_equal(schema_job_states[i], job_state_name(i));
     for (int i = 0; i < LEASE_STATE_COUNT; i++)

@@ -72,7 +72,7 @@ static void count_machine(const struct core *core, const struct machine *machine
                           struct price_meter *meter)
 {
     const int64_t from_ms = later(core_slot_start_ms(core), machine->counted_ms);
-    if (machine->state != MACHINE_STATE_ONLINE || machine->is_barred || from_ms >= until_ms)
+    if (!machine_is_lent(machine) || from_ms >= until_ms)
         return;
     const int64_t speed = machine_speed_milli(machine);
     struct price_usage lent = {0};

@@ -270,6 +270,14 @@ static void report_probe(struct property_world *world, struct command *command)
     command->report_probe.probe = property_probe(world);
 }
 
+static void machine_yields(struct property_world *world, struct command *command)
+{
+    command->machine_yields.machine = property_machine_id(world);
+    command->machine_yields.yield = below(world, 3)
+                                        ? MACHINE_YIELD_NONE
+                                        : (enum machine_yield)below(world, MACHINE_YIELD_COUNT);
+}
+
 static void machine_silent(struct property_world *world, struct command *command)
 {
     command->machine_silent.machine = property_machine_id(world);
@@ -390,6 +398,7 @@ static const struct generator {
     [COMMAND_REPORT_PROBE] = {9, report_probe},
     [COMMAND_MACHINE_CONNECTED] = {135, machine_connected},
     [COMMAND_MACHINE_SILENT] = {9, machine_silent},
+    [COMMAND_MACHINE_YIELDS] = {9, machine_yields},
     [COMMAND_MACHINE_GONE] = {9, machine_gone},
     [COMMAND_SUBMIT_JOB] = {160, submit_job},
     [COMMAND_LEASE_RUNNING] = {118, lease_running},

@@ -25,6 +25,7 @@ extern const char *const schema_code_kinds[];
 extern const char *const schema_economies[];
 extern const char *const schema_grant_states[];
 extern const char *const schema_machine_states[];
+extern const char *const schema_machine_yields[];
 extern const char *const schema_job_states[];
 extern const char *const schema_lease_states[];
 extern const char *const schema_lease_outcomes[];

@@ -30,6 +30,7 @@ static const struct json_field machine_fields[] = {
     SCHEMA_BOOL("is_unproven", struct machine, is_unproven),
     SCHEMA_MICRO("withheld_micro", struct machine, withheld_micro),
     SCHEMA_CHOICE("state", struct machine, state, schema_machine_states),
+    SCHEMA_CHOICE("yield", struct machine, yield, schema_machine_yields),
     SCHEMA_TIME("enrolled_ms", struct machine, enrolled_ms),
     SCHEMA_TIME("state_changed_ms", struct machine, state_changed_ms),
     SCHEMA_TIME("counted_ms", struct machine, counted_ms),

@@ -287,7 +287,7 @@ static struct book_entry entry_of(const struct listing *listing, struct offer *o
 void listing_update(struct listing *listing, struct offer *offer, int64_t now_ms)
 {
     const struct machine *machine = offer->machine;
-    if (machine->state != MACHINE_STATE_ONLINE || machine->is_barred || !offer->is_open) {
+    if (!machine_is_lent(machine) || !offer->is_open) {
         listing_remove(listing, offer);
         return;
     }

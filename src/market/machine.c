@@ -11,6 +11,18 @@ static const char *const state_names[MACHINE_STATE_COUNT] = {
     [MACHINE_STATE_UNREACHABLE] = "unreachable",
 };
 
+static const char *const yield_names[MACHINE_YIELD_COUNT] = {
+    [MACHINE_YIELD_NONE] = "none",         [MACHINE_YIELD_LOW] = "low",
+    [MACHINE_YIELD_FROZEN] = "frozen",     [MACHINE_YIELD_PAUSED] = "paused",
+    [MACHINE_YIELD_DRAINING] = "draining",
+};
+
+const char *machine_yield_name(enum machine_yield yield)
+{
+    ASSERT(yield < MACHINE_YIELD_COUNT);
+    return yield_names[yield];
+}
+
 const char *machine_state_name(enum machine_state state)
 {
     ASSERT(state < MACHINE_STATE_COUNT);
@@ -97,9 +109,15 @@ struct resources machine_free(const struct machine *machine)
     return resources_subtract(found, machine->leased);
 }
 
+bool machine_is_lent(const struct machine *machine)
+{
+    return machine->state == MACHINE_STATE_ONLINE && !machine->is_barred &&
+           machine->yield < MACHINE_YIELD_FROZEN;
+}
+
 bool machine_takes_leases(const struct machine *machine, enum machine_role role, int64_t now_ms)
 {
-    if (machine->state != MACHINE_STATE_ONLINE || machine->is_barred)
+    if (!machine_is_lent(machine))
         return false;
     for (size_t i = 0; i < machine->offer_count; i++)
         if ((machine->offers[i]->terms.roles & role) && offer_is_open(machine->offers[i], now_ms))

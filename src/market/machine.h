@@ -41,6 +41,19 @@ enum machine_state {
 
 const char *machine_state_name(enum machine_state state);
 
+/* What its owner leaves of it to leases, as its daemon says. */
+enum machine_yield {
+    MACHINE_YIELD_NONE,     /* all that is lent */
+    MACHINE_YIELD_LOW,      /* what the owner's own programs leave over */
+    MACHINE_YIELD_FROZEN,   /* leases are held still, and there are no new ones */
+    MACHINE_YIELD_PAUSED,   /* the same, by the owner's word */
+    MACHINE_YIELD_DRAINING, /* no new leases */
+    MACHINE_YIELD_COUNT,
+};
+
+/* "none", "low", "frozen", "paused", "draining". */
+const char *machine_yield_name(enum machine_yield yield);
+
 struct lease;
 
 /* Its leases of spare time that have not ended. To those who pay they are not there. */
@@ -58,6 +71,7 @@ struct machine {
     struct offer **offers; /* by id */
     size_t offer_count;
     enum machine_state state;
+    enum machine_yield yield;
     bool is_barred;          /* its owner is frozen: no new leases; running ones go on */
     bool is_unproven;        /* it has not earned enough yet: its speed counts as 1 at most */
     uint64_t touched_at;     /* scratch of matching: its jobs are to be tried; 0: they are not */
@@ -109,7 +123,10 @@ int64_t machine_speed_milli(const struct machine *machine);
 /* How sure a lease there is to end as it should: of its reputation. */
 int64_t machine_reliability_milli(const struct machine *machine);
 
-/* Online, and some offer with the role is open. Says nothing about room. */
+/* Online, and neither barred nor wanted by its owner: its open offers count. */
+bool machine_is_lent(const struct machine *machine);
+
+/* Lent, and some offer with the role is open. Says nothing about room. */
 bool machine_takes_leases(const struct machine *machine, enum machine_role role, int64_t now_ms);
 
 /* Over all its offers: the most of each part that is offered. */

@@ -142,7 +142,7 @@ static bool passes(const struct match_wish *wish, enum machine_role role, enum w
     case WISH_TEST_SPARE:
         return terms->is_spare;
     case WISH_TEST_ONLINE:
-        return offer->machine->state == MACHINE_STATE_ONLINE && !offer->machine->is_barred;
+        return machine_is_lent(offer->machine);
     case WISH_TEST_OPEN:
         return offer_is_open(offer, wish->now_ms);
     case WISH_TEST_RUN_TIME:

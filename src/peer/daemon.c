@@ -33,17 +33,22 @@ static void daemon_on_stop_timeout(void *context)
     loop_stop(daemon->loop);
 }
 
-static void daemon_on_stop(void *context)
+void daemon_stop(struct daemon *daemon)
 {
-    struct daemon *daemon = context;
     const bool is_repeated = daemon->is_stopping;
     daemon->is_stopping = true;
     log_event(LOG_INFO, "stopping", "leases=%zu", daemon_list_running(daemon, NULL));
     /* Asked twice: no grace. */
-    daemon_reclaim_all(daemon, is_repeated ? 0 : DAEMON_STOP_GRACE_MS);
+    daemon_reclaim_all(daemon, is_repeated ? 0 : DAEMON_STOP_GRACE_MS,
+                       TEXT("the lender stopped lending"));
     daemon_release_ended(daemon);
     loop_timer_start(daemon->stop_timer, DAEMON_STOP_MAX_MS);
     daemon_check_stopped(daemon);
+}
+
+static void daemon_on_stop(void *context)
+{
+    daemon_stop(context);
 }
 
 static void daemon_on_stop_fd(void *context, uint32_t events)
@@ -52,7 +57,7 @@ static void daemon_on_stop_fd(void *context, uint32_t events)
     (void)events;
     loop_watch_free(TAKE(daemon->stop_watch));
     if (!daemon->is_stopping)
-        daemon_on_stop(daemon);
+        daemon_stop(daemon);
 }
 
 /* Without good-bye to the market: to it this is a link that broke for a moment. */
@@ -143,7 +148,7 @@ static int daemon_open(struct daemon *daemon, struct error *error)
     random_init(&daemon->random, seed);
     randombytes_buf(daemon->instance, sizeof(daemon->instance));
     daemon->retry_ms = DAEMON_RETRY_FIRST_MS;
-    if (daemon_open_market(daemon, error) < 0)
+    if (daemon_open_market(daemon, error) < 0 || daemon_open_owner(daemon, error) < 0)
         return -1;
     return daemon_take_up_leases(daemon, error);
 }
@@ -158,6 +163,8 @@ static void daemon_close(struct daemon *daemon)
     servers_free(daemon->servers);
     http_client_free(daemon->client);
     arena_free(daemon->arena);
+    owner_free(daemon->owner);
+    owner_line_free(daemon->owner_line); /* who waits for the end sees it now */
     loop_timer_free(daemon->retry_timer);
     loop_timer_free(daemon->heartbeat_timer);
     loop_timer_free(daemon->stop_timer);

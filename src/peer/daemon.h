@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "peer/guard.h"
 #include "peer/identity.h"
 #include "peer/lent.h"
 #include "peer/probe.h"
@@ -33,8 +34,11 @@ struct daemon_options {
     const char *const *servers;        /* the market's addresses: servers.h */
     size_t server_count;
     int64_t return_ms, look_ms;
-    int ready_fd; /* taken: see peer.h */
-    int stop_fd;  /* borrowed */
+    struct guard_limits guard; /* when leases make way for the owner */
+    bool is_blind, is_metered; /* see owner.h */
+    const char *root;          /* of what is watched */
+    int ready_fd;              /* taken: see peer.h */
+    int stop_fd;               /* borrowed */
 };
 
 /*

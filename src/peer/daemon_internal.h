@@ -1,5 +1,5 @@
-/* Daemon, inside: shared by daemon.c (its life), daemon_link.c (the link to the market) and
- * daemon_lease.c (the leases and their keepers). */
+/* Daemon, inside: shared by daemon.c (its life), daemon_link.c (the link to the market),
+ * daemon_lease.c (the leases and their keepers) and daemon_owner.c (whose machine it is). */
 #pragma once
 
 #include "base/arena.h"
@@ -12,6 +12,8 @@
 #include "peer/daemon.h"
 #include "peer/holding.h"
 #include "peer/outbox.h"
+#include "peer/owner.h"
+#include "peer/owner_line.h"
 #include "peer/probe.h"
 #include "peer/servers.h"
 #include "peer/standing.h"
@@ -51,6 +53,9 @@ struct daemon {
     struct load_probe load;
     bool is_fresh; /* since the last trim something happened that took memory for a while */
 
+    struct owner *owner;
+    struct owner_line *owner_line;
+
     struct loop_signal *signals[4];
     struct loop_watch *stop_watch;
     bool is_stopping;
@@ -63,6 +68,9 @@ struct daemon {
 int64_t daemon_now_ns(const struct daemon *daemon);
 /* Ends the daemon when it was asked to and nothing is left to do. */
 void daemon_check_stopped(struct daemon *daemon);
+
+/* As by a signal; asked twice: without grace. */
+void daemon_stop(struct daemon *daemon);
 
 /* daemon_link.c */
 void daemon_dial(void *context);
@@ -85,7 +93,7 @@ void daemon_on_release(void *context);
 void daemon_pace_keepers(struct daemon *daemon);
 /* How much of their share all leases get, those that come later too. */
 void daemon_set_yield(struct daemon *daemon, enum yield_level level);
-void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms);
+void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms, struct text reason);
 /* Those that run, into `out` if it is not NULL, which has room for all. */
 size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out);
 /* Takes up the leases of a former daemon whose keepers live, and clears away what is left of the
@@ -93,3 +101,11 @@ size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out)
 MUST_CHECK int daemon_take_up_leases(struct daemon *daemon, struct error *error);
 /* Leaves the keepers to themselves, or ends them. */
 void daemon_close_leases(struct daemon *daemon);
+
+/* daemon_owner.c */
+MUST_CHECK int daemon_open_owner(struct daemon *daemon, struct error *error);
+/* The owner is watched closely while leases run. */
+void daemon_watch_leases(struct daemon *daemon);
+/* Tells the market what the owner leaves to leases. */
+void daemon_tell_yield(struct daemon *daemon);
+void daemon_on_pause(struct daemon *daemon, const struct pause_message *pause);

@@ -86,6 +86,7 @@ static void daemon_drop(struct daemon *daemon, struct holding *holding)
         daemon->awaited_count--;
     holding_free(holding);
     daemon->is_fresh = true;
+    daemon_watch_leases(daemon);
 }
 
 static void daemon_kill(struct daemon *daemon, struct holding *holding)
@@ -265,15 +266,14 @@ void daemon_set_yield(struct daemon *daemon, enum yield_level level)
         tell_yield(daemon, holding_at(daemon, i));
 }
 
-void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms)
+void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms, struct text reason)
 {
     for (size_t i = 0; i < daemon->holdings.count; i++) {
         tell_market(daemon, holding_at(daemon, i));
-        holding_tell(
-            holding_at(daemon, i),
-            &(struct keeper_message){.type = KEEPER_MESSAGE_RECLAIM,
-                                     .reclaim = {.grace_ms = (uint32_t)grace_ms,
-                                                 .reason = TEXT("the lender stopped lending")}});
+        holding_tell(holding_at(daemon, i),
+                     &(struct keeper_message){
+                         .type = KEEPER_MESSAGE_RECLAIM,
+                         .reclaim = {.grace_ms = (uint32_t)grace_ms, .reason = reason}});
     }
 }
 
@@ -345,6 +345,22 @@ static int daemon_check_start(struct daemon *daemon, const struct lease_document
 
 /* ---- Starting and taking up ------------------------------------------------------------------ */
 
+/* What there is to know of a lease that runs here. */
+static void daemon_note(struct daemon *daemon, struct holding *holding,
+                        const struct lease_document *document)
+{
+    struct holding_state *state = holding_state(holding);
+    struct text name = document->name;
+    if (name.size >= sizeof(state->job_name))
+        name.size = sizeof(state->job_name) - 1;
+    state->is_known = true;
+    state->use = lent_use_of(document);
+    state->job = document->job;
+    state->role = document->role;
+    snprintf(state->job_name, sizeof(state->job_name), TEXT_FORMAT, TEXT_ARGS(name));
+    daemon_watch_leases(daemon);
+}
+
 static void daemon_on_hello(struct holding *holding, const struct keeper_hello *hello,
                             void *context)
 {
@@ -364,8 +380,7 @@ static void daemon_on_hello(struct holding *holding, const struct keeper_hello *
         return;
     }
     daemon->awaited_count--;
-    holding_state(holding)->is_known = true;
-    holding_state(holding)->use = lent_use_of(&document);
+    daemon_note(daemon, holding, &document);
     log_event(LOG_INFO, "lease_taken_up", "lease=%" PRIu64 " fence=%" PRIu64 " state=%s",
               lease.lease, lease.fence, lease_run_state_name(hello->state));
     tell_market(daemon, holding);
@@ -403,13 +418,12 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
     struct holding *holding = NULL;
     if (buffer_check(&sandbox, error) < 0 || holding_start(&options, &setup, &holding, error) < 0)
         return -1;
-    holding_state(holding)->is_known = true;
-    holding_state(holding)->use = lent_use_of(document);
     holding_set_paused(holding, daemon->is_held_back);
     map_put(&daemon->holdings, lease.lease, holding);
     tell_market(daemon, holding);
     holding_send(holding, LEASE_MESSAGE_START, payload);
     tell_yield(daemon, holding);
+    daemon_note(daemon, holding, document);
     return 0;
 }
 
@@ -424,6 +438,10 @@ void daemon_on_start(struct daemon *daemon, const struct start_message *start, s
     const struct lease_fence lease = {document.lease, document.fence};
     if (!daemon_supersede(daemon, lease))
         return;
+    if (!owner_takes_leases(daemon->owner)) {
+        daemon_send_state(daemon, lease, LEASE_RUN_RECLAIMED, "the machine's owner needs it");
+        return;
+    }
     if (daemon_check_start(daemon, &document, &error) < 0 ||
         daemon_start_keeper(daemon, &document, payload, &error) < 0) {
         log_event(LOG_ERROR, "lease_refused", "lease=%" PRIu64 " error=\"%s\"", lease.lease,

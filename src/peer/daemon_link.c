@@ -71,6 +71,7 @@ static void daemon_on_welcome(struct daemon *daemon, const struct welcome_messag
     outbox_attach(daemon->outbox, &(struct outbox_carrier){carry, daemon->link},
                   daemon_now_ns(daemon));
     daemon_tell_market(daemon);
+    daemon_tell_yield(daemon);
     daemon_pace_keepers(daemon);
     daemon_release_ended(daemon);
     loop_timer_start(daemon->heartbeat_timer, 0);
@@ -118,6 +119,9 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_OFFERS:
         daemon_on_offers(daemon, &message.offers);
         break;
+    case LEASE_MESSAGE_PAUSE:
+        daemon_on_pause(daemon, &message.pause);
+        break;
     case LEASE_MESSAGE_REFUSED:
         daemon_on_refused(daemon, &message.refused);
         break;
@@ -147,6 +151,7 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_PONG:
     case LEASE_MESSAGE_PROBE:
     case LEASE_MESSAGE_FILL:
+    case LEASE_MESSAGE_YIELD:
         log_event(LOG_ERROR, "message_refused", "type=%s", lease_message_type_name(message.type));
         link_finish(link);
         break;

@@ -1,5 +1,6 @@
 /* What this machine is and can enforce, for people. */
 #include "base/units.h"
+#include "peer/owner.h"
 #include "peer/peer_internal.h"
 #include "peer/watch.h"
 #include "sandbox/sandbox.h"
@@ -76,5 +77,6 @@ int peer_doctor(const struct peer_options *options, struct buffer *out, struct e
         buffer_append_format(out, "sandbox: missing: %s\n", sandbox_error.message);
     else
         sandbox_doctor(sandboxes, out);
+    owner_doctor(peer_root(options), out);
     return buffer_check(out, error);
 }

@@ -9,7 +9,7 @@
 #define NS_PER_MS INT64_C(1000000)
 #define GIB       (INT64_C(1) << 30)
 
-enum { HEAT_LOW_MILLI = 5000, HEAT_COOLED_MILLI = 10000 };
+enum { HEAT_LOW_MILLI = 5000, HEAT_COOLED_MILLI = 10000, RESUME_MAX_MS = 600000 };
 
 static const char *const level_names[GUARD_LEVEL_COUNT] = {
     [GUARD_FULL] = "full",
@@ -45,25 +45,58 @@ void guard_readings_init(struct guard_readings *readings)
                                         GUARD_UNKNOWN, GUARD_UNKNOWN, GUARD_UNKNOWN};
 }
 
-void guard_limits_init(struct guard_limits *limits, int64_t cores_milli, int64_t ram_bytes)
+void guard_wishes_init(struct guard_wishes *wishes)
 {
-    *limits = (struct guard_limits){
-        .cpu_low_milli = cores_milli / 10,
-        .cpu_freeze_milli = cores_milli / 4,
-        .freeze_after_ms = 300,
-        .memory_keep_bytes = ram_bytes / 10 < 2 * GIB ? ram_bytes / 10 : 2 * GIB,
-        .memory_stall_milli = 100,
-        .memory_release_ms = 3000,
+    *wishes = (struct guard_wishes){
+        .cpu_low_share_milli = 100,
+        .cpu_freeze_share_milli = 250,
         .input_quiet_ms = 180000,
-        .gpu_milli = 200,
-        .temperature_milli = 90000,
+        .gpu_share_milli = 200,
+        .temperature_max = 90,
+        .resume_ms = 10000,
         .on_input = GUARD_LOW,
         .on_battery = GUARD_FROZEN,
         .on_lid = GUARD_LOW,
         .on_metered = GUARD_FROZEN,
-        .resume_ms = 10000,
-        .resume_max_ms = 600000,
     };
+}
+
+static int64_t memory_kept(const struct guard_wishes *wishes, int64_t ram_bytes)
+{
+    if (wishes->memory_bytes > 0)
+        return wishes->memory_bytes;
+    if (wishes->memory_share_milli > 0)
+        return ram_bytes / 1000 * wishes->memory_share_milli;
+    return ram_bytes / 10 < 2 * GIB ? ram_bytes / 10 : 2 * GIB;
+}
+
+void guard_limits_wish(struct guard_limits *limits, const struct guard_wishes *wishes,
+                       int64_t cores_milli, int64_t ram_bytes)
+{
+    *limits = (struct guard_limits){
+        .cpu_low_milli = cores_milli * wishes->cpu_low_share_milli / 1000,
+        .cpu_freeze_milli = cores_milli * wishes->cpu_freeze_share_milli / 1000,
+        .freeze_after_ms = 300,
+        .memory_keep_bytes = memory_kept(wishes, ram_bytes),
+        .memory_stall_milli = 100,
+        .memory_release_ms = 3000,
+        .input_quiet_ms = wishes->input_quiet_ms,
+        .gpu_milli = wishes->gpu_share_milli,
+        .temperature_milli = wishes->temperature_max * 1000,
+        .on_input = wishes->on_input,
+        .on_battery = wishes->on_battery,
+        .on_lid = wishes->on_lid,
+        .on_metered = wishes->on_metered,
+        .resume_ms = wishes->resume_ms,
+        .resume_max_ms = wishes->resume_ms < RESUME_MAX_MS ? RESUME_MAX_MS : wishes->resume_ms,
+    };
+}
+
+void guard_limits_init(struct guard_limits *limits, int64_t cores_milli, int64_t ram_bytes)
+{
+    struct guard_wishes wishes;
+    guard_wishes_init(&wishes);
+    guard_limits_wish(limits, &wishes, cores_milli, ram_bytes);
 }
 
 void guard_init(struct guard *guard, const struct guard_limits *limits, int64_t now_ns)

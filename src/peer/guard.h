@@ -71,6 +71,22 @@ struct guard_limits {
 /* What is good for most machines, of this many thousandths of a core and this much memory. */
 void guard_limits_init(struct guard_limits *limits, int64_t cores_milli, int64_t ram_bytes);
 
+/* The limits as an owner writes them: shares in thousandths of whatever the machine has. */
+struct guard_wishes {
+    int64_t cpu_low_share_milli, cpu_freeze_share_milli;
+    int64_t memory_bytes, memory_share_milli; /* both 0: the default */
+    int64_t input_quiet_ms;
+    int64_t gpu_share_milli;
+    int64_t temperature_max; /* degrees Celsius */
+    int64_t resume_ms;
+    enum guard_level on_input, on_battery, on_lid, on_metered;
+};
+
+/* Those of guard_limits_init. */
+void guard_wishes_init(struct guard_wishes *wishes);
+void guard_limits_wish(struct guard_limits *limits, const struct guard_wishes *wishes,
+                       int64_t cores_milli, int64_t ram_bytes);
+
 /* Plain data; its fields are the guard's own. */
 struct guard {
     struct guard_limits limits;

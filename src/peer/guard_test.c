@@ -264,7 +264,7 @@ TEST(it_yields_at_once_and_never_flaps)
         struct guard guard;
         guard_init(&guard, &limits, 0);
         int64_t now_ms = 0, falls = 0, quiet_since_ms = -1;
-        const int64_t span_ms = 12 * 60 * MINUTE_MS;
+        const int64_t span_ms = INT64_C(12) * 60 * MINUTE_MS;
         struct guard_readings readings = quiet();
         while (now_ms < span_ms) {
             if (random_below(&random, 40) == 0)

@@ -21,6 +21,7 @@ enum { QUEUE_BYTES = 8 << 20, KILL_WAIT_MS = 3000 };
 struct holding {
     struct holding_options options;
     struct channel *channel;
+    pid_t pid;
     int pidfd;
     struct holding_state state;
 };
@@ -197,6 +198,7 @@ int holding_start(const struct holding_options *options, const struct keeper_set
     AUTO_FD int keeper_fd = pair[1];
     if (spawn_keeper(keeper_fd, &options->lease, &pid, error) < 0)
         return -1;
+    holding->pid = pid;
     holding->pidfd = pidfd_open(pid, 0);
     if (reap_later(options, pid, error) < 0)
         return -1;
@@ -219,6 +221,7 @@ int holding_take_up(const struct holding_options *options, const char *folder,
     pid_t pid;
     if (channel_connect(folder, &fd, &pid, error) < 0)
         return -1;
+    holding->pid = pid;
     holding->pidfd = pidfd_open(pid, 0);
     if (holding->pidfd < 0)
         return error_set(error, ERROR_UNAVAILABLE, "the keeper has just ended");
@@ -285,4 +288,9 @@ void holding_tell(struct holding *holding, const struct keeper_message *message)
 void holding_set_paused(struct holding *holding, bool is_paused)
 {
     channel_set_paused(holding->channel, is_paused);
+}
+
+pid_t holding_pid(const struct holding *holding)
+{
+    return holding->pid;
 }

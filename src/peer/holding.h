@@ -51,12 +51,16 @@ void holding_kill(struct holding *holding);
 /* Plain data for the daemon to keep here. */
 struct holding_state {
     struct lent_use use;
-    bool is_known;    /* what it uses is known: started here, or HELLO came */
-    bool has_ended;   /* the last state came */
-    bool is_released; /* the keeper was let go */
+    uint64_t job;
+    enum lease_role role;
+    char job_name[64]; /* cut short if need be */
+    bool is_known;     /* what it uses is known: started here, or HELLO came */
+    bool has_ended;    /* the last state came */
+    bool is_released;  /* the keeper was let go */
 };
 struct holding_state *holding_state(struct holding *holding);
 struct lease_fence holding_fence(const struct holding *holding);
+pid_t holding_pid(const struct holding *holding); /* of the keeper */
 
 /* A keeper that does not read has 8 MiB to wait; beyond that it is taken to be dead. */
 void holding_send(struct holding *holding, uint16_t type, struct text payload);

@@ -16,7 +16,15 @@
 
 enum {
     SLOW_PERIOD_MS = 800, /* battery, lid, heat: they change slowly and cost more to read */
+    CHANGES_KEPT = 16,
     PAUSE_FILE_MAX = 512,
+};
+
+/* Told to the owner: when work yielded and why. */
+struct change {
+    int64_t at_ms; /* UTC */
+    enum guard_level level;
+    char reason[GUARD_REASON_SIZE];
 };
 
 struct owner {
@@ -31,6 +39,8 @@ struct owner {
     bool is_draining;
     enum guard_level told_level;
     bool told_takes;
+    struct change changes[CHANGES_KEPT]; /* a ring */
+    size_t change_count;
     int trigger_fd;
     struct loop_watch *trigger;
     struct loop_timer *timer;
@@ -154,10 +164,14 @@ static void owner_tell(struct owner *owner)
     const bool takes = owner_takes_leases(owner);
     if (level == owner->told_level && takes == owner->told_takes)
         return;
-    char reason[GUARD_REASON_SIZE];
-    if (level != owner->told_level)
+    if (level != owner->told_level) {
+        struct change *change = &owner->changes[owner->change_count++ % CHANGES_KEPT];
+        change->at_ms = clock_utc_ms(loop_clock(owner->options.loop));
+        change->level = level;
+        guard_reason(&owner->guard, change->reason);
         log_event(LOG_INFO, "owner", "level=%s was=%s reason=\"%s\"", guard_level_name(level),
-                  guard_level_name(owner->told_level), guard_reason(&owner->guard, reason));
+                  guard_level_name(owner->told_level), change->reason);
+    }
     owner->told_level = level;
     owner->told_takes = takes;
     owner->options.on_change(owner->options.context);
@@ -278,6 +292,24 @@ static void write_reading(struct json_writer *writer, const char *name, int64_t 
         json_i64(writer, value);
 }
 
+/* The oldest that is kept first. */
+static void write_changes(const struct owner *owner, struct json_writer *writer)
+{
+    json_key(writer, "changes");
+    json_array_begin(writer);
+    const size_t first =
+        owner->change_count > CHANGES_KEPT ? owner->change_count - CHANGES_KEPT : 0;
+    for (size_t i = first; i < owner->change_count; i++) {
+        const struct change *change = &owner->changes[i % CHANGES_KEPT];
+        json_object_begin(writer);
+        json_field_i64(writer, "at_ms", change->at_ms);
+        json_field_string(writer, "level", guard_level_name(change->level));
+        json_field_string(writer, "reason", change->reason);
+        json_object_end(writer);
+    }
+    json_array_end(writer);
+}
+
 void owner_write(const struct owner *owner, struct json_writer *writer)
 {
     const struct guard_readings *readings = &owner->readings;
@@ -301,6 +333,7 @@ void owner_write(const struct owner *owner, struct json_writer *writer)
     write_reading(writer, "lid_closed", readings->is_lid_closed);
     write_reading(writer, "metered", readings->is_metered);
     json_object_end(writer);
+    write_changes(owner, writer);
 }
 
 void owner_doctor(const char *root, struct buffer *out)
@@ -315,23 +348,23 @@ void owner_doctor(const char *root, struct buffer *out)
     AUTO_FD int trigger_fd = watch_memory_open_trigger(root);
     watch_input_read(&input, 1, 0);
     watch_power_read(root, &power);
-    buffer_append_format(out, "owner's CPU: %s\n", has_cpu ? "ok" : "missing: /proc/stat");
-    buffer_append_format(out, "owner's memory: %s\n",
+    buffer_append_format(out, "watch cpu: %s\n", has_cpu ? "ok" : "missing: /proc/stat");
+    buffer_append_format(out, "watch memory: %s\n",
                          trigger_fd >= 0    ? "ok, told by the kernel"
                          : stall_milli >= 0 ? "ok, looked at while leases run"
                          : free_bytes >= 0  ? "ok, without pressure (no /proc/pressure/memory)"
                                             : "missing: /proc/meminfo");
-    buffer_append_format(out, "owner's input: %s%s%s\n", input.has_terminals ? "terminals" : "",
+    buffer_append_format(out, "watch input: %s%s%s\n", input.has_terminals ? "terminals" : "",
                          input.has_terminals && input.has_devices ? ", " : "",
                          input.has_devices     ? "keyboard and pointer"
                          : input.has_terminals ? "; no keyboard or pointer found"
                                                : "missing: no terminal, keyboard or pointer found");
-    buffer_append_format(out, "battery and lid: %s, %s\n",
+    buffer_append_format(out, "watch power: %s, %s\n",
                          power.is_on_battery >= 0 ? "battery found" : "no battery",
                          power.is_lid_closed >= 0 ? "lid found" : "no lid");
-    buffer_append_format(out, "heat: %s\n",
+    buffer_append_format(out, "watch heat: %s\n",
                          power.temperature_milli >= 0 ? "ok" : "missing: no sensor found");
-    buffer_append_format(out, "GPU load: %s\n",
+    buffer_append_format(out, "watch gpu: %s\n",
                          watch_gpu_read(root) >= 0 ? "ok" : "missing: no GPU that tells it");
 }
 

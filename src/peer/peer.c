@@ -26,6 +26,7 @@ enum { PATH_SIZE = PATH_MAX - 300 };
 void peer_options_init(struct peer_options *options)
 {
     *options = (struct peer_options){.ready_fd = -1, .stop_fd = -1};
+    guard_wishes_init(&options->owner);
 }
 
 int peer_make_path(const char *path, struct error *error)
@@ -328,6 +329,8 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
     warn_of_difference(options, identity_enrolment(identity));
     log_event(LOG_INFO, "lending", "cores_milli=%" PRId64 " ram_bytes=%" PRId64 " sandbox=\"%s\"",
               limits.cores_milli, limits.ram_bytes, sandbox_describe(sandboxes));
+    struct guard_limits guard;
+    guard_limits_wish(&guard, &options->owner, probe.cores_milli, probe.ram_bytes);
     const struct daemon_options daemon = {.state_dir = options->state_dir,
                                           .identity = identity,
                                           .sandboxes = sandboxes,
@@ -338,6 +341,10 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
                                           .server_count = options->server_count,
                                           .return_ms = options->return_ms,
                                           .look_ms = options->look_ms,
+                                          .guard = guard,
+                                          .is_blind = options->is_blind,
+                                          .is_metered = options->is_metered,
+                                          .root = peer_root(options),
                                           .ready_fd = TAKE_FD(ready_fd),
                                           .stop_fd = options->stop_fd};
     return daemon_run(&daemon, out_wants_restart, error);

@@ -10,6 +10,8 @@
  *     blobs/           chunks fetched, by hash, within the quota
  *     leases/ID-FENCE/ one running lease: data/, lease/ and the keeper's socket
  *     sandboxes/       notes of running sandboxes
+ *     owner.socket     over which "souk lend pause" and the like reach the daemon
+ *     owner.json       that the owner has paused it, or takes no new leases
  *     lock             held by the one daemon that uses the folder
  *
  * A lease runs until it ends, is stopped, or expires, whether or not the market can be reached, and
@@ -19,6 +21,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "peer/guard.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,6 +68,10 @@ struct peer_options {
     bool is_new;  /* forget the key and the enrolment of before */
     bool is_same; /* the same machine with new parts: no copied disk */
 
+    struct guard_wishes owner; /* when work yields to whoever uses the machine */
+    bool is_blind;             /* nobody is watched: only the owner's word counts */
+    bool is_metered;           /* the network is paid for by the byte, whatever it looks like */
+
     const char *program; /* what runs inside sandboxes as /souk; NULL: this program */
 
     /*
@@ -75,7 +82,7 @@ struct peer_options {
     int stop_fd; /* readable or at its end: stop, as by SIGTERM; -1: none */
 };
 
-/* Everything unset: descriptors -1, the rest zero. */
+/* Everything unset: descriptors -1, the owner as by default, the rest zero. */
 void peer_options_init(struct peer_options *options);
 
 /*

@@ -229,6 +229,7 @@ static void tenancy_on_end(void *context)
     loop_timer_stop(tenancy->talk_timer);
     loop_timer_stop(tenancy->kill_timer);
     loop_timer_stop(tenancy->expiry_timer);
+    loop_timer_stop(tenancy->breath_timer);
     if (tenancy->is_metering)
         tenancy_send_meter(tenancy);
     tenancy_free_uploads(tenancy);
@@ -300,26 +301,6 @@ void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
 {
     if (!tenancy->has_ended && !tenancy->has_exited)
         tenancy_dial(tenancy, peer_lease, ticket);
-}
-
-/* What has no effect is told and nothing else: the owner comes first, but not at a lease's cost. */
-void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
-{
-    struct error error;
-    if (tenancy->has_ended || tenancy->has_exited || level == tenancy->yield)
-        return;
-    const int64_t full_milli = tenancy->document.cores_milli;
-    const int64_t low_milli = (full_milli * TENANCY_LOW_SHARE_MILLI + 999) / 1000;
-    if (sandbox_set_cpu(tenancy->sandbox, level == YIELD_FULL ? full_milli : low_milli,
-                        level != YIELD_FULL, &error) < 0 ||
-        sandbox_set_paused(tenancy->sandbox, level == YIELD_FROZEN, &error) < 0) {
-        log_event(LOG_ERROR, "yield_failed", "lease=%" PRIu64 " level=%s error=\"%s\"",
-                  tenancy->document.lease, yield_level_name(level), error.message);
-        return;
-    }
-    tenancy->yield = level;
-    log_event(LOG_INFO, "lease_yields", "lease=%" PRIu64 " level=%s", tenancy->document.lease,
-              yield_level_name(level));
 }
 
 void tenancy_resume(struct tenancy *tenancy)
@@ -413,6 +394,7 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     tenancy->talk_ns = tenancy_now_ns(tenancy);
     tenancy->pace_timer = loop_timer_new(host->loop, tenancy_on_pace, tenancy);
     tenancy->kill_timer = loop_timer_new(host->loop, tenancy_on_kill, tenancy);
+    tenancy->breath_timer = loop_timer_new(host->loop, tenancy_on_breath, tenancy);
     tenancy->expiry_timer = loop_timer_new(host->loop, tenancy_on_expiry, tenancy);
     tenancy->end_timer = loop_timer_new(host->loop, tenancy_on_end, tenancy);
     return tenancy;
@@ -456,6 +438,7 @@ void tenancy_free(struct tenancy *tenancy)
     loop_timer_free(tenancy->talk_timer);
     loop_timer_free(tenancy->kill_timer);
     loop_timer_free(tenancy->expiry_timer);
+    loop_timer_free(tenancy->breath_timer);
     loop_timer_free(tenancy->end_timer);
     sodium_memzero(tenancy->key, sizeof(tenancy->key));
     if (tenancy->token)

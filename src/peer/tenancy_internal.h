@@ -87,6 +87,8 @@ struct tenancy {
     struct loop_timer *pace_timer;
     struct loop_timer *kill_timer;
     struct loop_timer *expiry_timer;
+    struct loop_timer *breath_timer;
+    bool is_breathing; /* frozen, and let go for a moment */
     struct loop_timer *end_timer;
 };
 
@@ -119,3 +121,6 @@ void tenancy_start_upload(struct tenancy *tenancy, struct text announced);
 void tenancy_free_uploads(struct tenancy *tenancy);
 struct chunk_access tenancy_chunk_access(const struct tenancy *tenancy);
 int64_t tenancy_disk_bytes(const struct tenancy *tenancy);
+
+/* tenancy_yield.c */
+void tenancy_on_breath(void *context);

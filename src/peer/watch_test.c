@@ -1,3 +1,8 @@
+/*
+ * Watches against the files of other machines.
+ *
+ * covers watch_cpu.c, watch_gpu.c, watch_input.c, watch_memory.c, watch_power.c
+ */
 #include "base/error.h"
 #include "base/scope.h"
 #include "peer/folder.h"

@@ -16,6 +16,7 @@
  *     PONG          u64 nonce
  *     PROBE         text json
  *     FILL          u8 is_last, bytes
+ *     YIELD         u8 yield
  *     WELCOME       u32 version, u64 machine, i64 now_ms
  *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
  *                   count x peer
@@ -27,6 +28,7 @@
  *     REFUSED       u8 is_final, text reason
  *     PING          u64 nonce
  *     MEASURE       u32 bytes
+ *     PAUSE         u8 is_paused (0 or 1), u64 for_ms
  *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
  *                   i64 bandwidth_kbit
  *     peer          u64 lease, u64 fence, u32 rank, [32] key, [32] ticket
@@ -93,6 +95,8 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "PROBE";
     case LEASE_MESSAGE_FILL:
         return "FILL";
+    case LEASE_MESSAGE_YIELD:
+        return "YIELD";
     case LEASE_MESSAGE_WELCOME:
         return "WELCOME";
     case LEASE_MESSAGE_START:
@@ -113,6 +117,8 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "PING";
     case LEASE_MESSAGE_MEASURE:
         return "MEASURE";
+    case LEASE_MESSAGE_PAUSE:
+        return "PAUSE";
     }
     return "unknown";
 }
@@ -253,6 +259,9 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
         put_fence(buffer, message->stream_ready.lease, message->stream_ready.fence);
         wire_put_u64(buffer, message->stream_ready.peer_lease);
         return;
+    case LEASE_MESSAGE_YIELD:
+        wire_put_u8(buffer, (uint8_t)message->yield.yield);
+        return;
     }
     UNREACHABLE("a message without an encoder");
 }
@@ -299,6 +308,10 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
     case LEASE_MESSAGE_MEASURE:
         ASSERT(message->measure.bytes <= LEASE_MEASURE_BYTES_MAX);
         wire_put_u32(payload, message->measure.bytes);
+        return;
+    case LEASE_MESSAGE_PAUSE:
+        wire_put_bool(payload, message->pause.is_paused);
+        wire_put_u64(payload, message->pause.for_ms);
         return;
     default:
         encode_from_daemon(message, payload);
@@ -393,6 +406,15 @@ static void get_state(struct wire_reader *reader, struct state_message *state)
         state->state = number;
     state->exit_code = (int32_t)wire_get_u32(reader);
     state->reason = wire_get_text(reader, LEASE_REASON_SIZE_MAX);
+}
+
+static void get_yield(struct wire_reader *reader, struct yield_message *yield)
+{
+    const uint8_t number = wire_get_u8(reader);
+    if (number >= MACHINE_YIELD_COUNT)
+        wire_reader_fail(reader, "unknown yield");
+    else
+        yield->yield = number;
 }
 
 static void get_meter(struct wire_reader *reader, struct meter_message *meter)
@@ -507,6 +529,10 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
     case LEASE_MESSAGE_MEASURE:
         get_measure(reader, &message->measure);
         return true;
+    case LEASE_MESSAGE_PAUSE:
+        message->pause.is_paused = wire_get_bool(reader);
+        message->pause.for_ms = wire_get_u64(reader);
+        return true;
     default:
         return false;
     }
@@ -553,6 +579,9 @@ static bool decode_from_daemon(struct arena *arena, struct wire_reader *reader,
         message->stream_ready.lease = wire_get_u64(reader);
         message->stream_ready.fence = wire_get_u64(reader);
         message->stream_ready.peer_lease = wire_get_u64(reader);
+        return true;
+    case LEASE_MESSAGE_YIELD:
+        get_yield(reader, &message->yield);
         return true;
     default:
         return false;

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "market/machine.h"
 #include "market/resources.h"
 
 #include <stdbool.h>
@@ -53,6 +54,7 @@ enum lease_message_type {
     LEASE_MESSAGE_PONG = 9,
     LEASE_MESSAGE_PROBE = 10,
     LEASE_MESSAGE_FILL = 11,
+    LEASE_MESSAGE_YIELD = 12,
     /* market to daemon */
     LEASE_MESSAGE_WELCOME = 64,
     LEASE_MESSAGE_START = 65,
@@ -64,6 +66,7 @@ enum lease_message_type {
     LEASE_MESSAGE_REFUSED = 71,
     LEASE_MESSAGE_PING = 72,
     LEASE_MESSAGE_MEASURE = 73,
+    LEASE_MESSAGE_PAUSE = 74,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -177,6 +180,12 @@ struct stream_ready_message {
     uint64_t peer_lease;
 };
 
+/* What the machine's owner leaves to leases, after the welcome and whenever it changes. Why is
+ * nobody's business but the owner's. */
+struct yield_message {
+    enum machine_yield yield;
+};
+
 struct welcome_message {
     uint32_t version;
     uint64_t machine;
@@ -232,6 +241,12 @@ struct stream_open_message {
     uint8_t ticket[LEASE_TICKET_SIZE];
 };
 
+/* The owner's word, said in the market: as if said at the machine. */
+struct pause_message {
+    bool is_paused;  /* false: go on */
+    uint64_t for_ms; /* 0: until told to go on */
+};
+
 /* One of the machine's offers, as far as its daemon looks after it. */
 struct lent_offer {
     uint64_t offer;
@@ -272,6 +287,7 @@ struct lease_message {
         struct log_message log;
         struct artifact_message artifact;
         struct stream_ready_message stream_ready;
+        struct yield_message yield;
         struct welcome_message welcome;
         struct start_message start;
         struct peer_message peer;
@@ -285,6 +301,7 @@ struct lease_message {
         struct refused_message refused;
         struct ping_message ping;
         struct measure_message measure;
+        struct pause_message pause;
     };
 };
 

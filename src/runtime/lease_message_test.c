@@ -71,6 +71,8 @@ static const struct lease_message examples[] = {
      .stream_open = {.lease = 1, .fence = 2, .peer_lease = 3, .ticket = {4}}},
     {.type = LEASE_MESSAGE_RENEW,
      .renew = {.document = {"{\"lease\":9}", 11}, .signature = {4, 5, 6}}},
+    {.type = LEASE_MESSAGE_YIELD, .yield = {MACHINE_YIELD_DRAINING}},
+    {.type = LEASE_MESSAGE_PAUSE, .pause = {.is_paused = true, .for_ms = 1800000}},
     {.type = LEASE_MESSAGE_OFFERS, .offers = {.offers = offers, .offer_count = 2}},
     {.type = LEASE_MESSAGE_PONG, .pong = {.nonce = 17}},
     {.type = LEASE_MESSAGE_PROBE, .probe = {.json = {"{}", 2}}},

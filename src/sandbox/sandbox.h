@@ -64,6 +64,10 @@ MUST_CHECK int sandbox_sweep_others(struct sandbox_host *host, sandbox_keep_func
 /* The same for one sandbox; fine when there is nothing of it. */
 MUST_CHECK int sandbox_sweep_one(struct sandbox_host *host, const char *name, struct error *error);
 
+/* CPU time so far of all sandboxes with a note in the state folder, whichever process started them;
+ * falls when one ends. */
+int64_t sandbox_host_cpu_ms(const struct sandbox_host *host);
+
 /*
  * Hands what was found out to another process of this very program, which need not find it out
  * again: the one appends it to a buffer, the other makes a host of it. CORRUPT when it comes from

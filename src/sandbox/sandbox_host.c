@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOTE_SUFFIX ".sandbox"
 
 enum { NOTE_SIZE_MAX = 8192, SWEEP_WAIT_MS = 3000, PROBE_WAIT_MS = 5000 };
 

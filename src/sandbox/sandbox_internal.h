@@ -8,6 +8,9 @@
 #include <sys/types.h>
 
 /* Plain data without pointers: it is handed from process to process as it stands. */
+/* Of the files in the state folder that say which sandboxes run. */
+#define NOTE_SUFFIX ".sandbox"
+
 struct sandbox_host {
     char bwrap[PATH_MAX];
     char program[PATH_MAX];

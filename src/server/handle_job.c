@@ -179,16 +179,19 @@ static int write_leases(struct server *server, struct arena *arena, uint64_t job
     const struct live_job *live = live_find(server->live, job, LIVE_WORKERS);
     json_array_begin(writer);
     for (size_t i = 0; i < leases.count; i++) {
-        const struct store_value *lease = leases.items[i];
-        struct text machine_name;
-        if (query_read_name(server, arena, TABLE_MACHINES, (uint64_t)lease[LEASES_MACHINE].integer,
-                            &machine_name, error) < 0)
+        const struct store_value *lease = leases.items[i], *machine = NULL;
+        if (query_one(server, arena, TABLE_MACHINES, "id", lease[LEASES_MACHINE], &machine,
+                      error) < 0)
             return -1;
+        const bool has_ended = lease[LEASES_STATE].integer == LEASE_STATE_ENDED;
         view_lease(
             writer,
             &(struct view_lease){
                 .row = lease,
-                .machine_name = machine_name,
+                .machine_name = machine ? machine[MACHINES_NAME].bytes : TEXT(""),
+                .yield = machine && !has_ended
+                             ? (enum machine_yield)machine[MACHINES_YIELD].integer
+                             : MACHINE_YIELD_NONE,
                 .live = live ? live_find_worker(live, (uint64_t)lease[LEASES_ID].integer) : NULL,
             });
     }

@@ -256,6 +256,74 @@ void handle_machine_get(struct http_request *request, void *context)
         handle_machine_send(context, request, route_caller(request)->account, machine);
 }
 
+/* ---- The owner's word to the machine --------------------------------------------------------- */
+
+struct pause_body {
+    int64_t for_ms;
+};
+static const struct json_field pause_fields[] = {
+    {"for_ms", JSON_I64, offsetof(struct pause_body, for_ms), .minimum = 1000,
+     .maximum = INT64_C(366) * 24 * 3600 * 1000},
+};
+static const struct json_schema pause_schema =
+    JSON_SCHEMA("pause", pause_fields, struct pause_body);
+
+static int check_reachable(struct server *server, struct http_request *request, uint64_t machine,
+                           struct error *error)
+{
+    const struct store_value *row = NULL;
+    struct arena *arena = http_request_arena(request);
+    if (query_id(server, arena, TABLE_MACHINES, machine, "machine", &row, error) < 0)
+        return -1;
+    if ((uint64_t)row[MACHINES_OWNER].integer != route_caller(request)->account)
+        return error_set(error, ERROR_REFUSED, "machine %" PRIu64 " belongs to another account",
+                         machine);
+    if (row[MACHINES_STATE].integer != MACHINE_STATE_ONLINE)
+        return error_set(error, ERROR_CONFLICT,
+                         "machine %" PRIu64
+                         " is not connected; say it there: souk lend pause, souk lend resume",
+                         machine);
+    return 0;
+}
+
+/* What comes of it is what the machine says next: the answer shows it as it still is. */
+static void send_word(struct server *server, struct http_request *request, uint64_t machine,
+                      const struct pause_message *pause)
+{
+    struct error error;
+    if (check_reachable(server, request, machine, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    hub_pause(server->hub, machine, pause);
+    handle_machine_send(server, request, route_caller(request)->account, machine);
+}
+
+void handle_machine_pause(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    struct pause_body body = {0};
+    struct error error;
+    uint64_t machine = 0;
+    if (route_id(request, "a machine's", &machine) < 0)
+        return;
+    const struct text json = http_request_body(request);
+    if (json.size > 0 &&
+        json_read(http_request_arena(request), json, &pause_schema, &body, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    send_word(server, request, machine,
+              &(struct pause_message){.is_paused = true, .for_ms = (uint64_t)body.for_ms});
+}
+
+void handle_machine_resume(struct http_request *request, void *context)
+{
+    uint64_t machine = 0;
+    if (route_id(request, "a machine's", &machine) == 0)
+        send_word(context, request, machine, &(struct pause_message){.is_paused = false});
+}
+
 /* ---- Taking it back -------------------------------------------------------------------------- */
 
 static void reclaimed(struct call *call, struct http_request *request)

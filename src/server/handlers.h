@@ -47,6 +47,8 @@ http_handler handle_machine_enrol;
 http_handler handle_machine_list;
 http_handler handle_machine_get;
 http_handler handle_machine_reclaim;
+http_handler handle_machine_pause;
+http_handler handle_machine_resume;
 http_handler handle_lease_end;
 http_handler handle_machine_put_offer;
 

@@ -236,8 +236,15 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
         log_event(LOG_DEBUG, "stream_ready", "lease=%" PRIu64 " peer=%" PRIu64,
                   message->stream_ready.lease, message->stream_ready.peer_lease);
         return;
+    case LEASE_MESSAGE_YIELD:
+        hub_command(machine->hub,
+                    &(struct command){.kind = COMMAND_MACHINE_YIELDS,
+                                      .machine_yields = {machine->id, message->yield.yield}},
+                    NULL);
+        return;
     case LEASE_MESSAGE_WELCOME:
     case LEASE_MESSAGE_START:
+    case LEASE_MESSAGE_PAUSE:
     case LEASE_MESSAGE_PEER:
     case LEASE_MESSAGE_RENEW:
     case LEASE_MESSAGE_STOP:
@@ -251,6 +258,32 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
         connection_free(machine->connection);
         return;
     }
+}
+
+/* ---- The owner's word ------------------------------------------------------------------------ */
+
+struct word {
+    struct hub *hub;
+    uint64_t machine;
+    struct pause_message pause;
+};
+
+static void pass_on(void *context)
+{
+    struct word *word = context;
+    struct hub_machine *machine = hub_machine(word->hub, word->machine);
+    if (machine && machine->is_welcome)
+        hub_send(machine,
+                 &(struct lease_message){.type = LEASE_MESSAGE_PAUSE, .pause = word->pause});
+    free(word);
+}
+
+void hub_pause(struct hub *hub, uint64_t machine, const struct pause_message *pause)
+{
+    struct word *word = malloc(sizeof(*word));
+    ASSERT(word);
+    *word = (struct word){hub, machine, *pause};
+    loop_post(hub->loop, pass_on, word);
 }
 
 void hub_unlinked(struct hub_machine *machine, const struct error *reason)

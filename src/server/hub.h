@@ -51,6 +51,9 @@ struct hub_live {
 /* False while it is not linked. From any thread. */
 bool hub_machine_live(struct hub *hub, uint64_t machine, struct hub_live *out_live);
 
+/* Passes the owner's word on to the machine, if it is linked. From any thread. */
+void hub_pause(struct hub *hub, uint64_t machine, const struct pause_message *pause);
+
 struct hub_counts {
     uint64_t links, relays, waiting_streams, bad_meters;
 };

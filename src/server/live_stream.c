@@ -371,6 +371,8 @@ static struct message *message_of(struct live *live, const struct core *core,
         return machine_message(live, core, event->machine_enrolled.machine, event);
     case EVENT_MACHINE_STATE_CHANGED:
         return machine_message(live, core, event->machine_state_changed.machine, event);
+    case EVENT_MACHINE_YIELDED:
+        return machine_message(live, core, event->machine_yielded.machine, event);
     case EVENT_MACHINE_PROVEN:
         return machine_message(live, core, event->machine_proven.machine, event);
     case EVENT_OFFER_SET:

@@ -208,9 +208,9 @@ _Noreturn static void run_child(const struct local_lender *lender, char *const *
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);
     if (getppid() == parent)
-        execle(lender->program, lender->program, "lend", "--state-dir", lender->state_dir,
-               "--server", lender->server->local_url, "--name", "market", "--cores", "1", "--roles",
-               "server", (char *)NULL, variables);
+        execle(lender->program, lender->program, "lend", "--no-watch", "--state-dir",
+               lender->state_dir, "--server", lender->server->local_url, "--name", "market",
+               "--cores", "1", "--roles", "server", (char *)NULL, variables);
     _exit(127);
 }
 

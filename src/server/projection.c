@@ -242,6 +242,9 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_MACHINE_STATE_CHANGED:
         mark_machine(projection, core, event->machine_probed.machine);
         return;
+    case EVENT_MACHINE_YIELDED:
+        mark_machine(projection, core, event->machine_yielded.machine);
+        return;
     case EVENT_MACHINE_PROVEN:
         projection->proven_machine = event->machine_proven.machine;
         mark_machine(projection, core, event->machine_proven.machine);

@@ -80,6 +80,7 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_GENERATION] = id_value(machine->generation);
     out[MACHINES_STATE] = store_integer(machine->state);
     out[MACHINES_STATE_CHANGED_MS] = store_integer(machine->state_changed_ms);
+    out[MACHINES_YIELD] = store_integer(machine->yield);
     out[MACHINES_ENROLLED_MS] = store_integer(machine->enrolled_ms);
     out[MACHINES_CORES_MILLI] = store_integer(probe->resources.cores_milli);
     out[MACHINES_RAM_BYTES] = store_integer(probe->resources.ram_bytes);

@@ -64,6 +64,7 @@ static const struct store_column machines_columns[] = {
     PLAIN(generation, STORE_INTEGER),
     PLAIN(state, STORE_INTEGER),
     PLAIN(state_changed_ms, STORE_INTEGER),
+    PLAIN(yield, STORE_INTEGER),
     PLAIN(enrolled_ms, STORE_INTEGER),
     PLAIN(cores_milli, STORE_INTEGER),
     PLAIN(ram_bytes, STORE_INTEGER),

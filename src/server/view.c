@@ -200,6 +200,8 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
     json_field_bool(writer, "is_mine", machine->is_mine);
     json_field_string(writer, "state",
                       machine_state_name((enum machine_state)row[MACHINES_STATE].integer));
+    json_field_string(writer, "yield",
+                      machine_yield_name((enum machine_yield)row[MACHINES_YIELD].integer));
     json_key(writer, "probe");
     view_probe(writer, row);
     json_key(writer, "offer");
@@ -282,6 +284,7 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
                       lease_outcome_name((enum lease_outcome)row[LEASES_OUTCOME].integer));
     text_field(writer, "reason", row, LEASES_REASON);
     json_field_bool(writer, "unreachable", row[LEASES_IS_UNREACHABLE].integer != 0);
+    json_field_string(writer, "yield", machine_yield_name(lease->yield));
     field(writer, "cores_milli", row, LEASES_CORES_MILLI);
     field(writer, "ram_bytes", row, LEASES_RAM_BYTES);
     field(writer, "disk_bytes", row, LEASES_DISK_BYTES);

@@ -21,7 +21,7 @@ def lend(folder, *options):
     """Runs the daemon until it is welcome; what it logged."""
     read_end, write_end = os.pipe()
     process = subprocess.Popen(
-        [PROGRAM, "lend", "--state-dir", str(folder), "--ready-fd", str(write_end),
+        [PROGRAM, "lend", "--no-watch", "--state-dir", str(folder), "--ready-fd", str(write_end),
          *map(str, options)], pass_fds=[write_end], stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True)
     os.close(write_end)

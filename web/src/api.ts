@@ -29,6 +29,7 @@ export interface Machine {
   account_name: string;
   is_mine: boolean;
   state: "online" | "unreachable" | "offline";
+  yield: "none" | "low" | "frozen" | "paused" | "draining";
   probe: { cores_milli: number; speed_weight_milli: number; ram_bytes: number; cpu_model?: string };
   offer: { cores_milli: number; ram_bytes: number; roles: string[]; paused: boolean };
   offer_state: "none" | "open" | "closed" | "paused";
@@ -142,6 +143,8 @@ export const api = {
   account: () => call<Account>("GET", "/v1/account"),
   machineCode: () => call<MachineCode>("POST", "/v1/machines/codes"),
   machines: () => call<List<Machine>>("GET", "/v1/machines?limit=200"),
+  pause: (machine: number) => call<Machine>("POST", `/v1/machines/${machine}/pause`),
+  resume: (machine: number) => call<Machine>("POST", `/v1/machines/${machine}/resume`),
   jobs: () => call<List<Job>>("GET", "/v1/jobs?limit=50"),
   metrics: (job: number) => call<Metrics>("GET", `/v1/jobs/${job}/metrics`),
   entries: (cursor?: string) =>

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { api, Problem, type Account, type Entry, type Job, type Machine, type Metrics } from "./api";
 import { credits } from "./format";
-import { Jobs } from "./jobs";
+import { heldMachines, Jobs } from "./jobs";
 import { watch, type Topic } from "./live";
 import { Machines } from "./machines";
 import { Unit, type Economy } from "./unit";
@@ -156,6 +156,7 @@ export function App() {
           selected={selected}
           select={setSelected}
           metrics={state.metrics}
+          held={heldMachines(state.machines)}
           refresh={() => void refresh(new Set<Topic>(["jobs", "account"]))}
         />
         <Machines machines={state.machines} />

@@ -1,5 +1,5 @@
 import { useContext, useState } from "preact/hooks";
-import { api, type Job, type Metrics, type Worker } from "./api";
+import { api, type Job, type Machine, type Metrics, type Worker } from "./api";
 import { Curve } from "./curve";
 import { credits, duration, number, percent, time } from "./format";
 import { Unit } from "./unit";
@@ -18,11 +18,22 @@ function workers(job: Job): string {
   return `${isTold ? `${job.worker_count} of ` : ""}${wanted} ${wanted === "1" ? "worker" : "workers"}`;
 }
 
-function Lane({ worker }: { worker: Worker }) {
+/* By its name, what holds a machine up that its owner needs. */
+type Held = Map<string, string>;
+
+export function heldMachines(machines: Machine[]): Held {
+  const held = machines.filter((machine) => machine.yield === "frozen" || machine.yield === "paused");
+  return new Map(held.map((machine) => [machine.name, machine.yield]));
+}
+
+function Lane({ worker, held }: { worker: Worker; held: string | undefined }) {
   const share = worker.share ?? 0;
   return (
     <tr>
-      <th scope="row">{worker.machine_name}</th>
+      <th scope="row">
+        {worker.machine_name}
+        {held && <span class="faint"> · {held} by its owner</span>}
+      </th>
       <td class="wide">
         {worker.role === "server" ? (
           <span class="faint">parameter server</span>
@@ -48,7 +59,14 @@ function Figure({ label, value }: { label: string; value: string }) {
   );
 }
 
-function Detail({ job, metrics, refresh }: { job: Job; metrics: Metrics | null; refresh: () => void }) {
+interface DetailProps {
+  job: Job;
+  metrics: Metrics | null;
+  held: Held;
+  refresh: () => void;
+}
+
+function Detail({ job, metrics, held, refresh }: DetailProps) {
   const unit = useContext(Unit);
   const [problem, setProblem] = useState("");
   const cancel = async () => {
@@ -92,7 +110,7 @@ function Detail({ job, metrics, refresh }: { job: Job; metrics: Metrics | null; 
       <table class="lanes">
         <tbody>
           {metrics?.workers.map((worker) => (
-            <Lane key={worker.lease} worker={worker} />
+            <Lane key={worker.lease} worker={worker} held={held.get(worker.machine_name)} />
           ))}
         </tbody>
       </table>
@@ -106,10 +124,11 @@ interface JobsProps {
   selected: number | null;
   select: (job: number) => void;
   metrics: Metrics | null;
+  held: Held;
   refresh: () => void;
 }
 
-export function Jobs({ jobs, selected, select, metrics, refresh }: JobsProps) {
+export function Jobs({ jobs, selected, select, metrics, held, refresh }: JobsProps) {
   const job = jobs.find((candidate) => candidate.id === selected) ?? jobs[0];
   return (
     <section aria-labelledby="jobs">
@@ -119,7 +138,7 @@ export function Jobs({ jobs, selected, select, metrics, refresh }: JobsProps) {
           Nothing yet. Write a job file and run <code>souk job submit job.yaml</code>.
         </p>
       )}
-      {job && <Detail job={job} metrics={metrics?.job === job.id ? metrics : null} refresh={refresh} />}
+      {job && <Detail job={job} metrics={metrics?.job === job.id ? metrics : null} held={held} refresh={refresh} />}
       {jobs.length > 1 && (
         <div class="card scroll">
           <table>

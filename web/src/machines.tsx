@@ -5,6 +5,7 @@ import { bytes, cores, credits, time } from "./format";
 // Leases go on after an offer has closed.
 function state(machine: Machine): string {
   if (machine.state !== "online") return machine.state;
+  if (machine.yield !== "none" && machine.yield !== "low") return machine.yield;
   if (machine.lease_count > 0) return "busy";
   if (machine.offer_state === "open") return "free";
   return machine.offer_state === "paused" ? "paused" : "closed";
@@ -23,6 +24,29 @@ function State({ machine }: { machine: Machine }) {
           {until}
         </span>
       )}
+    </>
+  );
+}
+
+/* The owner's word reaches the machine at once; what it then does comes back as its state. */
+function Pause({ machine }: { machine: Machine }) {
+  const [problem, setProblem] = useState("");
+  const isHeld = machine.yield === "paused" || machine.yield === "draining";
+  const say = async () => {
+    try {
+      await (isHeld ? api.resume(machine.id) : api.pause(machine.id));
+      setProblem("");
+    } catch (failure) {
+      setProblem((failure as Error).message);
+    }
+  };
+  if (!machine.is_mine || machine.state !== "online") return null;
+  return (
+    <>
+      <button type="button" class="link" onClick={say}>
+        {isHeld ? "Resume" : "Pause now"}
+      </button>
+      {problem && <span class="problem">{problem}</span>}
     </>
   );
 }
@@ -88,7 +112,7 @@ export function Machines({ machines }: { machines: Machine[] }) {
                   )}
                 </th>
                 <td>
-                  <State machine={machine} />
+                  <State machine={machine} /> <Pause machine={machine} />
                 </td>
                 <td>
                   {cores(machine.offer.cores_milli)} <span class="faint">of {machine.probe.cores_milli / 1000}</span>
