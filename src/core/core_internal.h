@@ -464,6 +464,8 @@ void decide_touched(struct decision *decision);
 /* decide_spare.c */
 /* Members with less than this may have spare time. */
 #define CORE_SPARE_BELOW_MICRO INT64_C(1000000)
+/* Nothing is held for a job of spare time, so its account's credits do not bound them. */
+enum { CORE_SPARE_WAITING_MAX = 16 };
 bool core_may_have_spare(const struct core *core, uint64_t account);
 /* Before a lease that is paid for is offered: ends those of spare time that are in its way. */
 void decide_preempt(struct decision *decision, const struct match_part *part);

@@ -260,6 +260,24 @@ TEST(one_job_of_an_account_has_it_at_a_time)
     market_done(&market);
 }
 
+TEST(an_account_has_only_so_many_jobs_that_wait_for_it)
+{
+    struct market market;
+    market_init(&market);
+    const uint64_t poor = open_poor(&market, "poor", 0), other = open_poor(&market, "other", 0);
+    const struct job *first = submit_spare(&market, poor, 1);
+    for (int i = 1; i < CORE_SPARE_WAITING_MAX; i++)
+        submit_spare(&market, poor, 1);
+    const struct command more = spare_job(poor, 1);
+    market_refuses(&market, &more, ERROR_CONFLICT);
+    submit_spare(&market, other, 1);
+    market_do(&market, &(struct command){.kind = COMMAND_CANCEL_JOB,
+                                         .cancel_job = {.account = poor, .job = first->id}});
+    submit(&market, &more);
+    market_refuses(&market, &more, ERROR_CONFLICT);
+    market_done(&market);
+}
+
 TEST(what_is_reserved_for_the_first_in_the_line_is_left_alone)
 {
     struct market market;
@@ -422,6 +440,7 @@ int main(void)
         cmocka_unit_test(only_what_is_in_the_way_ends_the_newest_first),
         cmocka_unit_test(a_worker_that_is_ended_gets_another_place_if_there_is_one),
         cmocka_unit_test(one_job_of_an_account_has_it_at_a_time),
+        cmocka_unit_test(an_account_has_only_so_many_jobs_that_wait_for_it),
         cmocka_unit_test(what_is_reserved_for_the_first_in_the_line_is_left_alone),
         cmocka_unit_test(it_is_neither_wanted_nor_lent_in_any_price),
         cmocka_unit_test(a_machine_that_vanishes_with_it_is_known_for_that_one_taken_back_is_not),

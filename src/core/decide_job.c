@@ -232,6 +232,23 @@ void decision_hold_more(struct decision *decision, const struct job *job, int64_
     decision_emit_plan(decision, &plan, NULL);
 }
 
+static int check_spare(const struct core *core, const struct job_request *request,
+                       struct error *error)
+{
+    if (!request->is_spare)
+        return 0;
+    if (!core_may_have_spare(core, request->account))
+        return error_set(
+            error, ERROR_REFUSED,
+            "spare time is for members with less than 1 credit: leave out market.spare");
+    if (core_account(core, request->account)->spare_waiting_count >= CORE_SPARE_WAITING_MAX)
+        return error_set(error, ERROR_CONFLICT,
+                         "%d jobs of the account wait for spare time already: cancel one, or wait "
+                         "until one has started",
+                         CORE_SPARE_WAITING_MAX);
+    return 0;
+}
+
 int decide_submit_job(struct decision *decision, const struct command *command, struct error *error)
 {
     const struct job_request *request = &command->submit_job;
@@ -253,10 +270,8 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
         decision->subject = same->id;
         return 0;
     }
-    if (request->is_spare && !core_may_have_spare(core, request->account))
-        return error_set(
-            error, ERROR_REFUSED,
-            "spare time is for members with less than 1 credit: leave out market.spare");
+    if (check_spare(core, request, error) < 0)
+        return -1;
     if (request->start != JOB_START_NOW && request->deadline_ms < decision->now_ms)
         return error_set(error, ERROR_INVALID, "deadline_ms is past");
     struct booking booking;

@@ -70,14 +70,22 @@ struct resources offer_spare_free(const struct offer *offer)
     return resources_smaller(left_of_offer(offer), machine_spare_free(offer->machine));
 }
 
+/* Whether more of what is wanted would fit without the lease. */
+static bool is_in_way(const struct lease *lease, struct resources wanted, struct resources left)
+{
+    const struct resources without = resources_add(left, lease->resources);
+    return !resources_equal(resources_smaller(wanted, left), resources_smaller(wanted, without));
+}
+
 const struct lease *machine_spare_in_way(const struct machine *machine, const struct offer *offer,
                                          struct resources wanted)
 {
-    const bool fits_machine = resources_fit(wanted, machine_spare_free(machine));
-    const bool fits_offer = resources_fit(wanted, left_of_offer(offer));
+    const struct resources machine_left = machine_spare_free(machine);
+    const struct resources offer_left = left_of_offer(offer);
     for (size_t i = machine_spare_count(machine); i-- > 0;) {
         const struct lease *lease = machine->spare->leases[i];
-        if (!fits_machine || (!fits_offer && lease->offer == offer->id))
+        if (is_in_way(lease, wanted, machine_left) ||
+            (lease->offer == offer->id && is_in_way(lease, wanted, offer_left)))
             return lease;
     }
     return NULL;

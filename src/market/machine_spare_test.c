@@ -67,6 +67,23 @@ TEST(the_newest_is_in_the_way_of_the_machine_and_one_of_the_same_offer_of_the_of
     machine_free_spare(&place.machine);
 }
 
+TEST(one_that_has_nothing_of_what_lacks_is_not_in_the_way)
+{
+    struct place place;
+    place_init(&place);
+    place.machine.probe.resources.gpus_milli = 1000;
+    place.offers[0].terms.resources.gpus_milli = 1000;
+    struct lease gpu = {.offer = 1, .resources = {.gpus_milli = 1000}};
+    struct lease newest = {.offer = 1, .resources = {.cores_milli = 500}};
+    machine_add_spare(&place.machine, &gpu);
+    machine_add_spare(&place.machine, &newest);
+    const struct resources wanted = {.cores_milli = 500, .gpus_milli = 1000};
+    assert_ptr_equal(machine_spare_in_way(&place.machine, &place.offers[0], wanted), &gpu);
+    machine_remove_spare(&place.machine, &gpu);
+    assert_null(machine_spare_in_way(&place.machine, &place.offers[0], wanted));
+    machine_free_spare(&place.machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +91,7 @@ int main(void)
         cmocka_unit_test(what_fits_beside_it_has_nothing_in_its_way),
         cmocka_unit_test(
             the_newest_is_in_the_way_of_the_machine_and_one_of_the_same_offer_of_the_offer),
+        cmocka_unit_test(one_that_has_nothing_of_what_lacks_is_not_in_the_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
