@@ -269,8 +269,10 @@ static void lease_let_go(struct hub_machine *machine, uint64_t id)
     for (size_t i = 0; i < hub->leases.count; i++) {
         struct hub_lease *lease = hub->leases.entries[i].value;
         if (lease->machine == machine->id && !lease->is_known && !lease->is_over &&
-            !lease->is_stop_wanted)
+            !lease->is_stop_wanted) {
             send_start(hub, lease);
+            send_peers(hub, lease); /* those that came while its START waited */
+        }
     }
 }
 
