@@ -154,7 +154,9 @@ static void owner_read(struct owner *owner)
     readings->is_on_battery = power.is_on_battery;
     readings->is_lid_closed = power.is_lid_closed;
     readings->temperature_milli = power.temperature_milli;
-    readings->gpu_milli = watch_gpu_read(owner->options.root);
+    readings->gpu_milli = owner->options.uses_gpu(owner->options.context)
+                              ? GUARD_UNKNOWN
+                              : watch_gpu_read(owner->options.root);
     readings->is_metered = owner->options.is_metered ? 1 : GUARD_UNKNOWN;
 }
 

@@ -16,6 +16,7 @@ struct world {
     struct owner *owner;
     int change_count;
     int64_t ours_ms;
+    bool uses_gpu; /* a lease does */
 };
 
 static void on_change(void *context)
@@ -30,12 +31,22 @@ static int64_t ours(void *context)
     return world->ours_ms;
 }
 
+static bool uses_gpu(void *context)
+{
+    const struct world *world = context;
+    return world->uses_gpu;
+}
+
 static void put(const struct world *world, const char *path, const char *content)
 {
     char whole[PATH_MAX];
-    snprintf(whole, sizeof(whole), "%s/proc", world->root);
-    mkdir(whole, 0700);
     snprintf(whole, sizeof(whole), "%s%s", world->root, path);
+    for (char *slash = strchr(whole + strlen(world->root) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(whole, 0700);
+        *slash = '/';
+    }
     AUTO_FILE FILE *file = fopen(whole, "we");
     assert_non_null(file);
     assert_true(fputs(content, file) >= 0);
@@ -48,6 +59,7 @@ static void open_owner(struct world *world, bool is_blind)
                                     .state_dir = world->root,
                                     .is_blind = is_blind,
                                     .our_cpu_ms = ours,
+                                    .uses_gpu = uses_gpu,
                                     .on_change = on_change,
                                     .context = world};
     guard_limits_init(&options.limits, 2000, INT64_C(4) << 30);
@@ -192,6 +204,21 @@ TEST(one_who_watches_nothing_still_takes_the_owners_word)
     world_done(&world);
 }
 
+TEST(load_on_a_gpu_is_the_owners_unless_a_lease_has_one)
+{
+    struct world world;
+    world_init(&world, false);
+    world.uses_gpu = true;
+    put(&world, "/sys/class/drm/card0/device/gpu_busy_percent", "90\n");
+    owner_set_working(world.owner, true);
+    pass_ms(&world, 2000);
+    assert_int_equal(owner_level(world.owner), GUARD_FULL);
+    world.uses_gpu = false;
+    pass_ms(&world, 1000);
+    assert_int_equal(owner_level(world.owner), GUARD_FROZEN);
+    world_done(&world);
+}
+
 TEST(memory_that_runs_out_releases)
 {
     struct world world;
@@ -213,6 +240,7 @@ int main(void)
         cmocka_unit_test(a_note_that_cannot_be_read_is_a_pause),
         cmocka_unit_test(draining_takes_nothing_new_and_holds_nothing_up),
         cmocka_unit_test(one_who_watches_nothing_still_takes_the_owners_word),
+        cmocka_unit_test(load_on_a_gpu_is_the_owners_unless_a_lease_has_one),
         cmocka_unit_test(memory_that_runs_out_releases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
