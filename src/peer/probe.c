@@ -15,7 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { CPUINFO_LINE_SIZE = 8192 };
+enum { CPUINFO_LINE_SIZE = 8192, CUDA_MAJOR_MIN = 11 };
 
 /* A word of the processor's, and what it is called here. */
 static const struct {
@@ -105,9 +105,10 @@ static void read_labels(const struct probe_options *options, struct machine_prob
         labels_probe_add(&labels, text_of(options->labels[i]));
     labels_probe_add(&labels, text_of(probe->architecture));
     read_cpu(options->root, probe, &labels);
-    if (probe->gpus.cuda_version > 0) {
+    /* A driver runs what was built for the versions before its own. */
+    for (int major = probe->gpus.cuda_version / 1000; major >= CUDA_MAJOR_MIN; major--) {
         char cuda[32];
-        snprintf(cuda, sizeof(cuda), "cuda-%d", probe->gpus.cuda_version / 1000);
+        snprintf(cuda, sizeof(cuda), "cuda-%d", major);
         labels_probe_add(&labels, text_of(cuda));
     }
     packages_probe_read(options->root, &labels);

@@ -220,6 +220,8 @@ TEST(graphics_are_asked_of_the_driver)
     assert_int_equal(probe.gpus.items[2].load_percent, -1);
     assert_int_equal(probe.gpus.cuda_version, 12040);
     assert_label(&probe, "cuda-12", true);
+    assert_label(&probe, "cuda-11", true);
+    assert_label(&probe, "cuda-13", false);
     const struct gpu_group group = gpus_probe_largest(&probe.gpus);
     assert_int_equal(group.count, 2);
     assert_string_equal(group.model, "Small GPU");

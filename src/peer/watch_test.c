@@ -72,6 +72,7 @@ TEST(a_machine_without_anything_says_that_it_does_not_know)
     assert_int_equal(watch_input_read(&input, 1, 1), GUARD_UNKNOWN);
     watch_power_read(root, &power);
     assert_int_equal(power.is_on_battery, GUARD_UNKNOWN);
+    assert_int_equal(power.battery_percent, GUARD_UNKNOWN);
     assert_int_equal(power.is_lid_closed, GUARD_UNKNOWN);
     assert_int_equal(power.temperature_milli, GUARD_UNKNOWN);
     assert_int_equal(watch_gpu_read(root), GUARD_UNKNOWN);
@@ -177,12 +178,14 @@ TEST(battery_and_lid_of_a_laptop)
     put("/sys/class/power_supply/AC/online", "1\n");
     put("/sys/class/power_supply/BAT0/type", "Battery\n");
     put("/sys/class/power_supply/BAT0/status", "Charging\n");
+    put("/sys/class/power_supply/BAT0/capacity", "77\n");
     put("/sys/class/power_supply/mouse/type", "Battery\n");
     put("/sys/class/power_supply/mouse/scope", "Device\n");
     put("/sys/class/power_supply/mouse/status", "Discharging\n");
     put("/proc/acpi/button/lid/LID0/state", "state:      open\n");
     watch_power_read(root, &power);
     assert_int_equal(power.is_on_battery, 0);
+    assert_int_equal(power.battery_percent, 77);
     assert_int_equal(power.is_lid_closed, 0);
     put("/sys/class/power_supply/AC/online", "0\n");
     put("/sys/class/power_supply/BAT0/status", "Discharging\n");
