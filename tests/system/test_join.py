@@ -149,10 +149,15 @@ def test_the_market_learns_what_the_machine_is(market, ada, daemons, tmp_path):
     assert daemon.stop() == 0
 
 
+def copy_disk(folder, copy):
+    """Files, and not the sockets of a daemon that runs."""
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.socket"))
+
+
 def test_a_copied_disk_is_refused_while_the_first_is_there(market, ada, daemons, tmp_path):
     first = daemons(tmp_path / "first", *enlisting(market, ada))
     first.wait_for("info linked ")
-    shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    copy_disk(tmp_path / "first", tmp_path / "copy")
     copy = daemons(tmp_path / "copy")
     assert copy.end() == 4, copy.text()
     assert "one is a copy of the other's disk" in copy.text()
@@ -169,7 +174,7 @@ def test_a_machine_that_lost_its_power_takes_its_place_again(market, ada, daemon
     first = daemons(tmp_path / "first", *enlisting(market, ada))
     first.wait_for("info linked ")
     # Stopped, it holds its connection and says nothing: as a machine without power.
-    shutil.copytree(tmp_path / "first", tmp_path / "again")
+    copy_disk(tmp_path / "first", tmp_path / "again")
     first.process.send_signal(signal.SIGSTOP)
     again = daemons(tmp_path / "again")
     again.wait_for("info linked ")
