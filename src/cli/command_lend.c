@@ -26,6 +26,7 @@ struct lend_options {
     struct option_list labels, hide_labels;
     bool is_new, is_same;
     int64_t return_ms, look_ms;
+    bool is_direct;
     const char *system_root;
     struct lend_guard_options guard;
     int log_level;
@@ -72,6 +73,9 @@ static const struct option lend_options[] = {
     {"look_every", OPTION_DURATION, offsetof(struct lend_options, look_ms), "TIME", "1m",
      "How often to look whether the machine has changed: processors, GPUs, packages.",
      .minimum = 100, .maximum = 86400000},
+    {"direct", OPTION_FLAG, offsetof(struct lend_options, is_direct), NULL, "true",
+     "Let the other machines of a job network connect to this one where they reach it; --no-direct "
+     "leaves it to the market's relay."},
     {"system_root", OPTION_TEXT, offsetof(struct lend_options, system_root), "DIR",
      .help = "Look for the system's files below this folder.", .is_hidden = true},
     LEND_GUARD_OPTIONS(lend_options),
@@ -294,6 +298,7 @@ static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
     peer->is_new = wanted->is_new;
     peer->is_same = wanted->is_same;
     peer->return_ms = wanted->return_ms;
+    peer->is_direct = wanted->is_direct;
     peer->look_ms = wanted->look_ms;
     peer->root = wanted->system_root;
     peer->ready_fd =

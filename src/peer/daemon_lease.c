@@ -142,6 +142,9 @@ static int keeper_message_fence(const struct lease_message *message, struct leas
     case LEASE_MESSAGE_ARTIFACT:
         *out_lease = (struct lease_fence){message->artifact.lease, message->artifact.fence};
         return 0;
+    case LEASE_MESSAGE_ADDRESSES:
+        *out_lease = (struct lease_fence){message->addresses.lease, message->addresses.fence};
+        return 0;
     case LEASE_MESSAGE_STREAM_READY:
         *out_lease = (struct lease_fence){message->stream_ready.lease, message->stream_ready.fence};
         return 0;
@@ -412,6 +415,7 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
                                  .leases_dir = text_of(daemon->leases_dir),
                                  .blobs_dir = text_of(daemon->blobs_dir),
                                  .disk_bytes = (uint64_t)daemon->options->limits.disk_bytes,
+                                 .is_direct = daemon->options->is_direct,
                                  .sandbox_host = buffer_text(&sandbox)};
     memcpy(setup.server_public_key, daemon->enrolment->server_public_key,
            sizeof(setup.server_public_key));

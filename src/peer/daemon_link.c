@@ -131,6 +131,10 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_MEASURE:
         standing_measure(daemon->standing, &message.measure);
         break;
+    case LEASE_MESSAGE_RANK:
+        daemon_pass_on(daemon, (struct lease_fence){message.rank.lease, message.rank.fence},
+                       message.type, payload);
+        break;
     case LEASE_MESSAGE_PEER:
         daemon_pass_on(daemon, (struct lease_fence){message.peer.lease, message.peer.fence},
                        message.type, payload);
@@ -152,6 +156,7 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_PROBE:
     case LEASE_MESSAGE_FILL:
     case LEASE_MESSAGE_YIELD:
+    case LEASE_MESSAGE_ADDRESSES:
         log_event(LOG_ERROR, "message_refused", "type=%s", lease_message_type_name(message.type));
         link_finish(link);
         break;

@@ -114,6 +114,7 @@ static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup
     memcpy(keeper->enrolment.server_public_key, setup->server_public_key,
            sizeof(keeper->enrolment.server_public_key));
     keeper->host.disk_bytes = (int64_t)setup->disk_bytes;
+    keeper->host.is_direct = setup->is_direct;
     const char *blobs_dir = arena_copy_string(keeper->arena, setup->blobs_dir);
     const struct blob_store_options blobs = {
         .folder = blobs_dir, .bytes_max = setup->disk_bytes, .is_shared = true};
@@ -248,6 +249,8 @@ static void keeper_on_lease_message(struct keeper *keeper, const struct lease_me
         keeper_renew(keeper, &message->renew);
     else if (message->type == LEASE_MESSAGE_STOP)
         tenancy_stop(keeper->tenancy, message->stop.grace_ms, message->stop.reason);
+    else if (message->type == LEASE_MESSAGE_RANK)
+        tenancy_add_rank(keeper->tenancy, &message->rank);
     else if (message->type == LEASE_MESSAGE_PEER)
         tenancy_add_peer(keeper->tenancy, &message->peer.peer);
     else if (message->type == LEASE_MESSAGE_STREAM_OPEN)

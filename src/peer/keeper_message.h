@@ -55,6 +55,7 @@ struct keeper_setup {
     struct text leases_dir;
     struct text blobs_dir;
     uint64_t disk_bytes;      /* what is lent of the disk, for all leases */
+    bool is_direct;           /* other lenders' machines may connect to leases of a job network */
     struct text sandbox_host; /* of sandbox_host_export */
 };
 

@@ -340,6 +340,7 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
                                           .servers = options->servers,
                                           .server_count = options->server_count,
                                           .return_ms = options->return_ms,
+                                          .is_direct = options->is_direct,
                                           .look_ms = options->look_ms,
                                           .guard = guard,
                                           .is_blind = options->is_blind,

@@ -71,6 +71,8 @@ struct peer_options {
     struct guard_wishes owner; /* when work yields to whoever uses the machine */
     bool is_blind;             /* nobody is watched: only the owner's word counts */
     bool is_metered;           /* the network is paid for by the byte, whatever it looks like */
+    /* Ranks of a job network on other machines may connect to this one, where they reach it. */
+    bool is_direct;
 
     const char *program; /* what runs inside sandboxes as /souk; NULL: this program */
 

@@ -62,6 +62,7 @@ void tenancy_send_state(struct tenancy *tenancy)
     log_event(LOG_INFO, "lease_state", "lease=%" PRIu64 " fence=%" PRIu64 " state=%s reason=\"%s\"",
               tenancy->document.lease, tenancy->document.fence,
               lease_run_state_name(tenancy->state), tenancy->reason);
+    tenancy_send_addresses(tenancy);
 }
 
 struct meter_usage tenancy_usage(struct tenancy *tenancy)
@@ -77,6 +78,11 @@ struct meter_usage tenancy_usage(struct tenancy *tenancy)
     {
         const struct stream_counts counts =
             stream_counts(LIST_ITEM(node, struct tenancy_stream, node)->stream);
+        usage.bytes_in += counts.bytes_in;
+        usage.bytes_out += counts.bytes_out;
+    }
+    if (tenancy->network) {
+        const struct packet_switch_counts counts = job_network_counts(tenancy->network);
         usage.bytes_in += counts.bytes_in;
         usage.bytes_out += counts.bytes_out;
     }
@@ -236,6 +242,7 @@ static void tenancy_on_end(void *context)
     shard_free(TAKE(tenancy->shard));
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
+    job_network_free(TAKE(tenancy->network));
     if (folder_remove(tenancy->data_folder, &error) < 0 ||
         folder_remove(tenancy->lease_folder, &error) < 0)
         log_event(LOG_WARN, "folder_left", "lease=%" PRIu64 " error=\"%s\"",
@@ -417,7 +424,7 @@ int tenancy_start(struct tenancy_host *host, const struct start_message *start,
     tenancy->shard = shard_start(&shard);
     for (uint32_t i = 0; i < start->peer_count; i++)
         tenancy_dial(tenancy, start->peers[i].lease, start->peers[i].ticket);
-    if (tenancy_start_child(tenancy, error) < 0)
+    if (tenancy_open_network(tenancy, error) < 0 || tenancy_start_child(tenancy, error) < 0)
         return -1;
     tenancy_start_timers(tenancy);
     tenancy_send_state(tenancy);
@@ -433,6 +440,7 @@ void tenancy_free(struct tenancy *tenancy)
     shard_free(tenancy->shard);
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
+    job_network_free(TAKE(tenancy->network));
     loop_timer_free(tenancy->tick_timer);
     loop_timer_free(tenancy->pace_timer);
     loop_timer_free(tenancy->talk_timer);

@@ -41,6 +41,7 @@ struct tenancy_host {
     struct http_client *client;
     const char *folder; /* the lease's own, empty but for what its keeper put there */
     int64_t disk_bytes; /* what is lent */
+    bool is_direct;     /* a job network listens for direct connections */
     /* The market, which may move. */
     char server_url[IDENTITY_URL_SIZE];
     char fingerprint[IDENTITY_FINGERPRINT_SIZE]; /* empty: not pinned */
@@ -85,6 +86,8 @@ void tenancy_renew(struct tenancy *tenancy, int64_t expires_ms);
 
 /* A worker that came later; for a parameter server. */
 void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer);
+/* Another rank of the job's network. */
+void tenancy_add_rank(struct tenancy *tenancy, const struct rank_message *rank);
 /* Dials the stream to `peer_lease` anew. */
 void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
                          const uint8_t ticket[LEASE_TICKET_SIZE]);

@@ -278,7 +278,10 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
                                             .pids_max = TENANCY_PIDS_MAX,
                                             .control_fd = child_fd,
                                             .stdout_fd = log_fds[LEASE_LOG_STDOUT],
-                                            .stderr_fd = log_fds[LEASE_LOG_STDERR]};
+                                            .stderr_fd = log_fds[LEASE_LOG_STDERR],
+                                            .set_up_network =
+                                                tenancy->network ? job_network_set_up : NULL,
+                                            .network_context = tenancy->network};
     return sandbox_start(tenancy->host->sandboxes, &options, &tenancy->sandbox, error);
 }
 

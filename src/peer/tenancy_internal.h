@@ -4,6 +4,7 @@
 
 #include "base/list.h"
 #include "peer/folder.h"
+#include "peer/job_network.h"
 #include "peer/meter.h"
 #include "peer/shard.h"
 #include "peer/stream.h"
@@ -61,6 +62,7 @@ struct tenancy {
     struct text artifact_names[TENANCY_ARTIFACT_MAX]; /* each file ever announced */
     uint32_t artifact_count;
 
+    struct job_network *network; /* NULL: the lease has none */
     struct sandbox *sandbox;
     struct loop_watch *exit_watch;
     int control_fd;
@@ -110,6 +112,11 @@ void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *mes
 void tenancy_update_reading(struct tenancy *tenancy);
 void tenancy_on_talk(void *context);
 void tenancy_free_child(struct tenancy *tenancy);
+
+/* tenancy_network.c */
+MUST_CHECK int tenancy_open_network(struct tenancy *tenancy, struct error *error);
+/* Tells the market where the lease may be reached by its job's other ranks. */
+void tenancy_send_addresses(struct tenancy *tenancy);
 
 /* tenancy_stream.c */
 void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,

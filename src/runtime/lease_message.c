@@ -17,6 +17,7 @@
  *     PROBE         text json
  *     FILL          u8 is_last, bytes
  *     YIELD         u8 yield
+ *     ADDRESSES     u64 lease, u64 fence, addresses
  *     WELCOME       u32 version, u64 machine, i64 now_ms
  *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
  *                   count x peer
@@ -29,8 +30,10 @@
  *     PING          u64 nonce
  *     MEASURE       u32 bytes
  *     PAUSE         u8 is_paused (0 or 1), u64 for_ms
+ *     RANK          u64 lease, u64 fence, peer, addresses
  *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
  *                   i64 bandwidth_kbit
+ *     addresses     u32 count, count x text
  *     peer          u64 lease, u64 fence, u32 rank, [32] key, [32] ticket
  *
  * The signature of METER is Ed25519 over the 16 bytes "souk-meter-v1\0\0\0" and the eight integers
@@ -119,6 +122,10 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "MEASURE";
     case LEASE_MESSAGE_PAUSE:
         return "PAUSE";
+    case LEASE_MESSAGE_ADDRESSES:
+        return "ADDRESSES";
+    case LEASE_MESSAGE_RANK:
+        return "RANK";
     }
     return "unknown";
 }
@@ -144,6 +151,14 @@ static void put_peer(struct buffer *buffer, const struct lease_peer *peer)
     wire_put_u32(buffer, peer->rank);
     wire_put_raw(buffer, peer->key, sizeof(peer->key));
     wire_put_raw(buffer, peer->ticket, sizeof(peer->ticket));
+}
+
+static void put_addresses(struct buffer *buffer, const struct text *addresses, uint32_t count)
+{
+    ASSERT(count <= LEASE_ADDRESSES_MAX);
+    wire_put_u32(buffer, count);
+    for (uint32_t i = 0; i < count; i++)
+        put_text(buffer, addresses[i], LEASE_ADDRESS_SIZE_MAX);
 }
 
 static void put_resources(struct buffer *buffer, const struct resources *resources)
@@ -255,6 +270,10 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
         wire_put_raw(buffer, message->artifact.manifest, sizeof(message->artifact.manifest));
         wire_put_u64(buffer, message->artifact.size_bytes);
         return;
+    case LEASE_MESSAGE_ADDRESSES:
+        put_fence(buffer, message->addresses.lease, message->addresses.fence);
+        put_addresses(buffer, message->addresses.addresses, message->addresses.address_count);
+        return;
     case LEASE_MESSAGE_STREAM_READY:
         put_fence(buffer, message->stream_ready.lease, message->stream_ready.fence);
         wire_put_u64(buffer, message->stream_ready.peer_lease);
@@ -276,6 +295,11 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
         return;
     case LEASE_MESSAGE_START:
         put_start(payload, &message->start);
+        return;
+    case LEASE_MESSAGE_RANK:
+        put_fence(payload, message->rank.lease, message->rank.fence);
+        put_peer(payload, &message->rank.peer);
+        put_addresses(payload, message->rank.addresses, message->rank.address_count);
         return;
     case LEASE_MESSAGE_PEER:
         put_fence(payload, message->peer.lease, message->peer.fence);
@@ -339,6 +363,14 @@ static void get_peer(struct wire_reader *reader, struct lease_peer *peer)
     peer->rank = wire_get_u32(reader);
     wire_get_raw(reader, peer->key, sizeof(peer->key));
     wire_get_raw(reader, peer->ticket, sizeof(peer->ticket));
+}
+
+static uint32_t get_addresses(struct wire_reader *reader, struct text out[LEASE_ADDRESSES_MAX])
+{
+    const uint32_t count = wire_get_count(reader, LEASE_ADDRESSES_MAX, 4);
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = wire_get_text(reader, LEASE_ADDRESS_SIZE_MAX);
+    return count;
 }
 
 static void get_resources(struct wire_reader *reader, struct resources *resources)
@@ -498,6 +530,12 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
     case LEASE_MESSAGE_START:
         get_start(arena, reader, &message->start);
         return true;
+    case LEASE_MESSAGE_RANK:
+        message->rank.lease = wire_get_u64(reader);
+        message->rank.fence = wire_get_u64(reader);
+        get_peer(reader, &message->rank.peer);
+        message->rank.address_count = get_addresses(reader, message->rank.addresses);
+        return true;
     case LEASE_MESSAGE_PEER:
         message->peer.lease = wire_get_u64(reader);
         message->peer.fence = wire_get_u64(reader);
@@ -574,6 +612,11 @@ static bool decode_from_daemon(struct arena *arena, struct wire_reader *reader,
         return true;
     case LEASE_MESSAGE_ARTIFACT:
         get_artifact(reader, &message->artifact);
+        return true;
+    case LEASE_MESSAGE_ADDRESSES:
+        message->addresses.lease = wire_get_u64(reader);
+        message->addresses.fence = wire_get_u64(reader);
+        message->addresses.address_count = get_addresses(reader, message->addresses.addresses);
         return true;
     case LEASE_MESSAGE_STREAM_READY:
         message->stream_ready.lease = wire_get_u64(reader);

@@ -39,6 +39,8 @@ enum {
     LEASE_TOKEN_SIZE_MAX = 128,
     LEASE_NAME_SIZE_MAX = 128,
     LEASE_REASON_SIZE_MAX = 240,
+    LEASE_ADDRESSES_MAX = 8,
+    LEASE_ADDRESS_SIZE_MAX = 64, /* "192.0.2.1:7600", "[2001:db8::1]:7600" */
 };
 
 enum lease_message_type {
@@ -55,6 +57,7 @@ enum lease_message_type {
     LEASE_MESSAGE_PROBE = 10,
     LEASE_MESSAGE_FILL = 11,
     LEASE_MESSAGE_YIELD = 12,
+    LEASE_MESSAGE_ADDRESSES = 13,
     /* market to daemon */
     LEASE_MESSAGE_WELCOME = 64,
     LEASE_MESSAGE_START = 65,
@@ -67,6 +70,7 @@ enum lease_message_type {
     LEASE_MESSAGE_PING = 72,
     LEASE_MESSAGE_MEASURE = 73,
     LEASE_MESSAGE_PAUSE = 74,
+    LEASE_MESSAGE_RANK = 75,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -276,6 +280,24 @@ struct measure_message {
     uint32_t bytes; /* at most LEASE_MEASURE_BYTES_MAX */
 };
 
+/* Where a lease in a job network may be reached directly; none: only through the relay. */
+struct addresses_message {
+    uint64_t lease;
+    uint64_t fence;
+    struct text addresses[LEASE_ADDRESSES_MAX];
+    uint32_t address_count;
+};
+
+/* Another rank of the job's network. The key belongs to these two leases; the ticket names their
+ * stream on the market's link port and to each other's listeners. */
+struct rank_message {
+    uint64_t lease;
+    uint64_t fence;
+    struct lease_peer peer;
+    struct text addresses[LEASE_ADDRESSES_MAX];
+    uint32_t address_count;
+};
+
 struct lease_message {
     enum lease_message_type type;
     union {
@@ -295,6 +317,8 @@ struct lease_message {
         struct stop_message stop;
         struct stream_open_message stream_open;
         struct offers_message offers;
+        struct addresses_message addresses;
+        struct rank_message rank;
         struct pong_message pong;
         struct probe_message probe;
         struct fill_message fill;

@@ -48,6 +48,7 @@ static const struct json_field document_fields[] = {
     {"tick_ms", JSON_I64, DOCUMENT(tick_ms), .is_required = true, .minimum = 1, .maximum = 3600000},
     {"expires_ms", JSON_I64, DOCUMENT(expires_ms), .is_required = true, .minimum = 0,
      .maximum = INT64_C(1) << 52},
+    {"network", JSON_TEXT, DOCUMENT(network), .size_max = 16},
     {"runtime", JSON_TEXT, DOCUMENT(runtime), .is_required = true, .size_max = 32},
     {"spec", JSON_ANY, offsetof(struct raw_document, spec), .is_required = true},
     {"data", JSON_ARRAY, offsetof(struct raw_document, data), .is_required = true,
@@ -123,6 +124,7 @@ int native_lease_write(const struct job_spec *spec, const struct native_lease *l
                 .disk_bytes = lease->disk_bytes,
                 .tick_ms = job_spec_tick_ms(spec),
                 .expires_ms = lease->expires_ms,
+                .network = spec->resources.network.size ? spec->resources.network : TEXT("none"),
                 .runtime = spec->runtime,
             },
         .role = (int)lease->role,
@@ -156,6 +158,12 @@ static int check_document(const struct lease_document *document, struct error *e
             return error_set(error, ERROR_INVALID, "lease.data[%zu].name: not a file name", i);
     }
     return 0;
+}
+
+bool lease_document_has_network(const struct lease_document *document)
+{
+    return document->role == LEASE_ROLE_WORKER && document->network.size > 0 &&
+           !text_equal(document->network, TEXT("none"));
 }
 
 int lease_document_read(struct arena *arena, struct text json, struct lease_document *out_document,

@@ -10,6 +10,7 @@
 #include "market/lease.h" /* enum lease_role and its names */
 #include "runtime/job_spec.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,7 +36,8 @@ struct lease_document {
     int64_t ram_bytes;
     int64_t disk_bytes;
     int64_t tick_ms;
-    int64_t expires_ms; /* UTC */
+    int64_t expires_ms;  /* UTC */
+    struct text network; /* "none", "job" or "open"; empty: none */
     struct text runtime;
     struct job_train train;
     struct job_sync sync;   /* gamma_ms and tick_ms are always set */
@@ -68,6 +70,9 @@ struct native_lease {
  * INVALID when a worker would get no record, EXHAUSTED when the buffer is too small. */
 MUST_CHECK int native_lease_write(const struct job_spec *spec, const struct native_lease *lease,
                                   struct buffer *json, struct error *error);
+
+/* Whether it is a rank of its job's private network. */
+bool lease_document_has_network(const struct lease_document *document);
 
 MUST_CHECK int lease_document_read(struct arena *arena, struct text json,
                                    struct lease_document *out_document, struct error *error);

@@ -103,6 +103,7 @@ void dispatch_add_take(struct hub *hub, struct hub_lease *lease)
         lease->is_redial_due = true; /* the market restarted: the relay is gone */
     else
         send_start(hub, lease);
+    network_tell(hub, lease);
 }
 
 static void send_renewal(struct hub *hub, const struct hub_lease *lease)
@@ -144,6 +145,7 @@ void dispatch_end(struct hub *hub, struct hub_lease *lease)
         map_put(&machine->lingering, lease->id, machine);
     }
     stream_forget(hub, lease);
+    network_forget(hub, lease);
     map_remove(&hub->leases, lease->id);
     dispatch_lease_free(lease);
 }
@@ -180,12 +182,14 @@ void dispatch_hello(struct hub_machine *machine, const struct hello_message *hel
                 dispatch_stop(hub, lease);
             send_peers(hub, lease);
             send_renewal(hub, lease);
+            network_tell(hub, lease);
         } else if (lease->is_known || lease->is_stop_wanted) {
             /* It may be about to say how the lease ended. */
             lease->missing_ns = hub_now_ns(hub);
         } else {
             send_start(hub, lease);
             send_peers(hub, lease);
+            network_tell(hub, lease);
         }
     }
 }

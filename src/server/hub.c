@@ -242,6 +242,10 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
                                       .machine_yields = {machine->id, message->yield.yield}},
                     NULL);
         return;
+    case LEASE_MESSAGE_ADDRESSES:
+        network_addresses(machine, &message->addresses);
+        return;
+    case LEASE_MESSAGE_RANK:
     case LEASE_MESSAGE_WELCOME:
     case LEASE_MESSAGE_START:
     case LEASE_MESSAGE_PAUSE:
@@ -352,6 +356,7 @@ int hub_open(struct server *server, const char *listen, const struct core *core,
     map_init(&hub->machines);
     map_init(&hub->leases);
     map_init(&hub->tickets);
+    map_init(&hub->pairs);
     map_init(&hub->waiting);
     map_init(&hub->live_machines);
     pthread_mutex_init(&hub->live_mutex, NULL);
@@ -428,6 +433,9 @@ void hub_free(struct hub *hub)
     map_done(&hub->machines);
     map_done(&hub->leases);
     map_done(&hub->tickets);
+    for (size_t i = 0; i < hub->pairs.count; i++)
+        free(hub->pairs.entries[i].value);
+    map_done(&hub->pairs);
     map_done(&hub->waiting);
     map_done(&hub->live_machines);
     pthread_mutex_destroy(&hub->live_mutex);

@@ -104,6 +104,19 @@ struct hub_lease {
     bool is_redial_due;
     int64_t dialled_ns; /* when a redial was asked for; 0: never */
     struct hub_relay *relay;
+
+    /* network.c's: of a worker in a job network. */
+    bool has_network;
+    bool has_addresses; /* its daemon has told them */
+    char addresses[LEASE_ADDRESSES_MAX][LEASE_ADDRESS_SIZE_MAX + 1];
+    uint32_t address_count;
+};
+
+/* Two ranks of a job network, and the stream the market carries for them if it must. */
+struct hub_pair {
+    uint64_t low_lease, high_lease;
+    char ticket[TICKET_TEXT_SIZE];
+    struct hub_relay *relay; /* NULL: none now */
 };
 
 /* A command, or rows, on the way to the core; tried again while the store is away. */
@@ -130,6 +143,7 @@ struct hub {
     struct map machines;     /* id -> struct hub_machine, owned */
     struct map leases;       /* id -> struct hub_lease, owned */
     struct map tickets;      /* ticket -> struct hub_lease */
+    struct map pairs;        /* ticket -> struct hub_pair, owned */
     struct map waiting;      /* ticket -> struct hub_wait, owned */
     struct list connections; /* accepted ones and links */
     size_t accepting_count;  /* of them, those that are not a machine's yet */
@@ -206,6 +220,15 @@ void stream_forget(struct hub *hub, struct hub_lease *lease);
 /* Asks both ends to dial again where that is due. */
 void stream_redial(struct hub *hub, struct hub_lease *lease);
 void streams_done(struct hub *hub);
+/* Ends what is carried for the pair, and who waits to be. */
+void stream_forget_pair(struct hub *hub, struct hub_pair *pair);
+
+/* ---- network.c ---- */
+/* A lease that the hub has now, or whose machine is there again: its peers are told to it, and it
+ * to them. */
+void network_tell(struct hub *hub, struct hub_lease *lease);
+void network_addresses(struct hub_machine *machine, const struct addresses_message *addresses);
+void network_forget(struct hub *hub, const struct hub_lease *lease);
 
 /* ---- dispatch.c ---- */
 void dispatch_add_take(struct hub *hub, struct hub_lease *lease);

@@ -198,6 +198,22 @@ void keys_ticket(const struct keys *keys, uint64_t lease, uint64_t attempt,
     derive(keys, "stream", lease, attempt, out);
 }
 
+void keys_pair(const struct keys *keys, const struct keys_pair *pair,
+               uint8_t out_key[KEYS_SECRET_SIZE], uint8_t out_ticket[KEYS_SECRET_SIZE])
+{
+    uint8_t leases[KEYS_SECRET_SIZE];
+    derive(keys, "pair", pair->low_lease, pair->high_lease, leases);
+    const uint64_t key_of[] = {0, pair->low_fence, pair->high_fence};
+    const uint64_t ticket_of[] = {1, pair->low_fence, pair->high_fence};
+    // NOLINTBEGIN(readability-suspicious-call-argument): it is in this order
+    crypto_generichash(out_key, KEYS_SECRET_SIZE, (const uint8_t *)key_of, sizeof(key_of), leases,
+                       sizeof(leases));
+    crypto_generichash(out_ticket, KEYS_SECRET_SIZE, (const uint8_t *)ticket_of, sizeof(ticket_of),
+                       leases, sizeof(leases));
+    // NOLINTEND(readability-suspicious-call-argument)
+    sodium_memzero(leases, sizeof(leases));
+}
+
 void keys_fetch_token(const struct keys *keys, uint64_t lease, uint64_t fence,
                       char out[KEYS_TOKEN_SIZE])
 {

@@ -60,6 +60,14 @@ void keys_lease(const struct keys *keys, uint64_t lease, uint64_t fence,
 void keys_ticket(const struct keys *keys, uint64_t lease, uint64_t attempt,
                  uint8_t out[KEYS_SECRET_SIZE]);
 
+struct keys_pair {
+    uint64_t low_lease, low_fence; /* the lease with the lower number */
+    uint64_t high_lease, high_fence;
+};
+/* The pre-shared key between two ranks of a job's network, and what names their stream. */
+void keys_pair(const struct keys *keys, const struct keys_pair *pair,
+               uint8_t out_key[KEYS_SECRET_SIZE], uint8_t out_ticket[KEYS_SECRET_SIZE]);
+
 /* "souk_lease_LEASE_FENCE_HEX": lets the holder of a lease fetch and store chunks. */
 void keys_fetch_token(const struct keys *keys, uint64_t lease, uint64_t fence,
                       char out[KEYS_TOKEN_SIZE]);

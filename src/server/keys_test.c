@@ -47,6 +47,15 @@ TEST(derived_keys_survive_a_restart_and_differ_by_purpose)
         assert_memory_not_equal(first, other, 32);
         keys_lease(keys, 7, 3, other);
         assert_memory_not_equal(first, other, 32);
+        uint8_t pair_ticket[KEYS_SECRET_SIZE];
+        const struct keys_pair pair = {7, 2, 9, 3}, fenced = {7, 2, 9, 4};
+        keys_pair(keys, &pair, other, pair_ticket);
+        assert_memory_not_equal(first, other, sizeof(first));
+        assert_memory_not_equal(pair_ticket, other, sizeof(other));
+        uint8_t fenced_key[KEYS_SECRET_SIZE], fenced_ticket[KEYS_SECRET_SIZE];
+        keys_pair(keys, &fenced, fenced_key, fenced_ticket);
+        assert_memory_not_equal(fenced_key, other, sizeof(other));
+        assert_memory_not_equal(fenced_ticket, pair_ticket, sizeof(pair_ticket));
         keys_ticket(keys, 7, 2, other);
         assert_memory_not_equal(first, other, 32);
     }

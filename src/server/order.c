@@ -161,6 +161,8 @@ struct hub_lease *order_lease(struct server *server, const struct core *core,
         .server_lease = server_lease && lease->role == LEASE_ROLE_WORKER ? server_lease->id : 0,
         .newest_peer = lease->role == LEASE_ROLE_SERVER ? newest_peer(job, lease) : 0,
         .is_known = lease->state == LEASE_STATE_RUNNING,
+        .has_network =
+            lease->role == LEASE_ROLE_WORKER && job->request.wishes.network != OFFER_NETWORK_NONE,
         .is_stop_wanted = lease->stop_wanted_ms != 0,
         .grace_ms = (uint32_t)core_settings(core)->grace_ms,
         .verified_index = lease->tick_index,

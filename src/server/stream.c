@@ -26,6 +26,7 @@ struct hub_relay {
     struct list_node node;
     struct hub *hub;
     uint64_t lease;
+    struct hub_pair *pair; /* of a job network; NULL: the lease's own stream */
     struct relay *relay;
 };
 
@@ -51,7 +52,9 @@ static void wait_event(void *context, uint32_t events)
 static void relay_gone(struct hub_relay *joined)
 {
     struct hub_lease *lease = map_get(&joined->hub->leases, joined->lease);
-    if (lease && lease->relay == joined) {
+    if (joined->pair) {
+        joined->pair->relay = NULL; /* both ends see it and dial again */
+    } else if (lease && lease->relay == joined) {
         lease->relay = NULL;
         lease->is_redial_due = true;
     }
@@ -72,12 +75,16 @@ static void relay_done(struct relay *relay, const struct error *reason, void *co
     relay_gone(joined);
 }
 
-static void join(struct hub *hub, struct hub_lease *lease, struct hub_wait *wait, int fd)
+/* For `pair`, or for the lease's own stream when it is NULL. */
+static void join(struct hub *hub, struct hub_lease *lease, struct hub_pair *pair,
+                 struct hub_wait *wait, int fd)
 {
+    const uint64_t id = pair ? pair->low_lease : lease->id;
     struct hub_relay *joined = calloc(1, sizeof(*joined));
     ASSERT(joined);
     joined->hub = hub;
-    joined->lease = lease->id;
+    joined->lease = id;
+    joined->pair = pair;
     loop_watch_free(wait->watch);
     wait->watch = NULL;
     const struct relay_options options = {
@@ -89,18 +96,23 @@ static void join(struct hub *hub, struct hub_lease *lease, struct hub_wait *wait
     };
     struct error error;
     if (relay_open_take(&options, &joined->relay, &error) < 0) {
-        log_event(LOG_WARN, "stream_not_joined", "lease=%" PRIu64 " error=\"%s\"", lease->id,
+        log_event(LOG_WARN, "stream_not_joined", "lease=%" PRIu64 " error=\"%s\"", id,
                   error.message);
         close(fd);
         free(joined);
-        lease->is_redial_due = true;
+        if (!pair)
+            lease->is_redial_due = true;
     } else {
         wait->fd = -1;
         list_append(&hub->relays, &joined->node);
         atomic_fetch_add(&hub->relay_count, 1);
-        lease->relay = joined;
-        lease->is_redial_due = false;
-        log_event(LOG_INFO, "stream_joined", "lease=%" PRIu64, lease->id);
+        if (pair) {
+            pair->relay = joined;
+        } else {
+            lease->relay = joined;
+            lease->is_redial_due = false;
+        }
+        log_event(LOG_INFO, "stream_joined", "lease=%" PRIu64, id);
     }
     wait_free(wait);
 }
@@ -108,14 +120,18 @@ static void join(struct hub *hub, struct hub_lease *lease, struct hub_wait *wait
 void stream_take(struct hub *hub, int fd, const char ticket[TICKET_TEXT_SIZE])
 {
     struct hub_lease *lease = map_get_text(&hub->tickets, text_of(ticket));
-    if (!lease || lease->relay || hub->waiting.count >= HUB_WAITING_MAX) {
+    struct hub_pair *pair = map_get_text(&hub->pairs, text_of(ticket));
+    /* An end that dials again has lost the stream: so the other end learns of it. */
+    if (pair && pair->relay)
+        relay_gone(pair->relay);
+    if ((!lease && !pair) || (lease && lease->relay) || hub->waiting.count >= HUB_WAITING_MAX) {
         log_event(LOG_DEBUG, "stream_refused", "waiting=%zu", hub->waiting.count);
         close(fd);
         return;
     }
     struct hub_wait *first = map_get_text(&hub->waiting, text_of(ticket));
     if (first) {
-        join(hub, lease, first, fd);
+        join(hub, lease, pair, first, fd);
         return;
     }
     struct hub_wait *wait = calloc(1, sizeof(*wait));
@@ -153,6 +169,15 @@ void stream_forget(struct hub *hub, struct hub_lease *lease)
     map_remove_text(&hub->tickets, text_of(lease->ticket));
     if (lease->relay)
         relay_gone(lease->relay);
+}
+
+void stream_forget_pair(struct hub *hub, struct hub_pair *pair)
+{
+    struct hub_wait *wait = map_get_text(&hub->waiting, text_of(pair->ticket));
+    if (wait)
+        wait_free(wait);
+    if (pair->relay)
+        relay_gone(pair->relay);
 }
 
 static bool ask(struct hub *hub, const struct hub_lease *lease, uint64_t peer_lease,

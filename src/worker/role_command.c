@@ -7,8 +7,10 @@
  * SIGTERM; the daemon ends what does not go.
  */
 #include "base/assert.h"
+#include "base/buffer.h"
 #include "base/log.h"
 #include "blob/archive.h"
+#include "net/packet.h"
 #include "worker/worker_internal.h"
 
 #include <dirent.h>
@@ -22,7 +24,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { UNPACKED_FILES_MAX = 30000, ARTIFACTS_MAX = 64, OWN_VARIABLES = 16 };
+enum {
+    UNPACKED_FILES_MAX = 30000,
+    ARTIFACTS_MAX = 64,
+    OWN_VARIABLES = 16,
+    NETWORK_TEXT_MAX = 128 << 10
+};
 
 struct command_role {
     struct work *work;
@@ -68,6 +75,38 @@ static int unpack_files(const struct work *work, struct error *error)
     return 0;
 }
 
+static void append_address(struct buffer *out, uint32_t rank)
+{
+    const uint32_t address = packet_address(rank);
+    buffer_append_format(out, "%u.%u.%u.%u", address >> 24, address >> 16 & 0xff,
+                         address >> 8 & 0xff, address & 0xff);
+}
+
+/* Where the ranks of the job's network are: SkyPilot's name for all of them, torch's for the first,
+ * and ours for this one. Returns how many variables that are. */
+static size_t add_network(const struct work *work, char **list)
+{
+    const struct lease_document *lease = &work->lease;
+    if (!lease_document_has_network(lease))
+        return 0;
+    struct buffer text AUTO_BUFFER;
+    buffer_init(&text, NETWORK_TEXT_MAX);
+    append_address(&text, (uint32_t)lease->rank);
+    list[0] = arena_format(work->arena, "SOUK_ADDRESS=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
+    buffer_clear(&text);
+    append_address(&text, 0);
+    list[1] = arena_format(work->arena, "MASTER_ADDR=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
+    buffer_clear(&text);
+    for (uint32_t rank = 0; rank < lease->world && rank < PACKET_RANK_MAX; rank++) {
+        if (rank > 0)
+            buffer_append_byte(&text, '\n');
+        append_address(&text, rank);
+    }
+    list[2] =
+        arena_format(work->arena, "SKYPILOT_NODE_IPS=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
+    return 3;
+}
+
 /* Ours first, the lease's own last: a borrower cannot unset what Souk says. */
 static char **make_environment(const struct work *work)
 {
@@ -93,6 +132,7 @@ static char **make_environment(const struct work *work)
     list[count++] = arena_format(arena, "SOUK_OUTPUT_DIR=%s", work->out_folder);
     list[count++] = arena_format(arena, "SKYPILOT_NODE_RANK=%" PRIu64, lease->rank);
     list[count++] = arena_format(arena, "SKYPILOT_NUM_NODES=%" PRIu64, lease->world);
+    count += add_network(work, list + count);
     list[count++] = arena_format(arena, "HOME=%s", work->work_folder);
     list[count] = NULL;
     return list;

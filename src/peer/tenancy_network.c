@@ -1,0 +1,60 @@
+/* The job network of a tenancy. */
+#include "base/log.h"
+#include "peer/tenancy_internal.h"
+
+#include <inttypes.h>
+
+int tenancy_open_network(struct tenancy *tenancy, struct error *error)
+{
+    const struct lease_document *document = &tenancy->document;
+    /* What asks for more than the job's network gets no more than it. */
+    if (!lease_document_has_network(document))
+        return 0;
+    const struct job_network_options options = {.loop = tenancy->host->loop,
+                                                .lease = document->lease,
+                                                .rank = (uint32_t)document->rank,
+                                                .relay = tenancy->host->link_target,
+                                                .is_listening = tenancy->host->is_direct};
+    return job_network_open(&options, &tenancy->network, error);
+}
+
+void tenancy_send_addresses(struct tenancy *tenancy)
+{
+    if (!tenancy->network || tenancy->has_ended)
+        return;
+    struct host_port found[PATH_CANDIDATE_MAX];
+    char texts[PATH_CANDIDATE_MAX][LEASE_ADDRESS_SIZE_MAX + 1];
+    const size_t count = job_network_addresses(tenancy->network, found);
+    struct lease_message message = {
+        .type = LEASE_MESSAGE_ADDRESSES,
+        .addresses = {.lease = tenancy->document.lease, .fence = tenancy->document.fence}};
+    struct addresses_message *addresses = &message.addresses;
+    for (size_t i = 0; i < count && addresses->address_count < LEASE_ADDRESSES_MAX; i++) {
+        const int size =
+            snprintf(texts[i], sizeof(texts[i]), "%.48s:%u", found[i].host, found[i].port);
+        if (size > 0 && size < (int)sizeof(texts[i]))
+            addresses->addresses[addresses->address_count++] = text_of(texts[i]);
+    }
+    outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
+}
+
+void tenancy_add_rank(struct tenancy *tenancy, const struct rank_message *rank)
+{
+    struct host_port candidates[LEASE_ADDRESSES_MAX];
+    struct error error;
+    if (!tenancy->network || tenancy->has_ended)
+        return;
+    struct job_network_peer peer = {.lease = rank->peer.lease,
+                                    .fence = rank->peer.fence,
+                                    .rank = rank->peer.rank,
+                                    .key = rank->peer.key,
+                                    .candidates = candidates};
+    memcpy(peer.ticket, rank->peer.ticket, LEASE_TICKET_SIZE);
+    for (uint32_t i = 0; i < rank->address_count; i++)
+        if (host_port_parse(rank->addresses[i], &candidates[peer.candidate_count], &error) == 0 &&
+            address_is_numeric(&candidates[peer.candidate_count]))
+            peer.candidate_count++;
+    if (job_network_add_peer(tenancy->network, &peer, &error) < 0)
+        log_event(LOG_WARN, "rank_refused", "lease=%" PRIu64 " error=\"%s\"",
+                  tenancy->document.lease, error.message);
+}
