@@ -85,6 +85,13 @@ static void large_result_comes_in_chunks_and_a_huge_one_is_refused(void **state)
     tell_worker(market, "huge\n");
     const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
     assert_non_null(memmem(failed->state.reason.data, failed->state.reason.size, "16777216", 8));
+
+    /* One that passes all bounds is not even written. */
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "absurd\n");
+    failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_int_equal(failed->state.exit_code, 128 + SIGXFSZ);
 }
 
 static void process_that_crashes_fails_its_lease(void **state)

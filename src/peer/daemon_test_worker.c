@@ -5,7 +5,8 @@
  * done        writes a result, sends it back, ends well
  * checkpoint  writes and announces one result a hundred times, then as for done
  * large       as done, with a result of 9 MiB
- * huge        as done, with a result of 1 TiB that takes no room on the disk
+ * huge        as done, with a result of 17 MiB that takes no room on the disk
+ * absurd      the same, of 1 TiB
  * flood       sends long reports for ever
  * crash       ends with code 3
  * stubborn    ignores every wish to end
@@ -92,6 +93,9 @@ static void obey(int stream, const char *line)
         send_sized_result((off_t)9 << 20);
         done(true, "trained");
     } else if (strcmp(line, "huge\n") == 0) {
+        send_sized_result(17 << 20);
+        done(true, "trained");
+    } else if (strcmp(line, "absurd\n") == 0) {
         send_sized_result((off_t)1 << 40);
         done(true, "trained");
     } else if (strcmp(line, "flood\n") == 0) {

@@ -6,9 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <mntent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,8 +110,34 @@ static void walk_folder(struct walk *walk, int fd, int depth)
     closedir(folder);
 }
 
+/* A file system mounted in there is taken off, not emptied: a job's disk, whose file goes with the
+ * folder. Its files would not be the folder's. */
+static int folder_unmount_below(const char *path, struct error *error)
+{
+    char folder[PATH_MAX];
+    if (!realpath(path, folder))
+        return error_set_errno(error, errno, "find \"%s\"", path);
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
+    if (!mounts)
+        return error_set_errno(error, errno, "open \"/proc/self/mounts\"");
+    const size_t size = strlen(folder);
+    char line[2 * PATH_MAX];
+    struct mntent entry;
+    int result = 0;
+    while (result == 0 && getmntent_r(mounts, &entry, line, sizeof(line))) {
+        const bool is_below = strncmp(entry.mnt_dir, folder, size) == 0 &&
+                              (entry.mnt_dir[size] == '/' || entry.mnt_dir[size] == '\0');
+        if (is_below && umount2(entry.mnt_dir, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL)
+            result = error_set_errno(error, errno, "unmount \"%s\"", entry.mnt_dir);
+    }
+    endmntent(mounts);
+    return result;
+}
+
 int folder_remove(const char *path, struct error *error)
 {
+    if (access(path, F_OK) == 0 && folder_unmount_below(path, error) < 0)
+        return -1;
     AUTO_FD int top_fd = walk_open(AT_FDCWD, path);
     if (top_fd < 0 && errno == ENOENT)
         return 0;

@@ -15,7 +15,8 @@ enum { FOLDER_DEPTH_MAX = 64 };
 /* Makes `path` with the mode given; a folder that is there is fine. */
 MUST_CHECK int folder_make(const char *path, unsigned mode, struct error *error);
 
-/* Removes the folder and all in it, however deep. One that is not there is fine. */
+/* Removes the folder and all in it, however deep; what is mounted in there is taken off first and
+ * kept. One that is not there is fine. */
 MUST_CHECK int folder_remove(const char *path, struct error *error);
 
 /*

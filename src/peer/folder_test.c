@@ -2,6 +2,8 @@
 #include "testing/testing.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,6 +126,26 @@ TEST(folder_that_hides_its_files_is_not_measured)
     ASSERT_OK(folder_remove(folder, &error));
 }
 
+TEST(what_is_mounted_in_a_folder_is_taken_off_and_kept)
+{
+    struct error error = {0};
+    char folder[] = "/tmp/souk-folder-test-XXXXXX", outside[] = "/tmp/souk-folder-kept-XXXXXX";
+    char inner[128], kept[128];
+    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(outside));
+    snprintf(inner, sizeof(inner), "%s/a b", folder);
+    snprintf(kept, sizeof(kept), "%s/kept", outside);
+    make_file(kept, 10);
+    ASSERT_OK(folder_make(inner, 0755, &error));
+    const bool is_mounted = mount(outside, inner, NULL, MS_BIND, NULL) == 0;
+    ASSERT_OK(folder_remove(folder, &error));
+    assert_int_not_equal(access(folder, F_OK), 0);
+    assert_int_equal(access(kept, F_OK), 0);
+    ASSERT_OK(folder_remove(outside, &error));
+    if (!is_mounted)
+        skip(); /* only root can mount */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +154,7 @@ int main(void)
         cmocka_unit_test(tree_deeper_than_any_path_is_removed_and_not_measured),
         cmocka_unit_test(more_files_than_allowed_are_not_measured),
         cmocka_unit_test(folder_that_hides_its_files_is_not_measured),
+        cmocka_unit_test(what_is_mounted_in_a_folder_is_taken_off_and_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "peer/tenancy_internal.h"
+#include "sandbox/disk.h"
 
 #include <inttypes.h>
 #include <sodium.h>
@@ -338,6 +339,22 @@ static int tenancy_read_start(struct tenancy *tenancy, const struct start_messag
     return 0;
 }
 
+/* Where the machine can, the job's folder holds no more than it leased; where it cannot, the folder
+ * is measured at every tick. No room on the disk is the lease's end. */
+static int tenancy_bound_disk(struct tenancy *tenancy, struct error *error)
+{
+    char reason[128];
+    const int64_t bytes = tenancy->document.disk_bytes; /* 0: all that is lent, not set aside */
+    if (bytes == 0 || !disk_can_bound(reason, sizeof(reason)) ||
+        disk_open(tenancy->lease_folder, bytes, SANDBOX_UID, error) == 0)
+        return 0;
+    if (error->code == ERROR_EXHAUSTED)
+        return -1;
+    log_event(LOG_WARN, "disk_not_bounded", "lease=%" PRIu64 " error=\"%s\"",
+              tenancy->document.lease, error->message);
+    return 0;
+}
+
 static int tenancy_make_folders(struct tenancy *tenancy, struct error *error)
 {
     const char *folder = tenancy->host->folder;
@@ -348,7 +365,7 @@ static int tenancy_make_folders(struct tenancy *tenancy, struct error *error)
     /* The outermost stays the lender's alone; inside, another user has to read. */
     if (folder_make(tenancy->data_folder, 0755, error) < 0 ||
         folder_make(tenancy->lease_folder, 0755, error) < 0 ||
-        folder_make(tenancy->out_folder, 0755, error) < 0)
+        tenancy_bound_disk(tenancy, error) < 0 || folder_make(tenancy->out_folder, 0755, error) < 0)
         return -1;
     return sandbox_give_folder(tenancy->host->sandboxes, tenancy->out_folder, error);
 }

@@ -276,6 +276,7 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
                                             .cpu_milli = document->cores_milli,
                                             .memory_bytes = document->ram_bytes,
                                             .pids_max = TENANCY_PIDS_MAX,
+                                            .disk_bytes = tenancy_disk_bytes(tenancy),
                                             .control_fd = child_fd,
                                             .stdout_fd = log_fds[LEASE_LOG_STDOUT],
                                             .stderr_fd = log_fds[LEASE_LOG_STDERR],

@@ -251,7 +251,8 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
                           .cgroup = cgroup,
                           .has_soft_limits = cgroup->version == CGROUP_NONE,
                           .memory_bytes = (rlim_t)options->memory_bytes,
-                          .file_bytes = (rlim_t)options->disk_bytes};
+                          /* Fuller folders refuse first; this stops what is absurd. */
+                          .file_bytes = (rlim_t)(options->disk_bytes + options->disk_bytes / 8)};
     if (child.has_soft_limits) {
         const uid_t uid = host->drops_user ? SANDBOX_UID : getuid();
         child.process_count = (rlim_t)(process_count_of_user(uid) + options->pids_max);

@@ -177,6 +177,8 @@ static void command_add_stage(struct child *child, const struct sandbox_options 
     arguments_add(arguments, "/souk", STAGE_WORD, NULL);
     if (options->set_up_network)
         arguments_add(arguments, "--network", NULL, NULL);
+    if (options->gpu_count > 0)
+        arguments_add(arguments, "--proc", NULL, NULL);
     arguments_add(arguments, "--write", "/tmp", NULL);
     arguments_add(arguments, "--write", "/dev/shm", NULL);
     for (size_t i = 0; i < options->mount_count; i++)

@@ -110,7 +110,7 @@ struct sandbox_options {
     int64_t cpu_milli;       /* thousandths of a core, > 0 */
     int64_t memory_bytes;    /* > 0 */
     int64_t io_bytes_per_s;  /* read from and written to the disk of the first mount; 0: any */
-    int64_t disk_bytes;      /* the largest file it can write; 0: any */
+    int64_t disk_bytes;      /* bounds the largest file it can write; 0: any */
     int64_t pids_max;        /* processes and threads, > 0; bubblewrap needs two of them */
     /* Borrowed for the call; -1: /dev/null for standard output and error, none for control. */
     int control_fd; /* becomes descriptor 3 */

@@ -21,6 +21,7 @@
 #define ACCESS_DEVICE                                                                              \
     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_DIR |  \
      ACCESS_FS_TRUNCATE | ACCESS_FS_IOCTL_DEV)
+#define ACCESS_PROC (ACCESS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_FS_TRUNCATE)
 /* All but making devices and commanding them. */
 #define ACCESS_WRITE                                                                               \
     (ACCESS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |                 \
@@ -87,6 +88,8 @@ int stage_confine(const struct stage_rules *rules)
     int result = add_path(fd, "/", ACCESS_READ & known);
     if (result == 0)
         result = add_path(fd, "/dev", ACCESS_DEVICE & known);
+    if (result == 0 && rules->writes_proc)
+        result = add_path(fd, "/proc", ACCESS_PROC & known);
     for (size_t i = 0; result == 0 && i < rules->writable_count; i++)
         result = add_path(fd, rules->writable[i], ACCESS_WRITE & known);
     if (result == 0)
@@ -105,6 +108,8 @@ static int parse(int argc, char **argv, struct stage_rules *rules)
     while (at < argc && strcmp(argv[at], "--") != 0) {
         if (strcmp(argv[at], "--network") == 0) {
             rules->has_network = 1;
+        } else if (strcmp(argv[at], "--proc") == 0) {
+            rules->writes_proc = 1;
         } else if (strcmp(argv[at], "--write") == 0 && at + 1 < argc &&
                    rules->writable_count < STAGE_WRITABLE_MAX) {
             rules->writable[rules->writable_count++] = argv[++at];

@@ -3,7 +3,7 @@
  *
  * Landlock cannot be applied before bubblewrap, which mounts, so bubblewrap starts
  *
- *     /souk sandbox-stage [--network] [--write FOLDER]... -- PROGRAM ARGUMENT...
+ *     /souk sandbox-stage [--network] [--proc] [--write FOLDER]... -- PROGRAM ARGUMENT...
  *
  * which confines itself to what the command line allows and becomes PROGRAM. Every program given to
  * sandbox_host_open calls stage_enter first in main. Depends on the C library alone.
@@ -20,6 +20,7 @@ struct stage_rules {
     const char *writable[STAGE_WRITABLE_MAX]; /* folders; all else can only be read */
     size_t writable_count;
     int has_network; /* false: no TCP */
+    int writes_proc; /* its own files in /proc, as NVIDIA's driver does */
 };
 
 /*
