@@ -1,6 +1,7 @@
 /*
  * Tries to get out of real sandboxes.
- * covers launch.c, sandbox_host.c, sandbox_usage.c, sandbox_probe.c, sandbox_testing.c, seccomp.c, cgroup_v1.c
+ * covers launch.c, sandbox_host.c, sandbox_usage.c, sandbox_probe.c, sandbox_testing.c, seccomp.c,
+ * cgroup_v1.c
  */
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -179,9 +180,9 @@ static void quarter_of_a_core_gives_a_quarter_of_the_cpu_time(void **state)
     sandbox_read_usage(sandbox, &usage);
     assert_true(usage.memory_peak_bytes > 0);
     /* Seen from outside, by its note. */
-    const struct fixture *fixture = *state;
-    assert_true(sandbox_host_cpu_ms(fixture->host) >= usage.cpu_ms);
-    assert_true(sandbox_host_cpu_ms(fixture->host) < usage.cpu_ms + 2000);
+    const struct trial *trial = *state;
+    assert_true(sandbox_host_cpu_ms(trial->host) >= usage.cpu_ms);
+    assert_true(sandbox_host_cpu_ms(trial->host) < usage.cpu_ms + 2000);
 }
 
 static void share_shrinks_and_grows_while_the_program_runs(void **state)
