@@ -31,7 +31,7 @@ class Daemon:
         self.log_path = pathlib.Path(f"{folder}.log")
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
-            [PROGRAM, "lend", "--state-dir", str(folder), "--cores", "0.25", "--memory", "256MiB",
+            [PROGRAM, "lend", "--no-watch", "--state-dir", str(folder), "--cores", "0.25", "--memory", "256MiB",
              *map(str, options)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=self.log, env=env)
 
