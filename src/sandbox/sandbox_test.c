@@ -1,7 +1,8 @@
 /*
- * Tries to get out of real sandboxes.
- * covers launch.c, sandbox_host.c, sandbox_usage.c, sandbox_probe.c, sandbox_testing.c, seccomp.c,
- * cgroup_v1.c
+ * Real sandboxes: limits, shares, ends, and what is left behind.
+ *
+ * covers launch.c, sandbox_host.c, sandbox_probe.c, sandbox_testing.c, seccomp.c
+ * covers cgroup_v1.c
  */
 #include "base/buffer.h"
 #include "base/clock.h"
