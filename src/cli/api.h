@@ -145,9 +145,13 @@ struct api_machine {
     bool is_mine;
     struct text state;
     struct text yield; /* what its owner leaves to leases; empty: an older market does not say */
+    struct text availability; /* empty: an older market does not say */
+    struct text fresh_s;      /* a number; empty: not heard since the market started */
     struct api_share probe;
     struct api_share offer;
     struct api_live live;
+    struct api_share free;
+    struct text offer_labels;
     struct text offer_state;
     int64_t offer_state_until_ms;
     int64_t leased_cores_milli;

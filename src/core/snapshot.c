@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 16 };
+enum { VERSION = 17 };
 
 struct core_record {
     int64_t version;

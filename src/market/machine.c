@@ -29,6 +29,18 @@ const char *machine_state_name(enum machine_state state)
     return state_names[state];
 }
 
+static const char *const availability_names[MACHINE_AVAILABILITY_COUNT] = {
+    [MACHINE_OFFLINE] = "offline", [MACHINE_UNREACHABLE] = "unreachable",
+    [MACHINE_PAUSED] = "paused",   [MACHINE_BUSY] = "busy",
+    [MACHINE_FREE] = "free",
+};
+
+const char *machine_availability_name(enum machine_availability availability)
+{
+    ASSERT(availability < MACHINE_AVAILABILITY_COUNT);
+    return availability_names[availability];
+}
+
 static bool is_ended(const char *field, size_t size)
 {
     return strnlen(field, size) < size;
@@ -123,6 +135,39 @@ bool machine_takes_leases(const struct machine *machine, enum machine_role role,
         if ((machine->offers[i]->terms.roles & role) && offer_is_open(machine->offers[i], now_ms))
             return true;
     return false;
+}
+
+static bool has_open_offer(const struct machine *machine)
+{
+    for (size_t i = 0; i < machine->offer_count; i++)
+        if (machine->offers[i]->is_open)
+            return true;
+    return false;
+}
+
+struct resources machine_open_free(const struct machine *machine)
+{
+    const struct resources nothing = {0};
+    struct resources sum = {0};
+    if (!machine_is_lent(machine))
+        return nothing;
+    for (size_t i = 0; i < machine->offer_count; i++)
+        if (machine->offers[i]->is_open)
+            sum = resources_add(sum, resources_larger(offer_free(machine->offers[i]), nothing));
+    return resources_smaller(sum, resources_larger(machine_free(machine), nothing));
+}
+
+enum machine_availability machine_availability(const struct machine *machine)
+{
+    if (machine->state == MACHINE_STATE_OFFLINE)
+        return MACHINE_OFFLINE;
+    if (machine->state == MACHINE_STATE_UNREACHABLE)
+        return MACHINE_UNREACHABLE;
+    if (!machine_is_lent(machine) || !has_open_offer(machine))
+        return MACHINE_PAUSED;
+    /* No lease does without cores and memory. */
+    const struct resources left = machine_open_free(machine);
+    return left.cores_milli > 0 && left.ram_bytes > 0 ? MACHINE_FREE : MACHINE_BUSY;
 }
 
 struct resources machine_offered(const struct machine *machine)

@@ -54,6 +54,18 @@ enum machine_yield {
 /* "none", "low", "frozen", "paused", "draining". */
 const char *machine_yield_name(enum machine_yield yield);
 
+/* What whoever looks for machines wants to know of one. */
+enum machine_availability {
+    MACHINE_OFFLINE,     /* never seen, or gone */
+    MACHINE_UNREACHABLE, /* silent: its leases may still run */
+    MACHINE_PAUSED,      /* no offer of it is open, or its owner needs it */
+    MACHINE_BUSY,        /* nothing is left of its open offers */
+    MACHINE_FREE,
+    MACHINE_AVAILABILITY_COUNT,
+};
+
+const char *machine_availability_name(enum machine_availability availability);
+
 struct lease;
 
 /* Its leases of spare time that have not ended. To those who pay they are not there. */
@@ -128,6 +140,11 @@ bool machine_is_lent(const struct machine *machine);
 
 /* Lent, and some offer with the role is open. Says nothing about room. */
 bool machine_takes_leases(const struct machine *machine, enum machine_role role, int64_t now_ms);
+
+/* As of the last event about it: the shell shows it beside what it measures. */
+enum machine_availability machine_availability(const struct machine *machine);
+/* What its open offers leave free together, no part negative; nothing while it takes no leases. */
+struct resources machine_open_free(const struct machine *machine);
 
 /* Over all its offers: the most of each part that is offered. */
 struct resources machine_offered(const struct machine *machine);

@@ -99,12 +99,73 @@ TEST(bandwidth_nobody_measured_is_what_the_owner_says)
     ASSERT_FAILS(offer_terms_check(&terms, &fixture.machine.probe, 0, &error), ERROR_INVALID);
 }
 
+TEST(a_machine_is_free_while_an_open_offer_of_it_has_room)
+{
+    struct fixture fixture;
+    set_up(&fixture, 1000);
+    fixture.offer.is_open = true;
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_FREE);
+    assert_int_equal(machine_open_free(&fixture.machine).cores_milli, 1000);
+    assert_int_equal(machine_open_free(&fixture.machine).ram_bytes, GIB);
+    fixture.offer.leased.cores_milli = fixture.machine.leased.cores_milli = 999;
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_FREE);
+    fixture.offer.leased.cores_milli = fixture.machine.leased.cores_milli = 1000;
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_BUSY);
+    fixture.offer.leased = fixture.machine.leased = (struct resources){.ram_bytes = GIB};
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_BUSY);
+}
+
+TEST(what_offers_share_is_free_once)
+{
+    struct fixture fixture;
+    set_up(&fixture, 3000);
+    struct offer other = fixture.offer;
+    struct offer *both[] = {&fixture.offer, &other};
+    fixture.machine.offers = both;
+    fixture.machine.offer_count = 2;
+    fixture.offer.is_open = other.is_open = true;
+    assert_int_equal(machine_open_free(&fixture.machine).cores_milli, 4000);
+    fixture.offer.leased.cores_milli = fixture.machine.leased.cores_milli = 3000;
+    assert_int_equal(machine_open_free(&fixture.machine).cores_milli, 1000);
+    /* A probe found less than is leased. */
+    fixture.machine.probe.resources.cores_milli = 2000;
+    assert_int_equal(machine_open_free(&fixture.machine).cores_milli, 0);
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_BUSY);
+}
+
+TEST(a_machine_that_takes_no_leases_is_not_free_whatever_is_left)
+{
+    struct fixture fixture;
+    set_up(&fixture, 1000);
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_PAUSED); /* not open */
+    fixture.offer.is_open = true;
+    fixture.machine.is_barred = true;
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_PAUSED);
+    assert_int_equal(machine_open_free(&fixture.machine).cores_milli, 0);
+    fixture.machine.is_barred = false;
+    fixture.machine.yield = MACHINE_YIELD_FROZEN;
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_PAUSED);
+    fixture.machine.yield = MACHINE_YIELD_LOW;
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_FREE);
+    fixture.machine.state = MACHINE_STATE_UNREACHABLE;
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_UNREACHABLE);
+    assert_int_equal(machine_open_free(&fixture.machine).cores_milli, 0);
+    fixture.machine.state = MACHINE_STATE_OFFLINE;
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_OFFLINE);
+    fixture.machine.state = MACHINE_STATE_ONLINE;
+    fixture.machine.offer_count = 0;
+    assert_int_equal(machine_availability(&fixture.machine), MACHINE_PAUSED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_probe_out_of_range_is_refused),
         cmocka_unit_test(only_an_online_machine_with_an_open_offer_of_the_role_takes_leases),
         cmocka_unit_test(what_is_free_is_the_least_that_offer_and_machine_leave),
+        cmocka_unit_test(a_machine_is_free_while_an_open_offer_of_it_has_room),
+        cmocka_unit_test(what_offers_share_is_free_once),
+        cmocka_unit_test(a_machine_that_takes_no_leases_is_not_free_whatever_is_left),
         cmocka_unit_test(bandwidth_nobody_measured_is_what_the_owner_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

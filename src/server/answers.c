@@ -262,6 +262,12 @@ void answers_send_minor(struct answers *answers, struct view_answer *answer,
     finish_under_way(answers, /* is_minor= */ true, answer, request);
 }
 
+void answers_until(struct answers *answers, int64_t until_ms)
+{
+    if (answers)
+        answers->under_way.until_ms = until_ms;
+}
+
 void answers_forget(struct answers *answers)
 {
     if (answers)

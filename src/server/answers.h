@@ -34,6 +34,8 @@ void answers_send(struct answers *answers, struct view_answer *answer,
  * there is room, and the first to go, until it is asked for again. */
 void answers_send_minor(struct answers *answers, struct view_answer *answer,
                         struct http_request *request);
+/* The answer under way holds before this instant only. */
+void answers_until(struct answers *answers, int64_t until_ms);
 /* The answer under way is not to be kept. */
 void answers_forget(struct answers *answers);
 

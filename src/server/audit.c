@@ -19,6 +19,7 @@ struct audit {
     struct core *core;
     struct projection *projection;
     char *offer_accounts;   /* text of the row that is compared */
+    char *offer_labels;     /* the same */
     struct buffer snapshot; /* as stored */
 };
 
@@ -199,7 +200,7 @@ static bool expect_machine(const struct audit *audit, uint64_t id, struct store_
 {
     const struct machine *machine = core_machine(audit->core, id);
     if (machine)
-        projection_machine_row(audit->projection, machine, out);
+        projection_machine_row(audit->projection, machine, audit->offer_labels, out);
     return machine != NULL;
 }
 
@@ -283,8 +284,10 @@ int audit_run(const char *data_dir, struct audit_report *out_report, struct erro
     AUTO(core) struct core *core = core_new();
     AUTO(projection) struct projection *projection = projection_new();
     char offer_accounts[PROJECTION_ACCOUNTS_SIZE];
+    char offer_labels[PROJECTION_LABELS_SIZE];
     struct audit audit = {
         .offer_accounts = offer_accounts,
+        .offer_labels = offer_labels,
         .report = out_report,
         .options = {.location = path, .schema = &tables_schema},
         .core = core,

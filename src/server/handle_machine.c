@@ -13,7 +13,7 @@
 
 #include <inttypes.h>
 
-enum { ENROL_CODE_MS = 15 * 60000, SCHEDULE_WORDS_MAX = 512 };
+enum { ENROL_CODE_MS = 15 * 60000, SCHEDULE_WORDS_MAX = 512, FRESH_KEPT_MS = 1000 };
 
 static void code_created(struct call *call, struct http_request *request)
 {
@@ -191,16 +191,29 @@ static void write_live(struct server *server, uint64_t machine, struct json_writ
     json_object_end(writer);
 }
 
+/* To the second, and so for keeping no longer than that. */
+static bool read_fresh(struct server *server, uint64_t machine, int64_t *out_fresh_s)
+{
+    int64_t silence_ms;
+    if (!hub_machine_silence(server->hub, machine, &silence_ms))
+        return false;
+    *out_fresh_s = silence_ms / 1000;
+    answers_until(server->answers, clock_utc_ms(server->clock) + FRESH_KEPT_MS);
+    return true;
+}
+
 static void write_view(struct server *server, struct arena *arena, uint64_t account,
                        const struct store_value *row, bool has_live, struct json_writer *writer)
 {
     const uint64_t owner = (uint64_t)row[MACHINES_OWNER].integer;
+    struct view_machine view = {
+        .row = row,
+        .account_name = query_name(server, arena, TABLE_ACCOUNTS, owner),
+        .is_mine = owner == account,
+    };
+    view.is_heard = read_fresh(server, (uint64_t)row[MACHINES_ID].integer, &view.fresh_s);
     json_object_begin(writer);
-    view_machine(writer, &(struct view_machine){
-                             .row = row,
-                             .account_name = query_name(server, arena, TABLE_ACCOUNTS, owner),
-                             .is_mine = owner == account,
-                         });
+    view_machine(writer, &view);
     if (has_live)
         write_live(server, (uint64_t)row[MACHINES_ID].integer, writer);
     json_object_end(writer);
@@ -217,13 +230,43 @@ static const char *state_choice(int index)
     return machine_state_name((enum machine_state)index);
 }
 
+static const char *availability_choice(int index)
+{
+    return machine_availability_name((enum machine_availability)index);
+}
+
 static const struct list_view_filter machine_filters[] = {
     {"mine", "owner", LIST_VIEW_MINE},
     {"name", "name", LIST_VIEW_TEXT},
     {"state", "state", LIST_VIEW_CHOICE, state_choice, MACHINE_STATE_COUNT},
+    {"availability", "availability", LIST_VIEW_CHOICE, availability_choice,
+     MACHINE_AVAILABILITY_COUNT},
+    {"min_cores_milli", "free_cores_milli", LIST_VIEW_LEAST, .maximum = RESOURCES_CORES_MILLI_MAX},
+    {"min_ram_bytes", "free_ram_bytes", LIST_VIEW_LEAST, .maximum = RESOURCES_BYTES_MAX},
+    {"min_gpus_milli", "free_gpus_milli", LIST_VIEW_LEAST, .maximum = RESOURCES_GPUS_MILLI_MAX},
+    {"min_disk_bytes", "free_disk_bytes", LIST_VIEW_LEAST, .maximum = RESOURCES_BYTES_MAX},
+    {"labels", "labels", LIST_VIEW_LABELS, .column_too = "offer_labels"},
+    {"max_rtt_us", "rtt_us", LIST_VIEW_MOST, .maximum = MACHINE_RTT_US_MAX},
+    {"min_reliability_milli", "reliability_milli", LIST_VIEW_LEAST, .maximum = 1000},
+    {"min_speed_milli", "speed_weight_milli", LIST_VIEW_LEAST, .maximum = PRICE_SPEED_MILLI_MAX},
+    {"max_core_micro", "minimum_core_micro", LIST_VIEW_MOST, .maximum = PRICE_PER_HOUR_MAX,
+     .is_zero_good = true},
+};
+static const struct list_view_sort machine_sorts[] = {
+    {"free", "free_cores_milli", .is_descending = true},
+    {"price", "minimum_core_micro"},
+    {"reliability", "reliability_milli", .is_descending = true},
+    {"rtt", "rtt_us", .leaves_out_zero = true},
+    {"speed", "speed_weight_milli", .is_descending = true},
 };
 static const struct list_view machine_list = {
-    .table = TABLE_MACHINES, .filters = machine_filters, .filter_count = 3, .write = write_machine};
+    .table = TABLE_MACHINES,
+    .filters = machine_filters,
+    .filter_count = sizeof(machine_filters) / sizeof(*machine_filters),
+    .sorts = machine_sorts,
+    .sort_count = sizeof(machine_sorts) / sizeof(*machine_sorts),
+    .write = write_machine,
+};
 
 void handle_machine_list(struct http_request *request, void *context)
 {

@@ -358,7 +358,7 @@ int hub_open(struct server *server, const char *listen, const struct core *core,
     map_init(&hub->tickets);
     map_init(&hub->pairs);
     map_init(&hub->waiting);
-    map_init(&hub->live_machines);
+    map_init(&hub->heard_machines);
     pthread_mutex_init(&hub->live_mutex, NULL);
     list_init(&hub->connections);
     list_init(&hub->relays);
@@ -437,7 +437,7 @@ void hub_free(struct hub *hub)
         free(hub->pairs.entries[i].value);
     map_done(&hub->pairs);
     map_done(&hub->waiting);
-    map_done(&hub->live_machines);
+    map_done(&hub->heard_machines);
     pthread_mutex_destroy(&hub->live_mutex);
     free(hub);
 }

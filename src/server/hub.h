@@ -50,6 +50,8 @@ struct hub_live {
 };
 /* False while it is not linked. From any thread. */
 bool hub_machine_live(struct hub *hub, uint64_t machine, struct hub_live *out_live);
+/* How long ago anything came from it; false: not since the market started. From any thread. */
+bool hub_machine_silence(struct hub *hub, uint64_t machine, int64_t *out_silence_ms);
 
 /* Passes the owner's word on to the machine, if it is linked. From any thread. */
 void hub_pause(struct hub *hub, uint64_t machine, const struct pause_message *pause);

@@ -62,10 +62,11 @@ struct hub_machine {
     bool is_welcome;                   /* HELLO came on this link */
     bool is_told_online;               /* what the core was told last */
     bool is_leaving;                   /* it said good-bye; the core is told once all is settled */
-    int64_t heard_ns;                  /* when anything came last, or the hub started */
+    atomic_int_fast64_t heard_ns;      /* when anything came last, or the hub started */
     struct probe probe;                /* as the core has it */
     struct hub_presence presence;
-    struct hub_live live; /* guarded by hub->live_mutex */
+    bool has_live; /* it is linked; guarded by hub->live_mutex, as is the next */
+    struct hub_live live;
     struct buffer offers; /* payload of its OFFERS */
     /* Leases that ended without its word, of which it has not said yet that they have: until then
      * their room may be taken, and no START is sent. */
@@ -152,7 +153,8 @@ struct hub {
     struct hub_machine *measured; /* whose bandwidth is being measured; NULL: nobody's */
 
     pthread_mutex_t live_mutex;
-    struct map live_machines; /* id -> struct hub_machine, those linked; guarded by live_mutex */
+    struct map heard_machines; /* id -> struct hub_machine, those that ever were linked here;
+                                  guarded by live_mutex */
 
     atomic_uint_fast64_t link_count, relay_count, waiting_count, bad_meter_count;
 };

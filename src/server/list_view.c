@@ -1,15 +1,23 @@
 #include "server/list_view.h"
 
 #include "base/assert.h"
+#include "market/labels.h"
 #include "server/answers.h"
 #include "server/routes.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+/* A filter that is asked for. */
+struct asked {
+    const struct list_view_filter *filter;
+    struct store_value value;
+    size_t column, column_too;
+};
+
 struct look {
-    const struct store_filter *filters; /* on columns without an index */
-    size_t filter_count;
-    size_t columns[STORE_FILTER_MAX];
+    struct asked asked[LIST_VIEW_FILTER_MAX]; /* on columns without an index */
+    size_t asked_count;
     uint32_t limit;
     struct query_rows_builder rows;
 };
@@ -56,12 +64,26 @@ static int read_choice(const struct list_view_filter *filter, struct text text, 
                      buffer_string(&words));
 }
 
+static int read_number(const struct list_view_filter *filter, struct text text, uint64_t minimum,
+                       int64_t maximum, int64_t *out_value, struct error *error)
+{
+    uint64_t number = 0;
+    if (text_parse_u64(text, &number, error) < 0 || number < minimum || number > (uint64_t)maximum)
+        return maximum == INT64_MAX
+                   ? error_set(error, ERROR_INVALID, "%s must be a number from %" PRIu64 " on",
+                               filter->parameter, minimum)
+                   : error_set(error, ERROR_INVALID,
+                               "%s must be a number from %" PRIu64 " to %" PRId64,
+                               filter->parameter, minimum, maximum);
+    *out_value = (int64_t)number;
+    return 0;
+}
+
 /* 0: not asked for. */
 static int read_filter(const struct http_request *request, const struct list_view_filter *filter,
-                       struct store_filter *out, struct error *error)
+                       struct store_value *out, struct error *error)
 {
     const struct text text = http_request_query(request, filter->parameter);
-    uint64_t number = 0;
     int64_t value = 0;
     if (!text.data)
         return 0;
@@ -74,68 +96,145 @@ static int read_filter(const struct http_request *request, const struct list_vie
         value = (int64_t)route_caller(request)->account;
         break;
     case LIST_VIEW_NUMBER:
-        if (text_parse_u64(text, &number, error) < 0 || number == 0 || number > INT64_MAX)
-            return error_set(error, ERROR_INVALID, "%s must be a number from 1 on",
-                             filter->parameter);
-        value = (int64_t)number;
+        if (read_number(filter, text, 1, INT64_MAX, &value, error) < 0)
+            return -1;
         break;
-    case LIST_VIEW_TEXT:
-        *out = (struct store_filter){filter->column, STORE_EQUAL, store_text(text)};
-        return 1;
+    case LIST_VIEW_LEAST:
+    case LIST_VIEW_MOST:
+        if (read_number(filter, text, 0, filter->maximum, &value, error) < 0)
+            return -1;
+        break;
     case LIST_VIEW_CHOICE:
         if (read_choice(filter, text, &value, error) < 0)
             return -1;
         break;
+    case LIST_VIEW_LABELS:
+        if (text.size == 0 || text.size > OFFER_LABELS_MAX || !offer_are_labels(text))
+            return error_set(error, ERROR_INVALID,
+                             "%s must be words with one comma between, %d characters at most",
+                             filter->parameter, OFFER_LABELS_MAX);
+        *out = store_text(text);
+        return 1;
+    case LIST_VIEW_TEXT:
+        *out = store_text(text);
+        return 1;
     }
-    *out = (struct store_filter){filter->column, STORE_EQUAL, store_integer(value)};
+    *out = store_integer(value);
     return 1;
 }
 
+/* By key when none is asked for. */
+static int read_sort(const struct http_request *request, const struct list_view *list,
+                     const struct list_view_sort **out_sort, struct error *error)
+{
+    const struct text text = http_request_query(request, "sort");
+    *out_sort = NULL;
+    if (!text.data || list->sort_count == 0)
+        return 0;
+    struct buffer words AUTO_BUFFER;
+    buffer_init(&words, 256);
+    for (size_t i = 0; i < list->sort_count; i++) {
+        if (text_equal(text, text_of(list->sorts[i].word))) {
+            *out_sort = &list->sorts[i];
+            return 0;
+        }
+        buffer_append_format(&words, "%s%s", i ? ", " : "", list->sorts[i].word);
+    }
+    return error_set(error, ERROR_INVALID, "sort must be one of: %s", buffer_string(&words));
+}
+
 /* ---- Reading --------------------------------------------------------------------------------- */
+
+static bool holds(const struct asked *asked, const struct store_value *values)
+{
+    const struct store_value *value = &values[asked->column];
+    switch (asked->filter->kind) {
+    case LIST_VIEW_LEAST:
+        return value->integer >= asked->value.integer;
+    case LIST_VIEW_MOST:
+        return value->integer <= asked->value.integer &&
+               (value->integer != 0 || asked->filter->is_zero_good);
+    case LIST_VIEW_LABELS:
+        return labels_are_in(asked->value.bytes, value->bytes, values[asked->column_too].bytes);
+    case LIST_VIEW_TEXT: /* of an indexed column: never here */
+    case LIST_VIEW_MINE:
+    case LIST_VIEW_NUMBER:
+    case LIST_VIEW_CHOICE:
+        break;
+    }
+    return value->integer == asked->value.integer;
+}
 
 static int look_at_row(const struct store_row *row, void *context, struct error *error)
 {
     (void)error;
     struct look *look = context;
-    for (size_t i = 0; i < look->filter_count; i++)
-        if (row->values[look->columns[i]].integer != look->filters[i].value.integer)
+    for (size_t i = 0; i < look->asked_count; i++)
+        if (!holds(&look->asked[i], row->values))
             return 0;
     query_rows_add(&look->rows, row);
     return look->rows.count == look->limit;
+}
+
+static bool is_equality(enum list_view_kind kind)
+{
+    return kind != LIST_VIEW_LEAST && kind != LIST_VIEW_MOST && kind != LIST_VIEW_LABELS;
+}
+
+/* The store's own filters into `query`, the others into `look`. */
+static int read_filters(const struct http_request *request, const struct list_view *list,
+                        const struct store_filter *fixed, struct store_filter *indexed,
+                        struct store_query *query, struct look *look, struct error *error)
+{
+    ASSERT(list->filter_count <= LIST_VIEW_FILTER_MAX);
+    for (size_t i = 0; i < list->filter_count; i++) {
+        const struct list_view_filter *filter = &list->filters[i];
+        struct asked asked = {.filter = filter};
+        const int is_asked = read_filter(request, filter, &asked.value, error);
+        if (is_asked < 0)
+            return -1;
+        if (!is_asked)
+            continue;
+        const struct store_column *column = find_column(list->table, filter->column, &asked.column);
+        if (filter->column_too)
+            find_column(list->table, filter->column_too, &asked.column_too);
+        if (is_equality(filter->kind) && is_indexed(column, fixed, list->table)) {
+            ASSERT(query->filter_count < STORE_FILTER_MAX);
+            indexed[query->filter_count++] =
+                (struct store_filter){filter->column, STORE_EQUAL, asked.value};
+        } else {
+            ASSERT(filter->kind != LIST_VIEW_TEXT);
+            look->asked[look->asked_count++] = asked;
+        }
+    }
+    return 0;
 }
 
 int list_view_read(struct http_request *request, struct server *server, struct arena *arena,
                    const struct list_view *list, const struct store_filter *fixed,
                    struct query_rows *out_rows, struct error *error)
 {
-    struct store_filter indexed[STORE_FILTER_MAX], others[STORE_FILTER_MAX];
-    struct look look = {.filters = others, .rows = {.arena = arena}};
+    struct store_filter indexed[STORE_FILTER_MAX];
+    struct look look = {.rows = {.arena = arena}};
     struct store_query query = {.table = &tables[list->table],
                                 .filters = indexed,
                                 .is_descending = list->is_descending,
                                 .after = http_request_query(request, "cursor")};
-    ASSERT(list->filter_count < STORE_FILTER_MAX);
-    if (query_limit(request, &look.limit, error) < 0)
+    const struct list_view_sort *sort = NULL;
+    if (query_limit(request, &look.limit, error) < 0 || read_sort(request, list, &sort, error) < 0)
         return -1;
     if (fixed)
         indexed[query.filter_count++] = *fixed;
-    for (size_t i = 0; i < list->filter_count; i++) {
-        struct store_filter filter;
-        const int is_asked = read_filter(request, &list->filters[i], &filter, error);
-        if (is_asked < 0)
-            return -1;
-        if (!is_asked)
-            continue;
-        size_t index;
-        if (is_indexed(find_column(list->table, filter.column, &index), fixed, list->table)) {
-            indexed[query.filter_count++] = filter;
-        } else {
-            ASSERT(filter.value.type == STORE_INTEGER);
-            look.columns[look.filter_count] = index;
-            others[look.filter_count++] = filter;
-        }
+    if (sort) {
+        query.order_column = sort->column;
+        query.is_descending = sort->is_descending;
+        if (sort->leaves_out_zero)
+            indexed[query.filter_count++] =
+                (struct store_filter){sort->column, STORE_GREATER, store_integer(0)};
     }
-    query.limit = look.filter_count ? LIST_VIEW_LOOK_MAX : look.limit;
+    if (read_filters(request, list, fixed, indexed, &query, &look, error) < 0)
+        return -1;
+    query.limit = look.asked_count ? LIST_VIEW_LOOK_MAX : look.limit;
     return query_look(server, arena, &query, look_at_row, &look, &look.rows, out_rows, error);
 }
 

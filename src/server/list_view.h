@@ -1,7 +1,8 @@
 /*
  * List view: a page of a table's rows as JSON, by one description for each list.
  *
- *     to add a filter: a line in the list's table, and the parameter in docs/openapi/openapi.json
+ *     to add a filter or an order: a line in the list's table, and the parameter in
+ *     docs/openapi/openapi.json
  *
  * Filters on columns with an index are the store's; the others are applied to the rows as they
  * come, at most LIST_VIEW_LOOK_MAX of them for one page: such a page may have fewer items than
@@ -12,13 +13,16 @@
 #include "server/query.h"
 #include "server/view.h"
 
-enum { LIST_VIEW_LOOK_MAX = 2000 };
+enum { LIST_VIEW_LOOK_MAX = 2000, LIST_VIEW_FILTER_MAX = 16 };
 
 enum list_view_kind {
     LIST_VIEW_MINE,   /* ?mine=true: the column is the caller's account */
     LIST_VIEW_NUMBER, /* from 1 on */
     LIST_VIEW_TEXT,   /* of an indexed column */
     LIST_VIEW_CHOICE, /* a word of `choice` */
+    LIST_VIEW_LEAST,  /* a number from 0 to `maximum`: the column's or less */
+    LIST_VIEW_MOST,   /* likewise, the column's or more; a column that is 0 is not known */
+    LIST_VIEW_LABELS, /* words with a comma between, each in the column or in `column_too` */
 };
 
 struct list_view_filter {
@@ -27,6 +31,17 @@ struct list_view_filter {
     enum list_view_kind kind;
     const char *(*choice)(int index); /* the words, for 0 to choice_count - 1 */
     int choice_count;
+    int64_t maximum;
+    bool is_zero_good;      /* of LIST_VIEW_MOST: 0 is a number like others */
+    const char *column_too; /* of LIST_VIEW_LABELS */
+};
+
+/* An order other than by key: ?sort= with this word. The column has an index. */
+struct list_view_sort {
+    const char *word;
+    const char *column;
+    bool is_descending;
+    bool leaves_out_zero; /* rows of which the column is not known */
 };
 
 typedef void list_view_write(struct server *server, struct arena *arena, uint64_t account,
@@ -36,7 +51,9 @@ struct list_view {
     enum table table;
     bool is_descending;
     const struct list_view_filter *filters;
-    size_t filter_count;
+    size_t filter_count; /* at most LIST_VIEW_FILTER_MAX */
+    const struct list_view_sort *sorts;
+    size_t sort_count;
     list_view_write *write;
 };
 

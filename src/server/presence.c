@@ -242,9 +242,19 @@ const char *presence_refusal(const struct hub_machine *machine, const struct hel
     return hello->machine != machine->id ? "the link is another machine's" : NULL;
 }
 
+static void note_heard(struct hub_machine *machine)
+{
+    struct hub *hub = machine->hub;
+    pthread_mutex_lock(&hub->live_mutex);
+    if (!map_get(&hub->heard_machines, machine->id))
+        map_put(&hub->heard_machines, machine->id, machine);
+    pthread_mutex_unlock(&hub->live_mutex);
+}
+
 static void welcome(struct hub_machine *machine, const struct hello_message *hello)
 {
     struct hub_presence *presence = &machine->presence;
+    note_heard(machine);
     machine->is_welcome = true;
     machine->is_leaving = false;
     memcpy(presence->instance, hello->instance, sizeof(presence->instance));
@@ -309,8 +319,7 @@ static void keep_live(struct hub_machine *machine, const struct heartbeat_messag
     };
     pthread_mutex_lock(&hub->live_mutex);
     machine->live = live;
-    if (!map_get(&hub->live_machines, machine->id))
-        map_put(&hub->live_machines, machine->id, machine);
+    machine->has_live = true;
     pthread_mutex_unlock(&hub->live_mutex);
 }
 
@@ -328,10 +337,21 @@ void presence_heartbeat(struct hub_machine *machine, const struct heartbeat_mess
 bool hub_machine_live(struct hub *hub, uint64_t machine, struct hub_live *out_live)
 {
     pthread_mutex_lock(&hub->live_mutex);
-    const struct hub_machine *found = map_get(&hub->live_machines, machine);
-    if (found)
+    const struct hub_machine *found = map_get(&hub->heard_machines, machine);
+    const bool is_live = found && found->has_live;
+    if (is_live)
         *out_live = found->live;
     pthread_mutex_unlock(&hub->live_mutex);
+    return is_live;
+}
+
+bool hub_machine_silence(struct hub *hub, uint64_t machine, int64_t *out_silence_ms)
+{
+    pthread_mutex_lock(&hub->live_mutex);
+    const struct hub_machine *found = map_get(&hub->heard_machines, machine);
+    pthread_mutex_unlock(&hub->live_mutex);
+    if (found) /* never freed before the hub is */
+        *out_silence_ms = (hub_now_ns(hub) - atomic_load(&found->heard_ns)) / MS_NS;
     return found != NULL;
 }
 
@@ -340,6 +360,6 @@ void presence_gone(struct hub_machine *machine)
     struct hub *hub = machine->hub;
     presence_forget_measure(machine);
     pthread_mutex_lock(&hub->live_mutex);
-    map_remove(&hub->live_machines, machine->id);
+    machine->has_live = false;
     pthread_mutex_unlock(&hub->live_mutex);
 }

@@ -192,14 +192,21 @@ static void mark_open_leases(struct projection *projection, const struct core *c
             mark(&projection->leases, core_lease_at(core, i)->id);
 }
 
+static void mark_machines_of(struct projection *projection, const struct core *core,
+                             uint64_t account)
+{
+    for (size_t i = 0; i < core_machine_count(core); i++)
+        if (core_machine_at(core, i)->owner == account)
+            mark(&projection->machines, core_machine_at(core, i)->id);
+}
+
 /* With one that is deleted goes what was withheld of its machines' earnings. */
 static void mark_account(struct projection *projection, const struct core *core, uint64_t id)
 {
     mark(&projection->accounts, id);
     const struct account *account = core_account(core, id);
-    for (size_t i = 0; account && account->deleted_ms && i < core_machine_count(core); i++)
-        if (core_machine_at(core, i)->owner == id)
-            mark(&projection->machines, core_machine_at(core, i)->id);
+    if (account && account->deleted_ms)
+        mark_machines_of(projection, core, id);
 }
 
 static void mark_group(struct projection *projection, uint64_t group, uint64_t account)
@@ -215,14 +222,17 @@ void projection_event(struct projection *projection, const struct core *core,
     /* Events of one kind of thing begin with the same fields, so any of them reads these. */
     case EVENT_ACCOUNT_OPENED:
     case EVENT_PASSWORD_SET:
-    case EVENT_ACCOUNT_FROZEN:
-    case EVENT_ACCOUNT_UNFROZEN:
     case EVENT_ACCOUNT_DELETED:
     case EVENT_ACCOUNT_SEEN:
     case EVENT_GRANT_GIVEN:
     case EVENT_GRANT_RELEASED:
     case EVENT_DORMANCY_ADVANCED:
         mark_account(projection, core, event->account_seen.account);
+        return;
+    case EVENT_ACCOUNT_FROZEN: /* its machines take no leases meanwhile */
+    case EVENT_ACCOUNT_UNFROZEN:
+        mark_account(projection, core, event->account_frozen.account);
+        mark_machines_of(projection, core, event->account_frozen.account);
         return;
     case EVENT_GROUP_CREATED:
     case EVENT_GROUP_JOINED:
@@ -344,6 +354,20 @@ int projection_write_all(struct projection *projection, const struct core *core,
     return commit(context, error);
 }
 
+static void flush_machines(struct projection *projection, const struct core *core,
+                           struct store_batch *batch)
+{
+    struct store_value row[STORE_COLUMN_MAX];
+    char labels[PROJECTION_LABELS_SIZE];
+    for (size_t i = 0; i < projection->machines.map.count; i++) {
+        const struct machine *machine = core_machine(core, projection->machines.map.entries[i].key);
+        if (!machine)
+            continue;
+        projection_machine_row(projection, machine, labels, row);
+        store_batch_put(batch, &tables[TABLE_MACHINES], row, MACHINES_COLUMN_COUNT);
+    }
+}
+
 /* One that is gone leaves the table too. */
 static void flush_offers(struct projection *projection, const struct core *core,
                          struct store_batch *batch)
@@ -421,13 +445,7 @@ void projection_flush(struct projection *projection, const struct core *core,
         projection_token_row(token, row);
         store_batch_put(batch, &tables[TABLE_TOKENS], row, TOKENS_COLUMN_COUNT);
     }
-    for (size_t i = 0; i < projection->machines.map.count; i++) {
-        const struct machine *machine = core_machine(core, projection->machines.map.entries[i].key);
-        if (!machine)
-            continue;
-        projection_machine_row(projection, machine, row);
-        store_batch_put(batch, &tables[TABLE_MACHINES], row, MACHINES_COLUMN_COUNT);
-    }
+    flush_machines(projection, core, batch);
     flush_offers(projection, core, batch);
     flush_jobs(projection, core, batch);
     projection_flush_statements(projection, batch);

@@ -42,8 +42,10 @@ void projection_account_row(const struct core *core, const struct account *accou
                             struct store_value *out);
 void projection_group_row(const struct group *group, struct store_value *out);
 void projection_token_row(const struct token *token, struct store_value *out);
+/* `labels` gets the text of the column offer_labels. */
+enum { PROJECTION_LABELS_SIZE = MACHINE_OFFERS_MAX * (OFFER_LABELS_MAX + 1) + 1 };
 void projection_machine_row(const struct projection *projection, const struct machine *machine,
-                            struct store_value *out);
+                            char labels[PROJECTION_LABELS_SIZE], struct store_value *out);
 /* `accounts` gets the text of the column of that name. */
 enum { PROJECTION_ACCOUNTS_SIZE = OFFER_ACCOUNTS_MAX * 21 + 1 };
 void projection_offer_row(const struct offer *offer, char accounts[PROJECTION_ACCOUNTS_SIZE],

@@ -11,4 +11,5 @@ struct machine_sums {
 struct machine_sums projection_paid(const struct projection *projection, uint64_t machine);
 
 /* The columns of a machine's row that tell of all its offers together. */
-void projection_machine_offers(const struct machine *machine, struct store_value *out);
+void projection_machine_offers(const struct machine *machine, char labels[PROJECTION_LABELS_SIZE],
+                               struct store_value *out);

@@ -1,5 +1,6 @@
 /* Rows of offers, and what a machine's row says of its offers together. */
 #include "base/schedule.h"
+#include "market/offer_shared.h"
 #include "server/projection.h"
 #include "server/projection_internal.h"
 #include "server/tables.h"
@@ -102,7 +103,31 @@ static struct price_vector minimum_of_all(const struct machine *machine, enum of
     return least;
 }
 
-void projection_machine_offers(const struct machine *machine, struct store_value *out)
+static struct text labels_of_all(const struct machine *machine, enum offer_state state,
+                                 char out[PROJECTION_LABELS_SIZE])
+{
+    size_t size = 0;
+    for (size_t i = 0; i < machine->offer_count; i++) {
+        const struct text labels = machine->offers[i]->shared->labels;
+        if (labels.size > 0 && counts(machine->offers[i], state))
+            size += (size_t)snprintf(out + size, PROJECTION_LABELS_SIZE - size, "%s" TEXT_FORMAT,
+                                     size ? "," : "", TEXT_ARGS(labels));
+    }
+    return (struct text){out, size};
+}
+
+static void put_free(const struct machine *machine, struct store_value *out)
+{
+    const struct resources free = machine_open_free(machine);
+    out[MACHINES_AVAILABILITY] = store_integer(machine_availability(machine));
+    out[MACHINES_FREE_CORES_MILLI] = store_integer(free.cores_milli);
+    out[MACHINES_FREE_RAM_BYTES] = store_integer(free.ram_bytes);
+    out[MACHINES_FREE_GPUS_MILLI] = store_integer(free.gpus_milli);
+    out[MACHINES_FREE_DISK_BYTES] = store_integer(free.disk_bytes);
+}
+
+void projection_machine_offers(const struct machine *machine, char labels[PROJECTION_LABELS_SIZE],
+                               struct store_value *out)
 {
     const enum offer_state state = state_of_all(machine);
     const struct resources lent = lent_by_all(machine, state);
@@ -121,6 +146,8 @@ void projection_machine_offers(const struct machine *machine, struct store_value
     out[MACHINES_OFFER_COUNT] = store_integer((int64_t)machine->offer_count);
     out[MACHINES_OFFER_STATE] = store_integer(state);
     out[MACHINES_OFFER_TURNS_MS] = store_integer(turns_of_all(machine, state));
+    out[MACHINES_OFFER_LABELS] = store_text(labels_of_all(machine, state, labels));
+    put_free(machine, out);
 }
 
 static int64_t renew_ms(const struct offer_terms *terms)

@@ -71,7 +71,7 @@ void projection_token_row(const struct token *token, struct store_value *out)
 }
 
 void projection_machine_row(const struct projection *projection, const struct machine *machine,
-                            struct store_value *out)
+                            char labels[PROJECTION_LABELS_SIZE], struct store_value *out)
 {
     const struct probe *probe = &machine->probe;
     out[MACHINES_ID] = id_value(machine->id);
@@ -94,7 +94,7 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_BANDWIDTH_KBIT] = store_integer(probe->resources.bandwidth_kbit);
     out[MACHINES_RTT_US] = store_integer(probe->rtt_us);
     out[MACHINES_RAM_BYTES_PER_S] = store_integer(probe->ram_bytes_per_s);
-    projection_machine_offers(machine, out);
+    projection_machine_offers(machine, labels, out);
     const struct reputation *reputation = &machine->reputation;
     out[MACHINES_RELIABILITY_MILLI] = store_integer(reputation_reliability_milli(reputation));
     out[MACHINES_COMPLETED] = store_integer(reputation->completed);

@@ -132,6 +132,12 @@ enum {
     MACHINES_BANDWIDTH_KBIT,
     MACHINES_RTT_US,
     MACHINES_RAM_BYTES_PER_S,
+    MACHINES_AVAILABILITY,     /* enum machine_availability */
+    MACHINES_FREE_CORES_MILLI, /* of its open offers together, as are the next three */
+    MACHINES_FREE_RAM_BYTES,
+    MACHINES_FREE_GPUS_MILLI,
+    MACHINES_FREE_DISK_BYTES,
+    MACHINES_OFFER_LABELS, /* of its offers: words with a comma between */
     MACHINES_COLUMN_COUNT,
 };
 

@@ -170,6 +170,16 @@ static void view_lent(struct json_writer *writer, const struct store_value *row)
     json_object_end(writer);
 }
 
+static void view_free(struct json_writer *writer, const struct store_value *row)
+{
+    json_object_begin(writer);
+    field(writer, "cores_milli", row, MACHINES_FREE_CORES_MILLI);
+    field(writer, "ram_bytes", row, MACHINES_FREE_RAM_BYTES);
+    field(writer, "gpus_milli", row, MACHINES_FREE_GPUS_MILLI);
+    field(writer, "disk_bytes", row, MACHINES_FREE_DISK_BYTES);
+    json_object_end(writer);
+}
+
 static void view_reputation(struct json_writer *writer, const struct store_value *row)
 {
     json_object_begin(writer);
@@ -202,10 +212,21 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
                       machine_state_name((enum machine_state)row[MACHINES_STATE].integer));
     json_field_string(writer, "yield",
                       machine_yield_name((enum machine_yield)row[MACHINES_YIELD].integer));
+    json_field_string(
+        writer, "availability",
+        machine_availability_name((enum machine_availability)row[MACHINES_AVAILABILITY].integer));
+    json_key(writer, "fresh_s");
+    if (machine->is_heard)
+        json_i64(writer, machine->fresh_s);
+    else
+        json_null(writer);
     json_key(writer, "probe");
     view_probe(writer, row);
     json_key(writer, "offer");
     view_lent(writer, row);
+    json_key(writer, "free");
+    view_free(writer, row);
+    text_field(writer, "offer_labels", row, MACHINES_OFFER_LABELS);
     field(writer, "offer_count", row, MACHINES_OFFER_COUNT);
     json_field_string(writer, "offer_state",
                       view_offer_state_name((enum offer_state)row[MACHINES_OFFER_STATE].integer));

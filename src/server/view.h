@@ -39,6 +39,8 @@ struct view_machine {
     const struct store_value *row;
     struct text account_name;
     bool is_mine;
+    bool is_heard;   /* since the market started */
+    int64_t fresh_s; /* since it was last heard, when it was */
 };
 /* The fields of an object that the caller begins and ends. */
 void view_machine(struct json_writer *writer, const struct view_machine *machine);

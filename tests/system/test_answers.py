@@ -83,6 +83,24 @@ def test_lists_can_be_filtered(filled):
         assert answer.status == 400 and "must be" in answer.json["detail"], answer
 
 
+@pytest.mark.parametrize("sort, key", [
+    ("price", lambda m: m["offer"]["minimum"]["core_micro"]),
+    ("speed", lambda m: -m["probe"]["speed_weight_milli"]),
+    ("reliability", lambda m: -m["reputation"]["reliability_milli"]),
+    ("free", lambda m: -m["free"]["cores_milli"])])
+def test_machines_come_in_the_order_asked_for(filled, sort, key):
+    market, token = filled
+    machines = pages(market, "/v1/machines", token, 500)
+    found = filtered(market, "/v1/machines", token, f"sort={sort}", 7)
+    assert sorted(m["id"] for m in found) == sorted(m["id"] for m in machines)
+    assert [key(m) for m in found] == sorted(key(m) for m in machines)
+    assert filtered(market, "/v1/machines", token, f"sort={sort}&availability=offline", 7) == [
+        m for m in found if m["availability"] == "offline"]
+    first = market.get(f"/v1/machines?sort={sort}&limit=3", token).json
+    answer = market.get(f"/v1/machines?limit=3&cursor={first['next_cursor']}", token)
+    assert answer.status == 400 and "cursor" in answer.json["detail"], answer
+
+
 def test_statements_come_as_json_and_csv(filled):
     market, token = filled
     job = market.get("/v1/jobs?limit=1", token).json["items"][0]["id"]

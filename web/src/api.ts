@@ -30,13 +30,16 @@ export interface Machine {
   is_mine: boolean;
   state: "online" | "unreachable" | "offline";
   yield: "none" | "low" | "frozen" | "paused" | "draining";
-  probe: { cores_milli: number; speed_weight_milli: number; ram_bytes: number; cpu_model?: string };
+  availability: "free" | "busy" | "paused" | "unreachable" | "offline";
+  probe: { cores_milli: number; speed_weight_milli: number; ram_bytes: number; rtt_us: number; cpu_model?: string };
   offer: { cores_milli: number; ram_bytes: number; roles: string[]; paused: boolean };
+  free: { cores_milli: number; ram_bytes: number };
   offer_state: "none" | "open" | "closed" | "paused";
   offer_state_until_ms: number;
   leased_cores_milli: number;
   lease_count: number;
   earned_microcredits: number;
+  reputation: { reliability_milli: number };
 }
 
 export type JobState = "pending" | "starting" | "running" | "stopping" | "succeeded" | "failed" | "cancelled";

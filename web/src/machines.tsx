@@ -4,11 +4,10 @@ import { bytes, cores, credits, time } from "./format";
 
 // Leases go on after an offer has closed.
 function state(machine: Machine): string {
-  if (machine.state !== "online") return machine.state;
+  if (machine.availability !== "paused") return machine.availability;
   if (machine.yield !== "none" && machine.yield !== "low") return machine.yield;
   if (machine.lease_count > 0) return "busy";
-  if (machine.offer_state === "open") return "free";
-  return machine.offer_state === "paused" ? "paused" : "closed";
+  return machine.offer_state === "closed" ? "closed" : "paused";
 }
 
 function State({ machine }: { machine: Machine }) {
@@ -95,9 +94,11 @@ export function Machines({ machines }: { machines: Machine[] }) {
             <tr>
               <th>machine</th>
               <th>state</th>
-              <th>lent</th>
+              <th>free</th>
               <th>memory</th>
               <th class="right">speed</th>
+              <th class="right">round trip</th>
+              <th class="right">reliability</th>
               <th>lender</th>
               <th class="right">earned</th>
             </tr>
@@ -115,10 +116,14 @@ export function Machines({ machines }: { machines: Machine[] }) {
                   <State machine={machine} /> <Pause machine={machine} />
                 </td>
                 <td>
-                  {cores(machine.offer.cores_milli)} <span class="faint">of {machine.probe.cores_milli / 1000}</span>
+                  {cores(machine.free.cores_milli)} <span class="faint">of {cores(machine.offer.cores_milli)}</span>
                 </td>
-                <td>{bytes(machine.offer.ram_bytes)}</td>
+                <td>
+                  {bytes(machine.free.ram_bytes)} <span class="faint">of {bytes(machine.offer.ram_bytes)}</span>
+                </td>
                 <td class="right">× {(machine.probe.speed_weight_milli / 1000).toFixed(2)}</td>
+                <td class="right">{machine.probe.rtt_us ? `${(machine.probe.rtt_us / 1000).toFixed(1)} ms` : "–"}</td>
+                <td class="right">{(machine.reputation.reliability_milli / 1000).toFixed(2)}</td>
                 <td>{machine.is_mine ? "you" : machine.account_name}</td>
                 <td class="right">{credits(machine.earned_microcredits)}</td>
               </tr>
