@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 enum { NOTE_SIZE_MAX = 8192, SWEEP_WAIT_MS = 3000, PROBE_WAIT_MS = 5000 };
 
 static int host_find_bwrap(struct sandbox_host *host, struct error *error)

@@ -2,7 +2,7 @@
  * Real sandboxes: limits, shares, ends, and what is left behind.
  *
  * covers launch.c, sandbox_host.c, sandbox_probe.c, sandbox_testing.c, seccomp.c
- * covers cgroup_v1.c
+ * covers cgroup_v1.c, sandbox_usage.c
  */
 #include "base/buffer.h"
 #include "base/clock.h"
