@@ -166,30 +166,31 @@ static void holding_on_close(struct channel *channel, void *context)
     holding->options.callbacks.on_gone(holding, holding->options.context);
 }
 
-static struct holding *holding_new(const struct holding_options *options)
+/* Takes both descriptors on success. */
+static int holding_open(const struct holding_options *options, int fd, pid_t pid, int pidfd,
+                        struct holding **out_holding, struct error *error)
 {
     struct holding *holding = calloc(1, sizeof(*holding));
     ASSERT(holding);
     holding->options = *options;
-    holding->pidfd = -1;
-    return holding;
-}
-
-static int holding_open_channel(struct holding *holding, int fd, struct error *error)
-{
-    const struct channel_options options = {
-        .loop = holding->options.loop,
+    const struct channel_options channel = {
+        .loop = options->loop,
         .queue_max_bytes = QUEUE_BYTES,
         .callbacks = {.on_message = holding_on_message, .on_close = holding_on_close},
         .context = holding};
-    return channel_open_take(&options, fd, &holding->channel, error);
+    if (channel_open_take(&channel, fd, &holding->channel, error) < 0) {
+        free(holding);
+        return -1;
+    }
+    holding->pid = pid;
+    holding->pidfd = pidfd;
+    *out_holding = holding;
+    return 0;
 }
 
 int holding_start(const struct holding_options *options, const struct keeper_setup *setup,
                   struct holding **out_holding, struct error *error)
 {
-    struct holding *new_holding = holding_new(options);
-    AUTO(holding) struct holding *holding = new_holding;
     int pair[2];
     pid_t pid;
     if (channel_pair(pair, error) < 0)
@@ -198,41 +199,39 @@ int holding_start(const struct holding_options *options, const struct keeper_set
     AUTO_FD int keeper_fd = pair[1];
     if (spawn_keeper(keeper_fd, &options->lease, &pid, error) < 0)
         return -1;
-    holding->pid = pid;
-    holding->pidfd = pidfd_open(pid, 0);
+    /* Whatever fails from here on, the keeper sees its channel closed and ends. */
+    AUTO_FD int pidfd = pidfd_open(pid, 0);
     if (reap_later(options, pid, error) < 0)
         return -1;
-    if (holding->pidfd < 0)
+    if (pidfd < 0)
         return error_set_errno(error, errno, "watch a keeper");
-    if (holding_open_channel(holding, own_fd, error) < 0)
+    if (holding_open(options, own_fd, pid, pidfd, out_holding, error) < 0)
         return -1;
-    (void)TAKE_FD(own_fd); /* the channel's now */
-    holding_tell(holding, &(struct keeper_message){.type = KEEPER_MESSAGE_SETUP, .setup = *setup});
-    *out_holding = TAKE(holding);
+    (void)TAKE_FD(own_fd);
+    (void)TAKE_FD(pidfd);
+    holding_tell(*out_holding,
+                 &(struct keeper_message){.type = KEEPER_MESSAGE_SETUP, .setup = *setup});
     return 0;
 }
 
 int holding_take_up(const struct holding_options *options, const char *folder,
                     struct holding **out_holding, struct error *error)
 {
-    struct holding *new_holding = holding_new(options);
-    AUTO(holding) struct holding *holding = new_holding;
     AUTO_FD int fd = -1;
     pid_t pid;
     if (channel_connect(folder, &fd, &pid, error) < 0)
         return -1;
-    holding->pid = pid;
-    holding->pidfd = pidfd_open(pid, 0);
-    if (holding->pidfd < 0)
+    AUTO_FD int pidfd = pidfd_open(pid, 0);
+    if (pidfd < 0)
         return error_set(error, ERROR_UNAVAILABLE, "the keeper has just ended");
-    if (holding_open_channel(holding, fd, error) < 0)
+    if (holding_open(options, fd, pid, pidfd, out_holding, error) < 0)
         return -1;
-    (void)TAKE_FD(fd); /* the channel's now */
-    holding_tell(holding, &(struct keeper_message){.type = KEEPER_MESSAGE_TAKE,
-                                                   .take = {.version = KEEPER_VERSION,
-                                                            .lease = options->lease.lease,
-                                                            .fence = options->lease.fence}});
-    *out_holding = TAKE(holding);
+    (void)TAKE_FD(fd);
+    (void)TAKE_FD(pidfd);
+    holding_tell(*out_holding, &(struct keeper_message){.type = KEEPER_MESSAGE_TAKE,
+                                                        .take = {.version = KEEPER_VERSION,
+                                                                 .lease = options->lease.lease,
+                                                                 .fence = options->lease.fence}});
     return 0;
 }
 
@@ -241,15 +240,14 @@ void holding_free(struct holding *holding)
     if (!holding)
         return;
     channel_free(holding->channel);
-    if (holding->pidfd >= 0)
-        close(holding->pidfd);
+    close(holding->pidfd);
     free(holding);
 }
 
 void holding_kill(struct holding *holding)
 {
     struct pollfd wait = {.fd = holding->pidfd, .events = POLLIN};
-    if (holding->pidfd < 0 || pidfd_send_signal(holding->pidfd, SIGKILL, NULL, 0) < 0)
+    if (pidfd_send_signal(holding->pidfd, SIGKILL, NULL, 0) < 0)
         return; /* it is gone */
     while (poll(&wait, 1, KILL_WAIT_MS) < 0 && errno == EINTR)
         ;
