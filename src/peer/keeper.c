@@ -62,13 +62,20 @@ static int carry(void *context, uint16_t type, struct text payload, struct error
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
+static bool keeper_can_be_found(const struct keeper *keeper)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/channel", keeper->folder);
+    return access(path, F_OK) == 0;
+}
+
 /* The last state is for the next daemon, as long as anybody may wait for it. */
 static void keeper_check_end(struct keeper *keeper)
 {
     if (!keeper->tenancy || !tenancy_has_ended(keeper->tenancy) || keeper->channel)
         return;
     const int64_t left_ms = tenancy_left_ms(keeper->tenancy);
-    if (left_ms > 0)
+    if (left_ms > 0 && keeper_can_be_found(keeper))
         loop_timer_start(keeper->linger_timer, left_ms);
     else
         loop_stop(keeper->loop);

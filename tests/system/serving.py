@@ -49,7 +49,8 @@ class Market:
         self.ready = json.loads(line)
         self.url = self.ready["url"]
 
-    def stop(self, by=signal.SIGTERM, timeout=20):
+    def stop(self, by=signal.SIGINT, timeout=20):
+        """For good, the leases of its own lender too; those go on after SIGTERM."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(by)
         status = self.process.wait(timeout)
