@@ -92,10 +92,11 @@ def machine_of(market, token):
 
 def worker_of(market, token, job):
     leases = market.get(f"/v1/jobs/{job}", token).json["leases"]
-    return next(lease for lease in leases if lease["role"] == "worker")
+    return next((lease for lease in leases if lease["role"] == "worker"), None)
 
 
 def wait_for_work(market, token, job):
+    wait_for("the worker", lambda: worker_of(market, token, job))
     wait_for("the worker's commits", lambda: worker_of(market, token, job)["commits"] > 2)
 
 
