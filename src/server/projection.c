@@ -250,10 +250,8 @@ void projection_event(struct projection *projection, const struct core *core,
         return;
     case EVENT_MACHINE_PROBED:
     case EVENT_MACHINE_STATE_CHANGED:
-        mark_machine(projection, core, event->machine_probed.machine);
-        return;
     case EVENT_MACHINE_YIELDED:
-        mark_machine(projection, core, event->machine_yielded.machine);
+        mark_machine(projection, core, event->machine_probed.machine);
         return;
     case EVENT_MACHINE_PROVEN:
         projection->proven_machine = event->machine_proven.machine;
@@ -281,6 +279,9 @@ void projection_event(struct projection *projection, const struct core *core,
         mark_lease_and_offer(projection, core, event->lease_offered.lease);
         return;
     case EVENT_LEASE_STARTED:
+    case EVENT_LEASE_STOP_WANTED:
+    case EVENT_LEASE_RENEWED:
+    case EVENT_LEASE_EXTENDED:
         mark_lease(projection, core, event->lease_started.lease);
         return;
     case EVENT_LEASE_TICKED: {
@@ -291,15 +292,6 @@ void projection_event(struct projection *projection, const struct core *core,
         mark_lease(projection, core, event->lease_ticked.lease);
         return;
     }
-    case EVENT_LEASE_STOP_WANTED:
-        mark_lease(projection, core, event->lease_stop_wanted.lease);
-        return;
-    case EVENT_LEASE_RENEWED:
-        mark_lease(projection, core, event->lease_renewed.lease);
-        return;
-    case EVENT_LEASE_EXTENDED:
-        mark_lease(projection, core, event->lease_extended.lease);
-        return;
     case EVENT_JOB_EXTENDED:
         mark(&projection->jobs, event->job_extended.job);
         return;

@@ -150,11 +150,11 @@ static void role_end(struct command_role *role, bool is_ok, const char *message)
 static void on_exit_of_script(void *context, const struct child_exit *exit);
 
 /* Between fork and exec nothing but calls that are safe there. */
-static _Noreturn void become_shell(const char *script, char **environment)
+static _Noreturn void become_shell(char *script, char **environment)
 {
     sigset_t none;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigprocmask(SIG_SETMASK, &none, NULL); // NOLINT(concurrency-mt-unsafe): one thread after fork
     signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
     const int null_fd = open("/dev/null", O_RDONLY);
@@ -162,7 +162,7 @@ static _Noreturn void become_shell(const char *script, char **environment)
         dup2(null_fd, STDIN_FILENO);
     closefrom(STDERR_FILENO + 1);
     char shell_name[] = "sh", flag[] = "-c";
-    char *arguments[] = {shell_name, flag, (char *)(uintptr_t)script, NULL};
+    char *arguments[] = {shell_name, flag, script, NULL};
     execve("/bin/bash", arguments, environment);
     execve("/bin/sh", arguments, environment);
     _exit(127);
@@ -170,7 +170,7 @@ static _Noreturn void become_shell(const char *script, char **environment)
 
 static int start_script(struct command_role *role, struct text script, struct error *error)
 {
-    const char *text = arena_copy_string(role->work->arena, script);
+    char *text = arena_copy_string(role->work->arena, script);
     const pid_t pid = fork();
     if (pid < 0)
         return error_set_errno(error, errno, "start a process");
