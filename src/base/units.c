@@ -263,10 +263,15 @@ const char *units_format_duration(int64_t ms, char out[UNITS_TEXT_SIZE])
     return out;
 }
 
-const char *units_format_credits(int64_t micro, char out[UNITS_TEXT_SIZE])
+const char *units_format_amount(int64_t micro, const char *unit, char out[UNITS_TEXT_SIZE])
 {
     const uint64_t magnitude = micro < 0 ? 0 - (uint64_t)micro : (uint64_t)micro;
-    snprintf(out, UNITS_TEXT_SIZE, "%s%" PRIu64 ".%06" PRIu64 " credits", micro < 0 ? "-" : "",
-             magnitude / 1000000, magnitude % 1000000);
+    snprintf(out, UNITS_TEXT_SIZE, "%s%" PRIu64 ".%06" PRIu64 " %s", micro < 0 ? "-" : "",
+             magnitude / 1000000, magnitude % 1000000, unit);
     return out;
+}
+
+const char *units_format_credits(int64_t micro, char out[UNITS_TEXT_SIZE])
+{
+    return units_format_amount(micro, "credits", out);
 }

@@ -31,4 +31,6 @@ enum { UNITS_TEXT_SIZE = 40 };
 /* "1.5 GiB", "1h 5m", "0.000583 credits": short, for people. Each returns `out`. */
 const char *units_format_bytes(int64_t bytes, char out[UNITS_TEXT_SIZE]);
 const char *units_format_duration(int64_t ms, char out[UNITS_TEXT_SIZE]);
+/* With what is counted in. */
+const char *units_format_amount(int64_t micro, const char *unit, char out[UNITS_TEXT_SIZE]);
 const char *units_format_credits(int64_t micro, char out[UNITS_TEXT_SIZE]);

@@ -29,11 +29,14 @@ struct cli_common {
     const char *fingerprint;
 };
 
+struct output_unit;
+
 /* The `context` of every command's run function. */
 struct cli {
     const struct program *program;
     struct arena *arena; /* lives as long as the command */
     struct cli_common common;
+    const struct output_unit *unit; /* of the market's amounts, once cli_learn_unit knows; NULL */
 };
 
 extern const struct program souk_program;

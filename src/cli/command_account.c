@@ -95,12 +95,10 @@ static int create(const struct cli *cli, const struct account_open_options *want
     return remember(cli, created->token, error);
 }
 
-static int make_page_code(struct cli *cli, struct api_page_code *code, bool *out_has_karma,
-                          struct error *error)
+static int make_page_code(struct cli *cli, struct api_page_code *code, struct error *error)
 {
     AUTO(client) struct client *client = NULL;
-    if (cli_connect(cli, true, &client, error) < 0 ||
-        cli_has_karma(cli, client, out_has_karma, error) < 0)
+    if (cli_connect(cli, true, &client, error) < 0 || cli_learn_unit(cli, client, error) < 0)
         return -1;
     struct client_answer answer = {&api_page_code_schema, code, {0}};
     return client_post(client, cli->arena, "/v1/account/page-codes", (struct text){0}, &answer,
@@ -125,8 +123,7 @@ static int run_open(void *context, const void *options, struct error *error)
                     cli->common.config_dir);
     }
     struct api_page_code code = {0};
-    bool has_karma = false;
-    if (make_page_code(cli, &code, &has_karma, error) < 0)
+    if (make_page_code(cli, &code, error) < 0)
         return -1;
     if (cli->common.json) {
         struct buffer json AUTO_BUFFER;
@@ -145,7 +142,7 @@ static int run_open(void *context, const void *options, struct error *error)
         return 0;
     }
     if (created.account.id)
-        printf("%s: %s\n", has_karma ? "Karma" : "Credits",
+        printf("%s: %s\n", output_unit(cli)->title,
                output_credits(cli->arena, created.account.available_micro));
     if (text_equal(created.account.grant, TEXT("waiting")))
         output_note(cli,
@@ -198,15 +195,15 @@ static int run_show(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     AUTO(client) struct client *client = NULL;
     struct api_account account = {0};
-    bool is_done, has_karma = false;
+    bool is_done;
     if (cli_connect(cli, true, &client, error) < 0 ||
         cli_get(cli, client, "/v1/account", &api_account_schema, &account, &is_done, error) < 0)
         return -1;
     if (is_done)
         return 0;
-    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+    if (cli_learn_unit(cli, client, error) < 0)
         return -1;
-    print_account(cli, &account, client_server(client), has_karma ? "karma" : "credits");
+    print_account(cli, &account, client_server(client), output_unit(cli)->name);
     return 0;
 }
 

@@ -176,8 +176,11 @@ static int run_show(void *context, const void *options, struct error *error)
         cli_get(cli, client, job_path(cli, wanted->id, ""), &api_job_schema, &job, &is_done,
                 error) < 0)
         return -1;
-    if (!is_done)
-        job_view_print(cli, &job);
+    if (is_done)
+        return 0;
+    if (cli_learn_unit(cli, client, error) < 0)
+        return -1;
+    job_view_print(cli, &job);
     return 0;
 }
 
@@ -221,16 +224,17 @@ static int explain_ended(struct cli *cli, struct client *client, uint64_t id, st
     struct arena *arena = cli->arena;
     struct api_job job = api_job_unknown();
     struct client_answer answer = {&api_job_schema, &job, {0}};
-    if (client_get(client, arena, job_path(cli, id, ""), &answer, error) < 0)
+    if (client_get(client, arena, job_path(cli, id, ""), &answer, error) < 0 ||
+        cli_learn_unit(cli, client, error) < 0)
         return -1;
     const bool was_done_to = text_equal(job.state, TEXT("cancelled"));
     output_field(cli, "", "Job %" PRIu64 " has %s%s%s%s", id, was_done_to ? "been " : "",
                  output_text(arena, job.state), job.reason.size ? ": " : "",
                  output_text(arena, job.reason));
     if (job.started_ms && job.ended_ms)
-        output_field(cli, "", "It ran for %s and cost %s credits.",
+        output_field(cli, "", "It ran for %s and cost %s.",
                      output_duration(arena, job.ended_ms - job.started_ms),
-                     output_credits(arena, job.spent_micro));
+                     output_amount(cli, job.spent_micro));
     if (job.leases.count == 0)
         output_field(cli, "", "It was never placed.");
     const struct api_lease *leases = job.leases.items;
@@ -331,7 +335,8 @@ static int run_cancel(void *context, const void *options, struct error *error)
     struct api_job job = api_job_unknown();
     struct client_answer answer = {&api_job_schema, &job, {0}};
     if (cli_connect(cli, true, &client, error) < 0 ||
-        client_get(client, cli->arena, job_path(cli, wanted->id, ""), &answer, error) < 0)
+        client_get(client, cli->arena, job_path(cli, wanted->id, ""), &answer, error) < 0 ||
+        cli_learn_unit(cli, client, error) < 0)
         return -1;
     if (api_job_is_final(job.state)) {
         const bool was_done_to = text_equal(job.state, TEXT("cancelled"));
@@ -339,9 +344,12 @@ static int run_cancel(void *context, const void *options, struct error *error)
                          was_done_to ? "been " : "", TEXT_ARGS(job.state));
     }
     const char *plan = arena_format(
-        cli->arena, "Job %" PRIu64 " \"%s\" is %s; %s credits are spent, %s held come back.\n",
-        job.id, output_text(cli->arena, job.name), output_text(cli->arena, job.state),
-        output_credits(cli->arena, job.spent_micro), output_credits(cli->arena, job.held_micro));
+        cli->arena, "Job %" PRIu64 " \"%s\" is %s; %s are spent, %s held come back%s.\n", job.id,
+        output_text(cli->arena, job.name), output_text(cli->arena, job.state),
+        output_amount(cli, job.spent_micro), output_credits(cli->arena, job.held_micro),
+        job.not_before_ms ? ", but for a tenth of what its first slot costs when that begins in "
+                            "less than 6 hours: it is booked"
+                          : "");
     const int confirmed = output_confirm(cli, wanted->is_yes, plan, "Cancel it?", error);
     if (confirmed != 0)
         return confirmed;

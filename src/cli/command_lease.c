@@ -37,31 +37,32 @@ static int64_t guess_cost(const struct api_job *job, int64_t by_ms)
     return run_ms ? (int64_t)((double)job->quoted_micro * (double)by_ms / (double)run_ms) : 0;
 }
 
-static int confirm_extend(const struct cli *cli, struct client *client,
+static int confirm_extend(struct cli *cli, struct client *client,
                           const struct extend_options *wanted, struct error *error)
 {
     struct arena *arena = cli->arena;
     struct api_job job = api_job_unknown();
     struct client_answer answer = {&api_job_schema, &job, {0}};
     const char *path = arena_format(arena, "/v1/jobs/%s", output_number(arena, wanted->id));
-    if (client_get(client, arena, path, &answer, error) < 0)
+    if (client_get(client, arena, path, &answer, error) < 0 ||
+        cli_learn_unit(cli, client, error) < 0)
         return -1;
     if (api_job_is_final(job.state))
         return error_set(error, ERROR_CONFLICT,
                          "job %" PRIu64 " has ended (%.*s): only one that runs can be extended",
                          job.id, TEXT_ARGS(job.state));
     const int64_t cost_micro = guess_cost(&job, wanted->by_ms);
-    const char *more =
-        cost_micro ? arena_format(arena, "about %s credits more", output_credits(arena, cost_micro))
-                   : "the credits that it may cost more";
+    const char *more = cost_micro
+                           ? arena_format(arena, "about %s more", output_amount(cli, cost_micro))
+                           : "what it may cost more";
     const char *plan = arena_format(
         arena,
-        "Job %" PRIu64 " \"%s\" would run up to %s longer: %s are held, beside the %s credits held "
+        "Job %" PRIu64 " \"%s\" would run up to %s longer: %s would be held, beside the %s held "
         "now. What is not used comes back. Whether its lenders' terms and its maxima allow it the "
         "market "
         "says when you agree; if not, nothing changes.\n",
         job.id, output_text(arena, job.name), output_duration(arena, wanted->by_ms), more,
-        output_credits(arena, job.held_micro));
+        output_amount(cli, job.held_micro));
     return output_confirm(cli, wanted->is_yes, plan, "Extend it?", error);
 }
 
@@ -85,9 +86,8 @@ static int run_extend(void *context, const void *options, struct error *error)
     if (cli->common.json)
         output_json(answer.json);
     else
-        printf("Job %" PRIu64 " may run %s longer; %s credits are held, %s quoted in all\n", job.id,
-               output_duration(cli->arena, wanted->by_ms),
-               output_credits(cli->arena, job.held_micro),
+        printf("Job %" PRIu64 " may run %s longer; %s are held, %s quoted in all\n", job.id,
+               output_duration(cli->arena, wanted->by_ms), output_amount(cli, job.held_micro),
                output_credits(cli->arena, job.quoted_micro));
     return 0;
 }

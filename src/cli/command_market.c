@@ -51,17 +51,16 @@ static int run_wallet(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     AUTO(client) struct client *client = NULL;
     struct api_account account = {0};
-    bool is_done, has_karma = false;
+    bool is_done;
     if (cli_connect(cli, true, &client, error) < 0 ||
         cli_get(cli, client, "/v1/account", &api_account_schema, &account, &is_done, error) < 0)
         return -1;
     if (is_done)
         return 0;
-    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+    if (cli_learn_unit(cli, client, error) < 0)
         return -1;
     struct table table;
-    table_init(&table, cli->arena,
-               (const char *const[]){"", has_karma ? ">KARMA" : ">CREDITS", NULL});
+    table_init(&table, cli->arena, (const char *const[]){"", output_unit(cli)->column, NULL});
     TABLE_ROW(&table, "available", output_credits(cli->arena, account.available_micro));
     TABLE_ROW(&table, "  of it granted", output_credits(cli->arena, account.granted_micro));
     if (account.withheld_micro > 0)

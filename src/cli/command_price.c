@@ -138,21 +138,21 @@ static void print_wrapped(const char *line)
     printf("\n");
 }
 
-static int explain_prices(const struct cli *cli, struct client *client, const char *slot,
+static int explain_prices(struct cli *cli, struct client *client, const char *slot,
                           struct error *error)
 {
     struct api_price_story story = {0};
-    bool is_done, has_karma = false;
+    bool is_done;
     const char *path =
         arena_format(cli->arena, "/v1/prices/%s", client_escape(cli->arena, text_of(slot)));
     if (cli_get(cli, client, path, &api_price_story_schema, &story, &is_done, error) < 0)
         return -1;
     if (is_done)
         return 0;
-    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+    if (cli_learn_unit(cli, client, error) < 0)
         return -1;
     printf("%s, %s. %s per unit-hour.\n", output_text(cli->arena, story.slot),
-           output_text(cli->arena, story.state), has_karma ? "Karma" : "Credits");
+           output_text(cli->arena, story.state), output_unit(cli)->title);
     for (size_t i = 0; i < story.resources.count; i++) {
         const struct api_price_part *part =
             (const struct api_price_part *)story.resources.items + i;

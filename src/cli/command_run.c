@@ -287,9 +287,9 @@ static int finish(struct run *run, const struct follow_result *result)
     }
     const char *state = output_text(cli->arena, result->job.state);
     const char *reason = output_text(cli->arena, result->job.reason);
-    output_note(cli, "Job %" PRIu64 " %s%s%s; it cost %s credits (souk job show %" PRIu64 ").",
-                run->job, state, reason[0] ? ": " : "", reason,
-                output_credits(cli->arena, result->job.spent_micro), run->job);
+    output_note(cli, "Job %" PRIu64 " %s%s%s; it cost %s (souk job show %" PRIu64 ").", run->job,
+                state, reason[0] ? ": " : "", reason, output_amount(cli, result->job.spent_micro),
+                run->job);
     return is_success ? 0 : CLI_EXIT_FAILED;
 }
 

@@ -143,21 +143,20 @@ static int show_table(struct cli *cli, const struct statement_options *wanted,
                       struct client *client, const char *path, struct error *error)
 {
     struct shown shown = {.cli = cli, .is_oldest_first = wanted->is_oldest_first};
-    bool has_karma = false;
-    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+    if (cli_learn_unit(cli, client, error) < 0)
         return -1;
     table_init(&shown.table, cli->arena,
-               (const char *const[]){">ENTRY", "AT", "KIND", has_karma ? ">KARMA" : ">CREDITS",
-                                     "WAY", "~/5WITH", "~JOB", "~/4MACHINE", ">/9LEASE",
-                                     ">/6WITHHELD", "~/3MEMO", NULL});
+               (const char *const[]){">ENTRY", "AT", "KIND", output_unit(cli)->column, "WAY",
+                                     "~/5WITH", "~JOB", "~/4MACHINE", ">/9LEASE", ">/6WITHHELD",
+                                     "~/3MEMO", NULL});
     if (client_each_page(client, path, &api_entry_page_schema,
                          wanted->limit ? wanted->limit : LIMIT_TABLE, show_page, &shown, error) < 0)
         return -1;
     table_show(&shown.table, cli);
     const struct api_sums *sums = &shown.sums;
     if (has_balance(wanted))
-        printf("Balance: %s %s before these, %s after, what is held included\n",
-               output_credits(cli->arena, shown.opening_micro), has_karma ? "karma" : "credits",
+        printf("Balance: %s before these, %s after, what is held included\n",
+               output_amount(cli, shown.opening_micro),
                output_credits(cli->arena, shown.closing_micro));
     else if (!wanted->kind && (sums->held_micro || sums->posted_micro))
         printf("In all: held %s, posted %s, fee %s, voided %s\n",

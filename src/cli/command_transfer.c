@@ -28,16 +28,16 @@ static int check_amount(const struct cli *cli, const struct transfer_options *wa
                         const struct api_account *account, struct error *error)
 {
     if (wanted->amount_micro <= 0)
-        return error_set(error, ERROR_INVALID, "AMOUNT must be more than 0 credits");
+        return error_set(error, ERROR_INVALID, "AMOUNT must be more than 0");
     if (account->frozen.size)
         return error_set(error, ERROR_REFUSED,
-                         "your account is frozen: %s; its credits stay, ask the operator",
+                         "your account is frozen: %s; what it has stays, ask the operator",
                          output_text(cli->arena, account->frozen));
     if (wanted->amount_micro > account->transferable_micro)
         return error_set(error, ERROR_EXHAUSTED,
-                         "%s credits are more than the %s that can be transferred: granted and "
-                         "withheld credits are for jobs",
-                         output_credits(cli->arena, wanted->amount_micro),
+                         "%s are more than the %s that can be transferred: what was granted "
+                         "or is withheld is for jobs",
+                         output_amount(cli, wanted->amount_micro),
                          output_credits(cli->arena, account->transferable_micro));
     return 0;
 }
@@ -48,13 +48,13 @@ static const char *write_plan(const struct cli *cli, const struct transfer_optio
     const struct text to = text_of(wanted->account);
     const int64_t left_micro = account->transferable_micro - wanted->amount_micro;
     return arena_format(cli->arena,
-                        "Transfer:  %s credits from \"%s\" to \"%s\"\n"
-                        "Left:      %s credits that can be transferred\n"
+                        "Transfer:  %s from \"%s\" to \"%s\"\n"
+                        "Left:      %s that can be transferred\n"
                         "Whether there is such an account the market says when you agree. It "
                         "cannot be taken back.\n",
-                        output_credits(cli->arena, wanted->amount_micro),
+                        output_amount(cli, wanted->amount_micro),
                         output_text(cli->arena, account->name), output_text(cli->arena, to),
-                        output_credits(cli->arena, left_micro));
+                        output_amount(cli, left_micro));
 }
 
 static void write_body(const struct transfer_options *wanted, struct buffer *out)
@@ -78,7 +78,7 @@ static int run_transfer(void *context, const void *options, struct error *error)
     struct client_answer balance = {&api_account_schema, &account, {0}};
     if (cli_connect(cli, true, &client, error) < 0 ||
         client_get(client, cli->arena, "/v1/account", &balance, error) < 0 ||
-        check_amount(cli, wanted, &account, error) < 0)
+        cli_learn_unit(cli, client, error) < 0 || check_amount(cli, wanted, &account, error) < 0)
         return -1;
     const int confirmed = output_confirm(cli, wanted->is_yes, write_plan(cli, wanted, &account),
                                          "Transfer them?", error);
@@ -96,8 +96,8 @@ static int run_transfer(void *context, const void *options, struct error *error)
     if (cli->common.json)
         output_json(answer.json);
     else
-        printf("Entry %s: %s credits to \"%s\"\n", output_number(cli->arena, entry.id),
-               output_credits(cli->arena, -entry.amount_micro),
+        printf("Entry %s: %s to \"%s\"\n", output_number(cli->arena, entry.id),
+               output_amount(cli, -entry.amount_micro),
                output_text(cli->arena, text_of(wanted->account)));
     return 0;
 }

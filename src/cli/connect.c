@@ -43,6 +43,17 @@ int cli_has_karma(const struct cli *cli, struct client *client, bool *out_has_ka
     return 0;
 }
 
+int cli_learn_unit(struct cli *cli, struct client *client, struct error *error)
+{
+    bool has_karma = false;
+    if (cli->common.json || cli->unit)
+        return 0;
+    if (cli_has_karma(cli, client, &has_karma, error) < 0)
+        return -1;
+    cli->unit = has_karma ? &output_unit_karma : &output_unit_credits;
+    return 0;
+}
+
 int cli_list(const struct cli *cli, struct client *client, const char *path,
              const struct json_schema *schema, size_t count_max, struct json_array *out_items,
              bool *out_is_done, struct error *error)

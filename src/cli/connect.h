@@ -14,6 +14,11 @@ MUST_CHECK int cli_connect(const struct cli *cli, bool needs_token, struct clien
 MUST_CHECK int cli_has_karma(const struct cli *cli, struct client *client, bool *out_has_karma,
                              struct error *error);
 
+/* The same for words alone: what output_unit says from then on. Nothing with --json, which has
+ * none.
+ */
+MUST_CHECK int cli_learn_unit(struct cli *cli, struct client *client, struct error *error);
+
 /* A GET whose answer is shown as it came with --json: *out_is_done is true then. */
 MUST_CHECK int cli_get(const struct cli *cli, struct client *client, const char *path,
                        const struct json_schema *schema, void *value, bool *out_is_done,

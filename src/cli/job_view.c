@@ -1,5 +1,6 @@
 #include "cli/job_view.h"
 
+#include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
 #include "runtime/job_file.h"
@@ -27,8 +28,7 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
         const bool is_held = text_is(lease->yield, "paused") || text_is(lease->yield, "frozen");
         TABLE_ROW(&table, output_number(arena, lease->id), output_text(arena, lease->machine_name),
                   output_text(arena, lease->role), output_number(arena, lease->rank),
-                  lease->is_unreachable
-                      ? "unreachable"
+                  lease->is_unreachable ? "unreachable"
                   : is_held && !has_ended
                       ? output_text(arena, lease->yield)
                       : output_text(arena, has_ended && lease->outcome.size ? lease->outcome
@@ -74,18 +74,18 @@ const char *job_view_workers(struct arena *arena, const struct api_job *job)
 static void print_money(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
-    const char *held = output_credits(arena, job->held_micro);
     if (text_equal(job->state, TEXT("pending")))
-        output_field(cli, "Held:     ", "%s credits, for the least it asks for", held);
+        output_field(cli, "Held:     ", "%s, for the least it asks for",
+                     output_amount(cli, job->held_micro));
     else
-        output_field(cli, "Spent:    ", "%s credits, %s held of %s quoted",
-                     output_credits(arena, job->spent_micro), held,
+        output_field(cli, "Spent:    ", "%s, %s held of %s quoted",
+                     output_amount(cli, job->spent_micro), output_credits(arena, job->held_micro),
                      output_credits(arena, job->quoted_micro));
     if (api_job_is_final(job->state))
         return;
     if (job->max_total_micro > 0)
-        output_field(cli, "At most:  ", "%s credits (max_total_cost)",
-                     output_credits(arena, job->max_total_micro));
+        output_field(cli, "At most:  ", "%s (max_total_cost)",
+                     output_amount(cli, job->max_total_micro));
     else
         output_field(cli, "At most:  ", "what the account has; it names no max_total_cost");
 }
@@ -179,8 +179,11 @@ static int finish(struct cli *cli, struct client *client, const struct follow_re
 int job_view_follow(struct cli *cli, struct client *client, uint64_t job, int64_t timeout_ms,
                     struct error *error)
 {
+    if (cli_learn_unit(cli, client, error) < 0)
+        return -1;
     const struct progress_options shown = {
         .file = stderr,
+        .unit = output_unit(cli)->name,
         .is_terminal = isatty(STDERR_FILENO),
         .has_color = output_has_color(cli, stderr),
         .is_quiet = cli->common.quiet,

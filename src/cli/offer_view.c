@@ -56,6 +56,12 @@ static const char *minimum_words(struct arena *arena, const struct api_minimum *
     return words[0] ? words : "auto";
 }
 
+static const char *price_words(struct arena *arena, const struct api_offer *offer)
+{
+    const char *minimum = minimum_words(arena, &offer->minimum);
+    return offer->spare ? arena_format(arena, "%s; unsold free", minimum) : minimum;
+}
+
 static const char *gpu_words(struct arena *arena, const struct api_offer *offer)
 {
     if (offer->gpus_milli == 0)
@@ -77,7 +83,7 @@ static void add_row(struct table *table, struct arena *arena, const struct api_o
               output_bytes(arena, offer->disk_bytes), output_cores(arena, offer->gpus_milli),
               when_words(arena, offer),
               offer->max_lease_ms ? output_duration(arena, offer->max_lease_ms) : "any",
-              minimum_words(arena, &offer->minimum), audience_words(arena, offer),
+              price_words(arena, offer), audience_words(arena, offer),
               output_text(arena, offer->network));
 }
 

@@ -199,6 +199,20 @@ const char *output_credits(struct arena *arena, int64_t micro)
                         magnitude / 1000000, magnitude % 1000000);
 }
 
+const struct output_unit output_unit_credits = {"credits", "Credits", ">CREDITS"};
+const struct output_unit output_unit_karma = {"karma", "Karma", ">KARMA"};
+
+const struct output_unit *output_unit(const struct cli *cli)
+{
+    return cli->unit ? cli->unit : &output_unit_credits;
+}
+
+const char *output_amount(const struct cli *cli, int64_t micro)
+{
+    return arena_format(cli->arena, "%s %s", output_credits(cli->arena, micro),
+                        output_unit(cli)->name);
+}
+
 const char *output_cores(struct arena *arena, int64_t milli)
 {
     return arena_format(arena, "%.15g", (double)milli / 1000.0);

@@ -52,6 +52,14 @@ size_t output_width(const char *text);
 /* ---- Words, in the command's arena ------------------------------------------------------------
  */
 
+/* What a market counts in: within a line, at its start, above a column. */
+struct output_unit {
+    const char *name, *title, *column;
+};
+extern const struct output_unit output_unit_credits, output_unit_karma;
+const struct output_unit *output_unit(const struct cli *cli); /* credits as long as none is known */
+/* "0.001234 credits", or karma */
+const char *output_amount(const struct cli *cli, int64_t micro);
 const char *output_credits(struct arena *arena, int64_t micro);  /* "0.001234" */
 const char *output_cores(struct arena *arena, int64_t milli);    /* "0.25" */
 const char *output_bytes(struct arena *arena, int64_t bytes);    /* "1.5 GiB" */

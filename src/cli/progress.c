@@ -34,6 +34,8 @@ struct progress *progress_new(const struct progress_options *options)
     progress->options = *options;
     if (!progress->options.clock)
         progress->options.clock = &clock_system;
+    if (!progress->options.unit)
+        progress->options.unit = "credits";
     if (progress->options.line_ms == 0)
         progress->options.line_ms = 5000;
     buffer_init(&progress->block, BLOCK_SIZE_MAX);
@@ -232,7 +234,8 @@ static void draw_bar(struct progress *progress, const struct progress_view *view
         put_field(&line, "loss %.4f%s", view->loss, accuracy);
     else if (accuracy[0])
         put_field(&line, "%s", accuracy + 2);
-    put_field(&line, "spent %s", units_format_credits(view->spent_micro, spent));
+    put_field(&line, "spent %s",
+              units_format_amount(view->spent_micro, progress->options.unit, spent));
     end_line(&line);
 }
 
@@ -308,7 +311,8 @@ static void print_line(struct progress *progress, const struct progress_view *vi
         fprintf(file, " loss=%.4f", view->loss);
     if (isfinite(view->test_accuracy))
         fprintf(file, " accuracy=%.4f", view->test_accuracy);
-    fprintf(file, " spent=\"%s\"", units_format_credits(view->spent_micro, spent));
+    fprintf(file, " spent=\"%s\"",
+            units_format_amount(view->spent_micro, progress->options.unit, spent));
     for (uint32_t i = 0; i < view->lender_count; i++) {
         const struct progress_lender *lender = &view->lenders[i];
         if (lender->is_server)

@@ -45,6 +45,7 @@ struct progress_view {
 
 struct progress_options {
     FILE *file;       /* standard error as a rule */
+    const char *unit; /* of what is spent; NULL: credits */
     bool is_terminal; /* redraw in place */
     bool has_color;
     bool is_quiet;   /* draw nothing */

@@ -2,6 +2,7 @@
 #include "cli/submit.h"
 
 #include "base/units.h"
+#include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/upload.h"
 
@@ -26,31 +27,30 @@ static void append_amounts(struct buffer *plan, struct arena *arena, const struc
 }
 
 /* What is held, what it costs where it would run, and the most it can ever cost. */
-static void append_price(struct buffer *plan, struct arena *arena, const struct job_spec *spec,
+static void append_price(struct buffer *plan, const struct cli *cli, const struct job_spec *spec,
                          const struct api_quote *quote)
 {
+    struct arena *arena = cli->arena;
     const char *run = output_duration(arena, quote->max_run_ms);
     if (quote->placed_micro > 0)
-        buffer_append_format(
-            plan,
-            "  price     %s credits for %s on the machines free now (%s an hour);\n"
-            "            likely %s\n",
-            output_credits(arena, quote->placed_micro), run,
-            output_credits(arena, quote->placed_hourly_micro),
-            output_credits(arena, quote->expected_micro));
+        buffer_append_format(plan,
+                             "  price     %s for %s on the machines free now (%s an hour);\n"
+                             "            likely %s\n",
+                             output_amount(cli, quote->placed_micro), run,
+                             output_credits(arena, quote->placed_hourly_micro),
+                             output_credits(arena, quote->expected_micro));
     else
         buffer_append_format(plan,
-                             "  price     %s credits are held for %s of the least it asks for; "
+                             "  price     %s are held for %s of the least it asks for; "
                              "more, up to the most, once its machines are known\n",
-                             output_credits(arena, quote->wish_micro), run);
+                             output_amount(cli, quote->wish_micro), run);
     if (spec->market.max_total_cost_micro > 0)
-        buffer_append_format(plan, "  at most   %s credits (max_total_cost); you have %s\n",
-                             output_credits(arena, spec->market.max_total_cost_micro),
+        buffer_append_format(plan, "  at most   %s (max_total_cost); you have %s\n",
+                             output_amount(cli, spec->market.max_total_cost_micro),
                              output_credits(arena, quote->available_micro));
     else
-        buffer_append_format(plan,
-                             "  at most   the %s credits you have: it names no max_total_cost\n",
-                             output_credits(arena, quote->available_micro));
+        buffer_append_format(plan, "  at most   the %s you have: it names no max_total_cost\n",
+                             output_amount(cli, quote->available_micro));
 }
 
 static void append_start(struct buffer *plan, struct arena *arena, const struct job_spec *spec,
@@ -114,7 +114,7 @@ static const char *write_plan(const struct cli *cli, const struct client *client
                          client_server(client));
     append_work(&plan, arena, spec);
     append_amounts(&plan, arena, spec);
-    append_price(&plan, arena, spec, quote);
+    append_price(&plan, cli, spec, quote);
     append_start(&plan, arena, spec, quote);
     return arena_copy_string(arena, buffer_text(&plan));
 }
@@ -152,23 +152,21 @@ static int check_money(const struct cli *cli, const struct job_spec *spec,
     const int64_t hourly_micro = is_placed ? quote->placed_hourly_micro : quote->wish_hourly_micro;
     if (limits->max_total_cost_micro > 0 && total_micro > limits->max_total_cost_micro)
         return error_set(error, ERROR_EXHAUSTED,
-                         "it may cost %s credits over its longest run of %s, more than its "
+                         "it may cost %s over its longest run of %s, more than its "
                          "max_total_cost of %s; nothing was sent",
-                         output_credits(arena, total_micro),
-                         output_duration(arena, quote->max_run_ms),
+                         output_amount(cli, total_micro), output_duration(arena, quote->max_run_ms),
                          output_credits(arena, limits->max_total_cost_micro));
     if (limits->max_hourly_cost_micro > 0 && hourly_micro > limits->max_hourly_cost_micro)
         return error_set(error, ERROR_EXHAUSTED,
-                         "it would cost %s credits an hour, more than its max_hourly_cost of %s; "
+                         "it would cost %s an hour, more than its max_hourly_cost of %s; "
                          "nothing was sent",
-                         output_credits(arena, hourly_micro),
+                         output_amount(cli, hourly_micro),
                          output_credits(arena, limits->max_hourly_cost_micro));
     if (total_micro > quote->available_micro)
         return error_set(error, ERROR_EXHAUSTED,
-                         "it may cost %s credits over its longest run of %s, and you have %s; "
+                         "it may cost %s over its longest run of %s, and you have %s; "
                          "nothing was sent",
-                         output_credits(arena, total_micro),
-                         output_duration(arena, quote->max_run_ms),
+                         output_amount(cli, total_micro), output_duration(arena, quote->max_run_ms),
                          output_credits(arena, quote->available_micro));
     return 0;
 }
@@ -183,13 +181,14 @@ static int check_room(const struct cli *cli, const struct submit_wish *wanted,
 }
 
 /* 0 to go ahead; CLI_EXIT_DECLINED when the person said no. */
-static int confirm(const struct cli *cli, struct client *client, const struct job_spec *spec,
+static int confirm(struct cli *cli, struct client *client, const struct job_spec *spec,
                    const struct submit_wish *wanted, struct buffer *json, struct error *error)
 {
     struct api_quote quote = {0};
     struct client_answer answer = {&api_quote_schema, &quote, {0}};
     if (write_spec(spec, json, error) < 0 ||
-        client_post(client, cli->arena, "/v1/quotes", buffer_text(json), &answer, error) < 0)
+        client_post(client, cli->arena, "/v1/quotes", buffer_text(json), &answer, error) < 0 ||
+        cli_learn_unit(cli, client, error) < 0)
         return -1;
     const char *plan = write_plan(cli, client, spec, &quote);
     if (check_money(cli, spec, &quote, error) < 0 || check_room(cli, wanted, &quote, error) < 0) {

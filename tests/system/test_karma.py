@@ -1,5 +1,6 @@
 """A market without money."""
 import pathlib
+import re
 
 import pytest
 from conftest import Souk
@@ -28,11 +29,34 @@ def check_screens(market, folder):
     assert "KARMA" in souk("market").stdout and "weeks" not in souk("market").stdout
 
 
+def check_jobs(market, folder):
+    """So are what jobs hold, cost and get back, and what is given to others."""
+    souk = Souk(folder)
+    job = folder / "job.yaml"
+    job.write_text('name: words\nnum_nodes: 1\nresources: {cpus: 1, memory: 1GiB}\nrun: "true"\n'
+                   "market: {max_run_time: 1h}\n")
+    submitted = souk("job", "submit", job, "-d", "-y")
+    number = submitted.stdout.strip()
+    said = [submitted.stderr, souk("job", "show", number).stdout]
+    held = re.search(r"price +(1\.\d{6}) karma are held for 1h", said[0])[1]
+    assert f"Held: {held} karma, for the least it asks for" in " ".join(said[1].split())
+    assert "the 1000.000000 karma you have" in said[0]
+    cancelled = souk("job", "cancel", number, "-y")
+    explained = souk("job", "explain", number)
+    extended = souk("job", "extend", number, "--by", "1h", "-y", code=4)
+    given = souk("wallet", "transfer", "ann", "5000", "-y", code=6)
+    assert f"0.000000 karma are spent, {held} held come back.\n" in cancelled.stderr
+    assert "5000.000000 karma are more than the" in given.stderr
+    said += [cancelled.stderr, explained.stdout, extended.stderr, given.stderr]
+    assert not [words for words in said if "credits" in words.lower()]
+
+
 def test_a_new_market_can_do_without_money(tmp_path):
     market = Market(tmp_path / "market", "--economy", "karma", "--no-local-lender")
     try:
         assert market.get("/v1/server").json["economy"] == "karma"
         check_screens(market, tmp_path)
+        check_jobs(market, tmp_path)
         token = market.sign_up("ann")
         account = market.get("/v1/account", token).json
         assert account["available_microcredits"] == 1_000_000_000

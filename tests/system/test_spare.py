@@ -69,6 +69,8 @@ def test_a_poor_member_has_spare_time_until_somebody_pays_and_again_after(place)
     assert changed.returncode == 0, changed
     shown = souk(market, lender_token, folder / "config", "offer", "show", str(offer))
     assert "free for members with less than 1 credit" in shown.stdout, shown
+    listed = souk(market, lender_token, folder / "config", "offer", "list", "--wide")
+    assert "auto; unsold free" in listed.stdout, listed
     first = wait_for_state(market, poor, spare, ["running"])["leases"]
 
     # Somebody pays: the machine is theirs at once, and the lease before says why it ended.
