@@ -70,11 +70,11 @@ struct resources offer_spare_free(const struct offer *offer)
     return resources_smaller(left_of_offer(offer), machine_spare_free(offer->machine));
 }
 
-/* Whether more of what is wanted would fit without the lease. */
-static bool is_in_way(const struct lease *lease, struct resources wanted, struct resources left)
+/* Whether more of what is wanted would fit without the lease, of what is free beside it. */
+static bool is_in_way(const struct lease *lease, struct resources wanted, struct resources beside)
 {
-    const struct resources without = resources_add(left, lease->resources);
-    return !resources_equal(resources_smaller(wanted, left), resources_smaller(wanted, without));
+    const struct resources without = resources_add(beside, lease->resources);
+    return !resources_equal(resources_smaller(wanted, beside), resources_smaller(wanted, without));
 }
 
 const struct lease *machine_spare_in_way(const struct machine *machine, const struct offer *offer,
