@@ -1,6 +1,7 @@
 /* Plan, question, upload, submission. */
 #include "cli/submit.h"
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "cli/connect.h"
 #include "cli/output.h"
@@ -104,8 +105,83 @@ static void append_work(struct buffer *plan, struct arena *arena, const struct j
                              output_text(arena, spec->workdir));
 }
 
-static const char *write_plan(const struct cli *cli, const struct client *client,
-                              const struct job_spec *spec, const struct api_quote *quote)
+/* Without the folder: the market has its files, not its place here. */
+static int write_spec(const struct job_spec *spec, struct buffer *json, struct error *error)
+{
+    struct job_spec told = *spec;
+    told.workdir = (struct text){0};
+    buffer_clear(json);
+    job_spec_write(&told, json);
+    return buffer_check(json, error);
+}
+
+enum { SAME_MS = 60000, SAME_LOOKS = 4 };
+
+/* Whether a job was submitted from the same job file, whatever its data were. */
+static bool is_same(const struct cli *cli, const struct job_spec *spec, const struct api_job *job)
+{
+    struct error error;
+    struct job_spec theirs, ours = *spec;
+    struct buffer left AUTO_BUFFER, right AUTO_BUFFER;
+    buffer_init(&left, JOB_SPEC_SIZE_MAX);
+    buffer_init(&right, JOB_SPEC_SIZE_MAX);
+    if (job_spec_read(cli->arena, job->spec, &theirs, &error) < 0)
+        return false; /* of another version of this program */
+    ours.input_count = theirs.input_count = 0;
+    return write_spec(&ours, &left, &error) == 0 && write_spec(&theirs, &right, &error) == 0 &&
+           text_equal(buffer_text(&left), buffer_text(&right));
+}
+
+/* A job of this account just like it that goes on and is a minute old at most, for one who submits
+ * twice by mistake; *out_id is 0 without one. */
+static int find_same(const struct cli *cli, struct client *client, const struct job_spec *spec,
+                     uint64_t *out_id, int64_t *out_age_ms, struct error *error)
+{
+    struct json_array jobs;
+    struct text json;
+    *out_id = 0;
+    if (client_list(client, cli->arena, "/v1/jobs", &api_job_page_schema, SAME_LOOKS, &jobs, &json,
+                    error) < 0)
+        return error->code == ERROR_REFUSED ? 0 : -1; /* the token may submit, but not look */
+    for (size_t i = 0; i < jobs.count; i++) {
+        const struct api_job *listed = (const struct api_job *)jobs.items + i;
+        struct api_job job = api_job_unknown();
+        struct client_answer answer = {&api_job_schema, &job, {0}};
+        const int64_t age_ms = clock_utc_ms(&clock_system) - listed->created_ms;
+        if (age_ms > SAME_MS || api_job_is_final(listed->state) ||
+            !text_equal(listed->name, spec->name))
+            continue;
+        const char *path = arena_format(cli->arena, "/v1/jobs/%" PRIu64, listed->id);
+        if (client_get(client, cli->arena, path, &answer, error) < 0)
+            return -1;
+        if (!is_same(cli, spec, &job))
+            continue;
+        *out_id = job.id;
+        *out_age_ms = age_ms > 0 ? age_ms : 0;
+        return 0;
+    }
+    return 0;
+}
+
+static int append_same(struct buffer *plan, const struct cli *cli, struct client *client,
+                       const struct job_spec *spec, struct error *error)
+{
+    uint64_t id;
+    int64_t age_ms = 0;
+    if (find_same(cli, client, spec, &id, &age_ms, error) < 0)
+        return -1;
+    if (id)
+        buffer_append_format(plan,
+                             "  Warning   job %" PRIu64 ", submitted %s ago, is the same: this "
+                             "would be one more\n",
+                             id, output_duration(cli->arena, age_ms - age_ms % 1000));
+    return 0;
+}
+
+/* NULL with *error. */
+static const char *write_plan(const struct cli *cli, struct client *client,
+                              const struct job_spec *spec, const struct api_quote *quote,
+                              struct error *error)
 {
     struct arena *arena = cli->arena;
     struct buffer plan AUTO_BUFFER;
@@ -116,17 +192,9 @@ static const char *write_plan(const struct cli *cli, const struct client *client
     append_amounts(&plan, arena, spec);
     append_price(&plan, cli, spec, quote);
     append_start(&plan, arena, spec, quote);
+    if (append_same(&plan, cli, client, spec, error) < 0)
+        return NULL;
     return arena_copy_string(arena, buffer_text(&plan));
-}
-
-/* Without the folder: the market has its files, not its place here. */
-static int write_spec(const struct job_spec *spec, struct buffer *json, struct error *error)
-{
-    struct job_spec told = *spec;
-    told.workdir = (struct text){0};
-    buffer_clear(json);
-    job_spec_write(&told, json);
-    return buffer_check(json, error);
 }
 
 static void note_part(void *context, const char *name, uint64_t size_bytes, uint64_t sent_bytes)
@@ -190,7 +258,9 @@ static int confirm(struct cli *cli, struct client *client, const struct job_spec
         client_post(client, cli->arena, "/v1/quotes", buffer_text(json), &answer, error) < 0 ||
         cli_learn_unit(cli, client, error) < 0)
         return -1;
-    const char *plan = write_plan(cli, client, spec, &quote);
+    const char *plan = write_plan(cli, client, spec, &quote, error);
+    if (!plan)
+        return -1;
     if (check_money(cli, spec, &quote, error) < 0 || check_room(cli, wanted, &quote, error) < 0) {
         if (!cli->common.quiet)
             output_plan(cli, plan);

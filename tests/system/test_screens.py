@@ -189,6 +189,23 @@ def test_a_job_nobody_here_can_serve_is_told_at_once(member, tmp_path):
     assert json.loads(member("job", "list", "--json").stdout)["items"] == []
 
 
+def test_who_submits_the_same_job_twice_is_warned(member, tmp_path):
+    file = tmp_path / "job.yaml"
+    job = 'name: twice\nresources: {cpus: 1}\nrun: "%s"\nmarket: {max_run_time: 10m}\n'
+    file.write_text(job % "true")
+    first = member("job", "submit", file, "-d", "-y")
+    assert "Warning job" not in " ".join(first.stderr.split())
+    again = " ".join(member("job", "submit", file, code=2).stderr.split())
+    assert f"Warning job {first.stdout.strip()}, submitted" in again
+    assert "ago, is the same: this would be one more" in again
+    member("job", "cancel", first.stdout.strip(), "-y")
+    assert "is the same" not in member("job", "submit", file, code=2).stderr
+    member("job", "submit", file, "-d", "-y")
+    file.write_text(job % "false")
+    other = " ".join(member("job", "submit", file, code=2).stderr.split())
+    assert "is the same" not in other
+
+
 def test_a_quote_says_what_is_lacking(market):
     token = market.sign_up("quoting")
     spec = {"name": "wants", "resources": {"cpus": "64"},
