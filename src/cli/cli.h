@@ -87,6 +87,7 @@ extern const struct command command_lend_stop;
 extern const struct command command_machines;
 extern const struct command command_machines_add;
 extern const struct command command_machines_reclaim;
+extern const struct command command_machines_report;
 extern const struct command command_machines_show;
 extern const struct command command_man;
 extern const struct command command_model_inspect;

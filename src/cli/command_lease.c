@@ -1,4 +1,4 @@
-/* souk machines reclaim, job extend: changing what runs. */
+/* souk machines reclaim, machines report, job extend: changing what runs. */
 #include "cli/api.h"
 #include "cli/connect.h"
 #include "cli/machine_find.h"
@@ -154,4 +154,45 @@ const struct command command_machines_reclaim = {
     .example = "souk machines reclaim heron",
     COMMAND_OPTIONS(reclaim_options, reclaim_options),
     .run = run_reclaim,
+};
+
+/* ---- machines report ------------------------------------------------------------------------- */
+
+struct report_options {
+    const char *name;
+};
+
+static const struct option report_options[] = {
+    {"name", OPTION_TEXT, offsetof(struct report_options, name), "NAME",
+     .help = "The machine's name or number.", .is_positional = true, .is_required = true},
+};
+
+static int run_report(void *context, const void *options, struct error *error)
+{
+    struct cli *cli = context;
+    const struct report_options *wanted = options;
+    AUTO(client) struct client *client = NULL;
+    struct api_machine machine = {0};
+    bool is_done;
+    if (cli_connect(cli, true, &client, error) < 0 ||
+        machine_find(cli, client, wanted->name, /* is_mine= */ false, &machine, error) < 0 ||
+        cli_post(cli, client,
+                 arena_format(cli->arena, "/v1/machines/%" PRIu64 "/reports", machine.id),
+                 &api_machine_schema, &machine, &is_done, error) < 0)
+        return -1;
+    if (!is_done)
+        output_note(cli,
+                    "The market asks it at once. \"souk machines show %s\" tells what came of it.",
+                    wanted->name);
+    return 0;
+}
+
+const struct command command_machines_report = {
+    .name = "machines report",
+    .summary = "Says that a machine your job runs on is silent.",
+    .details = "The market asks it for a sign of life at once. A machine that gives one is as it "
+               "was; one that does not is unreachable, and the job gets a successor.",
+    .example = "souk machines report heron",
+    COMMAND_OPTIONS(report_options, report_options),
+    .run = run_report,
 };

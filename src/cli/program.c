@@ -71,6 +71,7 @@ static const struct command *const commands[] = {
     &command_machines,
     &command_machines_add,
     &command_machines_reclaim,
+    &command_machines_report,
     &command_machines_show,
     &command_offer_list,
     &command_offer_show,

@@ -144,6 +144,7 @@ void dispatch_end(struct hub *hub, struct hub_lease *lease)
         send_stop(machine, lease->id, lease->fence, 0, "the lease has ended");
         map_put(&machine->lingering, lease->id, machine);
     }
+    suspect_lease_over(hub, lease);
     stream_forget(hub, lease);
     network_forget(hub, lease);
     map_remove(&hub->leases, lease->id);
@@ -249,6 +250,7 @@ static void lease_over(struct hub *hub, struct hub_lease *lease, enum lease_outc
 {
     lease->is_over = true;
     lease->is_settling = true;
+    suspect_lease_over(hub, lease);
     lease->settling_ns = hub_now_ns(hub);
     lease->outcome = outcome;
     snprintf(lease->end_reason, sizeof(lease->end_reason), "%s", reason);

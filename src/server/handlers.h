@@ -47,6 +47,7 @@ http_handler handle_machine_enrol;
 http_handler handle_machine_list;
 http_handler handle_machine_get;
 http_handler handle_machine_reclaim;
+http_handler handle_machine_report; /* handle_report.c */
 http_handler handle_machine_pause;
 http_handler handle_machine_resume;
 http_handler handle_lease_end;

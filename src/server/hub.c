@@ -163,7 +163,7 @@ bool hub_send(struct hub_machine *machine, const struct lease_message *message)
 
 void hub_tell_online(struct hub_machine *machine)
 {
-    if (machine->is_told_online)
+    if (machine->is_told_online || machine->muted_ns)
         return;
     machine->is_told_online = true;
     hub_command(machine->hub,
@@ -172,7 +172,7 @@ void hub_tell_online(struct hub_machine *machine)
                 NULL);
 }
 
-static void tell_silent(struct hub_machine *machine)
+void hub_tell_silent(struct hub_machine *machine)
 {
     machine->is_told_online = false;
     log_event(LOG_INFO, "machine_silent", "machine=%" PRIu64, machine->id);
@@ -237,6 +237,7 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
                   message->stream_ready.lease, message->stream_ready.peer_lease);
         return;
     case LEASE_MESSAGE_YIELD:
+        machine->yield = message->yield.yield;
         hub_command(machine->hub,
                     &(struct command){.kind = COMMAND_MACHINE_YIELDS,
                                       .machine_yields = {machine->id, message->yield.yield}},
@@ -312,7 +313,8 @@ static void check(void *context)
     for (size_t i = 0; i < hub->machines.count; i++) {
         struct hub_machine *machine = hub->machines.entries[i].value;
         if (machine->is_told_online && now_ns - machine->heard_ns > hub->silence_ns)
-            tell_silent(machine);
+            hub_tell_silent(machine);
+        suspect_check(machine);
     }
     dispatch_check(hub);
     retry_commands(hub);

@@ -56,6 +56,9 @@ bool hub_machine_silence(struct hub *hub, uint64_t machine, int64_t *out_silence
 /* Passes the owner's word on to the machine, if it is linked. From any thread. */
 void hub_pause(struct hub *hub, uint64_t machine, const struct pause_message *pause);
 
+/* A job with a lease on the machine finds it silent: server/suspect.c. From any thread. */
+void hub_report_silent(struct hub *hub, uint64_t machine, uint64_t job);
+
 struct hub_counts {
     uint64_t links, relays, waiting_streams, bad_meters;
 };

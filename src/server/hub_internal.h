@@ -2,12 +2,13 @@
  * Hub, inside. hub.c keeps machines and commands, connection.c accepts and carries the links,
  * stream.c joins streams, dispatch.c starts and stops leases, tick.c turns meter reports into
  * verified ticks, order.c brings over what the core decided, presence.c knows who is at the other
- * end of a link.
+ * end of a link, suspect.c looks after machines that somebody found silent.
  */
 #pragma once
 
 #include "base/list.h"
 #include "base/map.h"
+#include "market/suspicion.h"
 #include "net/link.h"
 #include "net/loop.h"
 #include "net/relay.h"
@@ -65,7 +66,10 @@ struct hub_machine {
     atomic_int_fast64_t heard_ns;      /* when anything came last, or the hub started */
     struct probe probe;                /* as the core has it */
     struct hub_presence presence;
-    bool has_live; /* it is linked; guarded by hub->live_mutex, as is the next */
+    struct suspicion suspicion;
+    enum machine_yield yield; /* as its daemon said last */
+    int64_t muted_ns;         /* since when it counts as silent though it speaks; 0: it does not */
+    bool has_live;            /* it is linked; guarded by hub->live_mutex, as is the next */
     struct hub_live live;
     struct buffer offers; /* payload of its OFFERS */
     /* Leases that ended without its word, of which it has not said yet that they have: until then
@@ -178,7 +182,8 @@ bool hub_send_encoded(struct hub_machine *machine, enum lease_message_type type,
 void hub_take_message(struct hub_machine *machine, struct arena *arena,
                       const struct lease_message *message);
 void hub_tell_online(struct hub_machine *machine); /* the core, unless it was told */
-void hub_tell_gone(struct hub_machine *machine);   /* unless a lease of it is settling */
+void hub_tell_silent(struct hub_machine *machine);
+void hub_tell_gone(struct hub_machine *machine); /* unless a lease of it is settling */
 /* The link is gone; `reason` NULL: the machine said good-bye. */
 void hub_unlinked(struct hub_machine *machine, const struct error *reason);
 
@@ -213,6 +218,17 @@ void presence_probe(struct hub_machine *machine, struct arena *arena,
                     const struct probe_message *message);
 void presence_forget_measure(struct hub_machine *machine);
 void presence_gone(struct hub_machine *machine); /* its link is */
+
+/* For a sign of life. */
+void presence_ask(struct hub_machine *machine);
+
+/* ---- suspect.c ---- */
+/* The job of the lease finds its machine silent. */
+void suspect_report(struct hub *hub, const struct hub_lease *lease);
+/* A push of the lease was accepted. */
+void suspect_pushed(struct hub *hub, const struct hub_lease *lease);
+void suspect_lease_over(struct hub *hub, const struct hub_lease *lease);
+void suspect_check(struct hub_machine *machine); /* once a second */
 
 /* ---- stream.c ---- */
 /* The rest of a connection that began with 'S'; takes the descriptor. */

@@ -111,6 +111,11 @@ static void ping(struct hub_machine *machine)
                                               .ping = {.nonce = presence->nonce}});
 }
 
+void presence_ask(struct hub_machine *machine)
+{
+    ping(machine);
+}
+
 static bool is_rtt_news(const struct hub_presence *presence, int64_t rtt_us, int64_t now_ns)
 {
     const int64_t change_us =
@@ -257,6 +262,7 @@ static void welcome(struct hub_machine *machine, const struct hello_message *hel
     note_heard(machine);
     machine->is_welcome = true;
     machine->is_leaving = false;
+    machine->muted_ns = 0;
     memcpy(presence->instance, hello->instance, sizeof(presence->instance));
     presence->sample_count = 0;
     presence->is_pinged = false;

@@ -85,6 +85,8 @@ const struct route routes[] = {
      "The owner's word to the machine: leases are held still, and there are no new ones."},
     {"POST", "/v1/machines/{id}/resume", LENDER, SMALL, handle_machine_resume, false,
      "Ends a pause of the machine, or its draining."},
+    {"POST", "/v1/machines/{id}/reports", BORROWER, SMALL, handle_machine_report, false,
+     "Says that a machine this account has a lease on is silent: the market asks it at once."},
     {"PUT", "/v1/machines/{id}/offer", LENDER, SMALL, handle_machine_put_offer, false,
      "Changes the terms given of the machine's first offer; the others stay."},
     {"GET", "/v1/machines/{id}/offers", READER, 0, handle_machine_offers, false,

@@ -91,12 +91,18 @@ static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, 
             lease->role != LEASE_ROLE_WORKER)
             continue;
         struct verified_tick ticks[VERIFY_PENDING_MAX + 1];
-        if (workers[i].accepted_pushes)
+        if (workers[i].accepted_pushes) {
             bill(hub, lease, ticks, verify_push(&lease->verify, ticks));
+            suspect_pushed(hub, lease);
+        }
         if (report.is_final)
             bill(hub, lease, ticks, verify_training_over(&lease->verify, ticks));
         if (report.is_final || !workers[i].is_member)
             dispatch_settle(hub, lease);
+        /* One that was there and dropped out. */
+        if (!report.is_final && !workers[i].is_member && lease->verified_index > 0 &&
+            !lease->is_over)
+            suspect_report(hub, lease);
     }
 }
 

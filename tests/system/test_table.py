@@ -1,8 +1,10 @@
 """The market's table of machines, with real lenders: state, freshness, room, filters, orders.
 
-covers cli/command_machines.c, server/handle_machine.c, server/presence.c
+covers cli/command_machines.c, server/handle_machine.c, server/handle_report.c, server/presence.c
+covers server/suspect.c
 """
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -159,6 +161,68 @@ def test_freshness_is_live_and_silence_is_noticed(table):
         process.send_signal(signal.SIGCONT)
     wait_for("its return", lambda: table.row("wren")["availability"] == "free")
     wait_for("freshness", lambda: table.row("wren")["fresh_s"] <= 1)
+
+
+REPORT_SILENCE_MS = 10000
+
+
+@pytest.fixture
+def working(table):
+    """A job that runs on both machines, in a market that waits longer before it minds silence."""
+    def put(silence_ms):
+        table.market.call("PUT", "/v1/settings", {"silence_ms": silence_ms},
+                          table.market.operator_token())
+    put(REPORT_SILENCE_MS)
+    job = submit(table.market, table.token, 2, min_time="60s")
+    wait_for("its workers", lambda: 2 == sum(
+        lease["role"] == "worker" and lease["ticks"] > 0
+        for lease in table.market.get(f"/v1/jobs/{job}", table.token).json["leases"]))
+    yield job
+    table.market.post(f"/v1/jobs/{job}/cancel", {}, table.token)
+    put(SILENCE_MS)
+    wait_for("both to be free", lambda: table.names("availability=free") == ["heron", "wren"], 60)
+
+
+def log_of(table):
+    return pathlib.Path(f"{table.market.folder}.log").read_text()
+
+
+def test_only_who_has_a_lease_there_reports_a_machine(table, working):
+    path = f"/v1/machines/{table.row('heron')['id']}/reports"
+    refused = table.market.post(path, {}, table.owner)
+    assert refused.status == 403 and "only who has a lease" in refused.json["detail"], refused
+    assert table.market.post("/v1/machines/999999/reports", {}, table.token).status == 404
+    assert "machine_reported" not in log_of(table)
+
+
+def test_a_false_report_changes_nothing(table, working):
+    before = table.row("heron")
+    report = table.souk("machines", "report", "heron")
+    assert report.returncode == 0 and "asks it at once" in report.stderr, report.stderr
+    wait_for("the market's look", lambda: f"report_refuted machine={before['id']}" in log_of(table))
+    after = table.row("heron")
+    for field in ("state", "availability", "state_changed_ms"):
+        assert after[field] == before[field], field
+    assert after["reputation"]["reliability_milli"] >= before["reputation"]["reliability_milli"]
+    assert after["reputation"]["lost"] == before["reputation"]["lost"]
+    assert "machine_silent" not in log_of(table).partition("machine_reported")[2]
+
+
+def test_a_true_report_finds_silence_sooner_than_the_market_does(table, working):
+    machine = table.row("wren")
+    process = table.lenders["wren"].process
+    process.send_signal(signal.SIGSTOP)
+    try:
+        stopped_ms = time.time() * 1000
+        assert table.market.post(f"/v1/machines/{machine['id']}/reports", {}, table.token).status == 200
+        missed = wait_for("silence", lambda: [m for m in table.find("availability=unreachable")
+                                              if m["name"] == "wren"])
+        assert missed[0]["state_changed_ms"] - stopped_ms < REPORT_SILENCE_MS - 1000
+        assert f"report_confirmed machine={machine['id']}" in log_of(table)
+        assert missed[0]["reputation"]["lost"] == machine["reputation"]["lost"]
+    finally:
+        process.send_signal(signal.SIGCONT)
+    wait_for("its return", lambda: table.row("wren")["state"] == "online")
 
 
 def test_a_machine_that_left_is_offline(table):
