@@ -70,10 +70,23 @@ const char *job_view_workers(struct arena *arena, const struct api_job *job)
     return arena_format(arena, "%" PRIu64 " of %s", job->worker_count, wanted);
 }
 
+static bool is_spare(const struct cli *cli, const struct api_job *job)
+{
+    struct job_spec spec;
+    struct error error; /* of another version of this program, or not in a list: not known */
+    return job->spec.size > 0 && job_spec_read(cli->arena, job->spec, &spec, &error) == 0 &&
+           spec.market.spare;
+}
+
 /* What it has cost, and the most it can. */
 static void print_money(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
+    if (is_spare(cli, job)) {
+        output_field(cli,
+                     "Price:    ", "nothing: spare time, until somebody pays for the machines");
+        return;
+    }
     if (text_equal(job->state, TEXT("pending")))
         output_field(cli, "Held:     ", "%s, for the least it asks for",
                      output_amount(cli, job->held_micro));

@@ -33,6 +33,10 @@ static void append_price(struct buffer *plan, const struct cli *cli, const struc
 {
     struct arena *arena = cli->arena;
     const char *run = output_duration(arena, quote->max_run_ms);
+    if (spec->market.spare) {
+        buffer_append_string(plan, "  price     nothing: spare time is free\n");
+        return;
+    }
     if (quote->placed_micro > 0)
         buffer_append_format(plan,
                              "  price     %s for %s on the machines free now (%s an hour);\n"

@@ -65,6 +65,12 @@ def test_a_poor_member_has_spare_time_until_somebody_pays_and_again_after(place)
     spare = spare.json["id"]
     why = souk(market, poor, folder / "config", "job", "explain", str(spare))
     assert "spare" in why.stdout and job_of(market, poor, spare)["state"] == "pending", why
+    shown = souk(market, poor, folder / "config", "job", "show", str(spare))
+    assert "nothing: spare time, until somebody pays" in shown.stdout and "Held" not in shown.stdout, shown
+    idle = folder / "idle.yaml"
+    idle.write_text('name: idle\nresources: {cpus: 1}\nrun: "true"\nmarket: {max_run_time: 10m, spare: true}\n')
+    plan = souk(market, poor, folder / "config", "job", "submit", str(idle))
+    assert "nothing: spare time is free" in plan.stderr and "at most" not in plan.stderr, plan
     changed = souk(market, lender_token, folder / "config", "offer", "change", str(offer), "--spare", "on", "-y")
     assert changed.returncode == 0, changed
     shown = souk(market, lender_token, folder / "config", "offer", "show", str(offer))
