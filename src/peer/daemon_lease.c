@@ -328,7 +328,7 @@ static bool daemon_supersede(struct daemon *daemon, struct lease_fence lease)
 }
 
 static int daemon_check_start(struct daemon *daemon, const struct lease_document *document,
-                              struct error *error)
+                              uint32_t *out_gpus, struct error *error)
 {
     if (daemon->is_stopping)
         return error_set(error, ERROR_UNAVAILABLE, "the lender stopped lending");
@@ -343,14 +343,16 @@ static int daemon_check_start(struct daemon *daemon, const struct lease_document
             running[count++] = holding_state(holding_at(daemon, i))->use;
     if (lease_check(document, now_ms, error) < 0)
         return -1;
-    return lent_check(&daemon->lent, document, running, count, error);
+    if (lent_check(&daemon->lent, document, running, count, error) < 0)
+        return -1;
+    return lent_choose_gpus(&daemon->lent, document->gpus_milli, running, count, out_gpus, error);
 }
 
 /* ---- Starting and taking up ------------------------------------------------------------------ */
 
 /* What there is to know of a lease that runs here. */
 static void daemon_note(struct daemon *daemon, struct holding *holding,
-                        const struct lease_document *document)
+                        const struct lease_document *document, uint32_t gpus)
 {
     struct holding_state *state = holding_state(holding);
     struct text name = document->name;
@@ -358,6 +360,7 @@ static void daemon_note(struct daemon *daemon, struct holding *holding,
         name.size = sizeof(state->job_name) - 1;
     state->is_known = true;
     state->use = lent_use_of(document);
+    state->use.gpus = gpus;
     state->job = document->job;
     state->role = document->role;
     snprintf(state->job_name, sizeof(state->job_name), TEXT_FORMAT, TEXT_ARGS(name));
@@ -383,7 +386,7 @@ static void daemon_on_hello(struct holding *holding, const struct keeper_hello *
         return;
     }
     daemon->awaited_count--;
-    daemon_note(daemon, holding, &document);
+    daemon_note(daemon, holding, &document, hello->gpus);
     log_event(LOG_INFO, "lease_taken_up", "lease=%" PRIu64 " fence=%" PRIu64 " state=%s",
               lease.lease, lease.fence, lease_run_state_name(hello->state));
     tell_market(daemon, holding);
@@ -403,7 +406,7 @@ static struct holding_options daemon_holding_options(struct daemon *daemon,
 }
 
 static int daemon_start_keeper(struct daemon *daemon, const struct lease_document *document,
-                               struct text payload, struct error *error)
+                               uint32_t gpus, struct text payload, struct error *error)
 {
     const struct lease_fence lease = {document->lease, document->fence};
     const struct holding_options options = daemon_holding_options(daemon, lease);
@@ -415,6 +418,7 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
                                  .leases_dir = text_of(daemon->leases_dir),
                                  .blobs_dir = text_of(daemon->blobs_dir),
                                  .disk_bytes = (uint64_t)daemon->options->limits.disk_bytes,
+                                 .gpus = gpus,
                                  .is_direct = daemon->options->is_direct,
                                  .sandbox_host = buffer_text(&sandbox)};
     memcpy(setup.server_public_key, daemon->enrolment->server_public_key,
@@ -427,7 +431,7 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
     tell_market(daemon, holding);
     holding_send(holding, LEASE_MESSAGE_START, payload);
     tell_yield(daemon, holding);
-    daemon_note(daemon, holding, document);
+    daemon_note(daemon, holding, document, gpus);
     return 0;
 }
 
@@ -446,8 +450,9 @@ void daemon_on_start(struct daemon *daemon, const struct start_message *start, s
         daemon_send_state(daemon, lease, LEASE_RUN_RECLAIMED, "the machine's owner needs it");
         return;
     }
-    if (daemon_check_start(daemon, &document, &error) < 0 ||
-        daemon_start_keeper(daemon, &document, payload, &error) < 0) {
+    uint32_t gpus = 0;
+    if (daemon_check_start(daemon, &document, &gpus, &error) < 0 ||
+        daemon_start_keeper(daemon, &document, gpus, payload, &error) < 0) {
         log_event(LOG_ERROR, "lease_refused", "lease=%" PRIu64 " error=\"%s\"", lease.lease,
                   error.message);
         daemon_send_state(daemon, lease, LEASE_RUN_FAILED, error.message);

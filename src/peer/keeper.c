@@ -121,6 +121,7 @@ static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup
     memcpy(keeper->enrolment.server_public_key, setup->server_public_key,
            sizeof(keeper->enrolment.server_public_key));
     keeper->host.disk_bytes = (int64_t)setup->disk_bytes;
+    keeper->host.gpus = setup->gpus;
     keeper->host.is_direct = setup->is_direct;
     const char *blobs_dir = arena_copy_string(keeper->arena, setup->blobs_dir);
     const struct blob_store_options blobs = {
@@ -279,6 +280,7 @@ static int keeper_answer_take(struct keeper *keeper, const struct keeper_take *t
     struct keeper_message hello = {.type = KEEPER_MESSAGE_HELLO,
                                    .hello = {.version = KEEPER_VERSION,
                                              .state = tenancy_state(keeper->tenancy),
+                                             .gpus = keeper->host.gpus,
                                              .document = buffer_text(&keeper->document)}};
     memcpy(hello.hello.signature, keeper->signature, sizeof(hello.hello.signature));
     struct buffer payload AUTO_BUFFER;

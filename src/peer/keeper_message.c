@@ -31,6 +31,7 @@ static void setup_encode(const struct keeper_setup *setup, struct buffer *payloa
     wire_put_text(payload, setup->leases_dir);
     wire_put_text(payload, setup->blobs_dir);
     wire_put_u64(payload, setup->disk_bytes);
+    wire_put_u32(payload, setup->gpus);
     wire_put_bool(payload, setup->is_direct);
     wire_put_text(payload, setup->sandbox_host);
 }
@@ -43,6 +44,7 @@ static void setup_decode(struct wire_reader *reader, struct keeper_setup *setup)
     setup->leases_dir = wire_get_text(reader, KEEPER_PATH_MAX);
     setup->blobs_dir = wire_get_text(reader, KEEPER_PATH_MAX);
     setup->disk_bytes = wire_get_u64(reader);
+    setup->gpus = wire_get_u32(reader);
     setup->is_direct = wire_get_bool(reader);
     setup->sandbox_host = wire_get_text(reader, KEEPER_SANDBOX_MAX);
 }
@@ -72,6 +74,7 @@ static void hello_decode(struct wire_reader *reader, struct keeper_hello *hello)
     if (state >= LEASE_RUN_STATE_COUNT)
         wire_reader_fail(reader, "unknown state");
     hello->state = state < LEASE_RUN_STATE_COUNT ? state : LEASE_RUN_STARTING;
+    hello->gpus = wire_get_u32(reader);
     hello->document = wire_get_text(reader, LEASE_DOCUMENT_SIZE_MAX);
     wire_get_raw(reader, hello->signature, sizeof(hello->signature));
 }
@@ -100,6 +103,7 @@ void keeper_message_encode(const struct keeper_message *message, struct buffer *
     case KEEPER_MESSAGE_HELLO:
         wire_put_u32(payload, message->hello.version);
         wire_put_u8(payload, (uint8_t)message->hello.state);
+        wire_put_u32(payload, message->hello.gpus);
         wire_put_text(payload, message->hello.document);
         wire_put_raw(payload, message->hello.signature, sizeof(message->hello.signature));
         break;

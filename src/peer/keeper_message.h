@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 1,
+    KEEPER_VERSION = 2,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
@@ -55,6 +55,7 @@ struct keeper_setup {
     struct text leases_dir;
     struct text blobs_dir;
     uint64_t disk_bytes;      /* what is lent of the disk, for all leases */
+    uint32_t gpus;            /* which the lease has: struct lent_use */
     bool is_direct;           /* other lenders' machines may connect to leases of a job network */
     struct text sandbox_host; /* of sandbox_host_export */
 };
@@ -82,6 +83,7 @@ struct keeper_reclaim {
 struct keeper_hello {
     uint32_t version;
     enum lease_run_state state;
+    uint32_t gpus;        /* of its setup */
     struct text document; /* the lease as the market signed it last */
     uint8_t signature[LEASE_SIGNATURE_SIZE];
 };

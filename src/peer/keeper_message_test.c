@@ -23,6 +23,7 @@ static const struct keeper_message samples[] = {
     {.type = KEEPER_MESSAGE_HELLO,
      .hello = {.version = KEEPER_VERSION,
                .state = LEASE_RUN_RUNNING,
+               .gpus = 5,
                .document = {"{}", 2},
                .signature = {9, 8, 7}}},
 };

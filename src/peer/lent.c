@@ -22,7 +22,8 @@ struct resources lent_ceiling(const struct lent *lent)
 {
     return (struct resources){.cores_milli = lent->ceiling.cores_milli,
                               .ram_bytes = lent->ceiling.ram_bytes,
-                              .disk_bytes = lent->ceiling.disk_bytes};
+                              .disk_bytes = lent->ceiling.disk_bytes,
+                              .gpus_milli = INT64_C(1000) * __builtin_popcount(lent->ceiling.gpus)};
 }
 
 struct lent_use lent_use_of(const struct lease_document *document)
@@ -30,7 +31,8 @@ struct lent_use lent_use_of(const struct lease_document *document)
     return (struct lent_use){.offer = document->offer,
                              .resources = {.cores_milli = document->cores_milli,
                                            .ram_bytes = document->ram_bytes,
-                                           .disk_bytes = document->disk_bytes}};
+                                           .disk_bytes = document->disk_bytes,
+                                           .gpus_milli = document->gpus_milli}};
 }
 
 static const struct lent_offer *find_offer(const struct lent *lent, uint64_t offer)
@@ -72,5 +74,42 @@ int lent_check(const struct lent *lent, const struct lease_document *document,
         return error_set(error, ERROR_REFUSED,
                          "lease %" PRIu64 " asks for more than is left of offer %" PRIu64,
                          document->lease, offer->offer);
+    return 0;
+}
+
+/* What is left of one GPU; one that somebody has whole has nothing left. */
+static int64_t left_of_gpu(uint32_t gpu, const struct lent_use *running, size_t running_count)
+{
+    int64_t left_milli = 1000;
+    for (size_t i = 0; i < running_count; i++)
+        if (running[i].gpus & gpu) {
+            const int64_t milli = running[i].resources.gpus_milli;
+            left_milli -= milli < 1000 ? milli : 1000;
+        }
+    return left_milli;
+}
+
+int lent_choose_gpus(const struct lent *lent, int64_t gpus_milli, const struct lent_use *running,
+                     size_t running_count, uint32_t *out_gpus, struct error *error)
+{
+    const bool is_part = gpus_milli < 1000;
+    int64_t wanted = is_part ? gpus_milli > 0 : gpus_milli / 1000;
+    if (!is_part && gpus_milli % 1000 != 0)
+        return error_set(error, ERROR_REFUSED, "GPUs are lent whole, or a part of one");
+    uint32_t chosen = 0;
+    /* Parts go together: first where some are already. */
+    for (int pass = is_part ? 0 : 1; pass < 2; pass++)
+        for (uint32_t gpu = 1; gpu && wanted > 0; gpu <<= 1) {
+            const int64_t left_milli = left_of_gpu(gpu, running, running_count);
+            const bool is_whole = left_milli == 1000;
+            if (!(lent->ceiling.gpus & gpu) || is_whole != (pass == 1) ||
+                (is_part && left_milli < gpus_milli))
+                continue;
+            chosen |= gpu;
+            wanted--;
+        }
+    if (wanted > 0)
+        return error_set(error, ERROR_REFUSED, "not so many GPUs are free here");
+    *out_gpus = chosen;
     return 0;
 }

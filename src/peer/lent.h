@@ -20,6 +20,7 @@ struct lease_limits {
     int64_t cores_milli;
     int64_t ram_bytes;
     int64_t disk_bytes;
+    uint32_t gpus;  /* bits: 1 << the N of /dev/nvidiaN, all of one model */
     uint32_t roles; /* bits: 1 << enum lease_role */
 };
 
@@ -40,6 +41,7 @@ struct resources lent_ceiling(const struct lent *lent);
 struct lent_use {
     uint64_t offer;
     struct resources resources;
+    uint32_t gpus; /* which it has; bits as above */
 };
 struct lent_use lent_use_of(const struct lease_document *document);
 
@@ -50,3 +52,9 @@ struct lent_use lent_use_of(const struct lease_document *document);
 MUST_CHECK int lent_check(const struct lent *lent, const struct lease_document *document,
                           const struct lent_use *running, size_t running_count,
                           struct error *error);
+
+/* Which GPUs the lease gets: whole ones that no other has, or a part of one that others have parts
+ * of. REFUSED when there are too few. */
+MUST_CHECK int lent_choose_gpus(const struct lent *lent, int64_t gpus_milli,
+                                const struct lent_use *running, size_t running_count,
+                                uint32_t *out_gpus, struct error *error);

@@ -118,6 +118,44 @@ TEST(a_role_must_be_of_the_offer_and_of_the_ceiling)
     ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
 }
 
+static struct lent_use with_gpus(uint32_t gpus, int64_t milli)
+{
+    return (struct lent_use){.resources = {.gpus_milli = milli}, .gpus = gpus};
+}
+
+TEST(a_lease_gets_gpus_that_no_other_has)
+{
+    struct error error = {0};
+    struct lent lent = told();
+    uint32_t gpus = 0;
+    lent.ceiling.gpus = 1 << 0 | 1 << 2 | 1 << 3;
+    assert_int_equal(lent_ceiling(&lent).gpus_milli, 3000);
+    const struct lent_use running[] = {with_gpus(1 << 2, 1000), with_gpus(0, 0)};
+    ASSERT_OK(lent_choose_gpus(&lent, 0, running, 2, &gpus, &error));
+    assert_int_equal(gpus, 0);
+    ASSERT_OK(lent_choose_gpus(&lent, 2000, running, 2, &gpus, &error));
+    assert_int_equal(gpus, 1 << 0 | 1 << 3);
+    ASSERT_FAILS(lent_choose_gpus(&lent, 3000, running, 2, &gpus, &error), ERROR_REFUSED);
+    ASSERT_FAILS(lent_choose_gpus(&lent, 1500, NULL, 0, &gpus, &error), ERROR_REFUSED);
+}
+
+TEST(parts_of_a_gpu_go_together)
+{
+    struct error error = {0};
+    struct lent lent = told();
+    uint32_t gpus = 0;
+    lent.ceiling.gpus = 1 << 0 | 1 << 1;
+    const struct lent_use running[] = {with_gpus(1 << 1, 600), with_gpus(1 << 0, 0)};
+    ASSERT_OK(lent_choose_gpus(&lent, 400, running, 1, &gpus, &error));
+    assert_int_equal(gpus, 1 << 1);
+    ASSERT_OK(lent_choose_gpus(&lent, 500, running, 1, &gpus, &error));
+    assert_int_equal(gpus, 1 << 0);
+    ASSERT_OK(lent_choose_gpus(&lent, 1000, running, 1, &gpus, &error));
+    assert_int_equal(gpus, 1 << 0);
+    const struct lent_use full[] = {with_gpus(1 << 1, 600), with_gpus(1 << 0, 1000)};
+    ASSERT_FAILS(lent_choose_gpus(&lent, 500, full, 2, &gpus, &error), ERROR_REFUSED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +167,8 @@ int main(void)
         cmocka_unit_test(offers_told_anew_replace_the_old_ones),
         cmocka_unit_test(nothing_is_lent_before_the_market_has_told_the_offers),
         cmocka_unit_test(a_role_must_be_of_the_offer_and_of_the_ceiling),
+        cmocka_unit_test(a_lease_gets_gpus_that_no_other_has),
+        cmocka_unit_test(parts_of_a_gpu_go_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

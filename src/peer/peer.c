@@ -111,6 +111,7 @@ static int read_limits(const struct peer_options *options, const struct machine_
     };
     if (!options->disk_bytes && limits.disk_bytes > DISK_BYTES_DEFAULT_MAX)
         limits.disk_bytes = DISK_BYTES_DEFAULT_MAX;
+    limits.gpus = gpus_probe_largest(&probe->gpus).minors;
     const uint32_t roles = options->roles ? options->roles : PEER_ROLE_ALL;
     if (roles & PEER_ROLE_WORKER)
         limits.roles |= 1u << LEASE_ROLE_WORKER;

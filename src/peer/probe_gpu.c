@@ -25,6 +25,7 @@ struct nvml {
     int (*device_get_count)(unsigned *count);
     int (*device_get_handle_by_index)(unsigned index, nvml_device *device);
     int (*device_get_name)(nvml_device device, char *name, unsigned size);
+    int (*device_get_minor_number)(nvml_device device, unsigned *minor);
     int (*device_get_memory_info)(nvml_device device, struct nvml_memory *memory);
     int (*device_get_temperature)(nvml_device device, int sensor, unsigned *temperature);
     int (*device_get_utilization_rates)(nvml_device device, struct nvml_utilization *utilization);
@@ -39,6 +40,7 @@ static const char *const nvml_names[] = {
     "nvmlDeviceGetCount_v2",
     "nvmlDeviceGetHandleByIndex_v2",
     "nvmlDeviceGetName",
+    "nvmlDeviceGetMinorNumber",
     "nvmlDeviceGetMemoryInfo",
     "nvmlDeviceGetTemperature",
     "nvmlDeviceGetUtilizationRates",
@@ -78,6 +80,8 @@ static bool read_gpu(const struct nvml *nvml, unsigned index, struct gpu_probe *
     struct gpu_probe gpu = {.load_percent = -1};
     if (nvml->device_get_handle_by_index(index, &device) != NVML_SUCCESS ||
         nvml->device_get_name(device, gpu.model, sizeof(gpu.model)) != NVML_SUCCESS ||
+        nvml->device_get_minor_number(device, &gpu.minor) != NVML_SUCCESS ||
+        gpu.minor >= GPUS_PROBE_MAX ||
         nvml->device_get_memory_info(device, &memory) != NVML_SUCCESS)
         return false; /* fallen off the bus, or not ours to see */
     gpu.model[sizeof(gpu.model) - 1] = '\0';
@@ -140,6 +144,7 @@ struct gpu_group gpus_probe_largest(const struct gpus_probe *gpus)
             if (strcmp(gpus->items[j].model, group.model) != 0)
                 continue;
             group.count++;
+            group.minors |= 1u << gpus->items[j].minor;
             if (gpus->items[j].ram_bytes < group.ram_bytes)
                 group.ram_bytes = gpus->items[j].ram_bytes;
         }

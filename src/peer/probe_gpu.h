@@ -7,13 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GPUS_PROBE_MAX = 32, GPU_MODEL_SIZE = 64 };
+enum { GPUS_PROBE_MAX = 16, GPU_MODEL_SIZE = 64 };
 
 struct gpu_probe {
     char model[GPU_MODEL_SIZE];
     int64_t ram_bytes;
     int32_t temperature_c; /* 0: not known */
     int32_t load_percent;  /* -1: not known */
+    uint32_t minor;        /* the N of /dev/nvidiaN */
 };
 
 struct gpus_probe {
@@ -31,5 +32,6 @@ struct gpu_group {
     const char *model; /* "" when there are none */
     int64_t ram_bytes; /* of the one with the least */
     size_t count;
+    uint32_t minors; /* bits: 1 << the N of /dev/nvidiaN */
 };
 struct gpu_group gpus_probe_largest(const struct gpus_probe *gpus);

@@ -225,6 +225,7 @@ TEST(graphics_are_asked_of_the_driver)
     const struct gpu_group group = gpus_probe_largest(&probe.gpus);
     assert_int_equal(group.count, 2);
     assert_string_equal(group.model, "Small GPU");
+    assert_int_equal(group.minors, 1 << 2 | 1 << 1);
     assert_int_equal(group.ram_bytes, 2 << 20);
 
     struct buffer json AUTO_BUFFER;

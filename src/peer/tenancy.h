@@ -41,6 +41,7 @@ struct tenancy_host {
     struct http_client *client;
     const char *folder; /* the lease's own, empty but for what its keeper put there */
     int64_t disk_bytes; /* what is lent */
+    uint32_t gpus;      /* the lease's: struct lent_use */
     bool is_direct;     /* a job network listens for direct connections */
     /* The market, which may move. */
     char server_url[IDENTITY_URL_SIZE];

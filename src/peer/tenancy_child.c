@@ -267,7 +267,14 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
         {tenancy->lease_folder, "/lease", .is_writable = true},
         {tenancy->data_folder, "/data", .is_writable = false},
     };
+    int gpus[SANDBOX_GPU_MAX];
+    size_t gpu_count = 0;
+    for (int i = 0; i < SANDBOX_GPU_MAX; i++)
+        if (tenancy->host->gpus & 1u << i)
+            gpus[gpu_count++] = i;
     const struct sandbox_options options = {.name = name,
+                                            .gpus = gpus,
+                                            .gpu_count = gpu_count,
                                             .argv = argv,
                                             .environment = environment,
                                             .mounts = mounts,

@@ -35,6 +35,7 @@ struct lease_document {
     int64_t cores_milli;
     int64_t ram_bytes;
     int64_t disk_bytes;
+    int64_t gpus_milli; /* thousandths of a GPU; 0: none */
     int64_t tick_ms;
     int64_t expires_ms;  /* UTC */
     struct text network; /* "none", "job" or "open"; empty: none */
@@ -61,6 +62,7 @@ struct native_lease {
     int64_t cores_milli;
     int64_t ram_bytes;
     int64_t disk_bytes;
+    int64_t gpus_milli;
     int64_t expires_ms;
 };
 

@@ -70,6 +70,7 @@ static int write_document(const struct core *core, const struct job *job, const 
         .cores_milli = lease->resources.cores_milli,
         .ram_bytes = lease->resources.ram_bytes,
         .disk_bytes = lease->resources.disk_bytes,
+        .gpus_milli = lease->resources.gpus_milli,
         .expires_ms = projection_lease_expires_ms(core, lease),
     };
     return native_lease_write(&spec, &native, json, error);

@@ -157,7 +157,7 @@ static _Noreturn void become_shell(char *script, char **environment)
     sigprocmask(SIG_SETMASK, &none, NULL); // NOLINT(concurrency-mt-unsafe): one thread after fork
     signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
-    const int null_fd = open("/dev/null", O_RDONLY);
+    const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null_fd >= 0)
         dup2(null_fd, STDIN_FILENO);
     closefrom(STDERR_FILENO + 1);
