@@ -37,7 +37,7 @@ static void write_gpus(const struct gpus_probe *gpus, struct buffer *out)
     for (size_t i = 0; i < gpus->count; i++) {
         const struct gpu_probe *gpu = &gpus->items[i];
         char ram[UNITS_TEXT_SIZE];
-        buffer_append_format(out, "gpu %zu: %s, %s", i, gpu->model,
+        buffer_append_format(out, "gpu %zu: %s, %s", i, gpu->name,
                              units_format_bytes(gpu->ram_bytes, ram));
         if (gpu->temperature_c)
             buffer_append_format(out, ", %" PRId32 " °C", gpu->temperature_c);

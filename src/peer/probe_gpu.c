@@ -1,6 +1,7 @@
 #include "peer/probe_gpu.h"
 
 #include "base/library.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,6 +72,38 @@ static void make_plain(char *text)
             *at = '?';
 }
 
+static bool is_word(struct text word, const char *const *words)
+{
+    for (size_t i = 0; words[i]; i++)
+        if (text_equal(word, text_of(words[i])))
+            return true;
+    return false;
+}
+
+/* The next word, and what is behind it. */
+static struct text take_word(struct text *rest)
+{
+    struct text word = text_trim(*rest), behind = {0};
+    text_cut(word, ' ', &word, &behind);
+    *rest = behind;
+    return word;
+}
+
+void gpu_model_of_name(const char *name, char out_model[GPU_MODEL_SIZE])
+{
+    static const char *const makers[] = {"NVIDIA", "Tesla", "Quadro", "GeForce", NULL};
+    static const char *const series[] = {"RTX", "GTX", "TITAN", NULL};
+    struct text rest = text_of(name);
+    struct text word = take_word(&rest);
+    while (rest.size && is_word(word, makers))
+        word = take_word(&rest);
+    const struct text number = is_word(word, series) ? take_word(&rest) : (struct text){0};
+    struct text model = word, kind = {0};
+    text_cut(word, '-', &model, &kind); /* A100-SXM4-80GB */
+    snprintf(out_model, GPU_MODEL_SIZE, TEXT_FORMAT TEXT_FORMAT, TEXT_ARGS(model),
+             TEXT_ARGS(number));
+}
+
 static bool read_gpu(const struct nvml *nvml, unsigned index, struct gpu_probe *out_gpu)
 {
     nvml_device device = NULL;
@@ -79,13 +112,14 @@ static bool read_gpu(const struct nvml *nvml, unsigned index, struct gpu_probe *
     unsigned temperature = 0;
     struct gpu_probe gpu = {.load_percent = -1};
     if (nvml->device_get_handle_by_index(index, &device) != NVML_SUCCESS ||
-        nvml->device_get_name(device, gpu.model, sizeof(gpu.model)) != NVML_SUCCESS ||
+        nvml->device_get_name(device, gpu.name, sizeof(gpu.name)) != NVML_SUCCESS ||
         nvml->device_get_minor_number(device, &gpu.minor) != NVML_SUCCESS ||
         gpu.minor >= GPUS_PROBE_MAX ||
         nvml->device_get_memory_info(device, &memory) != NVML_SUCCESS)
         return false; /* fallen off the bus, or not ours to see */
-    gpu.model[sizeof(gpu.model) - 1] = '\0';
-    make_plain(gpu.model);
+    gpu.name[sizeof(gpu.name) - 1] = '\0';
+    make_plain(gpu.name);
+    gpu_model_of_name(gpu.name, gpu.model);
     gpu.ram_bytes = (int64_t)memory.total;
     if (nvml->device_get_temperature(device, NVML_TEMPERATURE_GPU, &temperature) == NVML_SUCCESS)
         gpu.temperature_c = (int32_t)temperature;

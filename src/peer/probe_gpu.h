@@ -10,7 +10,8 @@
 enum { GPUS_PROBE_MAX = 16, GPU_MODEL_SIZE = 64 };
 
 struct gpu_probe {
-    char model[GPU_MODEL_SIZE];
+    char name[GPU_MODEL_SIZE];  /* as the driver has it: "NVIDIA H100 80GB HBM3" */
+    char model[GPU_MODEL_SIZE]; /* as people ask for it: "H100" */
     int64_t ram_bytes;
     int32_t temperature_c; /* 0: not known */
     int32_t load_percent;  /* -1: not known */
@@ -24,6 +25,10 @@ struct gpus_probe {
     char driver[80];
     char reason[160]; /* why there are none; empty when there are */
 };
+
+/* "Tesla T4" is T4, "NVIDIA A100-SXM4-80GB" is A100, "NVIDIA GeForce RTX 4090" is RTX4090: the
+ * names that job files have. */
+void gpu_model_of_name(const char *name, char out_model[GPU_MODEL_SIZE]);
 
 void gpus_probe_read(const char *nvml, struct gpus_probe *out_gpus);
 

@@ -215,7 +215,7 @@ TEST(graphics_are_asked_of_the_driver)
     const struct machine_probe probe =
         probe_of(*state, (struct probe_options){.nvml = NVML_FIXTURE});
     assert_int_equal(probe.gpus.count, 3); /* the fourth fell off the bus */
-    assert_string_equal(probe.gpus.items[0].model, "Large?GPU");
+    assert_string_equal(probe.gpus.items[0].name, "NVIDIA Large?GPU");
     assert_int_equal(probe.gpus.items[1].temperature_c, 41);
     assert_int_equal(probe.gpus.items[2].load_percent, -1);
     assert_int_equal(probe.gpus.cuda_version, 12040);
@@ -224,7 +224,7 @@ TEST(graphics_are_asked_of_the_driver)
     assert_label(&probe, "cuda-13", false);
     const struct gpu_group group = gpus_probe_largest(&probe.gpus);
     assert_int_equal(group.count, 2);
-    assert_string_equal(group.model, "Small GPU");
+    assert_string_equal(group.model, "Small");
     assert_int_equal(group.minors, 1 << 2 | 1 << 1);
     assert_int_equal(group.ram_bytes, 2 << 20);
 
@@ -233,9 +233,30 @@ TEST(graphics_are_asked_of_the_driver)
     struct json_writer writer;
     json_writer_init(&writer, &json);
     machine_probe_write(&probe, &(struct probe_lent){1000, 2, 3}, &writer);
-    assert_non_null(
-        strstr(buffer_string(&json), "\"gpus_milli\":2000,\"gpu_model\":\"Small GPU\""));
+    assert_non_null(strstr(buffer_string(&json), "\"gpus_milli\":2000,\"gpu_model\":\"Small\""));
     assert_non_null(strstr(buffer_string(&json), "\"cores_milli\":1000"));
+}
+
+TEST(a_model_is_named_as_job_files_have_it)
+{
+    static const struct {
+        const char *name, *model;
+    } cases[] = {
+        {"NVIDIA H200", "H200"},
+        {"NVIDIA H100 80GB HBM3", "H100"},
+        {"NVIDIA A100-SXM4-80GB", "A100"},
+        {"Tesla T4", "T4"},
+        {"Tesla V100-SXM2-16GB", "V100"},
+        {"NVIDIA GeForce RTX 4090", "RTX4090"},
+        {"NVIDIA GeForce GTX 1080 Ti", "GTX1080"},
+        {"NVIDIA", "NVIDIA"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char model[GPU_MODEL_SIZE];
+        gpu_model_of_name(cases[i].name, model);
+        assert_string_equal(model, cases[i].model);
+    }
 }
 
 TEST(a_machine_without_graphics_says_why)
@@ -278,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(fingerprint_moves_with_what_a_probe_looks_at, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(graphics_are_asked_of_the_driver, setup, teardown),
+        cmocka_unit_test(a_model_is_named_as_job_files_have_it),
         cmocka_unit_test_setup_teardown(a_machine_without_graphics_says_why, setup, teardown),
         cmocka_unit_test(load_is_of_the_time_between_two_calls),
     };

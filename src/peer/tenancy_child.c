@@ -275,6 +275,9 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
     const struct sandbox_options options = {.name = name,
                                             .gpus = gpus,
                                             .gpu_count = gpu_count,
+                                            /* A command gets no stream: nothing of the host's could
+                                             * be dialled elsewhere. */
+                                            .has_local_sockets = document->run.size > 0,
                                             .argv = argv,
                                             .environment = environment,
                                             .mounts = mounts,
