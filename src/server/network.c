@@ -73,8 +73,8 @@ void network_tell(struct hub *hub, struct hub_lease *lease)
         if (other == lease || other->job != lease->job || !is_in_network(other))
             continue;
         tell(hub, lease, other);
-        tell(hub, /* lease= */ other,
-             /* other= */ lease); // NOLINT(readability-suspicious-call-argument): both are told
+        // NOLINTNEXTLINE(readability-suspicious-call-argument): both are told
+        tell(hub, /* lease= */ other, /* other= */ lease);
     }
 }
 

@@ -193,8 +193,8 @@ MUST_CHECK int store_commit(struct store *store, const struct store_batch *batch
 struct store_reader;
 
 /* Opens a read-only connection to a store that was opened before with the same schema. NOT_FOUND:
- * there is none. INVALID: its log, CONFLICT: its tables are of another version (schema NULL: events,
- * snapshots and meta only, whatever the log and the tables are). */
+ * there is none. INVALID: its log, CONFLICT: its tables are of another version (schema NULL:
+ * events, snapshots and meta only, whatever the log and the tables are). */
 MUST_CHECK int store_reader_open(const struct store_options *options,
                                  struct store_reader **out_reader, struct error *error);
 void store_reader_free(struct store_reader *reader); /* NULL is fine */
