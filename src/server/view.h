@@ -69,7 +69,7 @@ void view_job_fields(struct json_writer *writer, const struct view_job *job);
 struct view_lease {
     const struct store_value *row;
     struct text machine_name;
-    enum machine_yield yield; /* of its machine, while it is open */
+    enum machine_yield yield;       /* of its machine, while it is open */
     const struct live_worker *live; /* NULL: nothing reported */
 };
 void view_lease(struct json_writer *writer, const struct view_lease *lease);
