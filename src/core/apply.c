@@ -44,7 +44,8 @@ static bool entries_equal(const struct ledger_entry *left, const struct ledger_e
            left->lease == right->lease;
 }
 
-/* Only an event before it says that somebody is paid, credits are made or withheld ones released. */
+/* Only an event before it says that somebody is paid, credits are made or withheld ones released.
+ */
 static bool needs_cause(const struct core *core, const struct ledger_entry *entry)
 {
     switch (entry->kind) {

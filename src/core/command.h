@@ -59,7 +59,7 @@ enum command_kind {
     COMMAND_MACHINE_CONNECTED,
     COMMAND_MACHINE_SILENT,
     COMMAND_MACHINE_YIELDS, /* its daemon says what its owner leaves of it */
-    COMMAND_MACHINE_GONE, /* said good-bye: offline, its leases are lost */
+    COMMAND_MACHINE_GONE,   /* said good-bye: offline, its leases are lost */
     COMMAND_SUBMIT_JOB,
     COMMAND_LEASE_RUNNING,
     COMMAND_TICK_LEASE,

@@ -209,12 +209,12 @@ event_apply apply_account_deleted, apply_account_frozen, apply_account_seen, app
     apply_password_set;
 event_apply apply_settings_changed, apply_account_opened, apply_token_added, apply_token_revoked,
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
-    apply_machine_state_changed, apply_machine_yielded, apply_machine_proven, apply_offer_set, apply_offer_paused,
-    apply_offer_renewed, apply_offer_turned, apply_offer_withdrawn, apply_job_submitted,
-    apply_job_due, apply_job_waits, apply_job_noted, apply_job_state_changed, apply_lease_offered,
-    apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted, apply_lease_extended,
-    apply_lease_renewed, apply_job_extended, apply_lease_ended, apply_booking_forfeited,
-    apply_entry_posted, apply_slot_closed;
+    apply_machine_state_changed, apply_machine_yielded, apply_machine_proven, apply_offer_set,
+    apply_offer_paused, apply_offer_renewed, apply_offer_turned, apply_offer_withdrawn,
+    apply_job_submitted, apply_job_due, apply_job_waits, apply_job_noted, apply_job_state_changed,
+    apply_lease_offered, apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted,
+    apply_lease_extended, apply_lease_renewed, apply_job_extended, apply_lease_ended,
+    apply_booking_forfeited, apply_entry_posted, apply_slot_closed;
 
 /* apply.c: what the others share. */
 void apply_say_misfit(const struct event *event, const char *what, struct error *error);

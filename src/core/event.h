@@ -61,9 +61,9 @@ enum event_kind {
     EVENT_MACHINE_PROBED,
     EVENT_MACHINE_STATE_CHANGED,
     EVENT_MACHINE_YIELDED, /* its owner leaves more or less of it */
-    EVENT_MACHINE_PROVEN, /* what was withheld of its earnings is its owner's */
-    EVENT_OFFER_SET,      /* made or changed */
-    EVENT_OFFER_PAUSED,   /* or resumed */
+    EVENT_MACHINE_PROVEN,  /* what was withheld of its earnings is its owner's */
+    EVENT_OFFER_SET,       /* made or changed */
+    EVENT_OFFER_PAUSED,    /* or resumed */
     EVENT_OFFER_RENEWED,
     EVENT_OFFER_TURNED, /* opened or closed as its time came */
     EVENT_OFFER_WITHDRAWN,

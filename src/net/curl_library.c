@@ -1,6 +1,6 @@
 #include "base/assert.h"
-#include "net/curl_library_internal.h"
 #include "base/library.h"
+#include "net/curl_library_internal.h"
 
 #include <pthread.h>
 #include <time.h>

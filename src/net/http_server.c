@@ -1,6 +1,6 @@
 #include "base/assert.h"
-#include "net/http_server_internal.h"
 #include "base/library.h"
+#include "net/http_server_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,7 +12,8 @@ struct utilization {
     unsigned gpu, memory;
 };
 
-static const char *const models[] = {"NVIDIA Large\nGPU", "NVIDIA Small GPU", "NVIDIA Small GPU", ""};
+static const char *const models[] = {"NVIDIA Large\nGPU", "NVIDIA Small GPU", "NVIDIA Small GPU",
+                                     ""};
 static char devices[4];
 
 int nvmlInit_v2(void);

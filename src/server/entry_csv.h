@@ -1,6 +1,6 @@
 /*
- * A statement's entries as CSV: the columns, once for the API's answer and for the client that makes
- * the same of JSON pages.
+ * A statement's entries as CSV: the columns, once for the API's answer and for the client that
+ * makes the same of JSON pages.
  */
 #pragma once
 

@@ -180,8 +180,8 @@ static int write_leases(struct server *server, struct arena *arena, uint64_t job
     json_array_begin(writer);
     for (size_t i = 0; i < leases.count; i++) {
         const struct store_value *lease = leases.items[i], *machine = NULL;
-        if (query_one(server, arena, TABLE_MACHINES, "id", lease[LEASES_MACHINE], &machine,
-                      error) < 0)
+        if (query_one(server, arena, TABLE_MACHINES, "id", lease[LEASES_MACHINE], &machine, error) <
+            0)
             return -1;
         const bool has_ended = lease[LEASES_STATE].integer == LEASE_STATE_ENDED;
         view_lease(
@@ -189,9 +189,8 @@ static int write_leases(struct server *server, struct arena *arena, uint64_t job
             &(struct view_lease){
                 .row = lease,
                 .machine_name = machine ? machine[MACHINES_NAME].bytes : TEXT(""),
-                .yield = machine && !has_ended
-                             ? (enum machine_yield)machine[MACHINES_YIELD].integer
-                             : MACHINE_YIELD_NONE,
+                .yield = machine && !has_ended ? (enum machine_yield)machine[MACHINES_YIELD].integer
+                                               : MACHINE_YIELD_NONE,
                 .live = live ? live_find_worker(live, (uint64_t)lease[LEASES_ID].integer) : NULL,
             });
     }
