@@ -38,7 +38,8 @@
     X(archive_write_header)                                                                        \
     X(archive_write_new)                                                                           \
     X(archive_write_open_fd)                                                                       \
-    X(archive_write_set_format_pax_restricted)
+    X(archive_write_set_format_pax_restricted)                                                     \
+    X(archive_write_set_options)
 
 struct archive_library {
 #define X(name) __typeof__(name) *name; /* NOLINT(bugprone-macro-parentheses) */

@@ -142,7 +142,10 @@ static int open_packer(struct packer *packer, int fd, struct error *error)
     packer->archive = library->archive_write_new();
     packer->entry = library->archive_entry_new();
     ASSERT(packer->archive && packer->entry);
+    /* Names are bytes, whatever the locale: else the library translates them, and refuses all but
+     * ASCII under the locale that a program starts with. */
     if (library->archive_write_set_format_pax_restricted(packer->archive) != ARCHIVE_OK ||
+        library->archive_write_set_options(packer->archive, "hdrcharset=BINARY") != ARCHIVE_OK ||
         library->archive_write_add_filter_zstd(packer->archive) != ARCHIVE_OK ||
         library->archive_write_open_fd(packer->archive, fd) != ARCHIVE_OK)
         return library_failed(packer, error);

@@ -104,6 +104,29 @@ TEST(a_folder_comes_back_as_it_was)
     assert_int_not_equal(stat(".git", &after), 0);
 }
 
+TEST(names_are_bytes_and_come_back_as_they_were)
+{
+    static const char *const names[] = {"with space", "new\nline", "quote'\"$(x)",
+                                        "\xc3\xbc \xe2\x98\x83", "latin \xe9"};
+    AUTO_CORNER struct corner corner;
+    corner_init(&corner);
+    assert_int_equal(chdir("../in"), 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        write_file(names[i], names[i], 0644);
+    assert_int_equal(symlink(names[3], "link"), 0);
+    assert_int_equal(chdir("../out"), 0);
+    struct error error;
+    struct archive_summary packed, unpacked;
+    AUTO_FD int fd = memory_file();
+    ASSERT_OK(archive_pack("../in", fd, &roomy, &packed, &error));
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    ASSERT_OK(archive_unpack(fd, &roomy, &unpacked, &error));
+    assert_int_equal(unpacked.files, sizeof(names) / sizeof(*names) + 1);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        assert_file(names[i], names[i]);
+    assert_file("link", names[3]);
+}
+
 TEST(the_same_folder_gives_the_same_bytes)
 {
     AUTO_CORNER struct corner corner;
@@ -271,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_comes_back_as_it_was),
+        cmocka_unit_test(names_are_bytes_and_come_back_as_they_were),
         cmocka_unit_test(the_same_folder_gives_the_same_bytes),
         cmocka_unit_test(what_is_no_folder_or_too_much_is_not_packed),
         cmocka_unit_test(nothing_leaves_the_folder),

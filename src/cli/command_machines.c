@@ -77,7 +77,7 @@ static const struct option machines_options[] = {
                     .fields = "labels"),
     MACHINES_OPTION("max_rtt", OPTION_DURATION, max_rtt_ms, "TIME",
                     "With a round trip to the market of at most this, like 50ms.",
-                    .fields = "max_rtt_us", .maximum = 60000),
+                    .fields = "max_rtt_us", .minimum = 1, .maximum = 60000),
     MACHINES_OPTION("min_reliability", OPTION_TEXT, min_reliability, "SHARE",
                     "At least so reliable, from 0 to 1.", .fields = "min_reliability_milli"),
     MACHINES_OPTION("min_speed", OPTION_TEXT, min_speed, "FACTOR",

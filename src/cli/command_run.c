@@ -45,7 +45,8 @@ static const struct option run_options[] = {
     {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
      "What each may reach: none, job (the other copies), open."},
     {"max_rtt", OPTION_DURATION, offsetof(struct run_options, max_rtt_ms), "TIME",
-     .help = "The longest round trip between any two of the machines."},
+     .help = "The longest round trip between any two of the machines.", .minimum = 1,
+     .maximum = 60000},
     {"env", OPTION_LIST, offsetof(struct run_options, envs), "NAME=VALUE",
      .help = "A variable of the command's environment.", .fields = "envs", .letter = 'e',
      .keeps_commas = true},
@@ -95,12 +96,14 @@ static void append_script(struct buffer *script, const struct option_list *comma
     }
 }
 
-/* The last part of the command's path, as far as it may stand in a name. */
+/* The last part of the command's path, as far as it may stand in a name. Of a script that is the
+ * path of its first command: slashes further on are arguments'. */
 static const char *name_of(struct arena *arena, const struct run_options *wanted)
 {
     if (wanted->name)
         return wanted->name;
-    const char *word = wanted->command.items[0];
+    const char *command = wanted->command.items[0];
+    const char *word = arena_format(arena, "%.*s", (int)strcspn(command, " \t\n;|&<>()"), command);
     const char *slash = strrchr(word, '/');
     char *name = arena_format(arena, "%.40s", slash ? slash + 1 : word);
     size_t size = 0;

@@ -52,9 +52,9 @@ def test_every_rank_runs_the_command_in_its_folder(place):
     market, token, folder = place
     files = folder / "files"
     (files / "inner").mkdir(parents=True)
-    (files / "inner" / "word.txt").write_text("hello\n")
+    (files / "inner" / "grüße ☃.txt").write_text("hello\n")
     (files / "go.sh").write_text("#!/bin/sh\n"
-                                 "echo \"$GREETING $(cat inner/word.txt) from $SOUK_RANK of $SOUK_WORLD_SIZE\"\n"
+                                 "echo \"$GREETING $(cat inner/*.txt) from $SOUK_RANK of $SOUK_WORLD_SIZE\"\n"
                                  "echo result-$SOUK_RANK > $SOUK_OUTPUT_DIR/result.txt\n")
     (files / "go.sh").chmod(0o755)
     done = run(place, "-y", "-n", "2", "--files", str(files), "-e", "GREETING=well, then", "--", "./go.sh")
@@ -116,8 +116,11 @@ def test_it_starts_now_or_not_at_all(place):
     assert market.get("/v1/jobs", token).json["items"] == []
     done = run(place, "-n", "1", "--", "true")
     assert done.returncode == 2 and "runs      true" in done.stderr and "add -y" in done.stderr, done
+    done = run(place, "/usr/bin/sort -u < in > $SOUK_OUTPUT_DIR/out")
+    assert 'Plan for "sort"' in done.stderr, done
     for wrong, said in ((["--files", "/no/such/folder"], "souk: --files: \"/no/such/folder\": No such file"), (["-e", "X"], "NAME=VALUE"),
-                        (["-e", "SOUK_RANK=1"], "Souk's own"), (["--cpus", "many"], "--cpus")):
+                        (["-e", "SOUK_RANK=1"], "Souk's own"), (["--cpus", "many"], "--cpus"),
+                        (["--max-rtt", "0.5ms"], "--max-rtt: must be from 1 ms")):
         done = run(place, "-y", *wrong, "--", "true")
         assert done.returncode != 0 and said in done.stderr, (wrong, done)
 
