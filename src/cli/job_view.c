@@ -119,9 +119,13 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
     output_field(cli, "Job:      ", "%" PRIu64 " \"%s\"", job->id, output_text(arena, job->name));
     output_field(cli, "State:    ", "%s%s%s", output_text(arena, job->state),
                  job->reason.size ? ": " : "", output_text(arena, job->reason));
-    output_field(cli, "Training: ", "%s with %s on %s worker%s", output_text(arena, job->model),
-                 output_text(arena, job->policy), job_view_workers(arena, job),
-                 job->num_nodes == 1 && job->num_nodes_max <= 1 ? "" : "s");
+    const char *workers = arena_format(arena, "%s worker%s", job_view_workers(arena, job),
+                                       job->num_nodes == 1 && job->num_nodes_max <= 1 ? "" : "s");
+    if (job->model.size > 0)
+        output_field(cli, "Training: ", "%s with %s on %s", output_text(arena, job->model),
+                     output_text(arena, job->policy), workers);
+    else
+        output_field(cli, "Runs:     ", "a command of your own on %s", workers);
     output_field(cli, "Created:  ", "%s", output_instant(arena, job->created_ms));
     if (job->started_ms && job->ended_ms)
         output_field(cli, "Ran:      ", "%s",

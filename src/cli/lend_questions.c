@@ -175,6 +175,12 @@ struct question {
                 struct error *error);
 };
 
+/* What was wrong with an answer, before the question comes again. */
+static void say_again(const struct cli *cli, const struct error *error)
+{
+    output_plan(cli, arena_format(cli->arena, "   %s\n", error->message));
+}
+
 /* Again until the answer is one. */
 static int ask_until(const struct cli *cli, const struct question *question,
                      struct lend_answers *answers, struct error *error)
@@ -187,7 +193,7 @@ static int ask_until(const struct cli *cli, const struct question *question,
             return result;
         if (question->take(cli->arena, answer, answers, error) == 0)
             return 1;
-        fprintf(stderr, "   %s\n", error->message);
+        say_again(cli, error);
     }
 }
 
@@ -256,7 +262,7 @@ static int ask_market(const struct cli *cli, struct lend_answers *answers, struc
             return result;
         if (meet(cli, answers, error) == 0)
             break;
-        fprintf(stderr, "   %s\n", error->message);
+        say_again(cli, error);
     }
     if (answers->code || make_code(cli, answers) == 0)
         return 1;
@@ -272,9 +278,8 @@ static int ask_all(const struct cli *cli, const struct lend_machine *machine,
         .take = lend_answer_share,
     };
     const struct question when = {
-        .words =
-            "3. When? always, nights (22 to 7), off-hours (weekends, and 18 to 8), or hours of\n"
-            "   your own, like Mon-Fri 18:00-08:00.",
+        .words = "3. When? always, nights (22 to 7), off-hours (weekends, and 18 to 8), or hours\n"
+                 "   of your own, like Mon-Fri 18:00-08:00.",
         .otherwise = "always",
         .take = lend_answer_when,
     };

@@ -160,7 +160,8 @@ static int enlist_refused(const struct http_response *response, struct error *er
     if (json_read(arena, buffer_text(&response->body), &problem_schema, &problem, &ignored) < 0)
         problem.detail = TEXT("no reason given");
     const enum error_code code = response->status >= 500 ? ERROR_UNAVAILABLE : ERROR_REFUSED;
-    const char *advice = code == ERROR_REFUSED ? "; \"souk machines add\" gives a new code" : "";
+    /* A code outlives a refusal of anything else, such as a name that is taken. */
+    const char *advice = response->status == 403 ? "; \"souk machines add\" gives a new code" : "";
     const int size = (int)(problem.detail.size < 120 ? problem.detail.size : 120);
     return error_set(error, code, "the market did not enlist this machine: %.*s%s", size,
                      problem.detail.data, advice);

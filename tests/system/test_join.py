@@ -471,6 +471,15 @@ def test_a_wrong_code_leaves_no_settings_behind(market, tmp_path):
     assert not (home / ".config/souk/config").exists()
 
 
+def test_a_name_that_is_taken_costs_no_code(market, ada, daemons, tmp_path):
+    daemons(tmp_path / "first", *enlisting(market, ada), "--name", "heron").wait_for("info linked ")
+    words = enlisting(market, ada)
+    refused = daemons(tmp_path / "second", *words, "--name", "heron")
+    assert refused.end() == 5, refused.text()
+    assert "choose another with --name" in refused.text() and "new code" not in refused.text()
+    daemons(tmp_path / "second", *words, "--name", "wren").wait_for("info linked ")
+
+
 def test_without_a_terminal_it_says_what_to_give(souk, tmp_path):
     refused = souk("lend", "--state-dir", tmp_path / "lend", code=2)
     assert "--server URL --code CODE" in refused.stderr and "souk machines add" in refused.stderr

@@ -94,6 +94,9 @@ def test_one_that_fails_ends_the_others_and_says_why(place):
     job = market.get(f"/v1/jobs/{last_job(market, token)['id']}", token).json
     assert job["state"] == "failed" and len(job["leases"]) == 2
     assert sorted(lease["outcome"] for lease in job["leases"]) == ["failed", "stopped"]
+    shown = subprocess.run([PROGRAM, "job", "show", str(job["id"]), "--server", market.url],
+                           capture_output=True, text=True, timeout=30, env=environment(token))
+    assert "Runs:     a command of your own on 2 workers" in shown.stdout, shown
 
 
 def test_interrupted_it_stops_every_copy(place):
