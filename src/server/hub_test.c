@@ -1,4 +1,4 @@
-/* covers hub.c, dispatch.c, tick.c, order.c
+/* covers hub.c, dispatch.c, tick.c, order.c, suspect.c
  *
  * The test's thread is the hub's: messages are handed over as if they had come by a link. The core
  * thread and its store are real. */
@@ -500,6 +500,86 @@ TEST(an_artifact_is_whole_and_left_by_the_parameter_server_only)
     assert_int_equal(artifact_count(fixture), 64);
 }
 
+/* ---- Machines found silent ------------------------------------------------------------------- */
+
+/* The worker's machine, as linked and heard, after a tick of it that was paid. */
+static struct hub_machine *work_once(struct fixture *fixture)
+{
+    struct hub_machine *machine = hub_machine(fixture->hub, fixture->machines[1]);
+    hub_tell_online(machine);
+    meter(fixture, 0);
+    report(fixture, 1, true, false);
+    assert_int_equal(look(fixture, fixture->leases[1].id).seen.tick_index, 1);
+    return machine;
+}
+
+static void hear(struct fixture *fixture, struct hub_machine *machine)
+{
+    atomic_store(&machine->heard_ns, hub_now_ns(fixture->hub));
+    hub_tell_online(machine);
+}
+
+static bool is_unreachable(struct fixture *fixture)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct ask all_before = {0};
+    run_ask(fixture, &all_before);
+    const struct store_value *row = NULL;
+    struct error error;
+    ASSERT_OK(query_id(&fixture->server, arena, TABLE_MACHINES, fixture->machines[1], "machine",
+                       &row, &error));
+    return row[MACHINES_AVAILABILITY].integer == MACHINE_UNREACHABLE;
+}
+
+TEST(a_parameter_server_whose_worker_dropped_out_makes_the_market_look)
+{
+    struct fixture *fixture = *state;
+    struct hub_machine *machine = work_once(fixture);
+    hear(fixture, machine);
+    report(fixture, 0, /* is_member= */ false, false);
+    assert_true(machine->suspicion.is_asked);
+    advance(fixture, 10);
+    hear(fixture, machine);
+    suspect_check(machine);
+    assert_false(machine->suspicion.is_asked);
+    assert_false(is_unreachable(fixture));
+
+    advance(fixture, SUSPICION_AGAIN_MS);
+    report(fixture, 0, /* is_member= */ false, false);
+    advance(fixture, 3000); /* half of the silence */
+    suspect_check(machine);
+    assert_true(is_unreachable(fixture));
+    hear(fixture, machine);
+    assert_false(is_unreachable(fixture));
+}
+
+TEST(a_machine_that_works_for_nobody_counts_as_silent_until_a_push_of_it_is_accepted)
+{
+    struct fixture *fixture = *state;
+    struct hub_machine *machine = work_once(fixture);
+    struct hub_lease *lease = map_get(&fixture->hub->leases, fixture->leases[1].id);
+    const struct hub_lease other = {.machine = machine->id,
+                                    .account = lease->account + 1,
+                                    .job = lease->job + 1,
+                                    .server_lease = 1,
+                                    .verified_index = 1};
+    suspect_report(fixture->hub, lease);
+    suspect_report(fixture->hub, &other);
+    advance(fixture, 6000);
+    hear(fixture, machine);
+    machine->yield = MACHINE_YIELD_FROZEN; /* the owner's right */
+    suspect_check(machine);
+    assert_false(is_unreachable(fixture));
+    machine->yield = MACHINE_YIELD_NONE;
+    suspect_check(machine);
+    assert_true(is_unreachable(fixture));
+    hear(fixture, machine);
+    assert_true(is_unreachable(fixture));
+    report(fixture, 1, true, false);
+    hear(fixture, machine);
+    assert_false(is_unreachable(fixture));
+}
+
 #define WITH_HUB(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -515,6 +595,8 @@ int main(void)
         WITH_HUB(a_tick_the_store_refused_is_billed_by_the_end_that_overtakes_it),
         WITH_HUB(an_artifact_the_store_refused_is_kept_when_it_is_back),
         WITH_HUB(an_artifact_is_whole_and_left_by_the_parameter_server_only),
+        WITH_HUB(a_parameter_server_whose_worker_dropped_out_makes_the_market_look),
+        WITH_HUB(a_machine_that_works_for_nobody_counts_as_silent_until_a_push_of_it_is_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
