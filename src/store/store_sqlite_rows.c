@@ -45,7 +45,7 @@ static size_t plan_shape(const struct store_plan *plan, const struct store_schem
 /* SQL under construction, with the values its parameters will get. */
 struct sqlite_query {
     struct buffer *sql; /* NULL: the values alone are wanted */
-    struct store_value values[STORE_FILTER_MAX + STORE_COLUMN_MAX + 2];
+    struct store_value values[2 * STORE_FILTER_MAX + STORE_COLUMN_MAX + 4];
     size_t value_count;
 };
 
@@ -156,7 +156,7 @@ static void add_order(struct sqlite_query *query, const struct store_plan *plan)
     add_key_columns(query, plan, suffix, !plan->has_order);
 }
 
-static void build_query(struct sqlite_query *query, const struct store_plan *plan)
+static void add_select(struct sqlite_query *query, const struct store_plan *plan)
 {
     const struct store_table *table = plan->table;
     ADD(query, "SELECT ");
@@ -169,8 +169,42 @@ static void build_query(struct sqlite_query *query, const struct store_plan *pla
             is_null_search(filter) ? "IS" : compare_sql[filter->compare]);
         add_value(query, &filter->value);
     }
-    if (plan->has_cursor)
-        add_cursor(query, plan);
+}
+
+/* SQLite sees no range of an index in a comparison of order and key together: it would step over
+ * every row with the cursor's own value again, of which there may be very many. */
+static bool has_equals_apart(const struct store_plan *plan)
+{
+    return plan->has_cursor && plan->has_order && !is_key_fixed(plan) &&
+           !plan->table->columns[plan->order_index].is_optional;
+}
+
+static void add_both_parts(struct sqlite_query *query, const struct store_plan *plan)
+{
+    const char *order = plan->table->columns[plan->order_index].name;
+    const char *after = plan->is_descending ? "<" : ">";
+    add_select(query, plan);
+    ADD(query, " AND \"%s\" = ", order);
+    add_value(query, &plan->order_value);
+    ADD(query, " AND (");
+    add_key_columns(query, plan, "", true);
+    ADD(query, ") %s (", after);
+    add_key_values(query, plan, true);
+    ADD(query, ") UNION ALL ");
+    add_select(query, plan);
+    ADD(query, " AND \"%s\" %s ", order, after);
+    add_value(query, &plan->order_value);
+}
+
+static void build_query(struct sqlite_query *query, const struct store_plan *plan)
+{
+    if (has_equals_apart(plan)) {
+        add_both_parts(query, plan);
+    } else {
+        add_select(query, plan);
+        if (plan->has_cursor)
+            add_cursor(query, plan);
+    }
     add_order(query, plan);
     ADD(query, " LIMIT ");
     const struct store_value limit = store_integer(plan->limit);
