@@ -28,7 +28,7 @@ struct core_settings {
     int64_t fee_basis_points;      /* the operator's part of each post */
     int64_t proving_micro;         /* a machine that earned so much is proven; 0: all are */
     int64_t withheld_basis_points; /* of what one earns until then */
-    int64_t silence_ms;            /* without a heartbeat: the shell sends machine_silent */
+    int64_t silence_ms;            /* a heartbeat is late by so much: machine_silent is sent */
     int64_t lost_ms;               /* unreachable for so long: its leases are lost */
     int64_t start_ms;              /* a lease that does not run so long after its offer is lost */
     int64_t grace_ms;              /* from lease_stop_wanted until an open lease counts as lost */

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-    DAEMON_HEARTBEAT_MS = 1000,
+    DAEMON_QUICK_BEATS = 10, /* after a welcome: by them the market measures the way here */
     DAEMON_RETRY_FIRST_MS = 200,
     DAEMON_RETRY_LAST_MS = 30000,
     DAEMON_STOP_GRACE_MS = 3000,

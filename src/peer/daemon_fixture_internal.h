@@ -61,6 +61,7 @@ struct market {
     struct blob_hash data_manifest;
     pid_t daemon;
     uint32_t hello_count;
+    uint64_t beat_count;
     uint64_t next_lease;
 };
 
@@ -157,7 +158,9 @@ static inline void on_link_frame(struct link *link, uint16_t type, struct text p
     received->type = type;
     ASSERT_OK(lease_message_decode(market->arena, type, arena_copy_text(market->arena, payload),
                                    &received->message, &error));
-    if (type != LEASE_MESSAGE_HEARTBEAT)
+    if (type == LEASE_MESSAGE_HEARTBEAT)
+        market->beat_count++;
+    else
         market->count++;
     if (type != LEASE_MESSAGE_HELLO)
         return;

@@ -50,6 +50,8 @@ struct daemon {
     int64_t retry_ms;
     struct loop_timer *retry_timer;
     struct loop_timer *heartbeat_timer;
+    uint64_t beat_count;    /* since the welcome */
+    bool is_beating_slowly; /* the next heartbeat is far off */
     struct load_probe load;
     bool is_fresh; /* since the last trim something happened that took memory for a while */
 
@@ -75,6 +77,8 @@ void daemon_stop(struct daemon *daemon);
 /* daemon_link.c */
 void daemon_dial(void *context);
 void daemon_on_heartbeat(void *context);
+/* Leases began or ended: while there are some, the market expects to hear more often. */
+void daemon_pace_heartbeats(struct daemon *daemon);
 
 /* daemon_lease.c */
 void daemon_on_start(struct daemon *daemon, const struct start_message *start, struct text payload);
@@ -104,7 +108,7 @@ void daemon_close_leases(struct daemon *daemon);
 
 /* daemon_owner.c */
 MUST_CHECK int daemon_open_owner(struct daemon *daemon, struct error *error);
-/* The owner is watched closely while leases run. */
+/* The owner is watched closely while leases run, and the market hears more often. */
 void daemon_watch_leases(struct daemon *daemon);
 /* Tells the market what the owner leaves to leases. */
 void daemon_tell_yield(struct daemon *daemon);

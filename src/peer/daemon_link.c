@@ -74,6 +74,7 @@ static void daemon_on_welcome(struct daemon *daemon, const struct welcome_messag
     daemon_tell_yield(daemon);
     daemon_pace_keepers(daemon);
     daemon_release_ended(daemon);
+    daemon->beat_count = 0;
     loop_timer_start(daemon->heartbeat_timer, 0);
     daemon_write_ready(daemon);
     daemon->is_fresh = true;
@@ -301,6 +302,12 @@ static void daemon_on_better(void *context)
     daemon_dial(daemon);
 }
 
+void daemon_pace_heartbeats(struct daemon *daemon)
+{
+    if (daemon->is_welcome && daemon->is_beating_slowly && daemon_list_running(daemon, NULL) > 0)
+        loop_timer_start(daemon->heartbeat_timer, 0);
+}
+
 void daemon_on_heartbeat(void *context)
 {
     struct daemon *daemon = context;
@@ -314,7 +321,10 @@ void daemon_on_heartbeat(void *context)
                       .free_ram_bytes = load.free_ram_bytes}};
     standing_heartbeat(daemon->standing, &message.heartbeat);
     outbox_send(daemon->outbox, &message, now_ns);
-    loop_timer_start(daemon->heartbeat_timer, DAEMON_HEARTBEAT_MS);
+    daemon->is_beating_slowly =
+        message.heartbeat.running_count == 0 && ++daemon->beat_count >= DAEMON_QUICK_BEATS;
+    loop_timer_start(daemon->heartbeat_timer,
+                     daemon->is_beating_slowly ? LEASE_HEARTBEAT_IDLE_MS : LEASE_HEARTBEAT_MS);
     if (daemon->is_fresh)
         memory_trim();
     daemon->is_fresh = false;

@@ -102,6 +102,7 @@ void daemon_watch_leases(struct daemon *daemon)
 {
     if (daemon->owner)
         owner_set_working(daemon->owner, daemon_list_running(daemon, NULL) > 0);
+    daemon_pace_heartbeats(daemon);
 }
 
 /* ---- The owner's word ------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
  * covers daemon.c, daemon_link.c, peer.c, tenancy.c, tenancy_child.c, tenancy_stream.c, stream.c
  * covers fetch.c, shard.c, upload.c, daemon_test_worker.c
  */
+#include "peer/daemon.h"
 #include "peer/daemon_fixture_internal.h"
 
 static void lease_runs_from_its_start_to_its_result(void **state)
@@ -258,6 +259,31 @@ static void wrong_code_is_refused_but_not_needed_twice(void **state)
     assert_int_equal(wait_for_daemon(market), 100 + ERROR_INVALID);
 }
 
+static void wait_for_beats(struct market *market, uint64_t count)
+{
+    const int64_t deadline_ms = now_ms() + 2 * WAIT_MS;
+    while (market->beat_count < count && now_ms() < deadline_ms)
+        turn(market);
+    assert_true(market->beat_count >= count);
+}
+
+static void daemon_beats_seldom_until_it_has_a_lease(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    wait_for_beats(market, DAEMON_QUICK_BEATS);
+    const int64_t quiet_ms = now_ms() + 3 * LEASE_HEARTBEAT_MS;
+    while (now_ms() < quiet_ms)
+        turn(market);
+    assert_int_equal(market->beat_count, DAEMON_QUICK_BEATS);
+    const int64_t begun_ms = now_ms();
+    start_lease(market, 60000);
+    wait_for_beats(market, DAEMON_QUICK_BEATS + 4); /* the first at once */
+    assert_in_range(now_ms() - begun_ms, 3 * LEASE_HEARTBEAT_MS - 100, LEASE_HEARTBEAT_IDLE_MS);
+    stop_lease(market, 200);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STOPPED);
+}
+
 static void idle_daemon_is_small(void **state)
 {
     struct market *market = *state;
@@ -290,6 +316,7 @@ static int run(void)
         DAEMON_TEST(term_signal_stops_leases_and_tells_the_market),
         DAEMON_TEST(second_daemon_on_one_folder_is_refused),
         DAEMON_TEST(wrong_code_is_refused_but_not_needed_twice),
+        DAEMON_TEST(daemon_beats_seldom_until_it_has_a_lease),
         DAEMON_TEST(idle_daemon_is_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

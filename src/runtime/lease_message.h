@@ -19,12 +19,15 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 3,
+    LEASE_MESSAGE_VERSION = 4,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
     LEASE_HASH_SIZE = 32,      /* BLAKE2b-256 */
     LEASE_INSTANCE_SIZE = 16,  /* tells two daemons with one key apart */
+
+    LEASE_HEARTBEAT_MS = 1000,       /* while the machine has leases */
+    LEASE_HEARTBEAT_IDLE_MS = 15000, /* otherwise; the first few after a welcome come quickly */
 
     LEASE_MESSAGE_SIZE_MAX = 512 << 10, /* any payload; the frame maximum of control links */
     LEASE_DOCUMENT_SIZE_MAX = 64 << 10,
@@ -93,7 +96,7 @@ struct hello_message {
 enum lease_power { LEASE_POWER_UNKNOWN, LEASE_POWER_MAINS, LEASE_POWER_BATTERY, LEASE_POWER_COUNT };
 const char *lease_power_name(enum lease_power power); /* "mains" */
 
-/* Once a second. */
+/* Every LEASE_HEARTBEAT_MS or LEASE_HEARTBEAT_IDLE_MS. */
 struct heartbeat_message {
     uint32_t load_milli; /* the machine's load in thousandths of a core, other work included */
     uint32_t running_count;

@@ -93,6 +93,9 @@ void dispatch_add_take(struct hub *hub, struct hub_lease *lease)
     if (old)
         dispatch_end(hub, old);
     map_put(&hub->leases, lease->id, lease);
+    struct hub_machine *machine = hub_machine(hub, lease->machine);
+    if (machine && machine->lease_count++ == 0)
+        machine->awaited_ns = hub_now_ns(hub);
     if (lease->role == LEASE_ROLE_WORKER && lease->server_lease) {
         stream_expect(hub, lease, lease->attempt);
         const struct hub_lease *server_lease = map_get(&hub->leases, lease->server_lease);
@@ -148,6 +151,8 @@ void dispatch_end(struct hub *hub, struct hub_lease *lease)
     stream_forget(hub, lease);
     network_forget(hub, lease);
     map_remove(&hub->leases, lease->id);
+    if (machine)
+        machine->lease_count--;
     dispatch_lease_free(lease);
 }
 

@@ -306,13 +306,24 @@ void hub_unlinked(struct hub_machine *machine, const struct error *reason)
 
 /* ---- The hub itself -------------------------------------------------------------------------- */
 
+/* A linked machine without leases speaks seldom. One that has just got a lease, or lost its link,
+ * was not late until then. */
+static bool is_silent(const struct hub_machine *machine, int64_t now_ns)
+{
+    const int64_t silence_ns = machine->hub->silence_ns;
+    const int64_t heard_ns = atomic_load(&machine->heard_ns);
+    if (machine->is_welcome && machine->lease_count == 0)
+        return now_ns - heard_ns > silence_ns + LEASE_HEARTBEAT_IDLE_MS * INT64_C(1000000);
+    return now_ns - (heard_ns > machine->awaited_ns ? heard_ns : machine->awaited_ns) > silence_ns;
+}
+
 static void check(void *context)
 {
     struct hub *hub = context;
     const int64_t now_ns = hub_now_ns(hub);
     for (size_t i = 0; i < hub->machines.count; i++) {
         struct hub_machine *machine = hub->machines.entries[i].value;
-        if (machine->is_told_online && now_ns - machine->heard_ns > hub->silence_ns)
+        if (machine->is_told_online && is_silent(machine, now_ns))
             hub_tell_silent(machine);
         suspect_check(machine);
     }

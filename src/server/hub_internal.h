@@ -64,6 +64,8 @@ struct hub_machine {
     bool is_told_online;               /* what the core was told last */
     bool is_leaving;                   /* it said good-bye; the core is told once all is settled */
     atomic_int_fast64_t heard_ns;      /* when anything came last, or the hub started */
+    int64_t awaited_ns;                /* when it got its first lease, or lost its link */
+    size_t lease_count;                /* of hub->leases, its own */
     struct probe probe;                /* as the core has it */
     struct hub_presence presence;
     struct suspicion suspicion;
@@ -143,7 +145,7 @@ struct hub {
     uint16_t port;
     struct loop_watch *listen_watch;
     struct loop_timer *timer;
-    int64_t silence_ns; /* without a message: the machine is unreachable */
+    int64_t silence_ns; /* beyond what heartbeats leave: the machine is unreachable */
 
     struct map machines;     /* id -> struct hub_machine, owned */
     struct map leases;       /* id -> struct hub_lease, owned */

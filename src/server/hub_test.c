@@ -436,6 +436,73 @@ TEST(a_machine_that_says_good_bye_is_paid_for_its_last_ticks)
     assert_false(machine->is_leaving);
 }
 
+/* A machine as a link left it: heard, and told to the core as online. Without a link there is
+ * nobody to send it what it should stop. */
+static struct hub_machine *linked(struct fixture *fixture, int index)
+{
+    struct hub_machine *machine = hub_machine(fixture->hub, fixture->machines[index]);
+    machine->is_welcome = true;
+    machine->is_told_online = true;
+    machine->heard_ns = hub_now_ns(fixture->hub);
+    return machine;
+}
+
+/* The hub looks once a second. */
+static void pass(struct fixture *fixture, int64_t span_ms)
+{
+    for (int64_t passed_ms = 0; passed_ms < span_ms; passed_ms += HUB_TIMER_MS) {
+        advance(fixture, HUB_TIMER_MS);
+        step(fixture, 0);
+    }
+}
+
+TEST(a_machine_with_a_lease_is_missed_soon_and_an_idle_one_later)
+{
+    struct fixture *fixture = *state;
+    struct hub_machine *machine = linked(fixture, 1);
+    assert_int_equal(machine->lease_count, 1);
+    pass(fixture, 6000);
+    assert_true(machine->is_told_online);
+    pass(fixture, 1000);
+    assert_false(machine->is_told_online);
+
+    say(fixture, 1, LEASE_RUN_FAILED);
+    assert_worker(fixture, LEASE_STATE_ENDED, 0);
+    assert_int_equal(machine->lease_count, 0);
+    linked(fixture, 1);
+    pass(fixture, 6000 + LEASE_HEARTBEAT_IDLE_MS);
+    assert_true(machine->is_told_online);
+    pass(fixture, 1000);
+    assert_false(machine->is_told_online);
+}
+
+TEST(a_machine_is_not_late_before_it_has_a_lease_or_lost_its_link)
+{
+    struct fixture *fixture = *state;
+    struct hub_machine *machine = linked(fixture, 1);
+    say(fixture, 1, LEASE_RUN_FAILED);
+    say(fixture, 0, LEASE_RUN_SUCCEEDED);
+    assert_worker(fixture, LEASE_STATE_ENDED, 0);
+    pass(fixture, LEASE_HEARTBEAT_IDLE_MS);
+    start_job(fixture);
+    assert_int_equal(machine->lease_count, 1);
+    pass(fixture, 6000);
+    assert_true(machine->is_told_online);
+    pass(fixture, 1000);
+    assert_false(machine->is_told_online);
+
+    say(fixture, 1, LEASE_RUN_FAILED);
+    assert_worker(fixture, LEASE_STATE_ENDED, 0);
+    linked(fixture, 1);
+    pass(fixture, LEASE_HEARTBEAT_IDLE_MS);
+    machine->is_welcome = false;
+    presence_gone(machine);
+    pass(fixture, 6000);
+    assert_true(machine->is_told_online);
+    pass(fixture, 1000);
+    assert_false(machine->is_told_online);
+}
+
 /* Holds the core thread, so that what is asked until let_fail goes into one batch that fails. */
 struct failure {
     sem_t gate;
@@ -592,6 +659,8 @@ int main(void)
         WITH_HUB(the_end_waits_for_a_silent_parameter_server_only_so_long),
         WITH_HUB(the_end_of_the_parameter_server_ends_the_waiting),
         WITH_HUB(a_machine_that_says_good_bye_is_paid_for_its_last_ticks),
+        WITH_HUB(a_machine_with_a_lease_is_missed_soon_and_an_idle_one_later),
+        WITH_HUB(a_machine_is_not_late_before_it_has_a_lease_or_lost_its_link),
         WITH_HUB(a_tick_the_store_refused_is_billed_by_the_end_that_overtakes_it),
         WITH_HUB(an_artifact_the_store_refused_is_kept_when_it_is_back),
         WITH_HUB(an_artifact_is_whole_and_left_by_the_parameter_server_only),
