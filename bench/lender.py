@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""What lending costs the owner of a machine.
+"""What lending costs: the owner of a machine, an idle machine, and the market.
 
-    bench/lender.py [--json] [--program build/souk] [--rounds 10] [--seconds 10]
+    bench/lender.py [--json] [--program build/souk] [--part idle --part crowd --part owner]
+                    [--idle-seconds 120] [--crowd 1000] [--crowd-seconds 60]
+                    [--rounds 10] [--seconds 10]
 
-yield_ms_p99      from the start of the owner's program until a lease that uses every core uses less
-                  than a tenth of one, over all rounds (with few rounds: the longest)
-freeze_ms_p99     until it is held still
-owner_speed_kept  the speed of the owner's program, one busy loop for each core, beside a lease that
-                  wants every core, as part of its speed alone; rounds alternate, and what the
-                  program loses before the lease has yielded is in it
-
-Wall-clock figures: they mean something on a machine that does nothing else. `load_before` is what
-others used of it, in cores, before each round.
+idle   lending/idle.py: idle_rss_kib, idle_cpu_percent, idle_bytes_per_s, boinc_rss_kib,
+       boinc_cpu_percent
+crowd  lending/crowd.py: server_cpu_percent
+owner  wall-clock figures, which mean something on a machine that does nothing else:
+       yield_ms_p99      from the start of the owner's program until a lease that uses every core
+                         uses less than a tenth of one, over all rounds (with few: the longest)
+       freeze_ms_p99     until it is held still
+       owner_speed_kept  the speed of the owner's program, one busy loop for each core, beside a
+                         lease that wants every core, as part of its speed alone; rounds alternate,
+                         and what the program loses before the lease has yielded is in it
+       load_before       what others used of the machine, in cores, before each round
 """
 import argparse
 import glob
@@ -21,12 +25,21 @@ import pathlib
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "lending"))
+import crowd  # noqa: E402 -- found through the line above
+from process import end, start as start_program, souk as ask_program  # noqa: E402
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--json", action="store_true")
 parser.add_argument("--program", default="build/souk")
+parser.add_argument("--part", action="append", choices=["idle", "crowd", "owner"])
+parser.add_argument("--idle-seconds", type=float, default=120)
+parser.add_argument("--crowd", type=int, default=1000)
+parser.add_argument("--crowd-seconds", type=float, default=60)
 parser.add_argument("--rounds", type=int, default=10)
 parser.add_argument("--seconds", type=float, default=10)
 wanted = parser.parse_args()
@@ -53,19 +66,11 @@ print(count, flush=True)
 
 
 def start(*arguments, environment=None):
-    read_end, write_end = os.pipe()
-    process = subprocess.Popen([PROGRAM, *arguments, "--ready-fd", str(write_end)],
-                               pass_fds=[write_end], stderr=subprocess.DEVNULL,
-                               env={**os.environ, **(environment or {})})
-    os.close(write_end)
-    with os.fdopen(read_end) as ready:
-        return process, json.loads(ready.readline())
+    return start_program(PROGRAM, *arguments, environment=environment)
 
 
 def souk(folder, *arguments):
-    done = subprocess.run([PROGRAM, *arguments, "--config-dir", f"{folder}/config", "--json"],
-                          capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    return ask_program(PROGRAM, f"{folder}/config", *arguments)
 
 
 class Lease:
@@ -181,23 +186,37 @@ def measure_owner(folder):
             "load_before": round(statistics.median(loads), 2)}
 
 
-def run():
-    with tempfile.TemporaryDirectory() as folder:
-        market, ready = start("serve", "--data", f"{folder}/market", "--listen", "127.0.0.1:0",
-                              "--link-listen", "127.0.0.1:0", "--no-local-lender")
-        souk(folder, "account", "open", "--name", "lender", "--server", ready["url"])
-        code = souk(folder, "machines", "add")["code"]
-        lender, _ = start("lend", "--server", ready["url"], "--state-dir", f"{folder}/lender",
-                          environment={"SOUK_LEND_CODE": code})
-        try:
-            return measure_owner(folder)
-        finally:
-            for process in (lender, market):
-                process.terminate()
-                process.wait(30)
+def owner_part(folder):
+    market, ready = start("serve", "--data", f"{folder}/market", "--listen", "127.0.0.1:0",
+                          "--link-listen", "127.0.0.1:0", "--no-local-lender")
+    souk(folder, "account", "open", "--name", "lender", "--server", ready["url"])
+    code = souk(folder, "machines", "add")["code"]
+    lender, _ = start("lend", "--server", ready["url"], "--state-dir", f"{folder}/lender",
+                      environment={"SOUK_LEND_CODE": code})
+    try:
+        return measure_owner(folder)
+    finally:
+        end(lender, market)
 
 
-result = run()
+def idle_part(_folder):
+    """In a network of its own; as root of a user namespace where we are not root."""
+    apart = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
+    done = subprocess.run([*apart, sys.executable, str(pathlib.Path(__file__).parent / "lending/idle.py"),
+                           "--program", PROGRAM, "--seconds", str(wanted.idle_seconds)],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def crowd_part(folder):
+    return crowd.measure(PROGRAM, folder, wanted.crowd, wanted.crowd_seconds)
+
+
+PARTS = {"idle": idle_part, "crowd": crowd_part, "owner": owner_part}
+result = {}
+for name in wanted.part or PARTS:
+    with tempfile.TemporaryDirectory() as place:
+        result.update(PARTS[name](place))
 if wanted.json:
     print(json.dumps(result))
 else:

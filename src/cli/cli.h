@@ -57,6 +57,7 @@ extern const struct command command_account_unfreeze;
 extern const struct command command_audit;
 extern const struct command command_bench_jobnet;
 extern const struct command command_bench_ledger;
+extern const struct command command_bench_lenders;
 extern const struct command command_bench_market;
 extern const struct command command_completion;
 extern const struct command command_demo;

@@ -89,6 +89,7 @@ static const struct command *const commands[] = {
     &command_audit,
     &command_bench_jobnet,
     &command_bench_ledger,
+    &command_bench_lenders,
     &command_bench_market,
     &command_sim_market,
     &command_completion,

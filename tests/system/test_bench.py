@@ -2,9 +2,18 @@
 
 covers cli/bench.c, cli/command_bench_ledger.c, server/bench_ledger.c, store/store_raw.c
 covers cli/command_bench_market.c, server/bench_market.c
+covers cli/command_bench_lenders.c, peer/bench_lenders.c
 covers cli/command_bench_jobnet.c, peer/bench_jobnet.c, peer/bench_jobnet_bare.c, peer/bench_jobnet_end.c
 """
 import json
+import os
+import pathlib
+import sys
+
+from serving import PROGRAM
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench/lending"))
+import crowd  # noqa: E402 -- found through the line above
 
 LEDGER_FIGURES = {
     "cpu_us_per_transfer", "ratio_to_raw_sqlite", "transfers_per_s", "p50_ms", "p99_ms",
@@ -39,3 +48,9 @@ def test_the_job_network_is_measured_beside_plainer_ways(souk):
     assert {"jobnet_ratio", "jobnet_rtt_added_ms", "jobnet_ratio_to_copy"} <= figures.keys()
     assert all(figures[f"{way}_mb_per_s"] > 0 and figures[f"{way}_rtt_ms"] > 0
                for way in ("jobnet", "bare", "copy", "plain"))
+
+
+def test_a_crowd_of_lenders_takes_leases_and_is_paid(tmp_path):
+    figures = crowd.measure(os.path.abspath(PROGRAM), tmp_path, 20, seconds=12, settle_s=1)
+    assert figures["crowd_leases"] == 4 and figures["server_cpu_percent"] > 0
+    assert figures["crowd_heartbeats"] > 20 and figures["crowd_meters"] >= 4
