@@ -25,6 +25,15 @@ static void daemon_send_state(struct daemon *daemon, struct lease_fence lease,
     outbox_send(daemon->outbox, &message, daemon_now_ns(daemon));
 }
 
+/* To a market that asks and does not listen nothing more is said: it asks again on its next link.
+ */
+static void daemon_answer(struct daemon *daemon, struct lease_fence lease,
+                          enum lease_run_state state, const char *reason)
+{
+    if (!outbox_is_full(daemon->outbox))
+        daemon_send_state(daemon, lease, state, reason);
+}
+
 static struct holding *holding_at(const struct daemon *daemon, size_t index)
 {
     return daemon->holdings.entries[index].value;
@@ -308,7 +317,7 @@ void daemon_on_stop_message(struct daemon *daemon, const struct stop_message *st
     if (daemon_find(daemon, lease))
         daemon_pass_on(daemon, lease, LEASE_MESSAGE_STOP, payload);
     else
-        daemon_send_state(daemon, lease, LEASE_RUN_STOPPED, "the lease does not run here");
+        daemon_answer(daemon, lease, LEASE_RUN_STOPPED, "the lease does not run here");
 }
 
 /* True when an older holder of the same lease is out of the way. */
@@ -447,7 +456,7 @@ void daemon_on_start(struct daemon *daemon, const struct start_message *start, s
     if (!daemon_supersede(daemon, lease))
         return;
     if (!owner_takes_leases(daemon->owner)) {
-        daemon_send_state(daemon, lease, LEASE_RUN_RECLAIMED, "the machine's owner needs it");
+        daemon_answer(daemon, lease, LEASE_RUN_RECLAIMED, "the machine's owner needs it");
         return;
     }
     uint32_t gpus = 0;
@@ -455,7 +464,7 @@ void daemon_on_start(struct daemon *daemon, const struct start_message *start, s
         daemon_start_keeper(daemon, &document, gpus, payload, &error) < 0) {
         log_event(LOG_ERROR, "lease_refused", "lease=%" PRIu64 " error=\"%s\"", lease.lease,
                   error.message);
-        daemon_send_state(daemon, lease, LEASE_RUN_FAILED, error.message);
+        daemon_answer(daemon, lease, LEASE_RUN_FAILED, error.message);
     }
 }
 

@@ -11,6 +11,12 @@ struct entry {
     char payload[];
 };
 
+/* What it takes of memory: most are small. */
+static size_t entry_bytes(const struct entry *entry)
+{
+    return sizeof(*entry) + entry->size;
+}
+
 /* Oldest first. */
 struct queue {
     struct entry **items;
@@ -24,6 +30,7 @@ struct outbox {
     struct queue waiting;
     struct queue sent; /* those that may have to be sent again */
     size_t waiting_bytes;
+    size_t sent_bytes;
     struct buffer scratch;
 };
 
@@ -110,12 +117,17 @@ static void outbox_make_room(struct outbox *outbox)
     }
 }
 
-/* Those sent too long ago to be sent again. */
+/* Those sent too long ago to be sent again, and those that a market had us say to fill our memory.
+ */
 static void outbox_expire(struct outbox *outbox, int64_t now_ns)
 {
     while (outbox->sent.count > 0 &&
-           now_ns - queue_at(&outbox->sent, 0)->sent_ns > OUTBOX_REPLAY_MS * INT64_C(1000000))
-        free(queue_remove(&outbox->sent, 0));
+           (outbox->sent_bytes > OUTBOX_SENT_BYTES_MAX ||
+            now_ns - queue_at(&outbox->sent, 0)->sent_ns > OUTBOX_REPLAY_MS * INT64_C(1000000))) {
+        struct entry *expired = queue_remove(&outbox->sent, 0);
+        outbox->sent_bytes -= entry_bytes(expired);
+        free(expired);
+    }
 }
 
 static bool is_replayed(uint16_t type)
@@ -136,10 +148,12 @@ void outbox_flush(struct outbox *outbox, int64_t now_ns)
         queue_remove(&outbox->waiting, 0);
         outbox->waiting_bytes -= entry->size;
         entry->sent_ns = now_ns;
-        if (is_replayed(entry->type))
+        if (is_replayed(entry->type)) {
             queue_push(&outbox->sent, entry);
-        else
+            outbox->sent_bytes += entry_bytes(entry);
+        } else {
             free(entry);
+        }
     }
     if (outbox->carrier.send)
         outbox_expire(outbox, now_ns);
@@ -177,6 +191,7 @@ void outbox_attach(struct outbox *outbox, const struct outbox_carrier *carrier, 
         outbox->waiting_bytes += queue_at(&outbox->sent, i)->size;
     while (outbox->waiting.count > 0)
         queue_push(&outbox->sent, queue_remove(&outbox->waiting, 0));
+    outbox->sent_bytes = 0;
     const struct queue joined = outbox->sent;
     outbox->sent = outbox->waiting;
     outbox->waiting = joined;
@@ -202,6 +217,11 @@ bool outbox_is_attached(const struct outbox *outbox)
 bool outbox_has_room(const struct outbox *outbox)
 {
     return outbox->waiting_bytes < OUTBOX_ROOM_BYTES;
+}
+
+bool outbox_is_full(const struct outbox *outbox)
+{
+    return outbox->waiting_bytes >= OUTBOX_WAITING_BYTES_MAX;
 }
 
 size_t outbox_waiting_count(const struct outbox *outbox)

@@ -20,6 +20,7 @@
 enum {
     OUTBOX_WAITING_BYTES_MAX = 4 << 20,
     OUTBOX_METER_BYTES_MAX = 16 << 20, /* with meters */
+    OUTBOX_SENT_BYTES_MAX = 16 << 20,  /* kept to be sent again */
     OUTBOX_ROOM_BYTES = 512 << 10,
     OUTBOX_REPLAY_MS = 60000,
 };
@@ -51,4 +52,6 @@ void outbox_flush(struct outbox *outbox, int64_t now_ns);
 bool outbox_is_attached(const struct outbox *outbox);
 /* False when more bulk (logs) should wait at its source. */
 bool outbox_has_room(const struct outbox *outbox);
+/* True when so much waits that what can be asked for again had better not be sent. */
+bool outbox_is_full(const struct outbox *outbox);
 size_t outbox_waiting_count(const struct outbox *outbox);

@@ -184,6 +184,7 @@ TEST(flood_of_logs_neither_grows_for_ever_nor_drops_states)
     for (int i = 0; i < 200; i++)
         send_log(outbox, 0);
     assert_false(outbox_has_room(outbox));
+    assert_false(outbox_is_full(outbox));
     assert_true(outbox_waiting_count(outbox) <= 1 + OUTBOX_WAITING_BYTES_MAX / LEASE_LOG_SIZE_MAX);
     send_meter(outbox, 0);
     struct market market = {0};
@@ -211,7 +212,31 @@ TEST(meters_outlast_all_that_is_not_owed)
     for (int i = 0; i < METERS; i++)
         send_meter(outbox, 0);
     send_log(outbox, 0);
+    assert_true(outbox_is_full(outbox));
     assert_int_equal(outbox_waiting_count(outbox), METERS);
+}
+
+static int count_bytes(void *context, uint16_t type, struct text payload, struct error *error)
+{
+    (void)type;
+    (void)error;
+    *(size_t *)context += payload.size;
+    return 0;
+}
+
+TEST(what_is_kept_to_be_sent_again_has_a_limit)
+{
+    enum { STATES = 1000000 };
+    AUTO(outbox) struct outbox *outbox = outbox_new();
+    size_t taken = 0, again = 0;
+    outbox_attach(outbox, &(struct outbox_carrier){count_bytes, &taken}, 0);
+    for (int i = 0; i < STATES; i++)
+        send_state(outbox, 0);
+    assert_true(taken > OUTBOX_SENT_BYTES_MAX);
+    outbox_detach(outbox);
+    outbox_attach(outbox, &(struct outbox_carrier){count_bytes, &again}, 0);
+    assert_true(again > 0 && again <= OUTBOX_SENT_BYTES_MAX);
+    assert_int_equal(outbox_waiting_count(outbox), 0);
 }
 
 int main(void)
@@ -219,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_sent_while_away_arrives_in_order),
         cmocka_unit_test(what_an_old_link_may_have_lost_is_sent_again_on_a_new_one),
+        cmocka_unit_test(what_is_kept_to_be_sent_again_has_a_limit),
         cmocka_unit_test(meters_outlast_all_that_is_not_owed),
         cmocka_unit_test(flood_of_logs_neither_grows_for_ever_nor_drops_states),
     };
