@@ -517,6 +517,9 @@ static void get_offers(struct arena *arena, struct wire_reader *reader,
     offers->offers = items;
 }
 
+/* As in a lease's document: far from where sums of times overflow. */
+static const int64_t time_ms_max = INT64_C(1) << 52;
+
 /* False: no such type. */
 static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
                                struct lease_message *message)
@@ -526,6 +529,8 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->welcome.version = wire_get_u32(reader);
         message->welcome.machine = wire_get_u64(reader);
         message->welcome.now_ms = wire_get_i64(reader);
+        if (message->welcome.now_ms < 0 || message->welcome.now_ms > time_ms_max)
+            wire_reader_fail(reader, "not a time");
         return true;
     case LEASE_MESSAGE_START:
         get_start(arena, reader, &message->start);

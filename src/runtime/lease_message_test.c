@@ -55,7 +55,7 @@ static const struct lease_message examples[] = {
                   .manifest = {5},
                   .size_bytes = 6}},
     {.type = LEASE_MESSAGE_STREAM_READY, .stream_ready = {.lease = 1, .fence = 2, .peer_lease = 3}},
-    {.type = LEASE_MESSAGE_WELCOME, .welcome = {.version = 1, .machine = 5, .now_ms = -7}},
+    {.type = LEASE_MESSAGE_WELCOME, .welcome = {.version = 1, .machine = 5, .now_ms = 7}},
     {.type = LEASE_MESSAGE_START,
      .start = {.document = {"{\"lease\":1}", 11},
                .signature = {1},
@@ -202,6 +202,9 @@ TEST(flags_power_and_amounts_out_of_range_are_refused)
     refuse_changed(&examples[EXAMPLE_COUNT - 4], 0, 2);
     refuse_changed(&examples[EXAMPLE_COUNT - 3], 0, 2);
     refuse_changed(&examples[EXAMPLE_COUNT - 1], 3, 1); /* 16 MiB to be sent */
+    const struct lease_message welcome = {.type = LEASE_MESSAGE_WELCOME};
+    refuse_changed(&welcome, 19, 0x80); /* before all times */
+    refuse_changed(&welcome, 19, 0x7f); /* after all */
 }
 
 TEST(the_signed_bytes_of_a_meter_cover_every_counter_but_not_the_signature)

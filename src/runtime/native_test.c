@@ -152,6 +152,7 @@ TEST(a_changed_document_is_refused)
         {"\"name\":\"a\"", "\"name\":\"a/b\"", "lease.data[0].name: not a file name"},
         {"\"record_count\":10", "\"record_count\":0", "lease.data[0]: no such records"},
         {"\"gamma\":\"3s\",", "", "lease.spec.sync.gamma: missing"},
+        {"\"tick_ms\":3000", "\"tick_ms\":99", "lease.tick_ms: must be from 100 to 3600000"},
         {"\"lease\":11", "\"least\":11", "lease.least: unknown field"},
     };
     for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
