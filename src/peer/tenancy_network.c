@@ -38,6 +38,16 @@ void tenancy_send_addresses(struct tenancy *tenancy)
     outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
 }
 
+/* As job_network_addresses tells it where there is no network. */
+static bool has_loopback_only(const struct tenancy *tenancy)
+{
+    struct host_port own[PATH_CANDIDATE_MAX];
+    const size_t count = job_network_addresses(tenancy->network, own);
+    return count == 1 && strcmp(own[0].host, "127.0.0.1") == 0;
+}
+
+/* The addresses are what another lender's machine says of itself: it is not to choose what ours
+ * knocks at. */
 void tenancy_add_rank(struct tenancy *tenancy, const struct rank_message *rank)
 {
     struct host_port candidates[LEASE_ADDRESSES_MAX];
@@ -50,9 +60,10 @@ void tenancy_add_rank(struct tenancy *tenancy, const struct rank_message *rank)
                                     .key = rank->peer.key,
                                     .candidates = candidates};
     memcpy(peer.ticket, rank->peer.ticket, LEASE_TICKET_SIZE);
+    const bool is_loopback_fine = has_loopback_only(tenancy);
     for (uint32_t i = 0; i < rank->address_count; i++)
         if (host_port_parse(rank->addresses[i], &candidates[peer.candidate_count], &error) == 0 &&
-            address_is_numeric(&candidates[peer.candidate_count]))
+            path_may_dial(&candidates[peer.candidate_count], is_loopback_fine))
             peer.candidate_count++;
     if (job_network_add_peer(tenancy->network, &peer, &error) < 0)
         log_event(LOG_WARN, "rank_refused", "lease=%" PRIu64 " error=\"%s\"",
