@@ -61,7 +61,7 @@ static void walk_folder(struct walk *walk, int fd, int depth);
 static void walk_inner(struct walk *walk, int fd, const char *name, int depth)
 {
     /* The owner may have taken away the right to look inside. */
-    if (walk->removes && fchmodat(fd, name, 0700, 0) < 0)
+    if (walk->removes && fchmodat(fd, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
         walk_note(walk, errno);
     if (depth == FOLDER_DEPTH_MAX) {
         if (walk->removes)

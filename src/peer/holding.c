@@ -224,6 +224,10 @@ int holding_take_up(const struct holding_options *options, const char *folder,
     AUTO_FD int pidfd = pidfd_open(pid, 0);
     if (pidfd < 0)
         return error_set(error, ERROR_UNAVAILABLE, "the keeper has just ended");
+    /* Who still holds the other end now was not replaced by another process of the same number. */
+    struct pollfd hangup = {.fd = fd};
+    if (poll(&hangup, 1, 0) != 0)
+        return error_set(error, ERROR_UNAVAILABLE, "the keeper has just ended");
     if (holding_open(options, fd, pid, pidfd, out_holding, error) < 0)
         return -1;
     (void)TAKE_FD(fd);
