@@ -78,11 +78,25 @@ void network_tell(struct hub *hub, struct hub_lease *lease)
     }
 }
 
+static bool has_told(const struct hub_lease *lease, const struct addresses_message *addresses)
+{
+    if (!lease->has_addresses || lease->address_count != addresses->address_count)
+        return false;
+    for (uint32_t i = 0; i < addresses->address_count; i++)
+        if (!text_equal(text_of(lease->addresses[i]), addresses->addresses[i]))
+            return false;
+    return true;
+}
+
+/* Said at every turn of a lease; all ranks hear of it only when it is news. A machine that is back
+ * is told of the others with its hello. */
 void network_addresses(struct hub_machine *machine, const struct addresses_message *addresses)
 {
     struct hub *hub = machine->hub;
     struct hub_lease *lease = dispatch_find(machine, addresses->lease, addresses->fence);
     if (!lease || !is_in_network(lease))
+        return;
+    if (has_told(lease, addresses))
         return;
     struct error ignored; /* the sizes were checked by the decoder */
     lease->address_count = 0;
