@@ -432,6 +432,11 @@ int main(void)
 {
     struct sandbox_host *host = NULL;
     struct error error = {0};
+#if defined(__SANITIZE_THREAD__)
+    fprintf(stderr,
+            "skipped: a process with a thread, the sanitizer's, enters no user namespace\n");
+    return SKIPPED;
+#endif
     if (access("/dev/net/tun", R_OK | W_OK) < 0 ||
         sandbox_host_open("/tmp", NULL, &host, &error) < 0) {
         fprintf(stderr, "skipped: no /dev/net/tun or no sandbox here: %s\n", error.message);
