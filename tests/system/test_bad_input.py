@@ -147,7 +147,7 @@ def test_a_field_given_twice_is_named(place, name):
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("body", ["[]", "7", '"x"', "null", "{", "", "{\"a\":1}{\"a\":1}", "\x00"])
 def test_what_is_no_object_is_refused(place, name, body):
-    if body == "" and name == "pauseOffer":
+    if body == "" and name in ("pauseOffer", "pauseMachine"):
         pytest.skip("a pause without a body lasts until it is resumed")
     assert_refused(place, name, body, "")
 
