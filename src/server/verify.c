@@ -49,6 +49,12 @@ int verify_meter(struct verify_lease *lease, const struct verify_meter *meter, i
     lease->next_index = meter->index + 1;
     lease->metered_ms += tick.wall_ms;
 
+    *out_count = 0;
+    if (meter->is_held) {
+        lease->has_push = false;
+        lease->is_cut_short = false;
+        return 0;
+    }
     const bool is_last = lease->is_cut_short && tick.index == lease->paid_index;
     const bool is_verified = lease->is_alone ? meter->cpu_ms > 0 : lease->has_push || is_last;
     lease->has_push = false;

@@ -5,9 +5,10 @@
  * of that worker in the tick or after it; a push confirms all metered ticks before it. The end of
  * the training cuts a worker's last tick short, mostly between two pushes: that tick is verified if
  * the one before it was. The tick of a parameter server, and of a worker that has none, is verified
- * by its meter report alone, if it used CPU. Reports must come in the order of their ticks, and a
- * lease cannot claim more time, nor more ticks than milliseconds, than passed since it started:
- * time beyond that is cut off.
+ * by its meter report alone, if it used CPU. A tick at whose end the owner holds the lease still is
+ * never verified: the moments in which it may say that it lives are no work. Reports must come in
+ * the order of their ticks, and a lease cannot claim more time, nor more ticks than milliseconds,
+ * than passed since it started: time beyond that is cut off.
  */
 #pragma once
 
@@ -43,6 +44,7 @@ struct verify_meter {
     uint64_t index;
     int64_t wall_ms;
     int64_t cpu_ms;
+    bool is_held; /* the machine's owner needs it: leases stand still */
 };
 
 /*

@@ -48,6 +48,25 @@ TEST(a_parameter_server_is_paid_for_ticks_with_cpu_only)
     assert_int_equal(meter(&lease, 2, 1000, 3000), 1);
 }
 
+TEST(a_tick_that_the_owner_held_still_is_never_paid)
+{
+    struct error error;
+    for (int is_alone = 0; is_alone <= 1; is_alone++) {
+        struct verify_lease lease;
+        verify_lease_init(&lease, is_alone, 0, 0, 0);
+        verify_push(&lease, out);
+        uint32_t count = 9;
+        const struct verify_meter held = {
+            .index = 0, .wall_ms = 1000, .cpu_ms = 10, .is_held = true};
+        ASSERT_OK(verify_meter(&lease, &held, 1000, out, &count, &error));
+        assert_int_equal(count, 0);
+        /* Neither by a push that comes later. */
+        assert_int_equal(verify_push(&lease, out), 0);
+        assert_int_equal(meter(&lease, 1, 1000, 2000), 1);
+        assert_int_equal(out[0].index, 1);
+    }
+}
+
 TEST(the_tick_that_the_end_of_the_training_cut_short_is_verified_with_the_one_before)
 {
     struct verify_lease lease;
@@ -124,6 +143,7 @@ int main(void)
         cmocka_unit_test(a_push_confirms_every_metered_tick_before_it),
         cmocka_unit_test(a_push_within_a_tick_confirms_it_when_its_meter_report_comes),
         cmocka_unit_test(a_parameter_server_is_paid_for_ticks_with_cpu_only),
+        cmocka_unit_test(a_tick_that_the_owner_held_still_is_never_paid),
         cmocka_unit_test(
             the_tick_that_the_end_of_the_training_cut_short_is_verified_with_the_one_before),
         cmocka_unit_test(the_end_of_the_training_verifies_nothing_for_a_worker_that_did_not_push),
