@@ -98,3 +98,63 @@ int http_percent_decode(struct text text, char *out, size_t *out_size, struct er
     *out_size = size;
     return 0;
 }
+
+bool http_accepts_coding(struct text header, struct text coding)
+{
+    struct text rest = header;
+    while (rest.size > 0) {
+        struct text item;
+        struct text name;
+        struct text weight;
+        struct error error;
+        double quality = 1;
+        if (!text_cut(rest, ',', &item, &rest))
+            rest = (struct text){0};
+        const bool has_weight = text_cut(item, ';', &name, &weight);
+        if (!text_equal(text_trim(name), coding))
+            continue;
+        weight = text_trim(weight);
+        if (has_weight && text_starts_with(weight, TEXT("q=")) &&
+            text_parse_double((struct text){weight.data + 2, weight.size - 2}, &quality, &error) <
+                0)
+            return false;
+        return quality > 0;
+    }
+    return false;
+}
+
+enum http_range_kind http_range_read(struct text header, uint64_t size,
+                                     struct http_range *out_range)
+{
+    const struct text unit = TEXT("bytes=");
+    struct text first;
+    struct text last;
+    struct error error;
+    uint64_t from;
+    uint64_t to = UINT64_MAX;
+    if (!text_starts_with(header, unit) ||
+        !text_cut((struct text){header.data + unit.size, header.size - unit.size}, '-', &first,
+                  &last) ||
+        text_parse_u64(first, &from, &error) < 0 ||
+        (last.size > 0 && text_parse_u64(last, &to, &error) < 0) || to < from)
+        return HTTP_RANGE_WHOLE;
+    if (from >= size)
+        return HTTP_RANGE_OUTSIDE;
+    *out_range = (struct http_range){from, (to < size ? to + 1 : size) - from};
+    return HTTP_RANGE_PART;
+}
+
+int64_t http_content_range_first(struct text header)
+{
+    const struct text unit = TEXT("bytes ");
+    struct text first;
+    struct text rest;
+    struct error error;
+    uint64_t from;
+    if (!text_starts_with(header, unit) ||
+        !text_cut((struct text){header.data + unit.size, header.size - unit.size}, '-', &first,
+                  &rest) ||
+        text_parse_u64(first, &from, &error) < 0 || from > INT64_MAX)
+        return -1;
+    return (int64_t)from;
+}

@@ -7,6 +7,9 @@
 #include "base/error.h"
 #include "base/text.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct http_header {
     const char *name;
     const char *value;
@@ -23,3 +26,20 @@ void http_problem_write(struct buffer *buffer, int status, const char *code, con
  */
 MUST_CHECK int http_percent_decode(struct text text, char *out, size_t *out_size,
                                    struct error *error);
+
+/* Whether an Accept-Encoding header names `coding` and does not forbid it (";q=0"). */
+bool http_accepts_coding(struct text header, struct text coding);
+
+struct http_range {
+    uint64_t first;
+    uint64_t size;
+};
+
+enum http_range_kind { HTTP_RANGE_WHOLE, HTTP_RANGE_PART, HTTP_RANGE_OUTSIDE };
+
+/* What a Range header asks of `size` bytes: "bytes=FIRST-" or "bytes=FIRST-LAST". Anything else is
+ * answered by the whole, as RFC 9110 allows. */
+enum http_range_kind http_range_read(struct text header, uint64_t size,
+                                     struct http_range *out_range);
+/* The first byte a Content-Range header ("bytes 7-20/21") tells of; -1: none. */
+int64_t http_content_range_first(struct text header);

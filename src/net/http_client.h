@@ -20,6 +20,7 @@
 
 struct http_client;
 struct http_transfer;
+struct http_response;
 
 struct http_call_options {
     const char *method; /* NULL: GET, or POST with a body */
@@ -40,6 +41,8 @@ struct http_call_options {
     /* Called with each piece of a body whose status is 2xx, which then is not gathered. Returning
      * non-zero ends the exchange with ERROR_CONFLICT "stopped". */
     int (*on_chunk)(void *context, struct text chunk);
+    /* Before the first on_chunk, with all but the body; may be NULL. Ends the exchange likewise. */
+    int (*on_head)(void *context, const struct http_response *head);
     void *context;
 };
 
@@ -48,6 +51,8 @@ struct http_response {
     char content_type[128];
     char location[1024];
     char etag[128];
+    char content_encoding[32];
+    int64_t range_first;   /* of a Content-Range; -1: not given */
     int64_t retry_after_s; /* -1: not given */
     struct buffer body;
 };

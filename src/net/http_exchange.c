@@ -16,7 +16,7 @@ enum {
 
 void http_response_init(struct http_response *response)
 {
-    *response = (struct http_response){.retry_after_s = -1};
+    *response = (struct http_response){.retry_after_s = -1, .range_first = -1};
     buffer_init(&response->body, RESPONSE_MAX_DEFAULT);
 }
 
@@ -57,18 +57,33 @@ static size_t on_header(char *data, size_t item_size, size_t count, void *contex
     if (text_starts_with(line, TEXT("HTTP/"))) {
         /* Forget an interim response such as 100 Continue. */
         response->content_type[0] = response->location[0] = response->etag[0] = '\0';
-        response->retry_after_s = -1;
+        response->content_encoding[0] = '\0';
+        response->retry_after_s = response->range_first = -1;
     } else if (take_header(line, "Content-Type", &value)) {
         keep(value, response->content_type, sizeof(response->content_type));
     } else if (take_header(line, "Location", &value)) {
         keep(value, response->location, sizeof(response->location));
     } else if (take_header(line, "ETag", &value)) {
         keep(value, response->etag, sizeof(response->etag));
+    } else if (take_header(line, "Content-Encoding", &value)) {
+        keep(value, response->content_encoding, sizeof(response->content_encoding));
+    } else if (take_header(line, "Content-Range", &value)) {
+        response->range_first = http_content_range_first(value);
     } else if (take_header(line, "Retry-After", &value)) {
         if (text_parse_u64(value, &seconds, &error) == 0 && seconds < INT32_MAX)
             response->retry_after_s = (int64_t)seconds;
     }
     return line.size;
+}
+
+/* 0: the piece was taken. */
+static int give_piece(struct http_exchange *exchange, int status, struct text chunk)
+{
+    __typeof__(exchange->on_head) on_head = TAKE(exchange->on_head);
+    exchange->response->status = status;
+    if (on_head && on_head(exchange->context, exchange->response) != 0)
+        return -1;
+    return exchange->on_chunk(exchange->context, chunk);
 }
 
 static size_t on_body(char *data, size_t item_size, size_t count, void *context)
@@ -80,7 +95,7 @@ static size_t on_body(char *data, size_t item_size, size_t count, void *context)
     if (exchange->is_cancelled)
         return CURL_WRITEFUNC_ERROR;
     if (exchange->on_chunk && status >= 200 && status < 300) {
-        if (exchange->on_chunk(exchange->context, chunk) == 0 && !exchange->is_cancelled)
+        if (give_piece(exchange, (int)status, chunk) == 0 && !exchange->is_cancelled)
             return chunk.size;
         error_set(&exchange->reason, ERROR_CONFLICT, "stopped");
         return CURL_WRITEFUNC_ERROR;
@@ -224,6 +239,7 @@ int http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
                                        .easy = easy,
                                        .response = response,
                                        .on_chunk = options->on_chunk,
+                                       .on_head = options->on_head,
                                        .context = options->context};
     http_response_done(response);
     http_response_init(response);

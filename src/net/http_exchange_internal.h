@@ -13,6 +13,7 @@ struct http_exchange {
     struct curl_slist *headers;
     struct http_response *response;
     int (*on_chunk)(void *context, struct text chunk);
+    int (*on_head)(void *context, const struct http_response *head); /* NULL once it was called */
     void *context;
     bool is_cancelled;   /* no more of the body is wanted */
     struct error reason; /* why our own side ended it; code NONE: it did not */
