@@ -1,6 +1,7 @@
 /* Opening a blob store: its folder, its lock, alone or with other processes, and its index. */
 #include "base/assert.h"
 #include "blob/blob_internal.h"
+#include "blob/blob_partial.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -42,18 +43,28 @@ static void free_names(struct dirent **names, int count)
 /* Files that are no blobs of ours are left alone. */
 static int scan_file(struct blob_store *store, int prefix, const char *name, struct error *error)
 {
-    char text[BLOB_HASH_TEXT_SIZE + 1];
+    char text[BLOB_HASH_TEXT_SIZE + 5];
     const int length = snprintf(text, sizeof(text), "%02x%s", (unsigned)prefix, name);
+    if (length < 0 || length >= (int)sizeof(text))
+        return 0;
     struct blob_hash hash;
     struct error unused;
-    if (length != BLOB_HASH_TEXT_SIZE - 1 || blob_hash_parse(text_of(text), &hash, &unused) < 0)
+    const struct text whole = text_of(text);
+    const enum blob_coding coding =
+        text_ends_with(whole, TEXT(".zst")) ? BLOB_CODING_ZSTD : BLOB_CODING_PLAIN;
+    const struct text digits = {text, whole.size - (coding == BLOB_CODING_ZSTD ? 4 : 0)};
+    if (blob_hash_parse(digits, &hash, &unused) < 0)
         return 0;
     struct stat info;
     char path[BLOB_PATH_SIZE];
-    if (fstatat(store->folder_fd, blob_path_format(&hash, path), &info, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(store->folder_fd, blob_path_format(&hash, coding, path), &info,
+                AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : blob_fail(store, errno, "look at a blob", error);
     if (S_ISREG(info.st_mode))
-        blob_entry_add(store, &hash, (uint64_t)info.st_size, blob_used_ms(&info));
+        blob_entry_add(store, &(struct blob_entry){.hash = hash,
+                                                   .coding = coding,
+                                                   .size_bytes = (uint64_t)info.st_size,
+                                                   .used_ms = blob_used_ms(&info)});
     return 0;
 }
 
@@ -102,16 +113,24 @@ int blob_refresh(struct blob_store *store, struct error *error)
     return 0;
 }
 
-static int empty_temp(struct blob_store *store, struct error *error)
+/* Of what was used before then. */
+static int empty_folder(struct blob_store *store, int folder_fd, int64_t used_before_ms,
+                        struct error *error)
 {
     struct dirent **names = NULL;
-    const int count = scandirat(store->temp_fd, ".", &names, NULL, NULL);
+    const int count = scandirat(folder_fd, ".", &names, NULL, NULL);
     if (count < 0)
         return blob_fail(store, errno, "list temporary files", error);
     int result = 0;
-    for (int i = 0; i < count && result == 0; i++)
-        if (names[i]->d_name[0] != '.' && unlinkat(store->temp_fd, names[i]->d_name, 0) < 0)
+    for (int i = 0; i < count && result == 0; i++) {
+        struct stat info;
+        if (names[i]->d_name[0] == '.' ||
+            fstatat(folder_fd, names[i]->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+            blob_used_ms(&info) >= used_before_ms)
+            continue;
+        if (unlinkat(folder_fd, names[i]->d_name, 0) < 0)
             result = blob_fail(store, errno, "delete a temporary file", error);
+    }
     free_names(names, count);
     return result;
 }
@@ -151,6 +170,14 @@ static int map_changes(struct blob_store *store, struct error *error)
     return 0;
 }
 
+static int open_inner(struct blob_store *store, const char *name, int *out_fd, struct error *error)
+{
+    if (mkdirat(store->folder_fd, name, 0700) < 0 && errno != EEXIST)
+        return blob_fail(store, errno, "create a folder", error);
+    *out_fd = openat(store->folder_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *out_fd < 0 ? blob_fail(store, errno, "open a folder", error) : 0;
+}
+
 static int open_folder(struct blob_store *store, bool is_shared, struct error *error)
 {
     if (mkdir(store->folder, 0700) < 0 && errno != EEXIST)
@@ -161,15 +188,20 @@ static int open_folder(struct blob_store *store, bool is_shared, struct error *e
     bool is_first = false;
     if (lock_folder(store, is_shared, &is_first, error) < 0)
         return -1;
-    if (mkdirat(store->folder_fd, "temp", 0700) < 0 && errno != EEXIST)
-        return blob_fail(store, errno, "create the folder \"temp\"", error);
-    store->temp_fd = openat(store->folder_fd, "temp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (store->temp_fd < 0)
-        return blob_fail(store, errno, "open the folder \"temp\"", error);
-    if (is_first && empty_temp(store, error) < 0)
+    if (open_inner(store, "temp", &store->temp_fd, error) < 0 ||
+        open_inner(store, "partial", &store->partial_fd, error) < 0)
+        return -1;
+    const int64_t stale_ms = clock_utc_ms(store->clock) - BLOB_PARTIAL_KEEP_MS;
+    if (is_first && (empty_folder(store, store->temp_fd, INT64_MAX, error) < 0 ||
+                     empty_folder(store, store->partial_fd, stale_ms, error) < 0))
         return -1;
     if (!is_shared)
         return 0;
+    if (open_inner(store, "pins", &store->pins_fd, error) < 0)
+        return -1;
+    store->evict_fd = openat(store->folder_fd, "evict", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->evict_fd < 0)
+        return blob_fail(store, errno, "open the lock of pins", error);
     if (is_first && flock(store->lock_fd, LOCK_SH) < 0)
         return blob_fail(store, errno, "share the lock", error);
     return map_changes(store, error);
@@ -183,6 +215,7 @@ int blob_store_open(const struct blob_store_options *options, struct blob_store 
     struct blob_store *store = calloc(1, sizeof(*store));
     ASSERT(store);
     store->folder_fd = store->temp_fd = store->lock_fd = -1;
+    store->partial_fd = store->pins_fd = store->evict_fd = -1;
     store->bytes_max = options->bytes_max;
     store->clock = options->clock ? options->clock : &clock_system;
     store->folder = strdup(options->folder);
@@ -210,6 +243,9 @@ void blob_store_free(struct blob_store *store)
         munmap(store->shared_changes, sizeof(*store->shared_changes));
     pthread_mutex_destroy(&store->mutex);
     auto_close_fd(&store->temp_fd);
+    auto_close_fd(&store->partial_fd);
+    auto_close_fd(&store->pins_fd);
+    auto_close_fd(&store->evict_fd);
     auto_close_fd(&store->folder_fd);
     auto_close_fd(&store->lock_fd);
     free(store->folder);

@@ -2,7 +2,10 @@
  * Blob store: a folder of blobs named by the BLAKE2b-256 of their bytes.
  *
  *     FOLDER/ab/cdef...   the blob whose hash is abcdef... (64 hex digits in all)
+ *     FOLDER/ab/cdef....zst  the same as a zstd frame, when it was put as one
  *     FOLDER/temp/        being written; emptied when the store is opened
+ *     FOLDER/partial/     what has come of blobs that are being fetched (blob_partial.h)
+ *     FOLDER/pins/, evict  of a shared store: what must stay (blob_pins.h)
  *     FOLDER/lock         held by the one process that has the store open, or by all that share it
  *     FOLDER/changes      of a shared store: how often any process added or deleted a blob
  *
@@ -13,8 +16,8 @@
  * A shared store is open in several processes at once, each with an index of its own: what the
  * index says of a blob is checked against its file, and all files are counted anew before room is
  * given away if another process has changed something. What the others are writing at the time is
- * not counted, so that the quota may be passed by a blob for each of them. A blob that one process
- * needs may be evicted by another: used ones go last.
+ * not counted, so that the quota may be passed by a blob for each of them. What a process needs it
+ * pins (blob_pins.h); no process evicts that.
  *
  * Threads: every function may be called from any thread. A blob_writer belongs to one thread at a
  * time. File contents are read and written outside the store's lock; rename and its folder's sync
@@ -27,6 +30,7 @@
 #include "base/error.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "blob/blob_coding.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,7 +76,7 @@ size_t blob_store_count(struct blob_store *store);
 bool blob_store_has(struct blob_store *store, const struct blob_hash *hash);
 /* The same, and a use of it: it goes after those that nobody asked for, in all processes. */
 bool blob_store_use(struct blob_store *store, const struct blob_hash *hash);
-/* NOT_FOUND when it is not there. Neither this nor has counts as a use. */
+/* Of its file. NOT_FOUND when it is not there. Neither this nor has counts as a use. */
 MUST_CHECK int blob_store_size(struct blob_store *store, const struct blob_hash *hash,
                                uint64_t *out_bytes, struct error *error);
 
@@ -82,14 +86,25 @@ MUST_CHECK int blob_store_size(struct blob_store *store, const struct blob_hash 
 MUST_CHECK int blob_store_put(struct blob_store *store, const struct blob_hash *expected,
                               struct text bytes, struct blob_hash *out_hash, struct error *error);
 
-/* Appends the blob to `out` after checking its hash. A blob that does not match is CORRUPT and is
- * deleted, so that a good copy can be put in its place. */
+/* The same for a zstd frame (blob_coding.h) whose plain bytes hash to `expected`. It is kept as it
+ * is, for readers that want frames; a shared store, which nobody sends from, keeps plain bytes. */
+MUST_CHECK int blob_store_put_frame(struct blob_store *store, const struct blob_hash *expected,
+                                    struct text frame, struct error *error);
+
+/* Appends the plain bytes to `out` after checking its hash. A blob that does not match is CORRUPT
+ * and is deleted, so that a good copy can be put in its place. */
 MUST_CHECK int blob_store_read(struct blob_store *store, const struct blob_hash *hash,
                                struct buffer *out, struct error *error);
 
+struct blob_file {
+    int fd; /* the caller's to close */
+    uint64_t size_bytes;
+    enum blob_coding coding;
+};
+
 /* A descriptor open for reading, unverified, good even if the blob is deleted meanwhile. */
 MUST_CHECK int blob_store_open_blob(struct blob_store *store, const struct blob_hash *hash,
-                                    int *out_fd, uint64_t *out_bytes, struct error *error);
+                                    struct blob_file *out_file, struct error *error);
 
 /* NOT_FOUND when it is not there. */
 MUST_CHECK int blob_store_delete(struct blob_store *store, const struct blob_hash *hash,
@@ -100,6 +115,7 @@ typedef bool blob_keep_callback(const struct blob_hash *hash, void *context);
 
 struct blob_evict {
     uint64_t bytes_wanted; /* make room for this much under the quota, least recently used first */
+    uint64_t bytes_free_min; /* and until the disk has this much free, or nothing is left to go */
     int64_t
         used_before_ms; /* and drop everything last used before this instant (UTC); 0: nothing */
     blob_keep_callback *keep; /* NULL: nothing is kept */

@@ -80,11 +80,11 @@ static void an_absent_blob_is_not_found(void **state)
     struct blob_hash hash = {{1, 2, 3}};
     struct buffer out AUTO_BUFFER;
     buffer_init(&out, 100);
-    int fd;
+    struct blob_file file;
     uint64_t size;
     assert_false(blob_store_has(place->store, &hash));
     ASSERT_FAILS(blob_store_read(place->store, &hash, &out, &error), ERROR_NOT_FOUND);
-    ASSERT_FAILS(blob_store_open_blob(place->store, &hash, &fd, &size, &error), ERROR_NOT_FOUND);
+    ASSERT_FAILS(blob_store_open_blob(place->store, &hash, &file, &error), ERROR_NOT_FOUND);
     ASSERT_FAILS(blob_store_size(place->store, &hash, &size, &error), ERROR_NOT_FOUND);
     ASSERT_FAILS(blob_store_delete(place->store, &hash, &error), ERROR_NOT_FOUND);
 }
@@ -205,14 +205,14 @@ static void an_open_blob_outlives_its_deletion(void **state)
     struct error error;
     struct place *place = *state;
     const struct blob_hash hash = put(place, "lamp");
-    AUTO_FD int fd = -1;
-    uint64_t size;
-    ASSERT_OK(blob_store_open_blob(place->store, &hash, &fd, &size, &error));
+    struct blob_file file;
+    ASSERT_OK(blob_store_open_blob(place->store, &hash, &file, &error));
+    AUTO_FD int fd = file.fd;
     ASSERT_OK(blob_store_delete(place->store, &hash, &error));
     assert_false(blob_store_has(place->store, &hash));
     char bytes[8];
     assert_int_equal(read(fd, bytes, sizeof(bytes)), 4);
-    assert_int_equal(size, 4);
+    assert_int_equal(file.size_bytes, 4);
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
@@ -377,6 +377,64 @@ static void a_shared_store_sees_what_others_change(void **state)
     ASSERT_FAILS(blob_store_open(&place->options, &alone, &error), ERROR_CONFLICT);
 }
 
+/* 1,000 bytes that make a short frame. */
+static struct text make_frame(struct buffer *out_frame, struct blob_hash *out_hash)
+{
+    char plain[1000];
+    memset(plain, 'x', sizeof(plain));
+    buffer_init(out_frame, BLOB_BYTES_MAX);
+    assert_true(blob_encode((struct text){plain, sizeof(plain)}, out_frame));
+    blob_hash_of(plain, sizeof(plain), out_hash);
+    return buffer_text(out_frame);
+}
+
+static void a_frame_is_kept_as_it_is_and_read_plain(void **state)
+{
+    struct error error;
+    struct place *place = *state;
+    struct buffer kept AUTO_BUFFER;
+    struct buffer out AUTO_BUFFER;
+    struct blob_hash hash;
+    const struct text frame = make_frame(&kept, &hash);
+    buffer_init(&out, BLOB_BYTES_MAX);
+    ASSERT_OK(blob_store_put_frame(place->store, &hash, frame, &error));
+    assert_int_equal(blob_store_bytes(place->store), frame.size);
+    place_close(place);
+    place_open(place);
+    assert_int_equal(blob_store_bytes(place->store), frame.size);
+    ASSERT_OK(blob_store_read(place->store, &hash, &out, &error));
+    assert_int_equal(out.size, 1000);
+    struct blob_file file;
+    ASSERT_OK(blob_store_open_blob(place->store, &hash, &file, &error));
+    close(file.fd);
+    assert_int_equal(file.coding, BLOB_CODING_ZSTD);
+    assert_int_equal(file.size_bytes, frame.size);
+
+    struct blob_hash other = {{1}};
+    ASSERT_FAILS(blob_store_put_frame(place->store, &other, frame, &error), ERROR_INVALID);
+    ASSERT_OK(blob_store_delete(place->store, &hash, &error));
+    assert_int_equal(blob_store_bytes(place->store), 0);
+    assert_int_equal(count_temporary(place), 0);
+}
+
+static void a_shared_store_keeps_frames_plain(void **state)
+{
+    struct error error;
+    struct place *place = *state;
+    place_close(place);
+    place->options.is_shared = true;
+    place_open(place);
+    struct buffer kept AUTO_BUFFER;
+    struct blob_hash hash;
+    const struct text frame = make_frame(&kept, &hash);
+    ASSERT_OK(blob_store_put_frame(place->store, &hash, frame, &error));
+    struct blob_file file;
+    ASSERT_OK(blob_store_open_blob(place->store, &hash, &file, &error));
+    close(file.fd);
+    assert_int_equal(file.coding, BLOB_CODING_PLAIN);
+    assert_int_equal(file.size_bytes, 1000);
+}
+
 struct worker {
     struct place *place;
     unsigned number;
@@ -452,6 +510,8 @@ int main(void)
         PLACE_TEST(what_was_not_used_for_long_is_dropped),
         PLACE_TEST(a_second_process_is_refused),
         PLACE_TEST(a_shared_store_sees_what_others_change),
+        PLACE_TEST(a_frame_is_kept_as_it_is_and_read_plain),
+        PLACE_TEST(a_shared_store_keeps_frames_plain),
         PLACE_TEST(many_threads_share_a_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@ struct blob_writer {
     struct blob_store *store;
     struct blob_hash expected;
     bool has_expected;
+    enum blob_coding coding; /* a frame was checked before: what is appended has another hash */
     uint64_t size_bytes;     /* so far */
     uint64_t promised_bytes; /* of the store's quota */
     int fd;                  /* -1: the blob was there already, only the hash is checked */
@@ -150,7 +151,7 @@ static int publish(struct blob_writer *writer, const struct blob_hash *hash, str
         return 0;
     }
     char path[BLOB_PATH_SIZE];
-    blob_path_format(hash, path);
+    blob_path_format(hash, writer->coding, path);
     AUTO_FD int subfolder_fd = -1;
     if (open_subfolder(store, path, &subfolder_fd, error) < 0)
         return -1;
@@ -162,9 +163,21 @@ static int publish(struct blob_writer *writer, const struct blob_hash *hash, str
         (void)!unlinkat(store->folder_fd, path, 0); /* else the next opening finds a good blob */
         return blob_fail(store, errno_value, "sync a folder", error);
     }
-    blob_entry_add(store, hash, writer->size_bytes, clock_utc_ms(store->clock));
+    blob_entry_add(store, &(struct blob_entry){.hash = *hash,
+                                               .coding = writer->coding,
+                                               .size_bytes = writer->size_bytes,
+                                               .used_ms = clock_utc_ms(store->clock)});
     blob_note_change(store);
     return 0;
+}
+
+static int fail_mismatch(const struct blob_hash *hash, const struct blob_hash *expected,
+                         struct error *error)
+{
+    char found[BLOB_HASH_TEXT_SIZE];
+    char wanted[BLOB_HASH_TEXT_SIZE];
+    return error_set(error, ERROR_INVALID, "the bytes hash to %s, not to %s",
+                     blob_hash_format(hash, found), blob_hash_format(expected, wanted));
 }
 
 int blob_writer_finish(struct blob_writer *writer, struct blob_hash *out_hash, struct error *error)
@@ -172,13 +185,10 @@ int blob_writer_finish(struct blob_writer *writer, struct blob_hash *out_hash, s
     struct blob_store *store = writer->store;
     struct blob_hash hash;
     crypto_generichash_final(&writer->hash, hash.bytes, BLOB_HASH_SIZE);
-    if (writer->has_expected && !blob_hash_equal(&hash, &writer->expected)) {
-        char found[BLOB_HASH_TEXT_SIZE];
-        char wanted[BLOB_HASH_TEXT_SIZE];
-        return error_set(error, ERROR_INVALID, "the bytes hash to %s, not to %s",
-                         blob_hash_format(&hash, found),
-                         blob_hash_format(&writer->expected, wanted));
-    }
+    if (writer->coding != BLOB_CODING_PLAIN)
+        hash = writer->expected;
+    if (writer->has_expected && !blob_hash_equal(&hash, &writer->expected))
+        return fail_mismatch(&hash, &writer->expected, error);
     /* It was there when we began; should it be gone by now, the sender must send it again. */
     if (writer->fd < 0) {
         pthread_mutex_lock(&store->mutex);
@@ -224,4 +234,26 @@ int blob_store_put(struct blob_store *store, const struct blob_hash *expected, s
     if (blob_writer_append(writer, bytes.data, bytes.size, error) < 0)
         return -1;
     return blob_writer_finish(writer, out_hash, error);
+}
+
+int blob_store_put_frame(struct blob_store *store, const struct blob_hash *expected,
+                         struct text frame, struct error *error)
+{
+    struct buffer plain AUTO_BUFFER;
+    buffer_init(&plain, BLOB_BYTES_MAX);
+    struct blob_hash hash;
+    if (blob_decode(frame, &plain, error) < 0)
+        return -1;
+    if (store->shared_changes)
+        return blob_store_put(store, expected, buffer_text(&plain), &hash, error);
+    blob_hash_of(plain.data, plain.size, &hash);
+    if (!blob_hash_equal(&hash, expected))
+        return fail_mismatch(&hash, expected, error);
+    AUTO(blob_writer) struct blob_writer *writer = NULL;
+    if (blob_writer_open(store, expected, &writer, error) < 0)
+        return -1;
+    writer->coding = BLOB_CODING_ZSTD;
+    if (blob_writer_append(writer, frame.data, frame.size, error) < 0)
+        return -1;
+    return blob_writer_finish(writer, &hash, error);
 }

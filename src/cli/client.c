@@ -189,6 +189,7 @@ int client_check_status(int status, struct text body, struct error *error)
 struct request {
     const char *method;
     const char *path;
+    const char *content_encoding; /* NULL: none */
     const char *content_type;
     struct text body;
     bool is_idempotent_post; /* gets a key */
@@ -215,6 +216,9 @@ static int call(struct client *client, const struct request *request,
     size_t *count = &prepared.options.header_count;
     if (request->content_type)
         prepared.headers[(*count)++] = (struct http_header){"Content-Type", request->content_type};
+    if (request->content_encoding)
+        prepared.headers[(*count)++] =
+            (struct http_header){"Content-Encoding", request->content_encoding};
     if (request->is_idempotent_post) {
         if (make_key(key, error) < 0)
             return -1;
@@ -305,7 +309,8 @@ int client_delete(struct client *client, const char *path, struct error *error)
     return call(client, &request, &response, error);
 }
 
-int client_put_bytes(struct client *client, const char *path, struct text body, struct error *error)
+int client_put_bytes(struct client *client, const char *path, struct text body,
+                     const char *content_encoding, struct error *error)
 {
     struct http_response response AUTO_HTTP_RESPONSE;
     http_response_init(&response);
@@ -313,6 +318,7 @@ int client_put_bytes(struct client *client, const char *path, struct text body, 
         .method = "PUT",
         .path = path,
         .content_type = "application/octet-stream",
+        .content_encoding = content_encoding,
         .body = body,
     };
     return call(client, &request, &response, error);

@@ -54,7 +54,7 @@ MUST_CHECK int client_patch(struct client *client, struct arena *arena, const ch
                             struct text body, struct client_answer *answer, struct error *error);
 MUST_CHECK int client_delete(struct client *client, const char *path, struct error *error);
 MUST_CHECK int client_put_bytes(struct client *client, const char *path, struct text body,
-                                struct error *error);
+                                const char *content_encoding, struct error *error);
 
 /* All pages of a list, or the first `count_max` items: `schema` is of struct api_page; the items of
  * all pages, one after the other, are in *out_items, and {"items":[...]} in *out_json. */

@@ -73,7 +73,11 @@ static int put_chunk(struct client *client, const char *hash, struct text bytes,
 {
     char path[96];
     snprintf(path, sizeof(path), "/v1/chunks/%s", hash);
-    if (client_put_bytes(client, path, bytes, error) < 0)
+    struct buffer frame AUTO_BUFFER;
+    buffer_init(&frame, BLOB_BYTES_MAX);
+    const bool is_frame = blob_encode(bytes, &frame);
+    if (client_put_bytes(client, path, is_frame ? buffer_text(&frame) : bytes,
+                         is_frame ? blob_coding_name(BLOB_CODING_ZSTD) : NULL, error) < 0)
         return error_wrap(error, "upload");
     return 0;
 }

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define ACCOUNT_QUOTA_BYTES (INT64_C(16) << 30)
 
@@ -66,6 +67,14 @@ static void add_usage(struct server *server, uint64_t account, int64_t *bytes, s
     server_put_rows(server, put_usage, usage, free);
 }
 
+static int put_body(struct server *server, const struct blob_hash *hash, enum blob_coding coding,
+                    struct text body, struct error *error)
+{
+    struct blob_hash stored;
+    return coding == BLOB_CODING_ZSTD ? blob_store_put_frame(server->blobs, hash, body, error)
+                                      : blob_store_put(server->blobs, hash, body, &stored, error);
+}
+
 void handle_chunk_put(struct http_request *request, void *context)
 {
     struct server *server = context;
@@ -78,6 +87,11 @@ void handle_chunk_put(struct http_request *request, void *context)
         return;
     }
     struct error error;
+    enum blob_coding coding;
+    if (blob_coding_parse(http_request_header(request, "Content-Encoding"), &coding, &error) < 0) {
+        http_reply_problem(request, 415, "unsupported", error.message);
+        return;
+    }
     const struct text body = http_request_body(request);
     int64_t *used = usage_of(server, http_request_arena(request), caller->account, &error);
     if (!used) {
@@ -92,7 +106,7 @@ void handle_chunk_put(struct http_request *request, void *context)
                            "this account has used up what it may store on this market");
         return;
     }
-    if (blob_store_put(server->blobs, &hash, body, &hash, &error) < 0) {
+    if (put_body(server, &hash, coding, body, &error) < 0) {
         if (error.code == ERROR_EXHAUSTED) {
             log_event(LOG_WARN, "chunk_refused", "error=\"%s\"", error.message);
             http_reply_problem(request, 507, "storage_full",
@@ -107,6 +121,102 @@ void handle_chunk_put(struct http_request *request, void *context)
     http_reply(request, 201, "application/json", TEXT(""));
 }
 
+/* The bytes of a chunk in one of its codings; each has a tag of its own, for ranges. */
+struct chunk_reply {
+    struct blob_file file; /* fd -1: the plain bytes are in `plain` */
+    struct buffer plain;
+    uint64_t size_bytes;
+    char tag[BLOB_HASH_TEXT_SIZE + 40];
+};
+
+/* A frame is sent as it was put. For a caller that takes none it is unpacked: rare, as our own
+ * programs all do. */
+static int open_reply(struct server *server, struct http_request *request,
+                      const struct blob_hash *hash, struct chunk_reply *reply, struct error *error)
+{
+    char text[BLOB_HASH_TEXT_SIZE];
+    if (blob_store_open_blob(server->blobs, hash, &reply->file, error) < 0)
+        return -1;
+    reply->size_bytes = reply->file.size_bytes;
+    snprintf(reply->tag, sizeof(reply->tag), "\"%s\"", blob_hash_format(hash, text));
+    if (reply->file.coding == BLOB_CODING_PLAIN)
+        return 0;
+    if (http_accepts_coding(http_request_header_list(request, "Accept-Encoding"), TEXT("zstd"))) {
+        /* Two frames of the same bytes need not be the same. */
+        snprintf(reply->tag, sizeof(reply->tag), "\"%s.zstd.%" PRIu64 "\"", text,
+                 reply->size_bytes);
+        return 0;
+    }
+    close(TAKE_FD(reply->file.fd));
+    reply->file.coding = BLOB_CODING_PLAIN;
+    if (blob_store_read(server->blobs, hash, &reply->plain, error) < 0)
+        return -1;
+    reply->size_bytes = reply->plain.size;
+    return 0;
+}
+
+static int add_reply_headers(struct http_request *request, const struct chunk_reply *reply,
+                             struct error *error)
+{
+    if (http_reply_header(request, "Cache-Control", "private, max-age=31536000, immutable", error) <
+            0 ||
+        http_reply_header(request, "Vary", "Accept-Encoding", error) < 0 ||
+        http_reply_header(request, "Accept-Ranges", "bytes", error) < 0 ||
+        http_reply_header(request, "ETag", reply->tag, error) < 0)
+        return -1;
+    return reply->file.coding == BLOB_CODING_PLAIN
+               ? 0
+               : http_reply_header(request, "Content-Encoding",
+                                   blob_coding_name(reply->file.coding), error);
+}
+
+static void send_reply(struct http_request *request, struct chunk_reply *reply, int status,
+                       const struct http_range *range)
+{
+    static const char type[] = "application/octet-stream";
+    if (reply->file.fd >= 0)
+        http_reply_file_take(request, status, type, TAKE_FD(reply->file.fd), range->first,
+                             range->size);
+    else
+        http_reply(request, status, type,
+                   (struct text){(const char *)reply->plain.data + range->first, range->size});
+}
+
+/* A range counts if it is of these very bytes. */
+static enum http_range_kind wanted_range(const struct http_request *request,
+                                         const struct chunk_reply *reply,
+                                         struct http_range *out_range)
+{
+    const struct text condition = http_request_header(request, "If-Range");
+    *out_range = (struct http_range){0, reply->size_bytes};
+    if (condition.data && !text_equal(condition, text_of(reply->tag)))
+        return HTTP_RANGE_WHOLE;
+    return http_range_read(http_request_header(request, "Range"), reply->size_bytes, out_range);
+}
+
+static void answer_range(struct http_request *request, struct chunk_reply *reply)
+{
+    struct error error;
+    struct http_range range;
+    char told[80];
+    const enum http_range_kind kind = wanted_range(request, reply, &range);
+    if (kind == HTTP_RANGE_OUTSIDE) {
+        snprintf(told, sizeof(told), "bytes */%" PRIu64, reply->size_bytes);
+        if (http_reply_header(request, "Content-Range", told, &error) < 0)
+            http_reply_error(request, &error);
+        else
+            http_reply_problem(request, 416, "invalid", "the chunk ends before that");
+        return;
+    }
+    snprintf(told, sizeof(told), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range.first,
+             range.first + range.size - 1, reply->size_bytes);
+    if (add_reply_headers(request, reply, &error) < 0 ||
+        (kind == HTTP_RANGE_PART && http_reply_header(request, "Content-Range", told, &error) < 0))
+        http_reply_error(request, &error);
+    else
+        send_reply(request, reply, kind == HTTP_RANGE_PART ? 206 : 200, &range);
+}
+
 void handle_chunk_get(struct http_request *request, void *context)
 {
     struct server *server = context;
@@ -114,16 +224,14 @@ void handle_chunk_get(struct http_request *request, void *context)
     if (read_hash(request, &hash) < 0)
         return;
     struct error error;
-    int fd = -1;
-    uint64_t size = 0;
-    if (blob_store_open_blob(server->blobs, &hash, &fd, &size, &error) < 0) {
+    struct chunk_reply reply = {.file = {.fd = -1}};
+    buffer_init(&reply.plain, BLOB_BYTES_MAX);
+    if (open_reply(server, request, &hash, &reply, &error) < 0)
         http_reply_error(request, &error);
-        return;
-    }
-    if (http_reply_header(request, "Cache-Control", "private, max-age=31536000, immutable",
-                          &error) < 0)
-        log_event(LOG_WARN, "header_refused", "error=\"%s\"", error.message);
-    http_reply_file_take(request, 200, "application/octet-stream", fd, 0, size);
+    else
+        answer_range(request, &reply);
+    auto_close_fd(&reply.file.fd);
+    buffer_done(&reply.plain);
 }
 
 struct missing {

@@ -141,7 +141,7 @@ const struct route routes[] = {
     {"GET", "/v1/events", READER, 0, handle_events, false,
      "What happens to the machines and this account's jobs, as server-sent events."},
     {"PUT", "/v1/chunks/{hash}", CHUNKS, CHUNK, handle_chunk_put, false,
-     "Uploads a chunk of at most 4 MiB."},
+     "Uploads a chunk of at most 4 MiB, plain or as one zstd frame."},
     {"GET", "/v1/chunks/{hash}", CHUNKS, 0, handle_chunk_get, false,
      "A chunk's bytes (HEAD: whether it is there)."},
     {"POST", "/v1/chunks/missing", CHUNKS, HASHES, handle_chunks_missing, false,
