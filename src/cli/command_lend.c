@@ -6,6 +6,7 @@
 #include "cli/lend_guard.h"
 #include "cli/lend_questions.h"
 #include "cli/output.h"
+#include "peer/cache.h"
 #include "peer/peer.h"
 #include "peer/probe.h"
 #include "peer/probe_package.h"
@@ -20,6 +21,7 @@ struct lend_options {
     const char *cores;
     const char *memory;
     const char *disk;
+    const char *cache;
     struct option_list roles;
     const char *when;
     const char *zone;
@@ -50,6 +52,9 @@ static const struct option lend_options[] = {
     {"disk", OPTION_TEXT, offsetof(struct lend_options, disk), "SIZE",
      .help = "The most disk for data and results: 20GiB, or 50% of what is free; by default that, "
              "at most 20 GiB."},
+    {"cache", OPTION_TEXT, offsetof(struct lend_options, cache), "SIZE",
+     .help = "The most disk for data that jobs have used and may use again, besides --disk: 5GiB; "
+             "by default a quarter of --disk, at most 16 GiB. At least 64MiB."},
     {"roles", OPTION_LIST, offsetof(struct lend_options, roles), "ROLE",
      .help = "What may run here: worker, server (a job's parameter server); both by default."},
     {"when", OPTION_TEXT, offsetof(struct lend_options, when), "WORDS",
@@ -135,8 +140,14 @@ static int parse_parts(const struct lend_options *wanted, struct peer_options *p
         parse_part("memory", wanted->memory, units_parse_bytes, &peer->ram_bytes,
                    &peer->ram_share_milli, error) < 0)
         return -1;
-    return parse_part("disk", wanted->disk, units_parse_bytes, &peer->disk_bytes,
-                      &peer->disk_share_milli, error);
+    if (parse_part("disk", wanted->disk, units_parse_bytes, &peer->disk_bytes,
+                   &peer->disk_share_milli, error) < 0)
+        return -1;
+    if (wanted->cache && units_parse_bytes(text_of(wanted->cache), &peer->cache_bytes, error) < 0)
+        return error_wrap(error, "--cache");
+    if (wanted->cache && peer->cache_bytes < CACHE_BYTES_MIN)
+        return error_set(error, ERROR_INVALID, "--cache: at least 64MiB");
+    return 0;
 }
 
 /* {"machine": "...", "sandbox": "ok, ..."}: the findings' lines, each by its name. */

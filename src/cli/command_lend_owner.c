@@ -44,6 +44,7 @@ struct status {
     struct text name, market, level, reason;
     bool is_linked, is_paused, is_draining, is_watching, is_stopping;
     int64_t paused_until_ms;
+    int64_t cache_bytes, cache_bytes_max;
     struct json_array leases, changes;
 };
 
@@ -76,6 +77,8 @@ static const struct json_field status_fields[] = {
     {"reason", JSON_TEXT, offsetof(struct status, reason)},
     {"paused", JSON_BOOL, offsetof(struct status, is_paused)},
     {"paused_until_ms", JSON_I64, offsetof(struct status, paused_until_ms)},
+    {"cache_bytes", JSON_I64, offsetof(struct status, cache_bytes)},
+    {"cache_bytes_max", JSON_I64, offsetof(struct status, cache_bytes_max)},
     {"draining", JSON_BOOL, offsetof(struct status, is_draining)},
     {"watching", JSON_BOOL, offsetof(struct status, is_watching)},
     {"leases", JSON_ARRAY, offsetof(struct status, leases), .schema = &lease_schema},
@@ -133,6 +136,9 @@ static void show_state(const struct cli *cli, const struct status *status)
                  output_text(cli->arena, status->name),
                  status->is_linked ? "linked to" : "cannot reach",
                  output_text(cli->arena, status->market));
+    output_field(cli, "Cache:    ", "%s of at most %s",
+                 output_bytes(cli->arena, status->cache_bytes),
+                 output_bytes(cli->arena, status->cache_bytes_max));
     if (!status->is_watching)
         output_field(cli, "Owner:    ", "not watched (--no-watch)");
 }

@@ -29,6 +29,7 @@ struct daemon_options {
     struct identity *identity;         /* enlisted */
     struct sandbox_host *sandboxes;    /* not swept yet */
     struct lease_limits limits;        /* the owner's ceiling */
+    int64_t cache_bytes;               /* the most that blobs_dir holds */
     struct probe_options probe;        /* what it points to is borrowed */
     const struct machine_probe *found; /* by it */
     const char *const *servers;        /* the market's addresses: servers.h */

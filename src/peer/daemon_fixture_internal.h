@@ -116,10 +116,14 @@ static inline void on_put_chunk(struct http_request *request, void *context)
     struct market *market = context;
     struct error error = {0};
     struct blob_hash hash, stored;
+    const struct text body = http_request_body(request);
+    const bool is_frame =
+        text_equal(http_request_header(request, "Content-Encoding"), TEXT("zstd"));
     if (!is_allowed(request))
         http_reply_problem(request, 401, "refused", "no");
     else if (blob_hash_parse(http_request_parameter(request, "hash"), &hash, &error) < 0 ||
-             blob_store_put(market->blobs, &hash, http_request_body(request), &stored, &error) < 0)
+             (is_frame ? blob_store_put_frame(market->blobs, &hash, body, &error)
+                       : blob_store_put(market->blobs, &hash, body, &stored, &error)) < 0)
         http_reply_error(request, &error);
     else
         http_reply(request, 201, "application/json", TEXT("{}"));

@@ -428,6 +428,7 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
                                  .blobs_dir = text_of(daemon->blobs_dir),
                                  .disk_bytes = (uint64_t)daemon->options->limits.disk_bytes,
                                  .gpus = gpus,
+                                 .cache_bytes = (uint64_t)daemon->options->cache_bytes,
                                  .is_direct = daemon->options->is_direct,
                                  .sandbox_host = buffer_text(&sandbox)};
     memcpy(setup.server_public_key, daemon->enrolment->server_public_key,

@@ -1,5 +1,6 @@
 /* The owner of the machine and the daemon: leases make way, and the owner's word is taken. */
 #include "base/log.h"
+#include "peer/cache.h"
 #include "peer/daemon_internal.h"
 #include "sandbox/process_tree.h"
 
@@ -139,6 +140,17 @@ static void write_leases(const struct daemon *daemon, struct json_writer *writer
     json_array_end(writer);
 }
 
+static void write_cache(const struct daemon *daemon, struct json_writer *writer)
+{
+    struct error error;
+    uint64_t bytes = 0;
+    if (cache_measure(daemon->options->state_dir, &bytes, &error) < 0)
+        log_event(LOG_WARN, "cache_unknown", "error=\"%s\"", error.message);
+    else
+        json_field_u64(writer, "cache_bytes", bytes);
+    json_field_i64(writer, "cache_bytes_max", daemon->options->cache_bytes);
+}
+
 static void write_status(const struct daemon *daemon, struct json_writer *writer)
 {
     json_object_begin(writer);
@@ -147,6 +159,7 @@ static void write_status(const struct daemon *daemon, struct json_writer *writer
     json_field_string(writer, "market", daemon->enrolment->server_url);
     json_field_bool(writer, "linked", daemon->is_welcome);
     json_field_bool(writer, "stopping", daemon->is_stopping);
+    write_cache(daemon, writer);
     owner_write(daemon->owner, writer);
     write_leases(daemon, writer);
     json_object_end(writer);

@@ -1,5 +1,6 @@
 /* What this machine is and can enforce, for people. */
 #include "base/units.h"
+#include "peer/cache.h"
 #include "peer/owner.h"
 #include "peer/peer_internal.h"
 #include "peer/watch.h"
@@ -61,6 +62,17 @@ static void write_power(const char *root, struct buffer *out)
         buffer_append_string(out, "\ntemperature: no sensor\n");
 }
 
+static int write_cache(const char *state_dir, struct buffer *out, struct error *error)
+{
+    char used[UNITS_TEXT_SIZE];
+    uint64_t bytes = 0;
+    if (cache_measure(state_dir, &bytes, error) < 0)
+        return -1;
+    buffer_append_format(out, "cache: %s of data kept for later leases\n",
+                         units_format_bytes((int64_t)bytes, used));
+    return buffer_check(out, error);
+}
+
 int peer_doctor(const struct peer_options *options, struct buffer *out, struct error *error)
 {
     const struct probe_options probing = peer_probe_options(options);
@@ -78,5 +90,5 @@ int peer_doctor(const struct peer_options *options, struct buffer *out, struct e
     else
         sandbox_doctor(sandboxes, out);
     owner_doctor(peer_root(options), out);
-    return buffer_check(out, error);
+    return write_cache(options->state_dir, out, error);
 }

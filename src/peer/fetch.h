@@ -1,11 +1,15 @@
 /*
  * Fetch: brings blobs into the store by their hashes, over HTTP, with a lease's token.
  *
- * Blobs that are there already cost nothing. A blob is checked against its hash before it counts. A
- * market that does not answer is asked again a few times; one that is away, until it is back.
+ * Blobs that are there already cost nothing, and one that another lease is fetching is waited for.
+ * A connection that breaks costs what was under way: the next goes on after the last byte that
+ * came, here or after a restart. A blob is checked against its hash before it counts. A market that
+ * does not answer is asked again, ever less often, until it does or the fetch is freed. All blobs
+ * are pinned as long as the fetch lives; older ones make room.
  */
 #pragma once
 
+#include "base/random.h"
 #include "base/scope.h"
 #include "blob/blob_store.h"
 #include "net/http_client.h"
@@ -21,21 +25,53 @@ struct chunk_access {
     const char *server_url;
     const char *fingerprint; /* NULL: not pinned */
     const char *token;
-    const bool *is_away; /* the market is known to be away: tries do not count */
+    const bool *is_away; /* the market is known to be away: it is asked once a second */
 };
 
-enum { CHUNK_URL_SIZE = 700, CHUNK_TRIES_MAX = 5, CHUNK_RETRY_MS = 200, CHUNK_AWAY_MS = 1000 };
+enum {
+    CHUNK_URL_SIZE = 700,
+    CHUNK_HEADER_MAX = 5,
+    CHUNK_RETRY_MS = 200, /* doubled each time, and half of it by chance */
+    CHUNK_RETRY_MS_MAX = 6400,
+    CHUNK_AWAY_MS = 1000,
+    CHUNK_WRONG_MAX = 3, /* bytes that are not the blob, in a row, before its source is given up */
+    CHUNK_ROOM_MAX = 10, /* tries to make room before the cache is called too small */
+};
 
-/* The URL of one blob and the options of a call to it; `headers` has room for two. */
-void chunk_call_init(const struct chunk_access *access, const struct blob_hash *hash,
-                     char url[CHUNK_URL_SIZE], char authorization[CHUNK_URL_SIZE],
-                     struct http_header headers[2], struct http_call_options *out_options);
-/* What a reply means: 0 for 2xx, else *error with the code the status stands for. */
-MUST_CHECK int chunk_check_reply(const struct http_response *response, const struct error *reason,
+/* ---- What uploads share ---------------------------------------------------------------------- */
+
+/* A call about one blob. The options point into it. */
+struct chunk_call {
+    char url[CHUNK_URL_SIZE];
+    char authorization[CHUNK_URL_SIZE];
+    struct http_header headers[CHUNK_HEADER_MAX];
+    struct http_call_options options;
+};
+
+void chunk_call_init(struct chunk_call *call, const struct chunk_access *access,
+                     const struct blob_hash *hash);
+void chunk_call_add_header(struct chunk_call *call, const char *name, const char *value);
+
+/* What a reply means: 0 for 2xx, else *error, which names the chunk and the source. UNAVAILABLE:
+ * ask again. */
+MUST_CHECK int chunk_check_reply(const struct chunk_access *access,
+                                 const struct http_response *response, const struct error *reason,
                                  const struct blob_hash *hash, struct error *error);
-/* How long to wait before a call that failed so is made again; -1: it is not. Counts the tries. */
-int64_t chunk_retry_ms(const struct chunk_access *access, const struct error *reason,
-                       uint32_t *try_count);
+
+struct chunk_patience {
+    struct random random;
+    uint32_t try_count; /* set to 0 when something has come */
+};
+
+void chunk_patience_init(struct chunk_patience *patience, const struct blob_hash *hash);
+/* How long to wait before the next try. `response` may be NULL. */
+int64_t chunk_patience_next_ms(struct chunk_patience *patience, const struct chunk_access *access,
+                               const struct http_response *response);
+
+/* Evicts what nobody needs so that another blob fits, in the quota and on the disk. */
+MUST_CHECK int chunk_make_room(struct blob_store *store, struct error *error);
+
+/* ---- Fetching -------------------------------------------------------------------------------- */
 
 struct fetch;
 /* `reason` is NULL when all are in the store. */
@@ -47,3 +83,6 @@ struct fetch *fetch_start(const struct chunk_access *access, const struct blob_h
 /* Without a callback when it still runs. NULL is fine. */
 void fetch_free(struct fetch *fetch);
 DEFINE_AUTO(fetch);
+/* Why it takes so long, with the chunk and the source: what the last try failed by, or how much has
+ * come; NULL: nothing is under way. Good until the next call. */
+const char *fetch_trouble(struct fetch *fetch);

@@ -2,7 +2,7 @@
  * Encodings, in the order of the bytes (wire/wire.h):
  *
  *     SETUP    u8 log_level, u64 machine, [32] server_public_key, text leases_dir, text blobs_dir,
- *              u64 disk_bytes, u8 is_direct, bytes sandbox_host
+ *              u64 disk_bytes, u32 gpus, u64 cache_bytes, u8 is_direct, bytes sandbox_host
  *     TAKE     u32 version, u64 lease, u64 fence
  *     MARKET   bool is_linked, i64 ahead_ms, text server_url, text fingerprint, text link_address
  *     RECLAIM  u32 grace_ms, text reason
@@ -32,6 +32,7 @@ static void setup_encode(const struct keeper_setup *setup, struct buffer *payloa
     wire_put_text(payload, setup->blobs_dir);
     wire_put_u64(payload, setup->disk_bytes);
     wire_put_u32(payload, setup->gpus);
+    wire_put_u64(payload, setup->cache_bytes);
     wire_put_bool(payload, setup->is_direct);
     wire_put_text(payload, setup->sandbox_host);
 }
@@ -45,6 +46,7 @@ static void setup_decode(struct wire_reader *reader, struct keeper_setup *setup)
     setup->blobs_dir = wire_get_text(reader, KEEPER_PATH_MAX);
     setup->disk_bytes = wire_get_u64(reader);
     setup->gpus = wire_get_u32(reader);
+    setup->cache_bytes = wire_get_u64(reader);
     setup->is_direct = wire_get_bool(reader);
     setup->sandbox_host = wire_get_text(reader, KEEPER_SANDBOX_MAX);
 }

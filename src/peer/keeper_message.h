@@ -56,6 +56,7 @@ struct keeper_setup {
     struct text blobs_dir;
     uint64_t disk_bytes;      /* what is lent of the disk, for all leases */
     uint32_t gpus;            /* which the lease has: struct lent_use */
+    uint64_t cache_bytes;     /* the most that blobs_dir holds */
     bool is_direct;           /* other lenders' machines may connect to leases of a job network */
     struct text sandbox_host; /* of sandbox_host_export */
 };

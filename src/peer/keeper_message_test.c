@@ -9,6 +9,7 @@ static const struct keeper_message samples[] = {
                .leases_dir = {"/s/leases", 9},
                .blobs_dir = {"/s/blobs", 8},
                .disk_bytes = 1 << 30,
+               .cache_bytes = 1 << 28,
                .is_direct = true,
                .sandbox_host = {"findings", 8}}},
     {.type = KEEPER_MESSAGE_TAKE, .take = {KEEPER_VERSION, 5, 6}},

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "peer/cache.h"
 #include "peer/daemon.h"
 #include "peer/enlist.h"
 #include "peer/folder.h"
@@ -332,23 +333,26 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
               limits.cores_milli, limits.ram_bytes, sandbox_describe(sandboxes));
     struct guard_limits guard;
     guard_limits_wish(&guard, &options->owner, probe.cores_milli, probe.ram_bytes);
-    const struct daemon_options daemon = {.state_dir = options->state_dir,
-                                          .identity = identity,
-                                          .sandboxes = sandboxes,
-                                          .limits = limits,
-                                          .probe = probing,
-                                          .found = &probe,
-                                          .servers = options->servers,
-                                          .server_count = options->server_count,
-                                          .return_ms = options->return_ms,
-                                          .is_direct = options->is_direct,
-                                          .look_ms = options->look_ms,
-                                          .guard = guard,
-                                          .is_blind = options->is_blind,
-                                          .is_metered = options->is_metered,
-                                          .root = peer_root(options),
-                                          .ready_fd = TAKE_FD(ready_fd),
-                                          .stop_fd = options->stop_fd};
+    const struct daemon_options daemon = {
+        .state_dir = options->state_dir,
+        .identity = identity,
+        .sandboxes = sandboxes,
+        .limits = limits,
+        .cache_bytes =
+            options->cache_bytes ? options->cache_bytes : cache_bytes_default(limits.disk_bytes),
+        .probe = probing,
+        .found = &probe,
+        .servers = options->servers,
+        .server_count = options->server_count,
+        .return_ms = options->return_ms,
+        .is_direct = options->is_direct,
+        .look_ms = options->look_ms,
+        .guard = guard,
+        .is_blind = options->is_blind,
+        .is_metered = options->is_metered,
+        .root = peer_root(options),
+        .ready_fd = TAKE_FD(ready_fd),
+        .stop_fd = options->stop_fd};
     return daemon_run(&daemon, out_wants_restart, error);
 }
 

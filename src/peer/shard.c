@@ -9,8 +9,9 @@
 #include <inttypes.h>
 #include <limits.h>
 
-/* What one turn of the loop writes: heartbeats go on while a large shard is put together. */
-enum { WRITE_STEP_BYTES = BLOB_BYTES_MAX, IDX_COUNT_OFFSET = 4 };
+/* So many chunks are fetched and pinned, then written, then the next: a lease needs no more of the
+ * cache than this, however large its data is. */
+enum { BATCH_CHUNKS = 8, IDX_COUNT_OFFSET = 4 };
 
 struct shard {
     struct shard_options options;
@@ -20,8 +21,13 @@ struct shard {
     struct fetch *fetch;
     struct loop_timer *step;
     bool has_manifests;
-    size_t file_index; /* being written */
+    struct blob_hash *hashes; /* of all chunks, in the order they are written */
+    size_t hash_count;
+    size_t next_chunk;    /* of `hashes`, to be written */
+    size_t fetched_count; /* of `hashes`; those before next_chunk may be gone again */
+    size_t file_index;    /* being written */
     int file_fd;
+    size_t file_chunks;  /* written of it */
     uint64_t file_bytes; /* records written of it */
     bool has_failed;
     struct error error;
@@ -61,32 +67,56 @@ static int shard_open_file(struct shard *shard, struct error *error)
     if (write(shard->file_fd, header, manifest->header_bytes) != (ssize_t)manifest->header_bytes)
         return error_set_errno(error, errno, "write \"%s\"", path);
     shard->file_bytes = 0;
+    shard->file_chunks = 0;
     return 0;
 }
 
-/* One piece of the current file. */
+/* One chunk of the current file: heartbeats go on while a large shard is put together. */
 static int shard_write(struct shard *shard, struct error *error)
 {
     if (shard->file_fd < 0 && shard_open_file(shard, error) < 0)
         return -1;
+    const struct manifest *manifest = &shard->manifests[shard->file_index];
     const struct manifest_range *range = &shard->ranges[shard->file_index];
     const struct pack_origin origin = pack_origin_store(shard->options.access.store);
-    uint64_t size = range->size_bytes - shard->file_bytes;
-    if (size > WRITE_STEP_BYTES) {
-        /* Up to a chunk's end, so that no chunk is read twice. */
-        const uint64_t at = range->offset_bytes + shard->file_bytes;
-        size = WRITE_STEP_BYTES - at % WRITE_STEP_BYTES;
+    if (shard->file_chunks < range->chunk_count) {
+        const uint64_t left = range->size_bytes - shard->file_bytes;
+        uint64_t size =
+            manifest_chunk(manifest, range->first_chunk_index + shard->file_chunks)->size_bytes;
+        if (shard->file_chunks == 0)
+            size -= range->skip_bytes;
+        if (size > left)
+            size = left;
+        if (pack_write_bytes(manifest, range->offset_bytes + shard->file_bytes, size, &origin,
+                             shard->file_fd, error) < 0)
+            return -1;
+        shard->file_bytes += size;
+        shard->file_chunks++;
+        shard->next_chunk++;
     }
-    if (size > 0 && pack_write_bytes(&shard->manifests[shard->file_index],
-                                     range->offset_bytes + shard->file_bytes, size, &origin,
-                                     shard->file_fd, error) < 0)
-        return -1;
-    shard->file_bytes += size;
-    if (shard->file_bytes < range->size_bytes)
+    if (shard->file_chunks < range->chunk_count)
         return 0;
     close(TAKE_FD(shard->file_fd));
     shard->file_index++;
     return 0;
+}
+
+static void shard_on_fetched(void *context, const struct error *reason);
+
+/* The next of the chunks; those written before are let go of. */
+static void shard_fetch_batch(struct shard *shard)
+{
+    const size_t left = shard->hash_count - shard->next_chunk;
+    const size_t count = left < BATCH_CHUNKS ? left : BATCH_CHUNKS;
+    fetch_free(TAKE(shard->fetch));
+    shard->fetched_count = shard->next_chunk + count;
+    shard->fetch = fetch_start(&shard->options.access, shard->hashes + shard->next_chunk, count,
+                               shard_on_fetched, shard);
+}
+
+static bool shard_needs_chunk(const struct shard *shard)
+{
+    return shard->next_chunk == shard->fetched_count && shard->next_chunk < shard->hash_count;
 }
 
 static void shard_on_step(void *context)
@@ -98,11 +128,16 @@ static void shard_on_step(void *context)
             shard_fail(shard, &error);
             return;
         }
+        if (shard_needs_chunk(shard)) {
+            shard_fetch_batch(shard);
+            return;
+        }
         if (shard->file_index < shard->options.data_count) {
             loop_timer_start(shard->step, 0);
             return;
         }
     }
+    fetch_free(TAKE(shard->fetch));
     shard->options.callback(shard->options.context, shard->has_failed ? &shard->error : NULL);
 }
 
@@ -129,21 +164,18 @@ static int shard_map(struct shard *shard, size_t *out_chunk_count, struct error 
     return 0;
 }
 
-static void shard_on_fetched(void *context, const struct error *reason);
-
 static int shard_fetch_chunks(struct shard *shard, struct error *error)
 {
     size_t count = 0;
     if (shard_map(shard, &count, error) < 0)
         return -1;
-    struct blob_hash *hashes = arena_alloc(shard->arena, (count ? count : 1) * sizeof(*hashes));
-    size_t filled = 0;
+    shard->hashes = arena_alloc(shard->arena, (count ? count : 1) * sizeof(*shard->hashes));
     for (size_t i = 0; i < shard->options.data_count; i++)
         for (size_t j = 0; j < shard->ranges[i].chunk_count; j++)
-            hashes[filled++] =
+            shard->hashes[shard->hash_count++] =
                 manifest_chunk(&shard->manifests[i], shard->ranges[i].first_chunk_index + j)->hash;
-    ASSERT(filled == count);
-    shard->fetch = fetch_start(&shard->options.access, hashes, count, shard_on_fetched, shard);
+    ASSERT(shard->hash_count == count);
+    shard_fetch_batch(shard);
     return 0;
 }
 
@@ -151,16 +183,20 @@ static void shard_on_fetched(void *context, const struct error *reason)
 {
     struct shard *shard = context;
     struct error error = reason ? *reason : (struct error){0}; /* `reason` goes with the fetch */
-    fetch_free(TAKE(shard->fetch));
     if (reason) {
         shard_fail(shard, &error);
     } else if (shard->has_manifests) {
-        shard_on_step(shard);
+        loop_timer_start(shard->step, 0); /* the fetch lives on: it keeps its chunks here */
     } else {
         shard->has_manifests = true;
         if (shard_fetch_chunks(shard, &error) < 0)
             shard_fail(shard, &error);
     }
+}
+
+const char *shard_trouble(struct shard *shard)
+{
+    return shard->fetch ? fetch_trouble(shard->fetch) : NULL;
 }
 
 struct shard *shard_start(const struct shard_options *options)

@@ -26,3 +26,5 @@ struct shard_options {
 struct shard *shard_start(const struct shard_options *options);
 void shard_free(struct shard *shard); /* NULL is fine; gives up what still runs */
 DEFINE_AUTO(shard);
+/* Why it takes so long: see fetch_trouble. */
+const char *shard_trouble(struct shard *shard);

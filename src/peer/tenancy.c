@@ -173,12 +173,27 @@ void tenancy_reclaim(struct tenancy *tenancy, int64_t grace_ms, struct text reas
     tenancy_stop(tenancy, grace_ms, reason);
 }
 
+/* Of a lease that never came to run, also what it was waiting for. */
+static void tenancy_set_stop_reason(struct tenancy *tenancy, struct text reason)
+{
+    const char *trouble = tenancy->shard ? shard_trouble(tenancy->shard) : NULL;
+    char words[LEASE_REASON_SIZE_MAX + 1];
+    if (!trouble) {
+        tenancy_set_reason(tenancy, reason);
+        return;
+    }
+    const int size = snprintf(words, sizeof(words), "%.*s; its data was not there yet: %s",
+                              reason.size < 80 ? (int)reason.size : 80, reason.data, trouble);
+    ASSERT(size > 0); /* cut off where it is too long */
+    tenancy_set_reason(tenancy, text_of(words));
+}
+
 void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
 {
     if (tenancy->has_ended)
         return;
     tenancy->is_stop_wanted = true;
-    tenancy_set_reason(tenancy, reason);
+    tenancy_set_stop_reason(tenancy, reason);
     if (tenancy->yield == YIELD_FROZEN)
         tenancy_yield(tenancy, YIELD_LOW); /* it can only end in good order if it runs */
     if (tenancy->has_config && grace_ms > 0) {
@@ -198,6 +213,15 @@ void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
 static void tenancy_on_expiry(void *context)
 {
     struct tenancy *tenancy = context;
+    struct error error;
+    if (tenancy->has_exited && !list_is_empty(&tenancy->uploads)) {
+        const char *trouble = tenancy_upload_trouble(tenancy);
+        error_set(&error, ERROR_UNAVAILABLE,
+                  "the lease has expired before its results were sent%s%.180s", trouble ? ": " : "",
+                  trouble ? trouble : "");
+        tenancy_fail(tenancy, &error);
+        return;
+    }
     tenancy_stop(tenancy, TENANCY_EXPIRY_GRACE_MS, TEXT("the lease has expired"));
 }
 

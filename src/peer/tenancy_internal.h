@@ -126,6 +126,8 @@ void tenancy_hand_streams(struct tenancy *tenancy);
 void tenancy_free_streams(struct tenancy *tenancy);
 void tenancy_start_upload(struct tenancy *tenancy, struct text announced);
 void tenancy_free_uploads(struct tenancy *tenancy);
+/* What keeps results from being sent; NULL: nothing has failed. */
+const char *tenancy_upload_trouble(const struct tenancy *tenancy);
 struct chunk_access tenancy_chunk_access(const struct tenancy *tenancy);
 int64_t tenancy_disk_bytes(const struct tenancy *tenancy);
 

@@ -184,6 +184,17 @@ void tenancy_start_upload(struct tenancy *tenancy, struct text announced)
     upload_send(tenancy, name);
 }
 
+const char *tenancy_upload_trouble(const struct tenancy *tenancy)
+{
+    LIST_EACH(&tenancy->uploads, node)
+    {
+        const char *trouble = upload_trouble(LIST_ITEM(node, struct tenancy_upload, node)->upload);
+        if (trouble)
+            return trouble;
+    }
+    return NULL;
+}
+
 void tenancy_free_uploads(struct tenancy *tenancy)
 {
     LIST_EACH(&tenancy->uploads, node)

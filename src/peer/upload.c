@@ -1,6 +1,8 @@
 #include "peer/upload.h"
 
 #include "base/assert.h"
+#include "base/log.h"
+#include "blob/blob_pins.h"
 #include "blob/manifest.h"
 #include "blob/pack.h"
 
@@ -17,8 +19,10 @@ struct upload {
     struct buffer chunks; /* of struct manifest_chunk */
     struct manifest manifest;
     struct upload_result result;
-    size_t next_index; /* of the chunk to send; the last is the manifest itself */
-    uint32_t try_count;
+    size_t next_index;      /* of the chunk to send; the last is the manifest itself */
+    struct blob_pins *pins; /* its chunks, until they are sent */
+    struct chunk_patience patience;
+    struct error trouble; /* of the last try that failed; code NONE: none */
     struct http_transfer *transfer;
     struct loop_timer *step;
 };
@@ -48,11 +52,11 @@ static int upload_put(void *context, const struct blob_hash *hash, struct text b
     struct upload *upload = context;
     struct blob_store *store = upload->options.access.store;
     struct blob_hash stored;
-    if (blob_store_put(store, hash, bytes, &stored, error) == 0)
+    if (blob_pins_add(upload->pins, hash, 1, error) == 0 &&
+        blob_store_put(store, hash, bytes, &stored, error) == 0)
         return 0;
-    const struct blob_evict evict = {.bytes_wanted = bytes.size};
-    uint64_t freed_bytes;
-    if (error->code != ERROR_EXHAUSTED || blob_store_evict(store, &evict, &freed_bytes, error) < 0)
+    if (error->code != ERROR_EXHAUSTED || chunk_make_room(store, error) < 0 ||
+        blob_pins_add(upload->pins, hash, 1, error) < 0)
         return -1;
     return blob_store_put(store, hash, bytes, &stored, error);
 }
@@ -82,9 +86,13 @@ static int upload_finish_manifest(struct upload *upload, struct error *error)
     upload->manifest.header = TEXT("");
     upload->manifest.chunks.items = upload->chunks.data;
     upload->manifest.chunks.count = upload->chunks.size / sizeof(struct manifest_chunk);
+    struct buffer encoded AUTO_BUFFER;
+    buffer_init(&encoded, BLOB_BYTES_MAX);
     if (manifest_check(&upload->manifest, error) < 0 ||
-        manifest_put(upload->options.access.store, &upload->manifest, &upload->result.manifest,
-                     error) < 0)
+        manifest_encode(&upload->manifest, &encoded, error) < 0)
+        return -1;
+    blob_hash_of(encoded.data, encoded.size, &upload->result.manifest);
+    if (upload_put(upload, &upload->result.manifest, buffer_text(&encoded), error) < 0)
         return -1;
     upload->result.size_bytes = upload->manifest.size_bytes;
     close(TAKE_FD(upload->fd));
@@ -127,34 +135,50 @@ static void upload_on_reply(void *context, struct http_response *response,
     struct upload *upload = context;
     struct error error;
     upload->transfer = NULL;
-    if (chunk_check_reply(response, reason, upload_next(upload), &error) == 0) {
+    const struct chunk_access *access = &upload->options.access;
+    if (chunk_check_reply(access, response, reason, upload_next(upload), &error) == 0) {
         upload->next_index++;
-        upload->try_count = 0;
+        upload->patience.try_count = 0;
+        upload->trouble = (struct error){0};
         loop_timer_start(upload->step, 0);
         return;
     }
-    const int64_t retry_ms = chunk_retry_ms(&upload->options.access, &error, &upload->try_count);
-    if (retry_ms >= 0)
-        loop_timer_start(upload->step, retry_ms);
-    else
+    if (error.code != ERROR_UNAVAILABLE) {
         upload->options.callback(upload->options.context, NULL, &error);
+        return;
+    }
+    upload->trouble = error;
+    const int64_t wait_ms = chunk_patience_next_ms(&upload->patience, access, response);
+    log_event(LOG_WARN, "result_waits", "wait_ms=%" PRId64 " error=\"%s\"", wait_ms, error.message);
+    loop_timer_start(upload->step, wait_ms);
 }
 
+/* A chunk that was cut off is sent again from its start. */
 static int upload_send(struct upload *upload, struct error *error)
 {
     const struct blob_hash *hash = upload_next(upload);
     struct buffer bytes AUTO_BUFFER;
+    struct buffer frame AUTO_BUFFER;
     buffer_init(&bytes, BLOB_BYTES_MAX);
+    buffer_init(&frame, BLOB_BYTES_MAX);
     if (blob_store_read(upload->options.access.store, hash, &bytes, error) < 0)
         return -1;
-    char url[CHUNK_URL_SIZE], authorization[CHUNK_URL_SIZE];
-    struct http_header headers[2];
-    struct http_call_options options;
-    chunk_call_init(&upload->options.access, hash, url, authorization, headers, &options);
-    options.method = "PUT";
-    options.body = buffer_text(&bytes);
-    return http_client_start(upload->options.access.client, &options, upload_on_reply, upload,
+    struct chunk_call call;
+    chunk_call_init(&call, &upload->options.access, hash);
+    chunk_call_add_header(&call, "Content-Type", "application/octet-stream");
+    call.options.method = "PUT";
+    call.options.body = buffer_text(&bytes);
+    if (blob_encode(buffer_text(&bytes), &frame)) {
+        chunk_call_add_header(&call, "Content-Encoding", blob_coding_name(BLOB_CODING_ZSTD));
+        call.options.body = buffer_text(&frame);
+    }
+    return http_client_start(upload->options.access.client, &call.options, upload_on_reply, upload,
                              &upload->transfer, error);
+}
+
+const char *upload_trouble(const struct upload *upload)
+{
+    return upload->trouble.code != ERROR_NONE ? upload->trouble.message : NULL;
 }
 
 static void upload_on_step(void *context)
@@ -184,7 +208,9 @@ int upload_start(const struct upload_options *options, struct upload **out_uploa
     upload->arena = arena_new(0);
     buffer_init(&upload->chunks, MANIFEST_CHUNK_MAX * sizeof(struct manifest_chunk));
     upload->step = loop_timer_new(options->access.loop, upload_on_step, upload);
-    if (upload_open_file(options, &upload->fd, error) < 0)
+    chunk_patience_init(&upload->patience, &upload->result.manifest);
+    if (upload_open_file(options, &upload->fd, error) < 0 ||
+        blob_pins_open(options->access.store, &upload->pins, error) < 0)
         return -1;
     loop_timer_start(upload->step, 0);
     *out_upload = TAKE(upload);
@@ -200,6 +226,7 @@ void upload_free(struct upload *upload)
     if (upload->fd >= 0)
         close(upload->fd);
     loop_timer_free(upload->step);
+    blob_pins_free(upload->pins);
     buffer_done(&upload->chunks);
     arena_free(upload->arena);
     free(upload);

@@ -31,3 +31,5 @@ MUST_CHECK int upload_start(const struct upload_options *options, struct upload 
                             struct error *error);
 void upload_free(struct upload *upload); /* NULL is fine; gives up what still runs */
 DEFINE_AUTO(upload);
+/* What the last try to send failed by, with the chunk and the market; NULL: nothing has. */
+const char *upload_trouble(const struct upload *upload);
