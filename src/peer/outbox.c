@@ -41,16 +41,16 @@ static struct entry *queue_at(const struct queue *queue, size_t index)
 
 static void queue_push(struct queue *queue, struct entry *entry)
 {
-    if (queue->first + queue->count == queue->capacity) {
-        if (queue->first > 0)
-            memmove(queue->items, queue->items + queue->first,
-                    queue->count * sizeof(struct entry *));
+    /* Moved only when at least half of the room is gained: a long queue is not moved at each push.
+     */
+    const bool is_at_end = queue->first + queue->count == queue->capacity;
+    if (is_at_end && queue->first > queue->count) {
+        memmove(queue->items, queue->items + queue->first, queue->count * sizeof(struct entry *));
         queue->first = 0;
-        if (queue->count == queue->capacity) {
-            queue->capacity = queue->capacity ? 2 * queue->capacity : 64;
-            queue->items = realloc(queue->items, queue->capacity * sizeof(struct entry *));
-            ASSERT(queue->items);
-        }
+    } else if (is_at_end) {
+        queue->capacity = queue->capacity ? 2 * queue->capacity : 64;
+        queue->items = realloc(queue->items, queue->capacity * sizeof(struct entry *));
+        ASSERT(queue->items);
     }
     queue->items[queue->first + queue->count++] = entry;
 }
