@@ -153,6 +153,22 @@ static void tenancy_on_kill(void *context)
         sandbox_kill(tenancy->sandbox);
 }
 
+/* Results wait for a market that is away, but no longer than the lease. */
+static void tenancy_on_grace_over(void *context)
+{
+    struct tenancy *tenancy = context;
+    struct error error;
+    tenancy_on_kill(tenancy);
+    if (tenancy->has_ended || (!tenancy->is_reclaimed && tenancy_left_ms(tenancy) > 0))
+        return;
+    loop_timer_start(tenancy->kill_timer, TENANCY_EXPIRY_GRACE_MS);
+    if (tenancy->has_exited && !list_is_empty(&tenancy->uploads) && tenancy->host->is_market_away) {
+        error_set(&error, ERROR_UNAVAILABLE,
+                  "the market was away when the results were to be sent");
+        tenancy_fail(tenancy, &error);
+    }
+}
+
 void tenancy_fail(struct tenancy *tenancy, const struct error *reason)
 {
     if (tenancy->has_ended)
@@ -441,7 +457,7 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     tenancy->talk_bytes = TENANCY_TALK_BYTES;
     tenancy->talk_ns = tenancy_now_ns(tenancy);
     tenancy->pace_timer = loop_timer_new(host->loop, tenancy_on_pace, tenancy);
-    tenancy->kill_timer = loop_timer_new(host->loop, tenancy_on_kill, tenancy);
+    tenancy->kill_timer = loop_timer_new(host->loop, tenancy_on_grace_over, tenancy);
     tenancy->breath_timer = loop_timer_new(host->loop, tenancy_on_breath, tenancy);
     tenancy->expiry_timer = loop_timer_new(host->loop, tenancy_on_expiry, tenancy);
     tenancy->end_timer = loop_timer_new(host->loop, tenancy_on_end, tenancy);

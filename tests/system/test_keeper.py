@@ -143,6 +143,8 @@ def test_a_lease_nobody_takes_up_ends_when_it_expires(place):
     market.kill()  # nor is there anybody who could end the job
     assert lenders[0].keepers()
     wait_for("the keeper's end", lambda: not lenders[0].keepers(), 40)
+    # The parameter server's has a model to send, and nobody to send it to.
+    wait_for("the end of the market's own", lambda: not keepers(f"{market.folder}.log"), 40)
     assert " reason=\"the lease has expired\"" in pathlib.Path(
         lenders[0].log_path).read_text()
     assert not [path for path in left if os.path.exists(path)]
