@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What lending costs: the owner of a machine, an idle machine, and the market.
 
-    bench/lender.py [--json] [--program build/souk] [--part idle --part crowd --part owner]
+    bench/lender.py [--json] [--program build/souk] [--part idle --part crowd --part start --part owner]
                     [--idle-seconds 120] [--crowd 1000] [--crowd-seconds 60]
-                    [--rounds 10] [--seconds 10]
+                    [--start-rounds 20] [--rounds 10] [--seconds 10]
 
 idle   lending/idle.py: idle_rss_kib, idle_cpu_percent, idle_bytes_per_s, boinc_rss_kib,
        boinc_cpu_percent
 crowd  lending/crowd.py: server_cpu_percent
+start  lending/begin.py: lease_start_ms_p50, lease_start_cold_ms_p50, cold_server_cpu_ms
 owner  wall-clock figures, which mean something on a machine that does nothing else:
        yield_ms_p99      from the start of the owner's program until a lease that uses every core
                          uses less than a tenth of one, over all rounds (with few: the longest)
@@ -30,16 +31,18 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "lending"))
+import begin  # noqa: E402 -- found through the line above
 import crowd  # noqa: E402 -- found through the line above
 from process import end, start as start_program, souk as ask_program  # noqa: E402
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--json", action="store_true")
 parser.add_argument("--program", default="build/souk")
-parser.add_argument("--part", action="append", choices=["idle", "crowd", "owner"])
+parser.add_argument("--part", action="append", choices=["idle", "crowd", "start", "owner"])
 parser.add_argument("--idle-seconds", type=float, default=120)
 parser.add_argument("--crowd", type=int, default=1000)
 parser.add_argument("--crowd-seconds", type=float, default=60)
+parser.add_argument("--start-rounds", type=int, default=20)
 parser.add_argument("--rounds", type=int, default=10)
 parser.add_argument("--seconds", type=float, default=10)
 wanted = parser.parse_args()
@@ -212,7 +215,11 @@ def crowd_part(folder):
     return crowd.measure(PROGRAM, folder, wanted.crowd, wanted.crowd_seconds)
 
 
-PARTS = {"idle": idle_part, "crowd": crowd_part, "owner": owner_part}
+def start_part(folder):
+    return begin.measure(PROGRAM, folder, wanted.start_rounds)
+
+
+PARTS = {"idle": idle_part, "crowd": crowd_part, "start": start_part, "owner": owner_part}
 result = {}
 for name in wanted.part or PARTS:
     with tempfile.TemporaryDirectory() as place:

@@ -5,11 +5,12 @@ import pathlib
 import subprocess
 
 
-def start(program, *arguments, environment=None, stdout=None):
+def start(program, *arguments, environment=None, stdout=None,
+          stderr=subprocess.DEVNULL):
     """Starts `souk` and waits until it is ready. Returns the process and what it said then."""
     read_end, write_end = os.pipe()
     process = subprocess.Popen([program, *arguments, "--ready-fd", str(write_end)],
-                               pass_fds=[write_end], stderr=subprocess.DEVNULL, stdout=stdout,
+                               pass_fds=[write_end], stderr=stderr, stdout=stdout,
                                env={**os.environ, **(environment or {})})
     os.close(write_end)
     with os.fdopen(read_end) as ready:

@@ -55,7 +55,7 @@ int64_t blob_used_ms(const struct stat *info);
 
 /* With the mutex held: */
 struct blob_entry *blob_entry_find(struct blob_store *store, const struct blob_hash *hash);
-void blob_entry_add(struct blob_store *store, const struct blob_entry *entry);
+void blob_entry_add(struct blob_store *store, const struct blob_entry *added);
 /* A blob was added or deleted: tells the other processes. */
 void blob_note_change(struct blob_store *store);
 /* blob_pins.c: neither pins are made nor blobs evicted by another process between the two. */

@@ -13,6 +13,7 @@ import sys
 from serving import PROGRAM
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench/lending"))
+import begin  # noqa: E402 -- found through the line above
 import crowd  # noqa: E402 -- found through the line above
 
 LEDGER_FIGURES = {
@@ -54,3 +55,8 @@ def test_a_crowd_of_lenders_takes_leases_and_is_paid(tmp_path):
     figures = crowd.measure(os.path.abspath(PROGRAM), tmp_path, 20, seconds=12, settle_s=1)
     assert figures["crowd_leases"] == 4 and figures["server_cpu_percent"] > 0
     assert figures["crowd_heartbeats"] > 20 and figures["crowd_meters"] >= 4
+
+
+def test_the_start_of_a_lease_is_measured_warm_and_cold(tmp_path):
+    figures = begin.measure(os.path.abspath(PROGRAM), tmp_path, 1)
+    assert figures["lease_start_ms_p50"] > 0 and figures["lease_start_cold_ms_p50"] > 0
