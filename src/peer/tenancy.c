@@ -153,7 +153,7 @@ static void tenancy_on_kill(void *context)
         sandbox_kill(tenancy->sandbox);
 }
 
-/* Results wait for a market that is away, but no longer than the lease. */
+/* Results wait for a market that does not take them, but no longer than the lease. */
 static void tenancy_on_grace_over(void *context)
 {
     struct tenancy *tenancy = context;
@@ -162,9 +162,11 @@ static void tenancy_on_grace_over(void *context)
     if (tenancy->has_ended || (!tenancy->is_reclaimed && tenancy_left_ms(tenancy) > 0))
         return;
     loop_timer_start(tenancy->kill_timer, TENANCY_EXPIRY_GRACE_MS);
-    if (tenancy->has_exited && !list_is_empty(&tenancy->uploads) && tenancy->host->is_market_away) {
-        error_set(&error, ERROR_UNAVAILABLE,
-                  "the market was away when the results were to be sent");
+    const char *trouble = tenancy_upload_trouble(tenancy);
+    if (tenancy->has_exited && !list_is_empty(&tenancy->uploads) &&
+        (trouble || tenancy->host->is_market_away)) {
+        error_set(&error, ERROR_UNAVAILABLE, "the results could not be sent: %.180s",
+                  trouble ? trouble : "the market was away");
         tenancy_fail(tenancy, &error);
     }
 }
@@ -229,15 +231,6 @@ void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
 static void tenancy_on_expiry(void *context)
 {
     struct tenancy *tenancy = context;
-    struct error error;
-    if (tenancy->has_exited && !list_is_empty(&tenancy->uploads)) {
-        const char *trouble = tenancy_upload_trouble(tenancy);
-        error_set(&error, ERROR_UNAVAILABLE,
-                  "the lease has expired before its results were sent%s%.180s", trouble ? ": " : "",
-                  trouble ? trouble : "");
-        tenancy_fail(tenancy, &error);
-        return;
-    }
     tenancy_stop(tenancy, TENANCY_EXPIRY_GRACE_MS, TEXT("the lease has expired"));
 }
 
