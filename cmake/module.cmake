@@ -1,3 +1,11 @@
+# How long a unit test may take, and one of many cases; under an emulator far longer.
+set(test_timeout_s 60)
+set(long_test_timeout_s 300)
+if(CMAKE_CROSSCOMPILING)
+    set(test_timeout_s 1800)
+    set(long_test_timeout_s 7200)
+endif()
+
 # add_module(name SOURCES a.c... DEPENDS lower... LIBRARIES PkgConfig::x... TESTS a_test... FUZZ b_fuzz...)
 #
 # One folder of src/ = one static library. DEPENDS is the layer rule; tools/check_style.py
@@ -13,7 +21,7 @@ function(add_module name)
             add_executable(${test} ${test}.c)
             target_link_libraries(${test} PRIVATE ${name} strict cmocka)
             add_test(NAME ${name}/${test} COMMAND ${test})
-            set_tests_properties(${name}/${test} PROPERTIES LABELS unit TIMEOUT 60)
+            set_tests_properties(${name}/${test} PROPERTIES LABELS unit TIMEOUT ${test_timeout_s})
         endforeach()
         foreach(target ${M_FUZZ})
             add_fuzz_target(${name} ${target})
