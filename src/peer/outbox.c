@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+enum { TYPE_MAX = 256 };
+
 struct entry {
     uint16_t type;
     int64_t sent_ns;
@@ -30,6 +32,7 @@ struct outbox {
     struct queue waiting;
     struct queue sent; /* those that may have to be sent again */
     size_t waiting_bytes;
+    size_t waiting_counts[TYPE_MAX]; /* by type */
     size_t sent_bytes;
     struct buffer scratch;
 };
@@ -105,13 +108,15 @@ static void outbox_make_room(struct outbox *outbox)
                        {LEASE_MESSAGE_METER, OUTBOX_METER_BYTES_MAX}};
     for (size_t kind = 0; kind < sizeof(dispensable) / sizeof(*dispensable); kind++) {
         size_t i = 0;
-        while (i < outbox->waiting.count && outbox->waiting_bytes > dispensable[kind].bytes_max) {
+        while (i < outbox->waiting.count && outbox->waiting_bytes > dispensable[kind].bytes_max &&
+               outbox->waiting_counts[dispensable[kind].type] > 0) {
             if (queue_at(&outbox->waiting, i)->type != dispensable[kind].type) {
                 i++;
                 continue;
             }
             struct entry *dropped = queue_remove(&outbox->waiting, i);
             outbox->waiting_bytes -= dropped->size;
+            outbox->waiting_counts[dropped->type]--;
             free(dropped);
         }
     }
@@ -147,6 +152,7 @@ void outbox_flush(struct outbox *outbox, int64_t now_ns)
             return;
         queue_remove(&outbox->waiting, 0);
         outbox->waiting_bytes -= entry->size;
+        outbox->waiting_counts[entry->type]--;
         entry->sent_ns = now_ns;
         if (is_replayed(entry->type)) {
             queue_push(&outbox->sent, entry);
@@ -163,6 +169,7 @@ void outbox_send_encoded(struct outbox *outbox, uint16_t type, struct text paylo
 {
     if (type == LEASE_MESSAGE_HEARTBEAT && !outbox->carrier.send)
         return; /* of no use later */
+    ASSERT(type < TYPE_MAX);
     struct entry *entry = calloc(1, sizeof(*entry) + payload.size);
     ASSERT(entry);
     entry->type = type;
@@ -171,6 +178,7 @@ void outbox_send_encoded(struct outbox *outbox, uint16_t type, struct text paylo
         memcpy(entry->payload, payload.data, payload.size);
     queue_push(&outbox->waiting, entry);
     outbox->waiting_bytes += payload.size;
+    outbox->waiting_counts[type]++;
     outbox_flush(outbox, now_ns);
     outbox_make_room(outbox);
 }
@@ -187,8 +195,10 @@ void outbox_attach(struct outbox *outbox, const struct outbox_carrier *carrier, 
 {
     /* What the old carrier may have lost comes first, however long it was gone, then what waited.
      */
-    for (size_t i = 0; i < outbox->sent.count; i++)
+    for (size_t i = 0; i < outbox->sent.count; i++) {
         outbox->waiting_bytes += queue_at(&outbox->sent, i)->size;
+        outbox->waiting_counts[queue_at(&outbox->sent, i)->type]++;
+    }
     while (outbox->waiting.count > 0)
         queue_push(&outbox->sent, queue_remove(&outbox->waiting, 0));
     outbox->sent_bytes = 0;
