@@ -151,7 +151,9 @@ void decision_stop_job(struct decision *decision, const struct job *job, const c
 {
     char copy[JOB_REASON_SIZE];
     snprintf(copy, sizeof(copy), "%s", reason);
-    begin_stop(decision, job, JOB_STATE_SUCCEEDED, copy, STOP_SERVER_FIRST);
+    /* A parameter server leaves the model it has; a command that is cut off has not finished. */
+    begin_stop(decision, job, job_has_server(job) ? JOB_STATE_SUCCEEDED : JOB_STATE_FAILED, copy,
+               STOP_SERVER_FIRST);
     decision_settle_job(decision, job);
 }
 

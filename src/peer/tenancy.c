@@ -237,7 +237,7 @@ static void tenancy_on_expiry(void *context)
 static enum lease_run_state tenancy_outcome(struct tenancy *tenancy)
 {
     if (tenancy->exit.is_out_of_memory) {
-        if (!tenancy->has_done)
+        if (!tenancy->has_done || !tenancy->is_done_ok)
             tenancy->reason[0] = '\0'; /* what came of it says less */
         tenancy_set_reason(tenancy, TEXT("the job used more memory than it was given"));
         return LEASE_RUN_FAILED;

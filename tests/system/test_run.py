@@ -99,6 +99,16 @@ def test_one_that_fails_ends_the_others_and_says_why(place):
     assert "Runs:     a command of your own on 2 workers" in shown.stdout, shown
 
 
+def test_one_that_is_cut_off_has_not_succeeded(place):
+    done = run(place, "-y", "--max-run-time", "2s", "--", "echo up; sleep 600")
+    assert done.returncode == 1 and "max_run_time reached" in done.stderr and done.stdout == "up\n", done
+
+
+def test_one_that_takes_too_much_memory_is_told_so(place):
+    done = run(place, "-y", "--", "/usr/bin/python3", "-c", "x = bytearray(400 << 20); x[::4096] = b'x' * len(x[::4096])")
+    assert done.returncode == 1 and "more memory than it was given" in done.stderr, done
+
+
 def test_interrupted_it_stops_every_copy(place):
     market, token, folder = place
     process = subprocess.Popen(command(market, folder, "-y", "-n", "2", "--", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done"),
