@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_MAX_SIZE = 4096, SEED_MICRO = 1000000, LATENCIES_MAX = 1 << 24 };
+enum { PATH_MAX_SIZE = 4096, LATENCIES_MAX = 1 << 24 };
 
 static const char *const store_files[] = {"market.db",      "market.db-wal", "market.db-shm",
                                           "market.db.lock", "raw.db",        "raw.db-wal",
@@ -51,96 +51,162 @@ struct transfer {
 
 /* ---- Accounts with credits to give ----------------------------------------------------------- */
 
+/*
+ * A grant cannot be transferred, only what was earned: each client lends a machine, and one member
+ * rents them all for an hour.
+ */
 struct seed {
     struct store_batch *batch;
-    struct ledger *ledger;
-    struct core *core; /* what the events add up to: they are checked on the way */
+    struct core *core;
+    struct event_list events;
     struct buffer json;
-    int64_t time_ms;
+    int64_t now_ms;
+    uint64_t client_count;
 };
 
-static int seed_event(struct seed *seed, struct event *event, struct error *error)
+static int seed_decide(struct seed *seed, const struct command *command, uint64_t *out_subject,
+                       struct error *error)
 {
-    event->sequence = core_sequence(seed->core) + 1;
-    event->time_ms = seed->time_ms;
-    if (core_apply(seed->core, event, error) < 0)
+    event_list_clear(&seed->events);
+    if (core_decide(seed->core, command, seed->now_ms, &seed->events, error) < 0)
         return -1;
-    buffer_clear(&seed->json);
-    event_encode(event, &seed->json);
-    store_batch_event(seed->batch, event->time_ms, text_of(event_kind_name(event->kind)),
-                      buffer_text(&seed->json));
-    return 0;
-}
-
-static int seed_plan(struct seed *seed, const struct ledger_plan *plan, struct error *error)
-{
-    for (size_t i = 0; i < plan->entry_count; i++) {
-        struct event event = {.kind = EVENT_ENTRY_POSTED, .entry_posted = plan->entries[i]};
-        if (ledger_commit(seed->ledger, &plan->entries[i], error) < 0 ||
-            seed_event(seed, &event, error) < 0)
-            return -1;
+    for (size_t i = 0; i < seed->events.count; i++) {
+        const struct event *event = &seed->events.items[i];
+        buffer_clear(&seed->json);
+        event_encode(event, &seed->json);
+        store_batch_event(seed->batch, event->time_ms, text_of(event_kind_name(event->kind)),
+                          buffer_text(&seed->json));
     }
+    if (out_subject)
+        *out_subject = seed->events.subject;
     return 0;
 }
 
+/* The clients are the first accounts there are. */
 static uint64_t client_account(uint64_t client)
 {
     return ACCOUNT_OPERATOR + 1 + client;
 }
 
-static int seed_account(struct seed *seed, uint64_t client, struct error *error)
+static int seed_account(struct seed *seed, const char *name, uint64_t number, struct error *error)
 {
-    struct event event = {
-        .kind = EVENT_ACCOUNT_OPENED,
-        .account_opened = {.account = client_account(client), .is_grant_due = true}};
-    snprintf(event.account_opened.name, sizeof(event.account_opened.name), "client-%" PRIu64,
-             client);
-    if (ledger_open_account(seed->ledger, client_account(client), error) < 0)
+    char text[48];
+    uint64_t account = 0;
+    snprintf(text, sizeof(text), "%s-%" PRIu64, name, number);
+    const struct command command = {.kind = COMMAND_OPEN_ACCOUNT,
+                                    .open_account = {.name = text_of(text)}};
+    if (seed_decide(seed, &command, &account, error) < 0)
         return -1;
-    return seed_event(seed, &event, error);
+    ASSERT(account == client_account(number));
+    return 0;
 }
 
-/* A grant cannot be transferred, so each pays it to its neighbour: what is posted is earned. */
-static int seed_credits(struct seed *seed, uint64_t client, uint64_t client_count,
-                        struct error *error)
+static int seed_accounts(struct seed *seed, struct error *error)
 {
-    struct ledger_plan plan;
-    const uint64_t job = UINT64_C(1) << 40;
-    struct event given = {.kind = EVENT_GRANT_GIVEN,
-                          .grant_given = {.account = client_account(client),
-                                          .amount_micro = SEED_MICRO,
-                                          .is_invited = true}};
-    const struct ledger_post post = {.job = job,
-                                     .payee = client_account((client + 1) % client_count),
-                                     .amount_micro = SEED_MICRO};
-    if (seed_event(seed, &given, error) < 0 ||
-        ledger_plan_grant(seed->ledger, client_account(client), SEED_MICRO, &plan, error) < 0 ||
-        seed_plan(seed, &plan, error) < 0 ||
-        ledger_plan_hold(seed->ledger, client_account(client), job, SEED_MICRO, &plan, error) < 0 ||
-        seed_plan(seed, &plan, error) < 0 ||
-        ledger_plan_post(seed->ledger, &post, &plan, error) < 0)
+    struct command settings = {.kind = COMMAND_CHANGE_SETTINGS,
+                               .change_settings = core_default_settings()};
+    settings.change_settings.grant_micro = INT64_C(1000000000000);
+    settings.change_settings.grant_daily_micro = INT64_C(1000000000000000);
+    settings.change_settings.proving_micro = 0; /* nothing is withheld */
+    for (uint64_t i = 0; i < seed->client_count; i++)
+        if (seed_account(seed, "client", i, error) < 0)
+            return -1;
+    if (seed_decide(seed, &settings, NULL, error) < 0)
         return -1;
-    return seed_plan(seed, &plan, error);
+    return seed_account(seed, "borrower", seed->client_count, error);
+}
+
+static int seed_machine(struct seed *seed, uint64_t client, struct error *error)
+{
+    const struct resources resources = {
+        .cores_milli = 4000, .ram_bytes = INT64_C(4) << 30, .disk_bytes = INT64_C(4) << 30};
+    char name[32];
+    uint64_t machine = 0;
+    snprintf(name, sizeof(name), "machine-%" PRIu64, client);
+    struct command code = {.kind = COMMAND_ADD_CODE,
+                           .add_code = {.kind = CODE_KIND_ENROL,
+                                        .account = client_account(client),
+                                        .expires_ms = seed->now_ms + 60000}};
+    struct command enrolment = {
+        .kind = COMMAND_ENROL_MACHINE,
+        .enrol_machine = {.name = text_of(name),
+                          .probe = {.resources = resources, .speed_weight_milli = 1000},
+                          .offer = {.resources = resources, .roles = MACHINE_ROLE_WORKER}}};
+    memcpy(code.add_code.hash, &client, sizeof(client));
+    code.add_code.hash[MARKET_HASH_SIZE - 1] = 1;
+    memcpy(enrolment.enrol_machine.code_hash, code.add_code.hash, MARKET_HASH_SIZE);
+    memcpy(enrolment.enrol_machine.public_key, code.add_code.hash, MARKET_HASH_SIZE);
+    if (seed_decide(seed, &code, NULL, error) < 0 ||
+        seed_decide(seed, &enrolment, &machine, error) < 0)
+        return -1;
+    const struct command connected = {.kind = COMMAND_MACHINE_CONNECTED,
+                                      .machine_connected = {machine, 1}};
+    return seed_decide(seed, &connected, NULL, error);
+}
+
+static int seed_job(struct seed *seed, struct error *error)
+{
+    const int64_t hour_ms = 3600000;
+    uint64_t id = 0;
+    const struct command submit = {
+        .kind = COMMAND_SUBMIT_JOB,
+        .submit_job = {.account = client_account(seed->client_count),
+                       .name = "rent",
+                       .spec = TEXT("{}"),
+                       .num_nodes = (int64_t)seed->client_count,
+                       .worker = {.cores_milli = 4000, .ram_bytes = 1 << 30, .disk_bytes = 1 << 30},
+                       .max_run_ms = 2 * hour_ms,
+                       .expected_run_ms = hour_ms,
+                       .tick_ms = hour_ms}};
+    if (seed_decide(seed, &submit, &id, error) < 0)
+        return -1;
+    const struct job *job = core_job(seed->core, id);
+    ASSERT(job && job->lease_count == seed->client_count);
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct command running = {
+            .kind = COMMAND_LEASE_RUNNING,
+            .lease_running = {job->leases[i]->id, job->leases[i]->fence}};
+        if (seed_decide(seed, &running, NULL, error) < 0)
+            return -1;
+    }
+    seed->now_ms += hour_ms;
+    for (size_t i = 0; i < seed->client_count; i++) {
+        const struct command end = {.kind = COMMAND_END_LEASE,
+                                    .end_lease = {.lease = job->leases[i]->id,
+                                                  .fence = job->leases[i]->fence,
+                                                  .outcome = LEASE_OUTCOME_SUCCEEDED,
+                                                  .tick_index = 1,
+                                                  .wall_ms = hour_ms}};
+        if (seed_decide(seed, &end, NULL, error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int seed_market(struct seed *seed, struct error *error)
+{
+    if (seed_accounts(seed, error) < 0)
+        return -1;
+    for (uint64_t i = 0; i < seed->client_count; i++)
+        if (seed_machine(seed, i, error) < 0)
+            return -1;
+    return seed_job(seed, error);
 }
 
 static int seed_store(const struct bench *bench, struct error *error)
 {
-    const uint64_t client_count = bench->options->client_count;
     AUTO(store) struct store *store = NULL;
     AUTO(store_batch) struct store_batch *batch = store_batch_new(0);
-    AUTO(ledger) struct ledger *ledger = ledger_new(ACCOUNT_MINT, ACCOUNT_OPERATOR);
     AUTO(core) struct core *core = core_new();
-    struct seed seed = {
-        .batch = batch, .ledger = ledger, .core = core, .time_ms = clock_utc_ms(&clock_system)};
-    struct buffer json AUTO_BUFFER;
-    buffer_init(&json, 1 << 16);
-    seed.json = json;
-    int result = 0;
-    for (uint64_t i = 0; i < client_count && result == 0; i++)
-        result = seed_account(&seed, i, error);
-    for (uint64_t i = 0; i < client_count && result == 0; i++)
-        result = seed_credits(&seed, i, client_count, error);
-    json = seed.json;
+    struct seed seed = {.batch = batch,
+                        .core = core,
+                        .now_ms = clock_utc_ms(&clock_system) - INT64_C(7200000),
+                        .client_count = bench->options->client_count};
+    buffer_init(&seed.json, 1 << 16);
+    event_list_init(&seed.events);
+    const int result = seed_market(&seed, error);
+    event_list_done(&seed.events);
+    buffer_done(&seed.json);
     const struct store_options options = {.location = bench->store_path, .schema = &tables_schema};
     if (result < 0 || store_open(&options, &store, error) < 0 ||
         store_commit(store, batch, error) < 0)
