@@ -117,11 +117,11 @@ TEST(a_price_past_the_maximum_per_hour_ends_the_lease_with_the_reason)
     market_pass_time(&run.market, HOUR_MS);
     assert_int_equal(count_events(&run.market, EVENT_LEASE_RENEWED), 0);
     assert_int_equal(run.job->state, JOB_STATE_STOPPING);
-    assert_int_equal(run.job->outcome, JOB_STATE_SUCCEEDED);
+    assert_int_equal(run.job->outcome, JOB_STATE_FAILED);
     assert_non_null(strstr(run.job->reason, "an hour, more than its maximum of 0.02"));
     assert_true(run.lease->stop_wanted_ms > 0);
     market_end_lease(&run.market, run.lease, LEASE_OUTCOME_SUCCEEDED, "");
-    assert_int_equal(run.job->state, JOB_STATE_SUCCEEDED);
+    assert_int_equal(run.job->state, JOB_STATE_FAILED);
     assert_int_equal(core_held_micro(run.market.core, run.job->id), 0);
     market_done(&run.market);
 }

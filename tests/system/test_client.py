@@ -68,6 +68,7 @@ def user(souk, market):
 
 def script_job(market, *states):
     market.on("POST", "/v1/quotes", QUOTE)
+    market.on("GET", "/v1/jobs?limit=4", {"items": [], "next": None})
     market.on("POST", "/v1/jobs", job("pending"), 201)
     market.on("GET", "/v1/jobs/7", list(states))
     market.on("GET", "/v1/jobs/7/bill", BILL)

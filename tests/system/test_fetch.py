@@ -4,7 +4,6 @@ covers blob/blob_partial.c, blob/blob_pins.c, blob/blob_coding.c, peer/fetch.c, 
 covers peer/shard.c, peer/cache.c, server/handle_blob.c
 """
 import contextlib
-import ctypes
 import hashlib
 import json
 import os
@@ -20,23 +19,9 @@ import pytest
 
 from serving import PROGRAM, Market
 from training import Lender, wait_for
+from zstd_frame import packed, unpacked
 
 MIB = 1 << 20
-ZSTD = ctypes.CDLL("libzstd.so.1")
-for function in (ZSTD.ZSTD_compress, ZSTD.ZSTD_decompress, ZSTD.ZSTD_compressBound):
-    function.restype = ctypes.c_size_t
-
-
-def packed(data):
-    room = ctypes.create_string_buffer(len(data) + 1024)
-    size = ZSTD.ZSTD_compress(room, ctypes.c_size_t(len(room)), data, ctypes.c_size_t(len(data)), 3)
-    return room.raw[:size]
-
-
-def unpacked(frame, size):
-    room = ctypes.create_string_buffer(size)
-    assert ZSTD.ZSTD_decompress(room, ctypes.c_size_t(size), frame, ctypes.c_size_t(len(frame))) == size
-    return room.raw
 
 
 def name_of(data):

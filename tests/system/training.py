@@ -60,8 +60,13 @@ class Lender:
                                         stdin=subprocess.DEVNULL)
 
     def stop(self, by=signal.SIGTERM):
+        """Told again of one that was killed before, it ends the leases that went on without it."""
         if self.process.poll() is None:
             self.process.send_signal(by)
+        else:
+            for pid in self.keepers().values():
+                os.kill(pid, signal.SIGTERM)
+            wait_for("the end of all keepers", lambda: not self.keepers(), step=0.05)
         self.process.wait(30)
         self.log.close()
 
