@@ -7,7 +7,7 @@
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
 #   make lint     format, clang-tidy and style gates
 #   make format   bring the sources into the house format
-#   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI
+#   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI (asan-all: with the long tests)
 #   make arm64    cross build for arm64, and its unit tests under qemu-user
 #   make install  copy the program, its manual, completions and service below PREFIX (/usr/local)
 #   make deb      a Debian package of it in build/; make test-deb tries it in a bare Debian
@@ -17,7 +17,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test bench sim lint format asan tsan clang fuzz fuzz-replay arm64 install install-files deb test-deb clean
+.PHONY: all deps web demo test bench sim lint format asan asan-all tsan clang fuzz fuzz-replay arm64 install install-files deb test-deb clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -54,6 +54,9 @@ format:
 
 # Not the demo and the browser: the same ways of a job are in system/server_job, in less time.
 asan: deps web
+	@tools/run-tests asan -LE 'demo|bench|browser|fuzz-replay|simulation|long'
+
+asan-all: deps web
 	@tools/run-tests asan -LE 'demo|bench|browser|fuzz-replay|simulation'
 
 # What has threads. The sandbox does not take TSan's address space, so no whole programs.

@@ -13,10 +13,13 @@ import pytest
 from serving import PROGRAM, Market, audit
 from training import Lender, submit, wait_for
 
+LOST_MS = 5000  # half a minute by default: the same way, with less waiting
+
 
 @pytest.fixture
 def place(tmp_path):
     market = Market(tmp_path / "market")
+    assert market.call("PUT", "/v1/settings", {"lost_ms": LOST_MS}, market.operator_token()).status == 200
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lenders = {}
 
@@ -65,7 +68,7 @@ def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, how):
     for name in ("first", "second"):
         add(name)
     job = submit(market, token, 2, max_run_time="300s",
-                 min_time="60s" if how == signal.SIGKILL else "16s")
+                 min_time="35s" if how == signal.SIGKILL else "16s")
     wait_until_all_are_paid(market, token, job, 2)
     add("spare")
     victim = next(lease for lease in workers(market, token, job) if lease["machine_name"] == "second")
