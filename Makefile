@@ -17,7 +17,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test bench sim lint format asan asan-all tsan clang fuzz fuzz-replay arm64 install install-files deb test-deb clean
+.PHONY: all deps web demo test bench sim lint lint-all format asan asan-all tsan clang fuzz fuzz-replay arm64 install install-files deb test-deb clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -47,6 +47,10 @@ sim: all
 lint:
 	@tools/install-deps --lint
 	@tools/lint
+
+lint-all:
+	@tools/install-deps --lint
+	@tools/lint --all
 
 format:
 	@tools/install-deps --lint
