@@ -261,7 +261,7 @@ static void wrong_code_is_refused_but_not_needed_twice(void **state)
 
 static void wait_for_beats(struct market *market, uint64_t count)
 {
-    const int64_t deadline_ms = now_ms() + 2 * WAIT_MS;
+    const int64_t deadline_ms = now_ms() + INT64_C(2) * WAIT_MS;
     while (market->beat_count < count && now_ms() < deadline_ms)
         turn(market);
     assert_true(market->beat_count >= count);
@@ -272,7 +272,7 @@ static void daemon_beats_seldom_until_it_has_a_lease(void **state)
     struct market *market = *state;
     wait_for(market, LEASE_MESSAGE_HELLO, -1);
     wait_for_beats(market, DAEMON_QUICK_BEATS);
-    const int64_t quiet_ms = now_ms() + 3 * LEASE_HEARTBEAT_MS;
+    const int64_t quiet_ms = now_ms() + INT64_C(3) * LEASE_HEARTBEAT_MS;
     while (now_ms() < quiet_ms)
         turn(market);
     assert_int_equal(market->beat_count, DAEMON_QUICK_BEATS);
