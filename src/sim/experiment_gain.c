@@ -128,7 +128,7 @@ static void add_gains(struct report *report, const struct standing standings[CON
     struct report_table *table = report_add_table(
         report, "gain", gain_columns, sizeof(gain_columns) / sizeof(*gain_columns),
         "Gain over the truthful hourly auction's (seed %llu)", (unsigned long long)options->seed);
-    double worst = INFINITY, ours = 0;
+    double worst = (double)INFINITY, ours = 0;
     for (size_t i = 0; i < CONTENDERS; i++) {
         struct report_row *line = report_add_row(table, "%s", contenders[i].label);
         double sum = 0, count = 0;

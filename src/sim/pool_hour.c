@@ -16,7 +16,7 @@ void pool_plan_cheapest(struct pool *pool, uint32_t job)
     struct pool_job *state = &pool->jobs[job];
     const int64_t last_hour = (wish->latest_s - wish->run_s) / 3600;
     const int64_t first_slot = pool->hour / POOL_SLOT_HOURS;
-    double best = INFINITY;
+    double best = (double)INFINITY;
     int64_t best_slot = -1;
     for (int64_t slot = first_slot; slot * POOL_SLOT_HOURS <= last_hour; slot++) {
         const int64_t hour = slot == first_slot ? pool->hour : slot * POOL_SLOT_HOURS;

@@ -29,7 +29,7 @@ struct report_row *report_add_row(struct report_table *table, const char *label_
     ASSERT(table->row_count < REPORT_ROWS_MAX);
     struct report_row *row = &table->rows[table->row_count++];
     for (size_t i = 0; i < REPORT_COLUMNS_MAX; i++)
-        row->values[i] = NAN;
+        row->values[i] = (double)NAN;
     va_list arguments;
     va_start(arguments, label_format);
     const int size = vsnprintf(row->label, sizeof(row->label), label_format, arguments);
@@ -52,7 +52,7 @@ void report_add_goal(struct report *report, const char *name, double value, bool
 
 void report_add_figure(struct report *report, const char *name, double value)
 {
-    add_figure(report, &(struct report_figure){name, value, NAN, false});
+    add_figure(report, &(struct report_figure){name, value, (double)NAN, false});
 }
 
 bool report_figure_is_met(const struct report_figure *figure)
