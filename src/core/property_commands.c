@@ -295,23 +295,25 @@ static void machine_connected(struct property_world *world, struct command *comm
     command->machine_connected.generation = machine ? machine->generation : 1;
 }
 
-/* Of the last ones, one that waits for its slot if there is any. */
+/* Of the last ones, the one that waits for its slot and is nearest to it: a late cancel costs. */
 static const struct job *booked_job(const struct property_world *world)
 {
     const size_t count = core_job_count(world->core);
+    const struct job *soonest = NULL;
     for (size_t i = 1; i <= 40 && i <= count; i++) {
         const struct job *job = core_job_at(world->core, count - i);
-        if (job->state == JOB_STATE_PENDING && job->start_ms > world->now_ms)
-            return job;
+        if (job->state == JOB_STATE_PENDING && job->start_ms > world->now_ms &&
+            (!soonest || job->start_ms < soonest->start_ms))
+            soonest = job;
     }
-    return NULL;
+    return soonest;
 }
 
 static void cancel_job(struct property_world *world, struct command *command)
 {
     const size_t count = core_job_count(world->core);
     const size_t recent = count < 10 ? count : 10;
-    const struct job *job = below(world, 2) ? booked_job(world) : NULL;
+    const struct job *job = below(world, 5) ? booked_job(world) : NULL;
     if (!job && count)
         job = core_job_at(world->core, count - 1 - below(world, recent));
     command->cancel_job.job = job ? job->id : property_id(world);
