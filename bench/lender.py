@@ -16,6 +16,7 @@ owner  wall-clock figures, which mean something on a machine that does nothing e
        owner_speed_kept  the speed of the owner's program, one busy loop for each core, beside a
                          lease that wants every core, as part of its speed alone; rounds alternate,
                          and what the program loses before the lease has yielded is in it
+       lease_cores_before  what the lease used before the owner came, the least of all rounds
        load_before       what others used of the machine, in cores, before each round
 """
 import argparse
@@ -59,7 +60,6 @@ def over(*_):
     is_over = True
 signal.signal(signal.SIGALRM, over)
 signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
-print("go", flush=True)
 while not is_over:
     for _ in range(1000):
         pass
@@ -89,8 +89,17 @@ class Lease:
             time.sleep(0.02)
             assert self.process.poll() is None, "the lease did not start"
         self.group = fresh.pop()
-        while self.used_ms() < 200 * CORES:
-            time.sleep(0.02)
+
+    def wait_for_full_speed(self):
+        """Half a second in which it used nearly all of every core."""
+        end = time.monotonic() + 60
+        share = 0
+        while share < 0.9 * CORES:
+            assert time.monotonic() < end, f"the lease alone uses {share:.2f} of {CORES} cores"
+            (at, used) = (time.monotonic(), self.used_ms())
+            time.sleep(0.5)
+            share = (self.used_ms() - used) / 1000 / (time.monotonic() - at)
+        return share
 
     @staticmethod
     def groups():
@@ -113,23 +122,23 @@ class Lease:
 
 
 class Owner:
+    """One busy loop for each core; its start is where its processes' are, Python's own included."""
+
     def __init__(self, seconds):
+        self.begun = time.monotonic()
         self.processes = [subprocess.Popen(["/usr/bin/python3", "-c", OWNER, str(seconds)],
                                            stdout=subprocess.PIPE, text=True) for _ in range(CORES)]
-        for process in self.processes:
-            assert process.stdout.readline() == "go\n"
-        self.begun = time.monotonic()
 
     def counted(self):
         return sum(int(process.communicate()[0]) for process in self.processes)
 
 
 def watch_yield(lease, owner, seconds):
-    """When the lease's use of the processors fell below a tenth of a core, for good; in ms."""
+    """When the lease's use of the processors fell below a tenth of a core, for 0.2 s; in ms."""
     samples, end = [], owner.begun + seconds
     while time.monotonic() < end:
         samples.append((time.monotonic(), lease.used_ms()))
-        time.sleep(0.01)
+        time.sleep(0.01)  # the grain of the measurement, not a wait
     low = frozen = None
     for i in range(len(samples) - 20):
         (at, used), (later, after) = samples[i], samples[i + 20]
@@ -164,7 +173,7 @@ def wait_for_quiet(folder):
 
 
 def measure_owner(folder):
-    alone, beside, lows, freezes, loads = [], [], [], [], []
+    alone, beside, lows, freezes, loads, shares = [], [], [], [], [], []
     for index in range(wanted.rounds):
         for is_alone in ((True, False), (False, True))[index % 2]:
             # A round begins with a lender that has seen nobody for a while.
@@ -176,6 +185,7 @@ def measure_owner(folder):
                 continue
             wait_for_quiet(folder)
             lease = Lease(folder)
+            shares.append(lease.wait_for_full_speed())
             owner = Owner(wanted.seconds)
             low, frozen = watch_yield(lease, owner, wanted.seconds)
             beside.append(owner.counted())
@@ -185,7 +195,7 @@ def measure_owner(folder):
     return {"yield_ms_p50": round(statistics.median(lows)), "yield_ms_p99": round(percentile(lows, 0.99)),
             "freeze_ms_p99": round(percentile(freezes, 0.99)),
             "owner_speed_kept": round(statistics.median(b / a for a, b in zip(alone, beside)), 4),
-            "owner_rounds": wanted.rounds, "cores": CORES,
+            "lease_cores_before": round(min(shares), 2), "owner_rounds": wanted.rounds, "cores": CORES,
             "load_before": round(statistics.median(loads), 2)}
 
 
