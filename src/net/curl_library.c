@@ -5,39 +5,30 @@
 #include <pthread.h>
 #include <time.h>
 
-/* Filled once under `once`, then only read. */
-static struct {
-    pthread_once_t once;
-    union {
-        struct curl_library library;
-        void *functions[sizeof(struct curl_library) / sizeof(void *)];
-    };
-    int result;
-    struct error error;
-} loaded = {.once = PTHREAD_ONCE_INIT};
+/* Filled once, then only read. */
+static union {
+    struct curl_library library;
+    void *functions[sizeof(struct curl_library) / sizeof(void *)];
+} loaded;
 
-static void load(void)
+static int set_up(struct error *error)
 {
+    return loaded.library.curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+               ? 0
+               : error_set(error, ERROR_UNAVAILABLE, "libcurl could not be set up");
+}
+
+int curl_library_load(const struct curl_library **out_library, struct error *error)
+{
+    static struct library_once once = LIBRARY_ONCE_INIT;
     static const char *const names[] = {
 #define X(name) #name,
         CURL_FUNCTIONS(X)
 #undef X
     };
-    loaded.result = library_load("libcurl.so.4", names, sizeof(names) / sizeof(*names),
-                                 loaded.functions, &loaded.error);
-    if (loaded.result == 0 && loaded.library.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        loaded.result = error_set(&loaded.error, ERROR_UNAVAILABLE, "libcurl could not be set up");
-}
-
-int curl_library_load(const struct curl_library **out_library, struct error *error)
-{
-    ASSERT(pthread_once(&loaded.once, load) == 0);
-    if (loaded.result < 0) {
-        *error = loaded.error;
-        return -1;
-    }
     *out_library = &loaded.library;
-    return 0;
+    return library_load_once(&once, "libcurl.so.4", names, sizeof(names) / sizeof(*names),
+                             loaded.functions, set_up, error);
 }
 
 void sigpipe_guard_begin(struct sigpipe_guard *guard)

@@ -1,5 +1,5 @@
 /* covers http_server.c, http_body.c, http_pace.c, http_request.c, http_reply.c
-   covers mhd_library.c, base/library.c */
+   covers mhd_library.c */
 #include "net/http_fixture_internal.h"
 
 TEST(a_request_reaches_its_handler_with_all_its_parts)

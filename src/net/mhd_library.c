@@ -1,38 +1,21 @@
-#include "base/assert.h"
 #include "base/library.h"
 #include "net/mhd_library_internal.h"
 
-#include <pthread.h>
+/* Filled once, then only read. */
+static union {
+    struct mhd_library library;
+    void *functions[sizeof(struct mhd_library) / sizeof(void *)];
+} loaded;
 
-/* Filled once under `once`, then only read. */
-static struct {
-    pthread_once_t once;
-    union {
-        struct mhd_library library;
-        void *functions[sizeof(struct mhd_library) / sizeof(void *)];
-    };
-    int result;
-    struct error error;
-} loaded = {.once = PTHREAD_ONCE_INIT};
-
-static void load(void)
+int mhd_library_load(const struct mhd_library **out_library, struct error *error)
 {
+    static struct library_once once = LIBRARY_ONCE_INIT;
     static const char *const names[] = {
 #define X(name) #name,
         MHD_FUNCTIONS(X)
 #undef X
     };
-    loaded.result = library_load("libmicrohttpd.so.12", names, sizeof(names) / sizeof(*names),
-                                 loaded.functions, &loaded.error);
-}
-
-int mhd_library_load(const struct mhd_library **out_library, struct error *error)
-{
-    ASSERT(pthread_once(&loaded.once, load) == 0);
-    if (loaded.result < 0) {
-        *error = loaded.error;
-        return -1;
-    }
     *out_library = &loaded.library;
-    return 0;
+    return library_load_once(&once, "libmicrohttpd.so.12", names, sizeof(names) / sizeof(*names),
+                             loaded.functions, NULL, error);
 }
