@@ -1,4 +1,4 @@
-/* covers api.c */
+/* covers api_account.c, api_job.c, api_machine.c */
 #include "cli/api.h"
 #include "cli/output.h"
 #include "testing/testing.h"
