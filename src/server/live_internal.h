@@ -1,4 +1,4 @@
-/* What live.c and live_stream.c share. */
+/* What live.c, live_rows.c and live_stream.c share. */
 #pragma once
 
 #include "base/list.h"
@@ -37,3 +37,9 @@ void live_send(struct live *live, const struct live_event *event);
 /* The job's end was committed. */
 void live_finish(struct live *live, uint64_t job);
 void live_streams_done(struct live *live);
+
+/* live_rows.c: as the tables have it. */
+/* NULL when they have nothing of the job. */
+struct live_entry *live_entry_load(struct live *live, uint64_t job, enum live_part part);
+void live_entry_save(struct live *live, struct live_entry *entry);
+void live_entry_free(struct live_entry *entry); /* NULL is fine */
