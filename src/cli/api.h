@@ -296,11 +296,13 @@ struct api_lease {
     uint64_t rank;
     struct text state;
     struct text outcome;
+    uint64_t exit_code; /* of its process, once it ended */
     struct text reason;
     bool is_unreachable;
     struct text yield; /* of its machine, while it runs */
     int64_t cores_milli;
     int64_t started_ms;
+    int64_t ended_ms; /* 0: not yet */
     int64_t expires_ms;
     uint64_t ticks;
     int64_t posted_micro;

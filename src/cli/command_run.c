@@ -282,18 +282,18 @@ static int finish(struct run *run, const struct follow_result *result)
                     run->job, run->job);
         return 128 + SIGINT;
     }
-    const bool is_success = text_equal(result->job.state, TEXT("succeeded"));
+    const int exit_code = job_view_exit_code(&result->job);
     print_rest(run, &result->job);
     if (cli->common.json) {
         output_json(result->json);
-        return is_success ? 0 : CLI_EXIT_FAILED;
+        return exit_code;
     }
     const char *state = output_text(cli->arena, result->job.state);
     const char *reason = output_text(cli->arena, result->job.reason);
     output_note(cli, "Job %" PRIu64 " %s%s%s; it cost %s (souk job show %" PRIu64 ").", run->job,
                 state, reason[0] ? ": " : "", reason, output_amount(cli, result->job.spent_micro),
                 run->job);
-    return is_success ? 0 : CLI_EXIT_FAILED;
+    return exit_code;
 }
 
 static int follow_run(struct cli *cli, struct client *client, uint64_t job, bool is_single,
@@ -350,9 +350,11 @@ const struct command command_run = {
         "Shows what it may cost and asks first. Each copy runs in a sandbox of its own, in a copy "
         "of the folder given by --files, and finds its place in SOUK_RANK and SOUK_WORLD_SIZE. "
         "What it leaves in SOUK_OUTPUT_DIR is fetched by souk job fetch. Ctrl-C stops all copies. "
-        "When one fails the others are stopped. Exit code 1 means that one failed or it was "
-        "stopped, 6 that it costs more than it may or than you have, 7 that the machines are not "
-        "free now (--wait waits for them), 9 that you said no.",
+        "When one fails the others are stopped, and its exit status is that of souk run: of "
+        "several the first that failed, 128 + n when signal n ended it. It is 1 when the run was "
+        "stopped before its end. Before it starts, 6 means that it costs more than it may or than "
+        "you have, 7 that the machines are not free now (--wait waits for them), 9 that you said "
+        "no.",
     .example = "souk run -n 4 --max-rtt 50ms --files . -- python3 train.py --epochs 3",
     COMMAND_OPTIONS(run_options, run_options),
     .run = run_run,

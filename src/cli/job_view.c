@@ -12,6 +12,42 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char *lease_state(struct arena *arena, const struct api_lease *lease)
+{
+    const bool has_ended = text_is(lease->state, "ended");
+    /* Its machine's owner holds it still; it goes on. */
+    const bool is_held = text_is(lease->yield, "paused") || text_is(lease->yield, "frozen");
+    if (lease->is_unreachable)
+        return "unreachable";
+    if (is_held && !has_ended)
+        return output_text(arena, lease->yield);
+    return output_text(arena, has_ended && lease->outcome.size ? lease->outcome : lease->state);
+}
+
+/* Whether its process ended and said with what. */
+static bool has_exit_code(const struct api_lease *lease)
+{
+    return lease->exit_code > 0 || text_is(lease->outcome, "succeeded");
+}
+
+static void print_ranks(const struct cli *cli, const struct api_job *job)
+{
+    struct arena *arena = cli->arena;
+    struct table table;
+    table_init(&table, arena,
+               (const char *const[]){">LEASE", "~MACHINE", ">RANK", "STATE", ">EXIT", ">/8CORES",
+                                     ">/9TICKS", ">PAID", NULL});
+    const struct api_lease *leases = job->leases.items;
+    for (size_t i = 0; i < job->leases.count; i++)
+        TABLE_ROW(&table, output_number(arena, leases[i].id),
+                  output_text(arena, leases[i].machine_name), output_number(arena, leases[i].rank),
+                  lease_state(arena, &leases[i]),
+                  has_exit_code(&leases[i]) ? output_number(arena, leases[i].exit_code) : "-",
+                  output_cores(arena, leases[i].cores_milli), output_number(arena, leases[i].ticks),
+                  output_credits(arena, leases[i].posted_micro));
+    table_show(&table, cli);
+}
+
 static void print_leases(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
@@ -23,24 +59,32 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
     const struct api_lease *leases = job->leases.items;
     for (size_t i = 0; i < job->leases.count; i++) {
         const struct api_lease *lease = &leases[i];
-        const bool has_ended = text_equal(lease->state, TEXT("ended"));
-        /* Its machine's owner holds it still; it goes on. */
-        const bool is_held = text_is(lease->yield, "paused") || text_is(lease->yield, "frozen");
         TABLE_ROW(&table, output_number(arena, lease->id), output_text(arena, lease->machine_name),
                   output_text(arena, lease->role), output_number(arena, lease->rank),
-                  lease->is_unreachable ? "unreachable"
-                  : is_held && !has_ended
-                      ? output_text(arena, lease->yield)
-                      : output_text(arena, has_ended && lease->outcome.size ? lease->outcome
-                                                                            : lease->state),
-                  output_cores(arena, lease->cores_milli), output_number(arena, lease->steps),
-                  output_number(arena, lease->commits),
+                  lease_state(arena, lease), output_cores(arena, lease->cores_milli),
+                  output_number(arena, lease->steps), output_number(arena, lease->commits),
                   lease->steps_per_second > 0.0
                       ? arena_format(arena, "%.1f", lease->steps_per_second)
                       : "-",
                   output_number(arena, lease->ticks), output_credits(arena, lease->posted_micro));
     }
     table_show(&table, cli);
+}
+
+int job_view_exit_code(const struct api_job *job)
+{
+    if (text_is(job->state, "succeeded"))
+        return 0;
+    const struct api_lease *leases = job->leases.items, *first = NULL;
+    for (size_t i = 0; i < job->leases.count; i++) {
+        const struct api_lease *lease = &leases[i];
+        if (!text_is(lease->outcome, "failed") || lease->exit_code == 0 || lease->exit_code > 255)
+            continue;
+        if (!first || lease->ended_ms < first->ended_ms ||
+            (lease->ended_ms == first->ended_ms && lease->rank < first->rank))
+            first = lease;
+    }
+    return first ? (int)first->exit_code : CLI_EXIT_FAILED;
 }
 
 int job_view_read_file(const struct cli *cli, const char *path, struct job_spec *out_spec,
@@ -145,8 +189,10 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
     if (isfinite(job->test_accuracy))
         output_field(cli, "Accuracy: ", "%.2f %%", 100.0 * job->test_accuracy);
     print_money(cli, job);
-    if (job->leases.count)
+    if (job->leases.count && job->model.size > 0)
         print_leases(cli, job);
+    else if (job->leases.count)
+        print_ranks(cli, job);
 }
 
 int job_view_print_bill(const struct cli *cli, struct client *client, uint64_t job,

@@ -35,10 +35,33 @@ TEST(a_job_ends_when_the_last_of_its_leases_does)
     assert_int_equal(job_view_ends_by_ms(&job), 7000);
 }
 
+TEST(the_rank_that_failed_first_says_how_it_ends)
+{
+    struct api_job job = api_job_unknown();
+    struct api_lease leases[] = {
+        {.outcome = TEXT("stopped"), .exit_code = 143, .ended_ms = 1000, .rank = 0},
+        {.outcome = TEXT("failed"), .exit_code = 4, .ended_ms = 3000, .rank = 1},
+        {.outcome = TEXT("failed"), .exit_code = 7, .ended_ms = 2000, .rank = 3},
+        {.outcome = TEXT("failed"), .exit_code = 137, .ended_ms = 2000, .rank = 2},
+        {.outcome = TEXT("failed"), .exit_code = 0, .ended_ms = 500, .rank = 4},
+    };
+    job.leases = (struct json_array){leases, 5};
+    job.state = TEXT("failed");
+    assert_int_equal(job_view_exit_code(&job), 137);
+    job.leases.count = 2;
+    assert_int_equal(job_view_exit_code(&job), 4);
+    job.leases.count = 1; /* stopped: no rank failed */
+    assert_int_equal(job_view_exit_code(&job), CLI_EXIT_FAILED);
+    job.leases.count = 5;
+    job.state = TEXT("succeeded");
+    assert_int_equal(job_view_exit_code(&job), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_elastic_job_shows_how_many_of_its_workers_it_has),
+        cmocka_unit_test(the_rank_that_failed_first_says_how_it_ends),
         cmocka_unit_test(a_job_ends_when_the_last_of_its_leases_does),
     };
     return cmocka_run_group_tests_name("job_view", tests, NULL, NULL);

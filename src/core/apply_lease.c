@@ -269,6 +269,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     core_count_lease_end(core, lease, ended->outcome, event->time_ms);
     struct machine *machine = map_get(&core->machines, lease->machine);
     lease->outcome = ended->outcome;
+    lease->exit_code = ended->exit_code;
     lease->ended_ms = event->time_ms;
     /* Before its offers are listed again: they are by their machine's reliability. */
     count_reputation(lease, machine);

@@ -114,7 +114,13 @@ TEST(the_end_of_a_lease_bills_what_was_verified_and_not_billed_before)
                                         .wall_ms = -1}};
     market_refuses(&market, &end, ERROR_INVALID);
     end.end_lease.wall_ms = 6000;
+    end.end_lease.exit_code = LEASE_EXIT_CODE_MAX + 1;
+    market_refuses(&market, &end, ERROR_INVALID);
+    end.end_lease.exit_code = -1;
+    market_refuses(&market, &end, ERROR_INVALID);
+    end.end_lease.exit_code = 3;
     market_do(&market, &end);
+    assert_int_equal(lease->exit_code, 3);
     assert_int_equal(lease->wall_ms, 6000);
     assert_int_equal(lease->posted_micro, 34);
     /* One that names the tick billed last adds nothing. */

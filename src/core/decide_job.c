@@ -296,6 +296,8 @@ int decide_submit_job(struct decision *decision, const struct command *command, 
     return 0;
 }
 
+#define CANCEL_REASON "its borrower wanted it so"
+
 int decide_cancel_job(struct decision *decision, const struct command *command, struct error *error)
 {
     const struct job *job = core_job(decision->core, command->cancel_job.job);
@@ -311,11 +313,11 @@ int decide_cancel_job(struct decision *decision, const struct command *command, 
     decision->subject = job->id;
     if (job->state == JOB_STATE_PENDING) {
         decide_forfeit(decision, job);
-        decision_finish_job(decision, job, JOB_STATE_CANCELLED, "cancelled");
+        decision_finish_job(decision, job, JOB_STATE_CANCELLED, CANCEL_REASON);
         return 0;
     }
     if (job->state != JOB_STATE_STOPPING)
-        begin_stop(decision, job, JOB_STATE_CANCELLED, "cancelled", STOP_ALL);
+        begin_stop(decision, job, JOB_STATE_CANCELLED, CANCEL_REASON, STOP_ALL);
     decision_settle_job(decision, job);
     return 0;
 }

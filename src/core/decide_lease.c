@@ -5,19 +5,26 @@
 
 #include <inttypes.h>
 
-void decision_end_lease(struct decision *decision, const struct lease *lease,
-                        enum lease_outcome outcome, const char *reason)
+static void end_with(struct decision *decision, const struct lease *lease,
+                     enum lease_outcome outcome, int64_t exit_code, const char *reason)
 {
     struct event event = {.kind = EVENT_LEASE_ENDED,
                           .lease_ended = {.lease = lease->id,
                                           .job = lease->job,
                                           .machine = lease->machine,
                                           .fence = lease->fence,
-                                          .outcome = outcome}};
+                                          .outcome = outcome,
+                                          .exit_code = exit_code}};
     snprintf(event.lease_ended.reason, LEASE_REASON_SIZE, "%s", reason);
     decision_emit(decision, &event);
     decide_release_grant(decision, lease);
     decision->should_match = true;
+}
+
+void decision_end_lease(struct decision *decision, const struct lease *lease,
+                        enum lease_outcome outcome, const char *reason)
+{
+    end_with(decision, lease, outcome, /* exit_code= */ 0, reason);
 }
 
 /* A machine that cannot be asked is not waited for. That a worker was let go is said all the same:
@@ -160,6 +167,9 @@ int decide_end_lease(struct decision *decision, const struct command *command, s
         return -1;
     if (end->outcome == LEASE_OUTCOME_NONE || end->outcome >= LEASE_OUTCOME_PREEMPTED)
         return error_set(error, ERROR_INVALID, "a lease ends with an outcome of its own");
+    if (end->exit_code < 0 || end->exit_code > LEASE_EXIT_CODE_MAX)
+        return error_set(error, ERROR_INVALID, "an exit status is from 0 to %d",
+                         LEASE_EXIT_CODE_MAX);
     if (lease->state == LEASE_STATE_RUNNING && end->tick_index > lease->tick_index &&
         bill_lease(decision, lease, end->tick_index, end->wall_ms, error) < 0)
         return -1;
@@ -167,7 +177,7 @@ int decide_end_lease(struct decision *decision, const struct command *command, s
     decision_copy_reason(end->reason, reason);
     decision->subject = lease->id;
     const struct job *job = core_job(decision->core, lease->job);
-    decision_end_lease(decision, lease, outcome_in(job, lease, end->outcome), reason);
+    end_with(decision, lease, outcome_in(job, lease, end->outcome), end->exit_code, reason);
     decision_settle_job(decision, job);
     return 0;
 }

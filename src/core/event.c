@@ -341,6 +341,7 @@ static const struct json_field lease_ended_fields[] = {
     ID("fence", lease_ended.fence),
     CHOICE("outcome", lease_ended.outcome, schema_lease_outcomes),
     CHARS("reason", lease_ended.reason),
+    SCHEMA_OR_NONE("exit_code", struct event, lease_ended.exit_code, LEASE_EXIT_CODE_MAX),
 };
 static const struct json_field booking_forfeited_fields[] = {
     HEADER,

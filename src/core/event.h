@@ -296,6 +296,7 @@ struct event {
             uint64_t fence;
             enum lease_outcome outcome;
             char reason[LEASE_REASON_SIZE];
+            int64_t exit_code; /* of its process; 0: none, or 0 */
         } lease_ended;
         struct {
             uint64_t job;

@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 17 };
+enum { VERSION = 18 };
 
 struct core_record {
     int64_t version;

@@ -69,6 +69,7 @@ static const struct json_field lease_fields[] = {
     SCHEMA_ID("rank", struct lease_record, lease.rank),
     SCHEMA_CHOICE("state", struct lease_record, lease.state, schema_lease_states),
     SCHEMA_CHOICE("outcome", struct lease_record, lease.outcome, schema_lease_outcomes),
+    SCHEMA_OR_NONE("exit_code", struct lease_record, lease.exit_code, LEASE_EXIT_CODE_MAX),
     SCHEMA_CHARS("reason", struct lease_record, reason),
     SCHEMA_TIME("stop_wanted_ms", struct lease_record, lease.stop_wanted_ms),
     SCHEMA_BOOL("is_reclaimed", struct lease_record, lease.is_reclaimed),

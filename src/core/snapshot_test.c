@@ -24,7 +24,12 @@ static void fill_market(struct market *market)
     market->now_ms += 3000;
     const struct command tick = market_tick(job->leases[1], 1, 3000);
     market_do(market, &tick);
-    market_end_lease(market, job->leases[3], LEASE_OUTCOME_FAILED, "crashed");
+    market_do(market, &(struct command){.kind = COMMAND_END_LEASE,
+                                        .end_lease = {.lease = job->leases[3]->id,
+                                                      .fence = job->leases[3]->fence,
+                                                      .outcome = LEASE_OUTCOME_FAILED,
+                                                      .exit_code = 139,
+                                                      .reason = TEXT("crashed")}});
     market_submit(market);
     market_do(market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
                                         .machine_silent = {job->leases[2]->machine}});

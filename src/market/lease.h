@@ -25,7 +25,7 @@ enum lease_role { LEASE_ROLE_WORKER, LEASE_ROLE_SERVER, LEASE_ROLE_COUNT };
 const char *lease_state_name(enum lease_state state);
 const char *lease_role_name(enum lease_role role);
 
-enum { LEASE_REASON_SIZE = 160 };
+enum { LEASE_REASON_SIZE = 160, LEASE_EXIT_CODE_MAX = 255 };
 
 struct lease {
     uint64_t id;
@@ -38,6 +38,7 @@ struct lease {
     uint64_t rank; /* of a worker, from 0; a server's is 0 */
     enum lease_state state;
     enum lease_outcome outcome;
+    int64_t exit_code;      /* of its process once it ended, 128 + n by signal n; 0: none, or 0 */
     char *reason;           /* why it ended, less than LEASE_REASON_SIZE; NULL: nothing is said */
     int64_t stop_wanted_ms; /* when it was asked to stop; 0: it was not */
     bool is_reclaimed;      /* by the machine's owner */

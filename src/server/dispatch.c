@@ -213,6 +213,13 @@ static enum lease_outcome outcome_of(const struct hub_lease *lease, enum lease_r
     return LEASE_OUTCOME_FAILED;
 }
 
+/* A daemon may say anything; what no process ends with counts as the worst. */
+static int64_t exit_code_of(const struct state_message *state)
+{
+    return state->exit_code < 0 || state->exit_code > LEASE_EXIT_CODE_MAX ? LEASE_EXIT_CODE_MAX
+                                                                          : state->exit_code;
+}
+
 /* Whether its parameter server runs, and so may still confirm ticks. */
 static bool is_vouched_for(const struct hub *hub, const struct hub_lease *lease)
 {
@@ -230,6 +237,7 @@ void dispatch_settle(struct hub *hub, struct hub_lease *lease)
                                   .end_lease = {.lease = lease->id,
                                                 .fence = lease->fence,
                                                 .outcome = lease->outcome,
+                                                .exit_code = lease->exit_code,
                                                 .tick_index = lease->verified_index,
                                                 .wall_ms = lease->verified_ms}},
                 lease->end_reason);
@@ -315,6 +323,7 @@ void dispatch_state(struct hub_machine *machine, const struct state_message *sta
     }
     char reason[LEASE_REASON_SIZE];
     snprintf(reason, sizeof(reason), TEXT_FORMAT, TEXT_ARGS(state->reason));
+    lease->exit_code = exit_code_of(state);
     lease_over(hub, lease, outcome_of(lease, state->state), reason);
 }
 

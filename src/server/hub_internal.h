@@ -103,6 +103,7 @@ struct hub_lease {
     bool is_settling;
     int64_t settling_ns; /* since when */
     enum lease_outcome outcome;
+    int64_t exit_code;
     char end_reason[LEASE_REASON_SIZE];
 
     /* A worker's stream. */

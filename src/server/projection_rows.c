@@ -187,4 +187,5 @@ void projection_lease_row(const struct core *core, const struct lease *lease,
     out[LEASES_WALL_MS] = store_integer(lease->wall_ms);
     out[LEASES_POSTED_MICRO] = store_integer(lease->posted_micro);
     out[LEASES_FEE_MICRO] = store_integer(lease->fee_micro);
+    out[LEASES_EXIT_CODE] = store_integer(lease->exit_code);
 }

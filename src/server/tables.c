@@ -208,6 +208,7 @@ static const struct store_column leases_columns[] = {
     PLAIN(wall_ms, STORE_INTEGER),
     PLAIN(posted_micro, STORE_INTEGER),
     PLAIN(fee_micro, STORE_INTEGER),
+    PLAIN(exit_code, STORE_INTEGER),
 };
 
 static const struct store_column statements_columns[] = {

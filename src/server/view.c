@@ -303,6 +303,7 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
                       lease_state_name((enum lease_state)row[LEASES_STATE].integer));
     json_field_string(writer, "outcome",
                       lease_outcome_name((enum lease_outcome)row[LEASES_OUTCOME].integer));
+    field(writer, "exit_code", row, LEASES_EXIT_CODE);
     text_field(writer, "reason", row, LEASES_REASON);
     json_field_bool(writer, "unreachable", row[LEASES_IS_UNREACHABLE].integer != 0);
     json_field_string(writer, "yield", machine_yield_name(lease->yield));

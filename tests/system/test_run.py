@@ -89,14 +89,27 @@ def test_arguments_reach_the_command_as_they_are(place):
 def test_one_that_fails_ends_the_others_and_says_why(place):
     market, token, _ = place
     done = run(place, "-y", "-n", "2", "--", "if [ $SOUK_RANK = 1 ]; then echo oh no >&2; exit 3; fi; sleep 600")
-    assert done.returncode == 1, done
+    assert done.returncode == 3, done
     assert "rank 1 | oh no" in done.stdout and "rank 1 failed: exit status 3" in done.stderr, done
     job = market.get(f"/v1/jobs/{last_job(market, token)['id']}", token).json
     assert job["state"] == "failed" and len(job["leases"]) == 2
     assert sorted(lease["outcome"] for lease in job["leases"]) == ["failed", "stopped"]
+    assert {lease["rank"]: lease["exit_code"] for lease in job["leases"]} == {0: 128 + signal.SIGTERM, 1: 3}
     shown = subprocess.run([PROGRAM, "job", "show", str(job["id"]), "--server", market.url],
                            capture_output=True, text=True, timeout=30, env=environment(token))
     assert "Runs:     a command of your own on 2 workers" in shown.stdout, shown
+    rows = [line.split() for line in shown.stdout.splitlines() if " stopped " in line or " failed " in line]
+    assert sorted((row[2], row[3], row[4]) for row in rows) == [("0", "stopped", "143"), ("1", "failed", "3")], shown
+
+
+def test_its_exit_status_is_the_commands(place):
+    market, token, _ = place
+    assert run(place, "-y", "--", "exit 42").returncode == 42
+    done = run(place, "-y", "--json", "--", "kill -9 $$")
+    assert done.returncode == 128 + signal.SIGKILL, done
+    assert [lease["exit_code"] for lease in json.loads(done.stdout)["leases"]] == [128 + signal.SIGKILL]
+    done = run(place, "-y", "-n", "2", "--", "sleep 0.$SOUK_RANK; exit 7")
+    assert done.returncode == 7, done
 
 
 def test_one_that_is_cut_off_has_not_succeeded(place):
@@ -106,7 +119,7 @@ def test_one_that_is_cut_off_has_not_succeeded(place):
 
 def test_one_that_takes_too_much_memory_is_told_so(place):
     done = run(place, "-y", "--", "/usr/bin/python3", "-c", "x = bytearray(400 << 20); x[::4096] = b'x' * len(x[::4096])")
-    assert done.returncode == 1 and "more memory than it was given" in done.stderr, done
+    assert done.returncode == 128 + signal.SIGKILL and "more memory than it was given" in done.stderr, done
 
 
 def test_interrupted_it_stops_every_copy(place):
