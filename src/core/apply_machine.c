@@ -100,6 +100,9 @@ int apply_machine_yielded(struct core *core, const struct event *event, struct e
     if (apply_find_machine(core, event, event->machine_yielded.machine, &machine, error) < 0)
         return -1;
     core_count_machine(core, machine, event->time_ms);
+    if (machine->yield >= MACHINE_YIELD_FROZEN &&
+        event->machine_yielded.yield < MACHINE_YIELD_FROZEN)
+        machine->lent_again_ms = event->time_ms;
     machine->yield = event->machine_yielded.yield;
     core_index_machine(core, machine, event->time_ms);
     return 0;

@@ -112,6 +112,40 @@ TEST(a_machine_whose_owner_took_a_lease_back_and_stayed_is_not_asked_again)
     market_done(&market);
 }
 
+static void yield(struct market *market, uint64_t machine, enum machine_yield level)
+{
+    market_do(market, &(struct command){.kind = COMMAND_MACHINE_YIELDS,
+                                        .machine_yields = {.machine = machine, .yield = level}});
+}
+
+TEST(a_job_without_a_worker_waits_for_the_owners_who_took_theirs_back)
+{
+    struct market market;
+    market_init_demo(&market);
+    const struct job *job = submit(&market, 0);
+    run_all(&market, job);
+    const uint64_t machine = job->workers[0]->machine;
+    for (size_t rank = 0; rank < 3; rank++) {
+        yield(&market, job->workers[rank]->machine, MACHINE_YIELD_FROZEN);
+        market.now_ms += 1000;
+        market_end_lease(&market, job->workers[rank], LEASE_OUTCOME_RECLAIMED, "memory");
+    }
+    assert_int_equal(open_count(job), 0);
+    assert_true(lease_is_open(job->leases[0])); /* the parameter server, which has the model */
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    assert_non_null(strstr(job->reason, "has no successor yet"));
+    market.now_ms += 1000;
+    yield(&market, machine, MACHINE_YIELD_NONE);
+    assert_int_equal(open_count(job), 1);
+    assert_int_equal(job->workers[0]->machine, machine);
+    market_end_lease(&market, job->workers[0], LEASE_OUTCOME_RECLAIMED, "memory");
+    assert_int_equal(open_count(job), 0); /* it was lent again before that, not since */
+    /* The parameter server has waited long enough. */
+    market_end_lease(&market, job->leases[0], LEASE_OUTCOME_FAILED, "nobody came");
+    assert_int_equal(job->state, JOB_STATE_FAILED);
+    market_done(&market);
+}
+
 TEST(what_the_lost_worker_did_not_use_pays_for_its_successor)
 {
     struct market market;
@@ -473,6 +507,7 @@ int main(void)
         cmocka_unit_test(a_lost_worker_gets_a_successor_under_its_rank_with_a_fence_of_its_own),
         cmocka_unit_test(a_worker_without_a_successor_is_said_until_its_machine_is_back),
         cmocka_unit_test(a_machine_whose_owner_took_a_lease_back_and_stayed_is_not_asked_again),
+        cmocka_unit_test(a_job_without_a_worker_waits_for_the_owners_who_took_theirs_back),
         cmocka_unit_test(what_the_lost_worker_did_not_use_pays_for_its_successor),
         cmocka_unit_test(a_successor_never_passes_the_maximum),
         cmocka_unit_test(a_successor_never_passes_the_maximum_per_hour),

@@ -33,6 +33,7 @@ static const struct json_field machine_fields[] = {
     SCHEMA_CHOICE("yield", struct machine, yield, schema_machine_yields),
     SCHEMA_TIME("enrolled_ms", struct machine, enrolled_ms),
     SCHEMA_TIME("state_changed_ms", struct machine, state_changed_ms),
+    SCHEMA_TIME("lent_again_ms", struct machine, lent_again_ms),
     SCHEMA_TIME("counted_ms", struct machine, counted_ms),
 };
 const struct json_schema snapshot_machine_schema =

@@ -138,6 +138,19 @@ static void advise(char reason[JOB_REASON_SIZE], const char *advice)
         snprintf(reason + size, JOB_REASON_SIZE - size, "%s", advice);
 }
 
+/* Machines that owners take back are given again: the parameter server has the model meanwhile, and
+ * waits for a worker as long as it thinks right. */
+static bool waits_for_owners(const struct job *job)
+{
+    if (!job_has_server(job) || !job->request.replaces_lost)
+        return false;
+    for (size_t i = 0; i < job->worker_count; i++)
+        if (job->workers[i]->outcome == LEASE_OUTCOME_RECLAIMED &&
+            lease_wants_successor(job->workers[i]))
+            return true;
+    return false;
+}
+
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE])
 {
     const bool has_server = job_has_server(job);
@@ -185,7 +198,8 @@ enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZ
         say(out_reason, "waits again", preempted);
         return JOB_VERDICT_WAITS;
     }
-    if (open > 0 || job->worker_count == 0 || (has_server && succeeded > 0))
+    if (open > 0 || job->worker_count == 0 || (has_server && succeeded > 0) ||
+        waits_for_owners(job))
         return JOB_VERDICT_GOES_ON;
     if (!last_bad)
         return JOB_VERDICT_SUCCEEDED;
@@ -262,10 +276,11 @@ bool job_can_grow(const struct job *job)
     return true;
 }
 
-/* It left with its owner's consent, and is here again. */
+/* It left with its owner's consent, or its owner needed it, and is here again. */
 static bool has_come_back(const struct machine *machine, const struct lease *lease)
 {
-    return machine->state == MACHINE_STATE_ONLINE && machine->state_changed_ms > lease->ended_ms;
+    return machine->state == MACHINE_STATE_ONLINE && (machine->state_changed_ms > lease->ended_ms ||
+                                                      machine->lent_again_ms > lease->ended_ms);
 }
 
 bool job_avoids(const struct job *job, const struct machine *machine)

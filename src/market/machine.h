@@ -99,7 +99,8 @@ struct machine {
     uint64_t generation;                  /* 1, raised by each new enrolment of the same key */
     int64_t enrolled_ms;
     int64_t state_changed_ms; /* while unreachable or offline: when it was missed */
-    int64_t withheld_micro;   /* of what it earned: its owner's once it is proven */
+    int64_t lent_again_ms; /* when its owner, who had needed it, last left it to leases; 0: never */
+    int64_t withheld_micro; /* of what it earned: its owner's once it is proven */
     int64_t counted_ms; /* until when what it lends is counted towards prices, or left out; 0: not
                            yet */
 };

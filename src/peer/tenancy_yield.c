@@ -48,6 +48,8 @@ static int change_level(struct tenancy *tenancy, enum yield_level level, struct 
 void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
 {
     struct error error;
+    if (tenancy->is_stop_wanted && level == YIELD_FROZEN)
+        level = YIELD_LOW; /* it saves what it has, and is killed if it takes too long */
     if (tenancy->has_ended || tenancy->has_exited || level == tenancy->yield)
         return;
     if (change_level(tenancy, level, &error) < 0) {

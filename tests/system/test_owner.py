@@ -7,6 +7,8 @@ while tests run; the leases, their sandboxes and what holds them up are real.
 """
 import contextlib
 import json
+import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -14,7 +16,7 @@ import time
 import pytest
 
 from serving import PROGRAM, Market, audit, is_built_with
-from training import Lender, submit, wait_for
+from training import Lender, cgroups, submit, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="TSan cannot run in a sandbox")
 
@@ -152,19 +154,118 @@ def test_a_busy_owner_gets_priority_first_and_then_the_machine(tmp_path):
         wait_for_level(lender, "full")
 
 
-def test_memory_is_given_back_and_the_job_looks_for_another_machine(tmp_path):
+def processes(keeper):
+    """Of the sandbox that a keeper started."""
+    found = set()
+    for group in cgroups(keeper):
+        with contextlib.suppress(OSError):
+            found |= {int(pid) for pid in pathlib.Path(group, "cgroup.procs").read_text().split()}
+    return found
+
+
+def resident_bytes(pids):
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            total += int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
+def wait_for_memory(lender, pids, seconds):
+    """Nothing of the job is left within so many seconds, whatever it does."""
+    begun = time.monotonic()
+    wait_for("the memory", lambda: resident_bytes(pids) == 0, seconds + 2, 0.02)
+    took = time.monotonic() - begun
+    assert took < seconds, took
+    wait_for("the end of the keeper", lambda: not lender.keepers())
+
+
+def lease_of(market, token, job, lease):
+    return next(x for x in market.get(f"/v1/jobs/{job}", token).json["leases"] if x["id"] == lease)
+
+
+def assert_done_and_paid(market, token, job):
+    done = wait_for("the job's end", lambda: (
+        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
+            market.get(f"/v1/jobs/{job}", token).json), 90)
+    assert done["state"] == "succeeded", done
+    bill = market.get(f"/v1/jobs/{job}/bill", token).json
+    assert bill["ledger_sum_microcredits"] == 0 and bill["held_microcredits"] == 0, bill
+    return done
+
+
+def test_a_frozen_job_gives_its_memory_back_and_goes_on_from_where_it_was(tmp_path):
     with owned(tmp_path) as (market, token, _, lender):
-        job = submit(market, token, 1, min_time="30s", max_run_time="120s")
+        job = submit(market, token, 1, min_time="20s", max_run_time="120s")
         wait_for_work(market, token, job)
-        lease = worker_of(market, token, job)
+        lease = wait_for("a tick that is paid", lambda: (
+            lambda x: x["posted_microcredits"] > 0 and x)(worker_of(market, token, job)))
+        server = next(x for x in market.get(f"/v1/jobs/{job}", token).json["leases"] if x["role"] == "server")
+        (keeper,) = lender.keepers().values()
+        pids = processes(keeper)
+        lender.machine.plug(False)
+        wait_for_level(lender, "frozen")
+        assert resident_bytes(pids) > 1 << 20
+        commits = worker_of(market, token, job)["commits"]
         lender.machine.put("proc/meminfo", "MemAvailable: 1000 kB\n")
-        ended = wait_for("the lease's end", lambda: next(
-            (x for x in market.get(f"/v1/jobs/{job}", token).json["leases"]
-             if x["id"] == lease["id"] and x["state"] == "ended"), None))
-        assert ended["outcome"] == "reclaimed", ended
-        assert "memory" in ended["reason"], ended
-        assert lender.status()["level"] == "released"
-        assert lender.status()["leases"] == []
+        wait_for_memory(lender, pids, 6)  # 3 s of grace, of which it needs little
+        ended = wait_for("the lease's end", lambda: (
+            lambda x: x if x["state"] == "ended" else None)(lease_of(market, token, job, lease["id"])))
+        assert ended["outcome"] == "reclaimed" and "memory" in ended["reason"], ended
+        assert ended["commits"] > commits, "what it had learnt was not pushed before it went"
+        assert lender.status()["level"] == "released" and lender.status()["leases"] == []
+        # Nobody else lends: the job waits, and its parameter server keeps what was learnt.
+        waiting = market.get(f"/v1/jobs/{job}", token).json
+        assert waiting["state"] == "running" and "no successor yet" in waiting["reason"], waiting
+        lender.machine.plug(True)
+        lender.machine.put("proc/meminfo", "MemAvailable: 8000000 kB\n")
+        done = assert_done_and_paid(market, token, job)
+        workers = [x for x in done["leases"] if x["role"] == "worker"]
+        assert [x["outcome"] for x in workers] == ["reclaimed", "succeeded"], workers
+        assert all(x["posted_microcredits"] > 0 for x in workers), workers
+        assert [x["id"] for x in done["leases"] if x["role"] == "server"] == [server["id"]]
+        assert done["test_accuracy"] > 0.5, done
+
+
+STUBBORN = """trap '' TERM
+exec python3 -c "
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+held = bytearray(os.urandom(1 << 20) * 64)
+end = time.monotonic() + 6
+while time.monotonic() < end:
+    sum(held[::4096])
+open(os.environ['SOUK_OUTPUT_DIR'] + '/held', 'w').write(str(len(held)))
+"
+"""
+
+
+def test_a_command_that_does_not_go_is_killed_and_starts_again_elsewhere(tmp_path):
+    with owned(tmp_path) as (market, token, lender_token, lender):
+        spec = {"name": "stubborn", "num_nodes": 1, "runtime": "command", "run": STUBBORN,
+                "resources": {"cpus": "0.1+", "memory": "0.2+"},
+                "market": {"max_run_time": "120s", "expected_run_time": "20s"}}
+        answer = market.post("/v1/jobs", spec, token)
+        assert answer.status == 201, answer
+        job = answer.json["id"]
+        wait_for("the keeper", lender.keepers)
+        (keeper,) = lender.keepers().values()
+        wait_for("its memory", lambda: resident_bytes(processes(keeper)) > 64 << 20, step=0.05)
+        pids = processes(keeper)
+        other = Lender(market, lender_token, tmp_path / "other", "other")
+        try:
+            wait_for("another machine", lambda: 3 == sum(
+                m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+            lender.say("pause")
+            wait_for_level(lender, "frozen")
+            lender.machine.put("proc/meminfo", "MemAvailable: 1000 kB\n")
+            wait_for_memory(lender, pids, 6)
+            done = assert_done_and_paid(market, token, job)
+        finally:
+            other.stop()
+        assert [x["outcome"] for x in done["leases"]] == ["reclaimed", "succeeded"], done
+        held = market.get(f"/v1/jobs/{job}/artifacts/rank0-held", token)
+        assert held.body == str(64 << 20).encode(), held
 
 
 def test_the_owners_word_holds_without_a_market_and_over_a_restart(tmp_path):
