@@ -108,6 +108,8 @@ struct api_share {
     int64_t bandwidth_kbit;
     int64_t rtt_us;
     int64_t ram_bytes_per_s;
+    struct text network;
+    bool has_images;
 };
 
 /* What a machine's last heartbeat said; heard_ms 0: it is not linked. */

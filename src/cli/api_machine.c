@@ -21,6 +21,8 @@ static const struct json_field share_fields[] = {
     FIELD("bandwidth_kbit", JSON_I64, api_share, bandwidth_kbit),
     FIELD("rtt_us", JSON_I64, api_share, rtt_us),
     FIELD("ram_bytes_per_s", JSON_I64, api_share, ram_bytes_per_s),
+    FIELD("network", JSON_TEXT, api_share, network),
+    FIELD("images", JSON_BOOL, api_share, has_images),
     FIELD("paused", JSON_BOOL, api_share, is_paused),
 };
 static const struct json_schema share_schema =

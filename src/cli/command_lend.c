@@ -23,6 +23,8 @@ struct lend_options {
     const char *disk;
     const char *cache;
     struct option_list roles;
+    int network;
+    int images; /* of no_or_yes */
     const char *when;
     const char *zone;
     struct option_list labels, hide_labels;
@@ -37,6 +39,8 @@ struct lend_options {
     int64_t stop_fd;
 };
 
+static const char *const networks[] = {"none", "job", "open", NULL}; /* enum offer_network */
+static const char *const no_or_yes[] = {"no", "yes", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 
 static const struct option lend_options[] = {
@@ -57,6 +61,12 @@ static const struct option lend_options[] = {
              "by default a quarter of --disk, at most 16 GiB. At least 64MiB."},
     {"roles", OPTION_LIST, offsetof(struct lend_options, roles), "ROLE",
      .help = "What may run here: worker, server (a job's parameter server); both by default."},
+    {"network", OPTION_CHOICE, offsetof(struct lend_options, network), "REACH", "job",
+     "The most that a lease may reach: none; job, the job's other machines and nothing of yours; "
+     "open, also the Internet, but neither your network nor this machine.",
+     .choices = networks},
+    {"images", OPTION_CHOICE, offsetof(struct lend_options, images), "WORD", "no",
+     "yes: jobs may bring an OCI image to run in, in the same sandbox.", .choices = no_or_yes},
     {"when", OPTION_TEXT, offsetof(struct lend_options, when), "WORDS",
      .help =
          "When: always; \"Mon-Fri 18:00-08:00; Sat-Sun 0-24\". For enlisting; later: souk offer "
@@ -302,6 +312,8 @@ static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
     peer->name = wanted->name;
     peer->when = wanted->when;
     peer->zone = wanted->zone;
+    peer->network = (enum offer_network)wanted->network;
+    peer->has_images = wanted->images == 1;
     peer->labels = wanted->labels.items;
     peer->label_count = wanted->labels.count;
     peer->hidden_labels = wanted->hide_labels.items;

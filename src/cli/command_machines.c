@@ -311,6 +311,9 @@ static void print_probe(const struct cli *cli, const struct api_share *probe)
                      (double)probe->rtt_us / 1e3,
                      probe->bandwidth_kbit ? rate(arena, probe->bandwidth_kbit)
                                            : "at a rate not measured yet");
+    if (probe->network.size)
+        output_field(cli, "Permits:     ", "network %s, %s", output_text(arena, probe->network),
+                     probe->has_images ? "images" : "no images");
     if (probe->labels.size)
         output_field(cli, "Labels:      ", "%s", output_text(arena, probe->labels));
 }

@@ -128,6 +128,9 @@ static const struct json_field probe_fields[] = {
     {JSON_NAME("ram_bytes_per_s"), .kind = JSON_I64,
      .offset = offsetof(struct probe, ram_bytes_per_s), .minimum = 0,
      .maximum = MACHINE_RAM_BYTES_PER_S_MAX},
+    SCHEMA_FLAG("forbids_job_network", struct probe, forbids_job_network),
+    SCHEMA_FLAG("allows_open_network", struct probe, allows_open_network),
+    SCHEMA_FLAG("allows_images", struct probe, allows_images),
 };
 const struct json_schema schema_probe = JSON_SCHEMA("probe", probe_fields, struct probe);
 
@@ -174,6 +177,7 @@ static const struct json_field wishes_fields[] = {
     SCHEMA_RANGE("max_rtt_us", struct job_wishes, max_rtt_us, 0, MACHINE_RTT_US_MAX),
     SCHEMA_RANGE("min_reliability_milli", struct job_wishes, min_reliability_milli, 0, 1000),
     SCHEMA_RANGE("min_speed_milli", struct job_wishes, min_speed_milli, 0, PRICE_SPEED_MILLI_MAX),
+    SCHEMA_FLAG("has_image", struct job_wishes, has_image),
 };
 const struct json_schema schema_wishes = JSON_SCHEMA("wishes", wishes_fields, struct job_wishes);
 

@@ -64,6 +64,7 @@ struct job_wishes {
     int64_t max_rtt_us;                     /* between any two workers; 0: any */
     int64_t min_reliability_milli;          /* 0..1000 */
     int64_t min_speed_milli;                /* of the speed weight */
+    bool has_image;                         /* it runs in an image of its own */
 };
 
 struct job_request {

@@ -99,8 +99,12 @@ static uint64_t bits_of(struct listing *listing, const struct offer *offer)
     bits |= terms->roles & MACHINE_ROLE_WORKER ? LISTING_BIT_WORKER : 0;
     bits |= terms->roles & MACHINE_ROLE_SERVER ? LISTING_BIT_SERVER : 0;
     bits |= terms->roles == MACHINE_ROLE_SERVER ? LISTING_BIT_DEDICATED : 0;
-    bits |= terms->network >= OFFER_NETWORK_JOB ? LISTING_BIT_NETWORK_JOB : 0;
-    bits |= terms->network >= OFFER_NETWORK_OPEN ? LISTING_BIT_NETWORK_OPEN : 0;
+    const enum offer_network most = probe_network(probe);
+    const uint8_t network = terms->network < (uint8_t)most ? terms->network : (uint8_t)most;
+    bits |= network >= OFFER_NETWORK_JOB ? LISTING_BIT_NETWORK_JOB : 0;
+    bits |= network >= OFFER_NETWORK_OPEN ? LISTING_BIT_NETWORK_OPEN : 0;
+    if (probe->allows_images)
+        bits |= labels_borne(&listing->labels, 'i', TEXT("image"));
     bits |= terms->install >= OFFER_INSTALL_WHEELS ? LISTING_BIT_INSTALL_WHEELS : 0;
     bits |= terms->install >= OFFER_INSTALL_INDEX ? LISTING_BIT_INSTALL_INDEX : 0;
     bits |= terms->is_spare ? LISTING_BIT_SPARE : 0;
@@ -352,6 +356,8 @@ static void want_machine(const struct listing *listing, const struct listing_bou
 {
     least->bits |= labels_wished(&listing->labels, 'l', text_of(wishes->labels));
     least->bits |= labels_wished(&listing->labels, 'g', text_of(wishes->gpu_model));
+    if (wishes->has_image)
+        least->bits |= labels_wished(&listing->labels, 'i', TEXT("image"));
     least->bits |= wishes->network >= OFFER_NETWORK_JOB ? LISTING_BIT_NETWORK_JOB : 0;
     least->bits |= wishes->network >= OFFER_NETWORK_OPEN ? LISTING_BIT_NETWORK_OPEN : 0;
     least->bits |= wishes->install >= OFFER_INSTALL_WHEELS ? LISTING_BIT_INSTALL_WHEELS : 0;

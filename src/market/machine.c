@@ -78,8 +78,18 @@ bool probe_equal(const struct probe *left, const struct probe *right)
            left->speed_weight_milli == right->speed_weight_milli &&
            left->gpu_ram_bytes == right->gpu_ram_bytes && left->rtt_us == right->rtt_us &&
            left->ram_bytes_per_s == right->ram_bytes_per_s &&
+           left->forbids_job_network == right->forbids_job_network &&
+           left->allows_open_network == right->allows_open_network &&
+           left->allows_images == right->allows_images &&
            !strcmp(left->gpu_model, right->gpu_model) && !strcmp(left->labels, right->labels) &&
            !strcmp(left->cpu_model, right->cpu_model);
+}
+
+enum offer_network probe_network(const struct probe *probe)
+{
+    if (probe->forbids_job_network)
+        return OFFER_NETWORK_NONE;
+    return probe->allows_open_network ? OFFER_NETWORK_OPEN : OFFER_NETWORK_JOB;
 }
 
 void machine_add_offer(struct machine *machine, struct offer *offer)

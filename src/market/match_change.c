@@ -42,7 +42,7 @@ bool match_change_is_possible(enum wish_test test)
     struct job_request any;
     return match_change_field(&any, test) || test == WISH_TEST_GPU_MODEL ||
            test == WISH_TEST_LABELS || test == WISH_TEST_NETWORK || test == WISH_TEST_INSTALL ||
-           test == WISH_TEST_RTT;
+           test == WISH_TEST_IMAGE || test == WISH_TEST_RTT;
 }
 
 int64_t match_change_round(enum wish_test test, int64_t value)
@@ -67,6 +67,8 @@ void match_change_apply(const struct match_change *change, struct job_request *r
         request->wishes.network = OFFER_NETWORK_NONE;
     else if (change->test == WISH_TEST_INSTALL)
         request->wishes.install = OFFER_INSTALL_NONE;
+    else if (change->test == WISH_TEST_IMAGE)
+        request->wishes.has_image = false;
     else if (change->test == WISH_TEST_RTT)
         request->wishes.max_rtt_us = 0;
 }

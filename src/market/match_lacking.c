@@ -158,6 +158,9 @@ static void append_claim(struct buffer *out, const struct match_wish *wish,
         buffer_append_format(out, "%s to install \"%s\"", is_one ? "allows" : "allow",
                              offer_install_name(wishes->install));
         return;
+    case WISH_TEST_IMAGE:
+        buffer_append_format(out, "%s images", is_one ? "allows" : "allow");
+        return;
     case WISH_TEST_SPEED:
         buffer_append_format(out, "%s as fast as min_speed %.15g", is,
                              (double)wishes->min_speed_milli / 1000.0);

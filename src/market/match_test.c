@@ -189,7 +189,17 @@ TEST(every_wish_is_kept)
     REFUSES(terms->resources.ram_bytes, 8 * GIB - 1);
     REFUSES(terms->resources.cores_milli, 7999);
     REFUSES(machine->probe.speed_weight_milli, 999);
+    REFUSES(machine->probe.forbids_job_network, true);
     REFUSES(wishes->install, OFFER_INSTALL_WHEELS);
+    REFUSES(wishes->has_image, true);
+    terms->network = OFFER_NETWORK_OPEN;
+    REFUSES(wishes->network, OFFER_NETWORK_OPEN); /* its daemon says nothing of it */
+    machine->probe.allows_open_network = machine->probe.allows_images = true;
+    wishes->network = OFFER_NETWORK_OPEN;
+    wishes->has_image = true;
+    assert_int_equal(place(&fixture), MATCH_PLACED);
+    REFUSES(machine->probe.allows_open_network, false);
+    REFUSES(machine->probe.allows_images, false);
     REFUSES(machine->offers[0]->is_open, false);
     REFUSES(machine->state, MACHINE_STATE_UNREACHABLE);
     REFUSES(terms->audience, OFFER_AUDIENCE_ACCOUNTS);

@@ -109,13 +109,13 @@ static int daemon_open_market(struct daemon *daemon, struct error *error)
     const struct daemon_options *options = daemon->options;
     const struct http_client_options client = {.loop = daemon->loop};
     daemon->client = http_client_new(&client);
-    const struct standing_options standing = {.loop = daemon->loop,
-                                              .probe = options->probe,
-                                              .found = options->found,
-                                              .look_ms = options->look_ms,
-                                              .lent = {options->limits.cores_milli,
-                                                       options->limits.ram_bytes,
-                                                       options->limits.disk_bytes}};
+    const struct standing_options standing = {
+        .loop = daemon->loop,
+        .probe = options->probe,
+        .found = options->found,
+        .look_ms = options->look_ms,
+        .lent = {options->limits.cores_milli, options->limits.ram_bytes, options->limits.disk_bytes,
+                 options->limits.network, options->limits.has_images}};
     const struct servers_options servers = {.loop = daemon->loop,
                                             .client = daemon->client,
                                             .identity = options->identity,

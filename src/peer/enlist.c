@@ -83,6 +83,7 @@ static void write_offer(struct json_writer *writer, const struct enlist_request 
         json_string(writer, "server");
     json_array_end(writer);
     json_field_bool(writer, "paused", false);
+    json_field_string(writer, "network", offer_network_name(request->network));
     if (request->when)
         json_field_string(writer, "when", request->when);
     if (request->zone)
@@ -111,7 +112,8 @@ int enlist_write(const struct identity *identity, const struct enlist_request *r
     json_field_string(&writer, "code", request->code);
     json_field_string(&writer, "public_key", key_text);
     json_field_string(&writer, "name", request->name);
-    const struct probe_lent lent = {request->cores_milli, request->ram_bytes, request->disk_bytes};
+    const struct probe_lent lent = {request->cores_milli, request->ram_bytes, request->disk_bytes,
+                                    request->network, request->has_images};
     json_key(&writer, "probe");
     machine_probe_write(request->probe, &lent, &writer);
     write_offer(&writer, request);

@@ -18,7 +18,9 @@ struct enlist_request {
     int64_t cores_milli; /* what the owner lets out, and so the first offer */
     int64_t ram_bytes;
     int64_t disk_bytes;
-    uint32_t roles;   /* of enum peer_role */
+    uint32_t roles; /* of enum peer_role */
+    enum offer_network network;
+    bool has_images;
     const char *when; /* the first offer is open; NULL: always */
     const char *zone; /* of `when`; NULL: as the market takes it */
 };

@@ -35,6 +35,23 @@ struct lent_use lent_use_of(const struct lease_document *document)
                                            .gpus_milli = document->gpus_milli}};
 }
 
+/* The owner's word, whatever the market says. */
+static int check_permissions(const struct lease_limits *ceiling,
+                             const struct lease_document *document, struct error *error)
+{
+    enum offer_network wanted = OFFER_NETWORK_NONE;
+    if (lease_document_has_network(document))
+        wanted =
+            text_equal(document->network, TEXT("job")) ? OFFER_NETWORK_JOB : OFFER_NETWORK_OPEN;
+    if (wanted > ceiling->network)
+        return error_set(error, ERROR_REFUSED,
+                         "lease %" PRIu64 " wants the network \"%s\"; this machine's owner allows "
+                         "\"%s\" (souk lend --network)",
+                         document->lease, offer_network_name(wanted),
+                         offer_network_name(ceiling->network));
+    return 0;
+}
+
 static const struct lent_offer *find_offer(const struct lent *lent, uint64_t offer)
 {
     for (size_t i = 0; i < lent->offer_count; i++)
@@ -61,6 +78,8 @@ int lent_check(const struct lent *lent, const struct lease_document *document,
     if (!(lent->ceiling.roles & offer->roles & (1u << document->role)))
         return error_set(error, ERROR_REFUSED, "lease %" PRIu64 " has the role %s, not lent here",
                          document->lease, lease_role_name(document->role));
+    if (check_permissions(&lent->ceiling, document, error) < 0)
+        return -1;
     for (size_t i = 0; i < running_count; i++) {
         of_machine = resources_add(of_machine, running[i].resources);
         if (running[i].offer == document->offer)

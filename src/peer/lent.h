@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "market/offer.h" /* enum offer_network */
 #include "runtime/lease_message.h"
 #include "runtime/native.h"
 
@@ -20,8 +21,10 @@ struct lease_limits {
     int64_t cores_milli;
     int64_t ram_bytes;
     int64_t disk_bytes;
-    uint32_t gpus;  /* bits: 1 << the N of /dev/nvidiaN, all of one model */
-    uint32_t roles; /* bits: 1 << enum lease_role */
+    uint32_t gpus;              /* bits: 1 << the N of /dev/nvidiaN, all of one model */
+    uint32_t roles;             /* bits: 1 << enum lease_role */
+    enum offer_network network; /* the most that a lease may reach */
+    bool has_images;            /* a lease may bring an image to run in */
 };
 
 struct lent {

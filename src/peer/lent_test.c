@@ -50,6 +50,22 @@ TEST(a_lease_larger_than_its_offer_is_refused)
     ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
 }
 
+TEST(what_the_owner_does_not_permit_is_refused_whatever_the_market_says)
+{
+    struct error error = {0};
+    struct lent lent = told();
+    struct lease_document document = lease(7, 1000);
+    document.network = TEXT("job");
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+    assert_non_null(strstr(error.message, "wants the network \"job\""));
+    lent.ceiling.network = OFFER_NETWORK_JOB;
+    ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
+    document.network = TEXT("open");
+    ASSERT_FAILS(lent_check(&lent, &document, NULL, 0, &error), ERROR_REFUSED);
+    lent.ceiling.network = OFFER_NETWORK_OPEN;
+    ASSERT_OK(lent_check(&lent, &document, NULL, 0, &error));
+}
+
 TEST(running_leases_of_the_same_offer_count)
 {
     struct error error = {0};
@@ -161,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_within_its_offer_fits),
         cmocka_unit_test(a_lease_larger_than_its_offer_is_refused),
+        cmocka_unit_test(what_the_owner_does_not_permit_is_refused_whatever_the_market_says),
         cmocka_unit_test(running_leases_of_the_same_offer_count),
         cmocka_unit_test(running_leases_of_all_offers_stay_under_the_ceiling),
         cmocka_unit_test(no_offer_of_the_market_lifts_the_ceiling),

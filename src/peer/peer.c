@@ -26,7 +26,7 @@ enum { PATH_SIZE = PATH_MAX - 300 };
 
 void peer_options_init(struct peer_options *options)
 {
-    *options = (struct peer_options){.ready_fd = -1, .stop_fd = -1};
+    *options = (struct peer_options){.network = OFFER_NETWORK_JOB, .ready_fd = -1, .stop_fd = -1};
     guard_wishes_init(&options->owner);
 }
 
@@ -112,6 +112,8 @@ static int read_limits(const struct peer_options *options, const struct machine_
     };
     if (!options->disk_bytes && limits.disk_bytes > DISK_BYTES_DEFAULT_MAX)
         limits.disk_bytes = DISK_BYTES_DEFAULT_MAX;
+    limits.network = options->network;
+    limits.has_images = options->has_images;
     limits.gpus = gpus_probe_largest(&probe->gpus).minors;
     const uint32_t roles = options->roles ? options->roles : PEER_ROLE_ALL;
     if (roles & PEER_ROLE_WORKER)
@@ -159,6 +161,8 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
         .cores_milli = limits->cores_milli,
         .ram_bytes = limits->ram_bytes,
         .disk_bytes = limits->disk_bytes,
+        .network = limits->network,
+        .has_images = limits->has_images,
         .roles = options->roles ? options->roles : PEER_ROLE_ALL,
         .when = options->when,
         .zone = options->zone,

@@ -21,6 +21,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "market/offer.h" /* enum offer_network */
 #include "peer/guard.h"
 
 #include <stdbool.h>
@@ -49,7 +50,9 @@ struct peer_options {
     int64_t cache_bytes; /* of data kept for later leases; 0: a quarter of that, at most 16 GiB */
     /* Instead of an amount: thousandths of what the machine has; 0: none given. */
     int64_t cores_share_milli, ram_share_milli, disk_share_milli;
-    uint32_t roles; /* of enum peer_role; 0: all */
+    uint32_t roles;             /* of enum peer_role; 0: all */
+    enum offer_network network; /* the most that a lease may reach */
+    bool has_images;            /* leases may bring images to run in */
 
     /* When the first offer is open: words of --when, and their zone; NULL: always. */
     const char *when, *zone;

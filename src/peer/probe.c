@@ -154,6 +154,9 @@ void machine_probe_write(const struct machine_probe *probe, const struct probe_l
     json_field_i64(writer, "gpu_ram_bytes", group.ram_bytes);
     json_field_string(writer, "cpu_model", probe->cpu_model);
     json_field_string(writer, "labels", probe->labels);
+    json_field_bool(writer, "forbids_job_network", lent->network < OFFER_NETWORK_JOB);
+    json_field_bool(writer, "allows_open_network", lent->network >= OFFER_NETWORK_OPEN);
+    json_field_bool(writer, "allows_images", lent->has_images);
     json_object_end(writer);
 }
 

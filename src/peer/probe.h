@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "market/offer.h" /* enum offer_network */
 #include "peer/probe_gpu.h"
 
 #include <stddef.h>
@@ -57,6 +58,8 @@ MUST_CHECK int machine_probe_read(const struct probe_options *options,
 /* What the owner lets out: the market learns of no more. */
 struct probe_lent {
     int64_t cores_milli, ram_bytes, disk_bytes;
+    enum offer_network network;
+    bool has_images;
 };
 /* The `probe` object of the market's API. */
 void machine_probe_write(const struct machine_probe *probe, const struct probe_lent *lent,

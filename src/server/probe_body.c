@@ -22,5 +22,8 @@ static const struct json_field probe_fields[] = {
      .maximum = RESOURCES_KBIT_MAX},
     {"ram_bytes_per_s", JSON_I64, offsetof(struct probe, ram_bytes_per_s), .minimum = 0,
      .maximum = MACHINE_RAM_BYTES_PER_S_MAX},
+    {"forbids_job_network", JSON_BOOL, offsetof(struct probe, forbids_job_network)},
+    {"allows_open_network", JSON_BOOL, offsetof(struct probe, allows_open_network)},
+    {"allows_images", JSON_BOOL, offsetof(struct probe, allows_images)},
 };
 const struct json_schema probe_body_schema = JSON_SCHEMA("probe", probe_fields, struct probe);

@@ -94,6 +94,8 @@ void projection_machine_row(const struct projection *projection, const struct ma
     out[MACHINES_BANDWIDTH_KBIT] = store_integer(probe->resources.bandwidth_kbit);
     out[MACHINES_RTT_US] = store_integer(probe->rtt_us);
     out[MACHINES_RAM_BYTES_PER_S] = store_integer(probe->ram_bytes_per_s);
+    out[MACHINES_NETWORK] = store_integer(probe_network(probe));
+    out[MACHINES_IMAGES] = store_integer(probe->allows_images);
     projection_machine_offers(machine, labels, out);
     const struct reputation *reputation = &machine->reputation;
     out[MACHINES_RELIABILITY_MILLI] = store_integer(reputation_reliability_milli(reputation));

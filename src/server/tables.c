@@ -116,6 +116,8 @@ static const struct store_column machines_columns[] = {
     PLAIN(free_gpus_milli, STORE_INTEGER),
     PLAIN(free_disk_bytes, STORE_INTEGER),
     PLAIN(offer_labels, STORE_TEXT),
+    PLAIN(network, STORE_INTEGER),
+    PLAIN(images, STORE_INTEGER),
 };
 
 static const struct store_column offers_columns[] = {

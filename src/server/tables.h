@@ -138,6 +138,8 @@ enum {
     MACHINES_FREE_GPUS_MILLI,
     MACHINES_FREE_DISK_BYTES,
     MACHINES_OFFER_LABELS, /* of its offers: words with a comma between */
+    MACHINES_NETWORK,      /* enum offer_network: the most its daemon permits */
+    MACHINES_IMAGES,
     MACHINES_COLUMN_COUNT,
 };
 

@@ -147,6 +147,9 @@ static void view_probe(struct json_writer *writer, const struct store_value *row
     field(writer, "bandwidth_kbit", row, MACHINES_BANDWIDTH_KBIT);
     field(writer, "rtt_us", row, MACHINES_RTT_US);
     field(writer, "ram_bytes_per_s", row, MACHINES_RAM_BYTES_PER_S);
+    json_field_string(writer, "network",
+                      offer_network_name((enum offer_network)row[MACHINES_NETWORK].integer));
+    json_field_bool(writer, "images", row[MACHINES_IMAGES].integer != 0);
     json_object_end(writer);
 }
 

@@ -78,7 +78,7 @@ def test_a_new_machine_has_one_offer_of_all_it_lends(lending):
     assert set(first) == set(SCHEMAS["LentOffer"]["properties"])
     assert first["state"] == "open" and first["state_until_ms"] == 0
     assert first["cores_milli"] == 500 and first["when"] == "always"
-    assert first["audience"] == "anyone" and first["network"] == "none"
+    assert first["audience"] == "anyone" and first["network"] == "job"
     machine = lending.market.get(f"/v1/machines/{lending.machine}", lending.token).json
     assert set(machine) == set(SCHEMAS["Machine"]["properties"])
     assert (machine["offer_count"], machine["offer_state"]) == (1, "open")
