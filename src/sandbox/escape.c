@@ -71,6 +71,7 @@ static int try_all(const char *which, const struct escape_targets *targets)
     } tables[] = {
         {"files", escape_files},     {"processes", escape_processes}, {"kernel", escape_kernel},
         {"sockets", escape_sockets}, {"local", escape_local},         {"network", escape_network},
+        {"lease", escape_lease},
     };
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
         if (strcmp(tables[i].name, which) != 0)
@@ -91,14 +92,17 @@ int main(int argc, char **argv)
         return escape_bomb(argv[2]);
     if (argc != 3)
         return 64;
-    /* PID PORT SOCKET SECRET */
-    char socket[64], secret[256];
-    struct escape_targets targets = {
-        .leaked_fd = find_leaked_descriptor(), .secret = secret, .socket = socket};
+    /* PID PORT SOCKET SECRET [STATE_DIR] */
+    char socket[64], secret[256], state_dir[256] = "";
+    struct escape_targets targets = {.leaked_fd = find_leaked_descriptor(),
+                                     .secret = secret,
+                                     .socket = socket,
+                                     .state_dir = state_dir};
     char *at = argv[2];
     targets.pid = (int)strtol(at, &at, 10);
     targets.port = (int)strtol(at, &at, 10);
-    if (targets.pid <= 0 || targets.port <= 0 || sscanf(at, "%63s %255s", socket, secret) != 2)
+    if (targets.pid <= 0 || targets.port <= 0 ||
+        sscanf(at, "%63s %255s %255s", socket, secret, state_dir) < 2)
         return 64;
     const int own = open("/lease/own", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (own < 0)

@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +46,16 @@ struct command_role {
 };
 
 /* ---- Before it starts ------------------------------------------------------------------------ */
+
+/* The scripts run as the same user: what this process was told, the lease's key too, is not theirs
+ * to read from its memory, and its descriptor is not theirs to speak on. A script is again as any
+ * program once the shell starts. */
+static int hide_from_scripts(struct error *error)
+{
+    if (prctl(PR_SET_DUMPABLE, 0) < 0)
+        return error_set_errno(error, errno, "hide from the scripts");
+    return 0;
+}
 
 static int enter_folder(const struct work *work, struct error *error)
 {
@@ -293,8 +304,9 @@ int run_command(struct work *work, struct work_result *out_result, struct error 
 {
     __attribute__((cleanup(role_close))) struct command_role role = {.work = work};
     const struct child_message ready = {.kind = CHILD_READY};
-    if (enter_folder(work, error) < 0 || unpack_files(work, error) < 0 ||
-        role_open(&role, error) < 0 || control_send(work->control_fd, &ready, error) < 0)
+    if (hide_from_scripts(error) < 0 || enter_folder(work, error) < 0 ||
+        unpack_files(work, error) < 0 || role_open(&role, error) < 0 ||
+        control_send(work->control_fd, &ready, error) < 0)
         return -1;
     role.is_setup = work->lease.setup.size > 0;
     if (start_script(&role, role.is_setup ? work->lease.setup : work->lease.run, error) < 0 ||

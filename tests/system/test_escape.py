@@ -1,0 +1,364 @@
+"""Out of a whole lease: a borrower's program that tries everything, on a real lender of a real market.
+
+The attempts are those of src/sandbox/escape*.c, sent as the job's file, with targets that are really
+there: a network with a host that answers as a LAN's and a cloud's metadata server do, the daemon's
+folder, its process. Each is refused, and afterwards the machine takes the next lease.
+
+covers sandbox/escape_lease.c, worker/role_command.c, peer/tenancy_child.c
+"""
+import contextlib
+import ctypes
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+import pytest
+
+from serving import PROGRAM, Market
+from training import Lender, upload, wait_for
+
+PLAIN_USER = 65533
+CLONE_NEWNET = 0x40000000
+METADATA, LAN = "169.254.169.254", "192.168.1.1"
+ESCAPE = pathlib.Path(PROGRAM).resolve().parent / "escape"
+
+# Answers at every address of its network namespace, and says how often somebody called.
+ANSWERING = """
+import socket, sys
+server = socket.create_server(("", 80))
+print("up", flush=True)
+while True:
+    connection, address = server.accept()
+    print(*address, flush=True)
+    connection.close()
+"""
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for networks and another user")
+
+
+def check(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+@contextlib.contextmanager
+def home_network():
+    """This process in a network of its own, with a LAN on which one host is all that answers."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = os.open("/proc/self/ns/net", os.O_RDONLY)
+    check(libc.unshare(CLONE_NEWNET))
+    host = None
+    try:
+        host = subprocess.Popen(["unshare", "--net", sys.executable, "-c", ANSWERING],
+                                stdout=subprocess.PIPE, text=True)
+        assert host.stdout.readline() == "up\n"
+        for words in ("link set lo up", f"link add home type veth peer name lan netns {host.pid}",
+                      "addr add 192.168.1.2/24 dev home", "link set home up",
+                      f"route add {METADATA} dev home"):
+            subprocess.run(["ip", *words.split()], check=True)
+        for words in (f"addr add {LAN}/24 dev lan", f"addr add {METADATA}/32 dev lan",
+                      "link set lan up"):
+            subprocess.run(["nsenter", f"--net=/proc/{host.pid}/ns/net", "ip", *words.split()], check=True)
+        yield host
+    finally:
+        check(libc.setns(before, CLONE_NEWNET))
+        os.close(before)
+        if host:
+            host.kill()
+            host.wait()
+
+
+class UserLender(Lender):
+    """A daemon of an ordinary user, who owns its folder."""
+
+    def start(self, environment=None):
+        self.log = open(self.log_path, "ab")
+        self.process = subprocess.Popen(
+            self.command, env={**(environment or os.environ), "HOME": "/nonexistent"}, stderr=self.log,
+            stdin=subprocess.DEVNULL, user=PLAIN_USER, group=PLAIN_USER, extra_groups=[])
+
+
+class Place:
+    def __init__(self, tmp_path, who, folder):
+        self.tmp_path, self.who = tmp_path, who
+        self.market = Market(tmp_path / "market", "--no-local-lender")
+        lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
+        self.state = folder / "state"
+        self.secret = folder / "secret"
+        self.secret.write_text("nobody's business\n")
+        if who == "user":
+            self.state.mkdir()
+            os.chown(self.state, PLAIN_USER, PLAIN_USER)
+        self.lender = (Lender if who == "root" else UserLender)(
+            self.market, lender_token, self.state, "home", options=("--disk", "2GiB"))
+        wait_for("the machine", lambda: [m for m in self.machines() if m["state"] == "online"])
+        for offer in self.market.get("/v1/offers", lender_token).json["items"]:
+            changed = self.market.call("PATCH", f"/v1/offers/{offer['id']}", {"network": "job"}, lender_token)
+            assert changed.status == 200, changed
+        self.abstract = socket.socket(socket.AF_UNIX)
+        self.abstract.bind(f"\0souk-escape-{os.getpid()}")
+        self.abstract.listen()
+        self.abstract.setblocking(False)
+        self.files = tmp_path / "files"
+        self.files.mkdir()
+        shutil.copy(ESCAPE, self.files / "escape")
+
+    def machines(self):
+        return self.market.get("/v1/machines", self.token).json["items"]
+
+    def close(self):
+        self.abstract.close()
+        self.lender.stop()
+        self.market.stop()
+
+    @property
+    def targets(self):
+        return " ".join(map(str, (self.lender.process.pid, self.market.ready["http_port"],
+                                  f"souk-escape-{os.getpid()}", self.secret, self.state)))
+
+    def start(self, *arguments):
+        return subprocess.Popen(
+            [PROGRAM, "run", "--server", self.market.url, "--config-dir", str(self.tmp_path / "config"), "-y",
+             "--cpus", "0.3", "--memory", "0.1", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, stdin=subprocess.DEVNULL,
+            env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1"})
+
+    def run(self, *arguments, timeout=90):
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=timeout)
+        return process.returncode, out, err
+
+    def assert_responsive(self):
+        """The daemon answers its owner, nothing of the lease is left, and the next one runs."""
+        begun = time.monotonic()
+        status = subprocess.run([PROGRAM, "lend", "status", "--state-dir", str(self.state), "--json"],
+                                capture_output=True, text=True, timeout=20)
+        assert status.returncode == 0, status
+        assert time.monotonic() - begun < 5
+        wait_for("the end of all keepers", lambda: not self.lender.keepers())
+        code, out, err = self.run("--", "echo still there")
+        assert code == 0 and out == "still there\n", (out, err)
+        assert self.lender.process.poll() is None
+
+
+@pytest.fixture(params=["root", "user"])
+def place(request, tmp_path):
+    """The lender's folders lie where another user gets to: every folder above is open."""
+    with home_network() as host, tempfile.TemporaryDirectory(prefix="souk-escape-", dir="/tmp") as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        made = Place(tmp_path, request.param, folder)
+        made.host = host
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def assert_refused(out, at_least):
+    lines = out.splitlines()
+    assert [line for line in lines if not line.endswith(", refused")] == [], out
+    assert len(lines) >= at_least, out
+
+
+TABLES = {"files": 40, "processes": 30, "kernel": 45, "local": 6, "lease": 19}
+
+
+def test_a_job_reaches_nothing_of_the_machine(place):
+    for table, at_least in TABLES.items():
+        code, out, err = place.run("--files", str(place.files), "--", "./escape", table, place.targets)
+        assert code == 0, (table, out, err)
+        assert_refused(out, at_least)
+    with pytest.raises(BlockingIOError):
+        place.abstract.accept()
+    place.assert_responsive()
+
+
+def test_a_job_with_a_network_reaches_its_own_ranks_alone(place):
+    """Those hosts answer the lender itself, and the market listens on its loopback."""
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip("no /dev/net/tun here")
+    for address in (METADATA, LAN):
+        socket.create_connection((address, 80), timeout=10).close()
+        assert place.host.stdout.readline().startswith("192.168.1.2 ")
+    code, out, err = place.run("--network", "job", "--files", str(place.files), "--", "./escape", "network",
+                               place.targets)
+    assert code == 0, (out, err)
+    assert_refused(out, 19)
+    place.assert_responsive()
+    # Nobody called since: this is the next.
+    calls = socket.create_connection((LAN, 80), timeout=10)
+    port = calls.getsockname()[1]
+    assert place.host.stdout.readline() == f"192.168.1.2 {port}\n"
+    calls.close()
+
+
+def test_the_keeper_is_among_those_that_were_to_be_ended(place):
+    """What the attempts on processes aim at is really there while they are made."""
+    process = place.start("--files", str(place.files), "--",
+                          f"./escape lease '{place.targets}'; ./escape processes '{place.targets}'; echo done; sleep 60")
+    try:
+        lines = []
+        while not lines or lines[-1] not in ("done\n", ""):
+            lines.append(process.stdout.readline())
+        keeper, = place.lender.keepers().values()
+        assert place.lender.process.pid < keeper < place.lender.process.pid + 20000
+        assert_refused("".join(lines[:-1]), 45)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    place.assert_responsive()
+
+
+BOMBS = ["forks", "fork-storm", "threads", "memory", "shared-memory", "tmp", "shm", "tmp-inodes", "descriptors", "pipes",
+         "disk", "sparse", "disk-inodes"]
+ENDS = ("more memory than it was given", "filled the disk it was given", "ended by signal")
+
+
+def set_off(place, bomb):
+    """With the owner at the machine, who gets an answer while it goes off."""
+    process = place.start("--disk", "64MiB", "--files", str(place.files), "--",
+                          f"echo lit; ./escape bomb {bomb}")
+    slowest = 0.0
+    while process.poll() is None:
+        begun = time.monotonic()
+        asked = subprocess.run([PROGRAM, "lend", "status", "--state-dir", str(place.state)],
+                               capture_output=True, timeout=60)
+        assert asked.returncode == 0, asked
+        slowest = max(slowest, time.monotonic() - begun)
+    out, err = process.communicate(timeout=90)
+    assert slowest < 5, (bomb, slowest)
+    assert out.startswith("lit\n") and "NOT REFUSED" not in out, (bomb, out, err)
+    if process.returncode == 0:
+        assert out.startswith(f"lit\n{bomb}: "), (bomb, out, err)
+    else:
+        assert any(words in err for words in ENDS), (bomb, out, err)
+
+
+def test_a_bomb_takes_no_more_than_its_lease(place):
+    for bomb in BOMBS:
+        # A plain user's files are counted at each tick, not bounded.
+        if bomb != "disk-inodes" or place.who == "root":
+            set_off(place, bomb)
+    place.assert_responsive()
+
+
+# ---- What is sent with a job ----------------------------------------------------------------------
+
+
+def member(name, kind=tarfile.REGTYPE, target="", data=b"x"):
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, target
+    made.size = len(data) if kind == tarfile.REGTYPE else 0
+    return made, data if kind == tarfile.REGTYPE else None
+
+
+def archive(*members):
+    room = io.BytesIO()
+    with tarfile.open(fileobj=room, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for made, data in members:
+            tar.addfile(made, io.BytesIO(data) if data else None)
+    return room.getvalue()
+
+
+def manifest(data, chunk, **lies):
+    """As `souk run --files` makes it, but for what it lies about."""
+    text = {"media_type": "application/x-tar+zstd", "size": len(data), "header_bytes": 0, "record_bytes": 1,
+            "record_count": len(data), "header": "", "chunks": [{"hash": chunk, "size": len(data)}], **lies}
+    return json.dumps(text, separators=(",", ":")).encode()
+
+
+def command_job(manifest_hash, size):
+    return {"name": "trap", "num_nodes": 1, "resources": {"cpus": "0.3", "memory": "0.1"}, "runtime": "command",
+            "run": "find / -name 'escaped*' 2>/dev/null; echo ran", "market": {"max_run_time": "60s"},
+            "inputs": [{"name": "files", "split": "files", "manifest": manifest_hash, "records": size}]}
+
+
+def run_job(place, job):
+    answer = place.market.post("/v1/jobs", job, place.token)
+    if answer.status != 201:
+        return answer.status, answer.body.decode()
+    path = f"/v1/jobs/{answer.json['id']}"
+
+    def ended():
+        found = place.market.get(path, place.token).json
+        return found if found["state"] in ("succeeded", "failed", "cancelled") else None
+    done = wait_for("the job's end", ended, 60)
+    log = place.market.get(f"{path}/logs?rank=0", place.token).json
+    return done["state"], done.get("reason", "") + json.dumps(done["leases"]) + log["text"]
+
+
+ARCHIVES = {
+    "a path that walks up": [member("../escaped")],
+    "one that walks down first": [member("a/../../escaped")],
+    "a path from the root": [member("/tmp/escaped")],
+    "a path to the results": [member("/lease/out/escaped")],
+    "a hard link out": [member("hard", tarfile.LNKTYPE, "/etc/passwd")],
+    "a device": [member("device", tarfile.CHRTYPE)],
+    "a pipe": [member("pipe", tarfile.FIFOTYPE)],
+    "through a link": [member("door", tarfile.SYMTYPE, "/lease/out"), member("door/escaped")],
+    "through a link up": [member("door", tarfile.SYMTYPE, ".."), member("door/escaped")],
+}
+
+
+def test_an_archive_writes_nowhere_but_into_its_folder(place):
+    for name, members in ARCHIVES.items():
+        data = archive(*members)
+        chunk = upload(place.market, place.token, data)
+        state, text = run_job(place, command_job(
+            upload(place.market, place.token, manifest(data, chunk)), len(data)))
+        if "through" in name:  # the folder takes the link's place, or it is refused
+            assert "/escaped" not in text.replace("/lease/work/door/escaped", ""), (name, state, text)
+        else:
+            assert state == "failed" and "files of the job" in text and "ran" not in text.split(), (name, state, text)
+        assert not list(place.state.glob("leases/**/escaped*")), name
+    place.assert_responsive()
+
+
+def test_a_manifest_that_lies_is_refused(place):
+    """About its size, its chunks, or by being none."""
+    data = archive(member("a"))
+    chunk, absent = upload(place.market, place.token, data), "00" * 32
+    for name, text in {
+        "too long": manifest(data, chunk, size=1 << 60, record_count=1 << 60),
+        "too many records": manifest(data, chunk, record_count=1 << 50),
+        "a chunk of another size": manifest(data, chunk, chunks=[{"hash": chunk, "size": 1}] * len(data)),
+        "a chunk that is not there": manifest(data, absent),
+        "a huge chunk": manifest(data, chunk, chunks=[{"hash": chunk, "size": (1 << 64) - 1}]),
+        "a negative size": manifest(data, chunk, size=-1),
+        "a header that is longer": manifest(data, chunk, header="00" * 4096, header_bytes=4096),
+        "deep": b"[" * 100000,
+        "no text": bytes(range(256)) * 8,
+    }.items():
+        state, words = run_job(place, command_job(upload(place.market, place.token, text), len(data)))
+        if state == "failed":  # what the market could not see before it had a lease
+            assert "is not what its manifest describes" in words and "ran" not in words.split(), (name, words)
+        else:
+            assert state in (400, 404) and 'input \\"files\\": ' in words, (name, state, words)
+    place.assert_responsive()
+
+
+def test_a_model_with_a_malicious_header_is_refused(souk, tmp_path):
+    """It comes from lenders' machines, to the borrower's."""
+    header = json.dumps({"w": {"dtype": "F32", "shape": [1 << 62, 4], "data_offsets": [0, 16]}}).encode()
+    for name, data in {
+        "a header longer than the file": struct.pack("<Q", (1 << 64) - 1) + b"{}",
+        "a shape that overflows": struct.pack("<Q", len(header)) + header + bytes(16),
+        "offsets outside": (lambda h: struct.pack("<Q", len(h)) + h)(
+            json.dumps({"w": {"dtype": "F32", "shape": [4], "data_offsets": [-16, 1 << 40]}}).encode()),
+        "no header": b"",
+    }.items():
+        path = tmp_path / "model.safetensors"
+        path.write_bytes(data)
+        said = subprocess.run([PROGRAM, "model", "inspect", str(path)], capture_output=True, text=True, timeout=20)
+        assert 0 < said.returncode < 64 and "souk: " in said.stderr, (name, said)
