@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static void append_amounts(struct buffer *plan, struct arena *arena, const struct job_spec *spec)
@@ -109,11 +110,17 @@ static void append_work(struct buffer *plan, struct arena *arena, const struct j
                              output_text(arena, spec->workdir));
 }
 
-/* Without the folder: the market has its files, not its place here. */
+/* Without folders: the market has the files, not their places here. */
 static int write_spec(const struct job_spec *spec, struct buffer *json, struct error *error)
 {
     struct job_spec told = *spec;
     told.workdir = (struct text){0};
+    if (job_train_is_file(&told.train)) {
+        const char *slash = memrchr(told.train.data.data, '/', told.train.data.size);
+        const size_t skipped = slash ? (size_t)(slash + 1 - told.train.data.data) : 0;
+        told.train.data.data += skipped;
+        told.train.data.size -= skipped;
+    }
     buffer_clear(json);
     job_spec_write(&told, json);
     return buffer_check(json, error);
@@ -132,6 +139,8 @@ static bool is_same(const struct cli *cli, const struct job_spec *spec, const st
     if (job_spec_read(cli->arena, job->spec, &theirs, &error) < 0)
         return false; /* of another version of this program */
     ours.input_count = theirs.input_count = 0;
+    ours.train.features = theirs.train.features = 0; /* ours is not read yet */
+    ours.train.classes = theirs.train.classes = 0;
     return write_spec(&ours, &left, &error) == 0 && write_spec(&theirs, &right, &error) == 0 &&
            text_equal(buffer_text(&left), buffer_text(&right));
 }
@@ -213,6 +222,11 @@ static void note_part(void *context, const char *name, uint64_t size_bytes, uint
                     units_format_bytes((int64_t)sent_bytes, sent));
 }
 
+static void note_reading(void *context, const char *what)
+{
+    output_note(context, "%s", what);
+}
+
 /* What the market would refuse anyway, before any data is sent. */
 static int check_money(const struct cli *cli, const struct job_spec *spec,
                        const struct api_quote *quote, struct error *error)
@@ -288,8 +302,11 @@ static int check_folder(struct arena *arena, struct text workdir, struct error *
 static int upload_all(struct cli *cli, struct client *client, struct job_spec *spec,
                       const struct submit_wish *wanted, struct error *error)
 {
-    const struct upload_options upload = {
-        .client = client, .folder = wanted->dataset_dir, .on_part = note_part, .context = cli};
+    const struct upload_options upload = {.client = client,
+                                          .folder = wanted->dataset_dir,
+                                          .on_part = note_part,
+                                          .on_reading = note_reading,
+                                          .context = cli};
     if (spec->workdir.size && upload_files(cli->arena, &upload, spec, error) < 0)
         return error_wrap(error, "workdir");
     if (!job_spec_is_command(spec) && spec->input_count == 0)

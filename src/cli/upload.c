@@ -4,6 +4,7 @@
 #include "blob/archive.h"
 #include "blob/pack.h"
 #include "cli/api.h"
+#include "cli/upload_table.h"
 #include "train/dataset_catalogue.h"
 #include "train/idx_reader.h"
 
@@ -106,9 +107,9 @@ static int send_missing(struct client *client, const struct blob_hash *hashes,
 }
 
 /* The manifest goes last: a market that has it has all its chunks. */
-static int send_part(struct arena *arena, struct client *client, const struct pack_options *options,
-                     struct text bytes, struct job_input *input, uint64_t *out_sent_bytes,
-                     struct error *error)
+int upload_bytes(struct arena *arena, struct client *client, const struct pack_options *options,
+                 struct text bytes, struct job_input *input, uint64_t *out_sent_bytes,
+                 struct error *error)
 {
     struct memory_source memory = {bytes};
     const struct pack_source source = {read_memory, &memory};
@@ -142,6 +143,8 @@ static int send_part(struct arena *arena, struct client *client, const struct pa
 
 int upload_check_data(const struct job_spec *spec, const char *folder, struct error *error)
 {
+    if (job_train_is_file(&spec->train))
+        return upload_check_table(spec, folder, error);
     const struct dataset_entry *entry;
     if (dataset_entry_find(spec->train.data, &entry, error) < 0)
         return error_wrap(error, "train.data");
@@ -158,6 +161,8 @@ int upload_data(struct arena *arena, const struct upload_options *options, struc
                 struct error *error)
 {
     const struct dataset_entry *entry;
+    if (job_train_is_file(&spec->train))
+        return upload_table(arena, options, spec, error);
     if (dataset_entry_find(spec->train.data, &entry, error) < 0)
         return error_wrap(error, "train.data");
     struct job_input *inputs = arena_alloc(arena, DATASET_PART_COUNT * sizeof(*inputs));
@@ -179,7 +184,8 @@ int upload_data(struct arena *arena, const struct upload_options *options, struc
             .record_bytes = idx->header.record_size,
         };
         const struct text bytes = {(const char *)idx->bytes, idx->size};
-        if (send_part(arena, options->client, &packing, bytes, &inputs[i], &sent_bytes, error) < 0)
+        if (upload_bytes(arena, options->client, &packing, bytes, &inputs[i], &sent_bytes, error) <
+            0)
             return -1;
         if (options->on_part)
             options->on_part(options->context, dataset_part_name(part), idx->size, sent_bytes);
@@ -203,8 +209,8 @@ static int send_archive(struct arena *arena, const struct upload_options *option
         return error_set_errno(error, errno, "read the archive");
     const struct pack_options packing = {.media_type = "application/x-tar+zstd", .record_bytes = 1};
     uint64_t sent_bytes = 0;
-    const int result = send_part(arena, options->client, &packing, (struct text){bytes, size},
-                                 input, &sent_bytes, error);
+    const int result = upload_bytes(arena, options->client, &packing, (struct text){bytes, size},
+                                    input, &sent_bytes, error);
     munmap(bytes, size);
     if (result == 0 && options->on_part)
         options->on_part(options->context, "files", size, sent_bytes);

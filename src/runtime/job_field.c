@@ -86,7 +86,26 @@ static int read_choice(struct job_reader *reader, const struct job_field *field,
         return REFUSE(reader, node, place, "\"%.*s\" is unknown; did you mean \"%s\"?",
                       (int)(node->value.size < 40 ? node->value.size : 40), node->value.data,
                       nearest.name);
-    return REFUSE(reader, node, place, "must be one of %s", allowed);
+    return REFUSE(reader, node, place, "must be %sone of %s",
+                  field->kind == JOB_FIELD_DATA ? "a file NAME.csv or " : "", allowed);
+}
+
+static int read_data(struct job_reader *reader, const struct job_field *field,
+                     const struct job_node *node, const struct job_place *place, struct text *out)
+{
+    const struct text value = node->value;
+    int index = 0;
+    if (text_ends_with(value, TEXT(".csv")) || text_ends_with(value, TEXT(".csv.gz"))) {
+        if (value.size > (size_t)field->maximum || !text_is_plain(value))
+            return REFUSE(reader, node, place, "must be a path of at most %" PRId64 " characters",
+                          field->maximum);
+        *out = arena_copy_text(reader->arena, value);
+        return 0;
+    }
+    if (read_choice(reader, field, node, place, &index) < 0)
+        return -1;
+    *out = text_of(field->choices[index]);
+    return 0;
 }
 
 static int read_name(struct job_reader *reader, const struct job_field *field,
@@ -263,6 +282,8 @@ static int read_scalar(struct job_reader *reader, const struct job_field *field,
         *(struct text *)(void *)out = text_of(field->choices[index]);
         return 0;
     }
+    case JOB_FIELD_DATA:
+        return read_data(reader, field, node, place, (struct text *)(void *)out);
     case JOB_FIELD_INDEX:
         return read_choice(reader, field, node, place, (int *)(void *)out);
     case JOB_FIELD_U64:

@@ -35,6 +35,7 @@ MUST_CHECK int job_node_read_json(struct arena *arena, struct text json, struct 
 enum job_field_kind {
     JOB_FIELD_NAME,         /* struct text of letters, digits, '-', '_', '.'; at most `maximum` */
     JOB_FIELD_WORD,         /* struct text, one of `choices` */
+    JOB_FIELD_DATA,         /* struct text, one of `choices` or a path ending in .csv or .csv.gz */
     JOB_FIELD_INDEX,        /* int, an index into `choices` */
     JOB_FIELD_U64,          /* uint64_t from minimum to maximum */
     JOB_FIELD_DOUBLE,       /* double from minimum to maximum */

@@ -44,6 +44,7 @@ static bool is_given(const struct job_field *field, const char *base)
     switch (field->kind) {
     case JOB_FIELD_NAME:
     case JOB_FIELD_WORD:
+    case JOB_FIELD_DATA:
     case JOB_FIELD_WORDS:
     case JOB_FIELD_SCRIPT:
         return ((const struct text *)(const void *)value)->size > 0;
@@ -131,6 +132,7 @@ static void write_field(struct json_writer *writer, const struct job_field *fiel
     switch (field->kind) {
     case JOB_FIELD_NAME:
     case JOB_FIELD_WORD:
+    case JOB_FIELD_DATA:
     case JOB_FIELD_SCRIPT:
         json_text(writer, *(const struct text *)value);
         return;
@@ -244,6 +246,21 @@ static void write_choices(struct json_writer *writer, const struct job_field *fi
     json_array_end(writer);
 }
 
+/* A name or a path. */
+static void write_data(struct json_writer *writer, const struct job_field *field)
+{
+    json_key(writer, "anyOf");
+    json_array_begin(writer);
+    json_object_begin(writer);
+    write_choices(writer, field);
+    json_object_end(writer);
+    json_object_begin(writer);
+    json_field_string(writer, "type", "string");
+    json_field_string(writer, "pattern", "\\.csv(\\.gz)?$");
+    json_object_end(writer);
+    json_array_end(writer);
+}
+
 static void write_range(struct json_writer *writer, const struct job_field *field)
 {
     json_field_i64(writer, "minimum", field->minimum);
@@ -345,6 +362,9 @@ static void write_kind(struct json_writer *writer, const struct job_field *field
     case JOB_FIELD_WORD:
     case JOB_FIELD_INDEX:
         write_choices(writer, field);
+        return;
+    case JOB_FIELD_DATA:
+        write_data(writer, field);
         return;
     case JOB_FIELD_U64:
         json_field_string(writer, "type", "integer");

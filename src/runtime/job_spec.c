@@ -96,8 +96,17 @@ static const struct job_field train_fields[] = {
     {"model", JOB_FIELD_WORD, offsetof(struct job_train, model), .help = "A built-in model.",
      .is_required = true, .choices = models},
     LATER_SAYING("layers", "is not supported yet; name a built-in model with train.model"),
-    {"data", JOB_FIELD_WORD, offsetof(struct job_train, data),
-     .help = "A data set of the catalogue.", .is_required = true, .choices = data_sets},
+    {"data", JOB_FIELD_DATA, offsetof(struct job_train, data),
+     .help = "A data set of the catalogue, or a CSV file of numbers with a label in each row.",
+     .is_required = true, .choices = data_sets, .maximum = 4095},
+    {"label", JOB_FIELD_SCRIPT, offsetof(struct job_train, label),
+     .help = "The column of a CSV file to be told; by default the last.", .maximum = 63},
+    {"features", JOB_FIELD_U64, offsetof(struct job_train, features),
+     .help = "Columns of a CSV file without the label; `souk job submit` fills it in.",
+     .minimum = 1, .maximum = 1024},
+    {"classes", JOB_FIELD_U64, offsetof(struct job_train, classes),
+     .help = "Different labels of a CSV file; `souk job submit` fills it in.", .minimum = 2,
+     .maximum = 256},
     {"loss", JOB_FIELD_WORD, offsetof(struct job_train, loss), "cross_entropy",
      "What is minimised.", .choices = losses},
     {"optimizer", JOB_FIELD_OBJECT, offsetof(struct job_train, optimizer),
@@ -223,6 +232,33 @@ bool job_spec_is_command(const struct job_spec *spec)
     return text_equal(spec->runtime, TEXT("command"));
 }
 
+bool job_train_is_file(const struct job_train *train)
+{
+    return text_ends_with(train->data, TEXT(".csv")) ||
+           text_ends_with(train->data, TEXT(".csv.gz"));
+}
+
+static int check_data(const struct job_node *root, const char *file_name,
+                      const struct job_spec *spec, struct error *error)
+{
+    const struct job_train *train = &spec->train;
+    const bool is_file = job_train_is_file(train);
+    if (is_file && text_equal(train->model, TEXT("lenet5")))
+        return job_table_refuse(root, file_name, "train.model",
+                                "lenet5 takes images; use logistic or mlp for a CSV file", error);
+    if (!is_file && (train->label.size || train->features || train->classes))
+        return job_table_refuse(root, file_name,
+                                train->label.size ? "train.label"
+                                : train->features ? "train.features"
+                                                  : "train.classes",
+                                "is for a CSV file only; leave it out", error);
+    if (is_file && spec->input_count && (!train->features || !train->classes))
+        return job_table_refuse(root, file_name,
+                                train->features ? "train.classes" : "train.features", "is missing",
+                                error);
+    return 0;
+}
+
 /* The fields of one runtime are a mistake with another. */
 static int check_runtime(const struct job_node *root, const char *file_name, struct job_spec *spec,
                          struct error *error)
@@ -256,7 +292,8 @@ int job_spec_read_tree(struct arena *arena, const struct job_node *root, const c
     struct job_spec spec = {0};
     job_table_set_defaults(arena, &spec_table, &spec);
     if (job_table_read(arena, &spec_table, root, file_name, &spec, more, error) < 0 ||
-        check_runtime(root, file_name, &spec, error) < 0)
+        check_runtime(root, file_name, &spec, error) < 0 ||
+        check_data(root, file_name, &spec, error) < 0)
         return -1;
     if (spec.market.expected_run_time_ms > spec.market.max_run_time_ms)
         return job_table_refuse(root, file_name, "market.expected_run_time",

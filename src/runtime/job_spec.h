@@ -58,7 +58,10 @@ struct job_target {
 
 struct job_train {
     struct text model; /* "lenet5", "mlp", "logistic" */
-    struct text data;  /* a name of the data set catalogue */
+    struct text data;  /* a name of the data set catalogue, or a file: job_train_is_file */
+    struct text label; /* of a file: the column's name; optional: the last */
+    uint64_t features; /* of a file; 0 until it is read */
+    uint64_t classes;  /* of a file; 0 until it is read */
     struct text loss;  /* "cross_entropy" */
     struct job_optimizer optimizer;
     uint64_t batch;
@@ -143,6 +146,9 @@ void job_spec_write(const struct job_spec *spec, struct buffer *json);
 void job_spec_write_schema(struct buffer *json);
 
 bool job_spec_is_command(const struct job_spec *spec);
+
+/* Its data are a CSV file of the borrower's, not of the catalogue. */
+bool job_train_is_file(const struct job_train *train);
 
 /* What a lease carries: {"train":{...},"sync":{...}} of runtime `native`, with gamma and tick
  * filled in, so that daemon and worker derive nothing; {"envs":{...},"setup":"...","run":"..."} of

@@ -86,6 +86,31 @@ TEST(wrong_json_is_refused_by_field)
                    "inputs[1].name: \"a\" is there twice");
 }
 
+#define ROWS_JOB(more)                                                                             \
+    "{\"name\":\"j\",\"train\":{\"model\":\"logistic\",\"data\":\"a/rows.csv.gz\"" more            \
+    "},\"inputs\":[{\"name\":\"a\",\"split\":\"test\",\"manifest\":\"" HASH "\",\"records\":1}]}"
+
+TEST(rows_of_a_file_come_with_their_shape)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec, again;
+    ASSERT_OK(job_spec_read(arena,
+                            TEXT(ROWS_JOB(",\"label\":\"it's, so\",\"features\":10,\"classes\":2")),
+                            &spec, &error));
+    assert_true(job_train_is_file(&spec.train));
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, JOB_SPEC_SIZE_MAX);
+    job_spec_write(&spec, &out);
+    ASSERT_OK(job_spec_read(arena, buffer_text(&out), &again, &error));
+    assert_true(text_is(again.train.data, "a/rows.csv.gz"));
+    assert_true(text_is(again.train.label, "it's, so"));
+    assert_int_equal(again.train.features, 10);
+    assert_refused(ROWS_JOB(",\"classes\":2"), "train.features: is missing");
+    assert_refused(ROWS_JOB(",\"features\":2"), "train.classes: is missing");
+    assert_refused(ROWS_JOB(",\"features\":1025"), "train.features: must be from 1 to 1024");
+}
+
 TEST(gamma_and_tick_follow_the_expected_run)
 {
     struct job_spec spec = {.market = {.max_run_time_ms = 3600000}};
@@ -179,6 +204,7 @@ TEST(the_schema_names_every_field_and_its_limits)
     assert_non_null(strstr(schema, "\"batch\":{\"description\":\"Samples per step.\",\"type\":"
                                    "\"integer\",\"minimum\":1,\"maximum\":65536,\"default\":32}"));
     assert_non_null(strstr(schema, "\"enum\":[\"adsp\",\"bsp\",\"tap\"]"));
+    assert_non_null(strstr(schema, "\"pattern\":\"\\\\.csv(\\\\.gz)?$\""));
     assert_non_null(strstr(schema, "\"not\":{}"));
 }
 
@@ -188,6 +214,7 @@ int main(void)
         cmocka_unit_test(canonical_json_reads_back_to_equal_bytes),
         cmocka_unit_test(order_and_spelling_of_the_source_do_not_matter),
         cmocka_unit_test(wrong_json_is_refused_by_field),
+        cmocka_unit_test(rows_of_a_file_come_with_their_shape),
         cmocka_unit_test(gamma_and_tick_follow_the_expected_run),
         cmocka_unit_test(the_work_part_carries_gamma_and_tick),
         cmocka_unit_test(a_command_has_no_training),

@@ -9,7 +9,8 @@
 struct dataset {
     struct idx *images, *labels;
     struct dataset_shape shape;
-    float scale, shift; /* pixel = byte * scale + shift */
+    size_t element_count; /* elements of one */
+    float scale, shift;   /* pixel = byte * scale + shift; of floats nothing is changed */
 };
 
 static int check_labels(const struct idx *labels, uint32_t classes, struct error *error)
@@ -24,10 +25,10 @@ static int check_labels(const struct idx *labels, uint32_t classes, struct error
 static int check_shapes(const struct dataset_options *options, const struct idx *images,
                         const struct idx *labels, struct error *error)
 {
-    if (images->header.rank < 3)
+    if (images->header.rank < 2 || (images->header.rank == 2 && !images->header.is_float))
         return error_set(error, ERROR_INVALID, "\"%s\": rank %u is no set of images",
                          options->images_path, images->header.rank);
-    if (labels->header.rank != 1)
+    if (labels->header.rank != 1 || labels->header.is_float)
         return error_set(error, ERROR_INVALID, "\"%s\": rank %u is no list of labels",
                          options->labels_path, labels->header.rank);
     if (images->header.sizes[0] != labels->header.sizes[0])
@@ -54,14 +55,15 @@ int dataset_open(const struct dataset_options *options, struct dataset **out_dat
         check_shapes(options, dataset->images, dataset->labels, error) < 0)
         return -1;
     const struct idx_header *header = &dataset->images->header;
-    const bool has_channels = header->rank == 4;
+    const uint32_t rank = header->rank;
     dataset->shape = (struct dataset_shape){
         .count = header->sizes[0],
-        .channels = has_channels ? header->sizes[1] : 1,
-        .height = header->sizes[has_channels ? 2 : 1],
-        .width = header->sizes[has_channels ? 3 : 2],
+        .channels = rank == 4 ? header->sizes[1] : 1,
+        .height = rank > 2 ? header->sizes[rank - 2] : 1,
+        .width = header->sizes[rank - 1],
         .classes = options->classes,
     };
+    dataset->element_count = header->record_size / (header->is_float ? sizeof(float) : 1);
     dataset->scale = (float)(1.0 / (255.0 * options->deviation));
     dataset->shift = (float)(-options->mean / options->deviation);
     *out_dataset = TAKE(dataset);
@@ -85,13 +87,18 @@ const struct dataset_shape *dataset_shape(const struct dataset *dataset)
 void dataset_gather(const struct dataset *dataset, const uint32_t *indices, uint32_t count,
                     float *out_images, int32_t *out_labels)
 {
-    const size_t size = dataset->images->header.record_size;
+    const size_t size = dataset->element_count;
+    const bool is_float = dataset->images->header.is_float;
     for (uint32_t n = 0; n < count; n++) {
         DEBUG_ASSERT(indices[n] < dataset->shape.count);
         const uint8_t *restrict bytes = idx_record(dataset->images, indices[n]);
         float *restrict image = out_images + n * size;
-        for (size_t i = 0; i < size; i++)
-            image[i] = (float)bytes[i] * dataset->scale + dataset->shift;
+        if (is_float)
+            for (size_t i = 0; i < size; i++)
+                image[i] = idx_float(bytes + i * sizeof(float));
+        else
+            for (size_t i = 0; i < size; i++)
+                image[i] = (float)bytes[i] * dataset->scale + dataset->shift;
         out_labels[n] = *idx_record(dataset->labels, indices[n]);
     }
 }

@@ -1,7 +1,8 @@
 /*
  * Dataset: images with labels in memory, a range of them, and the order they are drawn in.
  *
- * Images stay bytes; a batch is scaled to floats, (byte / 255 - mean) / deviation, as it is drawn.
+ * Images of bytes stay bytes; a batch is scaled to floats, (byte / 255 - mean) / deviation, as it
+ * is drawn. Floats are taken as they are: rows of a table are images one pixel high.
  */
 #pragma once
 
@@ -13,7 +14,8 @@
 #include <stdint.h>
 
 struct dataset_options {
-    const char *images_path; /* idx of rank 3 [count, height, width] or 4 [count, channels, ...] */
+    const char *images_path; /* idx of rank 3 [count, height, width] or 4 [count, channels, ...];
+                                of floats also of rank 2 [count, width] */
     const char *labels_path; /* idx of rank 1 */
     uint32_t classes;        /* labels must be below */
     double mean, deviation;  /* of byte / 255; deviation > 0 */

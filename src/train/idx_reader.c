@@ -13,20 +13,24 @@ static uint32_t read_u32_big_endian(const uint8_t *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
+enum { TYPE_U8 = 0x08, TYPE_FLOAT = 0x0d };
+
 int idx_parse_header(const uint8_t *bytes, size_t size, struct idx_header *out_header,
                      struct error *error)
 {
-    enum { TYPE_U8 = 0x08 };
     if (size < 4)
         return error_set(error, ERROR_CORRUPT, "idx: %zu bytes are too few for a header", size);
     if (bytes[0] != 0 || bytes[1] != 0)
         return error_set(error, ERROR_CORRUPT,
                          "idx: magic %02x%02x%02x%02x does not start with two zero bytes", bytes[0],
                          bytes[1], bytes[2], bytes[3]);
-    if (bytes[2] != TYPE_U8)
-        return error_set(error, ERROR_CORRUPT, "idx: element type 0x%02x is not 0x08 (bytes)",
+    if (bytes[2] != TYPE_U8 && bytes[2] != TYPE_FLOAT)
+        return error_set(error, ERROR_CORRUPT,
+                         "idx: element type 0x%02x is neither 0x08 (bytes) nor 0x0d (floats)",
                          bytes[2]);
-    struct idx_header header = {.rank = bytes[3], .record_size = 1};
+    const bool is_float = bytes[2] == TYPE_FLOAT;
+    struct idx_header header = {
+        .rank = bytes[3], .record_size = is_float ? sizeof(float) : 1, .is_float = is_float};
     if (header.rank < 1 || header.rank > IDX_RANK_MAX)
         return error_set(error, ERROR_CORRUPT, "idx: rank %u is not from 1 to %d", header.rank,
                          IDX_RANK_MAX);
@@ -52,7 +56,7 @@ void idx_append_header(struct buffer *buffer, const struct idx_header *header,
                        uint32_t record_count)
 {
     ASSERT(header->rank >= 1 && header->rank <= IDX_RANK_MAX);
-    const uint8_t magic[] = {0, 0, 0x08, (uint8_t)header->rank};
+    const uint8_t magic[] = {0, 0, header->is_float ? TYPE_FLOAT : TYPE_U8, (uint8_t)header->rank};
     buffer_append(buffer, magic, sizeof(magic));
     for (uint32_t i = 0; i < header->rank; i++) {
         const uint32_t size = i == 0 ? record_count : header->sizes[i];

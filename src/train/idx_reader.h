@@ -3,10 +3,11 @@
  *
  *     offset  size      what
  *     0       2         zero
- *     2       1         element type; 0x08 (unsigned byte) is the only one taken
- *     3       1         rank r, 1 to IDX_RANK_MAX
- *     4       4 r       sizes, big-endian; the first counts records
- *     4+4r    product   elements
+ *     2       1         element type: 0x08 (unsigned byte) or 0x0d (float of four bytes,
+ * big-endian) 3       1         rank r, 1 to IDX_RANK_MAX 4       4 r       sizes, big-endian; the
+ * first counts records 4+4r    product   elements
+ *
+ * Elements stay as the file has them: idx_float reads one.
  *
  * Files come from outside: every size is checked against a maximum before memory is taken.
  */
@@ -16,8 +17,10 @@
 #include "base/error.h"
 #include "base/scope.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { IDX_RANK_MAX = 4, IDX_HEADER_SIZE_MAX = 4 + 4 * IDX_RANK_MAX };
 
@@ -26,6 +29,7 @@ struct idx_header {
     uint32_t sizes[IDX_RANK_MAX]; /* [0] counts records */
     size_t header_size;
     size_t record_size; /* bytes; 1 for labels */
+    bool is_float;      /* its elements; else bytes */
 };
 
 struct idx {
@@ -37,6 +41,18 @@ struct idx {
 /* Reads the header at the start of `size` bytes; more may follow. CORRUPT with what is wrong. */
 MUST_CHECK int idx_parse_header(const uint8_t *bytes, size_t size, struct idx_header *out_header,
                                 struct error *error);
+
+/* The float at `bytes`, of four bytes. */
+static inline float idx_float(const uint8_t *bytes)
+{
+    uint32_t bits;
+    float value;
+    memcpy(&bits, bytes, sizeof(bits));
+    bits = __builtin_bswap32(bits);
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is big-endian");
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
 
 /* The header's bytes again, with another record count: how a shard becomes a file of its own. */
 void idx_append_header(struct buffer *buffer, const struct idx_header *header,

@@ -40,8 +40,8 @@ TEST(each_kind_of_damage_is_named)
     bytes[0] = 1;
     assert_corrupt(bytes, sizeof(whole), "magic 01000803");
     bytes[0] = 0;
-    bytes[2] = 0x0d;
-    assert_corrupt(bytes, sizeof(whole), "type 0x0d");
+    bytes[2] = 0x0e;
+    assert_corrupt(bytes, sizeof(whole), "type 0x0e");
     bytes[2] = 8;
     bytes[3] = 5;
     assert_corrupt(bytes, sizeof(whole), "rank 5");

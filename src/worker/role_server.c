@@ -4,6 +4,8 @@
  * The second thread alone uses `measurer` after the start: kernels and models belong to one thread.
  */
 #include "base/assert.h"
+#include "base/buffer.h"
+#include "base/file.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "exchange/server.h"
@@ -29,6 +31,7 @@ enum {
     SAMPLE_RECORDS = 1000,
     MEASURE_BATCH = 200,
     CHECKPOINT_MS = 30000,
+    COLUMNS_BYTES_MAX = 2 << 20,
     LONELY_MS = 120000, /* the market finds successors, or ends the job, long before */
 };
 
@@ -289,6 +292,25 @@ static void on_stop(void *context, const char *reason, int64_t grace_ms)
     exchange_server_stop(role->server, reason, grace_ms);
 }
 
+/* How to bring further rows into the shape the model learnt, as the borrower's side wrote it. */
+static int columns_export(const struct work *work, struct error *error)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, COLUMNS_BYTES_MAX);
+    if (snprintf(from, sizeof from, "%s/columns", work->data_folder) >= PATH_MAX ||
+        path_of(work, "columns.json", to, error) < 0)
+        return error_set(error, ERROR_INVALID, "the folder's path is too long");
+    if (access(from, F_OK) < 0)
+        return 0; /* images: there is nothing to say */
+    if (file_read(from, &bytes, error) < 0)
+        return -1;
+    const struct text part = buffer_text(&bytes);
+    if (file_replace(to, &part, 1, 0644, error) < 0)
+        return -1;
+    return artifact_announce(work, "columns.json", error);
+}
+
 static int model_export(struct role *role, const struct exchange_outcome *outcome,
                         struct error *error)
 {
@@ -319,6 +341,8 @@ static int model_export(struct role *role, const struct exchange_outcome *outcom
     if (artifact_announce(work, "model.safetensors", error) < 0 ||
         artifact_announce(work, "card.json", error) < 0)
         return -1;
+    if (columns_export(work, error) < 0)
+        return error_wrap(error, "save the columns");
     return 0;
 }
 

@@ -19,6 +19,7 @@ struct work {
     struct child_config config;
     struct lease_document lease;
     const struct dataset_entry *data;
+    struct dataset_entry own_data; /* what `data` is for a file of the borrower's */
     struct model_spec model;
     size_t parameter_count;
     struct sync_settings sync;

@@ -49,6 +49,24 @@ static int config_receive(struct work *work, struct error *error)
     return lease_document_read(work->arena, message.config.lease_json, &work->lease, error);
 }
 
+/* A file of the borrower's was scaled where it was read, and its shape is in the lease. */
+static int data_find(struct work *work, struct error *error)
+{
+    const struct job_train *train = &work->lease.train;
+    if (!job_train_is_file(train))
+        return dataset_entry_find(train->data, &work->data, error);
+    work->own_data = (struct dataset_entry){
+        .name = arena_copy_string(work->arena, train->data),
+        .channels = 1,
+        .height = 1,
+        .width = (uint32_t)train->features,
+        .classes = (uint32_t)train->classes,
+        .deviation = 1,
+    };
+    work->data = &work->own_data;
+    return 0;
+}
+
 /* Everything the lease names is known here, before anything is loaded. */
 static int lease_check(struct work *work, struct error *error)
 {
@@ -56,8 +74,7 @@ static int lease_check(struct work *work, struct error *error)
     const struct job_sync *sync = &work->lease.sync;
     struct parameter_table table;
     enum model_kind kind;
-    if (dataset_entry_find(train->data, &work->data, error) < 0 ||
-        model_kind_parse(train->model, &kind, error) < 0)
+    if (data_find(work, error) < 0 || model_kind_parse(train->model, &kind, error) < 0)
         return -1;
     model_spec_default(kind, &work->model);
     work->model.channels = work->data->channels;

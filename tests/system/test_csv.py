@@ -1,0 +1,106 @@
+"""A CSV file of the borrower's own, trained on lent machines.
+
+covers cli/upload_table.c, train/csv_table.c, train/csv_parts.c, worker/worker_main.c
+"""
+import json
+import os
+import random
+import struct
+import subprocess
+
+import pytest
+
+from serving import PROGRAM, Market
+from training import Lender, wait_for
+
+JOB = """\
+name: petals
+num_nodes: 2
+resources: {{cpus: 0.1+, memory: 0.1+}}
+train: {{model: {model}, data: {data}, label: kind, batch: 16, epochs: 40, optimizer: {{lr: 0.2}}}}
+sync: {{policy: bsp, local_steps: 4}}
+market: {{max_run_time: 60s}}
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    market = Market(tmp_path / "market")
+    lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
+    lenders = [Lender(market, lender_token, tmp_path / name, name) for name in ("first", "second")]
+    try:
+        wait_for("three machines", lambda: 3 == sum(
+            m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+        yield market, token, tmp_path
+    finally:
+        for lender in lenders:
+            lender.stop()
+        market.stop()
+
+
+def write_rows(path, rows=400):
+    """Three kinds that lines can tell apart, in columns of very unequal size, sorted by kind."""
+    chance = random.Random(3)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("width,kind,height\n")
+        for index in range(rows):
+            kind = index * 3 // rows
+            file.write(f"{(0, 5, 0)[kind] + chance.gauss(0, 0.5):.4f},{('rosé', 'blue', 'red')[kind]},"
+                       f"{40000 + (0, 0, 9000)[kind] + chance.gauss(0, 800):.1f}\n")
+
+
+def souk(place, *arguments):
+    market, token, folder = place
+    return subprocess.run([PROGRAM, *arguments, "--server", market.url, "--config-dir", str(folder / "config")],
+                          capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"})
+
+
+def test_a_file_of_rows_is_trained_and_comes_back_with_its_columns(place):
+    market, token, folder = place
+    write_rows(folder / "petals.csv")
+    (folder / "job.yaml").write_text(JOB.format(model="logistic", data=folder / "petals.csv"))
+    done = souk(place, "job", "submit", "-y", "--json", str(folder / "job.yaml"))
+    assert done.returncode == 0, done
+    assert '400 rows of 2 numbers; 3 classes of "kind".' in done.stderr, done
+    job = json.loads(done.stdout)
+    assert job["test_accuracy"] > 0.95, job
+    # The market has the file's rows and name, not where it lies.
+    assert job["spec"]["train"]["data"] == "petals.csv" and str(folder) not in done.stdout
+    assert (job["spec"]["train"]["features"], job["spec"]["train"]["classes"]) == (2, 3)
+    assert sum(i["records"] for i in job["spec"]["inputs"] if i["name"].endswith("-images")) == 400
+
+    assert souk(place, "job", "fetch", str(job["id"]), "-o", str(folder / "got")).returncode == 0
+    columns = json.loads((folder / "got" / "columns.json").read_text())
+    assert columns["label"] == "kind" and columns["classes"] == ["blue", "red", "rosé"]
+    assert [f["name"] for f in columns["features"]] == ["width", "height"]
+    # What came back tells a row that it never saw, by the scaling that came with it.
+    data = (folder / "got" / "model.safetensors").read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    head = json.loads(data[8:8 + size])
+    def tensor(name):
+        first, last = head[name]["data_offsets"]
+        return struct.unpack(f"<{(last - first) // 4}f", data[8 + size + first:8 + size + last])
+    weights, bias = tensor("fc1.weight"), tensor("fc1.bias")
+    for row, kind in (((0.0, 49000.0), "red"), ((5.0, 40000.0), "blue"), ((0.0, 40000.0), "rosé")):
+        scaled = [(x - f["mean"]) / f["deviation"] for x, f in zip(row, columns["features"])]
+        scores = [sum(w * x for w, x in zip(weights[2 * c:2 * c + 2], scaled)) + bias[c] for c in range(3)]
+        assert columns["classes"][scores.index(max(scores))] == kind, (row, scores)
+
+    again = souk(place, "job", "submit", "-y", "-d", str(folder / "job.yaml"))
+    assert again.returncode == 0 and again.stderr.count("in the market already") == 5, again
+
+
+def test_what_is_wrong_with_the_file_is_said_before_anything_is_sent(place):
+    market, token, folder = place
+    write_rows(folder / "petals.csv")
+    with open(folder / "petals.csv", "a", encoding="utf-8") as file:
+        file.write("1.5,blue,n/a\n")
+    for model, data, said in (("logistic", folder / "petals.csv", 'line 402: column "height": "n/a" is not a number'),
+                              ("logistic", folder / "none.csv", "No such file"),
+                              ("lenet5", folder / "petals.csv", "lenet5 takes images"),
+                              ("logistic", "petals.tsv", "must be a file NAME.csv or one of")):
+        (folder / "job.yaml").write_text(JOB.format(model=model, data=data))
+        done = souk(place, "job", "submit", "-y", str(folder / "job.yaml"))
+        assert done.returncode != 0 and said in done.stderr, (data, done)
+    assert market.get("/v1/jobs", token).json["items"] == []
