@@ -2,6 +2,7 @@
  * Events about machines.
  */
 #include "core/core_internal.h"
+#include "market/pair.h"
 
 int apply_find_machine(const struct core *core, const struct event *event, uint64_t id,
                        struct machine **out_machine, struct error *error)
@@ -80,6 +81,44 @@ int apply_machine_probed(struct core *core, const struct event *event, struct er
     return 0;
 }
 
+/* Whoever may be near others by other figures after the change than before. */
+struct relisted {
+    struct machine *machines[2 * MACHINE_PAIRS_MAX];
+    size_t count;
+};
+
+static void relist_peers(struct relisted *relisted, const struct machine *machine)
+{
+    for (size_t i = 0; machine->pairs && i < machine->pairs->count; i++)
+        relisted->machines[relisted->count++] = machine->pairs->peers[i].machine;
+}
+
+static void relist(struct core *core, const struct relisted *relisted, int64_t now_ms)
+{
+    for (size_t i = 0; i < relisted->count; i++)
+        core_list_offers(core, relisted->machines[i], now_ms);
+}
+
+int apply_pair_measured(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->pair_measured) *measured = &event->pair_measured;
+    struct machine *low = NULL, *high = NULL;
+    if (apply_find_machine(core, event, measured->low, &low, error) < 0 ||
+        apply_find_machine(core, event, measured->high, &high, error) < 0)
+        return -1;
+    if (low->id >= high->id || low->state == MACHINE_STATE_OFFLINE ||
+        high->state == MACHINE_STATE_OFFLINE)
+        return apply_misfit(event, "they are not two machines that are here", error);
+    struct relisted relisted = {.count = 0};
+    relist_peers(&relisted, low);
+    relist_peers(&relisted, high);
+    pair_put(low, high, measured->rtt_us, event->time_ms);
+    relist(core, &relisted, event->time_ms);
+    core_index_machine(core, low, event->time_ms);
+    core_index_machine(core, high, event->time_ms);
+    return 0;
+}
+
 int apply_machine_state_changed(struct core *core, const struct event *event, struct error *error)
 {
     struct machine *machine = NULL;
@@ -90,6 +129,12 @@ int apply_machine_state_changed(struct core *core, const struct event *event, st
     machine->state_changed_ms = event->time_ms;
     if (machine->state == MACHINE_STATE_ONLINE)
         apply_see_account(core, machine->owner, event->time_ms);
+    if (machine->state == MACHINE_STATE_OFFLINE && machine->pairs) {
+        struct relisted relisted = {.count = 0};
+        relist_peers(&relisted, machine);
+        pair_forget_machine(machine); /* it may come back elsewhere */
+        relist(core, &relisted, event->time_ms);
+    }
     core_index_machine(core, machine, event->time_ms);
     return 0;
 }

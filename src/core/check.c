@@ -1,5 +1,6 @@
 /* Check: every invariant of the state, by walking all of it. */
 #include "core/core_internal.h"
+#include "market/pair.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,6 +29,23 @@ static int check_offer(const struct core *core, const struct offer *offer,
     return 0;
 }
 
+static int check_pairs(const struct machine *machine, struct error *error)
+{
+    const struct machine_pairs *pairs = machine->pairs;
+    if (pairs && pairs->count > 0 && machine->state == MACHINE_STATE_OFFLINE)
+        return broken(error, "machine", machine->id, "it is offline and near others");
+    for (size_t i = 0; pairs && i < pairs->count; i++) {
+        const struct pair_peer *peer = &pairs->peers[i];
+        if (i > 0 && peer[-1].machine->id >= peer->machine->id)
+            return broken(error, "machine", machine->id, "its peers are out of order");
+        if (peer->machine == machine || !pair_is_known(peer->machine, machine) ||
+            pair_direct_us(machine, peer->machine, peer->measured_ms) !=
+                pair_direct_us(peer->machine, machine, peer->measured_ms))
+            return broken(error, "machine", machine->id, "a peer is not as near to it");
+    }
+    return 0;
+}
+
 static int check_machine(const struct core *core, const struct machine *machine,
                          struct error *error)
 {
@@ -51,6 +69,8 @@ static int check_machine(const struct core *core, const struct machine *machine,
     for (size_t i = 0; i < machine->offer_count; i++)
         if (check_offer(core, machine->offers[i], machine, error) < 0)
             return -1;
+    if (check_pairs(machine, error) < 0)
+        return -1;
     const struct account *owner = core_account(core, machine->owner);
     if (machine->is_barred != account_is_frozen(owner))
         return broken(error, "machine", machine->id, "it is barred without reason, or not");

@@ -23,6 +23,7 @@ static const char *const kind_names[COMMAND_KIND_COUNT] = {
     [COMMAND_RENEW_OFFER] = "renew_offer",
     [COMMAND_WITHDRAW_OFFER] = "withdraw_offer",
     [COMMAND_REPORT_PROBE] = "report_probe",
+    [COMMAND_REPORT_PAIR] = "report_pair",
     [COMMAND_MACHINE_CONNECTED] = "machine_connected",
     [COMMAND_MACHINE_SILENT] = "machine_silent",
     [COMMAND_MACHINE_YIELDS] = "machine_yields",

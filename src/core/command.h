@@ -56,6 +56,7 @@ enum command_kind {
     COMMAND_RENEW_OFFER, /* the shell expanded its schedule further */
     COMMAND_WITHDRAW_OFFER,
     COMMAND_REPORT_PROBE,
+    COMMAND_REPORT_PAIR, /* two machines were tried with one another */
     COMMAND_MACHINE_CONNECTED,
     COMMAND_MACHINE_SILENT,
     COMMAND_MACHINE_YIELDS, /* its daemon says what its owner leaves of it */
@@ -168,6 +169,10 @@ struct command {
             uint64_t machine;
             struct probe probe;
         } report_probe;
+        struct {
+            uint64_t low, high; /* machines */
+            int64_t rtt_us;     /* on a direct path, at least 1 */
+        } report_pair;
         struct {
             uint64_t machine;
             uint64_t generation; /* an older one is refused */

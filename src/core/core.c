@@ -1,4 +1,5 @@
 #include "core/core_internal.h"
+#include "market/pair.h"
 
 #include <inttypes.h>
 
@@ -115,6 +116,7 @@ void core_free(struct core *core)
         struct machine *machine = core->machines.entries[i].value;
         free(machine->leases);
         machine_free_spare(machine);
+        pair_free(machine);
         free(machine->offers);
     }
     for (size_t i = 0; i < core->jobs.count; i++) {
@@ -147,6 +149,7 @@ void core_free(struct core *core)
     id_list_done(&core->pending);
     id_list_done(&core->active);
     id_list_done(&core->short_handed);
+    id_list_done(&core->seekers);
     id_list_done(&core->spare_waiting);
     id_list_done(&core->spare_short);
     core_prices_done(core);

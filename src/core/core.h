@@ -124,6 +124,17 @@ int64_t core_held_micro(const struct core *core, uint64_t job);
 /* The lease has not ended, but its machine is silent. */
 bool core_lease_is_unreachable(const struct core *core, const struct lease *lease);
 
+/* Jobs that lack workers and may only have machines near each other: 0 .. count - 1. What is told
+ * of their round trips by report_pair may serve them. */
+struct core_seeker {
+    uint64_t job;
+    int64_t max_rtt_us;
+    const struct machine *machines[MATCH_NEAR_MAX]; /* with room for a worker, or with one of it */
+    size_t machine_count;
+};
+size_t core_seeker_count(const struct core *core);
+void core_seeker(const struct core *core, size_t index, struct core_seeker *out_seeker);
+
 /* Iteration, in the order of ids: 0 .. count - 1. */
 size_t core_account_count(const struct core *core);
 const struct account *core_account_at(const struct core *core, size_t index);

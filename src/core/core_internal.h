@@ -90,9 +90,11 @@ struct core {
     struct id_list short_handed;         /* of them, those that would take more workers */
     struct worker_turns successor_turns; /* scratch */
     struct worker_turns growth_turns;    /* scratch */
-    struct id_list spare_waiting;        /* jobs that wait for spare time */
-    struct id_list spare_short;          /* jobs that have some and would take more workers */
-    struct worker_turns spare_turns[2];  /* of these two, in the other order; scratch */
+    struct id_list
+        seekers; /* pending or short-handed jobs that look for machines near each other */
+    struct id_list spare_waiting;       /* jobs that wait for spare time */
+    struct id_list spare_short;         /* jobs that have some and would take more workers */
+    struct worker_turns spare_turns[2]; /* of these two, in the other order; scratch */
 
     /* Matching. Only the clock is told by events; the rest follows from the state. */
     struct queue_clock queue;
@@ -209,12 +211,12 @@ event_apply apply_account_deleted, apply_account_frozen, apply_account_seen, app
     apply_password_set;
 event_apply apply_settings_changed, apply_account_opened, apply_token_added, apply_token_revoked,
     apply_code_added, apply_code_removed, apply_machine_enrolled, apply_machine_probed,
-    apply_machine_state_changed, apply_machine_yielded, apply_machine_proven, apply_offer_set,
-    apply_offer_paused, apply_offer_renewed, apply_offer_turned, apply_offer_withdrawn,
-    apply_job_submitted, apply_job_due, apply_job_waits, apply_job_noted, apply_job_state_changed,
-    apply_lease_offered, apply_lease_started, apply_lease_ticked, apply_lease_stop_wanted,
-    apply_lease_extended, apply_lease_renewed, apply_job_extended, apply_lease_ended,
-    apply_booking_forfeited, apply_entry_posted, apply_slot_closed;
+    apply_pair_measured, apply_machine_state_changed, apply_machine_yielded, apply_machine_proven,
+    apply_offer_set, apply_offer_paused, apply_offer_renewed, apply_offer_turned,
+    apply_offer_withdrawn, apply_job_submitted, apply_job_due, apply_job_waits, apply_job_noted,
+    apply_job_state_changed, apply_lease_offered, apply_lease_started, apply_lease_ticked,
+    apply_lease_stop_wanted, apply_lease_extended, apply_lease_renewed, apply_job_extended,
+    apply_lease_ended, apply_booking_forfeited, apply_entry_posted, apply_slot_closed;
 
 /* apply.c: what the others share. */
 void apply_say_misfit(const struct event *event, const char *what, struct error *error);
@@ -295,8 +297,8 @@ void decide_remove_code(struct decision *decision, uint64_t code, bool is_used);
 void decide_expire_codes(struct decision *decision);
 
 /* decide_machine.c */
-decide_command decide_enrol_machine, decide_report_probe, decide_machine_connected,
-    decide_machine_silent, decide_machine_yields, decide_machine_gone;
+decide_command decide_enrol_machine, decide_report_probe, decide_report_pair,
+    decide_machine_connected, decide_machine_silent, decide_machine_yields, decide_machine_gone;
 MUST_CHECK int decide_find_machine(const struct decision *decision, uint64_t id,
                                    struct machine **out_machine, struct error *error);
 MUST_CHECK int decide_find_own_machine(const struct decision *decision, uint64_t account,

@@ -94,6 +94,8 @@ static int decide_kind(struct decision *decision, const struct command *command,
         return decide_withdraw_offer(decision, command, error);
     case COMMAND_REPORT_PROBE:
         return decide_report_probe(decision, command, error);
+    case COMMAND_REPORT_PAIR:
+        return decide_report_pair(decision, command, error);
     case COMMAND_MACHINE_CONNECTED:
         return decide_machine_connected(decision, command, error);
     case COMMAND_MACHINE_SILENT:

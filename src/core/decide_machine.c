@@ -113,6 +113,29 @@ int decide_report_probe(struct decision *decision, const struct command *command
     return 0;
 }
 
+/* Of two that are here. Whoever waits for machines that are near one another is tried again. */
+int decide_report_pair(struct decision *decision, const struct command *command,
+                       struct error *error)
+{
+    const __typeof__(command->report_pair) *pair = &command->report_pair;
+    struct machine *low, *high;
+    if (decide_find_machine(decision, pair->low, &low, error) < 0 ||
+        decide_find_machine(decision, pair->high, &high, error) < 0)
+        return -1;
+    if (pair->low >= pair->high || pair->rtt_us < 1 || pair->rtt_us > MACHINE_RTT_US_MAX)
+        return error_set(error, ERROR_INVALID,
+                         "two machines, the lower first, are some time apart");
+    if (low->state == MACHINE_STATE_OFFLINE || high->state == MACHINE_STATE_OFFLINE)
+        return error_set(error, ERROR_CONFLICT, "machine %" PRIu64 " or %" PRIu64 " is offline",
+                         pair->low, pair->high);
+    decision->subject = low->id;
+    struct event event = {.kind = EVENT_PAIR_MEASURED,
+                          .pair_measured = {pair->low, pair->high, pair->rtt_us}};
+    decision_emit(decision, &event);
+    decision->should_match = true;
+    return 0;
+}
+
 int decide_machine_connected(struct decision *decision, const struct command *command,
                              struct error *error)
 {

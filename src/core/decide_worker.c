@@ -12,6 +12,8 @@
  */
 #include "core/match_rounds.h"
 
+#include <stdlib.h>
+
 enum { TRIES_MAX = 8 }; /* jobs, after one event */
 
 /* What one more worker may cost over its whole run. */
@@ -24,16 +26,17 @@ static int64_t budget_micro(const struct core *core, const struct job *job)
     return job->quote_micro - job_committed_micro(job) + more_micro;
 }
 
-/* How near the next worker must be for the longest RTT to hold between it and any other. */
-static int64_t rtt_left_us(const struct core *core, const struct job *job)
+/* Where its workers are, whom one more must be near; free() it. */
+static const struct machine **find_others(const struct core *core, const struct job *job,
+                                          size_t *out_count)
 {
-    int64_t farthest_us = 0;
-    for (size_t i = 0; i < job->worker_count; i++) {
-        const int64_t rtt_us = core_machine(core, job->workers[i]->machine)->probe.rtt_us;
-        if (lease_is_open(job->workers[i]) && rtt_us > farthest_us)
-            farthest_us = rtt_us;
-    }
-    return job->request.wishes.max_rtt_us - farthest_us;
+    const struct machine **others = calloc(job->worker_count + 1, sizeof(*others));
+    ASSERT(others);
+    *out_count = 0;
+    for (size_t i = 0; i < job->worker_count; i++)
+        if (lease_is_open(job->workers[i]))
+            others[(*out_count)++] = core_machine(core, job->workers[i]->machine);
+    return others;
 }
 
 /* A request for one worker of the job. NULL; or why there can be none. */
@@ -51,18 +54,13 @@ static const char *ask_for_one(const struct decision *decision, const struct job
         if (request.max_hourly_micro <= 0)
             return "the job's maximum per hour leaves nothing for one";
     }
-    if (request.wishes.max_rtt_us > 0) {
-        request.wishes.max_rtt_us = rtt_left_us(decision->core, job);
-        if (request.wishes.max_rtt_us <= 0)
-            return "none can be near enough to the others";
-    }
     *out_request = request;
     return request.max_run_ms >= 1000 && request.max_run_ms >= request.tick_ms
                ? NULL
                : "too little of the job's time is left";
 }
 
-static const char *why_not(enum match_result result)
+static const char *why_not(enum match_result result, bool has_max_rtt)
 {
     switch (result) {
     case MATCH_OVER_BUDGET:
@@ -71,7 +69,8 @@ static const char *why_not(enum match_result result)
         return "the job's maximum per hour does not reach";
     case MATCH_FEW_MACHINES:
     case MATCH_NO_SERVER:
-        return "no other machine has room for it";
+        return has_max_rtt ? "no other machine with room for it is near enough to the others"
+                           : "no other machine has room for it";
     case MATCH_PLACED:
     case MATCH_RESULT_COUNT:
         break;
@@ -99,9 +98,14 @@ static const char *add_worker(struct decision *decision, const struct job *job, 
     struct match_placement placement;
     const struct match_reservation *ahead =
         request.is_spare ? decide_ahead(decision, /* job= */ NULL) : NULL;
+    const struct machine **others = NULL;
+    if (wish_max_rtt_us(&wish, MACHINE_ROLE_WORKER) > 0)
+        wish.others = others = find_others(core, job, &wish.other_count);
     const enum match_result result = match_place(core->matcher, &wish, ahead, &placement);
+    free(others);
+    wish.others = NULL;
     if (result != MATCH_PLACED)
-        return why_not(result);
+        return why_not(result, request.wishes.max_rtt_us > 0);
     struct match_part *part = &placement.parts[0];
     part->rank = rank;
     const int64_t wanted_micro = job_committed_micro(job) + part->quote_micro;

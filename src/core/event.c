@@ -31,6 +31,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_CODE_REMOVED] = "code_removed",
     [EVENT_MACHINE_ENROLLED] = "machine_enrolled",
     [EVENT_MACHINE_PROBED] = "machine_probed",
+    [EVENT_PAIR_MEASURED] = "pair_measured",
     [EVENT_MACHINE_STATE_CHANGED] = "machine_state_changed",
     [EVENT_MACHINE_YIELDED] = "machine_yielded",
     [EVENT_MACHINE_PROVEN] = "machine_proven",
@@ -191,6 +192,12 @@ static const struct json_field machine_probed_fields[] = {
     HEADER,
     ID("machine", machine_probed.machine),
     OBJECT("probe", machine_probed.probe, schema_probe),
+};
+static const struct json_field pair_measured_fields[] = {
+    HEADER,
+    ID("low", pair_measured.low),
+    ID("high", pair_measured.high),
+    SCHEMA_RANGE("rtt_us", struct event, pair_measured.rtt_us, 1, MACHINE_RTT_US_MAX),
 };
 static const struct json_field machine_state_changed_fields[] = {
     HEADER,
@@ -411,6 +418,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_CODE_REMOVED] = ROW(code_removed),
     [EVENT_MACHINE_ENROLLED] = ROW(machine_enrolled),
     [EVENT_MACHINE_PROBED] = ROW(machine_probed),
+    [EVENT_PAIR_MEASURED] = ROW(pair_measured),
     [EVENT_MACHINE_STATE_CHANGED] = ROW(machine_state_changed),
     [EVENT_MACHINE_YIELDED] = ROW(machine_yielded),
     [EVENT_MACHINE_PROVEN] = ROW(machine_proven),

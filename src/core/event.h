@@ -59,6 +59,7 @@ enum event_kind {
     EVENT_CODE_REMOVED, /* used or expired */
     EVENT_MACHINE_ENROLLED,
     EVENT_MACHINE_PROBED,
+    EVENT_PAIR_MEASURED, /* how far two machines are from one another */
     EVENT_MACHINE_STATE_CHANGED,
     EVENT_MACHINE_YIELDED, /* its owner leaves more or less of it */
     EVENT_MACHINE_PROVEN,  /* what was withheld of its earnings is its owner's */
@@ -189,6 +190,10 @@ struct event {
             uint64_t machine;
             struct probe probe;
         } machine_probed;
+        struct {
+            uint64_t low, high; /* machines */
+            int64_t rtt_us;     /* on a direct path */
+        } pair_measured;
         struct {
             uint64_t machine;
             enum machine_state state;

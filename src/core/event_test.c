@@ -53,6 +53,7 @@ TEST(every_kind_of_event_goes_there_and_back)
         {.kind = EVENT_CODE_REMOVED, .code_removed = {5, true}},
         {.kind = EVENT_MACHINE_ENROLLED, .machine_enrolled = {6, 3, "heron", {7}, 1, probe}},
         {.kind = EVENT_MACHINE_PROBED, .machine_probed = {6, probe}},
+        {.kind = EVENT_PAIR_MEASURED, .pair_measured = {6, 8, 1200}},
         {.kind = EVENT_MACHINE_STATE_CHANGED,
          .machine_state_changed = {6, MACHINE_STATE_UNREACHABLE}},
         {.kind = EVENT_MACHINE_YIELDED, .machine_yielded = {6, MACHINE_YIELD_PAUSED}},

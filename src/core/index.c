@@ -82,10 +82,20 @@ void core_index_machine(struct core *core, struct machine *machine, int64_t now_
     core_wake_machine(core, machine);
 }
 
+static void index_seeker(struct core *core, struct job *job, bool is_short_handed)
+{
+    if (job->request.wishes.max_rtt_us > 0 && job_request_nodes_max(&job->request) > 1 &&
+        (job->state == JOB_STATE_PENDING || is_short_handed))
+        id_list_add(&core->seekers, job->id, job);
+    else
+        id_list_remove(&core->seekers, job->id);
+}
+
 void core_index_workers(struct core *core, struct job *job)
 {
     struct account *account = map_get(&core->accounts, job->request.account);
     const bool is_short_handed = job_lost_rank(job, 0) < job->worker_count || job_can_grow(job);
+    index_seeker(core, job, is_short_handed);
     if (job->request.is_spare) {
         if (is_short_handed)
             id_list_add(&core->spare_short, job->id, job);

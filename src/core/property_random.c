@@ -91,6 +91,7 @@ struct probe property_probe(struct property_world *world)
                                         .gpus_milli = (int64_t)below(world, 2) * 1000,
                                         .disk_bytes = 4 * GIB},
                           .speed_weight_milli = 20 + (int64_t)below(world, 4000),
+                          .rtt_us = below(world, 4) ? 1 + (int64_t)below(world, 30000) : 0,
                           .cpu_model = "random"};
 }
 

@@ -5,7 +5,7 @@
  *     prices, price_close, price_borrower, price_spread
  *     group
  *     account   with its parts in the ledger
- *     token, code, machine, offer, job, hold, lease
+ *     token, code, machine, pair, offer, job, hold, lease
  *
  * each kind in the order of ids, the prices' by time or in the order they came. What follows from
  * other fields is not written: a machine's leased resources, a job's list of leases, every index.
@@ -72,9 +72,13 @@ static void write_map(struct buffer *out, const struct json_schema *schema, cons
 
 static uint64_t count_lines(const struct core *core)
 {
-    return snapshot_price_line_count(core) + core->groups.count + core->accounts.count +
-           core->tokens.count + core->codes.count + core->machines.count + core->offers.count +
-           core->jobs.count + ledger_hold_count(core->ledger) + core->leases.count;
+    uint64_t pair_count = 0;
+    for (size_t i = 0; i < core->machines.count; i++)
+        pair_count += snapshot_write_pairs(NULL, core->machines.entries[i].value);
+    return pair_count + snapshot_price_line_count(core) + core->groups.count +
+           core->accounts.count + core->tokens.count + core->codes.count + core->machines.count +
+           core->offers.count + core->jobs.count + ledger_hold_count(core->ledger) +
+           core->leases.count;
 }
 
 void core_snapshot_write(const struct core *core, struct buffer *out)
@@ -101,6 +105,8 @@ void core_snapshot_write(const struct core *core, struct buffer *out)
     for (size_t i = 0; i < core->code_list.count; i++)
         snapshot_write_line(out, &snapshot_code_schema, core->code_list.items[i].value);
     write_map(out, &snapshot_machine_schema, &core->machines);
+    for (size_t i = 0; i < core->machines.count; i++)
+        snapshot_write_pairs(out, core->machines.entries[i].value);
     for (size_t i = 0; i < core->machines.count; i++)
         snapshot_write_offers(out, core->machines.entries[i].value);
     for (size_t i = 0; i < core->jobs.count; i++)
@@ -151,6 +157,7 @@ static const struct record_row record_rows[] = {
     {&snapshot_token_schema, snapshot_restore_token},
     {&snapshot_code_schema, snapshot_restore_code},
     {&snapshot_machine_schema, snapshot_restore_machine},
+    {&snapshot_pair_schema, snapshot_restore_pair},
     {&snapshot_offer_schema, snapshot_restore_offer},
     {&snapshot_job_schema, snapshot_restore_job},
     {&snapshot_hold_schema, snapshot_restore_hold},

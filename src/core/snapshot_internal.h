@@ -32,8 +32,10 @@ snapshot_restore snapshot_restore_group, snapshot_restore_account, snapshot_rest
 void snapshot_write_accounts(const struct core *core, struct buffer *out);
 
 /* snapshot_machine.c */
-extern const struct json_schema snapshot_machine_schema, snapshot_offer_schema;
-snapshot_restore snapshot_restore_machine, snapshot_restore_offer;
+extern const struct json_schema snapshot_machine_schema, snapshot_pair_schema,
+    snapshot_offer_schema;
+snapshot_restore snapshot_restore_machine, snapshot_restore_pair, snapshot_restore_offer;
+size_t snapshot_write_pairs(struct buffer *out, const struct machine *machine);
 void snapshot_write_offers(struct buffer *out, const struct machine *machine);
 
 /* snapshot_job.c */

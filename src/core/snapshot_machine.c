@@ -1,5 +1,6 @@
 /* Machines and their offers in snapshots. */
 #include "core/snapshot_internal.h"
+#include "market/pair.h"
 
 #define COUNT(name_, member) SCHEMA_RANGE(name_, struct reputation, member, 0, INT64_MAX)
 static const struct json_field reputation_fields[] = {
@@ -38,6 +39,52 @@ static const struct json_field machine_fields[] = {
 };
 const struct json_schema snapshot_machine_schema =
     JSON_SCHEMA("machine", machine_fields, struct machine);
+
+/* How far two machines are from one another. */
+struct pair_record {
+    uint64_t low, high;
+    int64_t rtt_us;
+    int64_t measured_ms;
+};
+
+static const struct json_field pair_fields[] = {
+    SCHEMA_ID("low", struct pair_record, low),
+    SCHEMA_ID("high", struct pair_record, high),
+    SCHEMA_RANGE("rtt_us", struct pair_record, rtt_us, 1, MACHINE_RTT_US_MAX),
+    SCHEMA_TIME("measured_ms", struct pair_record, measured_ms),
+};
+const struct json_schema snapshot_pair_schema =
+    JSON_SCHEMA("pair", pair_fields, struct pair_record);
+
+/* Each pair once, where its lower machine is; `out` NULL: only counted. */
+size_t snapshot_write_pairs(struct buffer *out, const struct machine *machine)
+{
+    size_t count = 0;
+    for (size_t i = 0; machine->pairs && i < machine->pairs->count; i++) {
+        const struct pair_peer *peer = &machine->pairs->peers[i];
+        const struct pair_record record = {machine->id, peer->machine->id, peer->rtt_us,
+                                           peer->measured_ms};
+        if (record.high < record.low)
+            continue;
+        count++;
+        if (out)
+            snapshot_write_line(out, &snapshot_pair_schema, &record);
+    }
+    return count;
+}
+
+int snapshot_restore_pair(struct core *core, const void *record, struct error *error)
+{
+    const struct pair_record *stored = record;
+    struct machine *low = map_get(&core->machines, stored->low);
+    struct machine *high = map_get(&core->machines, stored->high);
+    if (!low || !high || low->id >= high->id || low->state == MACHINE_STATE_OFFLINE ||
+        high->state == MACHINE_STATE_OFFLINE || stored->measured_ms > core->time_ms ||
+        pair_is_full(low) || pair_is_full(high) || pair_is_known(low, high))
+        return snapshot_misfit(error, "pair of machine", stored->low);
+    pair_put(low, high, stored->rtt_us, stored->measured_ms);
+    return 0;
+}
 
 /* An offer, which points to its machine. */
 struct offer_record {

@@ -4,6 +4,7 @@
 #include "market/level.h"
 #include "market/listing_internal.h"
 #include "market/offer_shared.h"
+#include "market/pair.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -180,7 +181,6 @@ static struct book_point point_of(const struct listing *listing, const struct of
                                   int64_t now_ms, uint64_t bits)
 {
     const struct offer_kept_terms *terms = &offer->terms;
-    const struct probe *probe = &offer->machine->probe;
     const int64_t speed = machine_speed_milli(offer->machine);
     const int64_t reliability = machine_reliability_milli(offer->machine);
     const int64_t lease_ms = terms->max_lease_ms ? terms->max_lease_ms : INT64_MAX;
@@ -196,8 +196,8 @@ static struct book_point point_of(const struct listing *listing, const struct of
         level_of_instant(listing->began_ms, window_open_until_ms(offer_window(offer), now_ms));
     has(listing, &point, LISTING_MAX_LEASE,
         terms->max_lease_ms ? level_of_run(terms->max_lease_ms) : UINT8_MAX, lease_ms);
-    has(listing, &point, LISTING_NEARNESS, probe->rtt_us ? level_below(probe->rtt_us) : 0,
-        -probe->rtt_us);
+    const int64_t near_us = pair_nearness_us(offer->machine);
+    has(listing, &point, LISTING_NEARNESS, near_us ? level_below(near_us) : 0, -near_us);
     has(listing, &point, LISTING_CORE_CHEAPNESS, level_below(terms->minimum.core_micro),
         -terms->minimum.core_micro);
     has(listing, &point, LISTING_GPU_CHEAPNESS, level_below(terms->minimum.gpu_micro),

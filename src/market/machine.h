@@ -80,6 +80,8 @@ struct machine_spare {
     struct resources leased; /* the sum over them */
 };
 
+struct machine_pairs;
+
 /* What matching looks at comes first, side by side. */
 struct machine {
     uint64_t id;
@@ -96,6 +98,7 @@ struct machine {
     size_t lease_count;
     size_t lease_capacity;
     struct machine_spare *spare; /* NULL: it never had any */
+    struct machine_pairs *pairs; /* pair.h; NULL: it was tried with no other */
     struct reputation reputation;
     struct probe probe;
     char name[MARKET_NAME_SIZE];

@@ -14,8 +14,6 @@ static const struct book_sort by_size = {
     .by = BOOK_BY_KEYS, .first_key = LISTING_CORES, .second_key = LISTING_SPEED};
 static const struct book_sort by_slowness = {
     .by = BOOK_BY_KEYS, .first_key = LISTING_SLOWNESS, .second_key = LISTING_NEARNESS};
-static const struct book_sort by_nearness = {
-    .by = BOOK_BY_KEYS, .first_key = LISTING_NEARNESS, .second_key = LISTING_SPEED};
 static const struct book_sort by_core_minimum = {
     .by = BOOK_BY_KEYS, .first_key = LISTING_CORE_CHEAPNESS, .second_key = LISTING_SPEED};
 static const struct book_sort by_gpu_minimum = {
@@ -61,13 +59,15 @@ static void leave_machine(struct attempt *attempt, const struct machine *machine
     attempt->machines[find_slot(attempt, machine)] = &left;
 }
 
-static void start_attempt(struct attempt *attempt)
+void match_start_attempt(struct attempt *attempt)
 {
     struct arena *arena = attempt->matcher->arena;
     const int64_t most = job_request_nodes_max(attempt->wish->request);
     attempt->worker_count = 0;
     attempt->worker_max = (size_t)most + (attempt->wish->request->server.cores_milli > 0);
-    const size_t room = attempt->worker_max + EXTRA;
+    const size_t most_taken =
+        attempt->pool_max > attempt->worker_max ? attempt->pool_max : attempt->worker_max;
+    const size_t room = most_taken + EXTRA;
     attempt->workers = arena_alloc(arena, room * sizeof(*attempt->workers));
     size_t slot_count = 8;
     while (slot_count < 2 * room)
@@ -147,8 +147,9 @@ static bool fits(const struct attempt *attempt, enum machine_role role, struct o
     struct candidate candidate = {.offer = offer, .free = free_for(attempt, offer)};
     if (!resources_fit(wanted, candidate.free) || !wish_suits(wish, role, offer))
         return false;
+    const int64_t rtt_us = offer->machine->probe.rtt_us;
     if (role == MACHINE_ROLE_WORKER && attempt->max_rtt_us > 0 &&
-        offer->machine->probe.rtt_us > attempt->max_rtt_us)
+        (rtt_us == 0 || rtt_us > attempt->max_rtt_us))
         return false;
     candidate.is_at_minimum = !wish_is_accepted(wish, offer, wanted);
     if (candidate.is_at_minimum && !with_dearer)
@@ -205,8 +206,8 @@ static int compare_candidates(const void *left_item, const void *right_item, voi
                  : (left->offer->id > right->offer->id) - (left->offer->id < right->offer->id);
 }
 
-static void collect_workers(struct attempt *attempt, const struct book_wish *wish,
-                            struct book_sort sort, size_t most, bool with_dearer)
+void match_collect_workers(struct attempt *attempt, const struct book_wish *wish,
+                           struct book_sort sort, size_t most, bool with_dearer)
 {
     struct book_search *search = &attempt->matcher->search;
     struct offer *offer;
@@ -223,8 +224,7 @@ static void collect_workers(struct attempt *attempt, const struct book_wish *wis
     if (sort.by == BOOK_BY_KEYS)
         qsort_r(attempt->workers + first, attempt->worker_count - first, sizeof(*attempt->workers),
                 compare_candidates, &sort);
-    while (attempt->worker_count > most)
-        leave_machine(attempt, attempt->workers[--attempt->worker_count].offer->machine);
+    match_keep_workers(attempt, most);
 }
 
 static struct book_sort by_minimum(struct resources wanted)
@@ -248,7 +248,7 @@ static bool content_lenders_would_do(const struct attempt *attempt)
         listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_ALL, /* with_dearer= */ false);
     struct offer *offer;
     size_t count = 0;
-    start_attempt(&counted);
+    match_start_attempt(&counted);
     book_search_start(search, listing->book, &found, attempt->sort);
     while (count < least && (offer = book_search_next(search))) {
         if (is_taken(&counted, offer->machine) ||
@@ -262,17 +262,10 @@ static bool content_lenders_would_do(const struct attempt *attempt)
     return count >= least;
 }
 
-/* Of the workers, nearest first, as many as are within the longest RTT of each other. */
-static void keep_near(struct attempt *attempt, int64_t max_us)
+void match_keep_workers(struct attempt *attempt, size_t count)
 {
-    size_t count = 1;
-    for (; count < attempt->worker_count; count++)
-        if (attempt->workers[count - 1].offer->machine->probe.rtt_us +
-                attempt->workers[count].offer->machine->probe.rtt_us >
-            max_us)
-            break;
-    if (attempt->worker_count > count)
-        attempt->worker_count = count;
+    while (attempt->worker_count > count)
+        leave_machine(attempt, attempt->workers[--attempt->worker_count].offer->machine);
 }
 
 static bool find_workers(struct attempt *attempt)
@@ -283,23 +276,14 @@ static bool find_workers(struct attempt *attempt)
     struct listing *listing = attempt->matcher->listing;
     struct book_wish found =
         listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_FREE, /* with_dearer= */ false);
-    attempt->max_rtt_us = max_us / 2;
     if (max_us > 0)
-        listing_want_near(listing, &found, attempt->max_rtt_us);
-    collect_workers(attempt, &found, attempt->sort, attempt->worker_max, false);
+        return match_find_near(attempt, &found, max_us);
+    match_collect_workers(attempt, &found, attempt->sort, attempt->worker_max, false);
     if (attempt->worker_count >= least)
         return true;
-    if (max_us > 0) {
-        start_attempt(attempt);
-        attempt->max_rtt_us = max_us;
-        listing_want_near(listing, &found, max_us);
-        collect_workers(attempt, &found, by_nearness, attempt->worker_max, false);
-        keep_near(attempt, max_us);
-        return attempt->worker_count >= least;
-    }
     if (names_maximum(wish->request) && !content_lenders_would_do(attempt)) {
         found = listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_FREE, true);
-        collect_workers(attempt, &found, by_minimum(wish->request->worker), least, true);
+        match_collect_workers(attempt, &found, by_minimum(wish->request->worker), least, true);
     }
     return attempt->worker_count >= least;
 }
@@ -422,18 +406,21 @@ static bool find_server(struct attempt *attempt)
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-/* Those who ask more than is posted may all come at once: then nothing is known. */
+/* Those who ask more than is posted may all come at once, and two machines that were tried with one
+ * another may be near to many: then nothing is known. */
 static enum match_result find_too_few(const struct attempt *attempt)
 {
     const struct job_request *request = attempt->wish->request;
     const int64_t lacking = request->num_nodes - (int64_t)attempt->worker_count;
-    attempt->matcher->lacking = lacking > 1 && !names_maximum(request) ? lacking : 1;
+    const bool is_known =
+        !names_maximum(request) && wish_max_rtt_us(attempt->wish, MACHINE_ROLE_WORKER) == 0;
+    attempt->matcher->lacking = lacking > 1 && is_known ? lacking : 1;
     return MATCH_FEW_MACHINES;
 }
 
 static enum match_result place(struct attempt *attempt, struct match_placement *out_placement)
 {
-    start_attempt(attempt);
+    match_start_attempt(attempt);
     if (!find_workers(attempt))
         return find_too_few(attempt);
     if (!find_server(attempt))

@@ -7,8 +7,10 @@
  * workers is scaled down evenly to the most the budget allows. If even the least passes it, the
  * slowest machines, which are the cheapest, are tried instead.
  *
- * The RTT between two workers is taken as the sum of theirs to the market. With a longest RTT,
- * those within half of it are taken by score; if they are too few, the nearest are.
+ * The RTT between two workers is the smaller of a direct path's, if that was measured (pair.h), and
+ * the sum of theirs to the market. With a longest RTT, those within half of it of the market are
+ * taken by score; if they are too few, the nearest to it are; then those who are near to each other
+ * though not to the market.
  *
  * The server lease goes to a machine that offers the role, first of all to one that offers nothing
  * else, then to one that is not needed for a worker. Roles are the owner's consent: a machine that
@@ -110,6 +112,12 @@ int64_t match_expect(struct matcher *matcher, struct arena *arena, const struct 
 enum match_result match_place(struct matcher *matcher, const struct match_wish *wish,
                               const struct match_reservation *ahead,
                               struct match_placement *out_placement);
+
+/* Machines with room for a worker, the nearest to the market first, whether they are near each
+ * other or not: whom to try with one another. Returns how many, at most MATCH_NEAR_MAX. */
+enum { MATCH_NEAR_MAX = 256 };
+size_t match_near_candidates(struct matcher *matcher, const struct match_wish *wish,
+                             const struct machine *out_machines[MATCH_NEAR_MAX]);
 
 /* Whether the offer has room for a worker or the server of it, whatever it may cost. */
 bool match_could_use(const struct match_wish *wish, const struct offer *offer,

@@ -89,9 +89,8 @@ void match_append_resources(struct buffer *out, struct resources resources)
                              units_format_bytes(resources.disk_bytes, bytes));
 }
 
-/* Whether some offer passes every test; or all but that it is free. */
-static bool has_offer(const struct machine *machine, const struct match_wish *wish,
-                      enum machine_role role, bool is_free)
+bool match_has_offer(const struct machine *machine, const struct match_wish *wish,
+                     enum machine_role role, bool is_free)
 {
     for (size_t i = 0; i < machine->offer_count; i++) {
         const struct offer *offer = machine->offers[i];
@@ -105,13 +104,13 @@ static bool has_offer(const struct machine *machine, const struct match_wish *wi
 static bool has_room(const struct machine *machine, const struct match_wish *wish,
                      enum machine_role role)
 {
-    return has_offer(machine, wish, role, /* is_free= */ true);
+    return match_has_offer(machine, wish, role, /* is_free= */ true);
 }
 
 static bool offers_enough(const struct machine *machine, const struct match_wish *wish,
                           enum machine_role role)
 {
-    return has_offer(machine, wish, role, /* is_free= */ false);
+    return match_has_offer(machine, wish, role, /* is_free= */ false);
 }
 
 struct names {
@@ -197,7 +196,14 @@ static void explain_few(struct machine *const *machines, size_t machine_count,
                              wish->request->num_nodes,
                              wish->request->num_nodes == 1 ? "machine" : "machines");
     match_append_resources(out, wish_resources(wish, role));
-    append_machines(machines, machine_count, wish, role, out);
+    /* Who is too far from whom is said of all that suit in all else. */
+    struct job_request request = *wish->request;
+    struct match_wish anywhere = *wish;
+    request.wishes.max_rtt_us = 0;
+    anywhere.request = &request;
+    append_machines(machines, machine_count, &anywhere, role, out);
+    if (wish_max_rtt_us(wish, role) > 0)
+        match_append_far(machines, machine_count, wish, out);
 }
 
 void match_explain_words(struct machine *const *machines, size_t machine_count,

@@ -25,16 +25,30 @@ struct attempt {
     const struct match_wish *wish;
     const struct match_reservation *ahead;
     struct book_sort sort;
-    int64_t max_rtt_us;        /* of each worker; 0: any */
+    int64_t max_rtt_us;        /* of each worker to the market; 0: any */
     struct candidate *workers; /* in the order taken */
     size_t worker_count;
     size_t worker_max;     /* and one to spare if the server may need a machine */
+    size_t pool_max;       /* so many may be collected though fewer are taken; 0: no more */
     const void **machines; /* a set of those taken: open addressing */
     size_t machine_mask;
     bool has_server;
     bool needs_worker; /* a machine that could take the server is needed for a worker */
     struct candidate server;
 };
+
+/* ---- match.c: workers ---- */
+/* Nobody is taken. */
+void match_start_attempt(struct attempt *attempt);
+/* Takes those that fit, `most` in all. */
+void match_collect_workers(struct attempt *attempt, const struct book_wish *wish,
+                           struct book_sort sort, size_t most, bool with_dearer);
+/* The first so many of those taken; the others are left. */
+void match_keep_workers(struct attempt *attempt, size_t count);
+
+/* ---- match_near.c ---- */
+/* Takes workers that are all within the longest RTT of each other. */
+bool match_find_near(struct attempt *attempt, struct book_wish *found, int64_t max_us);
 
 /* The parts of what was found; workers have no size yet. */
 void match_make_parts(struct attempt *attempt, struct match_placement *out_placement);
@@ -67,3 +81,10 @@ void match_find_nearest(struct matcher *matcher, struct machine *const *machines
                         char out_words[MATCH_NEAREST_SIZE]);
 
 void match_append_resources(struct buffer *out, struct resources resources);
+
+/* Who of the machines with room is too far from whom, if that is what is in the way. */
+void match_append_far(struct machine *const *machines, size_t machine_count,
+                      const struct match_wish *wish, struct buffer *out);
+/* Whether some offer passes every test; or all but that it is free. */
+bool match_has_offer(const struct machine *machine, const struct match_wish *wish,
+                     enum machine_role role, bool is_free);

@@ -8,7 +8,7 @@
 static bool is_lasting(enum wish_test test)
 {
     return test != WISH_TEST_ONLINE && test != WISH_TEST_OPEN && test != WISH_TEST_PRICE &&
-           test != WISH_TEST_ROOM;
+           test != WISH_TEST_ROOM && test != WISH_TEST_RTT;
 }
 
 /* Some span that is still to come is long enough, and the longest lease is. */
@@ -170,8 +170,6 @@ static void append_claim(struct buffer *out, const struct match_wish *wish,
                              (double)wishes->min_reliability_milli / 1000.0);
         return;
     case WISH_TEST_RTT:
-        buffer_append_format(out, "%s known to be within max_rtt", is);
-        return;
     case WISH_TEST_ONLINE:
     case WISH_TEST_OPEN:
     case WISH_TEST_PRICE:

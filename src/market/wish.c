@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "market/labels.h"
 #include "market/offer_shared.h"
+#include "market/pair.h"
 
 #include <string.h>
 
@@ -89,7 +90,10 @@ static bool is_near(const struct match_wish *wish, enum machine_role role,
 {
     const int64_t max_us = wish_max_rtt_us(wish, role);
     const int64_t rtt_us = offer->machine->probe.rtt_us;
-    return max_us == 0 || (rtt_us > 0 && rtt_us <= max_us);
+    if (max_us == 0 || (rtt_us > 0 && rtt_us <= max_us))
+        return true;
+    const int64_t nearest_us = pair_nearest_us(offer->machine, wish->now_ms);
+    return nearest_us > 0 && nearest_us <= max_us;
 }
 
 bool wish_has(const struct match_wish *wish, enum machine_role role, enum wish_test test)

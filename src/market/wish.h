@@ -18,6 +18,9 @@ struct match_wish {
     int64_t latest_end_ms;    /* and has ended by then */
     int64_t budget_micro;     /* over max_run_ms, for all leases */
     const struct job *beside; /* one more worker of this job: not where it has one; or NULL */
+    /* Where its workers are, whom one more must be near; only with a longest RTT. */
+    const struct machine *const *others;
+    size_t other_count;
 };
 
 /* In the order in which explain shows them. */

@@ -406,6 +406,7 @@ static struct message *message_of(struct live *live, const struct core *core,
     case EVENT_CODE_ADDED:
     case EVENT_CODE_REMOVED:
     case EVENT_MACHINE_PROBED:
+    case EVENT_PAIR_MEASURED:
     case EVENT_JOB_WAITS:
     case EVENT_LEASE_STOP_WANTED:
     case EVENT_BOOKING_FORFEITED: /* the job's end, which follows, says it */

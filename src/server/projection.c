@@ -313,6 +313,7 @@ void projection_event(struct projection *projection, const struct core *core,
     case EVENT_SLOT_CLOSED:
     case EVENT_CODE_ADDED:
     case EVENT_CODE_REMOVED:
+    case EVENT_PAIR_MEASURED:
     case EVENT_KIND_COUNT:
         return;
     }
