@@ -31,7 +31,7 @@ static const struct option logs_options[] = {
      .help = "Go on until the log ends.", .letter = 'f'},
 };
 
-enum { FOLLOW_PERIOD_MS = 500, LOGS_SIZE_MAX = 64 << 20 };
+enum { FOLLOW_PERIOD_MS = 500, FOLLOW_AWAY_MS = 120000, LOGS_SIZE_MAX = 64 << 20 };
 
 static void pause_ms(long ms)
 {
@@ -86,6 +86,7 @@ static int run_logs(void *context, const void *options, struct error *error)
     struct buffer all AUTO_BUFFER;
     buffer_init(&all, LOGS_SIZE_MAX);
     uint64_t offset = 0;
+    int away_count = 0;
     for (;;) {
         AUTO(arena) struct arena *arena = arena_new(0);
         struct api_log_part part = {0};
@@ -93,8 +94,15 @@ static int run_logs(void *context, const void *options, struct error *error)
         const char *path =
             arena_format(arena, "/v1/jobs/%" PRIu64 "/logs?rank=%s&offset=%" PRIu64, wanted->id,
                          client_escape(arena, text_of(wanted->rank)), offset);
-        if (client_get(client, arena, path, &answer, error) < 0)
-            return -1;
+        if (client_get(client, arena, path, &answer, error) < 0) {
+            /* A market that restarts is waited for. */
+            if (!wanted->is_following || error->code != ERROR_UNAVAILABLE ||
+                ++away_count > FOLLOW_AWAY_MS / FOLLOW_PERIOD_MS)
+                return -1;
+            pause_ms(FOLLOW_PERIOD_MS);
+            continue;
+        }
+        away_count = 0;
         bool has_left = false;
         if (print_part(cli, &part, &all, &has_left, error) < 0)
             return -1;

@@ -49,6 +49,7 @@ struct lender {
     bool is_welcome;
     bool is_leased;
     struct meter meter;
+    uint64_t log_offset; /* of the lease */
     int64_t leased_ns;
 };
 
@@ -109,8 +110,9 @@ static void take_tick(struct lender *lender)
     tell(lender, &(struct lease_message){.type = LEASE_MESSAGE_LOG,
                                          .log = {.lease = lender->meter.lease,
                                                  .fence = lender->meter.fence,
-                                                 .stream = LEASE_LOG_STDOUT,
+                                                 .offset = lender->log_offset,
                                                  .bytes = text_of(line)}});
+    lender->log_offset += strlen(line);
 }
 
 static void on_tick(void *context)
@@ -136,6 +138,7 @@ static void on_start(struct lender *lender, const struct start_message *start)
     }
     lender->is_leased = true;
     lender->leased_ns = now_ns(lender->bench);
+    lender->log_offset = 0;
     lender->bench->result.leases++;
     send_state(lender, lease, LEASE_RUN_STARTING, "");
     send_state(lender, lease, LEASE_RUN_RUNNING, "");

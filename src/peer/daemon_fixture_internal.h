@@ -61,6 +61,7 @@ struct market {
     struct blob_hash data_manifest;
     pid_t daemon;
     uint32_t hello_count;
+    bool is_forgetful; /* never says that a log is kept */
     uint64_t beat_count;
     uint64_t next_lease;
 };
@@ -151,6 +152,16 @@ static inline void on_link_open(struct link *link, struct text identity, void *c
     assert_true(text_equal(identity, TEXT("machine:5:1")));
 }
 
+static inline void market_keep_log(struct market *market, const struct log_message *log)
+{
+    if (!market->is_forgetful)
+        market_send(market,
+                    &(struct lease_message){.type = LEASE_MESSAGE_LOG_KEPT,
+                                            .log_kept = {.lease = log->lease,
+                                                         .fence = log->fence,
+                                                         .offset = log->offset + log->bytes.size}});
+}
+
 static inline void on_link_frame(struct link *link, uint16_t type, struct text payload,
                                  void *context)
 {
@@ -166,6 +177,8 @@ static inline void on_link_frame(struct link *link, uint16_t type, struct text p
         market->beat_count++;
     else
         market->count++;
+    if (type == LEASE_MESSAGE_LOG)
+        market_keep_log(market, &received->message.log);
     if (type != LEASE_MESSAGE_HELLO)
         return;
     market->hello_count++;

@@ -163,6 +163,19 @@ static int keeper_message_fence(const struct lease_message *message, struct leas
     }
 }
 
+/* Nobody will ever take what the process of a lease printed: the keeper need not wait for it. */
+static void daemon_drop_log(struct holding *holding)
+{
+    const struct lease_fence lease = holding_fence(holding);
+    const struct lease_message kept = {
+        .type = LEASE_MESSAGE_LOG_KEPT,
+        .log_kept = {.lease = lease.lease, .fence = lease.fence, .offset = LEASE_LOG_ALL}};
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, LEASE_MESSAGE_SIZE_MAX);
+    lease_message_encode(&kept, &payload);
+    holding_send(holding, LEASE_MESSAGE_LOG_KEPT, buffer_text(&payload));
+}
+
 static int daemon_take_message(struct daemon *daemon, struct holding *holding, uint16_t type,
                                struct text payload, struct error *error)
 {
@@ -180,6 +193,8 @@ static int daemon_take_message(struct daemon *daemon, struct holding *holding, u
         outbox_send(daemon->outbox, &message, daemon_now_ns(daemon));
         return 0;
     }
+    if (message.type == LEASE_MESSAGE_LOG && !daemon->is_welcome && daemon->is_stopping)
+        daemon_drop_log(holding);
     outbox_send_encoded(daemon->outbox, type, payload, daemon_now_ns(daemon));
     if (message.type == LEASE_MESSAGE_STATE && is_last(message.state.state))
         holding_state(holding)->has_ended = true;

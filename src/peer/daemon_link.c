@@ -136,6 +136,10 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
         daemon_pass_on(daemon, (struct lease_fence){message.rank.lease, message.rank.fence},
                        message.type, payload);
         break;
+    case LEASE_MESSAGE_LOG_KEPT:
+        daemon_pass_on(daemon, (struct lease_fence){message.log_kept.lease, message.log_kept.fence},
+                       message.type, payload);
+        break;
     case LEASE_MESSAGE_PEER:
         daemon_pass_on(daemon, (struct lease_fence){message.peer.lease, message.peer.fence},
                        message.type, payload);

@@ -145,6 +145,54 @@ static void process_that_floods_is_slowed_down(void **state)
     wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STOPPED);
 }
 
+static void log_that_was_not_kept_is_sent_again_on_a_new_link(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    market->is_forgetful = true;
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    const struct log_message *log = &wait_for(market, LEASE_MESSAGE_LOG, -1)->log;
+    assert_true(log->offset == 0 && log->is_resumed && log->bytes.size > 0);
+    link_free(TAKE(market->link));
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    log = &wait_for(market, LEASE_MESSAGE_LOG, -1)->log;
+    assert_true(log->offset == 0 && log->is_resumed && log->bytes.size > 0);
+    market->is_forgetful = false;
+    link_free(TAKE(market->link));
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    wait_for(market, LEASE_MESSAGE_LOG, -1);
+    tell_worker(market, "done\n");
+    const size_t first = market->count;
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+    for (size_t i = first; i < market->count; i++)
+        assert_true(market->messages[i].type != LEASE_MESSAGE_LOG); /* all of it was kept */
+}
+
+static void lease_ends_only_when_its_log_is_kept(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    market->is_forgetful = true;
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "crash\n");
+    while (!wait_for(market, LEASE_MESSAGE_LOG, -1)->log.is_last)
+        ;
+    const size_t first = market->count;
+    for (int i = 0; i < 10; i++)
+        turn(market);
+    for (size_t i = first; i < market->count; i++)
+        assert_true(market->messages[i].type != LEASE_MESSAGE_STATE);
+    market_send(market,
+                &(struct lease_message){.type = LEASE_MESSAGE_LOG_KEPT,
+                                        .log_kept = {market->next_lease, 1, LEASE_LOG_ALL}});
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    wait_for_no_folder(market);
+}
+
 static void stream_is_dialled_anew_with_a_new_ticket(void **state)
 {
     struct market *market = *state;
@@ -308,6 +356,8 @@ static int run(void)
         DAEMON_TEST(process_that_crashes_fails_its_lease),
         DAEMON_TEST(process_that_does_not_stop_is_killed_after_its_grace),
         DAEMON_TEST(process_that_floods_is_slowed_down),
+        DAEMON_TEST(log_that_was_not_kept_is_sent_again_on_a_new_link),
+        DAEMON_TEST(lease_ends_only_when_its_log_is_kept),
         DAEMON_TEST(stream_is_dialled_anew_with_a_new_ticket),
         DAEMON_TEST(forged_lease_is_not_started),
         DAEMON_TEST(expired_and_missing_data_are_told),

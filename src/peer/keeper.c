@@ -153,14 +153,17 @@ static int keeper_set_market(struct keeper *keeper, const struct keeper_market *
         return -1;
     host->market_ahead_ms = market->ahead_ms;
     host->is_market_away = !market->is_linked;
+    const bool is_relinked = market->is_linked && !outbox_is_attached(host->outbox);
     if (!market->is_linked)
         outbox_detach(host->outbox);
-    else if (!outbox_is_attached(host->outbox))
+    else if (is_relinked)
         keeper_attach(keeper);
     if (!keeper->tenancy)
         return 0;
     if (market->is_linked)
         tenancy_send_state(keeper->tenancy);
+    if (is_relinked)
+        tenancy_relinked(keeper->tenancy);
     tenancy_resume(keeper->tenancy);
     return 0;
 }
@@ -257,6 +260,8 @@ static void keeper_on_lease_message(struct keeper *keeper, const struct lease_me
         keeper_renew(keeper, &message->renew);
     else if (message->type == LEASE_MESSAGE_STOP)
         tenancy_stop(keeper->tenancy, message->stop.grace_ms, message->stop.reason);
+    else if (message->type == LEASE_MESSAGE_LOG_KEPT)
+        tenancy_log_kept(keeper->tenancy, message->log_kept.offset);
     else if (message->type == LEASE_MESSAGE_RANK)
         tenancy_add_rank(keeper->tenancy, &message->rank);
     else if (message->type == LEASE_MESSAGE_PEER)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 2,
+    KEEPER_VERSION = 3,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,

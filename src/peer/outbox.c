@@ -96,6 +96,14 @@ void outbox_free(struct outbox *outbox)
     free(outbox);
 }
 
+static void outbox_drop(struct outbox *outbox, size_t index)
+{
+    struct entry *dropped = queue_remove(&outbox->waiting, index);
+    outbox->waiting_bytes -= dropped->size;
+    outbox->waiting_counts[dropped->type]--;
+    free(dropped);
+}
+
 /* What matters least goes first, the oldest of it before the newer. */
 static void outbox_make_room(struct outbox *outbox)
 {
@@ -103,7 +111,6 @@ static void outbox_make_room(struct outbox *outbox)
         uint16_t type;
         size_t bytes_max;
     } dispensable[] = {{LEASE_MESSAGE_HEARTBEAT, OUTBOX_WAITING_BYTES_MAX},
-                       {LEASE_MESSAGE_LOG, OUTBOX_WAITING_BYTES_MAX},
                        {LEASE_MESSAGE_REPORT, OUTBOX_WAITING_BYTES_MAX},
                        {LEASE_MESSAGE_METER, OUTBOX_METER_BYTES_MAX}};
     for (size_t kind = 0; kind < sizeof(dispensable) / sizeof(*dispensable); kind++) {
@@ -114,10 +121,7 @@ static void outbox_make_room(struct outbox *outbox)
                 i++;
                 continue;
             }
-            struct entry *dropped = queue_remove(&outbox->waiting, i);
-            outbox->waiting_bytes -= dropped->size;
-            outbox->waiting_counts[dropped->type]--;
-            free(dropped);
+            outbox_drop(outbox, i);
         }
     }
 }
@@ -139,6 +143,12 @@ static bool is_replayed(uint16_t type)
 {
     return type == LEASE_MESSAGE_METER || type == LEASE_MESSAGE_STATE ||
            type == LEASE_MESSAGE_ARTIFACT;
+}
+
+/* Of no use later, or said again by who keeps it. */
+static bool is_of_its_time(uint16_t type)
+{
+    return type == LEASE_MESSAGE_HEARTBEAT || type == LEASE_MESSAGE_LOG;
 }
 
 void outbox_flush(struct outbox *outbox, int64_t now_ns)
@@ -167,8 +177,8 @@ void outbox_flush(struct outbox *outbox, int64_t now_ns)
 
 void outbox_send_encoded(struct outbox *outbox, uint16_t type, struct text payload, int64_t now_ns)
 {
-    if (type == LEASE_MESSAGE_HEARTBEAT && !outbox->carrier.send)
-        return; /* of no use later */
+    if (is_of_its_time(type) && !outbox->carrier.send)
+        return;
     ASSERT(type < TYPE_MAX);
     struct entry *entry = calloc(1, sizeof(*entry) + payload.size);
     ASSERT(entry);
@@ -217,6 +227,9 @@ void outbox_reattach(struct outbox *outbox, const struct outbox_carrier *carrier
 void outbox_detach(struct outbox *outbox)
 {
     outbox->carrier = (struct outbox_carrier){0};
+    for (size_t i = outbox->waiting.count; i-- > 0;)
+        if (is_of_its_time(queue_at(&outbox->waiting, i)->type))
+            outbox_drop(outbox, i);
 }
 
 bool outbox_is_attached(const struct outbox *outbox)

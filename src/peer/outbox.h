@@ -4,9 +4,10 @@
  *
  * Messages go out in the order sent. Meter reports, lease states and artifacts of the last minute
  * before the way was lost are sent once more on a new one, because nobody knows whether the old one
- * carried them; the market takes each only once. When too much waits, the oldest log lines go
- * first, then reports. Meters are owed for: they go only when there are a hundred thousand of them.
- * Lease states and artifacts are never dropped.
+ * carried them; the market takes each only once. What processes print is not kept here while the
+ * way is gone: the lease's logbook has it until the market has. When too much waits, reports go
+ * first. Meters are owed for: they go only when there are a hundred thousand of them. Lease states
+ * and artifacts are never dropped.
  */
 #pragma once
 

@@ -99,6 +99,14 @@ static void tenancy_send_meter(struct tenancy *tenancy)
         outbox_send(tenancy->host->outbox, &message, now_ns);
 }
 
+static void tenancy_stop_meter(struct tenancy *tenancy)
+{
+    loop_timer_stop(tenancy->tick_timer);
+    if (tenancy->is_metering)
+        tenancy_send_meter(tenancy);
+    tenancy->is_metering = false;
+}
+
 /* What cannot be measured is taken to be too much: it would be a way around the limit. */
 static void tenancy_check_disk(struct tenancy *tenancy)
 {
@@ -162,6 +170,8 @@ static void tenancy_on_grace_over(void *context)
     if (tenancy->has_ended || (!tenancy->is_reclaimed && tenancy_left_ms(tenancy) > 0))
         return;
     loop_timer_start(tenancy->kill_timer, TENANCY_EXPIRY_GRACE_MS);
+    if (tenancy->has_exited && tenancy->host->is_market_away)
+        tenancy_give_up_logs(tenancy, "the market was away");
     const char *trouble = tenancy_upload_trouble(tenancy);
     if (tenancy->has_exited && !list_is_empty(&tenancy->uploads) &&
         (trouble || tenancy->host->is_market_away)) {
@@ -264,14 +274,13 @@ static void tenancy_on_end(void *context)
     if (tenancy->has_ended)
         return;
     tenancy->has_ended = true;
-    loop_timer_stop(tenancy->tick_timer);
     loop_timer_stop(tenancy->pace_timer);
     loop_timer_stop(tenancy->talk_timer);
     loop_timer_stop(tenancy->kill_timer);
     loop_timer_stop(tenancy->expiry_timer);
     loop_timer_stop(tenancy->breath_timer);
-    if (tenancy->is_metering)
-        tenancy_send_meter(tenancy);
+    loop_timer_stop(tenancy->log_timer);
+    tenancy_stop_meter(tenancy);
     tenancy_free_uploads(tenancy);
     shard_free(TAKE(tenancy->shard));
     tenancy_free_child(tenancy);
@@ -289,8 +298,12 @@ static void tenancy_on_end(void *context)
 void tenancy_check_end(struct tenancy *tenancy)
 {
     const bool is_waiting = !list_is_empty(&tenancy->uploads) && !tenancy->has_failed;
-    if (!tenancy->has_ended && tenancy->has_exited && !is_waiting)
+    if (tenancy->has_ended || !tenancy->has_exited || is_waiting)
+        return;
+    if (tenancy_has_settled_logs(tenancy))
         loop_timer_start(tenancy->end_timer, 0);
+    else
+        tenancy_stop_meter(tenancy); /* nobody pays for this wait */
 }
 
 static void tenancy_on_data(void *context, const struct error *reason)
@@ -346,8 +359,10 @@ void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
 
 void tenancy_resume(struct tenancy *tenancy)
 {
-    if (!tenancy->has_ended)
-        tenancy_update_reading(tenancy);
+    if (tenancy->has_ended)
+        return;
+    tenancy_send_logs(tenancy);
+    tenancy_update_reading(tenancy);
 }
 
 /* Everything of the message that is needed later is copied. */
@@ -441,8 +456,9 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     tenancy->context = context;
     tenancy->arena = arena_new(0);
     tenancy->control_fd = -1;
-    for (size_t i = 0; i < LEASE_LOG_STREAM_COUNT; i++)
+    for (size_t i = 0; i < TENANCY_LOG_COUNT; i++)
         tenancy->logs[i].fd = -1;
+    logbook_init(&tenancy->logbook);
     list_init(&tenancy->streams);
     list_init(&tenancy->uploads);
     tenancy->tick_timer = loop_timer_new(host->loop, tenancy_on_tick, tenancy);
@@ -452,6 +468,7 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     tenancy->pace_timer = loop_timer_new(host->loop, tenancy_on_pace, tenancy);
     tenancy->kill_timer = loop_timer_new(host->loop, tenancy_on_grace_over, tenancy);
     tenancy->breath_timer = loop_timer_new(host->loop, tenancy_on_breath, tenancy);
+    tenancy->log_timer = loop_timer_new(host->loop, tenancy_on_log_timer, tenancy);
     tenancy->expiry_timer = loop_timer_new(host->loop, tenancy_on_expiry, tenancy);
     tenancy->end_timer = loop_timer_new(host->loop, tenancy_on_end, tenancy);
     return tenancy;
@@ -497,6 +514,8 @@ void tenancy_free(struct tenancy *tenancy)
     loop_timer_free(tenancy->kill_timer);
     loop_timer_free(tenancy->expiry_timer);
     loop_timer_free(tenancy->breath_timer);
+    loop_timer_free(tenancy->log_timer);
+    logbook_done(&tenancy->logbook);
     loop_timer_free(tenancy->end_timer);
     sodium_memzero(tenancy->key, sizeof(tenancy->key));
     if (tenancy->token)

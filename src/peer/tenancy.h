@@ -23,8 +23,8 @@ struct blob_store;
 struct http_client;
 
 enum {
-    TENANCY_LOG_BYTES_MAX = 64 << 20, /* both streams together; the rest is dropped */
-    TENANCY_TALK_BYTES = 1 << 20,     /* messages and output a second, and at once */
+    TENANCY_LOG_KEPT_MS = 10000,  /* for a market that is there to keep the end of the log */
+    TENANCY_TALK_BYTES = 1 << 20, /* messages and output a second, and at once */
     TENANCY_PIDS_MAX = 256,
     TENANCY_FILES_MAX = 32768, /* in its folder: they are counted each tick */
     TENANCY_ARTIFACT_MAX = 64, /* files; each may be sent again and again */
@@ -95,5 +95,9 @@ void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
 
 /* The outbox has room again, or the link came or went. */
 void tenancy_resume(struct tenancy *tenancy);
+/* The outbox has a new way to the market: what it may not have kept of the log is sent again. */
+void tenancy_relinked(struct tenancy *tenancy);
+/* The market has the log up to there. */
+void tenancy_log_kept(struct tenancy *tenancy, uint64_t offset);
 /* Tells the market the present state once more, on a new link. */
 void tenancy_send_state(struct tenancy *tenancy);

@@ -9,13 +9,12 @@
 #include <unistd.h>
 
 /* What one turn of the loop takes from one source, so that none starves the others. */
-enum { LOG_READ_BYTES = 32 << 10, MESSAGES_PER_TURN = 16 };
-_Static_assert((int)LOG_READ_BYTES <= (int)LEASE_LOG_SIZE_MAX, "a piece is one message");
+enum { MESSAGES_PER_TURN = 16 };
 
 /* What one message costs beside its bytes. */
 enum { MESSAGE_BYTES = 4 << 10 };
 
-static void talk_take(struct tenancy *tenancy, size_t size)
+void tenancy_count_talk(struct tenancy *tenancy, size_t size)
 {
     const int64_t now_ns = tenancy_now_ns(tenancy);
     const int64_t passed_us = (now_ns - tenancy->talk_ns) / 1000;
@@ -28,8 +27,8 @@ static void talk_take(struct tenancy *tenancy, size_t size)
     tenancy->talk_bytes -= (int64_t)size;
 }
 
-/* The market slows the process down only while it is there: a lease goes on without it, and then
- * what nobody can take is dropped. */
+/* The market slows a process that reports down only while it is there: training goes on without it,
+ * and reports that nobody can take are dropped. */
 static bool tenancy_may_read(const struct tenancy *tenancy)
 {
     if (tenancy->has_exited)
@@ -45,62 +44,14 @@ void tenancy_update_reading(struct tenancy *tenancy)
         loop_timer_start(tenancy->talk_timer, 1 - tenancy->talk_bytes * 1000 / TENANCY_TALK_BYTES);
     if (tenancy->control_watch)
         loop_watch_set(tenancy->control_watch, interest);
-    for (size_t i = 0; i < LEASE_LOG_STREAM_COUNT; i++)
-        if (tenancy->logs[i].watch)
-            loop_watch_set(tenancy->logs[i].watch, interest);
+    tenancy_update_log_reading(tenancy);
 }
 
 void tenancy_on_talk(void *context)
 {
     struct tenancy *tenancy = context;
-    talk_take(tenancy, 0);
+    tenancy_count_talk(tenancy, 0);
     tenancy_update_reading(tenancy);
-}
-
-static void log_close(struct tenancy_log *log)
-{
-    loop_watch_free(TAKE(log->watch));
-    if (log->fd >= 0)
-        close(TAKE_FD(log->fd));
-}
-
-static void log_send(struct tenancy_log *log, struct text bytes)
-{
-    struct tenancy *tenancy = log->tenancy;
-    const struct outbox *outbox = tenancy->host->outbox;
-    if (tenancy->log_bytes + bytes.size > TENANCY_LOG_BYTES_MAX)
-        return;
-    if (!outbox_has_room(outbox) && !outbox_is_attached(outbox))
-        return;
-    tenancy->log_bytes += bytes.size;
-    const struct lease_message message = {.type = LEASE_MESSAGE_LOG,
-                                          .log = {.lease = tenancy->document.lease,
-                                                  .fence = tenancy->document.fence,
-                                                  .stream = log->stream,
-                                                  .bytes = bytes}};
-    outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
-}
-
-/* False when there is nothing to read now. */
-static bool log_read(struct tenancy_log *log)
-{
-    char bytes[LOG_READ_BYTES];
-    const ssize_t size = log->fd < 0 ? 0 : read(log->fd, bytes, sizeof(bytes));
-    if (size > 0) {
-        talk_take(log->tenancy, (size_t)size + MESSAGE_BYTES);
-        log_send(log, (struct text){bytes, (size_t)size});
-    }
-    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
-        log_close(log);
-    return size > 0;
-}
-
-static void log_on_events(void *context, uint32_t events)
-{
-    struct tenancy_log *log = context;
-    (void)events;
-    log_read(log);
-    tenancy_update_reading(log->tenancy);
 }
 
 static void control_close(struct tenancy *tenancy)
@@ -161,9 +112,9 @@ static bool control_read(struct tenancy *tenancy, int count)
         struct error error;
         bool has_ended = false;
         if (child_message_receive(tenancy->control_fd, arena, &message, &has_ended, &error) == 0) {
-            talk_take(tenancy, message.kind == CHILD_REPORT
-                                   ? message.report.json.size + MESSAGE_BYTES
-                                   : (size_t)MESSAGE_BYTES);
+            tenancy_count_talk(tenancy, message.kind == CHILD_REPORT
+                                            ? message.report.json.size + MESSAGE_BYTES
+                                            : (size_t)MESSAGE_BYTES);
             tenancy_on_child_message(tenancy, &message);
             continue;
         }
@@ -197,9 +148,7 @@ static void tenancy_on_exit(void *context, uint32_t events)
     while (control_read(tenancy, MESSAGES_PER_TURN))
         ;
     control_close(tenancy);
-    for (size_t i = 0; i < LEASE_LOG_STREAM_COUNT; i++)
-        while (log_read(&tenancy->logs[i]))
-            ;
+    tenancy_end_logs(tenancy);
     tenancy_check_end(tenancy);
 }
 
@@ -225,23 +174,6 @@ void tenancy_send_config(struct tenancy *tenancy)
     tenancy_tell_child(tenancy, &message);
     tenancy->has_config = true;
     tenancy_hand_streams(tenancy);
-}
-
-static int log_open(struct tenancy *tenancy, enum lease_log_stream stream, int *out_write_fd,
-                    struct error *error)
-{
-    struct tenancy_log *log = &tenancy->logs[stream];
-    int fds[2];
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return error_set_errno(error, errno, "make a pipe");
-    *out_write_fd = fds[1];
-    log->tenancy = tenancy;
-    log->stream = stream;
-    log->fd = fds[0];
-    if (fcntl(log->fd, F_SETFL, O_NONBLOCK) < 0)
-        return error_set_errno(error, errno, "set up a pipe");
-    return loop_watch_open(tenancy->host->loop, log->fd, LOOP_READ, log_on_events, log, &log->watch,
-                           error);
 }
 
 static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const int log_fds[2],
@@ -288,8 +220,8 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
                                             .pids_max = TENANCY_PIDS_MAX,
                                             .disk_bytes = tenancy_disk_bytes(tenancy),
                                             .control_fd = child_fd,
-                                            .stdout_fd = log_fds[LEASE_LOG_STDOUT],
-                                            .stderr_fd = log_fds[LEASE_LOG_STDERR],
+                                            .stdout_fd = log_fds[TENANCY_STDOUT],
+                                            .stderr_fd = log_fds[TENANCY_STDERR],
                                             .set_up_network =
                                                 tenancy->network ? job_network_set_up : NULL,
                                             .network_context = tenancy->network};
@@ -306,8 +238,8 @@ int tenancy_start_child(struct tenancy *tenancy, struct error *error)
         return -1;
     tenancy->control_fd = sockets[0];
     child_fd = sockets[1];
-    if (log_open(tenancy, LEASE_LOG_STDOUT, &stdout_fd, error) < 0 ||
-        log_open(tenancy, LEASE_LOG_STDERR, &stderr_fd, error) < 0)
+    if (tenancy_open_log(tenancy, TENANCY_STDOUT, &stdout_fd, error) < 0 ||
+        tenancy_open_log(tenancy, TENANCY_STDERR, &stderr_fd, error) < 0)
         return -1;
     const int log_fds[] = {stdout_fd, stderr_fd};
     if (tenancy_start_sandbox(tenancy, child_fd, log_fds, error) < 0 ||
@@ -322,7 +254,6 @@ void tenancy_free_child(struct tenancy *tenancy)
 {
     loop_watch_free(TAKE(tenancy->exit_watch));
     control_close(tenancy);
-    for (size_t i = 0; i < LEASE_LOG_STREAM_COUNT; i++)
-        log_close(&tenancy->logs[i]);
+    tenancy_close_logs(tenancy);
     sandbox_free(TAKE(tenancy->sandbox));
 }

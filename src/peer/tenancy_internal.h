@@ -1,10 +1,11 @@
-/* Tenancy, inside: shared by tenancy.c (life), tenancy_child.c (the process) and
- * tenancy_stream.c (its streams). */
+/* Tenancy, inside: shared by tenancy.c (life), tenancy_child.c (the process), tenancy_log.c (what
+ * it prints) and tenancy_stream.c (its streams). */
 #pragma once
 
 #include "base/list.h"
 #include "peer/folder.h"
 #include "peer/job_network.h"
+#include "peer/logbook.h"
 #include "peer/meter.h"
 #include "peer/shard.h"
 #include "peer/stream.h"
@@ -30,9 +31,10 @@ struct tenancy_upload {
     bool is_stale;    /* the file was announced again meanwhile */
 };
 
+enum tenancy_stream_name { TENANCY_STDOUT, TENANCY_STDERR, TENANCY_LOG_COUNT };
+
 struct tenancy_log {
     struct tenancy *tenancy;
-    enum lease_log_stream stream;
     int fd; /* -1 after its end */
     struct loop_watch *watch;
 };
@@ -67,8 +69,10 @@ struct tenancy {
     struct loop_watch *exit_watch;
     int control_fd;
     struct loop_watch *control_watch;
-    struct tenancy_log logs[LEASE_LOG_STREAM_COUNT];
-    uint64_t log_bytes;
+    struct tenancy_log logs[TENANCY_LOG_COUNT];
+    struct logbook logbook;
+    struct loop_timer *log_timer; /* how long a market that is there may take to keep the rest */
+    bool is_log_given_up;
     int64_t talk_bytes; /* what the process may still say; below zero nobody listens */
     int64_t talk_ns;    /* when that was reckoned */
     struct loop_timer *talk_timer;
@@ -111,7 +115,23 @@ void tenancy_send_config(struct tenancy *tenancy);
 void tenancy_tell_child(struct tenancy *tenancy, const struct child_message *message);
 void tenancy_update_reading(struct tenancy *tenancy);
 void tenancy_on_talk(void *context);
+/* What the process said is taken off what it may say in a second. */
+void tenancy_count_talk(struct tenancy *tenancy, size_t size);
 void tenancy_free_child(struct tenancy *tenancy);
+
+/* tenancy_log.c */
+MUST_CHECK int tenancy_open_log(struct tenancy *tenancy, enum tenancy_stream_name name,
+                                int *out_write_fd, struct error *error);
+void tenancy_close_logs(struct tenancy *tenancy);
+void tenancy_update_log_reading(struct tenancy *tenancy);
+/* The process is gone: reads what it left. */
+void tenancy_end_logs(struct tenancy *tenancy);
+/* Sends what the outbox takes. */
+void tenancy_send_logs(struct tenancy *tenancy);
+/* True when nothing printed waits for the market any more. */
+bool tenancy_has_settled_logs(struct tenancy *tenancy);
+void tenancy_give_up_logs(struct tenancy *tenancy, const char *reason);
+void tenancy_on_log_timer(void *context);
 
 /* tenancy_network.c */
 MUST_CHECK int tenancy_open_network(struct tenancy *tenancy, struct error *error);

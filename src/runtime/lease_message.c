@@ -10,7 +10,7 @@
  *     METER         u64 lease, u64 fence, u64 tick_index, u64 wall_ms, u64 cpu_ms,
  *                   u64 memory_peak_bytes, u64 bytes_in, u64 bytes_out, [64] signature
  *     REPORT        u64 lease, u64 fence, text json
- *     LOG           u64 lease, u64 fence, u8 stream, bytes
+ *     LOG           u64 lease, u64 fence, u64 offset, u8 is_resumed, u8 is_last, bytes
  *     ARTIFACT      u64 lease, u64 fence, text name, [32] manifest, u64 size_bytes
  *     STREAM_READY  u64 lease, u64 fence, u64 peer_lease
  *     PONG          u64 nonce
@@ -31,6 +31,7 @@
  *     MEASURE       u32 bytes
  *     PAUSE         u8 is_paused (0 or 1), u64 for_ms
  *     RANK          u64 lease, u64 fence, peer, addresses
+ *     LOG_KEPT      u64 lease, u64 fence, u64 offset
  *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
  *                   i64 bandwidth_kbit
  *     addresses     u32 count, count x text
@@ -126,6 +127,8 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "ADDRESSES";
     case LEASE_MESSAGE_RANK:
         return "RANK";
+    case LEASE_MESSAGE_LOG_KEPT:
+        return "LOG_KEPT";
     }
     return "unknown";
 }
@@ -261,7 +264,9 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
         return;
     case LEASE_MESSAGE_LOG:
         put_fence(buffer, message->log.lease, message->log.fence);
-        wire_put_u8(buffer, (uint8_t)message->log.stream);
+        wire_put_u64(buffer, message->log.offset);
+        wire_put_u8(buffer, message->log.is_resumed);
+        wire_put_u8(buffer, message->log.is_last);
         put_text(buffer, message->log.bytes, LEASE_LOG_SIZE_MAX);
         return;
     case LEASE_MESSAGE_ARTIFACT:
@@ -300,6 +305,10 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
         put_fence(payload, message->rank.lease, message->rank.fence);
         put_peer(payload, &message->rank.peer);
         put_addresses(payload, message->rank.addresses, message->rank.address_count);
+        return;
+    case LEASE_MESSAGE_LOG_KEPT:
+        put_fence(payload, message->log_kept.lease, message->log_kept.fence);
+        wire_put_u64(payload, message->log_kept.offset);
         return;
     case LEASE_MESSAGE_PEER:
         put_fence(payload, message->peer.lease, message->peer.fence);
@@ -466,11 +475,9 @@ static void get_log(struct wire_reader *reader, struct log_message *log)
 {
     log->lease = wire_get_u64(reader);
     log->fence = wire_get_u64(reader);
-    const uint8_t stream = wire_get_u8(reader);
-    if (stream >= LEASE_LOG_STREAM_COUNT)
-        wire_reader_fail(reader, "unknown log stream");
-    else
-        log->stream = stream;
+    log->offset = wire_get_u64(reader);
+    log->is_resumed = get_bool(reader);
+    log->is_last = get_bool(reader);
     log->bytes = wire_get_bytes(reader, LEASE_LOG_SIZE_MAX);
 }
 
@@ -540,6 +547,11 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->rank.fence = wire_get_u64(reader);
         get_peer(reader, &message->rank.peer);
         message->rank.address_count = get_addresses(reader, message->rank.addresses);
+        return true;
+    case LEASE_MESSAGE_LOG_KEPT:
+        message->log_kept.lease = wire_get_u64(reader);
+        message->log_kept.fence = wire_get_u64(reader);
+        message->log_kept.offset = wire_get_u64(reader);
         return true;
     case LEASE_MESSAGE_PEER:
         message->peer.lease = wire_get_u64(reader);

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 4,
+    LEASE_MESSAGE_VERSION = 5,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
@@ -74,6 +74,7 @@ enum lease_message_type {
     LEASE_MESSAGE_MEASURE = 73,
     LEASE_MESSAGE_PAUSE = 74,
     LEASE_MESSAGE_RANK = 75,
+    LEASE_MESSAGE_LOG_KEPT = 76,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -162,12 +163,14 @@ struct report_message {
     struct text json; /* at most LEASE_REPORT_SIZE_MAX */
 };
 
-enum lease_log_stream { LEASE_LOG_STDOUT, LEASE_LOG_STDERR, LEASE_LOG_STREAM_COUNT };
-
+/* A piece of what the lease's process printed. The daemon keeps it until LOG_KEPT covers it and
+ * sends it again on a new link; what the market has already it leaves out. */
 struct log_message {
     uint64_t lease;
     uint64_t fence;
-    enum lease_log_stream stream;
+    uint64_t offset;   /* of the first byte, in all that the lease ever printed */
+    bool is_resumed;   /* the first on this link: all before it was kept */
+    bool is_last;      /* nothing will follow: the lease ends once this is kept */
     struct text bytes; /* at most LEASE_LOG_SIZE_MAX */
 };
 
@@ -301,6 +304,14 @@ struct rank_message {
     uint32_t address_count;
 };
 
+/* What the lease printed before `offset` is on the market's disk, or is of no use to it. */
+struct log_kept_message {
+    uint64_t lease;
+    uint64_t fence;
+    uint64_t offset; /* LEASE_LOG_ALL: whatever was sent */
+};
+#define LEASE_LOG_ALL UINT64_MAX
+
 struct lease_message {
     enum lease_message_type type;
     union {
@@ -322,6 +333,7 @@ struct lease_message {
         struct offers_message offers;
         struct addresses_message addresses;
         struct rank_message rank;
+        struct log_kept_message log_kept;
         struct pong_message pong;
         struct probe_message probe;
         struct fill_message fill;

@@ -247,6 +247,7 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
         network_addresses(machine, &message->addresses);
         return;
     case LEASE_MESSAGE_RANK:
+    case LEASE_MESSAGE_LOG_KEPT:
     case LEASE_MESSAGE_WELCOME:
     case LEASE_MESSAGE_START:
     case LEASE_MESSAGE_PAUSE:
@@ -265,12 +266,12 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
     }
 }
 
-/* ---- The owner's word ------------------------------------------------------------------------ */
+/* ---- From other threads ---------------------------------------------------------------------- */
 
 struct word {
     struct hub *hub;
     uint64_t machine;
-    struct pause_message pause;
+    struct lease_message message;
 };
 
 static void pass_on(void *context)
@@ -278,17 +279,27 @@ static void pass_on(void *context)
     struct word *word = context;
     struct hub_machine *machine = hub_machine(word->hub, word->machine);
     if (machine && machine->is_welcome)
-        hub_send(machine,
-                 &(struct lease_message){.type = LEASE_MESSAGE_PAUSE, .pause = word->pause});
+        hub_send(machine, &word->message);
     free(word);
+}
+
+static void post_word(struct hub *hub, uint64_t machine, const struct lease_message *message)
+{
+    struct word *word = malloc(sizeof(*word));
+    ASSERT(word);
+    *word = (struct word){hub, machine, *message};
+    loop_post(hub->loop, pass_on, word);
 }
 
 void hub_pause(struct hub *hub, uint64_t machine, const struct pause_message *pause)
 {
-    struct word *word = malloc(sizeof(*word));
-    ASSERT(word);
-    *word = (struct word){hub, machine, *pause};
-    loop_post(hub->loop, pass_on, word);
+    post_word(hub, machine, &(struct lease_message){.type = LEASE_MESSAGE_PAUSE, .pause = *pause});
+}
+
+void hub_log_kept(void *context, uint64_t machine, const struct log_kept_message *kept)
+{
+    post_word(context, machine,
+              &(struct lease_message){.type = LEASE_MESSAGE_LOG_KEPT, .log_kept = *kept});
 }
 
 void hub_unlinked(struct hub_machine *machine, const struct error *reason)

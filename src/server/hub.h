@@ -55,6 +55,8 @@ bool hub_machine_silence(struct hub *hub, uint64_t machine, int64_t *out_silence
 
 /* Passes the owner's word on to the machine, if it is linked. From any thread. */
 void hub_pause(struct hub *hub, uint64_t machine, const struct pause_message *pause);
+/* Tells the machine what it need not keep any more. From any thread; the context is the hub. */
+void hub_log_kept(void *context, uint64_t machine, const struct log_kept_message *kept);
 
 /* A job with a lease on the machine finds it silent: server/suspect.c. From any thread. */
 void hub_report_silent(struct hub *hub, uint64_t machine, uint64_t job);

@@ -8,18 +8,34 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+static const struct text last_words = TEXT("\n[souk: this log is full; the rest is dropped]\n");
+
+struct part;
+
 struct lease_log {
-    uint64_t lease;
-    uint64_t start;       /* offset of the first byte in `recent` */
-    struct buffer recent; /* a part that was written, and then what was not */
-    size_t written_size;  /* of `recent` */
-    int64_t waiting_ms;   /* since when the oldest byte not written waits */
+    struct logs *logs;
+    uint64_t lease, fence, machine;
+    uint64_t start;       /* what is before it is on disk */
+    struct buffer recent; /* from there on */
+    struct part *writing; /* the front of `recent` on its way to the disk; NULL: none is */
+    int64_t waiting_ms;   /* since when the oldest byte that is not on its way waits */
+    bool is_last;         /* nothing is added any more: its machine waits for the disk */
     bool is_ended;
 };
 
 struct logs {
     struct server *server;
     struct map leases; /* lease -> struct lease_log, owned */
+    logs_listener *listener;
+    void *context;
+};
+
+/* One blob and its row in the index. */
+struct part {
+    struct engine_request request;
+    struct lease_log *log; /* NULL: forgotten meanwhile */
+    uint64_t lease, offset, size;
+    struct blob_hash hash;
 };
 
 struct logs *logs_new(struct server *server)
@@ -31,8 +47,16 @@ struct logs *logs_new(struct server *server)
     return logs;
 }
 
+void logs_listen(struct logs *logs, logs_listener *listener, void *context)
+{
+    logs->listener = listener;
+    logs->context = context;
+}
+
 static void lease_log_free(struct lease_log *log)
 {
+    if (log->writing)
+        log->writing->log = NULL;
     buffer_done(&log->recent);
     free(log);
 }
@@ -49,7 +73,7 @@ void logs_free(struct logs *logs)
 }
 
 /* Where the stored parts of a lease end, after a restart. */
-static uint64_t stored_end(struct logs *logs, uint64_t lease)
+static int stored_end(struct logs *logs, uint64_t lease, uint64_t *out_end, struct error *error)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
     const struct store_filter filter = {"lease", STORE_EQUAL, store_integer((int64_t)lease)};
@@ -59,98 +83,169 @@ static uint64_t stored_end(struct logs *logs, uint64_t lease)
                                       .is_descending = true,
                                       .limit = 1};
     struct query_rows rows;
-    struct error error;
-    if (query_all(logs->server, arena, &query, &rows, &error) < 0) {
-        log_event(LOG_WARN, "log_index_not_read", "lease=%" PRIu64 " error=\"%s\"", lease,
-                  error.message);
-        return 0;
-    }
-    if (!rows.count)
-        return 0;
-    return (uint64_t)(rows.items[0][LOGS_OFFSET].integer + rows.items[0][LOGS_SIZE].integer);
+    if (query_all(logs->server, arena, &query, &rows, error) < 0)
+        return -1;
+    const struct store_value *last = rows.count ? rows.items[0] : NULL;
+    *out_end = last ? (uint64_t)(last[LOGS_OFFSET].integer + last[LOGS_SIZE].integer) : 0;
+    return 0;
 }
 
-static struct lease_log *log_of(struct logs *logs, uint64_t lease)
+/* NULL: where it ended cannot be read now. What is not taken now is sent again on the next link. */
+static struct lease_log *log_of(struct logs *logs, const struct logs_piece *piece)
 {
-    struct lease_log *log = map_get(&logs->leases, lease);
+    struct lease_log *log = map_get(&logs->leases, piece->lease);
     if (log)
         return log;
+    uint64_t end = 0;
+    struct error error;
+    if (stored_end(logs, piece->lease, &end, &error) < 0) {
+        log_event(LOG_WARN, "log_index_not_read", "lease=%" PRIu64 " error=\"%s\"", piece->lease,
+                  error.message);
+        return NULL;
+    }
     log = calloc(1, sizeof(*log));
     ASSERT(log);
-    log->lease = lease;
-    log->start = stored_end(logs, lease);
-    buffer_init(&log->recent, 0);
-    log->recent.size_max = 4 * LOGS_PART_SIZE + LOGS_READ_MAX;
-    map_put(&logs->leases, lease, log);
+    log->logs = logs;
+    log->lease = piece->lease;
+    log->fence = piece->fence;
+    log->machine = piece->machine;
+    log->start = end;
+    buffer_init(&log->recent, LOGS_WAITING_MAX);
+    map_put(&logs->leases, piece->lease, log);
     return log;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-struct part_row {
-    uint64_t lease, offset, size;
-    struct blob_hash hash;
-};
-
-static void put_part(void *context, struct store_batch *batch)
+static int put_part(struct engine_request *request, const struct core *core,
+                    struct store_batch *batch, struct error *error)
 {
-    const struct part_row *part = context;
+    const struct part *part = (const struct part *)request;
     const struct store_value row[LOGS_COLUMN_COUNT] = {
         [LOGS_LEASE] = store_integer((int64_t)part->lease),
         [LOGS_OFFSET] = store_integer((int64_t)part->offset),
         [LOGS_SIZE] = store_integer((int64_t)part->size),
         [LOGS_HASH] = store_blob(part->hash.bytes, sizeof(part->hash.bytes)),
     };
+    (void)core;
+    (void)error;
     store_batch_put(batch, &tables[TABLE_LOGS], row, LOGS_COLUMN_COUNT);
+    return 0;
 }
 
-static void write_part(struct logs *logs, struct lease_log *log)
+static void tell_kept(const struct lease_log *log)
 {
-    /* What was written before has long been committed: only the new part stays in memory. */
-    buffer_consume(&log->recent, log->written_size);
-    log->start += log->written_size;
-    log->written_size = log->recent.size;
-    if (!log->recent.size)
+    const struct log_kept_message kept = {.lease = log->lease,
+                                          .fence = log->fence,
+                                          .offset = log->start >= LOGS_LEASE_MAX ? LEASE_LOG_ALL
+                                                                                 : log->start};
+    if (log->logs->listener)
+        log->logs->listener(log->logs->context, log->machine, &kept);
+}
+
+static void write_part(struct lease_log *log);
+
+static void write_if_due(struct lease_log *log)
+{
+    if (log->is_last || log->is_ended || log->recent.size >= LOGS_PART_SIZE)
+        write_part(log);
+}
+
+static void part_done(struct engine_request *request, const struct error *error)
+{
+    struct part *part = (struct part *)request;
+    struct lease_log *log = part->log;
+    if (log)
+        log->writing = NULL;
+    if (error) /* tried again at the next flush */
+        log_event(LOG_WARN, "log_part_not_written", "lease=%" PRIu64 " error=\"%s\"", part->lease,
+                  error->message);
+    if (log && !error) {
+        buffer_consume(&log->recent, (size_t)part->size);
+        log->start += part->size;
+        tell_kept(log);
+        write_if_due(log);
+    }
+    free(part);
+}
+
+/* One part is under way at a time, so that what is on disk has no gaps. */
+static void write_part(struct lease_log *log)
+{
+    struct server *server = log->logs->server;
+    if (log->writing || !log->recent.size)
         return;
-    struct part_row *part = calloc(1, sizeof(*part));
+    const struct text bytes = {(const char *)log->recent.data, log->recent.size < BLOB_BYTES_MAX
+                                                                   ? log->recent.size
+                                                                   : (size_t)BLOB_BYTES_MAX};
+    struct part *part = calloc(1, sizeof(*part));
     ASSERT(part);
-    part->lease = log->lease;
-    part->offset = log->start;
-    part->size = log->recent.size;
+    *part = (struct part){
+        .request = {.loop = server->loop, .on_decided = put_part, .on_done = part_done},
+        .log = log,
+        .lease = log->lease,
+        .offset = log->start,
+        .size = bytes.size};
+    log->writing = part;
+    log->waiting_ms = clock_monotonic_ns(server->clock) / 1000000;
     struct error error;
-    if (blob_store_put(logs->server->blobs, NULL, buffer_text(&log->recent), &part->hash, &error) <
-        0) {
-        log_event(LOG_WARN, "log_part_lost", "lease=%" PRIu64 " error=\"%s\"", log->lease,
-                  error.message);
-        free(part);
-        return;
-    }
-    server_put_rows(logs->server, put_part, part, free);
+    if (blob_store_put(server->blobs, NULL, bytes, &part->hash, &error) < 0 ||
+        engine_submit(server->engine, &part->request, true, &error) < 0)
+        part_done(&part->request, &error);
 }
 
-uint64_t logs_append(struct logs *logs, uint64_t lease, struct text bytes, size_t *out_size)
+/* What of the piece is new; empty when nothing is. */
+static struct text new_bytes(const struct lease_log *log, const struct logs_piece *piece)
 {
-    static const struct text last_words = TEXT("\n[souk: this log is full; the rest is dropped]\n");
-    struct lease_log *log = log_of(logs, lease);
-    const uint64_t offset = log->start + log->recent.size;
-    struct text added = bytes;
-    if (offset >= LOGS_LEASE_MAX) {
-        *out_size = 0;
-        return offset;
+    const uint64_t end = log->start + log->recent.size;
+    struct text bytes = piece->bytes;
+    if (piece->offset > end || end - piece->offset >= bytes.size || end >= LOGS_LEASE_MAX)
+        return (struct text){0};
+    bytes.data += end - piece->offset;
+    bytes.size -= (size_t)(end - piece->offset);
+    const uint64_t room = LOGS_LEASE_MAX - last_words.size - end;
+    return (struct text){bytes.data, bytes.size < room ? bytes.size : (size_t)room};
+}
+
+/* The machine has let go of bytes that are not here: the market's disk has lost them. */
+static bool is_torn(const struct lease_log *log, const struct logs_piece *piece)
+{
+    return piece->is_resumed && piece->offset > log->start + log->recent.size;
+}
+
+/* Nothing is added to it any more, and nobody waits for it. */
+static void give_up(struct lease_log *log)
+{
+    if (log->writing)
+        TAKE(log->writing)->log = NULL;
+    log->start = LOGS_LEASE_MAX;
+    buffer_clear(&log->recent);
+}
+
+struct text logs_append(struct logs *logs, const struct logs_piece *piece, uint64_t *out_offset)
+{
+    struct lease_log *log = log_of(logs, piece);
+    if (!log)
+        return (struct text){0};
+    *out_offset = log->start + log->recent.size;
+    const struct text added = new_bytes(log, piece);
+    if (is_torn(log, piece)) {
+        log_event(LOG_ERROR, "log_torn", "lease=%" PRIu64 " from=%" PRIu64 " to=%" PRIu64,
+                  log->lease, *out_offset, piece->offset);
+        give_up(log);
     }
-    if (offset + bytes.size >= LOGS_LEASE_MAX)
-        added = last_words;
-    if (log->recent.size == log->written_size)
+    if (log->recent.size + added.size + last_words.size > LOGS_WAITING_MAX)
+        return (struct text){0}; /* more than a daemon sends ahead */
+    if (!log->recent.size)
         log->waiting_ms = clock_monotonic_ns(logs->server->clock) / 1000000;
     buffer_append_text(&log->recent, added);
-    *out_size = added.size;
-    if (offset + bytes.size >= LOGS_LEASE_MAX) {
-        write_part(logs, log);
-        log->start = LOGS_LEASE_MAX - log->recent.size; /* so that nothing is added any more */
-    } else if (log->recent.size - log->written_size >= LOGS_PART_SIZE) {
-        write_part(logs, log);
-    }
-    return offset;
+    if (added.size > 0 && *out_offset + added.size == LOGS_LEASE_MAX - last_words.size)
+        buffer_append_text(&log->recent, last_words);
+    log->is_last = log->is_last || piece->is_last;
+    write_if_due(log);
+    if (!log->recent.size)
+        tell_kept(log); /* sent again, though it was there */
+    return added;
 }
 
 void logs_flush(struct logs *logs, bool is_end)
@@ -158,12 +253,11 @@ void logs_flush(struct logs *logs, bool is_end)
     const int64_t now_ms = clock_monotonic_ns(logs->server->clock) / 1000000;
     for (size_t i = logs->leases.count; i-- > 0;) {
         struct lease_log *log = logs->leases.entries[i].value;
-        const bool is_waiting = log->recent.size > log->written_size;
-        if (is_waiting && (is_end || log->is_ended || now_ms - log->waiting_ms >= LOGS_PART_MS)) {
-            write_part(logs, log);
-        } else if (!is_waiting && log->is_ended) {
+        if (!log->recent.size && log->is_ended) {
             map_remove(&logs->leases, log->lease);
             lease_log_free(log);
+        } else if (is_end || log->is_ended || now_ms - log->waiting_ms >= LOGS_PART_MS) {
+            write_part(log);
         }
     }
 }

@@ -1,9 +1,11 @@
 /*
  * Logs: what the processes of leases print, kept as blobs in parts and indexed by offset.
  *
- * The newest bytes are in memory, so that they can be read at once; a part goes to the blob store
- * when it is large enough, has waited long enough, or its lease ends. A lease keeps at most
- * LOGS_LEASE_MAX bytes; after that one line says so and the rest is dropped.
+ * The newest bytes are in memory, so that they can be read at once; a part goes to disk when it is
+ * large enough, has waited long enough, or its lease ends, and only then its machine is told that
+ * it need not keep it. Pieces come with their offset: one that comes again after a break is left
+ * out as far as it is known. A lease keeps at most LOGS_LEASE_MAX bytes; after that one line says
+ * so and the rest is dropped.
  *
  * Main thread.
  */
@@ -11,11 +13,17 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "runtime/lease_message.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LOGS_PART_SIZE = 64 << 10, LOGS_PART_MS = 5000, LOGS_READ_MAX = 256 << 10 };
+enum {
+    LOGS_PART_SIZE = 64 << 10,
+    LOGS_PART_MS = 5000,
+    LOGS_READ_MAX = 256 << 10,
+    LOGS_WAITING_MAX = 8 << 20, /* of one lease in memory: more than a daemon sends ahead */
+};
 #define LOGS_LEASE_MAX (UINT64_C(64) << 20)
 
 struct server;
@@ -24,9 +32,19 @@ struct logs;
 struct logs *logs_new(struct server *server);
 void logs_free(struct logs *logs); /* writes what is left; NULL is fine */
 
-/* Returns the offset of the first byte added; *out_size is how many were (0: the limit is reached).
- */
-uint64_t logs_append(struct logs *logs, uint64_t lease, struct text bytes, size_t *out_size);
+/* Told whenever more of a lease's log is on disk, or is of no use. */
+typedef void logs_listener(void *context, uint64_t machine, const struct log_kept_message *kept);
+void logs_listen(struct logs *logs, logs_listener *listener, void *context);
+
+struct logs_piece {
+    uint64_t lease, fence, machine;
+    uint64_t offset;
+    bool is_resumed, is_last; /* struct log_message */
+    struct text bytes;
+};
+
+/* Returns what of the piece was new, and where it begins; empty when nothing was. */
+struct text logs_append(struct logs *logs, const struct logs_piece *piece, uint64_t *out_offset);
 /* Parts that have waited long enough; all of them when `is_end`. */
 void logs_flush(struct logs *logs, bool is_end);
 /* The lease has ended: its last part is written and it is forgotten at the next flush. */

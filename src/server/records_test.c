@@ -152,39 +152,133 @@ static void assert_log(struct logs *logs, uint64_t offset, const char *expected)
     assert_string_equal(buffer_string(&bytes), expected);
 }
 
+/* Where the machine of the log was told last that it is kept, and how often. */
+static uint64_t kept_offset;
+static int kept_count;
+
+static void note_kept(void *context, uint64_t machine, const struct log_kept_message *kept)
+{
+    (void)context;
+    assert_int_equal(machine, 6);
+    assert_true(kept->lease == 21 && kept->fence == 3);
+    kept_offset = kept->offset;
+    kept_count++;
+}
+
+static struct logs_piece piece_of(uint64_t offset, struct text bytes)
+{
+    return (struct logs_piece){
+        .lease = 21, .fence = 3, .machine = 6, .offset = offset, .bytes = bytes};
+}
+
+/* Appends and returns how many bytes were new. */
+static size_t append(struct logs *logs, uint64_t offset, const char *bytes)
+{
+    const struct logs_piece piece = piece_of(offset, text_of(bytes));
+    uint64_t begin = 0;
+    const struct text added = logs_append(logs, &piece, &begin);
+    assert_true(!added.size || begin + added.size == offset + strlen(bytes));
+    return added.size;
+}
+
+static void wait_for_kept(struct server *server, uint64_t offset)
+{
+    struct error error;
+    while (kept_offset != offset)
+        ASSERT_OK(loop_step(server->loop, 1000, &error));
+}
+
 TEST(a_log_can_be_read_at_once_and_after_a_restart)
 {
     struct fixture *fixture = *state;
     struct server *server = &fixture->server;
-    size_t added = 0;
-    assert_int_equal(logs_append(server->logs, 21, TEXT("first "), &added), 0);
-    assert_int_equal(logs_append(server->logs, 21, TEXT("second"), &added), 6);
-    assert_int_equal(added, 6);
+    assert_int_equal(append(server->logs, 0, "first "), 6);
+    assert_int_equal(append(server->logs, 6, "second"), 6);
     assert_log(server->logs, 0, "first second");
     assert_log(server->logs, 8, "cond");
     assert_log(server->logs, 12, "");
     logs_flush(server->logs, true);
     assert_log(server->logs, 0, "first second");
-    assert_int_equal(logs_append(server->logs, 21, TEXT(" third"), &added), 12);
+    kept_offset = 0;
+    logs_listen(server->logs, note_kept, NULL);
+    wait_for_kept(server, 12);
+    assert_log(server->logs, 0, "first second");
+    assert_int_equal(append(server->logs, 12, " third"), 6);
     restart_records(server);
     assert_log(server->logs, 0, "first second"); /* a part */
     assert_log(server->logs, 12, " third");
-    assert_int_equal(logs_append(server->logs, 21, TEXT("!"), &added), 18);
+    assert_int_equal(append(server->logs, 18, "!"), 1);
     assert_log(server->logs, 18, "!");
+}
+
+TEST(what_of_a_log_comes_again_is_left_out)
+{
+    struct fixture *fixture = *state;
+    struct logs *logs = fixture->server.logs;
+    assert_int_equal(append(logs, 0, "one two "), 8);
+    assert_int_equal(append(logs, 0, "one "), 0);
+    assert_int_equal(append(logs, 4, "two three"), 5);
+    assert_int_equal(append(logs, 20, "from an old link"), 0);
+    assert_log(logs, 0, "one two three");
+}
+
+TEST(a_log_is_told_to_be_kept_only_when_it_is_on_disk)
+{
+    struct fixture *fixture = *state;
+    struct server *server = &fixture->server;
+    kept_offset = 0;
+    kept_count = 0;
+    logs_listen(server->logs, note_kept, NULL);
+    append(server->logs, 0, "abc");
+    logs_flush(server->logs, false); /* it has not waited long enough */
+    assert_int_equal(kept_count, 0);
+    struct logs_piece last = piece_of(3, TEXT("def"));
+    last.is_last = true;
+    uint64_t offset = 0;
+    assert_int_equal(logs_append(server->logs, &last, &offset).size, 3);
+    assert_int_equal(kept_count, 0);
+    wait_for_kept(server, 6);
+    assert_int_equal(logs_append(server->logs, &last, &offset).size, 0);
+    assert_int_equal(kept_count, 2); /* said again: it did not hear it */
+    restart_records(server);
+    assert_log(server->logs, 0, "abcdef");
+}
+
+TEST(a_log_whose_beginning_the_market_lost_keeps_nobody_waiting)
+{
+    struct fixture *fixture = *state;
+    struct logs *logs = fixture->server.logs;
+    struct logs_piece resumed = piece_of(100, TEXT("later"));
+    resumed.is_resumed = true;
+    uint64_t offset = 0;
+    kept_offset = 0;
+    logs_listen(logs, note_kept, NULL);
+    assert_int_equal(logs_append(logs, &resumed, &offset).size, 0);
+    assert_true(kept_offset == LEASE_LOG_ALL);
 }
 
 TEST(a_log_that_is_full_says_so_and_drops_the_rest)
 {
     struct fixture *fixture = *state;
-    struct logs *logs = fixture->server.logs;
+    struct server *server = &fixture->server;
     static char line[32 << 10];
     memset(line, 'x', sizeof(line));
-    size_t added = 0;
-    uint64_t offset = 0;
-    for (uint64_t i = 0; i <= LOGS_LEASE_MAX / sizeof(line); i++)
-        offset = logs_append(logs, 21, (struct text){line, sizeof(line)}, &added);
-    assert_int_equal(added, 0);
-    assert_int_equal(offset, LOGS_LEASE_MAX);
+    kept_offset = 0;
+    logs_listen(server->logs, note_kept, NULL);
+    struct error error;
+    uint64_t begin = 0;
+    for (uint64_t offset = 0; offset < LOGS_LEASE_MAX; offset += sizeof(line)) {
+        const struct logs_piece piece = piece_of(offset, (struct text){line, sizeof(line)});
+        logs_append(server->logs, &piece, &begin);
+        while (kept_offset + (4 << 20) < offset)
+            ASSERT_OK(loop_step(server->loop, 1000, &error));
+    }
+    const struct logs_piece more = piece_of(LOGS_LEASE_MAX, TEXT("more"));
+    assert_int_equal(logs_append(server->logs, &more, &begin).size, 0);
+    assert_int_equal(begin, LOGS_LEASE_MAX);
+    logs_flush(server->logs, true);
+    wait_for_kept(server, LEASE_LOG_ALL);
+    assert_log(server->logs, LOGS_LEASE_MAX - 8, "ropped]\n");
 }
 
 #define WITH_RECORDS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -196,6 +290,9 @@ int main(void)
         WITH_RECORDS(metrics_survive_a_restart),
         WITH_RECORDS(a_report_that_is_none_is_refused_and_changes_nothing),
         WITH_RECORDS(a_log_can_be_read_at_once_and_after_a_restart),
+        WITH_RECORDS(what_of_a_log_comes_again_is_left_out),
+        WITH_RECORDS(a_log_is_told_to_be_kept_only_when_it_is_on_disk),
+        WITH_RECORDS(a_log_whose_beginning_the_market_lost_keeps_nobody_waiting),
         WITH_RECORDS(a_log_that_is_full_says_so_and_drops_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,7 @@ struct note {
     struct server *server;
     enum note_kind kind;
     struct live_source source;
+    struct log_message log; /* of NOTE_LOG; its bytes are those below */
     size_t size;
     char bytes[];
 };
@@ -153,11 +154,17 @@ static void take_note(void *context)
                       note->source.lease, error.message);
         break;
     case NOTE_LOG: {
-        size_t added = 0;
-        const uint64_t offset = logs_append(server->logs, note->source.lease, bytes, &added);
-        if (added)
-            live_log(server->live, &note->source, offset,
-                     (struct text){bytes.data, added < bytes.size ? added : bytes.size});
+        const struct logs_piece piece = {.lease = note->source.lease,
+                                         .fence = note->log.fence,
+                                         .machine = note->source.machine,
+                                         .offset = note->log.offset,
+                                         .is_resumed = note->log.is_resumed,
+                                         .is_last = note->log.is_last,
+                                         .bytes = bytes};
+        uint64_t offset = 0;
+        const struct text added = logs_append(server->logs, &piece, &offset);
+        if (added.size)
+            live_log(server->live, &note->source, offset, added);
         break;
     }
     case NOTE_LOG_END:
@@ -184,8 +191,14 @@ void tick_log(struct hub_machine *machine, const struct log_message *log)
 {
     struct hub *hub = machine->hub;
     const struct hub_lease *lease = dispatch_find(machine, log->lease, log->fence);
-    if (lease)
-        loop_post(hub->server->loop, take_note, note_new(hub->server, NOTE_LOG, lease, log->bytes));
+    if (!lease) { /* it ended without the machine's word, which must not wait for this */
+        const struct log_kept_message kept = {log->lease, log->fence, LEASE_LOG_ALL};
+        hub_send(machine, &(struct lease_message){LEASE_MESSAGE_LOG_KEPT, .log_kept = kept});
+        return;
+    }
+    struct note *note = note_new(hub->server, NOTE_LOG, lease, log->bytes);
+    note->log = *log;
+    loop_post(hub->server->loop, take_note, note);
 }
 
 void tick_lease_ended(struct hub *hub, uint64_t lease)
