@@ -310,6 +310,7 @@ struct api_lease {
     int64_t posted_micro;
     int64_t earned_micro;
     uint64_t steps;
+    int64_t cpu_ms, gpu_ms;
     uint64_t commits;
     uint64_t samples;
     double steps_per_second; /* 0: not known */

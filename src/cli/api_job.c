@@ -40,6 +40,8 @@ static const struct json_field lease_fields[] = {
     FIELD("posted_microcredits", JSON_I64, api_lease, posted_micro),
     FIELD("earned_microcredits", JSON_I64, api_lease, earned_micro),
     FIELD("steps", JSON_U64, api_lease, steps),
+    FIELD("cpu_ms", JSON_I64, api_lease, cpu_ms),
+    FIELD("gpu_ms", JSON_I64, api_lease, gpu_ms),
     FIELD("commits", JSON_U64, api_lease, commits),
     FIELD("samples", JSON_U64, api_lease, samples),
     FIELD("steps_per_second", JSON_DOUBLE, api_lease, steps_per_second),

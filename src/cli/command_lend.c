@@ -22,6 +22,7 @@ struct lend_options {
     const char *memory;
     const char *disk;
     const char *cache;
+    int64_t gpus_max;
     struct option_list roles;
     int network;
     int images; /* of no_or_yes */
@@ -59,6 +60,9 @@ static const struct option lend_options[] = {
     {"cache", OPTION_TEXT, offsetof(struct lend_options, cache), "SIZE",
      .help = "The most disk for data that jobs have used and may use again, besides --disk: 5GiB; "
              "by default a quarter of --disk, at most 16 GiB. At least 64MiB."},
+    {"gpus", OPTION_I64, offsetof(struct lend_options, gpus_max), "COUNT", "-1",
+     "The most GPUs to lend; 0: none; -1: all of one model, which is the default.", .minimum = -1,
+     .maximum = 16},
     {"roles", OPTION_LIST, offsetof(struct lend_options, roles), "ROLE",
      .help = "What may run here: worker, server (a job's parameter server); both by default."},
     {"network", OPTION_CHOICE, offsetof(struct lend_options, network), "REACH", "job",
@@ -308,6 +312,7 @@ static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
                       struct peer_options *peer)
 {
     peer->state_dir = wanted->state_dir;
+    peer->gpus_max = wanted->gpus_max;
     peer->code = wanted->code;
     peer->name = wanted->name;
     peer->when = wanted->when;

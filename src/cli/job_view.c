@@ -48,14 +48,20 @@ static void print_ranks(const struct cli *cli, const struct api_job *job)
     table_show(&table, cli);
 }
 
+/* "12.3s": of a processor, or of a GPU. */
+static const char *used_seconds(struct arena *arena, int64_t used_ms)
+{
+    return used_ms > 0 ? arena_format(arena, "%.1fs", (double)used_ms / 1000) : "-";
+}
+
 static void print_leases(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
     struct table table;
     table_init(&table, arena,
                (const char *const[]){">LEASE", "~MACHINE", "ROLE", ">/7RANK", "STATE", ">CORES",
-                                     ">STEPS", ">/8COMMITS", ">STEPS/S", ">/9TICKS", ">PAID",
-                                     NULL});
+                                     ">STEPS", ">/8COMMITS", ">STEPS/S", ">/9TICKS", ">/5CPU",
+                                     ">/6GPU", ">PAID", NULL});
     const struct api_lease *leases = job->leases.items;
     for (size_t i = 0; i < job->leases.count; i++) {
         const struct api_lease *lease = &leases[i];
@@ -66,7 +72,8 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
                   lease->steps_per_second > 0.0
                       ? arena_format(arena, "%.1f", lease->steps_per_second)
                       : "-",
-                  output_number(arena, lease->ticks), output_credits(arena, lease->posted_micro));
+                  output_number(arena, lease->ticks), used_seconds(arena, lease->cpu_ms),
+                  used_seconds(arena, lease->gpu_ms), output_credits(arena, lease->posted_micro));
     }
     table_show(&table, cli);
 }

@@ -143,6 +143,7 @@ static int daemon_open(struct daemon *daemon, struct error *error)
     daemon->heartbeat_timer = loop_timer_new(daemon->loop, daemon_on_heartbeat, daemon);
     daemon->stop_timer = loop_timer_new(daemon->loop, daemon_on_stop_timeout, daemon);
     daemon->release_timer = loop_timer_new(daemon->loop, daemon_on_release, daemon);
+    daemon_open_gpus(daemon);
     uint64_t seed;
     randombytes_buf(&seed, sizeof(seed)); /* jitter only, but different on every machine */
     random_init(&daemon->random, seed);
@@ -169,6 +170,7 @@ static void daemon_close(struct daemon *daemon)
     loop_timer_free(daemon->heartbeat_timer);
     loop_timer_free(daemon->stop_timer);
     loop_timer_free(daemon->release_timer);
+    daemon_close_gpus(daemon);
     loop_watch_free(daemon->stop_watch);
     for (size_t i = 0; i < sizeof(daemon->signals) / sizeof(*daemon->signals); i++)
         loop_signal_free(daemon->signals[i]);

@@ -1,5 +1,6 @@
 /* Daemon, inside: shared by daemon.c (its life), daemon_link.c (the link to the market),
- * daemon_lease.c (the leases and their keepers) and daemon_owner.c (whose machine it is). */
+ * daemon_lease.c (the leases and their keepers), daemon_gpu.c (their GPUs) and daemon_owner.c (whose
+ * machine it is). */
 #pragma once
 
 #include "base/arena.h"
@@ -10,6 +11,7 @@
 #include "net/link.h"
 #include "net/loop.h"
 #include "peer/daemon.h"
+#include "peer/gpu_use.h"
 #include "peer/holding.h"
 #include "peer/outbox.h"
 #include "peer/owner.h"
@@ -54,6 +56,10 @@ struct daemon {
     bool is_beating_slowly; /* the next heartbeat is far off */
     struct load_probe load;
     bool is_fresh; /* since the last trim something happened that took memory for a while */
+
+    struct gpu_use *gpu_use;
+    struct loop_timer *gpu_timer; /* runs while a lease has a GPU */
+    int64_t others_gpu_milli;     /* of the last look; GUARD_UNKNOWN */
 
     struct owner *owner;
     struct owner_line *owner_line;
@@ -105,6 +111,16 @@ size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out)
 MUST_CHECK int daemon_take_up_leases(struct daemon *daemon, struct error *error);
 /* Leaves the keepers to themselves, or ends them. */
 void daemon_close_leases(struct daemon *daemon);
+
+/* daemon_gpu.c */
+void daemon_open_gpus(struct daemon *daemon);
+void daemon_close_gpus(struct daemon *daemon);
+/* Looks at the GPUs as long as a lease has one. */
+void daemon_watch_gpus(struct daemon *daemon);
+bool daemon_leases_gpu(void *context);
+int64_t daemon_others_gpu_milli(void *context);
+/* What the lease used of its GPUs since it was asked last. */
+uint64_t daemon_take_gpu_ms(struct holding *holding);
 
 /* daemon_owner.c */
 MUST_CHECK int daemon_open_owner(struct daemon *daemon, struct error *error);

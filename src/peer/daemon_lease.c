@@ -189,6 +189,7 @@ static int daemon_take_message(struct daemon *daemon, struct holding *holding, u
     if (lease.lease != own.lease || lease.fence != own.fence)
         return error_set(error, ERROR_CORRUPT, "it speaks of lease %" PRIu64, lease.lease);
     if (message.type == LEASE_MESSAGE_METER) {
+        message.meter.gpu_ms = daemon_take_gpu_ms(holding);
         meter_sign(&message.meter, daemon->options->identity);
         outbox_send(daemon->outbox, &message, daemon_now_ns(daemon));
         return 0;

@@ -90,19 +90,11 @@ static int64_t daemon_lease_cpu_ms(void *context)
     return cpu_ms;
 }
 
-static bool daemon_leases_gpu(void *context)
-{
-    const struct daemon *daemon = context;
-    for (size_t i = 0; i < daemon->holdings.count; i++)
-        if (holding_state(daemon->holdings.entries[i].value)->use.resources.gpus_milli > 0)
-            return true;
-    return false;
-}
-
 void daemon_watch_leases(struct daemon *daemon)
 {
     if (daemon->owner)
         owner_set_working(daemon->owner, daemon_list_running(daemon, NULL) > 0);
+    daemon_watch_gpus(daemon);
     daemon_pace_heartbeats(daemon);
 }
 
@@ -204,6 +196,7 @@ int daemon_open_owner(struct daemon *daemon, struct error *error)
                                         .is_blind = options->is_blind,
                                         .is_metered = options->is_metered,
                                         .our_cpu_ms = daemon_lease_cpu_ms,
+                                        .others_gpu_milli = daemon_others_gpu_milli,
                                         .uses_gpu = daemon_leases_gpu,
                                         .on_change = daemon_on_owner,
                                         .context = daemon};

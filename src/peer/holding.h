@@ -51,6 +51,7 @@ void holding_kill(struct holding *holding);
 /* Plain data for the daemon to keep here. */
 struct holding_state {
     struct lent_use use;
+    int64_t gpu_us; /* used since its last tick */
     uint64_t job;
     enum lease_role role;
     char job_name[64]; /* cut short if need be */

@@ -1,15 +1,23 @@
-/* A driver's library as probe_test.c loads it: a large GPU, two small ones of unequal memory, and
- * one that has fallen off the bus. */
+/* A driver's library as probe_test.c and gpu_use_test.c load it: a large GPU, two small ones of
+ * unequal memory, and one that has fallen off the bus. The environment says which processes used
+ * the large one: "PID:PERCENT,PID:PERCENT" in NVML_FIXTURE_USE; the small ones do not tell. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, GPU_IS_LOST = 15 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, GPU_IS_LOST = 15 };
 
 struct memory {
     unsigned long long total, free, used;
 };
 struct utilization {
     unsigned gpu, memory;
+};
+
+struct sample {
+    unsigned pid;
+    unsigned long long time_us;
+    unsigned multiprocessors, memory, encoder, decoder;
 };
 
 static const char *const models[] = {"NVIDIA Large\nGPU", "NVIDIA Small GPU", "NVIDIA Small GPU",
@@ -26,6 +34,8 @@ int nvmlDeviceGetMinorNumber(void *device, unsigned *minor);
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *temperature);
 int nvmlDeviceGetUtilizationRates(void *device, struct utilization *utilization);
+int nvmlDeviceGetProcessUtilization(void *device, struct sample *samples, unsigned *count,
+                                    unsigned long long since_us);
 int nvmlSystemGetDriverVersion(char *version, unsigned size);
 int nvmlSystemGetCudaDriverVersion(int *version);
 
@@ -91,6 +101,23 @@ int nvmlDeviceGetUtilizationRates(void *device, struct utilization *utilization)
     utilization->gpu = 5;
     utilization->memory = 1;
     return index_of(device) == 2 ? NOT_SUPPORTED : SUCCESS;
+}
+
+int nvmlDeviceGetProcessUtilization(void *device, struct sample *samples, unsigned *count,
+                                    unsigned long long since_us)
+{
+    const char *use = getenv("NVML_FIXTURE_USE");
+    if (index_of(device) != 0)
+        return NOT_SUPPORTED;
+    unsigned found = 0, pid, percent;
+    int size;
+    while (use && found < *count && sscanf(use, "%u:%u%n", &pid, &percent, &size) == 2) {
+        samples[found++] =
+            (struct sample){.pid = pid, .time_us = since_us + 1000, .multiprocessors = percent};
+        use += size + (use[size] == ',');
+    }
+    *count = found;
+    return found ? SUCCESS : NOT_FOUND;
 }
 
 int nvmlSystemGetDriverVersion(char *version, unsigned size)

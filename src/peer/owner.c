@@ -155,7 +155,7 @@ static void owner_read(struct owner *owner)
     readings->is_lid_closed = power.is_lid_closed;
     readings->temperature_milli = power.temperature_milli;
     readings->gpu_milli = owner->options.uses_gpu(owner->options.context)
-                              ? GUARD_UNKNOWN
+                              ? owner->options.others_gpu_milli(owner->options.context)
                               : watch_gpu_read(owner->options.root);
     readings->is_metered = owner->options.is_metered ? 1 : GUARD_UNKNOWN;
 }

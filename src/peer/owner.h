@@ -25,7 +25,10 @@ struct owner_options {
     bool is_metered; /* the owner says so of the network */
     /* CPU time of this program and its leases so far; falls when a lease ends. */
     int64_t (*our_cpu_ms)(void *context);
-    /* Whether a lease has a GPU: its load cannot be told from others' then. */
+    /* What other programs use of the GPUs that leases have, in thousandths of the busiest;
+     * GUARD_UNKNOWN: no lease has one, or it cannot be told. */
+    int64_t (*others_gpu_milli)(void *context);
+    /* Whether a lease has a GPU: its load is not others' then. */
     bool (*uses_gpu)(void *context);
     /* The level has changed, or whether new leases are taken. Not from inside owner_new. */
     void (*on_change)(void *context);

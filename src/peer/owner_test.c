@@ -17,6 +17,7 @@ struct world {
     int change_count;
     int64_t ours_ms;
     bool uses_gpu; /* a lease does */
+    int64_t others_gpu_milli;
 };
 
 static void on_change(void *context)
@@ -29,6 +30,12 @@ static int64_t ours(void *context)
 {
     struct world *world = context;
     return world->ours_ms;
+}
+
+static int64_t others_gpu_milli(void *context)
+{
+    const struct world *world = context;
+    return world->others_gpu_milli;
 }
 
 static bool uses_gpu(void *context)
@@ -59,6 +66,7 @@ static void open_owner(struct world *world, bool is_blind)
                                     .state_dir = world->root,
                                     .is_blind = is_blind,
                                     .our_cpu_ms = ours,
+                                    .others_gpu_milli = others_gpu_milli,
                                     .uses_gpu = uses_gpu,
                                     .on_change = on_change,
                                     .context = world};
@@ -209,11 +217,27 @@ TEST(load_on_a_gpu_is_the_owners_unless_a_lease_has_one)
     struct world world;
     world_init(&world, false);
     world.uses_gpu = true;
+    world.others_gpu_milli = GUARD_UNKNOWN;
     put(&world, "/sys/class/drm/card0/device/gpu_busy_percent", "90\n");
     owner_set_working(world.owner, true);
     pass_ms(&world, 2000);
     assert_int_equal(owner_level(world.owner), GUARD_FULL);
     world.uses_gpu = false;
+    pass_ms(&world, 1000);
+    assert_int_equal(owner_level(world.owner), GUARD_FROZEN);
+    world_done(&world);
+}
+
+TEST(others_on_the_gpu_of_a_lease_hold_it_still)
+{
+    struct world world;
+    world_init(&world, false);
+    world.uses_gpu = true;
+    world.others_gpu_milli = 150;
+    owner_set_working(world.owner, true);
+    pass_ms(&world, 2000);
+    assert_int_equal(owner_level(world.owner), GUARD_FULL);
+    world.others_gpu_milli = 300;
     pass_ms(&world, 1000);
     assert_int_equal(owner_level(world.owner), GUARD_FROZEN);
     world_done(&world);
@@ -241,6 +265,7 @@ int main(void)
         cmocka_unit_test(draining_takes_nothing_new_and_holds_nothing_up),
         cmocka_unit_test(one_who_watches_nothing_still_takes_the_owners_word),
         cmocka_unit_test(load_on_a_gpu_is_the_owners_unless_a_lease_has_one),
+        cmocka_unit_test(others_on_the_gpu_of_a_lease_hold_it_still),
         cmocka_unit_test(memory_that_runs_out_releases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

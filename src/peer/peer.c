@@ -26,7 +26,8 @@ enum { PATH_SIZE = PATH_MAX - 300 };
 
 void peer_options_init(struct peer_options *options)
 {
-    *options = (struct peer_options){.network = OFFER_NETWORK_JOB, .ready_fd = -1, .stop_fd = -1};
+    *options = (struct peer_options){
+        .network = OFFER_NETWORK_JOB, .gpus_max = -1, .ready_fd = -1, .stop_fd = -1};
     guard_wishes_init(&options->owner);
 }
 
@@ -99,6 +100,17 @@ static void resolve_shares(struct peer_options *options, const struct machine_pr
         share_of(probe->disk_bytes, options->disk_share_milli, options->disk_bytes);
 }
 
+/* The lowest `count` of them; negative: all. */
+static uint32_t first_bits(uint32_t bits, int64_t count)
+{
+    uint32_t first = 0;
+    for (; count > 0 && bits; count--) {
+        first |= bits & -bits;
+        bits &= bits - 1;
+    }
+    return count < 0 ? bits : first;
+}
+
 /* What is lent: as the options say, cut to what the machine has. */
 static int read_limits(const struct peer_options *options, const struct machine_probe *probe,
                        struct lease_limits *out_limits, struct error *error)
@@ -114,7 +126,12 @@ static int read_limits(const struct peer_options *options, const struct machine_
         limits.disk_bytes = DISK_BYTES_DEFAULT_MAX;
     limits.network = options->network;
     limits.has_images = options->has_images;
-    limits.gpus = gpus_probe_largest(&probe->gpus).minors;
+    const struct gpu_group gpus = gpus_probe_largest(&probe->gpus);
+    if (options->gpus_max > (int64_t)gpus.count)
+        return error_set(error, ERROR_INVALID,
+                         "this machine has %zu GPUs of one model, not %" PRId64, gpus.count,
+                         options->gpus_max);
+    limits.gpus = first_bits(gpus.minors, options->gpus_max);
     const uint32_t roles = options->roles ? options->roles : PEER_ROLE_ALL;
     if (roles & PEER_ROLE_WORKER)
         limits.roles |= 1u << LEASE_ROLE_WORKER;

@@ -48,6 +48,7 @@ struct peer_options {
     int64_t ram_bytes;   /* 0: half of the machine's */
     int64_t disk_bytes;  /* for data and results; 0: half of what is free, at most 20 GiB */
     int64_t cache_bytes; /* of data kept for later leases; 0: a quarter of that, at most 16 GiB */
+    int64_t gpus_max;    /* of one model; negative: all of them */
     /* Instead of an amount: thousandths of what the machine has; 0: none given. */
     int64_t cores_share_milli, ram_share_milli, disk_share_milli;
     uint32_t roles;             /* of enum peer_role; 0: all */

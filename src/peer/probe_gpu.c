@@ -1,68 +1,11 @@
 #include "peer/probe_gpu.h"
 
-#include "base/library.h"
 #include "base/text.h"
+#include "peer/nvml.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-/* As in NVIDIA's nvml.h, which is not needed to build. */
-enum { NVML_SUCCESS = 0, NVML_TEMPERATURE_GPU = 0 };
-typedef void *nvml_device;
-
-struct nvml_memory {
-    unsigned long long total, free, used;
-};
-
-struct nvml_utilization {
-    unsigned gpu, memory;
-};
-
-struct nvml {
-    int (*init)(void);
-    int (*shutdown)(void);
-    const char *(*error_string)(int result);
-    int (*device_get_count)(unsigned *count);
-    int (*device_get_handle_by_index)(unsigned index, nvml_device *device);
-    int (*device_get_name)(nvml_device device, char *name, unsigned size);
-    int (*device_get_minor_number)(nvml_device device, unsigned *minor);
-    int (*device_get_memory_info)(nvml_device device, struct nvml_memory *memory);
-    int (*device_get_temperature)(nvml_device device, int sensor, unsigned *temperature);
-    int (*device_get_utilization_rates)(nvml_device device, struct nvml_utilization *utilization);
-    int (*system_get_driver_version)(char *version, unsigned size);
-    int (*system_get_cuda_driver_version)(int *version);
-};
-
-static const char *const nvml_names[] = {
-    "nvmlInit_v2",
-    "nvmlShutdown",
-    "nvmlErrorString",
-    "nvmlDeviceGetCount_v2",
-    "nvmlDeviceGetHandleByIndex_v2",
-    "nvmlDeviceGetName",
-    "nvmlDeviceGetMinorNumber",
-    "nvmlDeviceGetMemoryInfo",
-    "nvmlDeviceGetTemperature",
-    "nvmlDeviceGetUtilizationRates",
-    "nvmlSystemGetDriverVersion",
-    "nvmlSystemGetCudaDriverVersion",
-};
-_Static_assert(sizeof(nvml_names) / sizeof(*nvml_names) == sizeof(struct nvml) / sizeof(void *),
-               "a name for each function");
-
-static int nvml_load(const char *file, struct nvml *out_nvml, struct error *error)
-{
-    union {
-        struct nvml nvml;
-        void *functions[sizeof(struct nvml) / sizeof(void *)];
-    } loaded;
-    if (library_load(file ? file : "libnvidia-ml.so.1", nvml_names,
-                     sizeof(nvml_names) / sizeof(*nvml_names), loaded.functions, error) < 0)
-        return -1;
-    *out_nvml = loaded.nvml;
-    return 0;
-}
 
 /* A name from outside: of printable characters, or not at all. */
 static void make_plain(char *text)

@@ -7,7 +7,7 @@
  *     HEARTBEAT     u32 load_milli, u32 running_count, u64 free_ram_bytes, u8 temperature_c,
  *                   u8 power, u8 battery_percent
  *     STATE         u64 lease, u64 fence, u8 state, u32 exit_code (two's complement), text reason
- *     METER         u64 lease, u64 fence, u64 tick_index, u64 wall_ms, u64 cpu_ms,
+ *     METER         u64 lease, u64 fence, u64 tick_index, u64 wall_ms, u64 cpu_ms, u64 gpu_ms,
  *                   u64 memory_peak_bytes, u64 bytes_in, u64 bytes_out, [64] signature
  *     REPORT        u64 lease, u64 fence, text json
  *     LOG           u64 lease, u64 fence, u64 offset, u8 is_resumed, u8 is_last, bytes
@@ -191,6 +191,7 @@ static void put_meter_counters(struct buffer *buffer, const struct meter_message
     wire_put_u64(buffer, meter->tick_index);
     wire_put_u64(buffer, meter->wall_ms);
     wire_put_u64(buffer, meter->cpu_ms);
+    wire_put_u64(buffer, meter->gpu_ms);
     wire_put_u64(buffer, meter->memory_peak_bytes);
     wire_put_u64(buffer, meter->bytes_in);
     wire_put_u64(buffer, meter->bytes_out);
@@ -353,7 +354,7 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
 
 void meter_message_signed(const struct meter_message *meter, uint8_t out[METER_SIGNED_SIZE])
 {
-    static const char domain[16] = "souk-meter-v1";
+    static const char domain[16] = "souk-meter-v2";
     struct buffer bytes AUTO_BUFFER;
     buffer_init(&bytes, METER_SIGNED_SIZE);
     buffer_append(&bytes, domain, sizeof(domain));
@@ -465,6 +466,7 @@ static void get_meter(struct wire_reader *reader, struct meter_message *meter)
     meter->tick_index = wire_get_u64(reader);
     meter->wall_ms = wire_get_u64(reader);
     meter->cpu_ms = wire_get_u64(reader);
+    meter->gpu_ms = wire_get_u64(reader);
     meter->memory_peak_bytes = wire_get_u64(reader);
     meter->bytes_in = wire_get_u64(reader);
     meter->bytes_out = wire_get_u64(reader);

@@ -150,6 +150,7 @@ struct meter_message {
     uint64_t tick_index; /* from 0 */
     uint64_t wall_ms;
     uint64_t cpu_ms;
+    uint64_t gpu_ms; /* of a whole GPU; two at half their speed for a second are 1000 */
     uint64_t memory_peak_bytes;
     uint64_t bytes_in;
     uint64_t bytes_out;
@@ -356,5 +357,5 @@ MUST_CHECK int lease_message_decode(struct arena *arena, uint16_t type, struct t
                                     struct lease_message *out_message, struct error *error);
 
 /* The bytes a meter message's signature covers. */
-enum { METER_SIGNED_SIZE = 16 + 8 * 8 };
+enum { METER_SIGNED_SIZE = 16 + 9 * 8 };
 void meter_message_signed(const struct meter_message *meter, uint8_t out[METER_SIGNED_SIZE]);

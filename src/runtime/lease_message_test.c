@@ -44,6 +44,7 @@ static const struct lease_message examples[] = {
                .memory_peak_bytes = 6,
                .bytes_in = 7,
                .bytes_out = 8,
+               .gpu_ms = 9,
                .signature = {9}}},
     {.type = LEASE_MESSAGE_REPORT, .report = {.lease = 1, .fence = 2, .json = {"{}", 2}}},
     {.type = LEASE_MESSAGE_LOG,
@@ -218,7 +219,7 @@ TEST(the_signed_bytes_of_a_meter_cover_every_counter_but_not_the_signature)
     const struct meter_message base = examples[3].meter;
     uint8_t bytes[METER_SIGNED_SIZE], other[METER_SIGNED_SIZE];
     meter_message_signed(&base, bytes);
-    assert_memory_equal(bytes, "souk-meter-v1\0\0", 15);
+    assert_memory_equal(bytes, "souk-meter-v2\0\0", 15);
     struct meter_message changed = base;
     changed.signature[0]++;
     meter_message_signed(&changed, other);
@@ -232,6 +233,7 @@ TEST(the_signed_bytes_of_a_meter_cover_every_counter_but_not_the_signature)
         offsetof(struct meter_message, memory_peak_bytes),
         offsetof(struct meter_message, bytes_in),
         offsetof(struct meter_message, bytes_out),
+        offsetof(struct meter_message, gpu_ms),
     };
     for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++) {
         changed = base;

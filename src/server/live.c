@@ -252,6 +252,21 @@ int live_report(struct live *live, const struct live_source *source, struct text
     return 0;
 }
 
+void live_use(struct live *live, const struct live_source *source, const struct live_use *use)
+{
+    struct live_entry *entry = entry_of(live, source);
+    struct live_worker *worker = worker_of(entry, source);
+    if (!worker)
+        return;
+    if (live->server->versions)
+        versions_move(live->server->versions, TABLE_METRICS, source->job);
+    worker->cpu_ms += use->cpu_ms;
+    worker->gpu_ms += use->gpu_ms;
+    if (use->memory_peak_bytes > worker->memory_peak_bytes)
+        worker->memory_peak_bytes = use->memory_peak_bytes;
+    entry->is_changed = true;
+}
+
 /* ---- Showing and saving ---------------------------------------------------------------------- */
 
 void live_write(struct json_writer *writer, uint64_t job, const struct live_job *live_job,
@@ -271,6 +286,8 @@ void live_write(struct json_writer *writer, uint64_t job, const struct live_job 
     json_array_begin(writer);
     for (size_t i = 0; i < live->workers.count; i++) {
         const struct live_worker *worker = &workers[i];
+        if (worker->at_ms == 0)
+            continue; /* metered, but it has nothing to report */
         json_object_begin(writer);
         json_field_u64(writer, "lease", worker->lease);
         json_field_string(writer, "role", lease_role_name((enum lease_role)worker->role));

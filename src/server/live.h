@@ -35,6 +35,10 @@ struct live_worker {
     double loss;
     double steps_per_second;
     double share;
+    /* As its machine metered it, over the ticks that came. */
+    int64_t cpu_ms;
+    int64_t gpu_ms; /* of a whole GPU */
+    int64_t memory_peak_bytes;
 };
 
 struct live_point {
@@ -89,6 +93,13 @@ struct live_source {
 /* A lease's REPORT. INVALID when it is not what its role reports. */
 MUST_CHECK int live_report(struct live *live, const struct live_source *source, struct text json,
                            struct error *error);
+/* What a lease used in one more tick. */
+struct live_use {
+    int64_t cpu_ms;
+    int64_t gpu_ms;
+    int64_t memory_peak_bytes;
+};
+void live_use(struct live *live, const struct live_source *source, const struct live_use *use);
 /* A part of a lease's log was added. */
 void live_log(struct live *live, const struct live_source *source, uint64_t offset,
               struct text bytes);

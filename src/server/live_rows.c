@@ -22,6 +22,9 @@ static const struct json_field worker_fields[] = {
     {"steps_per_second", JSON_DOUBLE, offsetof(struct live_worker, steps_per_second),
      .is_required = true},
     {"share", JSON_DOUBLE, offsetof(struct live_worker, share), .is_required = true},
+    {"cpu_ms", JSON_I64, offsetof(struct live_worker, cpu_ms)},
+    {"gpu_ms", JSON_I64, offsetof(struct live_worker, gpu_ms)},
+    {"memory_peak_bytes", JSON_I64, offsetof(struct live_worker, memory_peak_bytes)},
 };
 static const struct json_schema worker_schema =
     JSON_SCHEMA("worker", worker_fields, struct live_worker);

@@ -39,6 +39,9 @@ static void bill(struct hub *hub, struct hub_lease *lease, const struct verified
                 NULL);
 }
 
+static void note_use(struct hub *hub, const struct hub_lease *lease,
+                     const struct meter_message *meter);
+
 void tick_meter(struct hub_machine *machine, const struct meter_message *meter)
 {
     struct hub *hub = machine->hub;
@@ -71,6 +74,7 @@ void tick_meter(struct hub_machine *machine, const struct meter_message *meter)
                   error.message);
         return;
     }
+    note_use(hub, lease, meter);
     bill(hub, lease, ticks, count);
 }
 
@@ -109,13 +113,14 @@ static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, 
 
 /* ---- To the main thread ---------------------------------------------------------------------- */
 
-enum note_kind { NOTE_REPORT, NOTE_LOG, NOTE_LOG_END };
+enum note_kind { NOTE_REPORT, NOTE_USE, NOTE_LOG, NOTE_LOG_END };
 
 struct note {
     struct server *server;
     enum note_kind kind;
     struct live_source source;
     struct log_message log; /* of NOTE_LOG; its bytes are those below */
+    struct live_use use;    /* of NOTE_USE */
     size_t size;
     char bytes[];
 };
@@ -153,6 +158,9 @@ static void take_note(void *context)
             log_event(LOG_WARN, "report_refused", "lease=%" PRIu64 " error=\"%s\"",
                       note->source.lease, error.message);
         break;
+    case NOTE_USE:
+        live_use(server->live, &note->source, &note->use);
+        break;
     case NOTE_LOG: {
         const struct logs_piece piece = {.lease = note->source.lease,
                                          .fence = note->log.fence,
@@ -172,6 +180,23 @@ static void take_note(void *context)
         break;
     }
     free(note);
+}
+
+/* More than a machine can have used in a tick is cut: it is for people to look at. */
+static int64_t used_ms(uint64_t ms)
+{
+    return ms < INT32_MAX ? (int64_t)ms : INT32_MAX;
+}
+
+static void note_use(struct hub *hub, const struct hub_lease *lease,
+                     const struct meter_message *meter)
+{
+    struct note *note = note_new(hub->server, NOTE_USE, lease, (struct text){0});
+    const uint64_t peak = meter->memory_peak_bytes;
+    note->use = (struct live_use){.cpu_ms = used_ms(meter->cpu_ms),
+                                  .gpu_ms = used_ms(meter->gpu_ms),
+                                  .memory_peak_bytes = peak < INT64_MAX ? (int64_t)peak : 0};
+    loop_post(hub->server->loop, take_note, note);
 }
 
 void tick_report(struct hub_machine *machine, struct arena *arena,

@@ -322,6 +322,9 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
     field(writer, "billed_ms", row, LEASES_WALL_MS);
     json_keyed_i64(writer, JSON_KEY("posted_microcredits"), posted);
     json_keyed_i64(writer, JSON_KEY("earned_microcredits"), posted - row[LEASES_FEE_MICRO].integer);
+    json_field_i64(writer, "cpu_ms", live->cpu_ms);
+    json_field_i64(writer, "gpu_ms", live->gpu_ms);
+    json_field_i64(writer, "memory_peak_bytes", live->memory_peak_bytes);
     json_field_u64(writer, "steps", live->steps);
     json_field_u64(writer, "commits", live->commits);
     json_field_u64(writer, "samples", live->samples);

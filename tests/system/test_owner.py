@@ -1,6 +1,6 @@
 """The owner comes first: leases make way and go on, by what is watched and by the owner's word.
 
-covers peer/daemon_owner.c, peer/tenancy_yield.c, cli/command_lend_owner.c, cli/lend_guard.c
+covers peer/daemon_owner.c, peer/daemon_gpu.c, peer/tenancy_yield.c, cli/command_lend_owner.c, cli/lend_guard.c
 
 What the machine looks like is a folder that the tests write, since the real one is never quiet
 while tests run; the leases, their sandboxes and what holds them up are real.
@@ -192,6 +192,7 @@ def assert_done_and_paid(market, token, job):
     assert done["state"] == "succeeded", done
     bill = market.get(f"/v1/jobs/{job}/bill", token).json
     assert bill["ledger_sum_microcredits"] == 0 and bill["held_microcredits"] == 0, bill
+    assert all(x["cpu_ms"] > 0 and x["memory_peak_bytes"] > 1 << 20 for x in done["leases"]), done["leases"]
     return done
 
 
