@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -136,6 +137,12 @@ int channel_accept(int listen_fd, int *out_fd, struct error *error)
         return -1;
     *out_fd = TAKE_FD(fd);
     return 0;
+}
+
+bool channel_has_peer(const struct channel *channel)
+{
+    struct pollfd hangup = {.fd = channel->fd};
+    return !channel->is_closed && poll(&hangup, 1, 0) == 0;
 }
 
 /* ---- Messages -------------------------------------------------------------------------------- */

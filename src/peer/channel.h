@@ -52,6 +52,9 @@ MUST_CHECK int channel_send(struct channel *channel, uint16_t type, struct text 
 /* Stops and resumes on_message, so that a slow receiver slows its sender. */
 void channel_set_paused(struct channel *channel, bool is_paused);
 
+/* Whether there is anybody at the other end, who may have said things that are yet to be read. */
+bool channel_has_peer(const struct channel *channel);
+
 /* Two connected sockets, CLOEXEC. */
 MUST_CHECK int channel_pair(int out_fds[2], struct error *error);
 

@@ -64,6 +64,9 @@ struct market {
     bool is_forgetful; /* never says that a log is kept */
     uint64_t beat_count;
     uint64_t next_lease;
+    uint64_t fence;       /* of the leases that are started */
+    uint64_t for_machine; /* the one they name */
+    enum { HONEST, WRONG_BYTES, TOO_MANY_BYTES } chunks;
 };
 
 /* ---- The market's side ----------------------------------------------------------------------- */
@@ -96,6 +99,23 @@ static inline bool is_allowed(struct http_request *request)
     return text_equal(http_request_header(request, "Authorization"), TEXT("Bearer fetch-me"));
 }
 
+/* As it is, or with a wrong last byte, or as long as no chunk is. */
+static inline void reply_chunk(const struct market *market, struct http_request *request,
+                               struct buffer *bytes)
+{
+    if (market->chunks == WRONG_BYTES)
+        ((char *)bytes->data)[bytes->size - 1] ^= 1;
+    if (market->chunks != TOO_MANY_BYTES) {
+        http_reply(request, 200, "application/octet-stream", buffer_text(bytes));
+        return;
+    }
+    const size_t size = (size_t)4 * BLOB_BYTES_MAX;
+    char *flood = calloc(1, size);
+    assert_non_null(flood);
+    http_reply(request, 200, "application/octet-stream", (struct text){flood, size});
+    free(flood);
+}
+
 static inline void on_get_chunk(struct http_request *request, void *context)
 {
     struct market *market = context;
@@ -109,7 +129,7 @@ static inline void on_get_chunk(struct http_request *request, void *context)
              blob_store_read(market->blobs, &hash, &bytes, &error) < 0)
         http_reply_error(request, &error);
     else
-        http_reply(request, 200, "application/octet-stream", buffer_text(&bytes));
+        reply_chunk(market, request, &bytes);
 }
 
 static inline void on_put_chunk(struct http_request *request, void *context)
@@ -267,6 +287,8 @@ static inline void market_open(struct market *market)
     market->arena = arena_new(0);
     market->stream_fd = -1;
     market->next_lease = 100;
+    market->fence = 1;
+    market->for_machine = MACHINE;
     snprintf(market->folder, sizeof(market->folder), "/tmp/souk-daemon-test-XXXXXX");
     assert_non_null(mkdtemp(market->folder));
     snprintf(market->state_dir, sizeof(market->state_dir), "%s/state/lender", market->folder);
@@ -372,7 +394,8 @@ static inline int wait_for_daemon(struct market *market)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static inline void start_lease(struct market *market, int64_t run_ms)
+/* The START of the lease that is next. */
+static inline void write_start(struct market *market, int64_t run_ms, struct buffer *out_payload)
 {
     struct error error = {0};
     struct job_spec spec;
@@ -387,10 +410,10 @@ static inline void start_lease(struct market *market, int64_t run_ms)
     ASSERT_OK(job_spec_read(market->arena, text_of(json), &spec, &error));
     struct buffer document AUTO_BUFFER;
     buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
-    const struct native_lease lease = {.lease = ++market->next_lease,
-                                       .fence = 1,
+    const struct native_lease lease = {.lease = market->next_lease,
+                                       .fence = market->fence,
                                        .job = 1,
-                                       .machine = MACHINE,
+                                       .machine = market->for_machine,
                                        .offer = OFFER,
                                        .role = LEASE_ROLE_WORKER,
                                        .rank = 1,
@@ -408,7 +431,22 @@ static inline void start_lease(struct market *market, int64_t run_ms)
                                             .peer_count = 1}};
     crypto_sign_detached(start.start.signature, NULL, document.data, document.size,
                          market->secret_key);
-    market_send(market, &start);
+    lease_message_encode(&start, out_payload);
+}
+
+static inline void start_again(struct market *market, int64_t run_ms)
+{
+    struct error error = {0};
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, LEASE_MESSAGE_SIZE_MAX);
+    write_start(market, run_ms, &payload);
+    ASSERT_OK(link_send_text(market->link, LEASE_MESSAGE_START, buffer_text(&payload), &error));
+}
+
+static inline void start_lease(struct market *market, int64_t run_ms)
+{
+    market->next_lease++;
+    start_again(market, run_ms);
 }
 
 static inline void tell_worker(struct market *market, const char *line)

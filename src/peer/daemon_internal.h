@@ -16,6 +16,7 @@
 #include "peer/outbox.h"
 #include "peer/owner.h"
 #include "peer/owner_line.h"
+#include "peer/past.h"
 #include "peer/probe.h"
 #include "peer/servers.h"
 #include "peer/standing.h"
@@ -29,6 +30,7 @@ struct daemon {
     struct http_client *client;
     struct outbox *outbox;
     struct map holdings; /* by lease: struct holding; with those that ended, until released */
+    struct past past;    /* those that ended here */
     struct list reapers;
     enum yield_level yield; /* of all leases */
     size_t awaited_count;   /* keepers that have not answered TAKE */

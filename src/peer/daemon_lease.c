@@ -91,6 +91,7 @@ static void daemon_drop(struct daemon *daemon, struct holding *holding)
     const struct lease_fence lease = holding_fence(holding);
     if (map_get(&daemon->holdings, lease.lease) == holding)
         map_remove(&daemon->holdings, lease.lease);
+    past_note(&daemon->past, lease);
     if (!holding_state(holding)->is_known)
         daemon->awaited_count--;
     holding_free(holding);
@@ -110,6 +111,7 @@ static void daemon_lose(struct daemon *daemon, struct lease_fence lease, const c
 {
     log_event(LOG_ERROR, "lease_lost", "lease=%" PRIu64 " fence=%" PRIu64 " reason=\"%s\"",
               lease.lease, lease.fence, reason);
+    past_note(&daemon->past, lease);
     daemon_send_state(daemon, lease, LEASE_RUN_LOST, reason);
 }
 
@@ -461,28 +463,52 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
     return 0;
 }
 
+static void daemon_refuse(struct daemon *daemon, struct lease_fence lease,
+                          const struct error *reason)
+{
+    log_event(LOG_ERROR, "lease_refused", "lease=%" PRIu64 " error=\"%s\"", lease.lease,
+              reason->message);
+    daemon_answer(daemon, lease, LEASE_RUN_FAILED, reason->message);
+}
+
+/* Of what it says only the number is taken, to answer: whoever sent it hears why nothing runs. */
+static void daemon_refuse_unverified(struct daemon *daemon, struct text document,
+                                     const struct error *reason)
+{
+    struct error ignored;
+    struct lease_document claimed = {0};
+    if (lease_document_read(daemon->arena, document, &claimed, &ignored) == 0 &&
+        !map_get(&daemon->holdings, claimed.lease)) /* of one that runs nothing false is said */
+        daemon_refuse(daemon, (struct lease_fence){claimed.lease, claimed.fence}, reason);
+    else
+        log_event(LOG_ERROR, "lease_refused", "error=\"%s\"", reason->message);
+}
+
 void daemon_on_start(struct daemon *daemon, const struct start_message *start, struct text payload)
 {
     struct error error;
     struct lease_document document;
     if (lease_verify(daemon->arena, start, daemon->enrolment, &document, &error) < 0) {
-        log_event(LOG_ERROR, "lease_refused", "error=\"%s\"", error.message);
+        daemon_refuse_unverified(daemon, start->document, &error);
         return;
     }
     const struct lease_fence lease = {document.lease, document.fence};
     if (!daemon_supersede(daemon, lease))
         return;
+    if (past_has(&daemon->past, lease)) {
+        log_event(LOG_WARN, "lease_over", "lease=%" PRIu64 " fence=%" PRIu64, lease.lease,
+                  lease.fence);
+        daemon_answer(daemon, lease, LEASE_RUN_LOST, "the lease has ended here before");
+        return;
+    }
     if (!owner_takes_leases(daemon->owner)) {
         daemon_answer(daemon, lease, LEASE_RUN_RECLAIMED, "the machine's owner needs it");
         return;
     }
     uint32_t gpus = 0;
     if (daemon_check_start(daemon, &document, &gpus, &error) < 0 ||
-        daemon_start_keeper(daemon, &document, gpus, payload, &error) < 0) {
-        log_event(LOG_ERROR, "lease_refused", "lease=%" PRIu64 " error=\"%s\"", lease.lease,
-                  error.message);
-        daemon_answer(daemon, lease, LEASE_RUN_FAILED, error.message);
-    }
+        daemon_start_keeper(daemon, &document, gpus, payload, &error) < 0)
+        daemon_refuse(daemon, lease, &error);
 }
 
 /* A folder LEASE-FENCE of a former daemon's. Anything else that lies there is none of ours and goes

@@ -108,6 +108,21 @@ static void process_that_crashes_fails_its_lease(void **state)
     assert_true(text_equal(failed->state.reason, TEXT("the process ended with code 3")));
 }
 
+static void process_that_speaks_nonsense_fails_its_lease(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "nonsense\n");
+    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    assert_true(failed->state.reason.size > 0);
+    wait_for_no_folder(market);
+    start_lease(market, 60000); /* and the daemon goes on */
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+}
+
 static void process_that_does_not_stop_is_killed_after_its_grace(void **state)
 {
     struct market *market = *state;
@@ -210,6 +225,26 @@ static void stream_is_dialled_anew_with_a_new_ticket(void **state)
     assert_memory_equal(market->stream_line, "SOUK-STREAM cd0000", 18);
 }
 
+/* The last lease's end, with its reason. */
+static void expect_failure(struct market *market, const char *words)
+{
+    const struct lease_message *failed = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_FAILED);
+    const struct text reason = failed->state.reason;
+    assert_int_equal(failed->state.lease, market->next_lease);
+    if (!memmem(reason.data, reason.size, words, strlen(words)))
+        fail_msg("no \"%s\" in \"" TEXT_FORMAT "\"", words, TEXT_ARGS(reason));
+}
+
+/* The same of a lease of which nothing else was heard before. */
+static void expect_refused(struct market *market, const char *words)
+{
+    expect_failure(market, words);
+    for (size_t i = 0; i < market->count; i++)
+        if (market->messages[i].type == LEASE_MESSAGE_STATE &&
+            market->messages[i].message.state.lease == market->next_lease)
+            assert_int_equal(market->messages[i].message.state.state, LEASE_RUN_FAILED);
+}
+
 static void forged_lease_is_not_started(void **state)
 {
     struct market *market = *state;
@@ -217,11 +252,76 @@ static void forged_lease_is_not_started(void **state)
     turn(market);
     market->secret_key[0] ^= 1;
     start_lease(market, 60000);
+    expect_refused(market, "not signed by the market");
     market->secret_key[0] ^= 1;
+    market->for_machine = MACHINE + 1;
+    start_lease(market, 60000);
+    expect_refused(market, "is for machine 6, this is 5");
+    market->for_machine = MACHINE;
     start_lease(market, 60000);
     const struct lease_message *first = wait_for(market, LEASE_MESSAGE_STATE, -1);
     assert_int_equal(first->state.lease, market->next_lease);
     assert_int_equal(first->state.state, LEASE_RUN_STARTING);
+    /* Nor does a forged one harm that which runs. */
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    market->secret_key[0] ^= 1;
+    start_again(market, 60000);
+    market->secret_key[0] ^= 1;
+    tell_worker(market, "done\n");
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+}
+
+static void older_holder_is_refused_and_a_newer_one_takes_its_place(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    market->fence = 5;
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    market->fence = 4;
+    start_again(market, 60000);
+    market->fence = 6;
+    start_again(market, 60000);
+    const struct lease_message *stopped = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STOPPED);
+    assert_int_equal(stopped->state.fence, 5);
+    const struct lease_message *running = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_RUNNING);
+    assert_int_equal(running->state.fence, 6);
+    for (size_t i = 0; i < market->count; i++)
+        if (market->messages[i].type == LEASE_MESSAGE_STATE)
+            assert_int_not_equal(market->messages[i].message.state.fence, 4);
+}
+
+static void lease_that_ended_is_not_run_again(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
+    tell_worker(market, "done\n");
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
+    wait_for_no_folder(market);
+    start_again(market, 60000);
+    const struct lease_message *lost = wait_for(market, LEASE_MESSAGE_STATE, -1);
+    assert_int_equal(lost->state.state, LEASE_RUN_LOST);
+    assert_true(text_equal(lost->state.reason, TEXT("the lease has ended here before")));
+}
+
+static void data_that_is_not_what_was_named_runs_nothing(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    market->chunks = WRONG_BYTES;
+    start_lease(market, 60000);
+    expect_failure(market, "hash");
+    market->chunks = TOO_MANY_BYTES;
+    start_lease(market, 60000);
+    expect_failure(market, "at most");
+    for (size_t i = 0; i < market->count; i++)
+        if (market->messages[i].type == LEASE_MESSAGE_STATE)
+            assert_int_not_equal(market->messages[i].message.state.state, LEASE_RUN_RUNNING);
 }
 
 static void expired_and_missing_data_are_told(void **state)
@@ -354,12 +454,16 @@ static int run(void)
         DAEMON_TEST(result_may_be_sent_again_and_again),
         DAEMON_TEST(large_result_comes_in_chunks_and_a_huge_one_is_refused),
         DAEMON_TEST(process_that_crashes_fails_its_lease),
+        DAEMON_TEST(process_that_speaks_nonsense_fails_its_lease),
         DAEMON_TEST(process_that_does_not_stop_is_killed_after_its_grace),
         DAEMON_TEST(process_that_floods_is_slowed_down),
         DAEMON_TEST(log_that_was_not_kept_is_sent_again_on_a_new_link),
         DAEMON_TEST(lease_ends_only_when_its_log_is_kept),
         DAEMON_TEST(stream_is_dialled_anew_with_a_new_ticket),
         DAEMON_TEST(forged_lease_is_not_started),
+        DAEMON_TEST(older_holder_is_refused_and_a_newer_one_takes_its_place),
+        DAEMON_TEST(lease_that_ended_is_not_run_again),
+        DAEMON_TEST(data_that_is_not_what_was_named_runs_nothing),
         DAEMON_TEST(expired_and_missing_data_are_told),
         DAEMON_TEST(lease_ends_when_it_expires),
         DAEMON_TEST(lease_goes_on_without_the_market_and_ticks_come_later),

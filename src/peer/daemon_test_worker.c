@@ -9,6 +9,7 @@
  * absurd      the same, of 1 TiB
  * flood       sends long reports for ever
  * crash       ends with code 3
+ * nonsense    says what is no message, and waits
  * stubborn    ignores every wish to end
  * other       sends the line back in upper case
  */
@@ -106,6 +107,13 @@ static void obey(int stream, const char *line)
                 &(struct child_message){.kind = CHILD_REPORT, .report.json = {json, sizeof(json)}});
     } else if (strcmp(line, "crash\n") == 0) {
         _exit(3);
+    } else if (strcmp(line, "nonsense\n") == 0) {
+        char garbage[4096];
+        memset(garbage, 0xff, sizeof(garbage));
+        if (write(CHILD_FD, garbage, sizeof(garbage)) < 0)
+            _exit(13);
+        for (;;)
+            pause();
     } else if (strcmp(line, "stubborn\n") == 0) {
         signal(SIGTERM, SIG_IGN);
         for (;;)

@@ -193,6 +193,15 @@ static int keeper_open_folder(struct keeper *keeper, struct error *error)
 
 static void keeper_on_connection(void *context, uint32_t events);
 
+/* A daemon that went before it could be found here does not count with this lease, nor does the
+ * next: the market may have it run again. From here on whoever follows finds the channel. */
+static int keeper_check_daemon(const struct keeper *keeper, struct error *error)
+{
+    if (!channel_has_peer(keeper->channel))
+        return error_set(error, ERROR_UNAVAILABLE, "the daemon went before the lease began");
+    return 0;
+}
+
 static int keeper_begin(struct keeper *keeper, const struct start_message *start,
                         struct error *error)
 {
@@ -204,6 +213,7 @@ static int keeper_begin(struct keeper *keeper, const struct start_message *start
         return -1;
     keeper->lease = (struct lease_fence){document.lease, document.fence};
     if (lease_check(&document, now_ms, error) < 0 || keeper_open_folder(keeper, error) < 0 ||
+        keeper_check_daemon(keeper, error) < 0 ||
         loop_watch_open(keeper->loop, keeper->listen_fd, LOOP_READ, keeper_on_connection, keeper,
                         &keeper->listen_watch, error) < 0)
         return -1;

@@ -207,10 +207,77 @@ static int take_keeper(const struct market *market)
 static void tell_keeper(int fd, const struct keeper_message *message)
 {
     struct buffer packet AUTO_BUFFER;
-    buffer_init(&packet, 4096);
+    buffer_init(&packet, LEASE_MESSAGE_SIZE_MAX);
     wire_put_u16(&packet, (uint16_t)message->type);
     keeper_message_encode(message, &packet);
     assert_int_equal(send(fd, packet.data, packet.size, 0), packet.size);
+}
+
+/* All that a daemon says to a keeper it has started. */
+static void tell_beginning(struct market *market, int fd, const char *leases_dir)
+{
+    struct error error = {0};
+    AUTO(sandbox_host) struct sandbox_host *host = NULL;
+    struct buffer sandbox AUTO_BUFFER;
+    struct buffer packet AUTO_BUFFER;
+    char blobs_dir[160];
+    buffer_init(&sandbox, KEEPER_SANDBOX_MAX);
+    buffer_init(&packet, LEASE_MESSAGE_SIZE_MAX);
+    snprintf(blobs_dir, sizeof(blobs_dir), "%s/orphans-blobs", market->folder);
+    ASSERT_OK(sandbox_host_open(market->folder, NULL, &host, &error));
+    sandbox_host_export(host, &sandbox);
+    struct keeper_message setup = {.type = KEEPER_MESSAGE_SETUP,
+                                   .setup = {.machine = MACHINE,
+                                             .leases_dir = text_of(leases_dir),
+                                             .blobs_dir = text_of(blobs_dir),
+                                             .disk_bytes = 64 << 20,
+                                             .cache_bytes = 64 << 20,
+                                             .sandbox_host = buffer_text(&sandbox)}};
+    memcpy(setup.setup.server_public_key, market->public_key, sizeof(market->public_key));
+    tell_keeper(fd, &setup);
+    tell_keeper(fd, &(struct keeper_message){.type = KEEPER_MESSAGE_MARKET,
+                                             .market = {.server_url = TEXT("http://127.0.0.1:1"),
+                                                        .link_address = TEXT("127.0.0.1:1")}});
+    wire_put_u16(&packet, LEASE_MESSAGE_START);
+    write_start(market, 60000, &packet);
+    assert_int_equal(send(fd, packet.data, packet.size, 0), packet.size);
+}
+
+/* Else it could run beside the one that the next daemon starts for the same START. */
+static void keeper_whose_daemon_went_first_begins_nothing(void **state)
+{
+    struct market *market = *state;
+    struct error error = {0};
+    char leases_dir[128], folder[192];
+    int pair[2];
+    lose_daemon(market, SIGKILL);
+    snprintf(leases_dir, sizeof(leases_dir), "%s/orphans", market->folder);
+    ASSERT_OK(folder_make(leases_dir, 0700, &error));
+    market->next_lease++;
+    snprintf(folder, sizeof(folder), "%s/%" PRIu64 "-1", leases_dir, market->next_lease);
+    ASSERT_OK(channel_pair(pair, &error));
+    tell_beginning(market, pair[0], leases_dir);
+    close(pair[0]);
+    const pid_t keeper = fork();
+    if (keeper == 0) {
+        if (dup2(pair[1], KEEPER_CHANNEL_FD) == KEEPER_CHANNEL_FD)
+            execl("/proc/self/exe", "souk", "keeper", "orphan", NULL);
+        _exit(99);
+    }
+    close(pair[1]);
+    int status = -1;
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    while (waitpid(keeper, &status, WNOHANG) == 0) {
+        if (now_ms() > deadline_ms)
+            kill(keeper, SIGTERM);
+        turn(market);
+    }
+    assert_true(now_ms() <= deadline_ms);
+    assert_int_equal(status, 0);
+    assert_int_not_equal(access(folder, F_OK), 0);
+    market->next_lease--;
+    start_daemon(market, NULL);
+    assert_taken_up(market);
 }
 
 static void expect_echo(struct market *market, bool is_heard)
@@ -306,6 +373,7 @@ static int run(void)
         DAEMON_TEST(keeper_that_does_not_answer_is_replaced_by_word_of_its_loss),
         DAEMON_TEST(lease_yields_to_the_owner_and_comes_back),
         DAEMON_TEST(daemon_of_another_version_or_lease_is_not_obeyed),
+        DAEMON_TEST(keeper_whose_daemon_went_first_begins_nothing),
         DAEMON_TEST(keeper_is_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
