@@ -125,6 +125,10 @@ const char *option_flag(struct arena *arena, const struct option *option);
  * be from 1000 to 86400000" becomes "--max-lease: must be from 1.0 s to 24h". Messages about no
  * option of the command stay. */
 void options_name_fields(const struct command *command, struct error *error);
+/* What the market advises in the words of a job file, in those of the command: "num_nodes: 2" is
+ * "--nodes 2", "spare: true" under market is "--spare", and max_run_time is --max-run-time. Words
+ * about no option of the command stay. */
+void options_name_advice(const struct command *command, struct text words, struct buffer *out);
 /* The same for one field and the name it has. */
 void options_name_field(struct error *error, const char *field, const char *name);
 

@@ -134,6 +134,81 @@ static bool is_named(const struct option *option, struct text path)
     return false;
 }
 
+/* A name with an underline or within market: one that is no word of the language. */
+static size_t field_size(struct text words)
+{
+    size_t size = 0;
+    while (size < words.size && (islower((unsigned char)words.data[size]) ||
+                                 words.data[size] == '_' || words.data[size] == '.'))
+        size++;
+    while (size > 0 && words.data[size - 1] == '.') /* a sentence's */
+        size--;
+    return size;
+}
+
+static const struct option *find_named(const struct command *command, struct text field)
+{
+    for (size_t i = 0; field.size && i < command->option_count; i++) {
+        const struct option *option = &command->options[i];
+        if (!option->is_hidden && !option->is_positional && is_named(option, field))
+            return option;
+    }
+    return NULL;
+}
+
+/* "NAME: VALUE" at the front of `words`, its quotes included; how much of them that is, or 0. */
+static size_t append_setting(const struct command *command, struct text words, struct arena *arena,
+                             struct buffer *out)
+{
+    static const struct text places[] = {TEXT(" under market in the job file"),
+                                         TEXT(" under market")};
+    struct text inner = {words.data + 1, words.size - 1}, quoted, name, value, rest;
+    if (!text_cut(inner, '"', &quoted, &rest) || !text_cut(quoted, ':', &name, &value))
+        return 0;
+    const struct option *option = find_named(command, name);
+    if (!option)
+        return 0;
+    buffer_append_string(out, "\"");
+    buffer_append_string(out, option_flag(arena, option));
+    value = text_trim(value);
+    const bool has_space = memchr(value.data, ' ', value.size) != NULL;
+    if (option->kind != OPTION_FLAG)
+        buffer_append_format(out, has_space ? " '" TEXT_FORMAT "'" : " " TEXT_FORMAT,
+                             TEXT_ARGS(value));
+    buffer_append_string(out, "\"");
+    for (size_t i = 0; i < 2; i++)
+        if (text_starts_with(rest, places[i])) {
+            rest = (struct text){rest.data + places[i].size, rest.size - places[i].size};
+            break;
+        }
+    return words.size - rest.size;
+}
+
+void options_name_advice(const struct command *command, struct text words, struct buffer *out)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    bool is_start = true; /* of a word */
+    while (words.size > 0) {
+        size_t taken = words.data[0] == '"' ? append_setting(command, words, arena, out) : 0;
+        const size_t size = is_start && !taken ? field_size(words) : 0;
+        const struct text field = {words.data, size};
+        const bool is_field =
+            size && (memchr(field.data, '_', size) || text_starts_with(field, TEXT("market.")) ||
+                     text_starts_with(field, TEXT("resources.")));
+        const struct option *option = is_field ? find_named(command, field) : NULL;
+        if (option) {
+            buffer_append_string(out, option_flag(arena, option));
+            taken = size;
+        }
+        if (!taken) {
+            taken = size ? size : 1;
+            buffer_append_text(out, (struct text){words.data, taken});
+        }
+        is_start = !isalnum((unsigned char)words.data[taken - 1]) && words.data[taken - 1] != '-';
+        words = (struct text){words.data + taken, words.size - taken};
+    }
+}
+
 void options_name_fields(const struct command *command, struct error *error)
 {
     AUTO(arena) struct arena *arena = arena_new(0);

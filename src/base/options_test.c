@@ -423,6 +423,36 @@ TEST(refusals_by_the_api_name_the_flag_in_its_unit)
     assert_string_equal(error.message, "offset must be from 0 ms to 1m");
 }
 
+static void advice_is_given_in_flags(void **state)
+{
+    (void)state;
+    static const struct option options[] = {
+        {"nodes", OPTION_U64, 0, .fields = "num_nodes"},
+        {"max_run_time", OPTION_DURATION, 0},
+        {"spare", OPTION_FLAG, 0},
+        {"start", OPTION_TEXT, 0},
+    };
+    static const struct command command = {.name = "run", COMMAND_OPTIONS(options, option_list)};
+    static const struct {
+        const char *said, *shown;
+    } cases[] = {
+        {"3 credits pay for 2 workers: \"num_nodes: 2\"",
+         "3 credits pay for 2 workers: \"--nodes 2\""},
+        {"credit: \"spare: true\" under market", "credit: \"--spare\""},
+        {"\"start: by 2d\" under market in the job file ends it", "\"--start 'by 2d'\" ends it"},
+        {"a shorter max_run_time costs less.", "a shorter --max-run-time costs less."},
+        {"leave out market.spare", "leave out --spare"},
+        {"to start a spare machine \"my.start\": no", "to start a spare machine \"my.start\": no"},
+        {"\"policy: tap\" under sync; \"", "\"policy: tap\" under sync; \""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct buffer out AUTO_BUFFER;
+        buffer_init(&out, 256);
+        options_name_advice(&command, text_of(cases[i].said), &out);
+        assert_string_equal(buffer_string(&out), cases[i].shown);
+    }
+}
+
 static void a_negative_number_is_a_value_and_no_flag(void **state)
 {
     struct fixture *fixture = *state;
@@ -520,6 +550,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(help_wins_over_mistakes_and_stops_at_the_dashes, set_up,
                                         tear_down),
+        cmocka_unit_test(advice_is_given_in_flags),
         cmocka_unit_test_setup_teardown(a_negative_number_is_a_value_and_no_flag, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(spans_keep_to_their_range, set_up, tear_down),

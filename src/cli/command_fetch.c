@@ -200,6 +200,34 @@ static int fetch_one(const struct cli *cli, struct client *client,
     return 0;
 }
 
+/* Why there was nothing to fetch, by how the job stands. */
+static int say_nothing_there(const struct cli *cli, struct client *client,
+                             const struct fetch_options *wanted, const struct json_array *artifacts,
+                             struct error *error)
+{
+    struct arena *arena = cli->arena;
+    struct api_job job = api_job_unknown();
+    struct client_answer answer = {&api_job_schema, &job, {0}};
+    if (artifacts->count > 0) {
+        const struct api_artifact *first = artifacts->items;
+        return error_set(
+            error, ERROR_NOT_FOUND, "job %" PRIu64 " left no file of that name; it has \"%.60s\"%s",
+            wanted->id, output_text(arena, first->name), artifacts->count > 1 ? " and others" : "");
+    }
+    if (client_get(client, arena, arena_format(arena, "/v1/jobs/%" PRIu64, wanted->id), &answer,
+                   error) < 0)
+        return -1;
+    if (!api_job_is_final(job.state))
+        return error_set(error, ERROR_NOT_FOUND,
+                         "job %" PRIu64 " is %s and has left nothing yet: souk job wait %" PRIu64,
+                         wanted->id, output_text(arena, job.state), wanted->id);
+    return error_set(error, ERROR_NOT_FOUND, "job %" PRIu64 " has ended (%s) and left no files%s",
+                     wanted->id, output_text(arena, job.state),
+                     job.model.size ? ""
+                                    : "; what a command puts into $SOUK_OUTPUT_DIR is kept, "
+                                      "\"souk job logs\" shows what it printed");
+}
+
 static int run_fetch(void *context, const void *options, struct error *error)
 {
     struct cli *cli = context;
@@ -224,8 +252,7 @@ static int run_fetch(void *context, const void *options, struct error *error)
         fetched++;
     }
     if (fetched == 0)
-        return error_set(error, ERROR_NOT_FOUND, "job %" PRIu64 " has no such files (yet)",
-                         wanted->id);
+        return say_nothing_there(cli, client, wanted, &artifacts, error);
     if (cli->common.json)
         output_json(json);
     return 0;

@@ -243,9 +243,9 @@ static int explain_ended(struct cli *cli, struct client *client, uint64_t id, st
         const bool is_server = text_equal(lease->role, TEXT("server"));
         const char *role = is_server ? "the parameter server"
                                      : arena_format(arena, "worker %" PRIu64, lease->rank);
-        output_field(cli, "  ", "%s with %s cores was %s: %s%s%s",
+        output_field(cli, "  ", "%s with %s was %s: %s%s%s",
                      output_text(arena, lease->machine_name),
-                     output_cores(arena, lease->cores_milli), role,
+                     output_core_count(arena, lease->cores_milli), role,
                      output_text(arena, lease->outcome.size ? lease->outcome : lease->state),
                      lease->reason.size ? ", " : "", output_text(arena, lease->reason));
     }

@@ -129,9 +129,10 @@ static int run_reclaim(void *context, const void *options, struct error *error)
         return -1;
     const char *plan = arena_format(
         cli->arena,
-        "%s cores of \"%s\" are leased. Their leases end, what was done is paid, and it counts as "
+        "%s of \"%s\" %s leased. Their leases end, what was done is paid, and it counts as "
         "ended by the owner. To lend nothing more, pause the offers too: souk offer pause\n",
-        output_cores(cli->arena, machine.leased_cores_milli), wanted->name);
+        output_core_count(cli->arena, machine.leased_cores_milli), wanted->name,
+        machine.leased_cores_milli == 1000 ? "is" : "are");
     const int confirmed = output_confirm(cli, wanted->is_yes, plan, "Take it back?", error);
     if (confirmed != 0)
         return confirmed;

@@ -229,8 +229,8 @@ static int look_at_machine(const struct cli *cli, const struct lend_options *wan
     const char *graphics =
         gpus.count ? arena_format(cli->arena, "%zu x %s", gpus.count, gpus.model) : "no GPU";
     *out_machine = (struct lend_machine){
-        .words = arena_format(cli->arena, "%s cores, %s of memory, %s",
-                              output_cores(cli->arena, probe.cores_milli),
+        .words = arena_format(cli->arena, "%s, %s of memory, %s",
+                              output_core_count(cli->arena, probe.cores_milli),
                               output_bytes(cli->arena, probe.ram_bytes), graphics),
         .cores_milli = probe.cores_milli,
         .ram_bytes = probe.ram_bytes};

@@ -291,9 +291,9 @@ static const char *rate(struct arena *arena, int64_t kbit)
 static void print_probe(const struct cli *cli, const struct api_share *probe)
 {
     struct arena *arena = cli->arena;
-    output_field(cli, "Processor:   ", "%s, %s cores, %s of the reference (%.4g GFLOP/s a core)",
+    output_field(cli, "Processor:   ", "%s, %s, %s of the reference (%.4g GFLOP/s a core)",
                  probe->cpu_model.size ? output_text(arena, probe->cpu_model) : "not known",
-                 output_cores(arena, probe->cores_milli),
+                 output_core_count(arena, probe->cores_milli),
                  output_cores(arena, probe->speed_weight_milli),
                  (double)probe->speed_weight_milli / 10);
     const char *copied = probe->ram_bytes_per_s
@@ -328,9 +328,10 @@ static void print_live(const struct cli *cli, const struct api_live *live)
                               : "";
     const char *heat =
         live->temperature_c ? arena_format(arena, ", %" PRId64 " °C", live->temperature_c) : "";
-    output_field(cli, "Now:         ", "%s cores busy, %s of memory free, on %s%s%s",
-                 output_cores(arena, live->load_milli), output_bytes(arena, live->free_ram_bytes),
-                 output_text(arena, live->power), battery, heat);
+    output_field(cli, "Now:         ", "%s busy, %s of memory free, on %s%s%s",
+                 output_core_count(arena, live->load_milli),
+                 output_bytes(arena, live->free_ram_bytes), output_text(arena, live->power),
+                 battery, heat);
 }
 
 static void print_room(const struct cli *cli, const struct api_machine *machine)
@@ -340,11 +341,11 @@ static void print_room(const struct cli *cli, const struct api_machine *machine)
                  machine->fresh_s.size
                      ? arena_format(arena, "%s s ago", output_text(arena, machine->fresh_s))
                      : "not since the market started");
-    output_field(cli, "Free:        ", "%s cores, %s of memory, %s GPUs, %s of disk",
-                 output_cores(arena, machine->free.cores_milli),
-                 output_bytes(arena, machine->free.ram_bytes),
-                 output_cores(arena, machine->free.gpus_milli),
-                 output_bytes(arena, machine->free.disk_bytes));
+    output_field(
+        cli, "Free:        ", "%s, %s of memory, %s GPU%s, %s of disk",
+        output_core_count(arena, machine->free.cores_milli),
+        output_bytes(arena, machine->free.ram_bytes), output_cores(arena, machine->free.gpus_milli),
+        machine->free.gpus_milli == 1000 ? "" : "s", output_bytes(arena, machine->free.disk_bytes));
     if (machine->offer_labels.size)
         output_field(cli, "Given:       ", "the labels %s",
                      output_text(arena, machine->offer_labels));

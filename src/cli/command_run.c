@@ -21,7 +21,8 @@ struct run_options {
     struct option_list labels, envs;
     int64_t max_rtt_ms, max_run_time_ms;
     int64_t max_total_cost_micro, max_hourly_cost_micro;
-    bool is_waiting, is_detached, is_yes;
+    const char *start;
+    bool is_spare, is_waiting, is_detached, is_yes;
     struct option_list command;
 };
 
@@ -56,6 +57,12 @@ static const struct option run_options[] = {
      "CREDITS", .help = "Credits it may cost in all."},
     {"max_hourly_cost", OPTION_CREDITS, offsetof(struct run_options, max_hourly_cost_micro),
      "CREDITS", .help = "Credits an hour for all machines together."},
+    {"spare", OPTION_FLAG, offsetof(struct run_options, is_spare),
+     .help = "Run for nothing on unsold time that is given away, with less than 1 credit; whoever "
+             "pays ends it at any moment."},
+    {"start", OPTION_TEXT, offsetof(struct run_options, start), "WHEN", "now",
+     "When: now; \"by 6h\", when there is room until then; \"cheapest before 1d\". All but now "
+     "wait."},
     {"name", OPTION_TEXT, offsetof(struct run_options, name), "NAME",
      .help = "What to call it; by default the command."},
     {"wait", OPTION_FLAG, offsetof(struct run_options, is_waiting),
@@ -154,6 +161,8 @@ static void write_market(struct json_writer *writer, struct arena *arena,
     json_object_begin(writer);
     json_field_string(writer, "max_run_time",
                       arena_format(arena, "%" PRId64 "ms", wanted->max_run_time_ms));
+    json_field_string(writer, "start", wanted->start);
+    json_field_bool(writer, "spare", wanted->is_spare);
     if (wanted->max_rtt_ms)
         json_field_string(writer, "max_rtt",
                           arena_format(arena, "%" PRId64 "ms", wanted->max_rtt_ms));
@@ -206,7 +215,39 @@ struct run {
     struct client *client;
     struct rank_log *log;
     uint64_t job;
+    uint64_t last_lease; /* the newest seen */
 };
+
+/* The lease of the same rank before it; NULL: it is the first. */
+static const struct api_lease *predecessor(const struct api_job *job, const struct api_lease *lease)
+{
+    const struct api_lease *leases = job->leases.items, *found = NULL;
+    for (size_t i = 0; i < job->leases.count; i++)
+        if (leases[i].rank == lease->rank && leases[i].id < lease->id &&
+            (!found || leases[i].id > found->id))
+            found = &leases[i];
+    return found;
+}
+
+/* A rank that was moved begins anew: what it says from then on is another run's. */
+static void on_job(void *context, const struct api_job *job)
+{
+    struct run *run = context;
+    const struct api_lease *leases = job->leases.items;
+    uint64_t newest = run->last_lease;
+    for (size_t i = 0; i < job->leases.count; i++) {
+        const struct api_lease *lease = &leases[i], *before = predecessor(job, lease);
+        newest = lease->id > newest ? lease->id : newest;
+        if (lease->id <= run->last_lease || !before)
+            continue;
+        output_note(run->cli, "rank %" PRIu64 " on \"%s\" was %s%s%s; it starts again on \"%s\".",
+                    lease->rank, output_text(run->cli->arena, before->machine_name),
+                    output_text(run->cli->arena, before->outcome), before->reason.size ? ": " : "",
+                    output_text(run->cli->arena, before->reason),
+                    output_text(run->cli->arena, lease->machine_name));
+    }
+    run->last_lease = newest;
+}
 
 /* Brings one rank's log up to date; what cannot be had now comes later. */
 static void fetch_rest(struct run *run, uint64_t lease, uint64_t rank)
@@ -310,12 +351,24 @@ static int follow_run(struct cli *cli, struct client *client, uint64_t job, bool
     const struct follow_options options = {.client = client,
                                            .job = job,
                                            .on_log = on_log,
+                                           .on_job = on_job,
                                            .on_interrupt = on_interrupt,
                                            .context = &run};
     struct follow_result result;
     if (job_follow(cli->arena, &options, &result, error) < 0)
         return -1;
     return finish(&run, &result);
+}
+
+/* What the market advised was for a job file. */
+static void name_flags(struct error *error)
+{
+    struct buffer words AUTO_BUFFER;
+    buffer_init(&words, sizeof(error->message) - 1);
+    options_name_advice(&command_run, text_of(error->message), &words);
+    struct error too_long;
+    if (buffer_check(&words, &too_long) == 0)
+        snprintf(error->message, sizeof(error->message), "%s", buffer_string(&words));
 }
 
 static int run_run(void *context, const void *options, struct error *error)
@@ -328,10 +381,15 @@ static int run_run(void *context, const void *options, struct error *error)
     AUTO(client) struct client *client = NULL;
     if (cli_connect(cli, true, &client, error) < 0)
         return -1;
-    const struct submit_wish wish = {
-        .question = "Run this?", .is_yes = wanted->is_yes, .expects_room = !wanted->is_waiting};
+    const bool starts_now = !strcmp(wanted->start, "now") && !wanted->is_waiting;
+    const struct submit_wish wish = {.question = "Run this?",
+                                     .is_yes = wanted->is_yes,
+                                     .expects_room = starts_now,
+                                     .command = &command_run};
     struct submit_result result;
     const int submitted = submit_job(cli, client, &spec, &wish, &result, error);
+    if (submitted < 0)
+        name_flags(error);
     if (submitted != 0)
         return submitted;
     if (!wanted->is_detached)

@@ -147,6 +147,8 @@ static void ask(struct follow *follow)
     follow->arenas[0] = arena;
     follow->job = job;
     follow->json = answer.json;
+    if (follow->options->on_job)
+        follow->options->on_job(follow->options->context, &follow->job);
     follow_view_set(&follow->view, &job, clock_utc_ms(&clock_system));
     if (api_job_is_final(job.state))
         stop_with(follow, FOLLOW_JOB_ENDED);

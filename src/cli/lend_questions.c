@@ -295,11 +295,6 @@ static int ask_all(const struct cli *cli, const struct lend_machine *machine,
     return result;
 }
 
-static const char *cores_words(struct arena *arena, int64_t milli)
-{
-    return arena_format(arena, "%s core%s", output_cores(arena, milli), milli == 1000 ? "" : "s");
-}
-
 int lend_questions_ask(const struct cli *cli, const struct lend_machine *machine,
                        struct lend_answers *out_answers, struct error *error)
 {
@@ -315,7 +310,7 @@ int lend_questions_ask(const struct cli *cli, const struct lend_machine *machine
     if (units_parse_share(text_of(answers.share), &milli, error) < 0)
         return -1;
     fprintf(stderr, "\nLending up to %s and %s of memory, %s.\n",
-            cores_words(cli->arena, machine->cores_milli * milli / 1000),
+            output_core_count(cli->arena, machine->cores_milli * milli / 1000),
             output_bytes(cli->arena, machine->ram_bytes * milli / 1000), answers.when);
     *out_answers = answers;
     return 0;

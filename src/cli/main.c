@@ -59,7 +59,9 @@ static int report(const struct command *command, const struct error *error)
     const int exit_code = error_exit_code(error->code);
     struct error shown = *error; /* the market's words may be anyone's */
     text_make_plain(shown.message);
-    fprintf(stderr, "souk: %s\n", shown.message);
+    char line[sizeof(shown.message) + sizeof("souk: ")];
+    snprintf(line, sizeof(line), "souk: %s", shown.message);
+    output_words(stderr, line, output_columns(NULL, stderr));
     if (exit_code == EXIT_USAGE && command)
         fprintf(stderr, "See \"souk %s --help\".\n", command->name);
     return exit_code;

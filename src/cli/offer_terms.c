@@ -99,7 +99,7 @@ static int write_amounts(struct writing *writing, struct error *error)
     const struct amount amounts[] = {
         {"cores", "cores", options->cores, "cores_milli", "cores_share_milli", units_parse_cores,
          output_cores, whole->cores_milli},
-        {"ram", "memory", options->ram, "ram_bytes", "ram_share_milli", units_parse_bytes,
+        {"memory", "memory", options->ram, "ram_bytes", "ram_share_milli", units_parse_bytes,
          output_bytes, whole->ram_bytes},
         {"gpus", "GPUs", options->gpus, "gpus_milli", "gpus_share_milli", units_parse_cores,
          output_cores, -1},

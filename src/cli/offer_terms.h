@@ -37,8 +37,11 @@ struct offer_terms_options {
 #define OFFER_TERMS_OPTIONS(struct_)                                                               \
     OFFER_TERMS_OPTION("cores", OPTION_TEXT, struct_, cores, "CORES",                              \
                        "How much CPU: 4, 0.5, or 50% of what the machine lends."),                 \
+        OFFER_TERMS_OPTION("memory", OPTION_TEXT, struct_, ram, "SIZE",                            \
+                           "How much memory: 8GiB, or 50%.",                                       \
+                           .fields = "ram ram_bytes ram_share_milli"),                             \
         OFFER_TERMS_OPTION("ram", OPTION_TEXT, struct_, ram, "SIZE",                               \
-                           "How much memory: 8GiB, or 50%."),                                      \
+                           "The older name of --memory.", .is_hidden = true),                      \
         OFFER_TERMS_OPTION("gpus", OPTION_TEXT, struct_, gpus, "GPUS",                             \
                            "How many GPUs: 1, or 50%."),                                           \
         OFFER_TERMS_OPTION("gpu_model", OPTION_TEXT, struct_, gpu_model, "MODEL",                  \

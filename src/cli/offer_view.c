@@ -110,9 +110,10 @@ void offer_view_print(const struct cli *cli, const struct api_offer *offer)
                  offer->machine_state.size ? output_text(arena, offer->machine_state)
                                            : "state not known");
     output_field(cli, "State:     ", "%s", offer_view_state(arena, offer));
-    output_field(cli, "Leased:    ", "%s of %s cores, %" PRIu64 " leases",
+    output_field(cli, "Leased:    ", "%s of %s, %" PRIu64 " lease%s",
                  output_cores(arena, offer->leased_cores_milli),
-                 output_cores(arena, offer->cores_milli), offer->lease_count);
+                 output_core_count(arena, offer->cores_milli), offer->lease_count,
+                 offer->lease_count == 1 ? "" : "s");
     output_field(cli, "Memory:    ", "%s", output_bytes(arena, offer->ram_bytes));
     output_field(cli, "Disk:      ", "%s", output_bytes(arena, offer->disk_bytes));
     output_field(cli, "GPUs:      ", "%s", gpu_words(arena, offer));

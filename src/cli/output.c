@@ -58,9 +58,12 @@ void output_note(const struct cli *cli, const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    char *text = NULL;
+    const int size = vasprintf(&text, format, args);
     va_end(args);
-    fputc('\n', stderr);
+    ASSERT(size >= 0);
+    output_words(stderr, text, output_columns(cli, stderr));
+    free(text);
 }
 
 /* A pipe whose reader has gone away shows it to poll, also when the failed write is long past. */
@@ -90,7 +93,7 @@ size_t output_columns(const struct cli *cli, FILE *file)
 {
     enum { COLUMNS_USUAL = 80 };
     struct winsize size = {0};
-    if (cli->common.is_wide || !isatty(fileno(file)))
+    if ((cli && cli->common.is_wide) || !isatty(fileno(file)))
         return 0;
     if (ioctl(fileno(file), TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
         return COLUMNS_USUAL;
@@ -118,6 +121,14 @@ static void print_words(FILE *file, const char *text, size_t indent, size_t widt
         word = next;
     }
     fputc('\n', file);
+}
+
+void output_words(FILE *file, const char *text, size_t width_max)
+{
+    if (width_max && output_width(text) > width_max && !strchr(text, '\n'))
+        print_words(file, text, 0, width_max);
+    else
+        fprintf(file, "%s\n", text);
 }
 
 /* Where the text of "  start     now, ..." begins: after its label; else after its indent. */
@@ -216,6 +227,11 @@ const char *output_amount(const struct cli *cli, int64_t micro)
 const char *output_cores(struct arena *arena, int64_t milli)
 {
     return arena_format(arena, "%.15g", (double)milli / 1000.0);
+}
+
+const char *output_core_count(struct arena *arena, int64_t milli)
+{
+    return arena_format(arena, "%s core%s", output_cores(arena, milli), milli == 1000 ? "" : "s");
 }
 
 const char *output_bytes(struct arena *arena, int64_t bytes)

@@ -36,9 +36,13 @@ void output_plan(const struct cli *cli, const char *plan);
 MUST_CHECK int output_confirm(const struct cli *cli, bool is_yes, const char *plan,
                               const char *question, struct error *error);
 
+/* A line, broken between words where it is wider than `width_max`; 0: nowhere. */
+void output_words(FILE *file, const char *text, size_t width_max);
+
 bool output_has_color(const struct cli *cli, FILE *file);
 
-/* How wide the terminal behind `file` is; 0: it is none, or --wide says not to mind. */
+/* How wide the terminal behind `file` is; 0: it is none, or --wide says not to mind. `cli` may be
+ * NULL, for --wide not given. */
 size_t output_columns(const struct cli *cli, FILE *file);
 
 /* A line of text on standard output, after `label` ("State:    "); on a terminal it is broken
@@ -60,11 +64,12 @@ extern const struct output_unit output_unit_credits, output_unit_karma;
 const struct output_unit *output_unit(const struct cli *cli); /* credits as long as none is known */
 /* "0.001234 credits", or karma */
 const char *output_amount(const struct cli *cli, int64_t micro);
-const char *output_credits(struct arena *arena, int64_t micro);  /* "0.001234" */
-const char *output_cores(struct arena *arena, int64_t milli);    /* "0.25" */
-const char *output_bytes(struct arena *arena, int64_t bytes);    /* "1.5 GiB" */
-const char *output_duration(struct arena *arena, int64_t ms);    /* "1m 5s" */
-const char *output_instant(struct arena *arena, int64_t utc_ms); /* "-" for 0 */
+const char *output_credits(struct arena *arena, int64_t micro);    /* "0.001234" */
+const char *output_cores(struct arena *arena, int64_t milli);      /* "0.25" */
+const char *output_core_count(struct arena *arena, int64_t milli); /* "0.25 cores", "1 core" */
+const char *output_bytes(struct arena *arena, int64_t bytes);      /* "1.5 GiB" */
+const char *output_duration(struct arena *arena, int64_t ms);      /* "1m 5s" */
+const char *output_instant(struct arena *arena, int64_t utc_ms);   /* "-" for 0 */
 const char *output_number(struct arena *arena, uint64_t value);
 /* "3", or "2–8" of an elastic job; most 0: not given. */
 const char *output_workers(struct arena *arena, uint64_t least, uint64_t most);

@@ -15,6 +15,8 @@ TEST(amounts_are_written_for_people)
     assert_string_equal(output_workers(arena, 2, 8), "2–8");
     assert_string_equal(output_cores(arena, 250), "0.25");
     assert_string_equal(output_cores(arena, 16000), "16");
+    assert_string_equal(output_core_count(arena, 1000), "1 core");
+    assert_string_equal(output_core_count(arena, 1500), "1.5 cores");
     assert_string_equal(output_instant(arena, 0), "-");
     assert_string_equal(output_instant(arena, 1763196295120), "2025-11-15 08:44:55Z");
     assert_string_equal(output_text(arena, TEXT("a\033[31m\nb")), "a?[31m?b");
@@ -62,6 +64,17 @@ TEST(answers_of_a_newer_market_are_understood)
     assert_false(api_job_is_final(TEXT("stopping")));
 }
 
+TEST(a_long_line_breaks_between_words)
+{
+    char text[64] = "";
+    FILE *file = fmemopen(text, sizeof(text), "w");
+    assert_non_null(file);
+    output_words(file, "souk: it could not start", 12);
+    output_words(file, "as it is", 0);
+    fclose(file);
+    assert_string_equal(text, "souk: it\ncould not\nstart\nas it is\n");
+}
+
 TEST(without_a_terminal_and_without_yes_nothing_is_done)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -80,6 +93,7 @@ int main(void)
         cmocka_unit_test(amounts_are_written_for_people),
         cmocka_unit_test(the_words_of_strange_programs_only_have_colours),
         cmocka_unit_test(answers_of_a_newer_market_are_understood),
+        cmocka_unit_test(a_long_line_breaks_between_words),
         cmocka_unit_test(without_a_terminal_and_without_yes_nothing_is_done),
     };
     return cmocka_run_group_tests_name("output", tests, NULL, NULL);

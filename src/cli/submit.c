@@ -18,14 +18,15 @@ static void append_amounts(struct buffer *plan, struct arena *arena, const struc
     char accelerators[JOB_WISH_TEXT_SIZE] = "";
     if (resources->accelerators.count_milli > 0)
         job_accelerators_format(&resources->accelerators, accelerators);
-    buffer_append_format(plan, "  machines  %s x %s%s cores, %s%s memory%s%s%s\n",
-                         output_workers(arena, spec->num_nodes, spec->num_nodes_max),
-                         output_cores(arena, resources->cpus_milli.value),
-                         resources->cpus_milli.is_at_least ? "+" : "",
-                         output_bytes(arena, resources->memory_bytes.value),
-                         resources->memory_bytes.is_at_least ? "+" : "",
-                         accelerators[0] ? ", " : "", accelerators,
-                         job_spec_is_command(spec) ? "" : "; one parameter server");
+    buffer_append_format(
+        plan, "  machines  %s x %s%s core%s, %s%s memory%s%s%s\n",
+        output_workers(arena, spec->num_nodes, spec->num_nodes_max),
+        output_cores(arena, resources->cpus_milli.value),
+        resources->cpus_milli.is_at_least ? "+" : "",
+        resources->cpus_milli.value == 1000 && !resources->cpus_milli.is_at_least ? "" : "s",
+        output_bytes(arena, resources->memory_bytes.value),
+        resources->memory_bytes.is_at_least ? "+" : "", accelerators[0] ? ", " : "", accelerators,
+        job_spec_is_command(spec) ? "" : "; one parameter server");
 }
 
 /* What is held, what it costs where it would run, and the most it can ever cost. */
@@ -193,18 +194,23 @@ static int append_same(struct buffer *plan, const struct cli *cli, struct client
 
 /* NULL with *error. */
 static const char *write_plan(const struct cli *cli, struct client *client,
-                              const struct job_spec *spec, const struct api_quote *quote,
-                              struct error *error)
+                              const struct job_spec *spec, const struct submit_wish *wanted,
+                              const struct api_quote *quote, struct error *error)
 {
     struct arena *arena = cli->arena;
-    struct buffer plan AUTO_BUFFER;
+    struct buffer plan AUTO_BUFFER, terms AUTO_BUFFER;
     buffer_init(&plan, 8192);
+    buffer_init(&terms, 8192);
     buffer_append_format(&plan, "Plan for \"%.*s\" at %s\n", TEXT_ARGS(spec->name),
                          client_server(client));
     append_work(&plan, arena, spec);
     append_amounts(&plan, arena, spec);
-    append_price(&plan, cli, spec, quote);
-    append_start(&plan, arena, spec, quote);
+    append_price(&terms, cli, spec, quote);
+    append_start(&terms, arena, spec, quote);
+    if (wanted->command)
+        options_name_advice(wanted->command, buffer_text(&terms), &plan);
+    else
+        buffer_append_text(&plan, buffer_text(&terms));
     if (append_same(&plan, cli, client, spec, error) < 0)
         return NULL;
     return arena_copy_string(arena, buffer_text(&plan));
@@ -276,7 +282,7 @@ static int confirm(struct cli *cli, struct client *client, const struct job_spec
         client_post(client, cli->arena, "/v1/quotes", buffer_text(json), &answer, error) < 0 ||
         cli_learn_unit(cli, client, error) < 0)
         return -1;
-    const char *plan = write_plan(cli, client, spec, &quote, error);
+    const char *plan = write_plan(cli, client, spec, wanted, &quote, error);
     if (!plan)
         return -1;
     if (check_money(cli, spec, &quote, error) < 0 || check_room(cli, wanted, &quote, error) < 0) {

@@ -14,6 +14,8 @@ struct submit_wish {
     const char *dataset_dir; /* of train.data's files; NULL: where their package puts them */
     bool is_yes;             /* does not ask */
     bool expects_room;       /* refuses when it could not start now */
+    /* In whose flags to advise; NULL: in the fields of a job file. */
+    const struct command *command;
 };
 
 struct submit_result {

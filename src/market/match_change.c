@@ -116,17 +116,17 @@ static void format_value(enum wish_test test, int64_t value, char *out, size_t o
     }
 }
 
-static const char *noun_of(enum wish_test test)
+static const char *noun_of(enum wish_test test, int64_t value)
 {
     switch (test) {
     case WISH_TEST_RUN_TIME:
         return "of run time";
     case WISH_TEST_CORES:
-        return "cores";
+        return value == 1000 ? "core" : "cores";
     case WISH_TEST_RAM:
         return "of RAM";
     case WISH_TEST_GPUS:
-        return "GPUs";
+        return value == 1000 ? "GPU" : "GPUs";
     case WISH_TEST_GPU_RAM:
         return "of GPU memory";
     case WISH_TEST_DISK:
@@ -160,5 +160,5 @@ void match_change_words(const struct match_change *change, const struct job_requ
                  change->value == 1 ? "worker" : "workers", from);
     else
         snprintf(out_words, MATCH_NEAREST_SIZE, "with %s instead of %s %s it would start now", to,
-                 from, noun_of(change->test));
+                 from, noun_of(change->test, *field));
 }

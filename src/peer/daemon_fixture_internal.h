@@ -61,7 +61,8 @@ struct market {
     struct blob_hash data_manifest;
     pid_t daemon;
     uint32_t hello_count;
-    bool is_forgetful; /* never says that a log is kept */
+    bool is_forgetful;   /* never says that a log is kept */
+    const char *refusal; /* said instead of a welcome, for now; NULL: welcome */
     uint64_t beat_count;
     uint64_t next_lease;
     uint64_t fence;       /* of the leases that are started */
@@ -202,6 +203,13 @@ static inline void on_link_frame(struct link *link, uint16_t type, struct text p
     if (type != LEASE_MESSAGE_HELLO)
         return;
     market->hello_count++;
+    if (market->refusal) {
+        market_send(market,
+                    &(struct lease_message){.type = LEASE_MESSAGE_REFUSED,
+                                            .refused = {.reason = text_of(market->refusal)}});
+        link_finish(link);
+        return;
+    }
     market_send(market,
                 &(struct lease_message){.type = LEASE_MESSAGE_WELCOME,
                                         .welcome = {.version = LEASE_MESSAGE_VERSION,

@@ -120,6 +120,8 @@ static void daemon_on_keeper_gone(struct holding *holding, void *context)
     struct daemon *daemon = context;
     const struct lease_fence lease = holding_fence(holding);
     const bool has_ended = holding_state(holding)->has_ended;
+    if (has_ended)
+        holding_await(holding);   /* its work is done: it is about to go by itself */
     daemon_kill(daemon, holding); /* should it only be mad */
     if (!has_ended)
         daemon_lose(daemon, lease, "the process that kept the lease died");

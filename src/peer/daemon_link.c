@@ -48,7 +48,8 @@ static void daemon_on_refused(struct daemon *daemon, const struct refused_messag
 {
     error_set(&daemon->refusal, ERROR_CONFLICT, "the market refused this machine: " TEXT_FORMAT,
               TEXT_ARGS(refused->reason));
-    log_event(LOG_ERROR, "refused", "reason=\"" TEXT_FORMAT "\"", TEXT_ARGS(refused->reason));
+    log_event(LOG_ERROR, refused->is_final ? "refused" : "refused_for_now",
+              "reason=\"" TEXT_FORMAT "\"", TEXT_ARGS(refused->reason));
     daemon->retry_ms = DAEMON_RETRY_LAST_MS;
     daemon->is_refused = refused->is_final && daemon_list_running(daemon, NULL) == 0;
     if (daemon->is_refused)

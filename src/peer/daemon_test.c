@@ -390,6 +390,23 @@ static void second_daemon_on_one_folder_is_refused(void **state)
     market->daemon = first;
 }
 
+static void daemon_refused_for_now_goes_on(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    market->refusal = "another version";
+    const uint32_t before = market->hello_count;
+    kill(market->daemon, SIGTERM);
+    assert_int_equal(wait_for_daemon(market), 0);
+    start_daemon(market, NULL);
+    while (market->hello_count == before || market->link)
+        turn(market);
+    /* It is there, and leaves in good order when asked to. */
+    assert_int_equal(kill(market->daemon, 0), 0);
+    kill(market->daemon, SIGTERM);
+    assert_int_equal(wait_for_daemon(market), 0);
+}
+
 static void wrong_code_is_refused_but_not_needed_twice(void **state)
 {
     struct market *market = *state;
@@ -469,6 +486,7 @@ static int run(void)
         DAEMON_TEST(lease_goes_on_without_the_market_and_ticks_come_later),
         DAEMON_TEST(term_signal_stops_leases_and_tells_the_market),
         DAEMON_TEST(second_daemon_on_one_folder_is_refused),
+        DAEMON_TEST(daemon_refused_for_now_goes_on),
         DAEMON_TEST(wrong_code_is_refused_but_not_needed_twice),
         DAEMON_TEST(daemon_beats_seldom_until_it_has_a_lease),
         DAEMON_TEST(idle_daemon_is_small),

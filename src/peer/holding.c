@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { QUEUE_BYTES = 8 << 20, KILL_WAIT_MS = 3000 };
+enum { QUEUE_BYTES = 8 << 20, KILL_WAIT_MS = 3000, LEAVE_WAIT_MS = 500 };
 
 struct holding {
     struct holding_options options;
@@ -248,13 +248,23 @@ void holding_free(struct holding *holding)
     free(holding);
 }
 
-void holding_kill(struct holding *holding)
+static void wait_for_end(const struct holding *holding, int timeout_ms)
 {
     struct pollfd wait = {.fd = holding->pidfd, .events = POLLIN};
+    while (poll(&wait, 1, timeout_ms) < 0 && errno == EINTR)
+        ;
+}
+
+void holding_await(struct holding *holding)
+{
+    wait_for_end(holding, LEAVE_WAIT_MS);
+}
+
+void holding_kill(struct holding *holding)
+{
     if (pidfd_send_signal(holding->pidfd, SIGKILL, NULL, 0) < 0)
         return; /* it is gone */
-    while (poll(&wait, 1, KILL_WAIT_MS) < 0 && errno == EINTR)
-        ;
+    wait_for_end(holding, KILL_WAIT_MS);
 }
 
 struct holding_state *holding_state(struct holding *holding)

@@ -45,6 +45,8 @@ void holding_free(struct holding *holding);
 DEFINE_AUTO(holding);
 /* What is left of keepers that go on. */
 void holding_reapers_done(struct list *reapers);
+/* Waits a moment for a keeper that has said its last word to end by itself. */
+void holding_await(struct holding *holding);
 /* Kills the keeper, and with it all that runs in the lease, and waits for that. */
 void holding_kill(struct holding *holding);
 

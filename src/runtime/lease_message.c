@@ -291,6 +291,13 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
     UNREACHABLE("a message without an encoder");
 }
 
+uint32_t hello_message_version(struct text payload)
+{
+    struct wire_reader reader;
+    wire_reader_init(&reader, payload);
+    return wire_get_u32(&reader);
+}
+
 void lease_message_encode(const struct lease_message *message, struct buffer *payload)
 {
     switch ((int)message->type) {

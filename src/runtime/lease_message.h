@@ -356,6 +356,10 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
 MUST_CHECK int lease_message_decode(struct arena *arena, uint16_t type, struct text payload,
                                     struct lease_message *out_message, struct error *error);
 
+/* The version a HELLO is of, whatever follows it there: it comes first in every version, and so a
+ * market can tell a daemon of another one (REFUSED never changes). 0: there is none. */
+uint32_t hello_message_version(struct text payload);
+
 /* The bytes a meter message's signature covers. */
 enum { METER_SIGNED_SIZE = 16 + 9 * 8 };
 void meter_message_signed(const struct meter_message *meter, uint8_t out[METER_SIGNED_SIZE]);

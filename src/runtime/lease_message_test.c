@@ -243,10 +243,17 @@ TEST(the_signed_bytes_of_a_meter_cover_every_counter_but_not_the_signature)
     }
 }
 
+TEST(the_version_of_a_hello_is_known_whatever_follows)
+{
+    assert_int_equal(hello_message_version((struct text){"\x07\0\0\0strange", 11}), 7);
+    assert_int_equal(hello_message_version(TEXT("")), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_message_reads_back_to_equal_bytes),
+        cmocka_unit_test(the_version_of_a_hello_is_known_whatever_follows),
         cmocka_unit_test(every_shorter_or_longer_message_is_refused),
         cmocka_unit_test(fields_keep_their_values),
         cmocka_unit_test(unknown_types_states_and_counts_are_refused),

@@ -215,6 +215,19 @@ static void contender_frame(struct hub_connection *connection, struct arena *are
     loop_timer_start(connection->timer, presence_alive_ms());
 }
 
+/* Not for good: either side may be upgraded, and then it fits. */
+static void refuse_version(struct hub_connection *connection, uint32_t version)
+{
+    char reason[LEASE_REASON_SIZE_MAX];
+    log_event(LOG_WARN, "hello_refused", "machine=%" PRIu64 " version=%" PRIu32 " ours=%d",
+              connection->machine->id, version, LEASE_MESSAGE_VERSION);
+    snprintf(reason, sizeof(reason),
+             "it speaks version %" PRIu32 " of the link's language and this market version %d: "
+             "install the same souk on both; the machine asks again every half minute or so",
+             version, LEASE_MESSAGE_VERSION);
+    connection_refuse(connection, /* is_final= */ false, reason);
+}
+
 static void link_frame(struct link *link, uint16_t type, struct text payload, void *context)
 {
     (void)link;
@@ -226,6 +239,10 @@ static void link_frame(struct link *link, uint16_t type, struct text payload, vo
         machine->heard_ns = hub_now_ns(connection->hub);
     if (is_current && machine->is_welcome)
         hub_tell_online(machine);
+    if (type == LEASE_MESSAGE_HELLO && hello_message_version(payload) != LEASE_MESSAGE_VERSION) {
+        refuse_version(connection, hello_message_version(payload));
+        return;
+    }
     AUTO(arena) struct arena *arena = arena_new(MESSAGE_ARENA_MAX);
     struct lease_message message;
     struct error error;

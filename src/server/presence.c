@@ -241,9 +241,6 @@ void presence_fill(struct hub_machine *machine, const struct fill_message *fill)
 
 const char *presence_refusal(const struct hub_machine *machine, const struct hello_message *hello)
 {
-    if (hello->version != LEASE_MESSAGE_VERSION)
-        return "this market speaks another version of the link's language; install the version "
-               "of souk that the market runs";
     return hello->machine != machine->id ? "the link is another machine's" : NULL;
 }
 

@@ -390,7 +390,7 @@ def test_fetching_writes_whole_files_and_never_outside(user, market, tmp_path):
     user("job", "fetch", 7, "-o", out)
     assert sorted(p.name for p in out.iterdir()) == ["card.json", "model.safetensors"]
     assert (out / "model.safetensors").read_bytes() == b"model"
-    assert "no such files" in user("job", "fetch", 7, "other", "-o", out, code=3).stderr
+    assert "left no file of that name" in user("job", "fetch", 7, "other", "-o", out, code=3).stderr
     market.on("GET", "/v1/jobs/7/artifacts/card.json", b"{\"cut\":")
     assert "came with 7 of 2 bytes" in user("job", "fetch", 7, "card.json", "-o", out,
                                             code=8).stderr

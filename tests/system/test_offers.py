@@ -459,7 +459,7 @@ def test_an_open_offer_of_a_machine_that_is_away_is_not_called_open(tmp_path):
 
 
 def test_the_command_line_makes_changes_pauses_and_withdraws(lending):
-    code, out, err = souk(lending, "offer", "make", "heron", "--cores", "50%", "--ram", "64MiB",
+    code, out, err = souk(lending, "offer", "make", "heron", "--cores", "50%", "--memory", "64MiB",
                           "--when", "Mon-Fri 18-8", "--max-lease", "8h", "--min-price", "core=0.02",
                           "--for", "other", "--network", "job", "--labels", "torch", "-y", "--json",
                           TZ="Europe/Berlin")

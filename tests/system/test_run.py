@@ -22,11 +22,14 @@ def place(tmp_path):
         wait_for("two machines", lambda: 2 == sum(
             m["state"] == "online" and m["name"] != "market"
             for m in market.get("/v1/machines", token).json["items"]))
+        market.lender_token = lender_token
         yield market, token, tmp_path
     finally:
         for lender in lenders:
             lender.stop()
         market.stop()
+    for lender in lenders:  # what ends as it should is nothing to warn of
+        assert "keeper_ended" not in open(lender.log_path, encoding="utf-8").read()
 
 
 def command(market, folder, *arguments):
@@ -133,6 +136,46 @@ def test_interrupted_it_stops_every_copy(place):
     assert process.returncode == 1 and "Stopping job" in err, (out, err)
     assert sorted(out.splitlines()) == ["rank 0 | bye", "rank 1 | bye"], (out, err)
     assert last_job(market, token)["state"] == "cancelled"
+
+
+def test_a_rank_that_is_moved_says_so(place):
+    market, token, folder = place
+    process = subprocess.Popen(command(market, folder, "-y", "--", "echo up; sleep 600"),
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(token))
+    assert process.stdout.readline() == "up\n"
+    lease = market.get(f"/v1/jobs/{last_job(market, token)['id']}", token).json["leases"][0]
+    ended = market.post(f"/v1/leases/{lease['id']}/end", {}, market.lender_token)
+    assert ended.status == 200, ended
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    other = {"first": "second", "second": "first"}[lease["machine_name"]]
+    assert f'rank 0 on "{lease["machine_name"]}" was reclaimed' in err and f'it starts again on "{other}"' in err, err
+    assert "cancelled: its borrower wanted it so" in err, err
+
+
+def test_advice_names_the_commands_own_flags(place):
+    done = run(place, "-y", "-n", "3", "--", "true")
+    assert done.returncode == 7 and "num_nodes" not in done.stderr, done
+    done = run(place, "-y", "--max-total-cost", "0.000001", "--max-run-time", "10h", "--", "true")
+    assert done.returncode == 6 and "--max-total-cost" in done.stderr and "max_total_cost" not in done.stderr, done
+
+
+def fetch(place, job, *names):
+    market, token, folder = place
+    return subprocess.run([PROGRAM, "job", "fetch", str(job), *names, "-o", str(folder / "got"), "--server", market.url,
+                           "--config-dir", str(folder / "config")],
+                          capture_output=True, text=True, timeout=30, env=environment(token))
+
+
+def test_a_job_that_left_nothing_says_so(place):
+    market, token, _ = place
+    assert run(place, "-y", "--", "true").returncode == 0
+    done = fetch(place, last_job(market, token)["id"])
+    assert done.returncode == 3 and "has ended (succeeded) and left no files" in done.stderr, done
+    assert run(place, "-y", "--", "echo 1 > $SOUK_OUTPUT_DIR/one").returncode == 0
+    done = fetch(place, last_job(market, token)["id"], "two")
+    assert done.returncode == 3 and 'left no file of that name; it has "rank0-one"' in done.stderr, done
 
 
 def test_it_starts_now_or_not_at_all(place):

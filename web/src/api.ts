@@ -7,6 +7,7 @@ export interface Account {
   available_microcredits: number;
   held_microcredits: number;
   earned_microcredits: number;
+  withheld_microcredits: number;
   spent_microcredits: number;
   grant: "none" | "waiting" | "given";
   frozen: string;

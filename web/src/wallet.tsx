@@ -56,6 +56,12 @@ export function Wallet({ account, entries, next }: WalletProps) {
           <span class="faint">earned by lending</span>
           <strong>{credits(account.earned_microcredits)}</strong>
         </div>
+        {account.withheld_microcredits > 0 && (
+          <div class="figure">
+            <span class="faint">of it withheld until proven</span>
+            <strong>{credits(account.withheld_microcredits)}</strong>
+          </div>
+        )}
       </div>
       <div class="card scroll">
         <table>
