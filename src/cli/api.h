@@ -282,6 +282,7 @@ struct api_quote {
     bool can_start;
     struct text reason;
     bool is_lacking;     /* too few machines here could ever serve it */
+    bool is_measuring;   /* some may turn out to be near each other in a moment */
     struct text nearest; /* the nearest change with which it would start now */
     int64_t expected_start_ms;
     int64_t placed_micro;

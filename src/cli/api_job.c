@@ -10,6 +10,7 @@ static const struct json_field quote_fields[] = {
     FIELD("can_start", JSON_BOOL, api_quote, can_start),
     LONG_TEXT("reason", api_quote, reason),
     FIELD("is_lacking", JSON_BOOL, api_quote, is_lacking),
+    FIELD("is_measuring", JSON_BOOL, api_quote, is_measuring),
     LONG_TEXT("nearest", api_quote, nearest),
     FIELD("expected_start_ms", JSON_I64, api_quote, expected_start_ms),
     FIELD("placed_microcredits", JSON_I64, api_quote, placed_micro),

@@ -46,7 +46,9 @@ static const struct option run_options[] = {
     {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
      "What each may reach: none, job (the other copies), open."},
     {"max_rtt", OPTION_DURATION, offsetof(struct run_options, max_rtt_ms), "TIME",
-     .help = "The longest round trip between any two of the machines.", .minimum = 1,
+     .help = "The longest round trip between any two of the machines, by a direct path or the "
+             "market; they are tried with one another first.",
+     .minimum = 1,
      .maximum = 60000},
     {"env", OPTION_LIST, offsetof(struct run_options, envs), "NAME=VALUE",
      .help = "A variable of the command's environment.", .fields = "envs", .letter = 'e',

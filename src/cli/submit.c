@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 static void append_amounts(struct buffer *plan, struct arena *arena, const struct job_spec *spec)
 {
@@ -272,14 +273,33 @@ static int check_room(const struct cli *cli, const struct submit_wish *wanted,
                      output_text(cli->arena, quote->reason));
 }
 
+enum { MEASURING_FIRST_MS = 50, MEASURING_MAX_MS = 3000 };
+
+/* While machines are tried with one another it asks again. */
+static int ask_quote(struct cli *cli, struct client *client, struct text json,
+                     struct api_quote *out_quote, struct error *error)
+{
+    int64_t waited_ms = 0;
+    for (int64_t pause_ms = MEASURING_FIRST_MS;; pause_ms *= 2) {
+        *out_quote = (struct api_quote){0};
+        struct client_answer answer = {&api_quote_schema, out_quote, {0}};
+        if (client_post(client, cli->arena, "/v1/quotes", json, &answer, error) < 0)
+            return -1;
+        if (!out_quote->is_measuring || out_quote->can_start || waited_ms >= MEASURING_MAX_MS)
+            return 0;
+        const struct timespec pause = {pause_ms / 1000, pause_ms % 1000 * 1000000};
+        (void)nanosleep(&pause, NULL); /* cut short it only asks sooner */
+        waited_ms += pause_ms;
+    }
+}
+
 /* 0 to go ahead; CLI_EXIT_DECLINED when the person said no. */
 static int confirm(struct cli *cli, struct client *client, const struct job_spec *spec,
                    const struct submit_wish *wanted, struct buffer *json, struct error *error)
 {
-    struct api_quote quote = {0};
-    struct client_answer answer = {&api_quote_schema, &quote, {0}};
+    struct api_quote quote;
     if (write_spec(spec, json, error) < 0 ||
-        client_post(client, cli->arena, "/v1/quotes", buffer_text(json), &answer, error) < 0 ||
+        ask_quote(cli, client, buffer_text(json), &quote, error) < 0 ||
         cli_learn_unit(cli, client, error) < 0)
         return -1;
     const char *plan = write_plan(cli, client, spec, wanted, &quote, error);

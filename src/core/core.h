@@ -131,8 +131,12 @@ struct core_seeker {
     int64_t max_rtt_us;
     const struct machine *machines[MATCH_NEAR_MAX]; /* with room for a worker, or with one of it */
     size_t machine_count;
+    size_t worker_count; /* of them, the last ones: where it has a worker */
 };
 size_t core_seeker_count(const struct core *core);
+/* The same of a request that is no job yet. */
+void core_seeker_of(const struct core *core, const struct job_request *request,
+                    struct core_seeker *out_seeker);
 void core_seeker(const struct core *core, size_t index, struct core_seeker *out_seeker);
 
 /* Iteration, in the order of ids: 0 .. count - 1. */

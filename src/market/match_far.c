@@ -53,8 +53,7 @@ void match_append_far(struct machine *const *machines, size_t machine_count,
         return;
     const int64_t direct_us = pair_direct_us(far.a, far.b, wish->now_ms);
     buffer_append_format(out,
-                         "; too few of them are within max_rtt %.15g ms of one another: %s and %s "
-                         "are %.1f ms apart, %s",
+                         "; too few are within max_rtt %.15g ms: %s and %s are %.1f ms apart %s",
                          (double)max_us / 1e3, far.a->name, far.b->name, (double)far.rtt_us / 1e3,
-                         direct_us == far.rtt_us ? "measured directly" : "through the market");
+                         direct_us == far.rtt_us ? "directly" : "through the market");
 }

@@ -123,6 +123,10 @@ static int daemon_open_market(struct daemon *daemon, struct error *error)
                                             .url_count = options->server_count,
                                             .return_ms = options->return_ms};
     daemon->standing = standing_new(&standing);
+    daemon->trials = trials_new(&(struct trials_options){.loop = daemon->loop,
+                                                         .is_listening = options->is_direct,
+                                                         .on_tried = daemon_on_tried,
+                                                         .context = daemon});
     return servers_open(&servers, &daemon->servers, error);
 }
 
@@ -158,6 +162,7 @@ static void daemon_close(struct daemon *daemon)
 {
     daemon_close_leases(daemon);
     tcp_connect_free(daemon->connect);
+    trials_free(daemon->trials);
     link_free(daemon->link);
     outbox_free(daemon->outbox);
     standing_free(daemon->standing);

@@ -20,6 +20,7 @@
 #include "peer/probe.h"
 #include "peer/servers.h"
 #include "peer/standing.h"
+#include "peer/trial.h"
 
 #include <limits.h>
 
@@ -37,6 +38,10 @@ struct daemon {
     struct lent lent;
     struct standing *standing;
     struct servers *servers;
+    struct trials *trials;
+    struct host_port addresses[PATH_CANDIDATE_MAX]; /* where it may be tried, as told last */
+    size_t address_count;
+    bool has_told_addresses; /* on this link */
     uint8_t instance[LEASE_INSTANCE_SIZE];
     struct error refusal; /* the market's last word, when trying again is of no use */
     bool is_refused;
@@ -85,6 +90,7 @@ void daemon_stop(struct daemon *daemon);
 /* daemon_link.c */
 void daemon_dial(void *context);
 void daemon_on_heartbeat(void *context);
+void daemon_on_tried(void *context, const struct tried_message *tried);
 /* Leases began or ended: while there are some, the market expects to hear more often. */
 void daemon_pace_heartbeats(struct daemon *daemon);
 

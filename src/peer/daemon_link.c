@@ -58,6 +58,47 @@ static void daemon_on_refused(struct daemon *daemon, const struct refused_messag
 
 static void daemon_on_better(void *context);
 
+/* Lost with the link, unlike what leases say. */
+static void daemon_say(struct daemon *daemon, const struct lease_message *message)
+{
+    struct buffer payload AUTO_BUFFER;
+    struct error error;
+    if (!daemon->is_welcome)
+        return;
+    buffer_init(&payload, LEASE_MESSAGE_SIZE_MAX);
+    lease_message_encode(message, &payload);
+    if (link_send_text(daemon->link, (uint16_t)message->type, buffer_text(&payload), &error) < 0)
+        log_event(LOG_DEBUG, "not_said", "type=%s error=\"%s\"",
+                  lease_message_type_name(message->type), error.message);
+}
+
+void daemon_on_tried(void *context, const struct tried_message *tried)
+{
+    struct daemon *daemon = context;
+    log_event(LOG_INFO, "tried", "trial=%" PRIu64 " rtt_us=%" PRIu32, tried->trial, tried->rtt_us);
+    daemon_say(daemon, &(struct lease_message){.type = LEASE_MESSAGE_TRIED, .tried = *tried});
+}
+
+/* Where the machine may be tried by others, when that is news. */
+static void daemon_tell_addresses(struct daemon *daemon)
+{
+    struct host_port found[PATH_CANDIDATE_MAX] = {0};
+    char texts[PATH_CANDIDATE_MAX][LEASE_ADDRESS_SIZE_MAX + 1];
+    const size_t count = trials_addresses(daemon->trials, found);
+    if (daemon->has_told_addresses && count == daemon->address_count &&
+        !memcmp(found, daemon->addresses, sizeof(found)))
+        return;
+    memcpy(daemon->addresses, found, sizeof(found));
+    daemon->address_count = count;
+    daemon->has_told_addresses = true;
+    struct lease_message message = {.type = LEASE_MESSAGE_ADDRESSES};
+    for (size_t i = 0; i < count; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "%.48s:%u", found[i].host, found[i].port);
+        message.addresses.addresses[message.addresses.address_count++] = text_of(texts[i]);
+    }
+    daemon_say(daemon, &message);
+}
+
 static void daemon_on_welcome(struct daemon *daemon, const struct welcome_message *welcome)
 {
     if (daemon->is_welcome)
@@ -76,6 +117,7 @@ static void daemon_on_welcome(struct daemon *daemon, const struct welcome_messag
     daemon_pace_keepers(daemon);
     daemon_release_ended(daemon);
     daemon->beat_count = 0;
+    daemon->has_told_addresses = false;
     loop_timer_start(daemon->heartbeat_timer, 0);
     daemon_write_ready(daemon);
     daemon->is_fresh = true;
@@ -133,6 +175,9 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_MEASURE:
         standing_measure(daemon->standing, &message.measure);
         break;
+    case LEASE_MESSAGE_TRY:
+        trials_begin(daemon->trials, &message.try);
+        break;
     case LEASE_MESSAGE_RANK:
         daemon_pass_on(daemon, (struct lease_fence){message.rank.lease, message.rank.fence},
                        message.type, payload);
@@ -163,6 +208,7 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_FILL:
     case LEASE_MESSAGE_YIELD:
     case LEASE_MESSAGE_ADDRESSES:
+    case LEASE_MESSAGE_TRIED:
         log_event(LOG_ERROR, "message_refused", "type=%s", lease_message_type_name(message.type));
         link_finish(link);
         break;
@@ -325,6 +371,7 @@ void daemon_on_heartbeat(void *context)
                       .running_count = (uint32_t)daemon_list_running(daemon, NULL),
                       .free_ram_bytes = load.free_ram_bytes}};
     standing_heartbeat(daemon->standing, &message.heartbeat);
+    daemon_tell_addresses(daemon);
     outbox_send(daemon->outbox, &message, now_ns);
     daemon->is_beating_slowly =
         message.heartbeat.running_count == 0 && ++daemon->beat_count >= DAEMON_QUICK_BEATS;

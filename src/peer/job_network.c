@@ -7,9 +7,7 @@
 #include "net/tun.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <inttypes.h>
-#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -301,28 +299,7 @@ int job_network_set_up(void *context, pid_t inside, struct error *error)
 size_t job_network_addresses(const struct job_network *network,
                              struct host_port out[PATH_CANDIDATE_MAX])
 {
-    struct ifaddrs *all = NULL;
-    size_t count = 0;
-    if (network->listen_fd < 0 || getifaddrs(&all) < 0)
-        return 0;
-    for (const struct ifaddrs *one = all; one && count < PATH_CANDIDATE_MAX; one = one->ifa_next) {
-        if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET || !(one->ifa_flags & IFF_UP) ||
-            (one->ifa_flags & IFF_LOOPBACK))
-            continue;
-        struct address address = {.size = sizeof(struct sockaddr_in)};
-        memcpy(&address.storage, one->ifa_addr, sizeof(struct sockaddr_in));
-        char host[ADDRESS_TEXT_SIZE];
-        snprintf(out[count].host, sizeof(out[count].host), "%s",
-                 address_format_host(&address, host));
-        out[count++].port = network->port;
-    }
-    freeifaddrs(all);
-    /* Others of this machine, where there is no network at all. */
-    if (count == 0) {
-        snprintf(out[0].host, sizeof(out[0].host), "127.0.0.1");
-        out[count++].port = network->port;
-    }
-    return count;
+    return network->listen_fd < 0 ? 0 : path_addresses(network->port, out);
 }
 
 int job_network_add_peer(struct job_network *network, const struct job_network_peer *peer,

@@ -5,6 +5,8 @@
 #include "base/random.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +255,32 @@ bool path_may_dial(const struct host_port *target, bool has_loopback_only)
     if (first == IN_LOOPBACKNET)
         return has_loopback_only;
     return first != 0 && first < 224 && host >> 16 != LINK_LOCAL;
+}
+
+size_t path_addresses(uint16_t port, struct host_port out[PATH_CANDIDATE_MAX])
+{
+    struct ifaddrs *all = NULL;
+    size_t count = 0;
+    if (getifaddrs(&all) < 0)
+        return 0;
+    for (const struct ifaddrs *one = all; one && count < PATH_CANDIDATE_MAX; one = one->ifa_next) {
+        if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET || !(one->ifa_flags & IFF_UP) ||
+            (one->ifa_flags & IFF_LOOPBACK))
+            continue;
+        struct address address = {.size = sizeof(struct sockaddr_in)};
+        memcpy(&address.storage, one->ifa_addr, sizeof(struct sockaddr_in));
+        char host[ADDRESS_TEXT_SIZE];
+        snprintf(out[count].host, sizeof(out[count].host), "%s",
+                 address_format_host(&address, host));
+        out[count++].port = port;
+    }
+    freeifaddrs(all);
+    /* Others of this machine, where there is no network at all. */
+    if (count == 0) {
+        snprintf(out[0].host, sizeof(out[0].host), "127.0.0.1");
+        out[count++].port = port;
+    }
+    return count;
 }
 
 void path_set_candidates(struct path *path, const struct host_port *candidates, size_t count)

@@ -51,6 +51,8 @@ DEFINE_AUTO(path);
  * is.
  */
 bool path_may_dial(const struct host_port *target, bool has_loopback_only);
+/* Where others may reach a port of this machine; returns how many. */
+size_t path_addresses(uint16_t port, struct host_port out[PATH_CANDIDATE_MAX]);
 /* Where the other end may be reached directly; at most PATH_CANDIDATE_MAX are kept. */
 void path_set_candidates(struct path *path, const struct host_port *candidates, size_t count);
 /* Looks for a way, also again after the link that was found has ended. */

@@ -163,7 +163,8 @@ static const struct job_field market_fields[] = {
      "Run for nothing on unsold time that is given away, with less than 1 credit; whoever pays "
      "ends it at any moment, and it waits again."},
     {"max_rtt", JOB_FIELD_DURATION, offsetof(struct job_market, max_rtt_ms),
-     .help = "The longest round trip between any two workers.", .minimum = 1,
+     .help = "The longest round trip between any two workers, by a direct path or the market.",
+     .minimum = 1,
      .maximum = MACHINE_RTT_US_MAX / 1000},
     {"min_reliability", JOB_FIELD_MILLI, offsetof(struct job_market, min_reliability_milli),
      .help = "The least reliability of each machine, 0 to 1.", .minimum = 0, .maximum = 1000},

@@ -18,6 +18,7 @@
  *     FILL          u8 is_last, bytes
  *     YIELD         u8 yield
  *     ADDRESSES     u64 lease, u64 fence, addresses
+ *     TRIED         u64 trial, u32 rtt_us
  *     WELCOME       u32 version, u64 machine, i64 now_ms
  *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
  *                   count x peer
@@ -32,6 +33,7 @@
  *     PAUSE         u8 is_paused (0 or 1), u64 for_ms
  *     RANK          u64 lease, u64 fence, peer, addresses
  *     LOG_KEPT      u64 lease, u64 fence, u64 offset
+ *     TRY           u64 trial, [32] key, [32] ticket, u32 limit_ms, addresses
  *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
  *                   i64 bandwidth_kbit
  *     addresses     u32 count, count x text
@@ -129,6 +131,10 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "RANK";
     case LEASE_MESSAGE_LOG_KEPT:
         return "LOG_KEPT";
+    case LEASE_MESSAGE_TRY:
+        return "TRY";
+    case LEASE_MESSAGE_TRIED:
+        return "TRIED";
     }
     return "unknown";
 }
@@ -162,6 +168,16 @@ static void put_addresses(struct buffer *buffer, const struct text *addresses, u
     wire_put_u32(buffer, count);
     for (uint32_t i = 0; i < count; i++)
         put_text(buffer, addresses[i], LEASE_ADDRESS_SIZE_MAX);
+}
+
+static void put_try(struct buffer *buffer, const struct try_message *try)
+{
+    ASSERT(try->limit_ms <= LEASE_TRY_MS_MAX);
+    wire_put_u64(buffer, try->trial);
+    wire_put_raw(buffer, try->key, sizeof(try->key));
+    wire_put_raw(buffer, try->ticket, sizeof(try->ticket));
+    wire_put_u32(buffer, try->limit_ms);
+    put_addresses(buffer, try->addresses, try->address_count);
 }
 
 static void put_resources(struct buffer *buffer, const struct resources *resources)
@@ -280,6 +296,10 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
         put_fence(buffer, message->addresses.lease, message->addresses.fence);
         put_addresses(buffer, message->addresses.addresses, message->addresses.address_count);
         return;
+    case LEASE_MESSAGE_TRIED:
+        wire_put_u64(buffer, message->tried.trial);
+        wire_put_u32(buffer, message->tried.rtt_us);
+        return;
     case LEASE_MESSAGE_STREAM_READY:
         put_fence(buffer, message->stream_ready.lease, message->stream_ready.fence);
         wire_put_u64(buffer, message->stream_ready.peer_lease);
@@ -354,6 +374,9 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
         wire_put_bool(payload, message->pause.is_paused);
         wire_put_u64(payload, message->pause.for_ms);
         return;
+    case LEASE_MESSAGE_TRY:
+        put_try(payload, &message->try);
+        return;
     default:
         encode_from_daemon(message, payload);
     }
@@ -388,6 +411,17 @@ static uint32_t get_addresses(struct wire_reader *reader, struct text out[LEASE_
     for (uint32_t i = 0; i < count; i++)
         out[i] = wire_get_text(reader, LEASE_ADDRESS_SIZE_MAX);
     return count;
+}
+
+static void get_try(struct wire_reader *reader, struct try_message *try)
+{
+    try->trial = wire_get_u64(reader);
+    wire_get_raw(reader, try->key, sizeof(try->key));
+    wire_get_raw(reader, try->ticket, sizeof(try->ticket));
+    try->limit_ms = wire_get_u32(reader);
+    try->address_count = get_addresses(reader, try->addresses);
+    if (try->limit_ms > LEASE_TRY_MS_MAX)
+        wire_reader_fail(reader, "too long");
 }
 
 static void get_resources(struct wire_reader *reader, struct resources *resources)
@@ -597,6 +631,9 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->pause.is_paused = wire_get_bool(reader);
         message->pause.for_ms = wire_get_u64(reader);
         return true;
+    case LEASE_MESSAGE_TRY:
+        get_try(reader, &message->try);
+        return true;
     default:
         return false;
     }
@@ -643,6 +680,10 @@ static bool decode_from_daemon(struct arena *arena, struct wire_reader *reader,
         message->addresses.lease = wire_get_u64(reader);
         message->addresses.fence = wire_get_u64(reader);
         message->addresses.address_count = get_addresses(reader, message->addresses.addresses);
+        return true;
+    case LEASE_MESSAGE_TRIED:
+        message->tried.trial = wire_get_u64(reader);
+        message->tried.rtt_us = wire_get_u32(reader);
         return true;
     case LEASE_MESSAGE_STREAM_READY:
         message->stream_ready.lease = wire_get_u64(reader);

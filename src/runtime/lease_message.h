@@ -43,6 +43,7 @@ enum {
     LEASE_NAME_SIZE_MAX = 128,
     LEASE_REASON_SIZE_MAX = 240,
     LEASE_ADDRESSES_MAX = 8,
+    LEASE_TRY_MS_MAX = 5000,
     LEASE_ADDRESS_SIZE_MAX = 64, /* "192.0.2.1:7600", "[2001:db8::1]:7600" */
 };
 
@@ -61,6 +62,7 @@ enum lease_message_type {
     LEASE_MESSAGE_FILL = 11,
     LEASE_MESSAGE_YIELD = 12,
     LEASE_MESSAGE_ADDRESSES = 13,
+    LEASE_MESSAGE_TRIED = 14,
     /* market to daemon */
     LEASE_MESSAGE_WELCOME = 64,
     LEASE_MESSAGE_START = 65,
@@ -75,6 +77,7 @@ enum lease_message_type {
     LEASE_MESSAGE_PAUSE = 74,
     LEASE_MESSAGE_RANK = 75,
     LEASE_MESSAGE_LOG_KEPT = 76,
+    LEASE_MESSAGE_TRY = 77,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -289,7 +292,7 @@ struct measure_message {
 
 /* Where a lease in a job network may be reached directly; none: only through the relay. */
 struct addresses_message {
-    uint64_t lease;
+    uint64_t lease; /* 0: where the machine itself may be tried, fence 0 too */
     uint64_t fence;
     struct text addresses[LEASE_ADDRESSES_MAX];
     uint32_t address_count;
@@ -312,6 +315,22 @@ struct log_kept_message {
     uint64_t offset; /* LEASE_LOG_ALL: whatever was sent */
 };
 #define LEASE_LOG_ALL UINT64_MAX
+
+/* Find out how far the machine is from another, which is told the same: peer/trial.h. */
+struct try_message {
+    uint64_t trial;
+    uint8_t key[LEASE_KEY_SIZE]; /* of these two */
+    uint8_t ticket[LEASE_TICKET_SIZE];
+    uint32_t limit_ms; /* after which it is not reached; at most LEASE_TRY_MS_MAX */
+    struct text addresses[LEASE_ADDRESSES_MAX];
+    uint32_t address_count;
+};
+
+/* How a trial ended. */
+struct tried_message {
+    uint64_t trial;
+    uint32_t rtt_us; /* 0: not reached */
+};
 
 struct lease_message {
     enum lease_message_type type;
@@ -342,6 +361,8 @@ struct lease_message {
         struct ping_message ping;
         struct measure_message measure;
         struct pause_message pause;
+        struct try_message try;
+        struct tried_message tried;
     };
 };
 

@@ -25,6 +25,7 @@ struct hub_connection {
     struct list_node node;
     struct hub *hub;
     int fd; /* until it is a link's or a stream's */
+    char host[ADDRESS_TEXT_SIZE];
     struct loop_watch *watch;
     struct loop_timer *timer;
     struct link *link;
@@ -35,6 +36,11 @@ struct hub_connection {
 struct link *connection_link(struct hub_connection *connection)
 {
     return connection->link;
+}
+
+const char *connection_host(const struct hub_connection *connection)
+{
+    return connection->host;
 }
 
 void connection_free(struct hub_connection *connection)
@@ -358,7 +364,7 @@ static void too_slow(void *context)
     connection_free(context);
 }
 
-static void take_connection(struct hub *hub, int fd)
+static void take_connection(struct hub *hub, int fd, const struct address *peer)
 {
     if (hub->accepting_count >= HUB_ACCEPTING_MAX) {
         log_event(LOG_WARN, "connection_refused", "waiting=%zu", hub->accepting_count);
@@ -369,6 +375,7 @@ static void take_connection(struct hub *hub, int fd)
     ASSERT(connection);
     connection->hub = hub;
     connection->fd = fd;
+    address_format_host(peer, connection->host);
     buffer_init(&connection->hello, LEASE_MESSAGE_SIZE_MAX);
     list_append(&hub->connections, &connection->node);
     hub->accepting_count++;
@@ -395,6 +402,6 @@ void connection_accept(void *context, uint32_t events)
             log_event(LOG_WARN, "accept_failed", "error=\"%s\"", error.message);
         if (result <= 0)
             return;
-        take_connection(hub, fd);
+        take_connection(hub, fd, &peer);
     }
 }

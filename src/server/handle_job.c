@@ -5,6 +5,7 @@
 #include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/hub.h"
 #include "server/job_request.h"
 #include "server/list_view.h"
 #include "server/query.h"
@@ -66,7 +67,18 @@ struct quote_look {
     int64_t available_micro;
     struct match_explanation why; /* when it cannot start now; the same for the next */
     struct text reason;
+    bool is_measuring;
 };
+
+/* Machines near each other may turn up in a moment. */
+static bool seek(const struct call *call, const struct core *core, const struct quote_look *look)
+{
+    struct core_seeker seeker;
+    if (look->quote.result != MATCH_FEW_MACHINES)
+        return false;
+    core_seeker_of(core, &look->request, &seeker);
+    return hub_seek(call->server->hub, &seeker);
+}
 
 static int look_at_quote(struct engine_request *request, const struct core *core,
                          struct store_batch *batch, struct error *error)
@@ -84,6 +96,7 @@ static int look_at_quote(struct engine_request *request, const struct core *core
     buffer_init(&words, 4096);
     core_explain_request(core, &look->request, look->quote.result, &look->why, &words);
     look->reason = arena_copy_text(call->arena, buffer_text(&words));
+    look->is_measuring = seek(call, core, look);
     return 0;
 }
 
@@ -104,6 +117,7 @@ static void send_quote(struct call *call, struct http_request *request)
     json_field_bool(writer, "can_start", can_start);
     json_field_text(writer, "reason", look->reason);
     json_field_bool(writer, "is_lacking", look->why.is_lacking);
+    json_field_bool(writer, "is_measuring", look->is_measuring);
     json_field_string(writer, "nearest", look->why.nearest);
     json_field_i64(writer, "expected_start_ms",
                    call_still_to_come_ms(call, look->why.expected_start_ms));

@@ -244,7 +244,13 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
                     NULL);
         return;
     case LEASE_MESSAGE_ADDRESSES:
-        network_addresses(machine, &message->addresses);
+        if (message->addresses.lease == 0)
+            trial_addresses(machine, &message->addresses);
+        else
+            network_addresses(machine, &message->addresses);
+        return;
+    case LEASE_MESSAGE_TRIED:
+        trial_done(machine, &message->tried);
         return;
     case LEASE_MESSAGE_RANK:
     case LEASE_MESSAGE_LOG_KEPT:
@@ -259,6 +265,7 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
     case LEASE_MESSAGE_REFUSED:
     case LEASE_MESSAGE_PING:
     case LEASE_MESSAGE_MEASURE:
+    case LEASE_MESSAGE_TRY:
         log_event(LOG_WARN, "message_refused", "machine=%" PRIu64 " type=%s", machine->id,
                   lease_message_type_name(message->type));
         connection_free(machine->connection);
@@ -339,6 +346,7 @@ static void check(void *context)
         suspect_check(machine);
     }
     dispatch_check(hub);
+    trial_check(hub);
     retry_commands(hub);
     loop_timer_start(hub->timer, HUB_TIMER_MS);
 }
@@ -382,6 +390,8 @@ int hub_open(struct server *server, const char *listen, const struct core *core,
     map_init(&hub->tickets);
     map_init(&hub->pairs);
     map_init(&hub->waiting);
+    map_init(&hub->trials);
+    map_init(&hub->tried);
     map_init(&hub->heard_machines);
     pthread_mutex_init(&hub->live_mutex, NULL);
     list_init(&hub->connections);
@@ -462,6 +472,7 @@ void hub_free(struct hub *hub)
     map_done(&hub->pairs);
     map_done(&hub->waiting);
     map_done(&hub->heard_machines);
+    trials_done(hub);
     pthread_mutex_destroy(&hub->live_mutex);
     free(hub);
 }

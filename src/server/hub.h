@@ -61,6 +61,10 @@ void hub_log_kept(void *context, uint64_t machine, const struct log_kept_message
 /* A job with a lease on the machine finds it silent: server/suspect.c. From any thread. */
 void hub_report_silent(struct hub *hub, uint64_t machine, uint64_t job);
 
+/* Has machines tried with one another that a request which finds too few near each other could
+ * have: server/trial.c. True: something may be known in a moment. Core thread. */
+bool hub_seek(struct hub *hub, const struct core_seeker *seeker);
+
 struct hub_counts {
     uint64_t links, relays, waiting_streams, bad_meters;
 };

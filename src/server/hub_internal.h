@@ -2,7 +2,8 @@
  * Hub, inside. hub.c keeps machines and commands, connection.c accepts and carries the links,
  * stream.c joins streams, dispatch.c starts and stops leases, tick.c turns meter reports into
  * verified ticks, order.c brings over what the core decided, presence.c knows who is at the other
- * end of a link, suspect.c looks after machines that somebody found silent.
+ * end of a link, suspect.c looks after machines that somebody found silent, trial.c has machines
+ * tried with one another.
  */
 #pragma once
 
@@ -30,6 +31,7 @@ enum {
     HUB_REDIAL_MS = 15000, /* a stream asked for again that did not come */
     HUB_SETTLE_MS = 3000,  /* three reports of a parameter server */
     HUB_RTT_SAMPLES = 5,
+    HUB_SOUGHT_MAX = 32,
     TICKET_TEXT_SIZE = 2 * LEASE_TICKET_SIZE + 1,
 };
 
@@ -77,6 +79,12 @@ struct hub_machine {
     /* Leases that ended without its word, of which it has not said yet that they have: until then
      * their room may be taken, and no START is sent. */
     struct map lingering;
+
+    /* trial.c's. */
+    char addresses[LEASE_ADDRESSES_MAX][LEASE_ADDRESS_SIZE_MAX + 1]; /* as its daemon says */
+    uint32_t address_count;
+    int64_t trials_since_ns; /* the minute that began then */
+    uint32_t trial_count;    /* in it */
 };
 
 struct hub_lease {
@@ -137,6 +145,12 @@ struct hub_request {
     void *rows; /* owned */
 };
 
+/* trial.c's: a set of machines that was sought lately, and whether trials of it are under way. */
+struct hub_sought {
+    uint64_t fingerprint;
+    bool is_settled;
+};
+
 struct hub {
     struct server *server;
     struct loop *loop;
@@ -156,10 +170,19 @@ struct hub {
     struct list connections; /* accepted ones and links */
     size_t accepting_count;  /* of them, those that are not a machine's yet */
     struct list relays;
-    struct list retries;          /* struct hub_request */
+    struct list retries; /* struct hub_request */
+    struct map trials;   /* under way: id -> struct hub_trial, of tried */
+    struct map tried;    /* two machines' ids -> struct hub_trial, owned */
+    uint64_t last_trial;
+    int64_t asked_to_look_ns;
+    atomic_bool has_seekers; /* some job looks for machines near each other */
+    int64_t looked_ns;       /* the core thread's, as is the next */
+    size_t seeker_turn;
     struct hub_machine *measured; /* whose bandwidth is being measured; NULL: nobody's */
 
     pthread_mutex_t live_mutex;
+    struct hub_sought sought[HUB_SOUGHT_MAX]; /* a ring; guarded by live_mutex, as is the next */
+    size_t sought_count;
     struct map heard_machines; /* id -> struct hub_machine, those that ever were linked here;
                                   guarded by live_mutex */
 
@@ -193,6 +216,7 @@ void hub_unlinked(struct hub_machine *machine, const struct error *reason);
 /* ---- connection.c ---- */
 void connection_accept(void *context, uint32_t events); /* the listening socket's watch */
 struct link *connection_link(struct hub_connection *connection);
+const char *connection_host(const struct hub_connection *connection); /* where it comes from */
 /* Closes it without a word; its machine is not linked any more. NULL is fine. */
 void connection_free(struct hub_connection *connection);
 void connections_done(struct hub *hub);
@@ -250,6 +274,18 @@ void stream_forget_pair(struct hub *hub, struct hub_pair *pair);
 void network_tell(struct hub *hub, struct hub_lease *lease);
 void network_addresses(struct hub_machine *machine, const struct addresses_message *addresses);
 void network_forget(struct hub *hub, const struct hub_lease *lease);
+
+/* ---- trial.c ---- */
+/* Core thread, with what was committed. */
+void trial_listen(struct hub *hub, const struct core *core, const struct event *events,
+                  size_t event_count);
+/* Two that are not being tried, nor were lately. */
+void trial_begin(struct hub *hub, struct hub_machine *low, struct hub_machine *high);
+void trial_addresses(struct hub_machine *machine, const struct addresses_message *addresses);
+void trial_done(struct hub_machine *machine, const struct tried_message *tried);
+void trial_check(struct hub *hub);              /* once a second */
+void trial_forget(struct hub_machine *machine); /* its link is gone */
+void trials_done(struct hub *hub);
 
 /* ---- dispatch.c ---- */
 void dispatch_add_take(struct hub *hub, struct hub_lease *lease);

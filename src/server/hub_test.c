@@ -3,6 +3,7 @@
  * The test's thread is the hub's: messages are handed over as if they had come by a link. The core
  * thread and its store are real. */
 #include "blob/manifest.h"
+#include "market/pair.h"
 #include "runtime/child_message.h"
 #include "server/hub_internal.h"
 #include "server/logs.h"
@@ -62,6 +63,8 @@ struct ask {
     uint64_t lease; /* to look at */
     struct lease seen;
     struct job job_seen;
+    bool wants_pair; /* of the two machines */
+    int64_t pair_us;
     bool is_done, is_failed;
     struct error error;
     sem_t *gate; /* the core thread waits at it */
@@ -80,6 +83,10 @@ static int decided(struct engine_request *request, const struct core *core,
         ask->fixture->fault.kind = ask->fault;
         ask->fixture->fault.calls_failing = UINT32_MAX;
     }
+    if (ask->wants_pair)
+        ask->pair_us =
+            pair_direct_us(core_machine(core, ask->fixture->machines[0]),
+                           core_machine(core, ask->fixture->machines[1]), ask->request.now_ms);
     if (ask->lease) {
         ask->seen = *core_lease(core, ask->lease);
         ask->job_seen = *core_job(core, ask->seen.job);
@@ -637,7 +644,7 @@ TEST(a_machine_that_works_for_nobody_counts_as_silent_until_a_push_of_it_is_acce
     machine->yield = MACHINE_YIELD_FROZEN; /* the owner's right */
     suspect_check(machine);
     assert_false(is_unreachable(fixture));
-    machine->yield = MACHINE_YIELD_NONE;
+    machine->yield = MACHINE_YIELD_DRAINING; /* no new leases, but those there are go on */
     suspect_check(machine);
     assert_true(is_unreachable(fixture));
     hear(fixture, machine);
@@ -645,6 +652,67 @@ TEST(a_machine_that_works_for_nobody_counts_as_silent_until_a_push_of_it_is_acce
     report(fixture, 1, true, false);
     hear(fixture, machine);
     assert_false(is_unreachable(fixture));
+}
+
+/* ---- Machines tried with one another --------------------------------------------------------- */
+
+/* As the core has it after all it was told. */
+static int64_t pair_us(struct fixture *fixture)
+{
+    struct ask ask = {.wants_pair = true};
+    run_ask(fixture, &ask);
+    return ask.pair_us;
+}
+
+static void tell(struct fixture *fixture, int index, uint64_t trial, uint32_t rtt_us)
+{
+    const struct tried_message tried = {trial, rtt_us};
+    trial_done(hub_machine(fixture->hub, fixture->machines[index]), &tried);
+}
+
+static uint64_t begin_trial(struct fixture *fixture)
+{
+    struct hub_machine *low = hub_machine(fixture->hub, fixture->machines[0]);
+    trial_forget(low);
+    trial_begin(fixture->hub, low, hub_machine(fixture->hub, fixture->machines[1]));
+    return fixture->hub->last_trial;
+}
+
+TEST(of_two_machines_that_were_tried_the_larger_report_counts)
+{
+    struct fixture *fixture = *state;
+    uint64_t trial = begin_trial(fixture);
+    tell(fixture, 1, trial, 900);
+    tell(fixture, 0, trial + 7, 1); /* of none that is known */
+    assert_int_equal(pair_us(fixture), 0);
+    tell(fixture, 0, trial, 1); /* a lie */
+    assert_int_equal(pair_us(fixture), 900);
+    tell(fixture, 0, trial, 1); /* too late */
+    trial = begin_trial(fixture);
+    tell(fixture, 0, trial, 700);
+    tell(fixture, 1, trial, 650);
+    assert_int_equal(pair_us(fixture), 700);
+}
+
+TEST(a_trial_that_reached_nobody_or_has_half_a_report_changes_nothing)
+{
+    struct fixture *fixture = *state;
+    const struct hub *hub = fixture->hub;
+    uint64_t trial = begin_trial(fixture);
+    tell(fixture, 0, trial, 0);
+    tell(fixture, 1, trial, 5);
+    assert_int_equal(hub->trials.count, 0);
+    trial = begin_trial(fixture);
+    tell(fixture, 1, trial, 5);
+    assert_int_equal(hub->trials.count, 1);
+    advance(fixture, 5000);
+    trial_check(fixture->hub);
+    assert_int_equal(hub->trials.count, 0);
+    assert_int_equal(pair_us(fixture), 0);
+    assert_int_equal(hub->tried.count, 1); /* not again soon */
+    advance(fixture, PAIR_FRESH_MS);
+    trial_check(fixture->hub);
+    assert_int_equal(hub->tried.count, 0);
 }
 
 #define WITH_HUB(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -666,6 +734,8 @@ int main(void)
         WITH_HUB(an_artifact_is_whole_and_left_by_the_parameter_server_only),
         WITH_HUB(a_parameter_server_whose_worker_dropped_out_makes_the_market_look),
         WITH_HUB(a_machine_that_works_for_nobody_counts_as_silent_until_a_push_of_it_is_accepted),
+        WITH_HUB(of_two_machines_that_were_tried_the_larger_report_counts),
+        WITH_HUB(a_trial_that_reached_nobody_or_has_half_a_report_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -362,6 +362,7 @@ void presence_gone(struct hub_machine *machine)
 {
     struct hub *hub = machine->hub;
     presence_forget_measure(machine);
+    trial_forget(machine);
     machine->awaited_ns = hub_now_ns(hub);
     pthread_mutex_lock(&hub->live_mutex);
     machine->has_live = false;

@@ -74,7 +74,8 @@ void suspect_check(struct hub_machine *machine)
         .now_ms = now_ms(hub),
         .heard_ms = atomic_load(&machine->heard_ns) / MS_NS,
         .silence_ms = hub->silence_ns / MS_NS,
-        .is_held = machine->yield >= MACHINE_YIELD_FROZEN,
+        /* While it drains its leases run on. */
+        .is_held = machine->yield == MACHINE_YIELD_FROZEN || machine->yield == MACHINE_YIELD_PAUSED,
     };
     if (machine->muted_ns && hub_now_ns(hub) - machine->muted_ns > MUTE_MS * MS_NS)
         machine->muted_ns = 0;
