@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { TCP_PART = 4 }; /* of the memory, for the buffers of connections */
+
 static const char *const controllers[CGROUP_FOLDER_MAX] = {
     [CGROUP_CPU] = "cpu",   [CGROUP_CPUACCT] = "cpuacct", [CGROUP_MEMORY] = "memory",
     [CGROUP_PIDS] = "pids", [CGROUP_FREEZER] = "freezer", [CGROUP_BLKIO] = "blkio",
@@ -87,6 +89,10 @@ static int v1_set_limits(const struct cgroup *cgroup, const struct cgroup_limits
     /* Swap is counted too where the kernel accounts for it. */
     if (cgroup_read_number(memory, "memory.memsw.limit_in_bytes", NULL) >= 0 &&
         cgroup_write(memory, "memory.memsw.limit_in_bytes", text, error) < 0)
+        return -1;
+    /* What TCP holds is counted apart, and on top. */
+    snprintf(text, sizeof(text), "%" PRId64, limits->memory_bytes / TCP_PART);
+    if (cgroup_write_if_there(memory, "memory.kmem.tcp.limit_in_bytes", text, error) < 0)
         return -1;
     snprintf(text, sizeof(text), "%" PRId64, limits->pids_max);
     if (cgroup_write(cgroup->folders[CGROUP_PIDS], "pids.max", text, error) < 0)

@@ -140,6 +140,33 @@ static void bomb_pipes(void)
     say("pipes", count, count < COUNT_MAX ? errno : 0);
 }
 
+/* The kernel's memory again, in buffers as large as can be had. */
+static void fill_sockets(int ends[2], const char *block, size_t size)
+{
+    const int wanted = 64 << 20;
+    for (int i = 0; i < 2; i++) {
+        setsockopt(ends[i], SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
+        while (send(ends[i], block, size, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+            ;
+    }
+}
+
+static void bomb_sockets(void)
+{
+    static char block[1 << 16];
+    long count = 0;
+    int ends[2];
+    errno = 0;
+    while (count < COUNT_MAX && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+        fill_sockets(ends, block, sizeof(block));
+        count++;
+    }
+    const int failure = errno;
+    for (int i = 0; failure == EMFILE && i < 200; i++) /* one process has all it may have */
+        usleep(10000);
+    say("sockets", count, failure == EMFILE ? 0 : failure);
+}
+
 static void bomb_sparse(void)
 {
     signal(SIGXFSZ, SIG_IGN);
@@ -174,6 +201,8 @@ int escape_bomb(const char *what)
         bomb_descriptors();
     else if (strcmp(what, "pipes") == 0)
         bomb_pipes();
+    else if (strcmp(what, "sockets") == 0)
+        bomb_sockets();
     else if (strcmp(what, "sparse") == 0)
         bomb_sparse();
     else

@@ -2,7 +2,7 @@
  * Tries to get out of real sandboxes, and to take the machine down from inside.
  *
  * covers escape.c, escape_bombs.c, escape_files.c, escape_kernel.c, escape_processes.c
- * covers escape_sockets.c
+ * covers escape_sockets.c, uncounted.c
  *
  * The attempts and what refuses each are in escape_*.c; here is what they aim at.
  */
@@ -192,7 +192,8 @@ static void set_off(struct trial *trial, const char *bomb, int outcomes)
     const struct run run =
         RUN(.verb = "bomb", .argument = bomb, .memory_bytes = 64 * TRIAL_MIB,
             .disk_bytes = strstr(bomb, "disk") || strstr(bomb, "sparse") ? 16 * TRIAL_MIB : 0,
-            .on_turn = watch_on_turn, .turn_context = &watch);
+            .has_local_sockets = strcmp(bomb, "sockets") == 0, .on_turn = watch_on_turn,
+            .turn_context = &watch);
     const struct sandbox_exit result = trial_run(trial, run, output);
     if (strstr(output, "NOT REFUSED"))
         fail_msg("a bomb was not stopped: %s", output);
@@ -219,6 +220,11 @@ static void bombs_of_memory_are_contained(void **state)
                                         "shm",    "tmp-inodes",    "pipes"};
     for (size_t i = 0; i < sizeof(bombs) / sizeof(*bombs); i++)
         set_off(*state, bombs[i], OUTCOME_REFUSED | OUTCOME_KILLED);
+}
+
+static void bomb_of_sockets_is_contained(void **state)
+{
+    set_off(*state, "sockets", OUTCOME_KILLED);
 }
 
 /* A plain user's disk is bounded file by file only; the daemon measures the rest. */
@@ -258,6 +264,7 @@ static int run_all(const char *name)
         TRIAL_TEST(network_of_its_own_reaches_nothing_of_the_host),
         TRIAL_TEST(bombs_of_processes_are_contained),
         TRIAL_TEST(bombs_of_memory_are_contained),
+        TRIAL_TEST(bomb_of_sockets_is_contained),
         TRIAL_TEST(bombs_of_disk_are_contained),
         TRIAL_TEST(bomb_of_descriptors_is_contained),
         cmocka_unit_test(many_attempts_were_made),

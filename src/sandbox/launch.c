@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NICENESS = 10, NOFILE_MAX = 4096, INFO_WAIT_MS = 5000 };
+enum { NICENESS = 10, NOFILE_MAX = 4096, MEMLOCK_MAX = 8 << 20, INFO_WAIT_MS = 5000 };
 
 enum step {
     STEP_CGROUP,
@@ -62,6 +62,10 @@ static int child_set_limit(__rlimit_resource_t resource, rlim_t value)
 static int child_set_limits(const struct child *child)
 {
     if (child_set_limit(RLIMIT_CORE, 0) < 0 || child_set_limit(RLIMIT_NOFILE, NOFILE_MAX) < 0)
+        return -1;
+    /* What the owner's own session may have: real-time programs pass every limit of CPU. */
+    if (child_set_limit(RLIMIT_RTPRIO, 0) < 0 || child_set_limit(RLIMIT_NICE, 0) < 0 ||
+        child_set_limit(RLIMIT_MEMLOCK, MEMLOCK_MAX) < 0)
         return -1;
     if (child->file_bytes > 0 && child_set_limit(RLIMIT_FSIZE, child->file_bytes) < 0)
         return -1;

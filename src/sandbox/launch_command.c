@@ -143,6 +143,8 @@ static int command_add_mounts(struct child *child, const struct sandbox_options 
     struct arguments *arguments = &child->arguments;
     char size[32];
     arguments_add(arguments, "--proc", "/proc", NULL);
+    /* NVIDIA's driver has to write in /proc: never to the kernel's settings. */
+    arguments_add(arguments, "--ro-bind", "/proc/sys", "/proc/sys");
     arguments_add(arguments, "--dev", "/dev", NULL);
     /* A cgroup counts what is in them as memory of the job; otherwise nobody does. */
     snprintf(size, sizeof(size), "%" PRId64,

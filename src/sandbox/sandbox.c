@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "sandbox/process_tree.h"
 #include "sandbox/sandbox_internal.h"
+#include "sandbox/uncounted.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,8 +12,6 @@
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +20,6 @@ enum {
     PACE_PERIOD_MS = 50,
     PACE_PAUSE_MAX_MS = 2000,
     SESSION_NICE_IDLE = 19,
-    SOFT_FILE_BYTES = 4096, /* of the memory limit, for each file in a tmpfs */
 };
 
 struct sandbox {
@@ -311,28 +309,6 @@ void sandbox_read_usage(struct sandbox *sandbox, struct sandbox_usage *out_usage
     out_usage->memory_peak_bytes = sandbox->memory_peak_bytes;
 }
 
-/* Files in /tmp and /dev/shm take the kernel's memory, which no rlimit counts. */
-static bool sandbox_has_too_many_files(const struct sandbox *sandbox)
-{
-    static const char *const folders[] = {"tmp", "dev/shm"};
-    int64_t count = 0;
-    char path[64];
-    struct stat own, inside;
-    snprintf(path, sizeof(path), "/proc/%d/root/.", (int)sandbox->launched.inner_pid);
-    /* While bubblewrap prepares, its root is still the host's. */
-    if (stat("/", &own) < 0 || stat(path, &inside) < 0 ||
-        (own.st_dev == inside.st_dev && own.st_ino == inside.st_ino))
-        return false;
-    for (size_t i = 0; i < 2; i++) {
-        struct statfs status;
-        snprintf(path, sizeof(path), "/proc/%d/root/%s", (int)sandbox->launched.inner_pid,
-                 folders[i]);
-        if (statfs(path, &status) == 0)
-            count += (int64_t)(status.f_files - status.f_ffree);
-    }
-    return count > sandbox->memory_bytes / SOFT_FILE_BYTES;
-}
-
 int64_t sandbox_pace(struct sandbox *sandbox, int64_t now_ns)
 {
     if (!sandbox_is_soft(sandbox) || sandbox->has_ended)
@@ -340,7 +316,8 @@ int64_t sandbox_pace(struct sandbox *sandbox, int64_t now_ns)
     struct sandbox_usage usage;
     sandbox_read_usage(sandbox, &usage);
     if (!sandbox->is_over_memory &&
-        (usage.memory_bytes > sandbox->memory_bytes || sandbox_has_too_many_files(sandbox))) {
+        (usage.memory_bytes > sandbox->memory_bytes ||
+         uncounted_bytes(sandbox->launched.inner_pid) > sandbox->memory_bytes)) {
         sandbox->is_over_memory = true;
         sandbox_kill(sandbox);
         return PACE_PERIOD_MS;

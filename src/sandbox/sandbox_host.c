@@ -93,18 +93,21 @@ static int host_try(const struct sandbox_host *host, struct error *error)
     return error_set(error, ERROR_UNAVAILABLE, "bwrap cannot start a sandbox here: %s", words);
 }
 
-/* The strictest way that works. */
+/* The strictest way that works. Root always becomes another user first: a job whose processes are
+ * root's outside has only bubblewrap between it and the machine. */
 static int host_probe(struct sandbox_host *host, struct error *error)
 {
-    for (int variant = 0; variant < 4; variant++) {
-        host->drops_user = variant < 2;
-        host->disables_userns = variant % 2 == 0;
-        if (host->drops_user && !host->is_root)
-            continue;
+    host->drops_user = host->is_root;
+    for (int variant = 0; variant < 2; variant++) {
+        host->disables_userns = variant == 0;
         if (host_try(host, error) == 0)
             return 0;
     }
-    return -1;
+    if (!host->is_root)
+        return -1;
+    return error_wrap(error, "jobs run as an unprivileged user, who must be allowed to make user "
+                             "namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu "
+                             "kernel.apparmor_restrict_unprivileged_userns=0)");
 }
 
 static void host_describe(struct sandbox_host *host)
@@ -116,7 +119,7 @@ static void host_describe(struct sandbox_host *host)
                      : "CPU, memory and processes limited by cgroup v2";
     const char *user = "as the user who started it";
     if (host->is_root)
-        user = host->drops_user ? "as an unprivileged user" : "as root without capabilities";
+        user = "as an unprivileged user";
     snprintf(host->description, sizeof(host->description),
              "%s; bubblewrap %s; no network; seccomp%s", limits, user,
              host->landlock_abi > 0 ? "; Landlock" : "");
@@ -197,11 +200,7 @@ void sandbox_doctor(const struct sandbox_host *host, struct buffer *out)
                              "limits: softer: %s; the CPU share is kept by pausing the job, memory "
                              "and processes by rlimits\n",
                              host->cgroups.reason);
-    if (host->is_root && !host->drops_user)
-        buffer_append_string(out, "user: weaker: jobs run as root without capabilities, because "
-                                  "an unprivileged user may not make namespaces here\n");
-    else
-        buffer_append_string(out, "user: ok, jobs are an unprivileged user\n");
+    buffer_append_string(out, "user: ok, jobs are an unprivileged user\n");
     if (host->disables_userns)
         buffer_append_string(out, "namespaces: ok, jobs cannot make any\n");
     else

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -99,6 +100,36 @@ static int seccomp_limit_to_local(scmp_filter_ctx context, const struct seccomp_
     return result;
 }
 
+/* The owner's reserve of huge pages: no limit of memory counts them. */
+static int seccomp_refuse_huge_pages(scmp_filter_ctx context, bool has_cgroup)
+{
+    const uint32_t refuse = SCMP_ACT_ERRNO(ENOMEM);
+    int result = seccomp_rule_add(context, refuse, SCMP_SYS(mmap), 1,
+                                  SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_HUGETLB, MAP_HUGETLB));
+    if (!has_cgroup) /* the other ways are closed altogether */
+        return result;
+    if (result == 0)
+        result = seccomp_rule_add(context, refuse, SCMP_SYS(memfd_create), 1,
+                                  SCMP_A1(SCMP_CMP_MASKED_EQ, MFD_HUGETLB, MFD_HUGETLB));
+    if (result == 0)
+        result = seccomp_rule_add(context, refuse, SCMP_SYS(shmget), 1,
+                                  SCMP_A2(SCMP_CMP_MASKED_EQ, SHM_HUGETLB, SHM_HUGETLB));
+    return result;
+}
+
+/* Without a cgroup sockets are counted, each by the buffer it begins with: larger ones are asked
+ * for in vain, as they are where the kernel allows no more. */
+static int seccomp_keep_buffers(scmp_filter_ctx context)
+{
+    static const int names[] = {SO_SNDBUF, SO_RCVBUF, SO_SNDBUFFORCE, SO_RCVBUFFORCE};
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < sizeof(names) / sizeof(*names); i++)
+        result = seccomp_rule_add(context, SCMP_ACT_ERRNO(0), SCMP_SYS(setsockopt), 2,
+                                  SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, SOL_SOCKET),
+                                  SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffff, (scmp_datum_t)names[i]));
+    return result;
+}
+
 static int seccomp_add_refused(scmp_filter_ctx context, const struct seccomp_options *options)
 {
     const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
@@ -108,6 +139,10 @@ static int seccomp_add_refused(scmp_filter_ctx context, const struct seccomp_opt
                                       : seccomp_limit_to_local(context, options);
     if (result == 0 && !options->has_cgroup)
         result = seccomp_add_calls(context, refuse, seccomp_uncounted_calls);
+    if (result == 0 && !options->has_cgroup)
+        result = seccomp_keep_buffers(context);
+    if (result == 0)
+        result = seccomp_refuse_huge_pages(context, options->has_cgroup);
     for (size_t i = 0; result == 0 && i < sizeof(namespace_flags) / sizeof(*namespace_flags); i++) {
         const scmp_datum_t flag = namespace_flags[i];
         result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
