@@ -5,6 +5,7 @@
 #include "base/json_schema.h"
 #include "base/log.h"
 #include "peer/watch.h"
+#include "peer/watch_bus.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +35,9 @@ struct owner {
     struct watch_cpu cpu;
     struct watch_memory memory;
     struct watch_input input;
-    int64_t slow_ns; /* when the slow ones were read; 0: never */
+    struct watch_bus *bus;
+    struct watch_bus_readings said; /* on the bus */
+    int64_t slow_ns;                /* when the slow ones were read; 0: never */
     bool is_working;
     bool is_draining;
     enum guard_level told_level;
@@ -135,6 +138,23 @@ static int64_t our_cpu_ms(const struct owner *owner)
     return own_ms + owner->options.our_cpu_ms(owner->options.context);
 }
 
+/* The shorter of two; GUARD_UNKNOWN is none. */
+static int64_t shortest_ms(int64_t left_ms, int64_t right_ms)
+{
+    if (left_ms < 0 || right_ms < 0)
+        return left_ms < 0 ? right_ms : left_ms;
+    return left_ms < right_ms ? left_ms : right_ms;
+}
+
+static void owner_read_bus(struct owner *owner, int64_t now_ns, int64_t utc_ms)
+{
+    struct guard_readings *readings = &owner->readings;
+    watch_bus_read(owner->bus, now_ns, utc_ms, &owner->said);
+    if (readings->is_lid_closed == GUARD_UNKNOWN)
+        readings->is_lid_closed = owner->said.is_lid_closed;
+    readings->is_metered = owner->options.is_metered ? 1 : owner->said.is_metered;
+}
+
 static void owner_read(struct owner *owner)
 {
     const int64_t now_ns = owner_now_ns(owner);
@@ -144,8 +164,9 @@ static void owner_read(struct owner *owner)
     readings->cpu_milli = watch_cpu_read(&owner->cpu, our_cpu_ms(owner), now_ns);
     watch_memory_read(&owner->memory, now_ns, &readings->memory_free_bytes,
                       &readings->memory_stall_milli);
+    const int64_t utc_ms = clock_utc_ms(loop_clock(owner->options.loop));
     readings->input_idle_ms =
-        watch_input_read(&owner->input, now_ns, clock_utc_ms(loop_clock(owner->options.loop)));
+        shortest_ms(watch_input_read(&owner->input, now_ns, utc_ms), owner->said.input_idle_ms);
     if (owner->slow_ns != 0 && now_ns - owner->slow_ns < SLOW_PERIOD_MS * NS_PER_MS)
         return;
     owner->slow_ns = now_ns;
@@ -157,7 +178,7 @@ static void owner_read(struct owner *owner)
     readings->gpu_milli = owner->options.uses_gpu(owner->options.context)
                               ? owner->options.others_gpu_milli(owner->options.context)
                               : watch_gpu_read(owner->options.root);
-    readings->is_metered = owner->options.is_metered ? 1 : GUARD_UNKNOWN;
+    owner_read_bus(owner, now_ns, utc_ms);
 }
 
 static void owner_tell(struct owner *owner)
@@ -335,7 +356,22 @@ void owner_write(const struct owner *owner, struct json_writer *writer)
     write_reading(writer, "lid_closed", readings->is_lid_closed);
     write_reading(writer, "metered", readings->is_metered);
     json_object_end(writer);
+    json_field_string(writer, "desktop", watch_bus_describe(owner->bus));
     write_changes(owner, writer);
+}
+
+/* Services have this long to answer. */
+enum { BUS_LOOKS = 20, BUS_LOOK_US = 25000 };
+
+static void doctor_bus(const char *root, struct buffer *out)
+{
+    AUTO(watch_bus) struct watch_bus *bus = watch_bus_new(root);
+    struct watch_bus_readings said = {0};
+    for (int i = 0; i < BUS_LOOKS; i++) {
+        watch_bus_read(bus, 1, 1, &said);
+        usleep(BUS_LOOK_US);
+    }
+    buffer_append_format(out, "watch desktop: %s\n", watch_bus_describe(bus));
 }
 
 void owner_doctor(const char *root, struct buffer *out)
@@ -368,6 +404,7 @@ void owner_doctor(const char *root, struct buffer *out)
                          power.temperature_milli >= 0 ? "ok" : "missing: no sensor found");
     buffer_append_format(out, "watch gpu: %s\n",
                          watch_gpu_read(root) >= 0 ? "ok" : "missing: no GPU that tells it");
+    doctor_bus(root, out);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -380,6 +417,8 @@ struct owner *owner_new(const struct owner_options *options)
     owner->trigger_fd = -1;
     owner->cpu.root = owner->memory.root = owner->input.root = options->root;
     guard_readings_init(&owner->readings);
+    owner->bus = watch_bus_new(options->root);
+    owner->said = (struct watch_bus_readings){GUARD_UNKNOWN, GUARD_UNKNOWN, GUARD_UNKNOWN};
     guard_init(&owner->guard, &options->limits, owner_now_ns(owner));
     owner_recall(owner);
     owner->told_level = owner_level(owner);
@@ -394,6 +433,7 @@ void owner_free(struct owner *owner)
     if (!owner)
         return;
     owner_close_trigger(owner);
+    watch_bus_free(owner->bus);
     loop_timer_free(owner->timer);
     free(owner);
 }

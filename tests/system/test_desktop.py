@@ -1,0 +1,121 @@
+"""What desktops say of their owners on the system's bus, heard by a lender.
+
+covers peer/watch_bus.c, peer/owner.c
+
+The bus is Debian's own dbus-daemon; behind it stand the few properties of logind and NetworkManager
+that are asked for, since neither runs where tests do.
+"""
+import contextlib
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from serving import PROGRAM, is_built_with
+from test_owner import owned, wait_for_level, worker_of
+from training import submit, wait_for
+
+pytestmark = [
+    pytest.mark.skipif(is_built_with("libtsan"), reason="TSan cannot run in a sandbox"),
+    pytest.mark.skipif(not pathlib.Path("/usr/bin/dbus-daemon").exists(), reason="no dbus-daemon"),
+]
+
+CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <listen>unix:path={socket}</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow eavesdrop="true"/>
+    <allow own="*"/>
+  </policy>
+</busconfig>
+"""
+
+
+class Desktop:
+    """A system bus below a machine's root, with what answers on it."""
+
+    def __init__(self, root):
+        self.socket = root / "run/dbus/system_bus_socket"
+        self.socket.parent.mkdir(parents=True)
+        config = root / "bus.conf"
+        config.write_text(CONFIG.format(socket=self.socket))
+        self.bus = subprocess.Popen(["/usr/bin/dbus-daemon", f"--config-file={config}", "--nofork",
+                                     "--print-address"], stdout=subprocess.PIPE, text=True)
+        assert self.bus.stdout.readline()
+        self.services = subprocess.Popen(
+            ["/usr/bin/python3", str(pathlib.Path(__file__).with_name("desktop_services.py")),
+             f"unix:path={self.socket}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.services.stdout.readline() == "ready\n"
+
+    def say(self, name, value):
+        self.services.stdin.write(f"{name} {value}\n")
+        self.services.stdin.flush()
+        assert self.services.stdout.readline() == "ready\n"
+
+    def leave(self):
+        for process in (self.services, self.bus):
+            process.terminate()
+            process.wait(10)
+
+
+@contextlib.contextmanager
+def desktop_of(lender):
+    desktop = Desktop(lender.machine.root)
+    try:
+        yield desktop
+    finally:
+        desktop.leave()
+
+
+def readings(lender):
+    return lender.status()["readings"]
+
+
+def test_a_lender_hears_what_the_desktop_says(tmp_path):
+    with owned(tmp_path, "--input-quiet", "5s") as (market, token, _, lender):
+        assert lender.status()["desktop"] == "missing"
+        with desktop_of(lender) as desktop:
+            doctor = subprocess.run([PROGRAM, "lend", "--doctor", "--state-dir", str(tmp_path / "doctor"),
+                                     "--system-root", str(lender.machine.root)],
+                                    capture_output=True, text=True, timeout=60).stdout
+            assert "watch desktop: logind, NetworkManager" in doctor, doctor
+            job = submit(market, token, 1, min_time="60s", max_run_time="180s")
+            wait_for("the worker", lambda: (worker_of(market, token, job) or {}).get("commits"))
+            wait_for("the bus", lambda: lender.status()["desktop"] == "logind, NetworkManager")
+            # A desktop that never set the hint says nothing by it.
+            assert readings(lender)["input_idle_ms"] is None
+            assert readings(lender)["metered"] is None and readings(lender)["lid_closed"] == 0
+
+            desktop.say("Metered", 4)
+            wait_for("a free network", lambda: readings(lender)["metered"] == 0)
+            assert lender.status()["level"] == "full"
+            desktop.say("Metered", 3)
+            wait_for_level(lender, "frozen")
+            assert lender.status()["reason"] == "the network is metered"
+            desktop.say("Metered", 2)
+            wait_for_level(lender, "full")
+
+            desktop.say("LidClosed", 1)
+            wait_for_level(lender, "low")
+            assert lender.status()["cause"] == "lid"
+            desktop.say("LidClosed", 0)
+            wait_for_level(lender, "full")
+
+            # Idle since a minute, then somebody is back; and the hint is set again.
+            desktop.say("IdleSinceHint", int((time.time() - 60) * 1e6))
+            desktop.say("IdleHint", 1)
+            wait_for("the hint", lambda: (readings(lender)["input_idle_ms"] or 0) > 50000)
+            desktop.say("IdleHint", 0)
+            wait_for_level(lender, "low")
+            assert lender.status()["cause"] == "input"
+            desktop.say("IdleHint", 1)
+            wait_for_level(lender, "full")
+        # A bus that goes away is not waited for.
+        wait_for("its end", lambda: lender.status()["desktop"] == "missing")
+        assert readings(lender)["metered"] is None
+        assert worker_of(market, token, job)["state"] == "running"
