@@ -45,6 +45,8 @@ struct status {
     bool is_linked, is_paused, is_draining, is_watching, is_stopping;
     int64_t paused_until_ms;
     int64_t cache_bytes, cache_bytes_max;
+    int64_t earned_micro, earned_today_micro, withheld_micro, earned_told_ms;
+    struct text desktop;
     struct json_array leases, changes;
 };
 
@@ -79,6 +81,11 @@ static const struct json_field status_fields[] = {
     {"paused_until_ms", JSON_I64, offsetof(struct status, paused_until_ms)},
     {"cache_bytes", JSON_I64, offsetof(struct status, cache_bytes)},
     {"cache_bytes_max", JSON_I64, offsetof(struct status, cache_bytes_max)},
+    {"earned_microcredits", JSON_I64, offsetof(struct status, earned_micro)},
+    {"earned_today_microcredits", JSON_I64, offsetof(struct status, earned_today_micro)},
+    {"withheld_microcredits", JSON_I64, offsetof(struct status, withheld_micro)},
+    {"earned_told_ms", JSON_I64, offsetof(struct status, earned_told_ms)},
+    {"desktop", JSON_TEXT, offsetof(struct status, desktop)},
     {"draining", JSON_BOOL, offsetof(struct status, is_draining)},
     {"watching", JSON_BOOL, offsetof(struct status, is_watching)},
     {"leases", JSON_ARRAY, offsetof(struct status, leases), .schema = &lease_schema},
@@ -116,6 +123,26 @@ static const char *level_words(struct text level)
     return "leases are held still";
 }
 
+static void show_earnings(const struct cli *cli, const struct status *status)
+{
+    struct arena *arena = cli->arena;
+    if (status->earned_told_ms == 0) {
+        output_field(cli, "Earned:   ", "not known: the market has not said yet");
+        return;
+    }
+    const char *withheld = status->withheld_micro > 0
+                               ? arena_format(arena, ", %s of it withheld until it is proven",
+                                              output_credits(arena, status->withheld_micro))
+                               : "";
+    const char *told =
+        status->is_linked
+            ? ""
+            : arena_format(arena, " (as of %s)", output_instant(arena, status->earned_told_ms));
+    output_field(cli, "Earned:   ", "%s today, %s in all%s%s",
+                 output_credits(arena, status->earned_today_micro),
+                 output_credits(arena, status->earned_micro), withheld, told);
+}
+
 static void show_state(const struct cli *cli, const struct status *status)
 {
     const char *reason = output_text(cli->arena, status->reason);
@@ -136,11 +163,15 @@ static void show_state(const struct cli *cli, const struct status *status)
                  output_text(cli->arena, status->name),
                  status->is_linked ? "linked to" : "cannot reach",
                  output_text(cli->arena, status->market));
+    show_earnings(cli, status);
     output_field(cli, "Cache:    ", "%s of at most %s",
                  output_bytes(cli->arena, status->cache_bytes),
                  output_bytes(cli->arena, status->cache_bytes_max));
     if (!status->is_watching)
         output_field(cli, "Owner:    ", "not watched (--no-watch)");
+    else
+        output_field(cli, "Owner:    ", "watched by the kernel's files; desktop: %s",
+                     output_text(cli->arena, status->desktop));
 }
 
 static void show_leases(const struct cli *cli, const struct status *status)

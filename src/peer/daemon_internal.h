@@ -11,6 +11,7 @@
 #include "net/link.h"
 #include "net/loop.h"
 #include "peer/daemon.h"
+#include "peer/earnings.h"
 #include "peer/gpu_use.h"
 #include "peer/holding.h"
 #include "peer/outbox.h"
@@ -67,6 +68,8 @@ struct daemon {
     struct gpu_use *gpu_use;
     struct loop_timer *gpu_timer; /* runs while a lease has a GPU */
     int64_t others_gpu_milli;     /* of the last look; GUARD_UNKNOWN */
+
+    struct earnings earnings;
 
     struct owner *owner;
     struct owner_line *owner_line;
@@ -136,4 +139,5 @@ MUST_CHECK int daemon_open_owner(struct daemon *daemon, struct error *error);
 void daemon_watch_leases(struct daemon *daemon);
 /* Tells the market what the owner leaves to leases. */
 void daemon_tell_yield(struct daemon *daemon);
+void daemon_on_earnings(struct daemon *daemon, const struct earnings_message *earnings);
 void daemon_on_pause(struct daemon *daemon, const struct pause_message *pause);

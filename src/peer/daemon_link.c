@@ -163,6 +163,9 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_OFFERS:
         daemon_on_offers(daemon, &message.offers);
         break;
+    case LEASE_MESSAGE_EARNINGS:
+        daemon_on_earnings(daemon, &message.earnings);
+        break;
     case LEASE_MESSAGE_PAUSE:
         daemon_on_pause(daemon, &message.pause);
         break;

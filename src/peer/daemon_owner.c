@@ -110,6 +110,20 @@ void daemon_on_pause(struct daemon *daemon, const struct pause_message *pause)
         owner_resume(daemon->owner);
 }
 
+static int64_t market_now_ms(const struct daemon *daemon)
+{
+    return clock_utc_ms(loop_clock(daemon->loop)) + daemon->market_ahead_ms;
+}
+
+void daemon_on_earnings(struct daemon *daemon, const struct earnings_message *earnings)
+{
+    struct error error;
+    if (earnings_take(&daemon->earnings, earnings->earned_micro, earnings->withheld_micro,
+                      market_now_ms(daemon)) &&
+        earnings_store(daemon->options->state_dir, &daemon->earnings, &error) < 0)
+        log_event(LOG_WARN, "earnings_not_kept", "error=\"%s\"", error.message);
+}
+
 static void write_leases(const struct daemon *daemon, struct json_writer *writer)
 {
     json_key(writer, "leases");
@@ -152,6 +166,7 @@ static void write_status(const struct daemon *daemon, struct json_writer *writer
     json_field_bool(writer, "linked", daemon->is_welcome);
     json_field_bool(writer, "stopping", daemon->is_stopping);
     write_cache(daemon, writer);
+    earnings_write(&daemon->earnings, market_now_ms(daemon), writer);
     owner_write(daemon->owner, writer);
     write_leases(daemon, writer);
     json_object_end(writer);
@@ -201,6 +216,10 @@ int daemon_open_owner(struct daemon *daemon, struct error *error)
                                         .on_change = daemon_on_owner,
                                         .context = daemon};
     daemon->owner = owner_new(&owner);
+    struct error unread;
+    if (earnings_load(options->state_dir, &daemon->earnings, &unread) < 0 &&
+        unread.code != ERROR_NOT_FOUND)
+        log_event(LOG_WARN, "earnings_forgotten", "error=\"%s\"", unread.message);
     daemon_set_yield(daemon, yield_level(daemon)); /* it may have been paused before */
     return owner_line_open(daemon->loop, options->state_dir, daemon_on_request, daemon,
                            &daemon->owner_line, error);

@@ -5,7 +5,7 @@
 #include "base/json_schema.h"
 #include "base/log.h"
 #include "peer/watch.h"
-#include "peer/watch_bus.h"
+#include "peer/watch_desktop.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,9 @@
 #define NS_PER_MS INT64_C(1000000)
 
 enum {
-    SLOW_PERIOD_MS = 800, /* battery, lid, heat: they change slowly and cost more to read */
+    SLOW_PERIOD_MS = 800,     /* battery, lid, heat: they change slowly and cost more to read */
+    DESKTOP_PERIOD_MS = 2000, /* asking takes a process, some milliseconds of it */
+    DESKTOP_PERIOD_IDLE_MS = 60000,
     CHANGES_KEPT = 16,
     PAUSE_FILE_MAX = 512,
 };
@@ -35,9 +37,9 @@ struct owner {
     struct watch_cpu cpu;
     struct watch_memory memory;
     struct watch_input input;
-    struct watch_bus *bus;
-    struct watch_bus_readings said; /* on the bus */
-    int64_t slow_ns;                /* when the slow ones were read; 0: never */
+    struct watch_desktop *desktop;
+    struct watch_desktop_readings said; /* by it, last */
+    int64_t slow_ns;                    /* when the slow ones were read; 0: never */
     bool is_working;
     bool is_draining;
     enum guard_level told_level;
@@ -146,10 +148,12 @@ static int64_t shortest_ms(int64_t left_ms, int64_t right_ms)
     return left_ms < right_ms ? left_ms : right_ms;
 }
 
-static void owner_read_bus(struct owner *owner, int64_t now_ns, int64_t utc_ms)
+static void owner_read_desktop(struct owner *owner, int64_t now_ns, int64_t utc_ms)
 {
     struct guard_readings *readings = &owner->readings;
-    watch_bus_read(owner->bus, now_ns, utc_ms, &owner->said);
+    watch_desktop_read(owner->desktop, now_ns, utc_ms,
+                       owner->is_working ? DESKTOP_PERIOD_MS : DESKTOP_PERIOD_IDLE_MS,
+                       &owner->said);
     if (readings->is_lid_closed == GUARD_UNKNOWN)
         readings->is_lid_closed = owner->said.is_lid_closed;
     readings->is_metered = owner->options.is_metered ? 1 : owner->said.is_metered;
@@ -178,7 +182,7 @@ static void owner_read(struct owner *owner)
     readings->gpu_milli = owner->options.uses_gpu(owner->options.context)
                               ? owner->options.others_gpu_milli(owner->options.context)
                               : watch_gpu_read(owner->options.root);
-    owner_read_bus(owner, now_ns, utc_ms);
+    owner_read_desktop(owner, now_ns, utc_ms);
 }
 
 static void owner_tell(struct owner *owner)
@@ -356,22 +360,8 @@ void owner_write(const struct owner *owner, struct json_writer *writer)
     write_reading(writer, "lid_closed", readings->is_lid_closed);
     write_reading(writer, "metered", readings->is_metered);
     json_object_end(writer);
-    json_field_string(writer, "desktop", watch_bus_describe(owner->bus));
+    json_field_string(writer, "desktop", watch_desktop_describe(owner->desktop));
     write_changes(owner, writer);
-}
-
-/* Services have this long to answer. */
-enum { BUS_LOOKS = 20, BUS_LOOK_US = 25000 };
-
-static void doctor_bus(const char *root, struct buffer *out)
-{
-    AUTO(watch_bus) struct watch_bus *bus = watch_bus_new(root);
-    struct watch_bus_readings said = {0};
-    for (int i = 0; i < BUS_LOOKS; i++) {
-        watch_bus_read(bus, 1, 1, &said);
-        usleep(BUS_LOOK_US);
-    }
-    buffer_append_format(out, "watch desktop: %s\n", watch_bus_describe(bus));
 }
 
 void owner_doctor(const char *root, struct buffer *out)
@@ -404,7 +394,7 @@ void owner_doctor(const char *root, struct buffer *out)
                          power.temperature_milli >= 0 ? "ok" : "missing: no sensor found");
     buffer_append_format(out, "watch gpu: %s\n",
                          watch_gpu_read(root) >= 0 ? "ok" : "missing: no GPU that tells it");
-    doctor_bus(root, out);
+    buffer_append_format(out, "watch desktop: %s\n", watch_desktop_probe(root));
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -417,8 +407,8 @@ struct owner *owner_new(const struct owner_options *options)
     owner->trigger_fd = -1;
     owner->cpu.root = owner->memory.root = owner->input.root = options->root;
     guard_readings_init(&owner->readings);
-    owner->bus = watch_bus_new(options->root);
-    owner->said = (struct watch_bus_readings){GUARD_UNKNOWN, GUARD_UNKNOWN, GUARD_UNKNOWN};
+    owner->desktop = watch_desktop_new(options->loop, options->root);
+    owner->said = (struct watch_desktop_readings){GUARD_UNKNOWN, GUARD_UNKNOWN, GUARD_UNKNOWN};
     guard_init(&owner->guard, &options->limits, owner_now_ns(owner));
     owner_recall(owner);
     owner->told_level = owner_level(owner);
@@ -433,7 +423,7 @@ void owner_free(struct owner *owner)
     if (!owner)
         return;
     owner_close_trigger(owner);
-    watch_bus_free(owner->bus);
+    watch_desktop_free(owner->desktop);
     loop_timer_free(owner->timer);
     free(owner);
 }

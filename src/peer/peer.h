@@ -12,6 +12,7 @@
  *     sandboxes/       notes of running sandboxes
  *     owner.socket     over which "souk lend pause" and the like reach the daemon
  *     owner.json       that the owner has paused it, or takes no new leases
+ *     earnings.json    what the market last said it has earned
  *     lock             held by the one daemon that uses the folder
  *
  * A lease runs until it ends, is stopped, or expires, whether or not the market can be reached, and

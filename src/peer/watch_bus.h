@@ -3,33 +3,20 @@
  * active in a session and whether the lid is closed; NetworkManager, whether the network is
  * metered.
  *
- * Spoken through libsystemd, loaded when there is a bus. Nothing here blocks or starts a service:
- * each look takes the answers that came to the questions of the look before. What a machine does
- * not have reads as GUARD_UNKNOWN.
+ * Spoken through libsystemd, which takes more memory than an idle daemon has to spare: asked by a
+ * process of its own (watch_desktop.h). No service is started by being asked.
  */
 #pragma once
 
-#include "base/scope.h"
-
-#include <stdbool.h>
 #include <stdint.h>
 
-struct watch_bus;
-
-/* `root` as in watch.h; is kept. */
-struct watch_bus *watch_bus_new(const char *root);
-void watch_bus_free(struct watch_bus *watch); /* NULL is fine */
-DEFINE_AUTO(watch_bus);
-
-struct watch_bus_readings {
-    int64_t input_idle_ms; /* by logind's idle hint */
+/* Each GUARD_UNKNOWN where nobody says it. */
+struct watch_bus_values {
+    int64_t is_idle;       /* logind's idle hint, of all sessions */
+    int64_t idle_since_us; /* UTC, when the hint last changed; 0: never */
     int64_t is_lid_closed;
-    int64_t is_metered;
+    int64_t metered; /* NetworkManager's: 1 yes, 2 no, 3 guessed so, 4 guessed not, 0 not known */
 };
 
-/* `utc_ms` is the time now. */
-void watch_bus_read(struct watch_bus *watch, int64_t now_ns, int64_t utc_ms,
-                    struct watch_bus_readings *out_readings);
-
-/* "logind, NetworkManager", or what is missing; for the doctor. */
-const char *watch_bus_describe(const struct watch_bus *watch);
+/* Waits at most a few seconds, and not at all where there is no bus below `root`. */
+void watch_bus_ask(const char *root, struct watch_bus_values *out_values);

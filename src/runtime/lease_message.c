@@ -34,12 +34,13 @@
  *     RANK          u64 lease, u64 fence, peer, addresses
  *     LOG_KEPT      u64 lease, u64 fence, u64 offset
  *     TRY           u64 trial, [32] key, [32] ticket, u32 limit_ms, addresses
+ *     EARNINGS      i64 earned_micro, i64 withheld_micro
  *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
  *                   i64 bandwidth_kbit
  *     addresses     u32 count, count x text
  *     peer          u64 lease, u64 fence, u32 rank, [32] key, [32] ticket
  *
- * The signature of METER is Ed25519 over the 16 bytes "souk-meter-v1\0\0\0" and the eight integers
+ * The signature of METER is Ed25519 over the 16 bytes "souk-meter-v2\0\0\0" and the nine integers
  * as encoded.
  */
 #include "runtime/lease_message.h"
@@ -125,6 +126,8 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "MEASURE";
     case LEASE_MESSAGE_PAUSE:
         return "PAUSE";
+    case LEASE_MESSAGE_EARNINGS:
+        return "EARNINGS";
     case LEASE_MESSAGE_ADDRESSES:
         return "ADDRESSES";
     case LEASE_MESSAGE_RANK:
@@ -362,6 +365,10 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
     case LEASE_MESSAGE_REFUSED:
         wire_put_u8(payload, message->refused.is_final);
         put_text(payload, message->refused.reason, LEASE_REASON_SIZE_MAX);
+        return;
+    case LEASE_MESSAGE_EARNINGS:
+        wire_put_i64(payload, message->earnings.earned_micro);
+        wire_put_i64(payload, message->earnings.withheld_micro);
         return;
     case LEASE_MESSAGE_PING:
         wire_put_u64(payload, message->ping.nonce);
@@ -620,6 +627,10 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
     case LEASE_MESSAGE_REFUSED:
         message->refused.is_final = get_bool(reader);
         message->refused.reason = wire_get_text(reader, LEASE_REASON_SIZE_MAX);
+        return true;
+    case LEASE_MESSAGE_EARNINGS:
+        message->earnings.earned_micro = wire_get_i64(reader);
+        message->earnings.withheld_micro = wire_get_i64(reader);
         return true;
     case LEASE_MESSAGE_PING:
         message->ping.nonce = wire_get_u64(reader);

@@ -78,6 +78,7 @@ enum lease_message_type {
     LEASE_MESSAGE_RANK = 75,
     LEASE_MESSAGE_LOG_KEPT = 76,
     LEASE_MESSAGE_TRY = 77,
+    LEASE_MESSAGE_EARNINGS = 78,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -261,6 +262,12 @@ struct pause_message {
     uint64_t for_ms; /* 0: until told to go on */
 };
 
+/* What the machine has earned since it was enlisted: after the welcome, and when it has changed. */
+struct earnings_message {
+    int64_t earned_micro;   /* by verified work for others, less fees */
+    int64_t withheld_micro; /* of it, until the machine is proven */
+};
+
 /* One of the machine's offers, as far as its daemon looks after it. */
 struct lent_offer {
     uint64_t offer;
@@ -363,6 +370,7 @@ struct lease_message {
         struct pause_message pause;
         struct try_message try;
         struct tried_message tried;
+        struct earnings_message earnings;
     };
 };
 

@@ -86,6 +86,7 @@ static const struct lease_message examples[] = {
              .addresses = {{"192.0.2.1:7600", 14}},
              .address_count = 1}},
     {.type = LEASE_MESSAGE_TRIED, .tried = {.trial = 3, .rtt_us = 900}},
+    {.type = LEASE_MESSAGE_EARNINGS, .earnings = {.earned_micro = 1234567, .withheld_micro = 89}},
     {.type = LEASE_MESSAGE_PAUSE, .pause = {.is_paused = true, .for_ms = 1800000}},
     {.type = LEASE_MESSAGE_OFFERS, .offers = {.offers = offers, .offer_count = 2}},
     {.type = LEASE_MESSAGE_ADDRESSES,

@@ -139,6 +139,19 @@ void hub_put_offers(struct hub *hub, uint64_t id, struct text payload)
         hub_send_encoded(machine, LEASE_MESSAGE_OFFERS, payload);
 }
 
+void hub_put_earnings(struct hub *hub, uint64_t id, const struct earnings_message *earnings)
+{
+    struct hub_machine *machine = hub_machine(hub, id);
+    ASSERT(machine);
+    if (machine->earnings.earned_micro == earnings->earned_micro &&
+        machine->earnings.withheld_micro == earnings->withheld_micro)
+        return;
+    machine->earnings = *earnings;
+    if (machine->is_welcome)
+        hub_send(machine,
+                 &(struct lease_message){.type = LEASE_MESSAGE_EARNINGS, .earnings = *earnings});
+}
+
 bool hub_send_encoded(struct hub_machine *machine, enum lease_message_type type,
                       struct text payload)
 {
@@ -256,6 +269,7 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
     case LEASE_MESSAGE_LOG_KEPT:
     case LEASE_MESSAGE_WELCOME:
     case LEASE_MESSAGE_START:
+    case LEASE_MESSAGE_EARNINGS:
     case LEASE_MESSAGE_PAUSE:
     case LEASE_MESSAGE_PEER:
     case LEASE_MESSAGE_RENEW:
@@ -362,6 +376,8 @@ static void take_over(struct hub *hub, const struct core *core)
         hub_put_machine(hub, machine->id, machine->generation, machine->public_key,
                         &machine->probe);
         hub_put_offers(hub, machine->id, buffer_text(&offers));
+        const struct earnings_message earnings = order_earnings(machine);
+        hub_put_earnings(hub, machine->id, &earnings);
         /* What was online before a restart is expected back within the silence. */
         hub_machine(hub, machine->id)->is_told_online = machine->state == MACHINE_STATE_ONLINE;
     }

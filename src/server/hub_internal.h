@@ -76,6 +76,7 @@ struct hub_machine {
     bool has_live;            /* it is linked; guarded by hub->live_mutex, as is the next */
     struct hub_live live;
     struct buffer offers; /* payload of its OFFERS */
+    struct earnings_message earnings;
     /* Leases that ended without its word, of which it has not said yet that they have: until then
      * their room may be taken, and no START is sent. */
     struct map lingering;
@@ -200,6 +201,7 @@ void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
                      const uint8_t public_key[MACHINE_KEY_SIZE], const struct probe *probe);
 /* Keeps the payload of an OFFERS, and sends it if the machine is there. */
 void hub_put_offers(struct hub *hub, uint64_t id, struct text payload);
+void hub_put_earnings(struct hub *hub, uint64_t id, const struct earnings_message *earnings);
 /* False when the machine is not linked or its queue is full; then it is sent on reconnecting. */
 bool hub_send(struct hub_machine *machine, const struct lease_message *message);
 bool hub_send_encoded(struct hub_machine *machine, enum lease_message_type type,
@@ -319,5 +321,6 @@ struct hub_lease *order_lease(struct server *server, const struct core *core,
                               const struct lease *lease, struct error *error);
 /* The payload of a machine's OFFERS. */
 void order_offers(const struct machine *machine, struct buffer *payload);
+struct earnings_message order_earnings(const struct machine *machine);
 /* Ends a lease that could not be prepared, so that its job does not wait for it. */
 void order_refuse(struct hub *hub, uint64_t lease, uint64_t fence, const char *reason);

@@ -18,6 +18,7 @@
 enum order_kind {
     ORDER_MACHINE,
     ORDER_OFFERS,
+    ORDER_EARNINGS,
     ORDER_START,
     ORDER_RENEW,
     ORDER_STOP,
@@ -34,7 +35,8 @@ struct order {
     uint64_t generation;
     uint8_t public_key[MACHINE_KEY_SIZE];
     struct probe probe;
-    struct buffer offers;    /* payload of an OFFERS */
+    struct buffer offers; /* payload of an OFFERS */
+    struct earnings_message earnings;
     struct hub_lease *lease; /* start; NULL: it could not be prepared, `reason` says why */
     uint32_t grace_ms;
     int64_t silence_ms;
@@ -251,6 +253,20 @@ static struct order *offers_order(struct hub *hub, const struct core *core, uint
     return order;
 }
 
+struct earnings_message order_earnings(const struct machine *machine)
+{
+    return (struct earnings_message){machine->reputation.earned_micro, machine->withheld_micro};
+}
+
+static struct order *earnings_order(struct hub *hub, const struct core *core, uint64_t lease)
+{
+    const struct lease *found = core_lease(core, lease);
+    ASSERT(found);
+    struct order *order = order_new(hub, ORDER_EARNINGS, found->machine);
+    order->earnings = order_earnings(core_machine(core, found->machine));
+    return order;
+}
+
 static struct order *order_of(struct hub *hub, const struct core *core, const struct event *event)
 {
     struct order *order = NULL;
@@ -262,6 +278,8 @@ static struct order *order_of(struct hub *hub, const struct core *core, const st
         order = offers_order(hub, core, event->offer_set.machine);
     } else if (event->kind == EVENT_OFFER_WITHDRAWN) {
         order = offers_order(hub, core, event->offer_withdrawn.machine);
+    } else if (event->kind == EVENT_LEASE_TICKED) {
+        order = earnings_order(hub, core, event->lease_ticked.lease);
     } else if (event->kind == EVENT_LEASE_OFFERED) {
         order = start_order(hub, core, ORDER_START, event->lease_offered.lease);
     } else if (event->kind == EVENT_LEASE_EXTENDED) {
@@ -302,6 +320,9 @@ static void carry_out(struct order *order)
     case ORDER_OFFERS:
         hub_put_offers(hub, order->id, buffer_text(&order->offers));
         buffer_done(&order->offers);
+        return;
+    case ORDER_EARNINGS:
+        hub_put_earnings(hub, order->id, &order->earnings);
         return;
     case ORDER_START:
         if (order->lease)

@@ -270,6 +270,8 @@ static void welcome(struct hub_machine *machine, const struct hello_message *hel
                                       .machine = machine->id,
                                       .now_ms = clock_utc_ms(machine->hub->server->clock)}});
     hub_send_encoded(machine, LEASE_MESSAGE_OFFERS, buffer_text(&machine->offers));
+    hub_send(machine, &(struct lease_message){.type = LEASE_MESSAGE_EARNINGS,
+                                              .earnings = machine->earnings});
     take_ceiling(machine, hello->ceiling);
     /* Told before its leases: the core must not place new ones on what it thinks is away. */
     machine->is_told_online = false;

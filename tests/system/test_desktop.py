@@ -1,6 +1,6 @@
 """What desktops say of their owners on the system's bus, heard by a lender.
 
-covers peer/watch_bus.c, peer/owner.c
+covers peer/watch_bus.c, peer/watch_desktop.c
 
 The bus is Debian's own dbus-daemon; behind it stand the few properties of logind and NetworkManager
 that are asked for, since neither runs where tests do.
@@ -87,9 +87,10 @@ def test_a_lender_hears_what_the_desktop_says(tmp_path):
             job = submit(market, token, 1, min_time="60s", max_run_time="180s")
             wait_for("the worker", lambda: (worker_of(market, token, job) or {}).get("commits"))
             wait_for("the bus", lambda: lender.status()["desktop"] == "logind, NetworkManager")
+            wait_for("the lid", lambda: readings(lender)["lid_closed"] == 0)
             # A desktop that never set the hint says nothing by it.
             assert readings(lender)["input_idle_ms"] is None
-            assert readings(lender)["metered"] is None and readings(lender)["lid_closed"] == 0
+            assert readings(lender)["metered"] is None
 
             desktop.say("Metered", 4)
             wait_for("a free network", lambda: readings(lender)["metered"] == 0)
@@ -117,5 +118,5 @@ def test_a_lender_hears_what_the_desktop_says(tmp_path):
             wait_for_level(lender, "full")
         # A bus that goes away is not waited for.
         wait_for("its end", lambda: lender.status()["desktop"] == "missing")
-        assert readings(lender)["metered"] is None
+        wait_for("no word of the network", lambda: readings(lender)["metered"] is None)
         assert worker_of(market, token, job)["state"] == "running"

@@ -223,6 +223,9 @@ def test_a_frozen_job_gives_its_memory_back_and_goes_on_from_where_it_was(tmp_pa
         lender.machine.put("proc/meminfo", "MemAvailable: 8000000 kB\n")
         done = assert_done_and_paid(market, token, job)
         workers = [x for x in done["leases"] if x["role"] == "worker"]
+        earned = sum(x["earned_microcredits"] for x in workers)
+        wait_for("the market's word", lambda: lender.status()["earned_microcredits"] == earned)
+        assert lender.status()["earned_today_microcredits"] == earned > 0
         assert [x["outcome"] for x in workers] == ["reclaimed", "succeeded"], workers
         assert all(x["posted_microcredits"] > 0 for x in workers), workers
         assert [x["id"] for x in done["leases"] if x["role"] == "server"] == [server["id"]]
@@ -336,8 +339,9 @@ def test_a_real_program_of_the_owners_gets_the_processors(tmp_path):
         owner = Owner(lender.machine)
         try:
             yielded_s = wait_until_it_yields(keeper) - owner.begun
-            # 1 s by the issue, on a machine with nothing else to do; here others test, too.
-            assert yielded_s < 3, yielded_s
+            # 1 s on a machine with nothing else to do (bench/lender.py measures that); here both the owner
+            # and the daemon wait for their turn behind whatever else is tested.
+            assert yielded_s < 6, yielded_s
             wait_for_level(lender, "frozen")
             status = lender.status()
             assert status["cause"] == "cpu" and "cores" in status["reason"], status
@@ -373,6 +377,7 @@ def test_the_owners_word_holds_without_a_market_and_over_a_restart(tmp_path):
         assert "Resumed" in lender.say("resume")
         assert lender.status()["level"] == "full"
         assert not lender.status()["linked"]
+        assert "in all (as of" in lender.say("status")
         market.start()
 
 

@@ -1,0 +1,179 @@
+#include "peer/watch_desktop.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "peer/guard.h"
+#include "peer/watch_bus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { ASK_MS_MAX = 5000 }; /* a process that takes longer is ended */
+
+static const struct watch_bus_values nobody = {GUARD_UNKNOWN, GUARD_UNKNOWN, GUARD_UNKNOWN,
+                                               GUARD_UNKNOWN};
+
+struct watch_desktop {
+    struct loop *loop;
+    const char *root;
+    struct watch_bus_values values;
+    bool has_been_idle; /* somebody sets the idle hint: it can be believed */
+    bool has_asked;
+    int64_t asked_ns;
+    pid_t pid; /* of the one that asks; 0: none */
+    struct loop_child *child;
+    int answer_fd; /* it writes the values there */
+};
+
+struct watch_desktop *watch_desktop_new(struct loop *loop, const char *root)
+{
+    struct watch_desktop *watch = calloc(1, sizeof(*watch));
+    ASSERT(watch);
+    watch->loop = loop;
+    watch->root = root;
+    watch->values = nobody;
+    watch->answer_fd = -1;
+    return watch;
+}
+
+static void forget_child(struct watch_desktop *watch)
+{
+    loop_child_free(TAKE(watch->child));
+    if (watch->answer_fd >= 0)
+        close(TAKE_FD(watch->answer_fd));
+    watch->pid = 0;
+}
+
+void watch_desktop_free(struct watch_desktop *watch)
+{
+    if (!watch)
+        return;
+    if (watch->pid > 0)
+        kill(watch->pid, SIGKILL);
+    forget_child(watch);
+    free(watch);
+}
+
+static void on_child(void *context, const struct child_exit *exit)
+{
+    struct watch_desktop *watch = context;
+    struct watch_bus_values values;
+    (void)exit; /* one that failed has written nothing */
+    const bool is_whole = read(watch->answer_fd, &values, sizeof(values)) == sizeof(values);
+    watch->values = is_whole ? values : nobody;
+    forget_child(watch);
+}
+
+/* Nothing of the daemon's is kept open meanwhile, its lock least of all. The pipe takes the few
+ * bytes at once. */
+static _Noreturn void become_asker(const char *root, int fd)
+{
+    enum { ANSWER_FD = STDERR_FILENO + 1 };
+    struct watch_bus_values values;
+    if (fd != ANSWER_FD && dup2(fd, ANSWER_FD) < 0)
+        _exit(1);
+    closefrom(ANSWER_FD + 1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(ASK_MS_MAX / 1000);
+    watch_bus_ask(root, &values);
+    _exit(write(ANSWER_FD, &values, sizeof(values)) == sizeof(values) ? 0 : 1);
+}
+
+static int start_child(struct watch_desktop *watch, struct error *error)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return error_set_errno(error, errno, "make a pipe");
+    AUTO_FD int write_fd = fds[1];
+    watch->answer_fd = fds[0];
+    const pid_t pid = fork();
+    if (pid < 0)
+        return error_set_errno(error, errno, "start a process");
+    if (pid == 0)
+        become_asker(watch->root, write_fd);
+    watch->pid = pid;
+    return loop_child_open(watch->loop, pid, on_child, watch, &watch->child, error);
+}
+
+static bool has_bus(const char *root)
+{
+    char path[PATH_MAX];
+    const int size = snprintf(path, sizeof(path), "%s/run/dbus/system_bus_socket", root);
+    return size < (int)sizeof(path) && access(path, W_OK) == 0;
+}
+
+static void ask(struct watch_desktop *watch, int64_t now_ns)
+{
+    struct error error;
+    watch->has_asked = true;
+    watch->asked_ns = now_ns;
+    if (!has_bus(watch->root)) {
+        watch->values = nobody;
+        return;
+    }
+    if (start_child(watch, &error) == 0)
+        return;
+    log_event(LOG_WARN, "desktop_not_watched", "error=\"%s\"", error.message);
+    forget_child(watch);
+}
+
+/*
+ * A desktop that sets the hint when nobody is active is believed when it takes it back. Many never
+ * do: their hint stays false from the session's start, and only that start was an activity.
+ */
+static int64_t idle_ms(struct watch_desktop *watch, int64_t utc_ms)
+{
+    const struct watch_bus_values *values = &watch->values;
+    if (values->is_idle == GUARD_UNKNOWN || values->idle_since_us == GUARD_UNKNOWN)
+        return GUARD_UNKNOWN;
+    watch->has_been_idle |= values->is_idle != 0;
+    if (!values->is_idle && watch->has_been_idle)
+        return 0;
+    const int64_t since_ms = values->idle_since_us / 1000;
+    if (since_ms <= 0)
+        return GUARD_UNKNOWN;
+    return utc_ms > since_ms ? utc_ms - since_ms : 0;
+}
+
+void watch_desktop_read(struct watch_desktop *watch, int64_t now_ns, int64_t utc_ms,
+                        int64_t period_ms, struct watch_desktop_readings *out_readings)
+{
+    const int64_t passed_ms = (now_ns - watch->asked_ns) / 1000000;
+    if (watch->pid == 0 && (!watch->has_asked || passed_ms >= period_ms))
+        ask(watch, now_ns);
+    const int64_t metered = watch->values.metered;
+    *out_readings = (struct watch_desktop_readings){
+        .input_idle_ms = idle_ms(watch, utc_ms),
+        .is_lid_closed = watch->values.is_lid_closed,
+        .is_metered = metered <= 0 ? GUARD_UNKNOWN : metered == 1 || metered == 3,
+    };
+}
+
+static const char *describe(const struct watch_bus_values *values)
+{
+    const bool has_logind = values->is_idle != GUARD_UNKNOWN;
+    if (has_logind && values->metered != GUARD_UNKNOWN)
+        return "logind, NetworkManager";
+    if (has_logind)
+        return "logind; no NetworkManager";
+    return values->metered != GUARD_UNKNOWN ? "NetworkManager; no logind" : "missing";
+}
+
+const char *watch_desktop_describe(const struct watch_desktop *watch)
+{
+    return describe(&watch->values);
+}
+
+const char *watch_desktop_probe(const char *root)
+{
+    struct watch_bus_values values = nobody;
+    if (has_bus(root))
+        watch_bus_ask(root, &values);
+    return describe(&values);
+}
