@@ -112,6 +112,12 @@ struct api_share {
     bool has_images;
 };
 
+/* A machine that another was tried with. */
+struct api_near {
+    struct text machine_name;
+    int64_t rtt_us;
+};
+
 /* What a machine's last heartbeat said; heard_ms 0: it is not linked. */
 struct api_live {
     int64_t heard_ms;
@@ -120,6 +126,7 @@ struct api_live {
     int64_t temperature_c;
     struct text power;
     int64_t battery_percent;
+    struct json_array near; /* of struct api_near, the nearest first */
 };
 
 /* What a machine's leases came to; the milli ones are faded. */

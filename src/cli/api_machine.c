@@ -47,6 +47,13 @@ static const struct json_field reputation_fields[] = {
 static const struct json_schema reputation_schema =
     JSON_SCHEMA_LENIENT("reputation", reputation_fields, struct api_reputation);
 
+static const struct json_field near_fields[] = {
+    FIELD("machine_name", JSON_TEXT, api_near, machine_name),
+    FIELD("rtt_us", JSON_I64, api_near, rtt_us),
+};
+static const struct json_schema near_schema =
+    JSON_SCHEMA_LENIENT("near", near_fields, struct api_near);
+
 static const struct json_field live_fields[] = {
     FIELD("heard_ms", JSON_I64, api_live, heard_ms),
     FIELD("load_milli", JSON_I64, api_live, load_milli),
@@ -54,6 +61,7 @@ static const struct json_field live_fields[] = {
     FIELD("temperature_c", JSON_I64, api_live, temperature_c),
     FIELD("power", JSON_TEXT, api_live, power),
     FIELD("battery_percent", JSON_I64, api_live, battery_percent),
+    LIST("near", api_live, near, &near_schema),
 };
 static const struct json_schema live_schema =
     JSON_SCHEMA_LENIENT("live", live_fields, struct api_live);

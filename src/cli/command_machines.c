@@ -334,6 +334,18 @@ static void print_live(const struct cli *cli, const struct api_live *live)
                  battery, heat);
 }
 
+static void print_near(const struct cli *cli, const struct json_array *near)
+{
+    const char *all = "";
+    for (size_t i = 0; i < near->count; i++) {
+        const struct api_near *peer = &((const struct api_near *)near->items)[i];
+        all = arena_format(cli->arena, "%s%s%s %.3g ms", all, i ? ", " : "",
+                           output_text(cli->arena, peer->machine_name), (double)peer->rtt_us / 1e3);
+    }
+    if (near->count > 0)
+        output_field(cli, "Near:        ", "%s, directly and back", all);
+}
+
 static void print_room(const struct cli *cli, const struct api_machine *machine)
 {
     struct arena *arena = cli->arena;
@@ -393,6 +405,7 @@ static int run_show(void *context, const void *options, struct error *error)
     print_room(cli, &machine);
     print_probe(cli, &machine.probe);
     print_live(cli, &machine.live);
+    print_near(cli, &machine.live.near);
     print_reputation(cli, &machine.reputation);
     print_proof(cli, &machine, &server);
     return 0;

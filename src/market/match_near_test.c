@@ -8,7 +8,7 @@ static void set_up_far(struct fixture *fixture, int64_t num_nodes, size_t machin
     fixture->request.server = (struct resources){0};
     fixture->request.wishes.max_rtt_us = 20000;
     for (size_t i = 0; i < machine_count; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof(name), "m%zu", i);
         add_machine(fixture, name, 500, MACHINE_ROLE_WORKER)->probe.rtt_us =
             60000 + 100 * (int64_t)i;

@@ -46,8 +46,9 @@ static void drop_oldest(struct machine *machine)
         if (pairs->peers[i].measured_ms < pairs->peers[oldest].measured_ms)
             oldest = i;
     struct machine *peer = pairs->peers[oldest].machine;
-    drop(peer, machine);
     drop(machine, peer);
+    // NOLINTNEXTLINE(readability-suspicious-call-argument): at both ends
+    drop(/* machine= */ peer, /* peer= */ machine);
 }
 
 static void make_room(struct machine *machine)

@@ -176,8 +176,27 @@ void handle_machine_enrol(struct http_request *request, void *context)
 /* ---- Showing ------------------------------------------------------------------------------------
  */
 
+static void write_near(struct server *server, struct arena *arena, uint64_t machine,
+                       struct json_writer *writer)
+{
+    struct hub_near near[HUB_NEAR_MAX];
+    const size_t count = hub_machine_near(server->hub, machine, near);
+    json_key(writer, "near");
+    json_array_begin(writer);
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(writer);
+        json_field_u64(writer, "machine", near[i].machine);
+        json_field_text(writer, "machine_name",
+                        query_name(server, arena, TABLE_MACHINES, near[i].machine));
+        json_field_i64(writer, "rtt_us", near[i].rtt_us);
+        json_object_end(writer);
+    }
+    json_array_end(writer);
+}
+
 /* What its last heartbeat said: not in its row, and so not for keeping. */
-static void write_live(struct server *server, uint64_t machine, struct json_writer *writer)
+static void write_live(struct server *server, struct arena *arena, uint64_t machine,
+                       struct json_writer *writer)
 {
     struct hub_live live;
     if (!hub_machine_live(server->hub, machine, &live))
@@ -192,6 +211,7 @@ static void write_live(struct server *server, uint64_t machine, struct json_writ
     json_field_u64(writer, "temperature_c", live.temperature_c);
     json_field_string(writer, "power", lease_power_name(live.power));
     json_field_u64(writer, "battery_percent", live.battery_percent);
+    write_near(server, arena, machine, writer);
     json_object_end(writer);
 }
 
@@ -219,7 +239,7 @@ static void write_view(struct server *server, struct arena *arena, uint64_t acco
     json_object_begin(writer);
     view_machine(writer, &view);
     if (has_live)
-        write_live(server, (uint64_t)row[MACHINES_ID].integer, writer);
+        write_live(server, arena, (uint64_t)row[MACHINES_ID].integer, writer);
     json_object_end(writer);
 }
 

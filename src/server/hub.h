@@ -53,6 +53,16 @@ bool hub_machine_live(struct hub *hub, uint64_t machine, struct hub_live *out_li
 /* How long ago anything came from it; false: not since the market started. From any thread. */
 bool hub_machine_silence(struct hub *hub, uint64_t machine, int64_t *out_silence_ms);
 
+/* Machines that it was tried with lately and reached, the nearest first. Returns how many. From any
+ * thread. */
+enum { HUB_NEAR_MAX = 5 };
+struct hub_near {
+    uint64_t machine;
+    int64_t rtt_us;
+    int64_t measured_ns;
+};
+size_t hub_machine_near(struct hub *hub, uint64_t machine, struct hub_near out[HUB_NEAR_MAX]);
+
 /* Passes the owner's word on to the machine, if it is linked. From any thread. */
 void hub_pause(struct hub *hub, uint64_t machine, const struct pause_message *pause);
 /* Tells the machine what it need not keep any more. From any thread; the context is the hub. */

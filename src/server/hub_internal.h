@@ -82,6 +82,9 @@ struct hub_machine {
     struct map lingering;
 
     /* trial.c's. */
+    struct hub_near near[HUB_NEAR_MAX]; /* the nearest first; guarded by hub->live_mutex, as is the
+                                           next */
+    size_t near_count;
     char addresses[LEASE_ADDRESSES_MAX][LEASE_ADDRESS_SIZE_MAX + 1]; /* as its daemon says */
     uint32_t address_count;
     int64_t trials_since_ns; /* the minute that began then */

@@ -158,6 +158,57 @@ void trial_begin(struct hub *hub, struct hub_machine *low, struct hub_machine *h
     sodium_memzero(&message, sizeof(message));
 }
 
+static void drop_near(struct hub_machine *machine, size_t at)
+{
+    machine->near_count--;
+    memmove(&machine->near[at], &machine->near[at + 1],
+            (machine->near_count - at) * sizeof(machine->near[0]));
+}
+
+/* Instead of what was known of the peer; the farthest goes when there are too many. */
+static void keep_near(struct hub_machine *machine, const struct hub_near *near)
+{
+    for (size_t i = machine->near_count; i-- > 0;)
+        if (machine->near[i].machine == near->machine ||
+            near->measured_ns - machine->near[i].measured_ns > PAIR_FRESH_MS * MS_NS)
+            drop_near(machine, i);
+    size_t at = 0;
+    while (at < machine->near_count && machine->near[at].rtt_us <= near->rtt_us)
+        at++;
+    if (at == HUB_NEAR_MAX)
+        return;
+    if (machine->near_count == HUB_NEAR_MAX)
+        machine->near_count--;
+    memmove(&machine->near[at + 1], &machine->near[at],
+            (machine->near_count - at) * sizeof(machine->near[0]));
+    machine->near[at] = *near;
+    machine->near_count++;
+}
+
+/* For people to see; placement goes by what the core has. */
+static void keep_both_near(struct hub *hub, const struct hub_trial *trial, int64_t rtt_us)
+{
+    pthread_mutex_lock(&hub->live_mutex);
+    for (int end = 0; end < 2; end++) {
+        const struct hub_near near = {trial->machines[!end], rtt_us, hub_now_ns(hub)};
+        keep_near(hub_machine(hub, trial->machines[end]), &near);
+    }
+    pthread_mutex_unlock(&hub->live_mutex);
+}
+
+size_t hub_machine_near(struct hub *hub, uint64_t machine, struct hub_near out[HUB_NEAR_MAX])
+{
+    const int64_t now_ns = hub_now_ns(hub);
+    size_t count = 0;
+    pthread_mutex_lock(&hub->live_mutex);
+    const struct hub_machine *found = map_get(&hub->heard_machines, machine);
+    for (size_t i = 0; found && i < found->near_count; i++)
+        if (now_ns - found->near[i].measured_ns < PAIR_FRESH_MS * MS_NS)
+            out[count++] = found->near[i];
+    pthread_mutex_unlock(&hub->live_mutex);
+    return count;
+}
+
 /* The trial stays among the tried, so that it is not begun again at once. */
 static void finish(struct hub *hub, struct hub_trial *trial)
 {
@@ -169,12 +220,13 @@ static void finish(struct hub *hub, struct hub_trial *trial)
     map_remove(&hub->trials, trial->id);
     log_event(LOG_INFO, "pair_tried", "low=%" PRIu64 " high=%" PRIu64 " rtt_us=%" PRId64,
               trial->machines[0], trial->machines[1], is_reached ? rtt_us : 0);
-    if (is_reached && rtt_us <= MACHINE_RTT_US_MAX)
-        hub_command(
-            hub,
-            &(struct command){.kind = COMMAND_REPORT_PAIR,
-                              .report_pair = {trial->machines[0], trial->machines[1], rtt_us}},
-            NULL);
+    if (!is_reached || rtt_us > MACHINE_RTT_US_MAX)
+        return;
+    keep_both_near(hub, trial, rtt_us);
+    hub_command(hub,
+                &(struct command){.kind = COMMAND_REPORT_PAIR,
+                                  .report_pair = {trial->machines[0], trial->machines[1], rtt_us}},
+                NULL);
 }
 
 void trial_done(struct hub_machine *machine, const struct tried_message *tried)
@@ -449,6 +501,9 @@ void trial_forget(struct hub_machine *machine)
 {
     struct hub *hub = machine->hub;
     machine->address_count = 0;
+    pthread_mutex_lock(&hub->live_mutex);
+    machine->near_count = 0;
+    pthread_mutex_unlock(&hub->live_mutex);
     for (size_t i = hub->tried.count; i-- > 0;) {
         struct hub_trial *trial = hub->tried.entries[i].value;
         if (trial->machines[0] != machine->id && trial->machines[1] != machine->id)

@@ -140,6 +140,9 @@ def test_two_that_are_near_each_other_are_taken_though_the_market_is_far_from_bo
     assert list(tried) == [near], "owl can be told nowhere to dial"
     assert 0 < tried[near] < 50000
 
+    shown = place.souk("machines", "show", "heron").stdout
+    assert re.search(r"^Near: +wren [\d.]+ ms, directly and back$", shown, re.M), shown
+
     # What was found serves the next job, and replays.
     before = place.log().count("pair_tried")
     assert place.run("-n", "2", "--max-rtt", "50ms", "--", "true").returncode == 0
