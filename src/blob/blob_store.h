@@ -57,7 +57,8 @@ const char *blob_hash_format(const struct blob_hash *hash, char out[BLOB_HASH_TE
 struct blob_store_options {
     const char *folder;        /* created when only its last part is missing */
     uint64_t bytes_max;        /* quota over all blobs; 0: none */
-    bool is_shared;            /* with other processes, which say so too */
+    bool is_shared;            /* with other processes, which say so too. It is a cache: what is put
+                                  is there at once, but a power cut may tear it */
     const struct clock *clock; /* NULL: the machine's */
 };
 

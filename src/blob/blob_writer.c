@@ -126,13 +126,20 @@ int blob_writer_append(struct blob_writer *writer, const void *data, size_t size
     return 0;
 }
 
+/* What a shared store holds was fetched and can be fetched again: it is not waited for until it is
+ * on the disk. A power cut may leave it torn, which whoever reads it finds out. */
+static int sync_unless_cache(const struct blob_store *store, int fd)
+{
+    return store->shared_changes ? 0 : fsync(fd);
+}
+
 /* The folder "ab" of a blob, created when it is the first one there. */
 static int open_subfolder(struct blob_store *store, const char path[BLOB_PATH_SIZE], int *out_fd,
                           struct error *error)
 {
     const char name[] = {path[0], path[1], '\0'};
     if (mkdirat(store->folder_fd, name, 0700) == 0) {
-        if (fsync(store->folder_fd) < 0)
+        if (sync_unless_cache(store, store->folder_fd) < 0)
             return blob_fail(store, errno, "sync the folder", error);
     } else if (errno != EEXIST) {
         return blob_fail(store, errno, "create a folder", error);
@@ -158,7 +165,7 @@ static int publish(struct blob_writer *writer, const struct blob_hash *hash, str
     if (renameat(store->temp_fd, writer->temp_name, store->folder_fd, path) < 0)
         return blob_fail(store, errno, "rename a blob", error);
     writer->temp_name[0] = '\0';
-    if (fsync(subfolder_fd) < 0) {
+    if (sync_unless_cache(store, subfolder_fd) < 0) {
         const int errno_value = errno;
         (void)!unlinkat(store->folder_fd, path, 0); /* else the next opening finds a good blob */
         return blob_fail(store, errno_value, "sync a folder", error);
@@ -206,7 +213,7 @@ int blob_writer_finish(struct blob_writer *writer, struct blob_hash *out_hash, s
     const int64_t now_ms = clock_utc_ms(store->clock);
     const struct timespec now = {now_ms / 1000, now_ms % 1000 * 1000000};
     const struct timespec times[] = {now, now};
-    if (futimens(writer->fd, times) < 0 || fsync(writer->fd) < 0)
+    if (futimens(writer->fd, times) < 0 || sync_unless_cache(store, writer->fd) < 0)
         return blob_fail(store, errno, "sync a blob", error);
     pthread_mutex_lock(&store->mutex);
     const int result = publish(writer, &hash, error);

@@ -55,12 +55,14 @@ struct pack_origin {
     int (*get)(void *context, const struct blob_hash *hash, struct buffer *out,
                struct error *error);
     void *context;
+    bool is_checked; /* `get` compares the bytes with the hash */
 };
 
 struct pack_origin pack_origin_store(struct blob_store *store);
 
 /* Writes part of the file to `fd`, at its position. Each chunk's size and hash are checked
- * (CORRUPT) whatever the origin; syncing and renaming are the caller's. */
+ * (CORRUPT), the hash once; of one that does not fit nothing is written. Syncing and renaming are
+ * the caller's. */
 MUST_CHECK int pack_write_bytes(const struct manifest *manifest, uint64_t offset_bytes,
                                 uint64_t size_bytes, const struct pack_origin *origin, int fd,
                                 struct error *error);

@@ -21,7 +21,9 @@ struct shard {
     struct fetch *fetch;
     struct loop_timer *step;
     bool has_manifests;
-    struct blob_hash *hashes; /* of all chunks, in the order they are written */
+    bool has_refetched; /* something that was torn in the cache; once, or the disk is broken */
+    struct blob_hash *manifest_hashes; /* one per input */
+    struct blob_hash *hashes;          /* of all chunks, in the order they are written */
     size_t hash_count;
     size_t next_chunk;    /* of `hashes`, to be written */
     size_t fetched_count; /* of `hashes`; those before next_chunk may be gone again */
@@ -103,6 +105,23 @@ static int shard_write(struct shard *shard, struct error *error)
 
 static void shard_on_fetched(void *context, const struct error *reason);
 
+static void shard_fetch_manifests(struct shard *shard)
+{
+    fetch_free(TAKE(shard->fetch));
+    shard->has_manifests = false;
+    shard->fetch = fetch_start(&shard->options.access, shard->manifest_hashes,
+                               shard->options.data_count, shard_on_fetched, shard);
+}
+
+/* What a power cut tore was deleted when it was read: it is fetched anew. */
+static bool shard_may_refetch(struct shard *shard, const struct error *error)
+{
+    if (error->code != ERROR_CORRUPT || shard->has_refetched)
+        return false;
+    shard->has_refetched = true;
+    return true;
+}
+
 /* The next of the chunks; those written before are let go of. */
 static void shard_fetch_batch(struct shard *shard)
 {
@@ -125,7 +144,10 @@ static void shard_on_step(void *context)
     struct error error;
     if (!shard->has_failed && shard->file_index < shard->options.data_count) {
         if (shard_write(shard, &error) < 0) {
-            shard_fail(shard, &error);
+            if (shard_may_refetch(shard, &error))
+                shard_fetch_batch(shard);
+            else
+                shard_fail(shard, &error);
             return;
         }
         if (shard_needs_chunk(shard)) {
@@ -189,7 +211,11 @@ static void shard_on_fetched(void *context, const struct error *reason)
         loop_timer_start(shard->step, 0); /* the fetch lives on: it keeps its chunks here */
     } else {
         shard->has_manifests = true;
-        if (shard_fetch_chunks(shard, &error) < 0)
+        if (shard_fetch_chunks(shard, &error) == 0)
+            return;
+        if (shard_may_refetch(shard, &error))
+            shard_fetch_manifests(shard);
+        else
             shard_fail(shard, &error);
     }
 }
@@ -209,12 +235,11 @@ struct shard *shard_start(const struct shard_options *options)
     const size_t count = options->data_count ? options->data_count : 1;
     shard->manifests = arena_alloc(shard->arena, count * sizeof(*shard->manifests));
     shard->ranges = arena_alloc(shard->arena, count * sizeof(*shard->ranges));
-    struct blob_hash *hashes = arena_alloc(shard->arena, count * sizeof(*hashes));
+    shard->manifest_hashes = arena_alloc(shard->arena, count * sizeof(*shard->manifest_hashes));
     for (size_t i = 0; i < options->data_count; i++)
-        memcpy(hashes[i].bytes, options->data[i].manifest, sizeof(hashes[i].bytes));
+        memcpy(shard->manifest_hashes[i].bytes, options->data[i].manifest, BLOB_HASH_SIZE);
     shard->step = loop_timer_new(options->access.loop, shard_on_step, shard);
-    shard->fetch =
-        fetch_start(&options->access, hashes, options->data_count, shard_on_fetched, shard);
+    shard_fetch_manifests(shard);
     return shard;
 }
 

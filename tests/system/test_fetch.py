@@ -289,3 +289,15 @@ def test_the_cache_keeps_its_quota_and_what_was_used_last(made, tmp_path):
                             capture_output=True, text=True, timeout=20)
     told = json.loads(status.stdout)
     assert told["cache_bytes_max"] == 64 * MIB and told["cache_bytes"] == sum(place.cached().values())
+
+
+def test_what_a_power_cut_tore_in_the_cache_is_fetched_anew(made, tmp_path):
+    place = made()
+    digest = files_of(tmp_path / "files", MIB, 5)
+    assert digest in place.run(tmp_path / "files", "--", "sha256sum", "data")
+    before = sum(len(starts) for starts in place.relay.gets().values())
+    largest = max((tmp_path / "lender" / "blobs").glob("[0-9a-f][0-9a-f]/*"), key=lambda path: path.stat().st_size)
+    largest.write_bytes(bytes(largest.stat().st_size))
+    assert digest in place.run(tmp_path / "files", "--", "sha256sum", "data")
+    assert sum(len(starts) for starts in place.relay.gets().values()) == before + 1
+    assert hashlib.blake2b(largest.read_bytes(), digest_size=32).hexdigest() == largest.parent.name + largest.name
