@@ -3,7 +3,7 @@
 By the instants the product shows: lines of `souk job submit` as they come, and `souk job show --json`.
 
     started          the command is started
-    read, sent       it begins and ends reading the file (a CSV file is read anew at each submission)
+    reading, read    it begins and ends reading the file (a CSV file is read anew at each submission)
     created          the market has the job: all data are sent
     offered          machines are found, the leases are on their way
     running          the last worker has its data and its model, and steps
@@ -12,7 +12,6 @@ By the instants the product shows: lines of `souk job submit` as they come, and 
 Discovery and transfer are everything between `started` and `running` but the reading of the file,
 which who runs without a market must do as well.
 """
-import json
 import os
 import subprocess
 import time
@@ -57,12 +56,11 @@ def measure(program, config, path, *arguments):
     reading, read = instant(said, "Reading "), instant(said, " rows of ")
     reading_ms = read - reading if reading and read else 0.0
     running = max(lease["started_ms"] for lease in workers)
-    sent = read if read else started
     return {
         "job": number,
         "discovery_ms": (reading - started if reading else 0.0)
                         + max(lease["offered_ms"] for lease in workers) - job["created_ms"],
-        "upload_ms": job["created_ms"] - sent,
+        "upload_ms": job["created_ms"] - (read or started),
         "begin_ms": running - max(lease["offered_ms"] for lease in workers),
         "reading_ms": reading_ms,
         "overhead_ms": running - started - reading_ms,

@@ -1,5 +1,6 @@
 #include "cli/lend_questions.h"
 
+#include "base/json.h"
 #include "base/schedule.h"
 #include "base/units.h"
 #include "cli/api.h"
@@ -242,6 +243,45 @@ static int take_code(struct arena *arena, struct text line, struct lend_answers 
     return 0;
 }
 
+/* Before the other questions: a wrong code would be refused after them. */
+static int check_code(const struct cli *cli, const struct lend_answers *answers,
+                      struct error *error)
+{
+    AUTO(client) struct client *client = NULL;
+    const struct client_options options = {.server = answers->server,
+                                           .fingerprint = answers->fingerprint};
+    struct buffer body AUTO_BUFFER;
+    buffer_init(&body, 1024);
+    struct json_writer writer;
+    json_writer_init(&writer, &body);
+    json_object_begin(&writer);
+    json_field_string(&writer, "code", answers->code);
+    json_object_end(&writer);
+    struct client_answer answer = {0};
+    if (buffer_check(&body, error) < 0 || client_open(&options, &client, error) < 0)
+        return -1;
+    if (client_post(client, cli->arena, "/v1/machines/codes/check", buffer_text(&body), &answer,
+                    error) == 0 ||
+        error->code == ERROR_NOT_FOUND) /* a market that cannot tell: enlisting will */
+        return 0;
+    return -1;
+}
+
+static int ask_code(const struct cli *cli, struct lend_answers *answers, struct error *error)
+{
+    const struct question code = {
+        .words = "   The one-time code that \"souk machines add\" or its page shows:",
+        .otherwise = "none",
+        .take = take_code,
+    };
+    for (bool is_given = answers->code != NULL;; is_given = false) {
+        const int result = is_given ? 1 : ask_until(cli, &code, answers, error);
+        if (result <= 0 || check_code(cli, answers, error) == 0)
+            return result;
+        say_again(cli, error);
+    }
+}
+
 static int ask_market(const struct cli *cli, struct lend_answers *answers, struct error *error)
 {
     const struct question market = {
@@ -249,11 +289,6 @@ static int ask_market(const struct cli *cli, struct lend_answers *answers, struc
                  "   shows.",
         .otherwise = cli->common.server ? cli->common.server : "http://127.0.0.1:7600",
         .take = lend_answer_market,
-    };
-    const struct question code = {
-        .words = "   The one-time code that \"souk machines add\" or its page shows:",
-        .otherwise = "none",
-        .take = take_code,
     };
     for (;;) {
         answers->fingerprint = cli->common.fingerprint;
@@ -264,9 +299,9 @@ static int ask_market(const struct cli *cli, struct lend_answers *answers, struc
             break;
         say_again(cli, error);
     }
-    if (answers->code || make_code(cli, answers) == 0)
+    if (!answers->code && make_code(cli, answers) == 0)
         return 1;
-    return ask_until(cli, &code, answers, error);
+    return ask_code(cli, answers, error);
 }
 
 static int ask_all(const struct cli *cli, const struct lend_machine *machine,

@@ -46,6 +46,58 @@ void handle_machine_code_create(struct http_request *request, void *context)
     call_start_take(call, code_created);
 }
 
+/* Whether a code would enrol a machine now, before its owner answers more questions. It says no
+ * more than an attempt with it would. */
+struct code_check {
+    struct text code;
+    uint8_t hash[MARKET_HASH_SIZE];
+    int64_t expires_ms;
+};
+static const struct json_field code_check_fields[] = {
+    {"code", JSON_TEXT, offsetof(struct code_check, code), .is_required = true, .size_max = 128},
+};
+static const struct json_schema code_check_schema =
+    JSON_SCHEMA("code", code_check_fields, struct code_check);
+
+static int look_at_code(struct engine_request *request, const struct core *core,
+                        struct store_batch *batch, struct error *error)
+{
+    struct call *call = (struct call *)request;
+    struct code_check *check = call->context;
+    (void)batch;
+    const struct code *code = core_code_by_hash(core, check->hash);
+    if (!code || code->kind != CODE_KIND_ENROL || code->expires_ms <= request->now_ms)
+        return error_set(error, ERROR_REFUSED, "the code is wrong, used or expired");
+    check->expires_ms = code->expires_ms;
+    return 0;
+}
+
+static void send_code_check(struct call *call, struct http_request *request)
+{
+    const struct code_check *check = call->context;
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_i64(&answer.writer, "expires_ms", check->expires_ms);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 200);
+    call_free(call);
+}
+
+void handle_machine_code_check(struct http_request *request, void *context)
+{
+    AUTO(call) struct call *call = call_new(context, request);
+    struct code_check *check = arena_alloc(call->arena, sizeof(*check));
+    struct error error;
+    if (json_read(call->arena, http_request_body(request), &code_check_schema, check, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    token_hash(check->code, check->hash);
+    call->context = check;
+    call_look_take(TAKE(call), look_at_code, send_code_check);
+}
+
 /* ---- What a daemon sends --------------------------------------------------------------------- */
 
 struct new_offer {

@@ -43,6 +43,7 @@ http_handler handle_token_delete;
 
 /* handle_machine.c */
 http_handler handle_machine_code_create;
+http_handler handle_machine_code_check;
 http_handler handle_machine_enrol;
 http_handler handle_machine_list;
 http_handler handle_machine_get;

@@ -73,6 +73,8 @@ const struct route routes[] = {
     {"DELETE", "/v1/tokens/{id}", OWNER, 0, handle_token_delete, false, "Revokes a token at once."},
     {"POST", "/v1/machines/codes", LENDER, SMALL, handle_machine_code_create, false,
      "A one-time code that enrols a machine for this account: 15 min."},
+    {"POST", "/v1/machines/codes/check", ANYONE, SMALL, handle_machine_code_check, false,
+     "Whether such a code would enrol a machine now; it is not used up."},
     {"POST", "/v1/machines", ANYONE, SMALL, handle_machine_enrol, true,
      "Enrols a machine by its code."},
     {"GET", "/v1/machines", READER, 0, handle_machine_list, false, "The market's machines."},

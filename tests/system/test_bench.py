@@ -8,7 +8,10 @@ covers cli/command_bench_jobnet.c, peer/bench_jobnet.c, peer/bench_jobnet_bare.c
 import json
 import os
 import pathlib
+import subprocess
 import sys
+
+import pytest
 
 from serving import PROGRAM
 
@@ -60,3 +63,16 @@ def test_a_crowd_of_lenders_takes_leases_and_is_paid(tmp_path):
 def test_the_start_of_a_lease_is_measured_warm_and_cold(tmp_path):
     figures = begin.measure(os.path.abspath(PROGRAM), tmp_path, 1)
     assert figures["lease_start_ms_p50"] > 0 and figures["lease_start_cold_ms_p50"] > 0
+
+
+@pytest.mark.skipif("SOUK_DATA" not in os.environ, reason="SOUK_DATA names no folder with real data")
+def test_the_runs_of_axon_are_measured_from_submission_to_end():
+    bench = pathlib.Path(__file__).parents[2] / "bench/axon.py"
+    done = subprocess.run([sys.executable, str(bench), "--program", PROGRAM, "--rows", "322", "2000", "--nodes", "1", "2",
+                           "--repeats", "1", "--part", "rows", "--json"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done
+    figures = json.loads(done.stdout)
+    overhead = figures["overhead_ms"]
+    assert 0 < overhead["median"] <= overhead["max"] and overhead["by_rows"].keys() == {"322", "2000"}
+    assert figures["best_nodes"]["322"] in (1, 2) and figures["accuracy"]["2000"] > 0.5

@@ -458,17 +458,32 @@ def test_going_away_leaves_nothing_behind(key, code, market, tmp_path):
     assert person.files() == []
 
 
-def test_a_wrong_code_leaves_no_settings_behind(market, tmp_path):
+def test_a_wrong_code_is_told_before_the_next_question(market, ada, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     person = Person(home)
     person.read_until(" > ")
     person.type(f"{market.url}\n")
     person.read_until("one-time code")
-    person.type("not-a-code\n\n\n")
-    person.read_until("the market did not enlist this machine")
-    assert person.end() == 5
+    person.type("not-a-code\n")
+    assert "How much of this machine" not in person.read_until("the code is wrong, used or expired")
+    person.read_until("one-time code")
+    person.type(code_of(market, ada) + "\n")
+    person.read_until("[50%] > ")
+    person.type("\x03")
+    assert person.end() == -signal.SIGINT
     assert not (home / ".config/souk/config").exists()
+
+
+def test_a_code_can_be_checked_and_is_not_used_up_by_it(market, ada, daemons, tmp_path):
+    code = code_of(market, ada)
+    for _ in range(2):
+        answer = market.post("/v1/machines/codes/check", {"code": code})
+        assert answer.status == 200 and answer.json["expires_ms"] > time.time() * 1000, answer
+    daemons(tmp_path / "lend", "--server", market.url, "--code", code).wait_for("info linked ")
+    for wrong in (code, "souk_enrol_" + "0" * 40):
+        answer = market.post("/v1/machines/codes/check", {"code": wrong})
+        assert answer.status == 403 and "wrong, used or expired" in answer.json["detail"], answer
 
 
 def test_a_name_that_is_taken_costs_no_code(market, ada, daemons, tmp_path):
