@@ -294,6 +294,9 @@ void daemon_set_yield(struct daemon *daemon, enum yield_level level)
     if (level == daemon->yield)
         return;
     daemon->yield = level;
+    struct error error;
+    if (sandbox_host_set_light(daemon->options->sandboxes, level != YIELD_FULL, &error) < 0)
+        log_event(LOG_WARN, "keepers_not_light", "error=\"%s\"", error.message);
     for (size_t i = 0; i < daemon->holdings.count; i++)
         tell_yield(daemon, holding_at(daemon, i));
 }
@@ -387,6 +390,10 @@ static void daemon_note(struct daemon *daemon, struct holding *holding,
     struct text name = document->name;
     if (name.size >= sizeof(state->job_name))
         name.size = sizeof(state->job_name) - 1;
+    struct error error;
+    if (sandbox_host_adopt(daemon->options->sandboxes, holding_pid(holding), &error) < 0)
+        log_event(LOG_WARN, "keeper_not_adopted", "lease=%" PRIu64 " error=\"%s\"", document->lease,
+                  error.message);
     state->is_known = true;
     state->use = lent_use_of(document);
     state->use.gpus = gpus;
@@ -605,4 +612,5 @@ void daemon_close_leases(struct daemon *daemon)
     }
     map_done(&daemon->holdings);
     holding_reapers_done(&daemon->reapers);
+    sandbox_host_disband(daemon->options->sandboxes);
 }

@@ -69,6 +69,16 @@ MUST_CHECK int sandbox_sweep_one(struct sandbox_host *host, const char *name, st
 int64_t sandbox_host_cpu_ms(const struct sandbox_host *host);
 
 /*
+ * Puts a process that looks after sandboxes beside them, into a group of its kind; and makes that
+ * group weigh little against everybody else's programs, or as much as they do. Where this process
+ * may make no groups nothing happens. Disband removes the group if nobody is left in it.
+ */
+MUST_CHECK int sandbox_host_adopt(struct sandbox_host *host, pid_t pid, struct error *error);
+MUST_CHECK int sandbox_host_set_light(struct sandbox_host *host, bool is_light,
+                                      struct error *error);
+void sandbox_host_disband(struct sandbox_host *host);
+
+/*
  * Hands what was found out to another process of this very program, which need not find it out
  * again: the one appends it to a buffer, the other makes a host of it. CORRUPT when it comes from
  * another program.

@@ -20,6 +20,7 @@ struct sandbox_host {
     bool drops_user;      /* root becomes SANDBOX_UID before bwrap is started */
     bool disables_userns; /* bwrap takes --disable-userns */
     int landlock_abi;     /* 0: the kernel has no Landlock */
+    bool is_light;        /* the group of those that look after sandboxes */
     char description[512];
 };
 

@@ -1,11 +1,12 @@
 """The owner comes first: leases make way and go on, by what is watched and by the owner's word.
 
-covers peer/daemon_owner.c, peer/daemon_gpu.c, peer/tenancy_yield.c, cli/command_lend_owner.c, cli/lend_guard.c
+covers peer/daemon_owner.c, peer/daemon_gpu.c, sandbox/keepers.c, peer/tenancy_yield.c, cli/command_lend_owner.c, cli/lend_guard.c
 
 What the machine looks like is a folder that the tests write, since the real one is never quiet
 while tests run; the leases, their sandboxes and what holds them up are real.
 """
 import contextlib
+import glob
 import json
 import os
 import pathlib
@@ -313,6 +314,15 @@ def used_ms(keeper):
     raise AssertionError("the lease has no cgroup that counts its time")
 
 
+def keeper_weight(keeper):
+    """Of the CPU group that a keeper is in; its share against 1024 or, by cgroup v2, 100 of others."""
+    name = next(line.split("/")[-1] for line in pathlib.Path(f"/proc/{keeper}/cgroup").read_text().splitlines()
+                if "souk-keepers-" in line)
+    (folder,) = {os.path.realpath(path) for path in glob.glob(f"/sys/fs/cgroup/**/{name}", recursive=True)}
+    file = next(file for file in ("cpu.shares", "cpu.weight") if os.path.exists(f"{folder}/{file}"))
+    return int(pathlib.Path(folder, file).read_text())
+
+
 def wait_until_it_yields(keeper, share=0.05, seconds=30):
     """When the sandbox began to use less than this share of a core, over half a second."""
     samples = []
@@ -345,6 +355,8 @@ def test_a_real_program_of_the_owners_gets_the_processors(tmp_path):
             wait_for_level(lender, "frozen")
             status = lender.status()
             assert status["cause"] == "cpu" and "cores" in status["reason"], status
+            # What looks after the lease weighs little now, and is never held still.
+            assert keeper_weight(keeper) in (20, 2)
             steps = worker_of(market, token, job)["steps"]
             until = time.monotonic() + 8  # longer than anybody waits for a worker that says nothing
             while time.monotonic() < until:
@@ -356,6 +368,7 @@ def test_a_real_program_of_the_owners_gets_the_processors(tmp_path):
         finally:
             owner.leave()
         wait_for_level(lender, "full")
+        assert keeper_weight(keeper) in (1024, 100)
         steps = worker_of(market, token, job)["steps"]
         wait_for("steps at full speed", lambda: worker_of(market, token, job)["steps"] >
                  steps + 4 * slow_steps + 20, 60)
