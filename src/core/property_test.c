@@ -12,6 +12,7 @@
 #include "core/match_rounds.h"
 #include "core/property_commands.h"
 #include "core/testing_internal.h"
+#include "market/pair.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -35,8 +36,10 @@ struct world {
     uint64_t decided, refused;
     uint64_t renewed, proven, forfeited; /* events */
     uint64_t spare, preempted;           /* leases, and those that ended so */
-    uint64_t looked_at;                  /* jobs that waited */
-    struct arena *arena;                 /* of a look */
+    uint64_t measured;                   /* pairs of machines */
+    uint64_t near, near_directly; /* workers that had to be near each other, and could only so */
+    uint64_t looked_at;           /* jobs that waited */
+    struct arena *arena;          /* of a look */
 };
 
 static void assert_job_is_sound(const struct core *core, const struct job *job)
@@ -246,6 +249,26 @@ static void count_spare(struct world *world, const struct event *event)
         world->preempted += event->lease_ended.outcome == LEASE_OUTCOME_PREEMPTED;
 }
 
+/* A job that starts has each two of its workers within what it wished for. */
+static void assert_near(struct world *world, const struct event *event)
+{
+    world->measured += event->kind == EVENT_PAIR_MEASURED;
+    if (event->kind != EVENT_JOB_STATE_CHANGED ||
+        event->job_state_changed.state != JOB_STATE_STARTING)
+        return;
+    const struct job *job = core_job(world->core, event->job_state_changed.job);
+    const int64_t max_us = job->request.wishes.max_rtt_us;
+    for (size_t i = 0; max_us > 0 && i < job->worker_count; i++)
+        for (size_t k = 0; k < i; k++) {
+            const struct machine *a = core_machine(world->core, job->workers[i]->machine);
+            const struct machine *b = core_machine(world->core, job->workers[k]->machine);
+            assert_in_range(pair_rtt_us(a, b, event->time_ms), 1, max_us);
+            world->near++;
+            world->near_directly += a->probe.rtt_us == 0 || b->probe.rtt_us == 0 ||
+                                    a->probe.rtt_us + b->probe.rtt_us > max_us;
+        }
+}
+
 static void step(struct world *world)
 {
     struct error error = {0};
@@ -270,6 +293,7 @@ static void step(struct world *world)
         world->forfeited += world->events.items[i].kind == EVENT_BOOKING_FORFEITED &&
                             world->events.items[i].booking_forfeited.machine != 0;
         count_spare(world, &world->events.items[i]);
+        assert_near(world, &world->events.items[i]);
         event_encode(&world->events.items[i], &world->log);
         buffer_append_byte(&world->log, '\n');
     }
@@ -340,6 +364,8 @@ struct totals {
     uint64_t proven;
     uint64_t spare;
     uint64_t preempted;
+    uint64_t measured;
+    uint64_t near, near_directly;
     uint64_t looked_at;
     size_t ended[JOB_STATE_COUNT];
 };
@@ -380,6 +406,9 @@ static void run_seed(uint64_t seed, struct totals *totals)
     totals->forfeited += world.forfeited;
     totals->spare += world.spare;
     totals->preempted += world.preempted;
+    totals->measured += world.measured;
+    totals->near += world.near;
+    totals->near_directly += world.near_directly;
     totals->looked_at += world.looked_at;
     totals->slots_ended += core_price_close_count(world.core);
     world_done(&world);
@@ -398,6 +427,11 @@ TEST(random_commands_keep_every_invariant_and_replay_to_the_same_bytes)
                   totals.renewed, totals.proven, totals.forfeited, totals.looked_at);
     print_message("%" PRIu64 " leases of spare time, %" PRIu64 " of them ended for who pays\n",
                   totals.spare, totals.preempted);
+    print_message("%" PRIu64 " times two machines were tried with one another; %" PRIu64
+                  " workers were near each other, %" PRIu64 " by a direct path only\n",
+                  totals.measured, totals.near, totals.near_directly);
+    assert_true(totals.measured > UINT64_C(10) * SEED_COUNT);
+    assert_true(totals.near_directly > SEED_COUNT / 10);
     assert_true(totals.spare > UINT64_C(2) * SEED_COUNT);
     assert_true(totals.preempted > UINT64_C(1) * SEED_COUNT / 2);
     assert_true(totals.looked_at > UINT64_C(1000) * SEED_COUNT);
