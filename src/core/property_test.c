@@ -17,8 +17,8 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* A million commands, or as many as a sanitizer does in the same time. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* A million commands, or as many as a sanitizer or an emulator does in the same time. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TEST_IS_EMULATED)
 enum { SEED_COUNT = 10 };
 #else
 enum { SEED_COUNT = 250 };

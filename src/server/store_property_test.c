@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 /* A million commands, or as many as a sanitizer does in the same time. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TEST_IS_EMULATED)
 enum { SEED_COUNT = 2 };
 #else
 enum { SEED_COUNT = 50 };
