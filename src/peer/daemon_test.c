@@ -303,13 +303,21 @@ static void lease_that_ended_is_not_run_again(void **state)
     tell_worker(market, "done\n");
     wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_SUCCEEDED);
     wait_for_no_folder(market);
-    start_again(market, 60000);
+    /* As long as its keeper is about, that one answers. */
     const size_t first = market->count;
-    const struct lease_message *lost = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_LOST);
-    for (size_t i = first; i < market->count; i++)
-        if (market->messages[i].type == LEASE_MESSAGE_STATE)
-            assert_int_not_equal(market->messages[i].message.state.state, LEASE_RUN_STARTING);
-    assert_true(text_equal(lost->state.reason, TEXT("the lease has ended here before")));
+    const struct state_message *answer = NULL;
+    const int64_t deadline_ms = now_ms() + WAIT_MS;
+    while (!answer || answer->state != LEASE_RUN_LOST) {
+        assert_true(now_ms() < deadline_ms);
+        start_again(market, 60000);
+        turn(market);
+        for (size_t i = first; i < market->count; i++)
+            if (market->messages[i].type == LEASE_MESSAGE_STATE) {
+                answer = &market->messages[i].message.state;
+                assert_int_not_equal(answer->state, LEASE_RUN_STARTING);
+            }
+    }
+    assert_true(text_equal(answer->reason, TEXT("the lease has ended here before")));
 }
 
 static void data_that_is_not_what_was_named_runs_nothing(void **state)
