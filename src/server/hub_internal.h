@@ -180,7 +180,8 @@ struct hub {
     uint64_t last_trial;
     int64_t asked_to_look_ns;
     atomic_bool has_seekers; /* some job looks for machines near each other */
-    int64_t looked_ns;       /* the core thread's, as is the next */
+    atomic_bool is_look_pressing;
+    int64_t looked_ns; /* the core thread's, as is the next */
     size_t seeker_turn;
     struct hub_machine *measured; /* whose bandwidth is being measured; NULL: nobody's */
 

@@ -2,7 +2,7 @@
  * Trials: has machines tried with one another when a job looks for some that are near each other.
  *
  * Only then: idle machines are left in peace. On the core thread whatever was committed is followed
- * by a look at the jobs that seek (core.h), LOOK_MS apart unless a job is new or lost a worker; the
+ * by a look at the jobs that seek (core.h), LOOK_MS apart, or LOOK_PRESSING_MS if a job is new; the
  * machines they could have come over to the hub's thread, which tries two at a time with each
  * other: those first that are likely to be near, by the address they come from and by how far they
  * are from the market. No two again within AGAIN_MS, no machine more than MACHINE_TRIALS_MAX times
@@ -34,9 +34,10 @@
 
 enum {
     LOOK_MS = 250,
-    LOOK_AGAIN_MS = 5000, /* though nothing was committed: limits may have been in the way */
-    SEEKERS_MAX = 4,      /* in one look */
-    CANDIDATES_MAX = 64,  /* of one job */
+    LOOK_PRESSING_MS = 20, /* however many commits a second bring new jobs */
+    LOOK_AGAIN_MS = 5000,  /* though nothing was committed: limits may have been in the way */
+    SEEKERS_MAX = 4,       /* in one look */
+    CANDIDATES_MAX = 64,   /* of one job */
     TRIAL_LIMIT_MS = 2000,
     REPORT_MS = 2000, /* for the report to come after that */
     AGAIN_MS = PAIR_FRESH_MS - 60 * 1000,
@@ -433,12 +434,17 @@ void trial_listen(struct hub *hub, const struct core *core, const struct event *
         return;
     }
     const int64_t now_ns = hub_now_ns(hub);
-    bool is_due = now_ns - hub->looked_ns >= LOOK_MS * MS_NS;
-    for (size_t i = 0; i < event_count && !is_due; i++)
-        is_due = is_pressing(&events[i]);
-    if (!is_due)
+    const int64_t since_ns = now_ns - hub->looked_ns;
+    bool presses = atomic_load(&hub->is_look_pressing);
+    for (size_t i = 0; i < event_count && !presses; i++)
+        presses = is_pressing(&events[i]);
+    if (since_ns < (presses ? LOOK_PRESSING_MS : LOOK_MS) * MS_NS) {
+        atomic_store(&hub->is_look_pressing,
+                     presses); /* with the next commit, or the next second */
         return;
+    }
     hub->looked_ns = now_ns;
+    atomic_store(&hub->is_look_pressing, false);
     look(hub, core);
 }
 
@@ -490,7 +496,9 @@ void trial_check(struct hub *hub)
             free(trial);
         }
     }
-    if (atomic_load(&hub->has_seekers) && now_ns - hub->asked_to_look_ns > LOOK_AGAIN_MS * MS_NS) {
+    const bool is_time = now_ns - hub->asked_to_look_ns > LOOK_AGAIN_MS * MS_NS;
+    if (atomic_exchange(&hub->is_look_pressing, false) ||
+        (atomic_load(&hub->has_seekers) && is_time)) {
         hub->asked_to_look_ns = now_ns;
         ask_to_look(hub);
     }
