@@ -182,6 +182,7 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
         trials_begin(daemon->trials, &message.try);
         break;
     case LEASE_MESSAGE_RANK:
+    case LEASE_MESSAGE_CHUNK_PEER:
         daemon_pass_on(daemon, (struct lease_fence){message.rank.lease, message.rank.fence},
                        message.type, payload);
         break;
@@ -212,6 +213,7 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_YIELD:
     case LEASE_MESSAGE_ADDRESSES:
     case LEASE_MESSAGE_TRIED:
+    case LEASE_MESSAGE_CHUNKS_AT:
         log_event(LOG_ERROR, "message_refused", "type=%s", lease_message_type_name(message.type));
         link_finish(link);
         break;

@@ -1,9 +1,8 @@
-#include "peer/fetch.h"
-
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/log.h"
-#include "blob/blob_partial.h"
-#include "blob/blob_pins.h"
+#include "base/map.h"
+#include "peer/fetch_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,40 +11,7 @@
 /* Of one that another process fetches: its end is seen at once, its death within this. */
 enum { OTHERS_MS = 1000 };
 
-struct fetch_item {
-    struct fetch *fetch;
-    struct blob_hash hash;
-    struct blob_partial *partial;   /* what has come; while it is ours to fetch */
-    struct http_transfer *transfer; /* while it runs */
-    struct loop_timer *retry;
-    struct chunk_patience patience;
-    uint64_t begun_bytes; /* of the partial, when the transfer began */
-    bool is_others;       /* somebody else fetches it */
-    bool has_head;
-    bool is_done;
-    uint32_t wrong_count;
-    uint32_t room_count;
-    struct error own; /* why we ended the transfer; code NONE: we did not */
-};
-
-struct fetch {
-    struct chunk_access access;
-    struct fetch_item *items;
-    size_t item_count;
-    size_t left_count;
-    struct blob_pins *pins;
-    int others_fd; /* -1 until somebody is waited for */
-    struct loop_watch *others;
-    bool has_failed;
-    struct error error;
-    char slow[200];          /* what fetch_trouble says without any */
-    struct error trouble;    /* of the last try that failed; code NONE: none */
-    struct loop_timer *done; /* so that the callback never comes from inside a call */
-    fetch_function *callback;
-    void *context;
-};
-
-static void fetch_finish(struct fetch *fetch, const struct error *reason)
+void fetch_finish(struct fetch *fetch, const struct error *reason)
 {
     if (fetch->has_failed)
         return;
@@ -83,13 +49,40 @@ const char *fetch_trouble(struct fetch *fetch)
 
 /* ---- One item -------------------------------------------------------------------------------- */
 
-static void fetch_item_start(void *context);
+/* In a turn of its own: many ways lead here, some from deep inside. */
+static void fetch_pump_later(struct fetch *fetch)
+{
+    loop_timer_start(fetch->pump, 0);
+}
 
-static void fetch_item_done(struct fetch_item *item)
+static void fetch_item_leave(struct fetch_item *item, enum chunk_state state)
+{
+    if (item->state == CHUNK_UNDER_WAY && item->source == CHUNK_SOURCE_MARKET)
+        item->fetch->market_count--;
+    item->state = state;
+    fetch_pump_later(item->fetch);
+}
+
+static void fetch_on_rested(void *context)
+{
+    struct fetch_item *item = context;
+    if (item->state == CHUNK_RESTS)
+        fetch_item_leave(item, CHUNK_WAITS);
+}
+
+static void fetch_item_rest(struct fetch_item *item, int64_t wait_ms)
+{
+    fetch_item_leave(item, CHUNK_RESTS);
+    loop_timer_start(item->retry, wait_ms);
+}
+
+void fetch_item_done(struct fetch_item *item)
 {
     struct fetch *fetch = item->fetch;
-    item->is_done = true;
+    fetch_item_leave(item, CHUNK_DONE);
     blob_partial_free(TAKE(item->partial));
+    if (fetch->access.server)
+        chunk_server_offer(fetch->access.server, &item->hash, /* is_held= */ true);
     fetch->trouble = (struct error){0};
     fetch->left_count--;
     fetch_finish(fetch, NULL);
@@ -113,8 +106,8 @@ static bool fetch_item_may_retry(struct fetch_item *item, const struct error *er
     }
 }
 
-static void fetch_item_fail(struct fetch_item *item, const struct error *error,
-                            const struct http_response *response)
+void fetch_item_fail(struct fetch_item *item, const struct error *error,
+                     const struct http_response *response)
 {
     struct fetch *fetch = item->fetch;
     if (item->partial && blob_partial_bytes(item->partial) > item->begun_bytes)
@@ -127,106 +120,10 @@ static void fetch_item_fail(struct fetch_item *item, const struct error *error,
     const int64_t wait_ms = chunk_patience_next_ms(&item->patience, &fetch->access, response);
     log_event(LOG_WARN, "chunk_waits", "got_bytes=%" PRIu64 " wait_ms=%" PRId64 " error=\"%s\"",
               item->partial ? blob_partial_bytes(item->partial) : 0, wait_ms, error->message);
-    loop_timer_start(item->retry, wait_ms);
-}
-
-/* ---- What comes ------------------------------------------------------------------------------ */
-
-/* The rest of what is there, or all from the start. */
-static int fetch_read_head(struct fetch_item *item, const struct http_response *head,
-                           struct error *error)
-{
-    enum blob_coding coding;
-    item->has_head = true;
-    if (head->status == 206) {
-        if (head->range_first >= 0 && (uint64_t)head->range_first == item->begun_bytes &&
-            strcmp(head->etag, blob_partial_tag(item->partial)) == 0)
-            return 0;
-        if (blob_partial_restart(item->partial, BLOB_CODING_PLAIN, "", error) < 0)
-            return -1;
-        return error_set(error, ERROR_INVALID, "it sent another part than it was asked for");
-    }
-    item->begun_bytes = 0;
-    return blob_coding_parse(text_of(head->content_encoding), &coding, error) < 0 ||
-                   blob_partial_restart(item->partial, coding, head->etag, error) < 0
-               ? -1
-               : 0;
-}
-
-static int fetch_on_head(void *context, const struct http_response *head)
-{
-    struct fetch_item *item = context;
-    return fetch_read_head(item, head, &item->own);
-}
-
-static int fetch_on_piece(void *context, struct text piece)
-{
-    struct fetch_item *item = context;
-    return blob_partial_append(item->partial, piece, &item->own);
-}
-
-/* Appends, unpacks and checks: a failure here is of our own making or the source's lie. */
-static int fetch_take(struct fetch_item *item, const struct http_response *response,
-                      struct error *error)
-{
-    if (!item->has_head && fetch_read_head(item, response, error) < 0) /* an empty body */
-        return -1;
-    const int result = blob_partial_finish(item->partial, error);
-    if (result < 0 && error->code == ERROR_INVALID)
-        blob_partial_free(TAKE(item->partial)); /* nothing is left of it */
-    return result;
-}
-
-static void fetch_on_reply(void *context, struct http_response *response,
-                           const struct error *reason)
-{
-    struct fetch_item *item = context;
-    const struct chunk_access *access = &item->fetch->access;
-    struct error error = item->own;
-    item->transfer = NULL;
-    if (error.code == ERROR_NONE) {
-        if (chunk_check_reply(access, response, reason, &item->hash, &error) < 0) {
-            struct error second;
-            if (response && response->status == 416 &&
-                blob_partial_restart(item->partial, BLOB_CODING_PLAIN, "", &second) < 0)
-                error = second;
-            fetch_item_fail(item, &error, response);
-            return;
-        }
-        if (fetch_take(item, response, &error) == 0) {
-            fetch_item_done(item);
-            return;
-        }
-    }
-    char text[BLOB_HASH_TEXT_SIZE];
-    error_wrap(&error, "chunk %.12s from %.80s", blob_hash_format(&item->hash, text),
-               access->server_url);
-    fetch_item_fail(item, &error, NULL);
+    fetch_item_rest(item, wait_ms);
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
-
-static int fetch_call(struct fetch_item *item, struct error *error)
-{
-    const struct chunk_access *access = &item->fetch->access;
-    struct chunk_call call;
-    char range[40];
-    chunk_call_init(&call, access, &item->hash);
-    chunk_call_add_header(&call, "Accept-Encoding", blob_coding_name(BLOB_CODING_ZSTD));
-    item->begun_bytes = blob_partial_tag(item->partial)[0] ? blob_partial_bytes(item->partial) : 0;
-    if (item->begun_bytes > 0) {
-        snprintf(range, sizeof(range), "bytes=%" PRIu64 "-", item->begun_bytes);
-        chunk_call_add_header(&call, "Range", range);
-        chunk_call_add_header(&call, "If-Range", blob_partial_tag(item->partial));
-    }
-    item->has_head = false;
-    item->own = (struct error){0};
-    call.options.on_head = fetch_on_head;
-    call.options.on_chunk = fetch_on_piece;
-    call.options.context = item;
-    return http_client_start(access->client, &call.options, fetch_on_reply, item, &item->transfer,
-                             error);
-}
 
 static void fetch_on_others(void *context, uint32_t events)
 {
@@ -236,7 +133,7 @@ static void fetch_on_others(void *context, uint32_t events)
     while (read(fetch->others_fd, told, sizeof(told)) > 0)
         ;
     for (size_t i = 0; i < fetch->item_count; i++)
-        if (fetch->items[i].is_others)
+        if (fetch->items[i].is_others && fetch->items[i].state == CHUNK_RESTS)
             loop_timer_start(fetch->items[i].retry, 0);
 }
 
@@ -252,46 +149,154 @@ static void fetch_watch_others(struct fetch *fetch)
         log_event(LOG_DEBUG, "watch_failed", "error=\"%s\"", error.message);
 }
 
-static void fetch_item_start(void *context)
+/* False when it needs no fetching now: it is there, another fetches it, or it rests. */
+static bool fetch_item_open(struct fetch_item *item)
 {
-    struct fetch_item *item = context;
     struct fetch *fetch = item->fetch;
     struct error error;
-    if (fetch->has_failed || item->is_done || item->transfer)
-        return;
     item->is_others = false;
-    if (!item->partial) {
-        /* In this order: what another finished between the two is seen. */
-        const int result =
-            blob_partial_open(fetch->access.store, &item->hash, &item->partial, &error);
-        if (blob_store_use(fetch->access.store, &item->hash)) {
-            fetch_item_done(item);
-            return;
-        }
-        if (result < 0 && error.code == ERROR_CONFLICT) {
-            item->is_others = true;
-            fetch_watch_others(fetch);
-            loop_timer_start(item->retry, OTHERS_MS);
-            return;
-        }
-        if (result < 0) {
-            fetch_item_fail(item, &error, NULL);
-            return;
-        }
+    if (item->partial)
+        return true;
+    /* In this order: what another finished between the two is seen. */
+    const int result = blob_partial_open(fetch->access.store, &item->hash, &item->partial, &error);
+    if (blob_store_use(fetch->access.store, &item->hash)) {
+        fetch_item_done(item);
+    } else if (result < 0 && error.code == ERROR_CONFLICT) {
+        item->is_others = true;
+        fetch_watch_others(fetch);
+        fetch_item_rest(item, OTHERS_MS);
+    } else if (result < 0) {
+        fetch_item_fail(item, &error, NULL);
+    } else {
+        return true;
     }
-    if (fetch_call(item, &error) < 0)
-        fetch_finish(fetch, &error);
+    return false;
+}
+
+static void fetch_item_start(struct fetch_item *item, int source)
+{
+    struct fetch *fetch = item->fetch;
+    struct error error;
+    if (!fetch_item_open(item))
+        return;
+    item->state = CHUNK_UNDER_WAY;
+    item->begun_ns = clock_monotonic_ns(loop_clock(fetch->access.loop));
+    item->source = source;
+    item->own = (struct error){0};
+    if (source == CHUNK_SOURCE_MARKET) {
+        fetch->market_count++;
+        if (fetch->access.server)
+            chunk_server_offer(fetch->access.server, &item->hash, /* is_held= */ false);
+        if (fetch_ask_market(item, &error) < 0)
+            fetch_finish(fetch, &error);
+    } else if (blob_partial_restart(item->partial, BLOB_CODING_PLAIN, "", &error) < 0) {
+        fetch_item_fail(item, &error, NULL);
+    } else {
+        chunk_peers_want(fetch->access.peers, (size_t)source, &item->hash);
+    }
+}
+
+/* ---- From other leases ----------------------------------------------------------------------- */
+
+static struct fetch_item *fetch_find_source(struct fetch *fetch, size_t peer)
+{
+    for (size_t i = 0; i < fetch->item_count; i++)
+        if (fetch->items[i].state == CHUNK_UNDER_WAY && fetch->items[i].source == (int)peer)
+            return &fetch->items[i];
+    return NULL;
+}
+
+static void fetch_on_news(void *context)
+{
+    fetch_pump_later(context);
+}
+
+/* The last piece makes the blob appear, if it is it. */
+static void fetch_finish_direct(struct fetch_item *item, size_t peer)
+{
+    struct fetch *fetch = item->fetch;
+    struct error error;
+    if (blob_partial_finish(item->partial, &error) == 0) {
+        fetch->moved_ns = clock_monotonic_ns(loop_clock(fetch->access.loop));
+        fetch_item_done(item);
+        return;
+    }
+    if (error.code != ERROR_INVALID) {
+        fetch_item_fail(item, &error, NULL);
+        return;
+    }
+    blob_partial_free(TAKE(item->partial)); /* nothing is left of it */
+    chunk_peers_ban(fetch->access.peers, peer);
+    fetch_item_leave(item, CHUNK_WAITS);
+}
+
+static bool fetch_on_data(void *context, size_t peer, struct text bytes, bool is_last)
+{
+    struct fetch *fetch = context;
+    struct fetch_item *item = fetch_find_source(fetch, peer);
+    if (!item || blob_partial_append(item->partial, bytes, &item->own) < 0)
+        return false;
+    if (fetch->access.counts)
+        fetch->access.counts->direct_bytes += bytes.size;
+    if (is_last)
+        fetch_finish_direct(item, peer);
+    return true;
+}
+
+static void fetch_on_failed(void *context, size_t peer, const struct error *reason)
+{
+    struct fetch_item *item = fetch_find_source(context, peer);
+    log_event(LOG_INFO, "chunk_not_direct", "error=\"%s\"", reason->message);
+    if (item && item->own.code != ERROR_NONE)
+        fetch_item_fail(item, &item->own, NULL);
+    else if (item)
+        fetch_item_leave(item, CHUNK_WAITS);
+}
+
+/* ---- Choosing -------------------------------------------------------------------------------- */
+
+static bool fetch_choose(const struct fetch *fetch, struct chunk_choice *out_choice)
+{
+    const struct chunk_peers *peers = fetch->access.peers;
+    const size_t count = fetch->item_count;
+    const size_t peer_count = peers ? chunk_peers_count(peers) : 0;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    enum chunk_state *states = arena_alloc(arena, count * sizeof(*states));
+    enum chunk_holding *holdings = arena_alloc(arena, (peer_count * count + 1) * sizeof(*holdings));
+    bool *is_free = arena_alloc(arena, peer_count + 1);
+    for (size_t i = 0; i < count; i++)
+        states[i] = fetch->items[i].state;
+    for (size_t peer = 0; peer < peer_count; peer++) {
+        is_free[peer] = chunk_peers_is_free(peers, peer);
+        for (size_t i = 0; i < count; i++)
+            holdings[peer * count + i] = chunk_peers_holding(peers, peer, &fetch->items[i].hash);
+    }
+    const int64_t now_ns = clock_monotonic_ns(loop_clock(fetch->access.loop));
+    const struct chunk_view view = {
+        .chunk_count = count,
+        .peer_count = peer_count,
+        .first = chunk_source_first(fetch->access.rank, fetch->access.world, count),
+        .market_count = fetch->market_count,
+        .patience_ms =
+            chunk_source_patience_ms(fetch->access.counts ? fetch->access.counts->market_ms : 0),
+        .unmoved_ms = (now_ns - fetch->moved_ns) / 1000000,
+        .states = states,
+        .holdings = holdings,
+        .is_peer_free = is_free};
+    return chunk_source_choose(&view, out_choice);
+}
+
+static void fetch_on_pump(void *context)
+{
+    struct fetch *fetch = context;
+    struct chunk_choice choice;
+    while (!fetch->has_failed && fetch->left_count > 0 && fetch_choose(fetch, &choice))
+        fetch_item_start(&fetch->items[choice.chunk], choice.source);
+    if (fetch->left_count > 0 && fetch->access.peers && chunk_peers_count(fetch->access.peers) > 0)
+        loop_timer_start(fetch->pump, CHUNK_PATIENCE_MS / 4); /* patience may be over */
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
-
-static bool fetch_is_repeated(const struct fetch *fetch, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (blob_hash_equal(&fetch->items[i].hash, &fetch->items[index].hash))
-            return true;
-    return false;
-}
 
 /* Before anything is looked for, so that what is found stays. A full disk gets a second chance. */
 static int fetch_pin(struct fetch *fetch, const struct blob_hash *hashes, size_t count,
@@ -310,6 +315,34 @@ static int fetch_pin(struct fetch *fetch, const struct blob_hash *hashes, size_t
                : 0;
 }
 
+/* Each blob once, and whether it is there. */
+static void fetch_list(struct fetch *fetch, const struct blob_hash *hashes, size_t count)
+{
+    const struct chunk_access *access = &fetch->access;
+    struct map known;
+    map_init(&known);
+    for (size_t i = 0; i < count; i++) {
+        const struct text key = {(const char *)hashes[i].bytes, sizeof(hashes[i].bytes)};
+        struct fetch_item *item = &fetch->items[fetch->item_count];
+        if (map_get_text(&known, key))
+            continue;
+        map_put_text(&known, key, item);
+        fetch->item_count++;
+        item->fetch = fetch;
+        item->hash = hashes[i];
+        item->retry = loop_timer_new(access->loop, fetch_on_rested, item);
+        chunk_patience_init(&item->patience, &item->hash);
+        if (!blob_store_use(access->store, &item->hash)) {
+            fetch->left_count++;
+            continue;
+        }
+        item->state = CHUNK_DONE;
+        if (access->server)
+            chunk_server_offer(access->server, &item->hash, /* is_held= */ true);
+    }
+    map_done(&known);
+}
+
 struct fetch *fetch_start(const struct chunk_access *access, const struct blob_hash *hashes,
                           size_t count, fetch_function *callback, void *context)
 {
@@ -319,31 +352,27 @@ struct fetch *fetch_start(const struct chunk_access *access, const struct blob_h
     fetch->callback = callback;
     fetch->context = context;
     fetch->others_fd = -1;
+    fetch->moved_ns = clock_monotonic_ns(loop_clock(access->loop));
     fetch->done = loop_timer_new(access->loop, fetch_on_done, fetch);
+    fetch->pump = loop_timer_new(access->loop, fetch_on_pump, fetch);
     fetch->items = calloc(count ? count : 1, sizeof(*fetch->items));
     ASSERT(fetch->items);
-    fetch->item_count = count;
-    for (size_t i = 0; i < count; i++) {
-        fetch->items[i].fetch = fetch;
-        fetch->items[i].hash = hashes[i];
-    }
     struct error error;
     if (fetch_pin(fetch, hashes, count, &error) < 0) {
         fetch_finish(fetch, &error);
         return fetch;
     }
-    for (size_t i = 0; i < count; i++) {
-        struct fetch_item *item = &fetch->items[i];
-        if (fetch_is_repeated(fetch, i) || blob_store_use(access->store, &item->hash))
-            continue;
-        item->retry = loop_timer_new(access->loop, fetch_item_start, item);
-        chunk_patience_init(&item->patience, &item->hash);
-        fetch->left_count++;
-        /* In a turn of its own: none is done before all are counted. */
-        loop_timer_start(item->retry, 0);
-    }
+    fetch_list(fetch, hashes, count);
+    if (access->peers)
+        chunk_peers_listen(access->peers,
+                           &(struct chunk_peers_listener){.on_news = fetch_on_news,
+                                                          .on_data = fetch_on_data,
+                                                          .on_failed = fetch_on_failed,
+                                                          .context = fetch});
     if (fetch->left_count == 0)
         fetch_finish(fetch, NULL);
+    else
+        fetch_pump_later(fetch);
     return fetch;
 }
 
@@ -351,9 +380,13 @@ void fetch_free(struct fetch *fetch)
 {
     if (!fetch)
         return;
+    if (fetch->access.peers)
+        chunk_peers_listen(fetch->access.peers, NULL);
     for (size_t i = 0; i < fetch->item_count; i++) {
         if (fetch->items[i].transfer)
             http_transfer_cancel(fetch->items[i].transfer);
+        else if (fetch->items[i].state == CHUNK_UNDER_WAY && fetch->items[i].source >= 0)
+            chunk_peers_give_up(fetch->access.peers, (size_t)fetch->items[i].source);
         loop_timer_free(fetch->items[i].retry);
         blob_partial_free(fetch->items[i].partial);
     }
@@ -361,6 +394,7 @@ void fetch_free(struct fetch *fetch)
     auto_close_fd(&fetch->others_fd);
     blob_pins_free(fetch->pins);
     loop_timer_free(fetch->done);
+    loop_timer_free(fetch->pump);
     free(fetch->items);
     free(fetch);
 }

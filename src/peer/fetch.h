@@ -1,7 +1,9 @@
 /*
- * Fetch: brings blobs into the store by their hashes, over HTTP, with a lease's token.
+ * Fetch: brings blobs into the store by their hashes: from other leases of the job where they can
+ * be reached and have them, else from the market, over HTTP, with a lease's token.
  *
  * Blobs that are there already cost nothing, and one that another lease is fetching is waited for.
+ * Another lease that does not answer, or lies, costs no more than a moment: the market has it all.
  * A connection that breaks costs what was under way: the next goes on after the last byte that
  * came, here or after a restart. A blob is checked against its hash before it counts. A market that
  * does not answer is asked again, ever less often, until it does or the fetch is freed. All blobs
@@ -14,6 +16,8 @@
 #include "blob/blob_store.h"
 #include "net/http_client.h"
 #include "net/loop.h"
+#include "peer/chunk_peers.h"
+#include "peer/chunk_server.h"
 
 #include <stddef.h>
 
@@ -25,7 +29,18 @@ struct chunk_access {
     const char *server_url;
     const char *fingerprint; /* NULL: not pinned */
     const char *token;
-    const bool *is_away; /* the market is known to be away: it is asked once a second */
+    const bool *is_away;         /* the market is known to be away: it is asked once a second */
+    struct chunk_peers *peers;   /* other leases of the job; NULL: none */
+    struct chunk_server *server; /* told of what comes; NULL: nobody is */
+    uint32_t rank, world;        /* which of how many; world 0: alone */
+    struct chunk_counts *counts; /* NULL: not wanted */
+};
+
+/* What came, by where it came from. */
+struct chunk_counts {
+    uint64_t market_bytes; /* as they travelled */
+    uint64_t direct_bytes;
+    int64_t market_ms; /* of the slowest blob from the market */
 };
 
 enum {

@@ -30,7 +30,7 @@ int64_t tenancy_disk_bytes(const struct tenancy *tenancy)
                                             : tenancy->host->disk_bytes;
 }
 
-struct chunk_access tenancy_chunk_access(const struct tenancy *tenancy)
+struct chunk_access tenancy_chunk_access(struct tenancy *tenancy)
 {
     const struct tenancy_host *host = tenancy->host;
     return (struct chunk_access){.loop = host->loop,
@@ -39,7 +39,12 @@ struct chunk_access tenancy_chunk_access(const struct tenancy *tenancy)
                                  .server_url = host->server_url,
                                  .fingerprint = host->fingerprint[0] ? host->fingerprint : NULL,
                                  .token = tenancy->token,
-                                 .is_away = &host->is_market_away};
+                                 .is_away = &host->is_market_away,
+                                 .peers = tenancy->chunk_peers,
+                                 .server = tenancy->chunk_server,
+                                 .rank = (uint32_t)tenancy->document.rank,
+                                 .world = (uint32_t)tenancy->document.world,
+                                 .counts = &tenancy->chunk_counts};
 }
 
 void tenancy_set_reason(struct tenancy *tenancy, struct text reason)
@@ -64,6 +69,7 @@ void tenancy_send_state(struct tenancy *tenancy)
               tenancy->document.lease, tenancy->document.fence,
               lease_run_state_name(tenancy->state), tenancy->reason);
     tenancy_send_addresses(tenancy);
+    tenancy_send_sources(tenancy);
 }
 
 struct meter_usage tenancy_usage(struct tenancy *tenancy)
@@ -286,6 +292,7 @@ static void tenancy_on_end(void *context)
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
     job_network_free(TAKE(tenancy->network));
+    tenancy_free_sources(tenancy);
     if (folder_remove(tenancy->data_folder, &error) < 0 ||
         folder_remove(tenancy->lease_folder, &error) < 0)
         log_event(LOG_WARN, "folder_left", "lease=%" PRIu64 " error=\"%s\"",
@@ -311,6 +318,8 @@ static void tenancy_on_data(void *context, const struct error *reason)
     struct tenancy *tenancy = context;
     const struct error error = reason ? *reason : (struct error){0}; /* it goes with the shard */
     shard_free(TAKE(tenancy->shard));
+    if (!reason)
+        tenancy_has_data(tenancy);
     if (reason)
         tenancy_fail(tenancy, &error);
     else if (!tenancy->has_exited)
@@ -481,6 +490,7 @@ int tenancy_start(struct tenancy_host *host, const struct start_message *start,
     AUTO(tenancy) struct tenancy *tenancy = tenancy_new(host, on_ended, context);
     if (tenancy_read_start(tenancy, start, error) < 0 || tenancy_make_folders(tenancy, error) < 0)
         return -1;
+    tenancy_open_sources(tenancy);
     const struct shard_options shard = {.access = tenancy_chunk_access(tenancy),
                                         .folder = tenancy->data_folder,
                                         .data = tenancy->document.data,
@@ -508,6 +518,7 @@ void tenancy_free(struct tenancy *tenancy)
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
     job_network_free(TAKE(tenancy->network));
+    tenancy_free_sources(tenancy);
     loop_timer_free(tenancy->tick_timer);
     loop_timer_free(tenancy->pace_timer);
     loop_timer_free(tenancy->talk_timer);

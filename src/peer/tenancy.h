@@ -89,6 +89,8 @@ void tenancy_renew(struct tenancy *tenancy, int64_t expires_ms);
 void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer);
 /* Another rank of the job's network. */
 void tenancy_add_rank(struct tenancy *tenancy, const struct rank_message *rank);
+/* Another lease of the job, to exchange chunks with. */
+void tenancy_add_chunk_peer(struct tenancy *tenancy, const struct rank_message *rank);
 /* Dials the stream to `peer_lease` anew. */
 void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
                          const uint8_t ticket[LEASE_TICKET_SIZE]);

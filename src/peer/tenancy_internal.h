@@ -64,7 +64,10 @@ struct tenancy {
     struct text artifact_names[TENANCY_ARTIFACT_MAX]; /* each file ever announced */
     uint32_t artifact_count;
 
-    struct job_network *network; /* NULL: the lease has none */
+    struct job_network *network;       /* NULL: the lease has none */
+    struct chunk_peers *chunk_peers;   /* NULL: the job has no other workers */
+    struct chunk_server *chunk_server; /* NULL: nobody may connect */
+    struct chunk_counts chunk_counts;
     struct sandbox *sandbox;
     struct loop_watch *exit_watch;
     int control_fd;
@@ -138,6 +141,18 @@ MUST_CHECK int tenancy_open_network(struct tenancy *tenancy, struct error *error
 /* Tells the market where the lease may be reached by its job's other ranks. */
 void tenancy_send_addresses(struct tenancy *tenancy);
 
+void tenancy_write_addresses(const struct host_port *found, size_t count,
+                             char texts[][LEASE_ADDRESS_SIZE_MAX + 1],
+                             struct addresses_message *addresses);
+
+/* tenancy_source.c */
+void tenancy_open_sources(struct tenancy *tenancy);
+void tenancy_free_sources(struct tenancy *tenancy);
+/* Tells the market where others of the job may fetch from. */
+void tenancy_send_sources(struct tenancy *tenancy);
+/* All data is here: nobody is asked any more. */
+void tenancy_has_data(struct tenancy *tenancy);
+
 /* tenancy_stream.c */
 void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,
                   const uint8_t ticket[LEASE_TICKET_SIZE]);
@@ -148,7 +163,7 @@ void tenancy_start_upload(struct tenancy *tenancy, struct text announced);
 void tenancy_free_uploads(struct tenancy *tenancy);
 /* What keeps results from being sent; NULL: nothing has failed. */
 const char *tenancy_upload_trouble(const struct tenancy *tenancy);
-struct chunk_access tenancy_chunk_access(const struct tenancy *tenancy);
+struct chunk_access tenancy_chunk_access(struct tenancy *tenancy);
 int64_t tenancy_disk_bytes(const struct tenancy *tenancy);
 
 /* tenancy_yield.c */

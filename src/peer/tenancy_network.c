@@ -18,6 +18,18 @@ int tenancy_open_network(struct tenancy *tenancy, struct error *error)
     return job_network_open(&options, &tenancy->network, error);
 }
 
+void tenancy_write_addresses(const struct host_port *found, size_t count,
+                             char texts[][LEASE_ADDRESS_SIZE_MAX + 1],
+                             struct addresses_message *addresses)
+{
+    for (size_t i = 0; i < count && addresses->address_count < LEASE_ADDRESSES_MAX; i++) {
+        const int size = snprintf(texts[i], LEASE_ADDRESS_SIZE_MAX + 1, "%.48s:%u", found[i].host,
+                                  found[i].port);
+        if (size > 0 && size <= LEASE_ADDRESS_SIZE_MAX)
+            addresses->addresses[addresses->address_count++] = text_of(texts[i]);
+    }
+}
+
 void tenancy_send_addresses(struct tenancy *tenancy)
 {
     if (!tenancy->network || tenancy->has_ended)
@@ -28,13 +40,7 @@ void tenancy_send_addresses(struct tenancy *tenancy)
     struct lease_message message = {
         .type = LEASE_MESSAGE_ADDRESSES,
         .addresses = {.lease = tenancy->document.lease, .fence = tenancy->document.fence}};
-    struct addresses_message *addresses = &message.addresses;
-    for (size_t i = 0; i < count && addresses->address_count < LEASE_ADDRESSES_MAX; i++) {
-        const int size =
-            snprintf(texts[i], sizeof(texts[i]), "%.48s:%u", found[i].host, found[i].port);
-        if (size > 0 && size < (int)sizeof(texts[i]))
-            addresses->addresses[addresses->address_count++] = text_of(texts[i]);
-    }
+    tenancy_write_addresses(found, count, texts, &message.addresses);
     outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
 }
 

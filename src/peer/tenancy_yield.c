@@ -50,6 +50,8 @@ void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
     struct error error;
     if (tenancy->is_stop_wanted && level == YIELD_FROZEN)
         level = YIELD_LOW; /* it saves what it has, and is killed if it takes too long */
+    if (tenancy->chunk_server)
+        chunk_server_set_paused(tenancy->chunk_server, level != YIELD_FULL);
     if (tenancy->has_ended || tenancy->has_exited || level == tenancy->yield)
         return;
     if (change_level(tenancy, level, &error) < 0) {

@@ -18,6 +18,7 @@
  *     FILL          u8 is_last, bytes
  *     YIELD         u8 yield
  *     ADDRESSES     u64 lease, u64 fence, addresses
+ *     CHUNKS_AT     the same
  *     TRIED         u64 trial, u32 rtt_us
  *     WELCOME       u32 version, u64 machine, i64 now_ms
  *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
@@ -32,6 +33,7 @@
  *     MEASURE       u32 bytes
  *     PAUSE         u8 is_paused (0 or 1), u64 for_ms
  *     RANK          u64 lease, u64 fence, peer, addresses
+ *     CHUNK_PEER    the same
  *     LOG_KEPT      u64 lease, u64 fence, u64 offset
  *     TRY           u64 trial, [32] key, [32] ticket, u32 limit_ms, addresses
  *     EARNINGS      i64 earned_micro, i64 withheld_micro
@@ -138,6 +140,10 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "TRY";
     case LEASE_MESSAGE_TRIED:
         return "TRIED";
+    case LEASE_MESSAGE_CHUNKS_AT:
+        return "CHUNKS_AT";
+    case LEASE_MESSAGE_CHUNK_PEER:
+        return "CHUNK_PEER";
     }
     return "unknown";
 }
@@ -296,6 +302,7 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
         wire_put_u64(buffer, message->artifact.size_bytes);
         return;
     case LEASE_MESSAGE_ADDRESSES:
+    case LEASE_MESSAGE_CHUNKS_AT:
         put_fence(buffer, message->addresses.lease, message->addresses.fence);
         put_addresses(buffer, message->addresses.addresses, message->addresses.address_count);
         return;
@@ -333,6 +340,7 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
         put_start(payload, &message->start);
         return;
     case LEASE_MESSAGE_RANK:
+    case LEASE_MESSAGE_CHUNK_PEER:
         put_fence(payload, message->rank.lease, message->rank.fence);
         put_peer(payload, &message->rank.peer);
         put_addresses(payload, message->rank.addresses, message->rank.address_count);
@@ -593,6 +601,7 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         get_start(arena, reader, &message->start);
         return true;
     case LEASE_MESSAGE_RANK:
+    case LEASE_MESSAGE_CHUNK_PEER:
         message->rank.lease = wire_get_u64(reader);
         message->rank.fence = wire_get_u64(reader);
         get_peer(reader, &message->rank.peer);
@@ -688,6 +697,7 @@ static bool decode_from_daemon(struct arena *arena, struct wire_reader *reader,
         get_artifact(reader, &message->artifact);
         return true;
     case LEASE_MESSAGE_ADDRESSES:
+    case LEASE_MESSAGE_CHUNKS_AT:
         message->addresses.lease = wire_get_u64(reader);
         message->addresses.fence = wire_get_u64(reader);
         message->addresses.address_count = get_addresses(reader, message->addresses.addresses);

@@ -63,6 +63,7 @@ enum lease_message_type {
     LEASE_MESSAGE_YIELD = 12,
     LEASE_MESSAGE_ADDRESSES = 13,
     LEASE_MESSAGE_TRIED = 14,
+    LEASE_MESSAGE_CHUNKS_AT = 20,
     /* market to daemon */
     LEASE_MESSAGE_WELCOME = 64,
     LEASE_MESSAGE_START = 65,
@@ -79,6 +80,7 @@ enum lease_message_type {
     LEASE_MESSAGE_LOG_KEPT = 76,
     LEASE_MESSAGE_TRY = 77,
     LEASE_MESSAGE_EARNINGS = 78,
+    LEASE_MESSAGE_CHUNK_PEER = 80,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -297,7 +299,8 @@ struct measure_message {
     uint32_t bytes; /* at most LEASE_MEASURE_BYTES_MAX */
 };
 
-/* Where a lease in a job network may be reached directly; none: only through the relay. */
+/* Where a lease in a job network may be reached directly; none: only through the relay. As
+ * CHUNKS_AT: where its data may be fetched from. */
 struct addresses_message {
     uint64_t lease; /* 0: where the machine itself may be tried, fence 0 too */
     uint64_t fence;
@@ -305,7 +308,8 @@ struct addresses_message {
     uint32_t address_count;
 };
 
-/* Another rank of the job's network. The key belongs to these two leases; the ticket names their
+/* Another rank of the job's network; as CHUNK_PEER, one to exchange chunks of data with, under a
+ * key of its own and without a ticket. The key belongs to these two leases; the ticket names their
  * stream on the market's link port and to each other's listeners. */
 struct rank_message {
     uint64_t lease;

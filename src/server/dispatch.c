@@ -189,6 +189,7 @@ void dispatch_hello(struct hub_machine *machine, const struct hello_message *hel
             send_peers(hub, lease);
             send_renewal(hub, lease);
             network_tell(hub, lease);
+            sources_tell(hub, lease);
         } else if (lease->is_known || lease->is_stop_wanted) {
             /* It may be about to say how the lease ended. */
             lease->missing_ns = hub_now_ns(hub);

@@ -265,7 +265,11 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
     case LEASE_MESSAGE_TRIED:
         trial_done(machine, &message->tried);
         return;
+    case LEASE_MESSAGE_CHUNKS_AT:
+        sources_addresses(machine, &message->addresses);
+        return;
     case LEASE_MESSAGE_RANK:
+    case LEASE_MESSAGE_CHUNK_PEER:
     case LEASE_MESSAGE_LOG_KEPT:
     case LEASE_MESSAGE_WELCOME:
     case LEASE_MESSAGE_START:

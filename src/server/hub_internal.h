@@ -130,6 +130,11 @@ struct hub_lease {
     bool has_addresses; /* its daemon has told them */
     char addresses[LEASE_ADDRESSES_MAX][LEASE_ADDRESS_SIZE_MAX + 1];
     uint32_t address_count;
+
+    /* sources.c's: of a worker. */
+    bool has_chunk_addresses; /* its daemon has told them */
+    char chunk_addresses[LEASE_ADDRESSES_MAX][LEASE_ADDRESS_SIZE_MAX + 1];
+    uint32_t chunk_address_count;
 };
 
 /* Two ranks of a job network, and the stream the market carries for them if it must. */
@@ -292,6 +297,11 @@ void trial_done(struct hub_machine *machine, const struct tried_message *tried);
 void trial_check(struct hub *hub);              /* once a second */
 void trial_forget(struct hub_machine *machine); /* its link is gone */
 void trials_done(struct hub *hub);
+
+/* ---- sources.c ---- */
+/* As network_tell and network_addresses, of leases that exchange chunks. */
+void sources_tell(struct hub *hub, const struct hub_lease *lease);
+void sources_addresses(struct hub_machine *machine, const struct addresses_message *addresses);
 
 /* ---- dispatch.c ---- */
 void dispatch_add_take(struct hub *hub, struct hub_lease *lease);

@@ -214,6 +214,17 @@ void keys_pair(const struct keys *keys, const struct keys_pair *pair,
     sodium_memzero(leases, sizeof(leases));
 }
 
+void keys_chunks(const struct keys *keys, const struct keys_pair *pair,
+                 uint8_t out_key[KEYS_SECRET_SIZE])
+{
+    uint8_t leases[KEYS_SECRET_SIZE];
+    derive(keys, "chunks", pair->low_lease, pair->high_lease, leases);
+    const uint64_t key_of[] = {pair->low_fence, pair->high_fence};
+    crypto_generichash(out_key, KEYS_SECRET_SIZE, (const uint8_t *)key_of, sizeof(key_of), leases,
+                       sizeof(leases));
+    sodium_memzero(leases, sizeof(leases));
+}
+
 void keys_fetch_token(const struct keys *keys, uint64_t lease, uint64_t fence,
                       char out[KEYS_TOKEN_SIZE])
 {

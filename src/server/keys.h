@@ -68,6 +68,10 @@ struct keys_pair {
 void keys_pair(const struct keys *keys, const struct keys_pair *pair,
                uint8_t out_key[KEYS_SECRET_SIZE], uint8_t out_ticket[KEYS_SECRET_SIZE]);
 
+/* The pre-shared key between two workers of a job that exchange chunks. */
+void keys_chunks(const struct keys *keys, const struct keys_pair *pair,
+                 uint8_t out_key[KEYS_SECRET_SIZE]);
+
 /* "souk_lease_LEASE_FENCE_HEX": lets the holder of a lease fetch and store chunks. */
 void keys_fetch_token(const struct keys *keys, uint64_t lease, uint64_t fence,
                       char out[KEYS_TOKEN_SIZE]);

@@ -1,0 +1,437 @@
+/*
+ * Leases that exchange chunks over real links, with a market that answers one request at a time.
+ * covers fetch.c, fetch_market.c, chunk_peers.c, chunk_server.c
+ */
+#include "net/http_server.h"
+#include "peer/chunk_link.h"
+#include "peer/fetch.h"
+#include "testing/testing.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNKS = 8, CHUNK_BYTES = 100000, RANKS = 4, WAIT_MS = 15000, ANSWERS_MAX = 4096 };
+
+struct rank {
+    struct chunk_access access;
+    struct chunk_counts counts;
+    struct chunk_server *server;
+    struct chunk_peers *peers;
+    struct blob_store *store;
+    struct fetch *fetch;
+    bool is_done;
+    struct error error;
+};
+
+struct scene {
+    char folder[64];
+    struct loop *loop;
+    struct http_server *http;
+    struct http_client *client;
+    char url[64];
+    struct blob_store *blobs; /* the market's */
+    struct blob_hash hashes[CHUNKS];
+    uint64_t waiting[ANSWERS_MAX]; /* requests */
+    size_t asked_count, answered_count;
+    struct loop_timer *answer_timer;
+    int64_t answer_ms; /* between two */
+    struct rank ranks[RANKS];
+    bool is_away;
+    uint8_t key[LINK_KEY_SIZE];
+};
+
+static void answer_one(void *context)
+{
+    struct scene *scene = context;
+    struct error error;
+    if (scene->answered_count == scene->asked_count)
+        return;
+    struct http_request *request =
+        http_server_find(scene->http, scene->waiting[scene->answered_count++]);
+    struct blob_hash hash;
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, BLOB_BYTES_MAX);
+    if (request) {
+        ASSERT_OK(blob_hash_parse(http_request_parameter(request, "hash"), &hash, &error));
+        ASSERT_OK(blob_store_read(scene->blobs, &hash, &bytes, &error));
+        http_reply(request, 200, "application/octet-stream", buffer_text(&bytes));
+    }
+    loop_timer_start(scene->answer_timer, scene->answer_ms);
+}
+
+static void on_get_chunk(struct http_request *request, void *context)
+{
+    struct scene *scene = context;
+    assert_true(scene->asked_count < ANSWERS_MAX);
+    scene->waiting[scene->asked_count++] = http_request_id(request);
+    if (!loop_timer_is_running(scene->answer_timer))
+        loop_timer_start(scene->answer_timer, scene->answer_ms);
+}
+
+static const struct http_route routes[] = {
+    {"GET", "/v1/chunks/{hash}", 0, on_get_chunk, 0},
+};
+
+static void open_rank(struct scene *scene, uint32_t number)
+{
+    struct rank *rank = &scene->ranks[number];
+    struct error error;
+    char folder[96];
+    snprintf(folder, sizeof(folder), "%s/rank%u", scene->folder, number);
+    const struct blob_store_options store = {.folder = folder, .is_shared = true};
+    ASSERT_OK(blob_store_open(&store, &rank->store, &error));
+    const struct chunk_server_options server = {
+        .loop = scene->loop, .store = rank->store, .lease = number + 1};
+    ASSERT_OK(chunk_server_open(&server, &rank->server, &error));
+    rank->peers = chunk_peers_new(scene->loop, number + 1);
+    rank->access = (struct chunk_access){.loop = scene->loop,
+                                         .client = scene->client,
+                                         .store = rank->store,
+                                         .server_url = scene->url,
+                                         .token = "fetch-me",
+                                         .is_away = &scene->is_away,
+                                         .peers = rank->peers,
+                                         .server = rank->server,
+                                         .rank = number,
+                                         .world = RANKS,
+                                         .counts = &rank->counts};
+}
+
+static int set_up(void **state)
+{
+    struct scene *scene = calloc(1, sizeof(*scene));
+    struct error error;
+    struct address any;
+    char folder[96];
+    snprintf(scene->folder, sizeof(scene->folder), "/tmp/souk-exchange-XXXXXX");
+    assert_non_null(mkdtemp(scene->folder));
+    ASSERT_OK(loop_open(&clock_system, &scene->loop, &error));
+    scene->answer_timer = loop_timer_new(scene->loop, answer_one, scene);
+    scene->answer_ms = 1;
+    memset(scene->key, 7, sizeof(scene->key));
+    ASSERT_OK(address_resolve(&(struct host_port){.host = "127.0.0.1"}, &any, &error));
+    const struct http_server_options http = {
+        .loop = scene->loop, .listen = any, .routes = routes, .route_count = 1, .context = scene};
+    ASSERT_OK(http_server_open(&http, &scene->http, &error));
+    scene->client = http_client_new(&(struct http_client_options){.loop = scene->loop});
+    snprintf(scene->url, sizeof(scene->url), "http://127.0.0.1:%u", http_server_port(scene->http));
+    snprintf(folder, sizeof(folder), "%s/market", scene->folder);
+    ASSERT_OK(
+        blob_store_open(&(struct blob_store_options){.folder = folder}, &scene->blobs, &error));
+    static char bytes[CHUNK_BYTES];
+    for (int i = 0; i < CHUNKS; i++) {
+        memset(bytes, 'a' + i, sizeof(bytes));
+        ASSERT_OK(blob_store_put(scene->blobs, NULL, (struct text){bytes, sizeof(bytes)},
+                                 &scene->hashes[i], &error));
+    }
+    for (uint32_t i = 0; i < RANKS; i++)
+        open_rank(scene, i);
+    *state = scene;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct scene *scene = *state;
+    for (size_t i = 0; i < RANKS; i++) {
+        struct rank *rank = &scene->ranks[i];
+        fetch_free(rank->fetch);
+        chunk_peers_free(rank->peers);
+        chunk_server_free(rank->server);
+        blob_store_free(rank->store);
+    }
+    http_client_free(scene->client);
+    http_server_free(scene->http);
+    loop_timer_free(scene->answer_timer);
+    loop_free(scene->loop);
+    blob_store_free(scene->blobs);
+    char command[160];
+    snprintf(command, sizeof(command), "rm -rf '%s'", scene->folder);
+    const int result = system(command); /* NOLINT: a path this test made */
+    free(scene);
+    return result;
+}
+
+/* `who` may ask `whom`, and is told where. */
+static void introduce(struct scene *scene, size_t who, size_t whom, const uint8_t *key)
+{
+    const struct host_port address = {.host = "127.0.0.1",
+                                      .port = chunk_server_port(scene->ranks[whom].server)};
+    chunk_server_allow(scene->ranks[whom].server, who + 1, scene->key);
+    chunk_peers_add(scene->ranks[who].peers,
+                    &(struct chunk_peer_options){
+                        .lease = whom + 1, .key = key, .addresses = &address, .address_count = 1});
+}
+
+static void on_fetched(void *context, const struct error *reason)
+{
+    struct rank *rank = context;
+    rank->is_done = true;
+    if (reason)
+        rank->error = *reason;
+}
+
+static void start_fetch(struct scene *scene, size_t number)
+{
+    struct rank *rank = &scene->ranks[number];
+    rank->fetch = fetch_start(&rank->access, scene->hashes, CHUNKS, on_fetched, rank);
+}
+
+static int64_t now_ms(void)
+{
+    return clock_monotonic_ns(&clock_system) / 1000000;
+}
+
+static void turn(struct scene *scene)
+{
+    struct error error;
+    ASSERT_OK(loop_step(scene->loop, 20, &error));
+}
+
+static void finish_fetch(struct scene *scene, size_t number)
+{
+    struct rank *rank = &scene->ranks[number];
+    const int64_t end_ms = now_ms() + WAIT_MS;
+    while (!rank->is_done && now_ms() < end_ms)
+        turn(scene);
+    assert_true(rank->is_done);
+    if (rank->error.code != ERROR_NONE)
+        fail_msg("%s", rank->error.message);
+    for (int i = 0; i < CHUNKS; i++)
+        assert_true(blob_store_has(rank->store, &scene->hashes[i]));
+}
+
+static void wait_for_link(struct scene *scene, size_t number, size_t peer)
+{
+    const int64_t end_ms = now_ms() + WAIT_MS;
+    while (chunk_peers_holding(scene->ranks[number].peers, peer, &scene->hashes[0]) != CHUNK_HELD) {
+        assert_true(now_ms() < end_ms);
+        turn(scene);
+    }
+}
+
+/* Rank 0 has everything. */
+static void fill_first(struct scene *scene)
+{
+    start_fetch(scene, 0);
+    finish_fetch(scene, 0);
+    assert_int_equal(scene->asked_count, CHUNKS);
+    assert_int_equal(scene->ranks[0].counts.market_bytes, CHUNKS * CHUNK_BYTES);
+}
+
+static void what_another_lease_has_does_not_come_from_the_market(void **state)
+{
+    struct scene *scene = *state;
+    fill_first(scene);
+    introduce(scene, 1, 0, scene->key);
+    wait_for_link(scene, 1, 0);
+    start_fetch(scene, 1);
+    finish_fetch(scene, 1);
+    assert_int_equal(scene->asked_count, CHUNKS);
+    assert_int_equal(scene->ranks[1].counts.direct_bytes, CHUNKS * CHUNK_BYTES);
+    assert_int_equal(chunk_server_sent_bytes(scene->ranks[0].server), CHUNKS * CHUNK_BYTES);
+}
+
+static void leases_that_start_together_fetch_each_chunk_about_once(void **state)
+{
+    struct scene *scene = *state;
+    scene->answer_ms = 20; /* the market is the narrow place, as an uplink is */
+    for (size_t i = 0; i < RANKS; i++)
+        for (size_t k = 0; k < RANKS; k++)
+            if (i != k)
+                introduce(scene, i, k, scene->key);
+    for (size_t i = 0; i < RANKS; i++)
+        start_fetch(scene, i);
+    uint64_t market_bytes = 0;
+    for (size_t i = 0; i < RANKS; i++) {
+        finish_fetch(scene, i);
+        market_bytes += scene->ranks[i].counts.market_bytes;
+    }
+    print_message("%d ranks: %.2f times the data from the market\n", RANKS,
+                  (double)market_bytes / (CHUNKS * CHUNK_BYTES));
+    assert_true(market_bytes < 2 * CHUNKS * CHUNK_BYTES); /* each for itself: 4 */
+}
+
+static void who_has_another_key_gets_nothing_and_the_market_is_asked(void **state)
+{
+    struct scene *scene = *state;
+    const uint8_t wrong[LINK_KEY_SIZE] = {1};
+    fill_first(scene);
+    introduce(scene, 1, 0, wrong);
+    start_fetch(scene, 1);
+    finish_fetch(scene, 1);
+    assert_int_equal(scene->ranks[1].counts.direct_bytes, 0);
+    assert_int_equal(chunk_server_sent_bytes(scene->ranks[0].server), 0);
+    assert_int_equal(scene->asked_count, 2 * CHUNKS);
+}
+
+/* Overwrites what rank 0 has of a chunk, in its own folder. */
+static void spoil(const struct scene *scene, const struct blob_hash *hash)
+{
+    char text[BLOB_HASH_TEXT_SIZE], path[256];
+    blob_hash_format(hash, text);
+    snprintf(path, sizeof(path), "%s/rank0/%.2s/%s", scene->folder, text, text + 2);
+    AUTO_FD int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "lie", 3, 500), 3);
+}
+
+static void one_that_sends_something_else_is_not_believed_again(void **state)
+{
+    struct scene *scene = *state;
+    struct error error;
+    fill_first(scene);
+    for (int i = 0; i < CHUNKS; i++)
+        spoil(scene, &scene->hashes[i]);
+    introduce(scene, 1, 0, scene->key);
+    wait_for_link(scene, 1, 0);
+    start_fetch(scene, 1);
+    finish_fetch(scene, 1);
+    assert_int_equal(scene->ranks[1].counts.direct_bytes, CHUNK_BYTES); /* the first, and no more */
+    assert_int_equal(scene->asked_count, 2 * CHUNKS);
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, BLOB_BYTES_MAX);
+    for (int i = 0; i < CHUNKS; i++) {
+        buffer_clear(&bytes);
+        ASSERT_OK(blob_store_read(scene->ranks[1].store, &scene->hashes[i], &bytes, &error));
+    }
+}
+
+static void what_is_not_offered_is_not_sent(void **state)
+{
+    struct scene *scene = *state;
+    struct error error;
+    struct blob_hash secret;
+    fill_first(scene);
+    ASSERT_OK(blob_store_put(scene->ranks[0].store, NULL, TEXT("another job's"), &secret, &error));
+    ASSERT_OK(blob_store_put(scene->blobs, NULL, TEXT("another job's"), &secret, &error));
+    introduce(scene, 1, 0, scene->key);
+    wait_for_link(scene, 1, 0);
+    assert_true(chunk_peers_holding(scene->ranks[1].peers, 0, &secret) == CHUNK_UNKNOWN);
+    chunk_peers_want(scene->ranks[1].peers, 0, &secret); /* asked for all the same */
+    const int64_t end_ms = now_ms() + WAIT_MS;
+    while (!chunk_peers_is_free(scene->ranks[1].peers, 0)) {
+        assert_true(now_ms() < end_ms);
+        turn(scene);
+    }
+    assert_int_equal(chunk_server_sent_bytes(scene->ranks[0].server), 0);
+}
+
+static void nothing_is_sent_while_the_owner_needs_the_machine(void **state)
+{
+    struct scene *scene = *state;
+    fill_first(scene);
+    introduce(scene, 1, 0, scene->key);
+    wait_for_link(scene, 1, 0);
+    chunk_server_set_paused(scene->ranks[0].server, true);
+    start_fetch(scene, 1);
+    finish_fetch(scene, 1);
+    assert_int_equal(chunk_server_sent_bytes(scene->ranks[0].server), 0);
+    assert_int_equal(scene->asked_count, 2 * CHUNKS);
+}
+
+/* ---- One that says it has everything and then says nothing ----------------------------------- */
+
+static const uint8_t *silent_key;
+static struct link *silent_link;
+
+static int find_silent_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
+{
+    (void)context, (void)identity;
+    memcpy(out_key, silent_key, LINK_KEY_SIZE);
+    return 0;
+}
+
+static void silent_on_open(struct link *link, struct text identity, void *context)
+{
+    const struct scene *scene = context;
+    struct error error;
+    (void)identity;
+    ASSERT_OK(link_send_text(
+        link, CHUNK_LINK_HAS,
+        (struct text){(const char *)scene->hashes[0].bytes, sizeof(scene->hashes)}, &error));
+}
+
+static void silent_on_frame(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    (void)link, (void)type, (void)payload, (void)context;
+}
+
+static void silent_on_close(struct link *link, const struct error *reason, void *context)
+{
+    (void)reason, (void)context;
+    link_free(link);
+    silent_link = NULL;
+}
+
+struct silent {
+    struct scene *scene;
+    int fd;
+};
+
+static void silent_on_visit(void *context, uint32_t events)
+{
+    const struct silent *silent = context;
+    struct error error;
+    struct address from;
+    int fd;
+    (void)events;
+    while (tcp_accept(silent->fd, &fd, &from, &error) > 0) {
+        const struct link_options options = {.loop = silent->scene->loop,
+                                             .is_server = true,
+                                             .find_key = find_silent_key,
+                                             .callbacks = {.on_open = silent_on_open,
+                                                           .on_frame = silent_on_frame,
+                                                           .on_close = silent_on_close},
+                                             .context = silent->scene};
+        ASSERT_OK(link_open_take(&options, fd, &silent_link, &error));
+    }
+}
+
+static void one_that_stalls_does_not_hold_the_others_up(void **state)
+{
+    struct scene *scene = *state;
+    struct error error;
+    struct address any;
+    struct silent silent = {.scene = scene, .fd = -1};
+    struct host_port address = {.host = "127.0.0.1"};
+    struct loop_watch *watch = NULL;
+    silent_key = scene->key;
+    ASSERT_OK(address_resolve(&address, &any, &error));
+    ASSERT_OK(tcp_listen(&any, "", &silent.fd, &address.port, &error));
+    ASSERT_OK(loop_watch_open(scene->loop, silent.fd, LOOP_READ, silent_on_visit, &silent, &watch,
+                              &error));
+    chunk_peers_add(scene->ranks[1].peers,
+                    &(struct chunk_peer_options){
+                        .lease = 9, .key = scene->key, .addresses = &address, .address_count = 1});
+    wait_for_link(scene, 1, 0);
+    const int64_t begin_ms = now_ms();
+    start_fetch(scene, 1);
+    finish_fetch(scene, 1);
+    print_message("beside one that stalls: %d ms\n", (int)(now_ms() - begin_ms));
+    assert_true(now_ms() - begin_ms < CHUNK_PEER_STALL_MS + 2 * CHUNK_PATIENCE_MS + 1000);
+    assert_int_equal(scene->asked_count, CHUNKS);
+    loop_watch_free(watch);
+    close(silent.fd);
+    link_free(silent_link);
+}
+
+#define EXCHANGE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EXCHANGE_TEST(what_another_lease_has_does_not_come_from_the_market),
+        EXCHANGE_TEST(leases_that_start_together_fetch_each_chunk_about_once),
+        EXCHANGE_TEST(who_has_another_key_gets_nothing_and_the_market_is_asked),
+        EXCHANGE_TEST(one_that_sends_something_else_is_not_believed_again),
+        EXCHANGE_TEST(what_is_not_offered_is_not_sent),
+        EXCHANGE_TEST(nothing_is_sent_while_the_owner_needs_the_machine),
+        EXCHANGE_TEST(one_that_stalls_does_not_hold_the_others_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,392 @@
+#include "peer/chunk_server.h"
+
+#include "base/assert.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "net/address.h"
+#include "peer/chunk_link.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    HANDSHAKE_TIMEOUT_MS = 5000,
+    QUEUE_BYTES = 4 * (CHUNK_LINK_DATA_BYTES + 64),
+    WAIT_MS = 10, /* for the rate */
+};
+
+struct client {
+    uint64_t lease;
+    uint8_t key[LINK_KEY_SIZE];
+};
+
+struct offer {
+    struct blob_hash hash;
+    bool is_held;
+};
+
+struct visitor {
+    struct list_node node;
+    struct chunk_server *server;
+    struct link *link;
+    int fd; /* of the chunk that is being sent; -1: none is */
+    uint64_t left_bytes;
+};
+
+struct chunk_server {
+    struct chunk_server_options options;
+    int listen_fd;
+    uint16_t port;
+    struct loop_watch *watch;
+    struct map clients; /* lease -> struct client, owned */
+    struct map offers;  /* hash -> struct offer, owned */
+    struct list visitors;
+    size_t visitor_count;
+    struct loop_timer *timer;
+    int64_t budget_bytes; /* what may be sent now */
+    int64_t budget_ns;    /* when that was reckoned */
+    uint64_t sent_bytes;
+    bool is_paused;
+};
+
+static struct text hash_key(const struct blob_hash *hash)
+{
+    return (struct text){(const char *)hash->bytes, sizeof(hash->bytes)};
+}
+
+static void visitor_stop(struct visitor *visitor)
+{
+    if (visitor->fd >= 0)
+        close(TAKE_FD(visitor->fd));
+}
+
+static void visitor_free(struct visitor *visitor)
+{
+    list_remove(&visitor->node);
+    visitor->server->visitor_count--;
+    visitor_stop(visitor);
+    link_free(visitor->link);
+    free(visitor);
+}
+
+static void visitor_deny(struct visitor *visitor)
+{
+    struct error ignored; /* a link that takes no word is about to end */
+    visitor_stop(visitor);
+    if (link_send_text(visitor->link, CHUNK_LINK_DENIED, (struct text){0}, &ignored) < 0)
+        link_finish(visitor->link);
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+static void refill(struct chunk_server *server)
+{
+    const int64_t now_ns = clock_monotonic_ns(loop_clock(server->options.loop));
+    const int64_t passed_us = (now_ns - server->budget_ns) / 1000;
+    const int64_t most = server->options.bytes_per_s / 4 + CHUNK_LINK_DATA_BYTES;
+    server->budget_ns = now_ns;
+    if (passed_us >= 1000000)
+        server->budget_bytes = most;
+    else
+        server->budget_bytes += passed_us * server->options.bytes_per_s / 1000000;
+    if (server->budget_bytes > most)
+        server->budget_bytes = most;
+}
+
+/* False when the visitor has to wait, or is done. */
+static bool send_piece(struct visitor *visitor)
+{
+    struct chunk_server *server = visitor->server;
+    uint8_t piece[1 + CHUNK_LINK_DATA_BYTES];
+    struct error error;
+    if (visitor->fd < 0 || link_queued_bytes(visitor->link) > QUEUE_BYTES / 2)
+        return false;
+    const size_t wanted = visitor->left_bytes < CHUNK_LINK_DATA_BYTES
+                              ? (size_t)visitor->left_bytes
+                              : (size_t)CHUNK_LINK_DATA_BYTES;
+    const ssize_t got = read(visitor->fd, piece + 1, wanted);
+    if (got != (ssize_t)wanted) {
+        visitor_deny(visitor);
+        return false;
+    }
+    visitor->left_bytes -= wanted;
+    piece[0] = visitor->left_bytes == 0;
+    if (link_send_text(visitor->link, CHUNK_LINK_DATA,
+                       (struct text){(const char *)piece, wanted + 1}, &error) < 0) {
+        visitor_stop(visitor);
+        link_finish(visitor->link);
+        return false;
+    }
+    server->budget_bytes -= (int64_t)wanted;
+    server->sent_bytes += wanted;
+    if (visitor->left_bytes == 0)
+        visitor_stop(visitor);
+    return visitor->fd >= 0;
+}
+
+/* In turns, a piece each. */
+static void pump(struct chunk_server *server)
+{
+    bool has_more = !server->is_paused;
+    refill(server);
+    while (has_more && server->budget_bytes > 0) {
+        has_more = false;
+        LIST_EACH(&server->visitors, node)
+        {
+            if (server->budget_bytes > 0)
+                has_more = send_piece(LIST_ITEM(node, struct visitor, node)) || has_more;
+        }
+    }
+    if (has_more && !loop_timer_is_running(server->timer))
+        loop_timer_start(server->timer, WAIT_MS);
+}
+
+static void on_timer(void *context)
+{
+    pump(context);
+}
+
+/* ---- What visitors say ----------------------------------------------------------------------- */
+
+static void send_hashes(struct visitor *visitor, enum chunk_link_type type, struct text hashes)
+{
+    struct error ignored; /* one that does not read is served by the market */
+    if (link_send_text(visitor->link, (uint16_t)type, hashes, &ignored) < 0)
+        link_finish(visitor->link);
+}
+
+static void send_offers(struct visitor *visitor, bool is_held)
+{
+    const struct map *offers = &visitor->server->offers;
+    struct buffer hashes AUTO_BUFFER;
+    buffer_init(&hashes, (size_t)CHUNK_LINK_HASHES_MAX * BLOB_HASH_SIZE);
+    for (size_t i = 0; i < offers->count; i++) {
+        const struct offer *offer = offers->entries[i].value;
+        if (offer->is_held == is_held)
+            buffer_append(&hashes, offer->hash.bytes, BLOB_HASH_SIZE);
+        if (hashes.size < hashes.size_max && i + 1 < offers->count)
+            continue;
+        if (hashes.size > 0)
+            send_hashes(visitor, is_held ? CHUNK_LINK_HAS : CHUNK_LINK_TAKES, buffer_text(&hashes));
+        buffer_clear(&hashes);
+    }
+}
+
+static void on_open(struct link *link, struct text identity, void *context)
+{
+    struct visitor *visitor = context;
+    (void)link;
+    log_event(LOG_DEBUG, "chunk_visitor", "identity=\"" TEXT_FORMAT "\"", TEXT_ARGS(identity));
+    send_offers(visitor, /* is_held= */ true);
+    send_offers(visitor, /* is_held= */ false);
+}
+
+static void begin(struct visitor *visitor, const struct blob_hash *hash)
+{
+    struct chunk_server *server = visitor->server;
+    const struct offer *offer = map_get_text(&server->offers, hash_key(hash));
+    struct blob_file file = {.fd = -1};
+    struct error error;
+    if (!offer || !offer->is_held || server->is_paused ||
+        blob_store_open_blob(server->options.store, hash, &file, &error) < 0) {
+        visitor_deny(visitor);
+        return;
+    }
+    visitor->fd = file.fd;
+    visitor->left_bytes = file.size_bytes;
+    if (file.coding != BLOB_CODING_PLAIN || file.size_bytes == 0)
+        visitor_deny(visitor);
+    else
+        pump(server);
+}
+
+static void on_frame(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    struct visitor *visitor = context;
+    struct blob_hash hash;
+    if (type != CHUNK_LINK_WANT || payload.size != sizeof(hash.bytes) || visitor->fd >= 0) {
+        link_finish(link);
+        return;
+    }
+    memcpy(hash.bytes, payload.data, sizeof(hash.bytes));
+    begin(visitor, &hash);
+}
+
+static void on_close(struct link *link, const struct error *reason, void *context)
+{
+    (void)link, (void)reason;
+    visitor_free(context);
+}
+
+static void on_drained(struct link *link, void *context)
+{
+    (void)link;
+    pump(((struct visitor *)context)->server);
+}
+
+static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
+{
+    const struct chunk_server *server = ((struct visitor *)context)->server;
+    char expected[CHUNK_LINK_IDENTITY_SIZE];
+    for (size_t i = 0; i < server->clients.count; i++) {
+        const struct client *client = server->clients.entries[i].value;
+        chunk_link_identity(server->options.lease, client->lease, expected);
+        if (!text_equal(identity, text_of(expected)))
+            continue;
+        memcpy(out_key, client->key, LINK_KEY_SIZE);
+        return 0;
+    }
+    return -1;
+}
+
+static void take_visitor(struct chunk_server *server, int fd)
+{
+    struct error error;
+    struct visitor *visitor = calloc(1, sizeof(*visitor));
+    ASSERT(visitor);
+    visitor->server = server;
+    visitor->fd = -1;
+    list_append(&server->visitors, &visitor->node);
+    server->visitor_count++;
+    const struct link_options options = {.loop = server->options.loop,
+                                         .is_server = true,
+                                         .find_key = find_key,
+                                         .payload_max = CHUNK_LINK_PAYLOAD_MAX,
+                                         .queue_max_bytes = (size_t)QUEUE_BYTES + (1 << 20),
+                                         .queue_low_bytes = QUEUE_BYTES / 4,
+                                         .handshake_timeout_ms = HANDSHAKE_TIMEOUT_MS,
+                                         .callbacks = {.on_open = on_open,
+                                                       .on_frame = on_frame,
+                                                       .on_close = on_close,
+                                                       .on_drained = on_drained},
+                                         .context = visitor};
+    if (server->visitor_count <= CHUNK_SERVER_LINKS_MAX &&
+        link_open_take(&options, fd, &visitor->link, &error) == 0)
+        return;
+    close(fd);
+    visitor_free(visitor);
+}
+
+static void on_visit(void *context, uint32_t events)
+{
+    struct chunk_server *server = context;
+    struct address from;
+    struct error error;
+    int fd;
+    int result;
+    (void)events;
+    while ((result = tcp_accept(server->listen_fd, &fd, &from, &error)) > 0)
+        take_visitor(server, fd);
+    if (result < 0) {
+        log_event(LOG_WARN, "chunks_not_served", "error=\"%s\"", error.message);
+        loop_watch_set(server->watch, 0);
+    }
+}
+
+/* ---- The server itself ----------------------------------------------------------------------- */
+
+int chunk_server_open(const struct chunk_server_options *options, struct chunk_server **out_server,
+                      struct error *error)
+{
+    AUTO(chunk_server) struct chunk_server *server = calloc(1, sizeof(*server));
+    ASSERT(server);
+    server->options = *options;
+    if (server->options.bytes_per_s == 0)
+        server->options.bytes_per_s = CHUNK_SERVER_BYTES_PER_S;
+    server->listen_fd = -1;
+    map_init(&server->clients);
+    map_init(&server->offers);
+    list_init(&server->visitors);
+    server->timer = loop_timer_new(options->loop, on_timer, server);
+    const struct host_port everywhere = {.host = "0.0.0.0"};
+    struct address address;
+    if (address_resolve(&everywhere, &address, error) < 0 ||
+        tcp_listen(&address, "", &server->listen_fd, &server->port, error) < 0 ||
+        loop_watch_open(options->loop, server->listen_fd, LOOP_READ, on_visit, server,
+                        &server->watch, error) < 0)
+        return error_wrap(error, "listen for those that want chunks");
+    *out_server = TAKE(server);
+    return 0;
+}
+
+void chunk_server_free(struct chunk_server *server)
+{
+    if (!server)
+        return;
+    LIST_EACH(&server->visitors, node)
+    {
+        visitor_free(LIST_ITEM(node, struct visitor, node));
+    }
+    loop_watch_free(server->watch);
+    if (server->listen_fd >= 0)
+        close(server->listen_fd);
+    for (size_t i = 0; i < server->clients.count; i++) {
+        sodium_memzero(server->clients.entries[i].value, sizeof(struct client));
+        free(server->clients.entries[i].value);
+    }
+    map_done(&server->clients);
+    for (size_t i = 0; i < server->offers.count; i++)
+        free(server->offers.entries[i].value);
+    map_done(&server->offers);
+    loop_timer_free(server->timer);
+    free(server);
+}
+
+uint16_t chunk_server_port(const struct chunk_server *server)
+{
+    return server->port;
+}
+
+void chunk_server_allow(struct chunk_server *server, uint64_t client_lease,
+                        const uint8_t key[LINK_KEY_SIZE])
+{
+    struct client *client = map_get(&server->clients, client_lease);
+    if (!client) {
+        client = calloc(1, sizeof(*client));
+        ASSERT(client);
+        client->lease = client_lease;
+        map_put(&server->clients, client_lease, client);
+    }
+    memcpy(client->key, key, LINK_KEY_SIZE);
+}
+
+void chunk_server_offer(struct chunk_server *server, const struct blob_hash *hash, bool is_held)
+{
+    struct offer *offer = map_get_text(&server->offers, hash_key(hash));
+    if (offer && offer->is_held >= is_held)
+        return;
+    if (!offer && server->offers.count == CHUNK_SERVER_OFFERS_MAX)
+        return;
+    if (!offer) {
+        offer = calloc(1, sizeof(*offer));
+        ASSERT(offer);
+        offer->hash = *hash;
+        map_put_text(&server->offers, hash_key(&offer->hash), offer);
+    }
+    offer->is_held = is_held;
+    LIST_EACH(&server->visitors, node)
+    {
+        struct visitor *visitor = LIST_ITEM(node, struct visitor, node);
+        if (link_is_open(visitor->link))
+            send_hashes(visitor, is_held ? CHUNK_LINK_HAS : CHUNK_LINK_TAKES, hash_key(hash));
+    }
+}
+
+void chunk_server_set_paused(struct chunk_server *server, bool is_paused)
+{
+    server->is_paused = is_paused;
+    LIST_EACH(&server->visitors, node)
+    {
+        struct visitor *visitor = LIST_ITEM(node, struct visitor, node);
+        if (is_paused && visitor->fd >= 0)
+            visitor_deny(visitor);
+    }
+}
+
+uint64_t chunk_server_sent_bytes(const struct chunk_server *server)
+{
+    return server->sent_bytes;
+}

@@ -1,0 +1,48 @@
+/*
+ * Chunk server: sends chunks of a lease's data to the other leases of its job that ask for them.
+ *
+ * It listens on a port of its own. Who may ask is told by chunk_server_allow, with a key; what may
+ * be asked for by chunk_server_offer, and nothing else of the store. All it sends together is
+ * bounded by a rate, for the machine's owner has only so much of an uplink, and it sends nothing
+ * while the owner needs the machine.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/scope.h"
+#include "blob/blob_store.h"
+#include "net/link.h"
+#include "net/loop.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    CHUNK_SERVER_LINKS_MAX = 16,
+    CHUNK_SERVER_BYTES_PER_S = 16 << 20,
+    CHUNK_SERVER_OFFERS_MAX = 1 << 16,
+};
+
+struct chunk_server;
+
+struct chunk_server_options {
+    struct loop *loop;
+    struct blob_store *store; /* outlives it */
+    uint64_t lease;
+    int64_t bytes_per_s; /* 0: CHUNK_SERVER_BYTES_PER_S */
+};
+
+MUST_CHECK int chunk_server_open(const struct chunk_server_options *options,
+                                 struct chunk_server **out_server, struct error *error);
+void chunk_server_free(struct chunk_server *server); /* NULL is fine */
+DEFINE_AUTO(chunk_server);
+
+uint16_t chunk_server_port(const struct chunk_server *server);
+/* A lease that may ask from now on, with its new key if it was told before. */
+void chunk_server_allow(struct chunk_server *server, uint64_t client_lease,
+                        const uint8_t key[LINK_KEY_SIZE]);
+/* Told to all that are linked: the chunk is in the store, or (`is_held` false) on its way. */
+void chunk_server_offer(struct chunk_server *server, const struct blob_hash *hash, bool is_held);
+/* The owner needs the machine: nothing is sent until told otherwise. */
+void chunk_server_set_paused(struct chunk_server *server, bool is_paused);
+uint64_t chunk_server_sent_bytes(const struct chunk_server *server);
