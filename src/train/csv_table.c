@@ -308,10 +308,11 @@ static char find_separator(struct text csv)
 {
     const char *end = memchr(csv.data, '\n', csv.size);
     const size_t size = end ? (size_t)(end - csv.data) : csv.size;
-    return memchr(csv.data, ',', size)    ? ','
-           : memchr(csv.data, ';', size)  ? ';'
-           : memchr(csv.data, '\t', size) ? '\t'
-                                          : ',';
+    static const char separators[] = {',', ';', '\t'};
+    for (size_t i = 0; i < sizeof(separators); i++)
+        if (memchr(csv.data, separators[i], size))
+            return separators[i];
+    return ',';
 }
 
 int csv_table_parse(struct text csv, const struct csv_table_options *options,
