@@ -4,14 +4,13 @@
 #include "base/log.h"
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/holdings.h"
 #include "server/query.h"
 #include "server/view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define ACCOUNT_QUOTA_BYTES (INT64_C(16) << 30)
 
 enum { MISSING_MAX = 4096 };
 
@@ -25,48 +24,6 @@ static int read_hash(struct http_request *request, struct blob_hash *out_hash)
     return -1;
 }
 
-/* Bytes an account stored; from its row at first use. */
-static int64_t *usage_of(struct server *server, struct arena *arena, uint64_t account,
-                         struct error *error)
-{
-    int64_t *bytes = map_get(&server->usage, account);
-    if (bytes)
-        return bytes;
-    const struct store_value *row = NULL;
-    if (query_one(server, arena, TABLE_USAGE, "account", store_integer((int64_t)account), &row,
-                  error) < 0)
-        return NULL;
-    bytes = calloc(1, sizeof(*bytes));
-    ASSERT(bytes);
-    *bytes = row ? row[USAGE_BYTES].integer : 0;
-    map_put(&server->usage, account, bytes);
-    return bytes;
-}
-
-struct usage_row {
-    uint64_t account;
-    int64_t bytes;
-};
-
-static void put_usage(void *context, struct store_batch *batch)
-{
-    const struct usage_row *usage = context;
-    const struct store_value row[USAGE_COLUMN_COUNT] = {
-        [USAGE_ACCOUNT] = store_integer((int64_t)usage->account),
-        [USAGE_BYTES] = store_integer(usage->bytes),
-    };
-    store_batch_put(batch, &tables[TABLE_USAGE], row, USAGE_COLUMN_COUNT);
-}
-
-static void add_usage(struct server *server, uint64_t account, int64_t *bytes, size_t added)
-{
-    *bytes += (int64_t)added;
-    struct usage_row *usage = calloc(1, sizeof(*usage));
-    ASSERT(usage);
-    *usage = (struct usage_row){.account = account, .bytes = *bytes};
-    server_put_rows(server, put_usage, usage, free);
-}
-
 static int put_body(struct server *server, const struct blob_hash *hash, enum blob_coding coding,
                     struct text body, struct error *error)
 {
@@ -75,50 +32,95 @@ static int put_body(struct server *server, const struct blob_hash *hash, enum bl
                                       : blob_store_put(server->blobs, hash, body, &stored, error);
 }
 
+/* Who stores what is there already must have it all the same: its name is no proof. */
+static int check_body(const struct blob_hash *hash, enum blob_coding coding, struct text body,
+                      struct error *error)
+{
+    struct blob_hash found;
+    struct buffer plain AUTO_BUFFER;
+    buffer_init(&plain, BLOB_BYTES_MAX);
+    if (coding == BLOB_CODING_ZSTD) {
+        if (blob_decode(body, &plain, error) < 0)
+            return -1;
+        body = buffer_text(&plain);
+    }
+    blob_hash_of(body.data, body.size, &found);
+    if (!blob_hash_equal(&found, hash))
+        return error_set(error, ERROR_INVALID, "these bytes are not the chunk of that name");
+    return 0;
+}
+
+struct stored {
+    struct server *server;
+    uint64_t request;
+};
+
+static void answer_stored(void *context, const struct error *error)
+{
+    struct stored *stored = context;
+    struct http_request *request =
+        stored->server->http ? http_server_find(stored->server->http, stored->request) : NULL;
+    if (request && error)
+        http_reply_error(request, error);
+    else if (request)
+        http_reply(request, 201, "application/json", TEXT(""));
+    free(stored);
+}
+
+/* Answered when it is on disk. */
+static int store_body(struct server *server, struct http_request *request,
+                      const struct blob_hash *hash, enum blob_coding coding, struct error *error)
+{
+    const struct text body = http_request_body(request);
+    if (blob_store_use(server->blobs, hash) ? check_body(hash, coding, body, error) < 0
+                                            : put_body(server, hash, coding, body, error) < 0)
+        return -1;
+    struct stored *stored = malloc(sizeof(*stored));
+    ASSERT(stored);
+    *stored = (struct stored){server, http_request_id(request)};
+    holdings_add(server->holdings, route_caller(request)->account, hash, body.size, answer_stored,
+                 stored);
+    return 0;
+}
+
 void handle_chunk_put(struct http_request *request, void *context)
 {
     struct server *server = context;
-    const struct caller *caller = route_caller(request);
     struct blob_hash hash;
     if (read_hash(request, &hash) < 0)
         return;
-    if (blob_store_has(server->blobs, &hash)) {
+    struct error error;
+    bool is_held = false;
+    if (holdings_has(server->holdings, route_caller(request)->account, &hash, &is_held, &error) <
+        0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    if (is_held && blob_store_use(server->blobs, &hash)) {
         http_reply(request, 200, "application/json", TEXT(""));
         return;
     }
-    struct error error;
     enum blob_coding coding;
     if (blob_coding_parse(http_request_header(request, "Content-Encoding"), &coding, &error) < 0) {
         http_reply_problem(request, 415, "unsupported", error.message);
         return;
     }
-    const struct text body = http_request_body(request);
-    int64_t *used = usage_of(server, http_request_arena(request), caller->account, &error);
-    if (!used) {
-        http_reply_error(request, &error);
-        return;
-    }
-    const int64_t quota = server->options.account_quota_bytes > 0
-                              ? server->options.account_quota_bytes
-                              : ACCOUNT_QUOTA_BYTES;
-    if (*used + (int64_t)body.size > quota) {
-        http_reply_problem(request, 507, "storage_full",
-                           "this account has used up what it may store on this market");
-        return;
-    }
-    if (put_body(server, &hash, coding, body, &error) < 0) {
-        if (error.code == ERROR_EXHAUSTED) {
-            log_event(LOG_WARN, "chunk_refused", "error=\"%s\"", error.message);
-            http_reply_problem(request, 507, "storage_full",
-                               "the market has no room for more chunks; nothing was stored, try "
-                               "again later");
-        } else {
+    if (holdings_check_room(server->holdings, route_caller(request)->account,
+                            http_request_body(request).size, &error) < 0) {
+        if (error.code == ERROR_EXHAUSTED)
+            http_reply_problem(request, 507, "storage_full", error.message);
+        else
             http_reply_error(request, &error);
-        }
+    } else if (store_body(server, request, &hash, coding, &error) == 0) {
         return;
+    } else if (error.code == ERROR_EXHAUSTED) {
+        log_event(LOG_WARN, "chunk_refused", "error=\"%s\"", error.message);
+        http_reply_problem(request, 507, "storage_full",
+                           "the market has no room for more chunks; nothing was stored, try "
+                           "again later");
+    } else {
+        http_reply_error(request, &error);
     }
-    add_usage(server, caller->account, used, body.size);
-    http_reply(request, 201, "application/json", TEXT(""));
 }
 
 /* The bytes of a chunk in one of its codings; each has a tag of its own, for ranges. */
@@ -224,7 +226,18 @@ void handle_chunk_get(struct http_request *request, void *context)
     if (read_hash(request, &hash) < 0)
         return;
     struct error error;
+    bool is_held = false;
     struct chunk_reply reply = {.file = {.fd = -1}};
+    if (holdings_has(server->holdings, route_caller(request)->account, &hash, &is_held, &error) <
+        0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    if (!is_held || !blob_store_use(server->blobs, &hash)) {
+        http_reply_problem(request, 404, "not_found",
+                           "this account has no such chunk: it has not sent it, or it is gone");
+        return;
+    }
     buffer_init(&reply.plain, BLOB_BYTES_MAX);
     if (open_reply(server, request, &hash, &reply, &error) < 0)
         http_reply_error(request, &error);
@@ -267,7 +280,14 @@ void handle_chunks_missing(struct http_request *request, void *context)
             http_reply_error(request, &error);
             return;
         }
-        if (!blob_store_has(server->blobs, &hash))
+        bool is_held = false;
+        if (holdings_has(server->holdings, route_caller(request)->account, &hash, &is_held,
+                         &error) < 0) {
+            buffer_done(&answer.body);
+            http_reply_error(request, &error);
+            return;
+        }
+        if (!is_held)
             json_text(&answer.writer, name);
     }
     json_array_end(&answer.writer);

@@ -5,6 +5,7 @@
 #include "server/answers.h"
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/holdings.h"
 #include "server/hub.h"
 #include "server/job_request.h"
 #include "server/list_view.h"
@@ -30,14 +31,21 @@ static int read_spec(struct call *call, struct http_request *request, struct job
 }
 
 /* Every chunk of every input must be here: a lease that starts must find its data. */
-static int check_inputs(struct server *server, struct arena *arena, const struct job_spec *spec,
-                        struct error *error)
+static int check_inputs(struct server *server, struct arena *arena, uint64_t account,
+                        const struct job_spec *spec, struct error *error)
 {
     for (size_t i = 0; i < spec->input_count; i++) {
         const struct job_input *input = &spec->inputs[i];
         struct blob_hash hash;
         memcpy(hash.bytes, input->manifest, sizeof(hash.bytes));
         struct manifest manifest;
+        bool is_held = false;
+        if (holdings_has(server->holdings, account, &hash, &is_held, error) < 0)
+            return -1;
+        if (!is_held)
+            return error_set(error, ERROR_NOT_FOUND,
+                             "input \"" TEXT_FORMAT "\": its manifest is not here, upload it first",
+                             TEXT_ARGS(input->name));
         if (manifest_get(arena, server->blobs, &hash, &manifest, error) < 0)
             return error_wrap(
                 error, "input \"" TEXT_FORMAT "\": its manifest is not here, upload it first",
@@ -49,7 +57,9 @@ static int check_inputs(struct server *server, struct arena *arena, const struct
         for (size_t j = 0; j < manifest.chunks.count; j++) {
             char hex[BLOB_HASH_TEXT_SIZE];
             const struct blob_hash *chunk = &manifest_chunk(&manifest, j)->hash;
-            if (!blob_store_has(server->blobs, chunk))
+            if (holdings_has(server->holdings, account, chunk, &is_held, error) < 0)
+                return -1;
+            if (!is_held)
                 return error_set(error, ERROR_NOT_FOUND,
                                  "input \"" TEXT_FORMAT "\": chunk %.16s... is not here, upload "
                                  "it first",
@@ -405,7 +415,7 @@ void handle_job_create(struct http_request *request, void *context)
     struct job_request job = {0};
     struct error error;
     if (read_spec(call, request, &spec, &job, &error) < 0 ||
-        check_inputs(context, call->arena, &spec, &error) < 0) {
+        check_inputs(context, call->arena, call->caller.account, &spec, &error) < 0) {
         http_reply_error(request, &error);
         return;
     }

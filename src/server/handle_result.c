@@ -5,6 +5,7 @@
 #include "server/call.h"
 #include "server/handle_job.h"
 #include "server/handlers.h"
+#include "server/holdings.h"
 #include "server/logs.h"
 #include "server/query.h"
 #include "server/view.h"
@@ -148,8 +149,9 @@ void handle_job_artifacts(struct http_request *request, void *context)
 }
 
 /* The chunks put together in memory that belongs to no file system: nothing to clean up. */
-static int assemble(struct server *server, struct arena *arena, const struct store_value *artifact,
-                    int *out_fd, uint64_t *out_size, struct error *error)
+static int assemble(struct server *server, struct arena *arena, uint64_t account,
+                    const struct store_value *artifact, int *out_fd, uint64_t *out_size,
+                    struct error *error)
 {
     struct blob_hash hash;
     if (artifact[ARTIFACTS_MANIFEST].bytes.size != sizeof(hash.bytes))
@@ -160,6 +162,15 @@ static int assemble(struct server *server, struct arena *arena, const struct sto
         return -1;
     if (manifest.size_bytes != (uint64_t)artifact[ARTIFACTS_SIZE_BYTES].integer)
         return error_set(error, ERROR_CORRUPT, "the artifact's row is damaged");
+    /* A lease may name any chunk in a manifest: what its account has not sent is not its to see. */
+    for (size_t i = 0; i < manifest.chunks.count; i++) {
+        bool is_held = false;
+        if (holdings_has(server->holdings, account, &manifest_chunk(&manifest, i)->hash, &is_held,
+                         error) < 0)
+            return -1;
+        if (!is_held)
+            return error_set(error, ERROR_NOT_FOUND, "a part of the artifact is not here any more");
+    }
     AUTO_FD int fd = memfd_create("artifact", MFD_CLOEXEC);
     if (fd < 0)
         return error_set_errno(error, errno, "put the artifact together");
@@ -194,7 +205,9 @@ void handle_job_artifact(struct http_request *request, void *context)
         result = error_set(&error, ERROR_NOT_FOUND, "this job has no artifact \"" TEXT_FORMAT "\"",
                            TEXT_ARGS(name));
     /* The name came from a sandbox and was checked when it was stored: letters, digits, -_. */
-    if (result < 0 || assemble(server, arena, rows.items[0], &fd, &size, &error) < 0 ||
+    if (result < 0 ||
+        assemble(server, arena, (uint64_t)row[JOBS_ACCOUNT].integer, rows.items[0], &fd, &size,
+                 &error) < 0 ||
         http_reply_header(
             request, "Content-Disposition",
             arena_format(arena, "attachment; filename=\"" TEXT_FORMAT "\"", TEXT_ARGS(name)),

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "net/address.h"
 #include "server/answers.h"
+#include "server/holdings.h"
 #include "server/hub.h"
 #include "server/live.h"
 #include "server/local_lender.h"
@@ -257,6 +258,7 @@ static void server_done(struct server *server)
     loop_watch_free(server->stop_watch);
     loop_free(server->loop); /* runs what was posted last, while engine and logs are still there */
     logs_free(server->logs);
+    holdings_free(server->holdings);
     store_reader_free(server->reader);
     engine_free(server->engine);
     free(server->health);
@@ -267,9 +269,6 @@ static void server_done(struct server *server)
     keys_free(server->keys);
     token_uses_free(server->token_uses);
     rate_limits_free(server->limits);
-    for (size_t i = 0; i < server->usage.count; i++)
-        free(server->usage.entries[i].value);
-    map_done(&server->usage);
     map_done(&server->calls);
 }
 
@@ -285,6 +284,7 @@ static int run(struct server *server, struct http_route *made_routes, struct err
         return -1;
     server->live = live_new(server);
     server->logs = logs_new(server);
+    server->holdings = holdings_new(server);
     if (open_stores(server, error) < 0 ||
         hub_open(server, server->options.link_listen, engine_core(server->engine), &server->hub,
                  error) < 0 ||
@@ -312,7 +312,6 @@ int server_run(const struct server_options *options, struct error *error)
     server->started_ms = clock_utc_ms(server->clock);
     snprintf(server->name, sizeof(server->name), "%s", options->name ? options->name : "souk");
     map_init(&server->calls);
-    map_init(&server->usage);
     struct http_route *made_routes = routes_make();
     const int result = run(server, made_routes, error);
     server_done(server);

@@ -21,6 +21,7 @@
 
 struct answers;
 struct health_view;
+struct holdings;
 struct hub;
 struct live;
 struct logs;
@@ -54,6 +55,7 @@ struct server {
     char market_path[SERVER_PATH_SIZE]; /* DATA/market.db */
     struct keys *keys;
     struct blob_store *blobs;
+    struct holdings *holdings; /* who has what of them */
     struct engine *engine;
 
     struct loop *loop; /* main */
@@ -73,7 +75,6 @@ struct server {
     struct loop_signal *signals[2];
     struct loop_watch *stop_watch;
     struct map calls; /* idempotency keys being worked on, by the hash's hex */
-    struct map usage; /* account -> int64_t bytes stored, owned */
     struct server_counts counts;
     int64_t started_ms;
     bool is_stopping;

@@ -239,6 +239,13 @@ static const struct store_column logs_columns[] = {
     PLAIN(hash, STORE_BLOB),
 };
 
+static const struct store_column holdings_columns[] = {
+    KEY(account, STORE_INTEGER),
+    KEY(hash, STORE_BLOB),
+    PLAIN(size_bytes, STORE_INTEGER),
+    INDEXED(stored_ms, STORE_INTEGER),
+};
+
 static const struct store_column metrics_columns[] = {
     KEY(job, STORE_INTEGER),
     PLAIN(account, STORE_INTEGER),
@@ -285,6 +292,7 @@ const struct store_table tables[TABLE_COUNT] = {
     [TABLE_METRICS] = TABLE(metrics),
     [TABLE_CURVES] = TABLE(curves),
     [TABLE_USAGE] = TABLE(usage),
+    [TABLE_HOLDINGS] = TABLE(holdings),
 };
 
 const struct store_schema tables_schema = {

@@ -31,6 +31,7 @@ enum table {
     TABLE_METRICS,
     TABLE_CURVES,
     TABLE_USAGE,
+    TABLE_HOLDINGS,
     TABLE_TOKEN_USES,
     TABLE_COUNT,
 };
@@ -294,7 +295,16 @@ enum {
 };
 enum { CURVES_JOB, CURVES_JSON, CURVES_COLUMN_COUNT };
 
-/* Bytes of chunks an account was the first to upload. */
+/* The chunks that an account has sent; stored_ms: or was seen to be used. */
+enum {
+    HOLDINGS_ACCOUNT,
+    HOLDINGS_HASH,
+    HOLDINGS_SIZE_BYTES, /* as sent */
+    HOLDINGS_STORED_MS,
+    HOLDINGS_COLUMN_COUNT
+};
+
+/* Bytes of all its holdings together. */
 enum { USAGE_ACCOUNT, USAGE_BYTES, USAGE_COLUMN_COUNT };
 
 /* When a token was used last, to the minute. */

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "server/call.h"
+#include "server/holdings.h"
 #include "server/live.h"
 #include "server/logs.h"
 #include "server/query.h"
@@ -14,6 +15,7 @@ enum {
     TURN_MS = 1000,
     SAVE_TURNS = 3,
     FORGET_TURNS = 600,
+    EXPIRE_TURNS_MAX = 3600,
     USES_TURNS = 60,
     FORGET_MAX = 1000,
     ANSWER_KEPT_MS = 24 * 3600 * 1000,
@@ -23,6 +25,7 @@ struct upkeep {
     struct server *server;
     struct loop_timer *timer;
     uint64_t turn;
+    uint64_t expire_turns;
 };
 
 struct old_answers {
@@ -75,6 +78,8 @@ static void turn(void *context)
         live_save(upkeep->server->live);
     if (upkeep->turn % USES_TURNS == 0)
         token_uses_flush(upkeep->server->token_uses);
+    if (upkeep->turn % upkeep->expire_turns == 0)
+        holdings_expire(upkeep->server->holdings);
     if (upkeep->turn % FORGET_TURNS == 1)
         forget_answers(upkeep->server);
     loop_timer_start(upkeep->timer, TURN_MS);
@@ -85,6 +90,13 @@ struct upkeep *upkeep_new(struct server *server)
     struct upkeep *upkeep = calloc(1, sizeof(*upkeep));
     ASSERT(upkeep);
     upkeep->server = server;
+    /* Four times within what is kept, once an hour at least, once a turn at most. */
+    const int64_t quarter_turns = server->options.keep_ms / 4 / TURN_MS;
+    upkeep->expire_turns = EXPIRE_TURNS_MAX;
+    if (quarter_turns > 0 && quarter_turns < EXPIRE_TURNS_MAX)
+        upkeep->expire_turns = (uint64_t)quarter_turns;
+    else if (server->options.keep_ms > 0 && quarter_turns == 0)
+        upkeep->expire_turns = 1;
     upkeep->timer = loop_timer_new(server->loop, turn, upkeep);
     loop_timer_start(upkeep->timer, TURN_MS);
     return upkeep;

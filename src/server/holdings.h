@@ -1,0 +1,42 @@
+/*
+ * Holdings: which account has which chunks in the market's store, and for how long.
+ *
+ * An account holds a chunk once it has sent it, itself or by one of its leases; another account
+ * that knows the hash alone gets nothing. What each holds counts against its quota. Chunks that
+ * nobody used for the market's retention go, unless a job that has not ended names them, and then
+ * no longer count.
+ *
+ * Main thread.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "blob/blob_store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HOLDINGS_KEEP_MS (INT64_C(30) * 24 * 3600 * 1000)
+
+struct server;
+struct holdings;
+
+struct holdings *holdings_new(struct server *server);
+void holdings_free(struct holdings *holdings); /* NULL is fine */
+
+/* Whether the account holds the chunk and it is there. */
+MUST_CHECK int holdings_has(struct holdings *holdings, uint64_t account,
+                            const struct blob_hash *hash, bool *out_has, struct error *error);
+/* EXHAUSTED when so many bytes more are too many for the account. */
+MUST_CHECK int holdings_check_room(struct holdings *holdings, uint64_t account, uint64_t bytes,
+                                   struct error *error);
+/* The chunk is stored, and the account has shown that it has it. `done` comes once that is on disk,
+ * or cannot be (`error`). */
+typedef void holdings_done(void *context, const struct error *error);
+void holdings_add(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
+                  uint64_t bytes, holdings_done *done, void *context);
+MUST_CHECK int holdings_bytes(struct holdings *holdings, uint64_t account, int64_t *out_bytes,
+                              struct error *error);
+
+/* What was not used for the retention goes. Called now and then: a part of the rows each time. */
+void holdings_expire(struct holdings *holdings);
