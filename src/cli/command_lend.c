@@ -33,6 +33,7 @@ struct lend_options {
     int64_t return_ms, look_ms;
     bool is_direct;
     const char *system_root;
+    const char *display;
     struct lend_guard_options guard;
     int log_level;
     bool is_doctor;
@@ -98,6 +99,10 @@ static const struct option lend_options[] = {
      "data that it has; --no-direct leaves both to the market."},
     {"system_root", OPTION_TEXT, offsetof(struct lend_options, system_root), "DIR",
      .help = "Look for the system's files below this folder.", .is_hidden = true},
+    {"display", OPTION_TEXT, offsetof(struct lend_options, display), "DISPLAY",
+     .help = "The X display that is asked when somebody was last active; that of the session by "
+             "default.",
+     .environment = "DISPLAY"},
     LEND_GUARD_OPTIONS(lend_options),
     {"state_dir", OPTION_PATH, offsetof(struct lend_options, state_dir), "DIR", "{state}/lend",
      "Where the machine's key, its enrolment and fetched data lie."},
@@ -330,6 +335,7 @@ static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
     peer->is_direct = wanted->is_direct;
     peer->look_ms = wanted->look_ms;
     peer->root = wanted->system_root;
+    peer->display = wanted->display && wanted->display[0] ? wanted->display : NULL;
     peer->ready_fd =
         wanted->ready_fd < 0 && cli->common.json ? dup(STDOUT_FILENO) : (int)wanted->ready_fd;
     peer->stop_fd = (int)wanted->stop_fd;

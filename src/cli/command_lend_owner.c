@@ -130,15 +130,15 @@ static void show_earnings(const struct cli *cli, const struct status *status)
         output_field(cli, "Earned:   ", "not known: the market has not said yet");
         return;
     }
-    const char *withheld = status->withheld_micro > 0
-                               ? arena_format(arena, ", %s of it withheld until it is proven",
-                                              output_credits(arena, status->withheld_micro))
-                               : "";
+    const char *withheld =
+        status->withheld_micro > 0
+            ? arena_format(arena, " (%s withheld)", output_credits(arena, status->withheld_micro))
+            : "";
     const char *told =
         status->is_linked
             ? ""
-            : arena_format(arena, " (as of %s)", output_instant(arena, status->earned_told_ms));
-    output_field(cli, "Earned:   ", "%s today, %s in all%s%s",
+            : arena_format(arena, ", as of %s", output_instant(arena, status->earned_told_ms));
+    output_field(cli, "Earned:   ", "%s credits today, %s in all%s%s",
                  output_credits(arena, status->earned_today_micro),
                  output_credits(arena, status->earned_micro), withheld, told);
 }
@@ -170,7 +170,7 @@ static void show_state(const struct cli *cli, const struct status *status)
     if (!status->is_watching)
         output_field(cli, "Owner:    ", "not watched (--no-watch)");
     else
-        output_field(cli, "Owner:    ", "watched by the kernel's files; desktop: %s",
+        output_field(cli, "Owner:    ", "watched; desktop services: %s",
                      output_text(cli->arena, status->desktop));
 }
 

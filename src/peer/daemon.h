@@ -38,6 +38,7 @@ struct daemon_options {
     struct guard_limits guard; /* when leases make way for the owner */
     bool is_blind, is_metered; /* see owner.h */
     const char *root;          /* of what is watched */
+    const char *display;       /* see owner.h */
     bool is_direct;            /* see peer.h */
     int ready_fd;              /* taken: see peer.h */
     int stop_fd;               /* borrowed */

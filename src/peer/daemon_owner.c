@@ -206,6 +206,7 @@ int daemon_open_owner(struct daemon *daemon, struct error *error)
     const struct daemon_options *options = daemon->options;
     const struct owner_options owner = {.loop = daemon->loop,
                                         .root = options->root,
+                                        .display = options->display,
                                         .state_dir = options->state_dir,
                                         .limits = options->guard,
                                         .is_blind = options->is_blind,

@@ -89,6 +89,6 @@ int peer_doctor(const struct peer_options *options, struct buffer *out, struct e
         buffer_append_format(out, "sandbox: missing: %s\n", sandbox_error.message);
     else
         sandbox_doctor(sandboxes, out);
-    owner_doctor(peer_root(options), out);
+    owner_doctor(peer_root(options), options->display, out);
     return write_cache(options->state_dir, out, error);
 }

@@ -140,14 +140,6 @@ static int64_t our_cpu_ms(const struct owner *owner)
     return own_ms + owner->options.our_cpu_ms(owner->options.context);
 }
 
-/* The shorter of two; GUARD_UNKNOWN is none. */
-static int64_t shortest_ms(int64_t left_ms, int64_t right_ms)
-{
-    if (left_ms < 0 || right_ms < 0)
-        return left_ms < 0 ? right_ms : left_ms;
-    return left_ms < right_ms ? left_ms : right_ms;
-}
-
 static void owner_read_desktop(struct owner *owner, int64_t now_ns, int64_t utc_ms)
 {
     struct guard_readings *readings = &owner->readings;
@@ -169,8 +161,8 @@ static void owner_read(struct owner *owner)
     watch_memory_read(&owner->memory, now_ns, &readings->memory_free_bytes,
                       &readings->memory_stall_milli);
     const int64_t utc_ms = clock_utc_ms(loop_clock(owner->options.loop));
-    readings->input_idle_ms =
-        shortest_ms(watch_input_read(&owner->input, now_ns, utc_ms), owner->said.input_idle_ms);
+    readings->input_idle_ms = watch_shortest_ms(watch_input_read(&owner->input, now_ns, utc_ms),
+                                                owner->said.input_idle_ms);
     if (owner->slow_ns != 0 && now_ns - owner->slow_ns < SLOW_PERIOD_MS * NS_PER_MS)
         return;
     owner->slow_ns = now_ns;
@@ -360,11 +352,12 @@ void owner_write(const struct owner *owner, struct json_writer *writer)
     write_reading(writer, "lid_closed", readings->is_lid_closed);
     write_reading(writer, "metered", readings->is_metered);
     json_object_end(writer);
-    json_field_string(writer, "desktop", watch_desktop_describe(owner->desktop));
+    char words[WATCH_DESKTOP_WORDS_SIZE];
+    json_field_string(writer, "desktop", watch_desktop_describe(owner->desktop, words));
     write_changes(owner, writer);
 }
 
-void owner_doctor(const char *root, struct buffer *out)
+void owner_doctor(const char *root, const char *display, struct buffer *out)
 {
     struct watch_cpu cpu = {.root = root};
     struct watch_memory memory = {.root = root};
@@ -394,7 +387,8 @@ void owner_doctor(const char *root, struct buffer *out)
                          power.temperature_milli >= 0 ? "ok" : "missing: no sensor found");
     buffer_append_format(out, "watch gpu: %s\n",
                          watch_gpu_read(root) >= 0 ? "ok" : "missing: no GPU that tells it");
-    buffer_append_format(out, "watch desktop: %s\n", watch_desktop_probe(root));
+    char words[WATCH_DESKTOP_WORDS_SIZE];
+    buffer_append_format(out, "watch desktop: %s\n", watch_desktop_probe(root, display, words));
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -407,7 +401,7 @@ struct owner *owner_new(const struct owner_options *options)
     owner->trigger_fd = -1;
     owner->cpu.root = owner->memory.root = owner->input.root = options->root;
     guard_readings_init(&owner->readings);
-    owner->desktop = watch_desktop_new(options->loop, options->root);
+    owner->desktop = watch_desktop_new(options->loop, options->root, options->display);
     owner->said = (struct watch_desktop_readings){GUARD_UNKNOWN, GUARD_UNKNOWN, GUARD_UNKNOWN};
     guard_init(&owner->guard, &options->limits, owner_now_ns(owner));
     owner_recall(owner);

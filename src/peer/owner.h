@@ -19,6 +19,7 @@ enum { OWNER_PERIOD_MS = 200, OWNER_PERIOD_IDLE_MS = 15000 };
 struct owner_options {
     struct loop *loop;
     const char *root;      /* "": this machine; see watch.h */
+    const char *display;   /* of X11, as DISPLAY has it; NULL: none */
     const char *state_dir; /* a pause is kept there; NULL: nowhere */
     struct guard_limits limits;
     bool is_blind;   /* watch nothing: only the owner's word counts */
@@ -57,4 +58,4 @@ void owner_drain(struct owner *owner);
 /* Fields of an object that is open: level, cause, reason, readings. */
 void owner_write(const struct owner *owner, struct json_writer *writer);
 /* What can be watched here, one finding a line, for `souk lend --doctor`. */
-void owner_doctor(const char *root, struct buffer *out);
+void owner_doctor(const char *root, const char *display, struct buffer *out);

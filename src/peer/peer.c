@@ -372,6 +372,7 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
         .is_blind = options->is_blind,
         .is_metered = options->is_metered,
         .root = peer_root(options),
+        .display = options->display,
         .ready_fd = TAKE_FD(ready_fd),
         .stop_fd = options->stop_fd};
     return daemon_run(&daemon, out_wants_restart, error);

@@ -64,9 +64,10 @@ struct peer_options {
     const char *const *hidden_labels;
     size_t hidden_label_count;
 
-    const char *root;  /* of the files of the kernel and the system; NULL: "" */
-    int64_t return_ms; /* how often the first server is tried while linked to another; 0: 5 min */
-    int64_t look_ms;   /* how often the machine is looked at for changes; 0: a minute */
+    const char *root;    /* of the files of the kernel and the system; NULL: "" */
+    const char *display; /* X11's, ":0"; NULL: none */
+    int64_t return_ms;   /* how often the first server is tried while linked to another; 0: 5 min */
+    int64_t look_ms;     /* how often the machine is looked at for changes; 0: a minute */
     /* Called once it has enlisted with a code, before it lends; -1 ends it. May be NULL. */
     int (*on_enlisted)(void *context, struct error *error);
     void *context;

@@ -53,3 +53,10 @@ void watch_each(const char *root, const char *folder, watch_entry_function *call
             callback(context, folder, entry->d_name);
     closedir(entries);
 }
+
+int64_t watch_shortest_ms(int64_t left_ms, int64_t right_ms)
+{
+    if (left_ms < 0 || right_ms < 0)
+        return left_ms < 0 ? right_ms : left_ms;
+    return left_ms < right_ms ? left_ms : right_ms;
+}

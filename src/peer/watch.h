@@ -18,6 +18,9 @@ bool watch_read(const char *root, const char *path, char *out, size_t out_size);
 /* The number in the file; GUARD_UNKNOWN when there is none. */
 int64_t watch_read_number(const char *root, const char *path);
 
+/* The shorter of two times; GUARD_UNKNOWN is none. */
+int64_t watch_shortest_ms(int64_t left_ms, int64_t right_ms);
+
 /* Calls back for each name in the folder, at most 4096, but those that begin with a dot. */
 typedef void watch_entry_function(void *context, const char *folder, const char *name);
 void watch_each(const char *root, const char *folder, watch_entry_function *callback,

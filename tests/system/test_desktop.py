@@ -1,11 +1,12 @@
 """What desktops say of their owners on the system's bus, heard by a lender.
 
-covers peer/watch_bus.c, peer/watch_desktop.c
+covers peer/watch_bus.c, peer/watch_desktop.c, peer/watch_x11.c
 
 The bus is Debian's own dbus-daemon; behind it stand the few properties of logind and NetworkManager
 that are asked for, since neither runs where tests do.
 """
 import contextlib
+import os
 import pathlib
 import subprocess
 import time
@@ -78,7 +79,7 @@ def readings(lender):
 
 def test_a_lender_hears_what_the_desktop_says(tmp_path):
     with owned(tmp_path, "--input-quiet", "5s") as (market, token, _, lender):
-        assert lender.status()["desktop"] == "missing"
+        assert lender.status()["desktop"] == "none"
         with desktop_of(lender) as desktop:
             doctor = subprocess.run([PROGRAM, "lend", "--doctor", "--state-dir", str(tmp_path / "doctor"),
                                      "--system-root", str(lender.machine.root)],
@@ -117,6 +118,37 @@ def test_a_lender_hears_what_the_desktop_says(tmp_path):
             desktop.say("IdleHint", 1)
             wait_for_level(lender, "full")
         # A bus that goes away is not waited for.
-        wait_for("its end", lambda: lender.status()["desktop"] == "missing")
+        wait_for("its end", lambda: lender.status()["desktop"] == "none")
         wait_for("no word of the network", lambda: readings(lender)["metered"] is None)
         assert worker_of(market, token, job)["state"] == "running"
+
+
+@pytest.mark.skipif(not pathlib.Path("/usr/bin/Xvfb").exists(), reason="no Xvfb")
+def test_a_lender_sees_who_is_at_an_x_display(tmp_path):
+    read_end, write_end = os.pipe()
+    server = subprocess.Popen(["/usr/bin/Xvfb", "-displayfd", str(write_end), "-nolisten", "tcp",
+                               "-noreset"],
+                              pass_fds=[write_end], stderr=subprocess.DEVNULL)
+    os.close(write_end)
+    with os.fdopen(read_end) as ready:
+        display = f":{ready.readline().strip()}"
+    try:
+        with owned(tmp_path, "--input-quiet", "5s", "--display", display) as (market, token, _, lender):
+            job = submit(market, token, 1, min_time="60s", max_run_time="180s")
+            wait_for("the worker", lambda: (worker_of(market, token, job) or {}).get("commits"))
+            wait_for("the display", lambda: lender.status()["desktop"] == "X display")
+            wait_for("nobody there", lambda: (readings(lender)["input_idle_ms"] or 0) > 6000)
+            wait_for_level(lender, "full")
+            # As a remote desktop does it: no device of this machine moves.
+            subprocess.run(["/usr/bin/xdotool", "mousemove_relative", "5", "5"], check=True, timeout=20,
+                           env={**os.environ, "DISPLAY": display})
+            wait_for_level(lender, "low")
+            assert lender.status()["reason"] == "somebody is at the machine"
+            wait_for_level(lender, "full")
+    finally:
+        server.terminate()
+        server.wait(20)
+    # And one that is gone is not waited for.
+    assert "watch desktop: none" in subprocess.run(
+        [PROGRAM, "lend", "--doctor", "--state-dir", str(tmp_path / "doctor"), "--display", display,
+         "--system-root", str(tmp_path)], capture_output=True, text=True, timeout=60).stdout

@@ -390,7 +390,7 @@ def test_the_owners_word_holds_without_a_market_and_over_a_restart(tmp_path):
         assert "Resumed" in lender.say("resume")
         assert lender.status()["level"] == "full"
         assert not lender.status()["linked"]
-        assert "in all (as of" in lender.say("status")
+        assert " in all, as of " in lender.say("status")
         market.start()
 
 
