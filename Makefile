@@ -8,6 +8,7 @@
 #   make lint     format, clang-tidy and style gates
 #   make format   bring the sources into the house format
 #   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI (asan-all: with the long tests)
+#   make tsan-system   daemons, keepers and markets under the thread sanitizer, in whole-program tests
 #   make arm64    cross build for arm64, and its unit tests under qemu-user
 #   make install  copy the program, its manual, completions and service below PREFIX (/usr/local)
 #   make deb      a Debian package of it in build/; make test-deb tries it in a bare Debian
@@ -17,7 +18,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test bench sim lint lint-all format asan asan-all tsan clang fuzz fuzz-replay arm64 install install-files deb test-deb clean
+.PHONY: all deps web demo test bench sim lint lint-all format asan asan-all tsan tsan-system clang fuzz fuzz-replay arm64 install install-files deb test-deb clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -66,6 +67,16 @@ asan-all: deps web
 # What has threads. The sandbox does not take TSan's address space, so no whole programs.
 tsan: deps web
 	@tools/run-tests tsan -L 'unit|integration'
+
+# The market, daemons and keepers under the sanitizer, with a plain program inside the sandboxes.
+# No job network: a child of the daemon enters a user namespace, which a process with the sanitizer's
+# thread may not.
+TSAN_SYSTEM = run owner lend keeper
+tsan-system: all
+	@cmake --preset tsan >/dev/null
+	@cmake --build --preset tsan -j $(JOBS) --target souk escape
+	@install build/release/souk build/tsan/souk.plain
+	@SOUK_PROGRAM=$(CURDIR)/build/tsan/souk tools/tsan-system $(TSAN_SYSTEM)
 
 clang: deps web
 	@tools/run-tests clang

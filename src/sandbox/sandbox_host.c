@@ -39,6 +39,23 @@ static int host_find_bwrap(struct sandbox_host *host, struct error *error)
                      "bwrap is not on PATH; install the package bubblewrap");
 }
 
+/* The thread sanitizer's address space does not fit into a sandbox: what runs inside is the same
+ * program built without it, if that lies beside this one. */
+static void prefer_plain(struct sandbox_host *host)
+{
+#if defined(__SANITIZE_THREAD__)
+    static const char suffix[] = ".plain";
+    const size_t size = strlen(host->program);
+    if (size + sizeof(suffix) > sizeof(host->program))
+        return;
+    memcpy(host->program + size, suffix, sizeof(suffix));
+    if (access(host->program, X_OK) < 0)
+        host->program[size] = '\0';
+#else
+    (void)host;
+#endif
+}
+
 static int host_find_program(struct sandbox_host *host, const char *program, struct error *error)
 {
     if (program) {
@@ -50,6 +67,7 @@ static int host_find_program(struct sandbox_host *host, const char *program, str
     if (size < 0)
         return error_set_errno(error, errno, "read \"/proc/self/exe\"");
     host->program[size] = '\0';
+    prefer_plain(host);
     return 0;
 }
 
