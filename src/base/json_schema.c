@@ -177,7 +177,7 @@ static int read_texts(struct reader *reader, json_object *value, const struct js
     if (count > limit(field, ARRAY_MAX_DEFAULT))
         return refuse(reader->error, place, "more than %zu items", limit(field, ARRAY_MAX_DEFAULT));
     struct text *items = arena_alloc(reader->arena, count * sizeof(*items));
-    const struct json_field item = {.kind = JSON_TEXT};
+    const struct json_field item = {.kind = JSON_TEXT, .size_max = (size_t)field->maximum};
     for (size_t i = 0; i < count; i++) {
         const struct place inner = {place, NULL, i};
         if (read_text(reader, json_object_array_get_idx(value, i), &item, &inner, &items[i]) < 0)

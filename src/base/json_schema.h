@@ -32,8 +32,10 @@ enum json_kind {
     JSON_OBJECT, /* a struct in place, by `schema` */
     JSON_ARRAY,  /* struct json_array of structs, by `schema`; at most size_max items (0: 1000) */
     JSON_LIST,   /* int64_t count, and right after it room for size_max structs, by `schema` */
-    JSON_TEXTS,  /* struct json_array of struct text; at most size_max items (0: 1000) */
-    JSON_ANY,    /* struct text: the value's own JSON; at most size_max bytes (0: 64 KiB) */
+    /* struct json_array of struct text; at most size_max items (0: 1000) of maximum bytes (0: 256)
+     */
+    JSON_TEXTS,
+    JSON_ANY, /* struct text: the value's own JSON; at most size_max bytes (0: 64 KiB) */
 };
 
 struct json_field {

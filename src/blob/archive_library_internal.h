@@ -15,6 +15,9 @@
     X(archive_entry_filetype)                                                                      \
     X(archive_entry_pathname)                                                                      \
     X(archive_entry_hardlink)                                                                      \
+    X(archive_entry_mtime)                                                                         \
+    X(archive_entry_perm)                                                                          \
+    X(archive_entry_symlink)                                                                       \
     X(archive_entry_size)                                                                          \
     X(archive_entry_set_gid)                                                                       \
     X(archive_entry_set_pathname)                                                                  \
@@ -25,6 +28,7 @@
     X(archive_read_new)                                                                            \
     X(archive_read_next_header)                                                                    \
     X(archive_read_open_fd)                                                                        \
+    X(archive_read_support_filter_gzip)                                                            \
     X(archive_read_support_filter_zstd)                                                            \
     X(archive_read_support_format_tar)                                                             \
     X(archive_write_add_filter_zstd)                                                               \

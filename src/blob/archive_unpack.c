@@ -94,7 +94,8 @@ static int open_unpacker(struct unpacker *unpacker, int fd, struct error *error)
     ASSERT(unpacker->from && unpacker->to);
     if (library->archive_write_disk_set_options(unpacker->to, UNPACK_FLAGS) != ARCHIVE_OK)
         return failed(unpacker, unpacker->to, ERROR_UNAVAILABLE, error);
-    if (library->archive_read_support_filter_zstd(unpacker->from) != ARCHIVE_OK ||
+    if (library->archive_read_support_filter_gzip(unpacker->from) != ARCHIVE_OK ||
+        library->archive_read_support_filter_zstd(unpacker->from) != ARCHIVE_OK ||
         library->archive_read_support_format_tar(unpacker->from) != ARCHIVE_OK ||
         library->archive_read_open_fd(unpacker->from, fd, READ_BYTES) != ARCHIVE_OK)
         return failed(unpacker, unpacker->from, ERROR_CORRUPT, error);

@@ -17,7 +17,7 @@ struct run_options {
     uint64_t nodes;
     const char *name;
     const char *files;
-    const char *cpus, *memory, *disk, *gpus, *network;
+    const char *cpus, *memory, *disk, *gpus, *network, *image;
     struct option_list labels, envs;
     int64_t max_rtt_ms, max_run_time_ms;
     int64_t max_total_cost_micro, max_hourly_cost_micro;
@@ -45,6 +45,10 @@ static const struct option run_options[] = {
      .help = "What each machine must have: python3-torch, cuda-12."},
     {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
      "What each may reach: none, job (the other copies), open."},
+    {"image", OPTION_PATH, offsetof(struct run_options, image), "IMAGE",
+     .help = "Run in this image, on machines that permit it: a file of docker save or podman save, "
+             "or a folder with an OCI layout. Without a command, what the image says.",
+     .fields = "image_id"},
     {"max_rtt", OPTION_DURATION, offsetof(struct run_options, max_rtt_ms), "TIME",
      .help = "The longest round trip between any two of the machines, by a direct path or the "
              "market; they are tried with one another first.",
@@ -75,7 +79,7 @@ static const struct option run_options[] = {
      .help = "Do not ask before credits are held.", .letter = 'y'},
     {"command", OPTION_LIST, offsetof(struct run_options, command), "COMMAND",
      .help = "The command and its arguments, after --; one argument alone is a shell script.",
-     .is_positional = true, .is_required = true},
+     .is_positional = true},
 };
 
 /* ---- The job --------------------------------------------------------------------------------- */
@@ -94,6 +98,8 @@ static void append_quoted(struct buffer *script, const char *word)
 
 static void append_script(struct buffer *script, const struct option_list *command)
 {
+    if (command->count == 0)
+        return;
     if (command->count == 1) {
         buffer_append_string(script, command->items[0]);
         return;
@@ -111,7 +117,7 @@ static const char *name_of(struct arena *arena, const struct run_options *wanted
 {
     if (wanted->name)
         return wanted->name;
-    const char *command = wanted->command.items[0];
+    const char *command = wanted->command.count ? wanted->command.items[0] : wanted->image;
     const char *word = arena_format(arena, "%.*s", (int)strcspn(command, " \t\n;|&<>()"), command);
     const char *slash = strrchr(word, '/');
     char *name = arena_format(arena, "%.40s", slash ? slash + 1 : word);
@@ -148,6 +154,8 @@ static void write_resources(struct json_writer *writer, const struct run_options
     json_field_string(writer, "network", wanted->network);
     if (wanted->gpus)
         json_field_string(writer, "accelerators", wanted->gpus);
+    if (wanted->image)
+        json_field_string(writer, "image_id", wanted->image);
     json_key(writer, "labels");
     json_array_begin(writer);
     for (size_t i = 0; i < wanted->labels.count; i++)
@@ -197,7 +205,8 @@ static int make_spec(const struct cli *cli, const struct run_options *wanted,
     json_field_string(&writer, "name", name_of(cli->arena, wanted));
     json_field_string(&writer, "runtime", "command");
     json_field_u64(&writer, "num_nodes", wanted->nodes);
-    json_field_text(&writer, "run", buffer_text(&script));
+    if (wanted->command.count > 0)
+        json_field_text(&writer, "run", buffer_text(&script));
     if (wanted->files)
         json_field_string(&writer, "workdir", wanted->files);
     write_resources(&writer, wanted);
@@ -378,6 +387,8 @@ static int run_run(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     const struct run_options *wanted = options;
     struct job_spec spec;
+    if (wanted->command.count == 0 && !wanted->image)
+        return error_set(error, ERROR_INVALID, "COMMAND is missing; or give --image");
     if (make_spec(cli, wanted, &spec, error) < 0)
         return -1;
     AUTO(client) struct client *client = NULL;

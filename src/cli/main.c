@@ -111,6 +111,8 @@ int main(int argc, char **argv)
     /* Inside a sandbox there is no home, no file and no variable to read options from. */
     if (argc > 1 && !strcmp(argv[1], "worker"))
         return worker_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "image-unpack"))
+        return image_unpack_main(argc - 1, argv + 1);
     if (argc > 1 && is_help(argv[1]) && argc == 2)
         return print_help(NULL);
     /* `souk help job submit` reads as `souk job submit --help`. */

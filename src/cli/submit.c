@@ -101,12 +101,15 @@ static void append_work(struct buffer *plan, struct arena *arena, const struct j
                              TEXT_ARGS(spec->sync.policy));
         return;
     }
-    struct text line = spec->run, rest = {0};
-    const bool has_more = text_cut(spec->run, '\n', &line, &rest) && text_trim(rest).size > 0;
+    struct text line = spec->run.size ? spec->run : TEXT("what the image says"), rest = {0};
+    const bool has_more = text_cut(line, '\n', &line, &rest) && text_trim(rest).size > 0;
     const bool is_cut = line.size > SHOWN_SCRIPT_SIZE;
     line.size = is_cut ? SHOWN_SCRIPT_SIZE : line.size;
     buffer_append_format(plan, "  runs      %s%s\n", output_text(arena, line),
                          is_cut || has_more ? " ..." : "");
+    if (spec->resources.image_id.size)
+        buffer_append_format(plan, "  image     %s\n",
+                             output_text(arena, spec->resources.image_id));
     if (spec->workdir.size)
         buffer_append_format(plan, "  files     of %s, on every rank\n",
                              output_text(arena, spec->workdir));
@@ -123,6 +126,15 @@ static int write_spec(const struct job_spec *spec, struct buffer *json, struct e
         told.train.data.data += skipped;
         told.train.data.size -= skipped;
     }
+    /* Nor where its image lies. */
+    struct text *image = &told.resources.image_id;
+    while (image->size > 1 && image->data[image->size - 1] == '/')
+        image->size--;
+    for (size_t i = image->size; i-- > 0;)
+        if (image->data[i] == '/' && i + 1 < image->size) {
+            *image = (struct text){image->data + i + 1, image->size - i - 1};
+            break;
+        }
     buffer_clear(json);
     job_spec_write(&told, json);
     return buffer_check(json, error);
@@ -335,6 +347,9 @@ static int upload_all(struct cli *cli, struct client *client, struct job_spec *s
                                           .context = cli};
     if (spec->workdir.size && upload_files(cli->arena, &upload, spec, error) < 0)
         return error_wrap(error, "workdir");
+    if (spec->resources.image_id.size && !job_spec_image(spec) &&
+        upload_image(cli->arena, &upload, spec, error) < 0)
+        return error_wrap(error, "image");
     if (!job_spec_is_command(spec) && spec->input_count == 0)
         return upload_data(cli->arena, &upload, spec, error);
     return 0;
@@ -346,7 +361,9 @@ int submit_job(struct cli *cli, struct client *client, struct job_spec *spec,
 {
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
-    if (check_folder(cli->arena, spec->workdir, error) < 0)
+    if (check_folder(cli->arena, spec->workdir, error) < 0 ||
+        (spec->resources.image_id.size && !job_spec_image(spec) &&
+         upload_check_image(spec->resources.image_id, error) < 0))
         return -1;
     const int confirmed = confirm(cli, client, spec, wanted, &json, error);
     if (confirmed != 0)

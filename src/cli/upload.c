@@ -18,7 +18,8 @@
 
 enum { FILES_MAX = 30000, PATH_SIZE = 4096, HASHES_PER_CALL = 1000, REQUEST_MAX = 128 << 10 };
 
-#define DATA_SIZE_MAX ((size_t)4 << 30)
+#define DATA_SIZE_MAX  ((size_t)4 << 30)
+#define IMAGE_SIZE_MAX ((size_t)16 << 30)
 
 /* Bytes in memory as a source to pack. */
 struct memory_source {
@@ -213,8 +214,63 @@ static int send_archive(struct arena *arena, const struct upload_options *option
                                     input, &sent_bytes, error);
     munmap(bytes, size);
     if (result == 0 && options->on_part)
-        options->on_part(options->context, "files", size, sent_bytes);
+        options->on_part(options->context, input->split == JOB_SPLIT_IMAGE ? "image" : "files",
+                         size, sent_bytes);
     return result;
+}
+
+/* A new one at the end of the list, which is a copy. */
+static struct job_input *add_input(struct arena *arena, struct job_spec *spec, struct text name,
+                                   enum job_split split)
+{
+    struct job_input *inputs = arena_alloc(arena, (spec->input_count + 1) * sizeof(*inputs));
+    for (size_t i = 0; i < spec->input_count; i++)
+        inputs[i] = spec->inputs[i];
+    inputs[spec->input_count] = (struct job_input){.name = name, .split = split};
+    spec->inputs = inputs;
+    return &inputs[spec->input_count++];
+}
+
+int upload_check_image(struct text path, struct error *error)
+{
+    struct stat status;
+    char name[PATH_SIZE], inside[PATH_SIZE + 16];
+    if (text_copy(path, name, sizeof(name), error) < 0 || stat(name, &status) < 0)
+        return error_set_errno(error, errno,
+                               "image: \"%.100s\" (a file of docker save or podman save, or a "
+                               "folder with an OCI layout)",
+                               name);
+    if (S_ISREG(status.st_mode))
+        return status.st_size > 0 && (size_t)status.st_size <= IMAGE_SIZE_MAX
+                   ? 0
+                   : error_set(error, ERROR_INVALID, "image: empty, or larger than 16 GiB");
+    snprintf(inside, sizeof(inside), "%s/index.json", name);
+    if (!S_ISDIR(status.st_mode) || access(inside, R_OK) < 0)
+        return error_set(error, ERROR_INVALID,
+                         "image: \"%.100s\" is no OCI layout: it has no index.json", name);
+    return 0;
+}
+
+int upload_image(struct arena *arena, const struct upload_options *options, struct job_spec *spec,
+                 struct error *error)
+{
+    static const struct archive_limits limits = {IMAGE_SIZE_MAX, FILES_MAX};
+    const char *path = arena_copy_string(arena, spec->resources.image_id);
+    struct stat status;
+    struct archive_summary summary;
+    if (spec->input_count == JOB_INPUTS_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "the job has %d inputs already", JOB_INPUTS_MAX);
+    if (stat(path, &status) < 0)
+        return error_set_errno(error, errno, "\"%s\"", path);
+    AUTO_FD int fd = S_ISDIR(status.st_mode)
+                         ? open("/var/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600)
+                         : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(error, errno, "open \"%s\"", path);
+    if (S_ISDIR(status.st_mode) && archive_pack(path, fd, &limits, &summary, error) < 0)
+        return -1;
+    return send_archive(arena, options, fd, add_input(arena, spec, TEXT("image"), JOB_SPLIT_IMAGE),
+                        error);
 }
 
 int upload_files(struct arena *arena, const struct upload_options *options, struct job_spec *spec,
@@ -230,14 +286,6 @@ int upload_files(struct arena *arena, const struct upload_options *options, stru
     struct archive_summary summary;
     if (archive_pack(folder, fd, &limits, &summary, error) < 0)
         return -1;
-    struct job_input *inputs = arena_alloc(arena, (spec->input_count + 1) * sizeof(*inputs));
-    for (size_t i = 0; i < spec->input_count; i++)
-        inputs[i] = spec->inputs[i];
-    struct job_input *files = &inputs[spec->input_count];
-    *files = (struct job_input){.name = TEXT("files"), .split = JOB_SPLIT_FILES};
-    if (send_archive(arena, options, fd, files, error) < 0)
-        return -1;
-    spec->inputs = inputs;
-    spec->input_count++;
-    return 0;
+    return send_archive(arena, options, fd, add_input(arena, spec, TEXT("files"), JOB_SPLIT_FILES),
+                        error);
 }

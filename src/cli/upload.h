@@ -37,6 +37,13 @@ MUST_CHECK int upload_bytes(struct arena *arena, struct client *client,
 MUST_CHECK int upload_files(struct arena *arena, const struct upload_options *options,
                             struct job_spec *spec, struct error *error);
 
+/* Adds the image spec->resources.image_id names, a file or an OCI layout's folder, to spec->inputs.
+ */
+MUST_CHECK int upload_image(struct arena *arena, const struct upload_options *options,
+                            struct job_spec *spec, struct error *error);
+/* Fails as that would for what is not there, or no image at first sight. */
+MUST_CHECK int upload_check_image(struct text path, struct error *error);
+
 /* Fails as upload_data would for data that is not there, without reading it. */
 MUST_CHECK int upload_check_data(const struct job_spec *spec, const char *folder,
                                  struct error *error);

@@ -122,6 +122,7 @@ static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup
            sizeof(keeper->enrolment.server_public_key));
     keeper->host.disk_bytes = (int64_t)setup->disk_bytes;
     keeper->host.gpus = setup->gpus;
+    keeper->host.image_bytes = setup->cache_bytes;
     keeper->host.is_direct = setup->is_direct;
     const char *blobs_dir = arena_copy_string(keeper->arena, setup->blobs_dir);
     const struct blob_store_options blobs = {

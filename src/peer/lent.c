@@ -49,6 +49,11 @@ static int check_permissions(const struct lease_limits *ceiling,
                          "\"%s\" (souk lend --network)",
                          document->lease, offer_network_name(wanted),
                          offer_network_name(ceiling->network));
+    if (document->has_image && !ceiling->has_images)
+        return error_set(error, ERROR_REFUSED,
+                         "lease %" PRIu64 " brings an image, and this machine's owner allows none "
+                         "(souk lend --images yes)",
+                         document->lease);
     return 0;
 }
 

@@ -291,6 +291,7 @@ static void tenancy_on_end(void *context)
     shard_free(TAKE(tenancy->shard));
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
+    tenancy_free_image(tenancy);
     job_network_free(TAKE(tenancy->network));
     tenancy_free_sources(tenancy);
     if (folder_remove(tenancy->data_folder, &error) < 0 ||
@@ -307,7 +308,7 @@ void tenancy_check_end(struct tenancy *tenancy)
     const bool is_waiting = !list_is_empty(&tenancy->uploads) && !tenancy->has_failed;
     if (tenancy->has_ended || !tenancy->has_exited || is_waiting)
         return;
-    if (tenancy_has_settled_logs(tenancy))
+    if (!tenancy->has_begun || tenancy_has_settled_logs(tenancy))
         loop_timer_start(tenancy->end_timer, 0);
     else
         tenancy_stop_meter(tenancy); /* nobody pays for this wait */
@@ -318,11 +319,14 @@ static void tenancy_on_data(void *context, const struct error *reason)
     struct tenancy *tenancy = context;
     const struct error error = reason ? *reason : (struct error){0}; /* it goes with the shard */
     shard_free(TAKE(tenancy->shard));
+    struct error failure;
     if (!reason)
         tenancy_has_data(tenancy);
     if (reason)
         tenancy_fail(tenancy, &error);
-    else if (!tenancy->has_exited)
+    else if (tenancy->needs_image && tenancy_unpack_image(tenancy, &failure) < 0)
+        tenancy_fail(tenancy, &failure);
+    else if (!tenancy->needs_image && !tenancy->has_exited)
         tenancy_send_config(tenancy);
 }
 
@@ -464,7 +468,7 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     tenancy->on_ended = on_ended;
     tenancy->context = context;
     tenancy->arena = arena_new(0);
-    tenancy->control_fd = -1;
+    tenancy->control_fd = tenancy->unpack_fd = tenancy->image.fd = -1;
     for (size_t i = 0; i < TENANCY_LOG_COUNT; i++)
         tenancy->logs[i].fd = -1;
     logbook_init(&tenancy->logbook);
@@ -483,25 +487,44 @@ static struct tenancy *tenancy_new(struct tenancy_host *host, tenancy_ended_func
     return tenancy;
 }
 
+int tenancy_begin_child(struct tenancy *tenancy, struct error *error)
+{
+    tenancy->has_exited = false;
+    tenancy->exit = (struct sandbox_exit){0};
+    if (tenancy_start_child(tenancy, error) < 0) {
+        tenancy->has_exited = true;
+        return -1;
+    }
+    tenancy->has_begun = true;
+    tenancy_keep_yield(tenancy);
+    return 0;
+}
+
 int tenancy_start(struct tenancy_host *host, const struct start_message *start,
                   tenancy_ended_function *on_ended, void *context, struct tenancy **out_tenancy,
                   struct error *error)
 {
     AUTO(tenancy) struct tenancy *tenancy = tenancy_new(host, on_ended, context);
-    if (tenancy_read_start(tenancy, start, error) < 0 || tenancy_make_folders(tenancy, error) < 0)
+    if (tenancy_read_start(tenancy, start, error) < 0 || tenancy_make_folders(tenancy, error) < 0 ||
+        tenancy_find_image(tenancy, error) < 0)
         return -1;
     tenancy_open_sources(tenancy);
+    const uint64_t image_bytes = tenancy->needs_image ? host->image_bytes : 0;
     const struct shard_options shard = {.access = tenancy_chunk_access(tenancy),
                                         .folder = tenancy->data_folder,
-                                        .data = tenancy->document.data,
-                                        .data_count = tenancy->document.data_count,
-                                        .bytes_max = (uint64_t)tenancy_disk_bytes(tenancy),
+                                        .data = tenancy->wanted_data,
+                                        .data_count = tenancy->wanted_count,
+                                        .bytes_max =
+                                            (uint64_t)tenancy_disk_bytes(tenancy) + image_bytes,
                                         .callback = tenancy_on_data,
                                         .context = tenancy};
     tenancy->shard = shard_start(&shard);
     for (uint32_t i = 0; i < start->peer_count; i++)
         tenancy_dial(tenancy, start->peers[i].lease, start->peers[i].ticket);
-    if (tenancy_open_network(tenancy, error) < 0 || tenancy_start_child(tenancy, error) < 0)
+    tenancy->has_exited = tenancy->needs_image; /* nothing runs yet */
+    tenancy->has_begun = !tenancy->needs_image;
+    if (tenancy_open_network(tenancy, error) < 0 ||
+        (!tenancy->needs_image && tenancy_start_child(tenancy, error) < 0))
         return -1;
     tenancy_start_timers(tenancy);
     tenancy_send_state(tenancy);
@@ -517,6 +540,7 @@ void tenancy_free(struct tenancy *tenancy)
     shard_free(tenancy->shard);
     tenancy_free_child(tenancy);
     tenancy_free_streams(tenancy);
+    tenancy_free_image(tenancy);
     job_network_free(TAKE(tenancy->network));
     tenancy_free_sources(tenancy);
     loop_timer_free(tenancy->tick_timer);

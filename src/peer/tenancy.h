@@ -39,10 +39,11 @@ struct tenancy_host {
     struct sandbox_host *sandboxes;
     struct blob_store *blobs;
     struct http_client *client;
-    const char *folder; /* the lease's own, empty but for what its keeper put there */
-    int64_t disk_bytes; /* what is lent */
-    uint32_t gpus;      /* the lease's: struct lent_use */
-    bool is_direct;     /* a job network listens for direct connections */
+    const char *folder;   /* the lease's own, empty but for what its keeper put there */
+    int64_t disk_bytes;   /* what is lent */
+    uint32_t gpus;        /* the lease's: struct lent_use */
+    bool is_direct;       /* a job network listens for direct connections */
+    uint64_t image_bytes; /* the most that unpacked images take */
     /* The market, which may move. */
     char server_url[IDENTITY_URL_SIZE];
     char fingerprint[IDENTITY_FINGERPRINT_SIZE]; /* empty: not pinned */

@@ -195,36 +195,42 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
                                        threads,
                                        blas_threads,
                                        NULL};
+    char root[PATH_MAX], start[PATH_MAX];
+    const bool has_image = tenancy->image.fd >= 0;
+    snprintf(root, sizeof(root), "%.4000s/root", tenancy->image.folder);
+    snprintf(start, sizeof(start), "%.4000s/start.json", tenancy->image.folder);
     const struct sandbox_mount mounts[] = {
         {tenancy->lease_folder, "/lease", .is_writable = true},
         {tenancy->data_folder, "/data", .is_writable = false},
+        {start, "/.souk/start.json", .is_writable = false},
     };
     int gpus[SANDBOX_GPU_MAX];
     size_t gpu_count = 0;
     for (int i = 0; i < SANDBOX_GPU_MAX; i++)
         if (tenancy->host->gpus & 1u << i)
             gpus[gpu_count++] = i;
-    const struct sandbox_options options = {.name = name,
-                                            .gpus = gpus,
-                                            .gpu_count = gpu_count,
-                                            /* A command gets no stream: nothing of the host's could
-                                             * be dialled elsewhere. */
-                                            .has_local_sockets = document->run.size > 0,
-                                            .argv = argv,
-                                            .environment = environment,
-                                            .mounts = mounts,
-                                            .mount_count = sizeof(mounts) / sizeof(*mounts),
-                                            .working_dir = "/lease",
-                                            .cpu_milli = document->cores_milli,
-                                            .memory_bytes = document->ram_bytes,
-                                            .pids_max = TENANCY_PIDS_MAX,
-                                            .disk_bytes = tenancy_disk_bytes(tenancy),
-                                            .control_fd = child_fd,
-                                            .stdout_fd = log_fds[TENANCY_STDOUT],
-                                            .stderr_fd = log_fds[TENANCY_STDERR],
-                                            .set_up_network =
-                                                tenancy->network ? job_network_set_up : NULL,
-                                            .network_context = tenancy->network};
+    const struct sandbox_options options = {
+        .name = name,
+        .gpus = gpus,
+        .gpu_count = gpu_count,
+        /* A command gets no stream: nothing of the host's could
+         * be dialled elsewhere. */
+        .has_local_sockets = lease_document_is_command(document),
+        .argv = argv,
+        .environment = environment,
+        .mounts = mounts,
+        .mount_count = has_image ? 3 : 2,
+        .root = has_image ? root : NULL,
+        .working_dir = "/lease",
+        .cpu_milli = document->cores_milli,
+        .memory_bytes = document->ram_bytes,
+        .pids_max = TENANCY_PIDS_MAX,
+        .disk_bytes = tenancy_disk_bytes(tenancy),
+        .control_fd = child_fd,
+        .stdout_fd = log_fds[TENANCY_STDOUT],
+        .stderr_fd = log_fds[TENANCY_STDERR],
+        .set_up_network = tenancy->network ? job_network_set_up : NULL,
+        .network_context = tenancy->network};
     return sandbox_start(tenancy->host->sandboxes, &options, &tenancy->sandbox, error);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/list.h"
 #include "peer/folder.h"
+#include "peer/image_cache.h"
 #include "peer/job_network.h"
 #include "peer/logbook.h"
 #include "peer/meter.h"
@@ -57,6 +58,13 @@ struct tenancy {
 
     enum lease_run_state state;
     enum yield_level yield;
+    enum yield_level yield_wanted;        /* while nothing runs that could yield */
+    struct image_hold image;              /* the lease runs in it; none: in this machine's system */
+    bool needs_image;                     /* it has to be unpacked first */
+    bool has_begun;                /* its own process was started; before, it has nothing to say */
+    int unpack_fd;                        /* what whoever unpacks it says; -1: nobody does */
+    const struct lease_data *wanted_data; /* of the lease's, to be fetched */
+    size_t wanted_count;
     struct shard *shard;
     struct list streams; /* struct tenancy_stream */
     uint64_t ended_bytes_in, ended_bytes_out;
@@ -135,6 +143,18 @@ void tenancy_send_logs(struct tenancy *tenancy);
 bool tenancy_has_settled_logs(struct tenancy *tenancy);
 void tenancy_give_up_logs(struct tenancy *tenancy, const char *reason);
 void tenancy_on_log_timer(void *context);
+
+/* tenancy_image.c */
+/* Also says what of the lease's data is to be fetched. */
+MUST_CHECK int tenancy_find_image(struct tenancy *tenancy, struct error *error);
+/* Once its archive is there; the child is begun after it. */
+MUST_CHECK int tenancy_unpack_image(struct tenancy *tenancy, struct error *error);
+void tenancy_free_image(struct tenancy *tenancy);
+
+/* Starts the lease's own process. */
+MUST_CHECK int tenancy_begin_child(struct tenancy *tenancy, struct error *error);
+/* Has what was just started yield as the daemon wants. */
+void tenancy_keep_yield(struct tenancy *tenancy);
 
 /* tenancy_network.c */
 MUST_CHECK int tenancy_open_network(struct tenancy *tenancy, struct error *error);

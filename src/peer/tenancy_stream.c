@@ -56,7 +56,7 @@ static void stream_on_done(struct stream *stream, const struct error *reason, vo
 void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,
                   const uint8_t ticket[LEASE_TICKET_SIZE])
 {
-    if (tenancy->document.run.size > 0)
+    if (lease_document_is_command(&tenancy->document))
         return; /* a command has no use for one, and may make sockets: whatever the market says */
     LIST_EACH(&tenancy->streams, node)
     {

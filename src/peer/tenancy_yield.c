@@ -52,6 +52,7 @@ void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
         level = YIELD_LOW; /* it saves what it has, and is killed if it takes too long */
     if (tenancy->chunk_server)
         chunk_server_set_paused(tenancy->chunk_server, level != YIELD_FULL);
+    tenancy->yield_wanted = level;
     if (tenancy->has_ended || tenancy->has_exited || level == tenancy->yield)
         return;
     if (change_level(tenancy, level, &error) < 0) {
@@ -67,6 +68,13 @@ void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
         loop_timer_stop(tenancy->breath_timer);
     log_event(LOG_INFO, "lease_yields", "lease=%" PRIu64 " level=%s", tenancy->document.lease,
               yield_level_name(level));
+}
+
+void tenancy_keep_yield(struct tenancy *tenancy)
+{
+    tenancy->yield = YIELD_FULL; /* as whatever was just started runs */
+    tenancy_yield(tenancy, tenancy->yield_wanted);
+    loop_timer_start(tenancy->pace_timer, 0);
 }
 
 void tenancy_on_breath(void *context)

@@ -26,7 +26,7 @@ static const char *const policies_later[] = {
 static const char *const searches[] = {"auto", "paper", "off", NULL};
 static const char *const networks[] = {"none", "job", "open", NULL};
 static const char *const installs[] = {"none", "wheels", "index", NULL};
-static const char *const splits[] = {"train", "test", "files", NULL};
+static const char *const splits[] = {"train", "test", "files", "image", NULL};
 
 #define LATER(name_)                                                                               \
     {                                                                                              \
@@ -62,7 +62,10 @@ static const struct job_field resources_fields[] = {
      .choices = installs},
     LATER("instance_type"),
     LATER("use_spot"),
-    LATER("image_id"),
+    {"image_id", JOB_FIELD_SCRIPT, offsetof(struct job_resources, image_id),
+     .help = "An image to run in: a file of docker save or podman save, or a folder with an OCI "
+             "layout. Machines must permit images.",
+     .maximum = 4095},
     LATER("ports"),
     LATER("any_of"),
     LATER("ordered"),
@@ -260,6 +263,14 @@ static int check_data(const struct job_node *root, const char *file_name,
     return 0;
 }
 
+const struct job_input *job_spec_image(const struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->input_count; i++)
+        if (spec->inputs[i].split == JOB_SPLIT_IMAGE)
+            return &spec->inputs[i];
+    return NULL;
+}
+
 /* The fields of one runtime are a mistake with another. */
 static int check_runtime(const struct job_node *root, const char *file_name, struct job_spec *spec,
                          struct error *error)
@@ -267,7 +278,9 @@ static int check_runtime(const struct job_node *root, const char *file_name, str
     static const char *const of_command[] = {"run", "setup", "envs", "workdir", NULL};
     static const char *const of_native[] = {"train", "sync", NULL};
     if (!spec->runtime.size)
-        spec->runtime = job_node_find(root, TEXT("run")) ? TEXT("command") : TEXT("native");
+        spec->runtime = job_node_find(root, TEXT("run")) || spec->resources.image_id.size
+                            ? TEXT("command")
+                            : TEXT("native");
     const bool is_command = job_spec_is_command(spec);
     const char *const *foreign = is_command ? of_native : of_command;
     for (size_t i = 0; foreign[i]; i++)
@@ -277,8 +290,12 @@ static int check_runtime(const struct job_node *root, const char *file_name, str
                                                : "is for runtime command; describe the training "
                                                  "under train",
                                     error);
+    if (!is_command && (spec->resources.image_id.size || job_spec_image(spec)))
+        return job_table_refuse(root, file_name, "resources.image_id", "is for runtime command",
+                                error);
+    /* An image may say itself what runs. */
     const char *needed = is_command ? "run" : "train";
-    if (!job_node_find(root, text_of(needed)))
+    if (!(is_command && spec->resources.image_id.size) && !job_node_find(root, text_of(needed)))
         return job_table_refuse(root, file_name, needed, "is missing", error);
     if (is_command) {
         spec->train = (struct job_train){0};
@@ -352,8 +369,7 @@ static const struct job_field command_fields[] = {
     {"envs", JOB_FIELD_ENVS, offsetof(struct job_spec, envs), .maximum = JOB_ENVS_MAX,
      .count_offset = offsetof(struct job_spec, env_count)},
     {"setup", JOB_FIELD_SCRIPT, offsetof(struct job_spec, setup), .maximum = JOB_SCRIPT_SIZE_MAX},
-    {"run", JOB_FIELD_SCRIPT, offsetof(struct job_spec, run), .maximum = JOB_SCRIPT_SIZE_MAX,
-     .is_required = true},
+    {"run", JOB_FIELD_SCRIPT, offsetof(struct job_spec, run), .maximum = JOB_SCRIPT_SIZE_MAX},
 };
 static const struct job_table command_table = JOB_TABLE(command_fields, struct job_spec);
 

@@ -42,6 +42,7 @@ struct job_resources {
     struct text labels;                   /* words with a comma between; optional */
     struct text network;                  /* "none", "job" or "open": at least */
     struct text install;                  /* "none", "wheels" or "index": at least */
+    struct text image_id;                 /* an image of the borrower's to run in; optional */
 };
 
 struct job_optimizer {
@@ -94,8 +95,15 @@ struct job_sync {
 };
 
 /* train: each worker gets its part of the records; test: the parameter server gets it whole;
- * files: an archive that each worker gets whole and unpacks into its working folder. */
-enum job_split { JOB_SPLIT_TRAIN, JOB_SPLIT_TEST, JOB_SPLIT_FILES, JOB_SPLIT_COUNT };
+ * files: an archive that each worker gets whole and unpacks into its working folder; image: an OCI
+ * image that each worker runs in. */
+enum job_split {
+    JOB_SPLIT_TRAIN,
+    JOB_SPLIT_TEST,
+    JOB_SPLIT_FILES,
+    JOB_SPLIT_IMAGE,
+    JOB_SPLIT_COUNT,
+};
 
 /* A data file in the market's blob store. `souk job submit` fills these in from train.data and
  * workdir. */
@@ -146,6 +154,8 @@ void job_spec_write(const struct job_spec *spec, struct buffer *json);
 void job_spec_write_schema(struct buffer *json);
 
 bool job_spec_is_command(const struct job_spec *spec);
+/* The input that is its image; NULL: it has none. */
+const struct job_input *job_spec_image(const struct job_spec *spec);
 
 /* Its data are a CSV file of the borrower's, not of the catalogue. */
 bool job_train_is_file(const struct job_train *train);

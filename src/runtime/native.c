@@ -51,6 +51,7 @@ static const struct json_field document_fields[] = {
     {"expires_ms", JSON_I64, DOCUMENT(expires_ms), .is_required = true, .minimum = 0,
      .maximum = INT64_C(1) << 52},
     {"network", JSON_TEXT, DOCUMENT(network), .size_max = 16},
+    {"has_image", JSON_BOOL, DOCUMENT(has_image), .is_zero_omitted = true},
     {"runtime", JSON_TEXT, DOCUMENT(runtime), .is_required = true, .size_max = 32},
     {"spec", JSON_ANY, offsetof(struct raw_document, spec), .is_required = true},
     {"data", JSON_ARRAY, offsetof(struct raw_document, data), .is_required = true,
@@ -74,10 +75,12 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
     size_t count = 0;
     for (size_t i = 0; i < spec->input_count; i++) {
         const struct job_input *input = &spec->inputs[i];
-        if (input->split != wanted)
+        const bool is_image = input->split == JOB_SPLIT_IMAGE;
+        if (input->split != wanted && !(is_image && wanted == JOB_SPLIT_FILES))
             continue;
         struct lease_data *item = &data[count++];
-        if (text_copy(input->name, item->name, sizeof(item->name), error) < 0)
+        if (text_copy(is_image ? TEXT(LEASE_IMAGE_NAME) : input->name, item->name,
+                      sizeof(item->name), error) < 0)
             return error_wrap(error, "input name");
         memcpy(item->manifest, input->manifest, sizeof(item->manifest));
         item->record_count = input->records;
@@ -128,6 +131,7 @@ int native_lease_write(const struct job_spec *spec, const struct native_lease *l
                 .tick_ms = job_spec_tick_ms(spec),
                 .expires_ms = lease->expires_ms,
                 .network = spec->resources.network.size ? spec->resources.network : TEXT("none"),
+                .has_image = job_spec_image(spec) != NULL,
                 .runtime = spec->runtime,
             },
         .role = (int)lease->role,
@@ -148,8 +152,13 @@ int native_lease_write(const struct job_spec *spec, const struct native_lease *l
 
 static int check_document(const struct lease_document *document, struct error *error)
 {
-    if (!document->run.size && document->sync.gamma_ms == 0)
+    const bool is_command = lease_document_is_command(document);
+    if (!is_command && document->sync.gamma_ms == 0)
         return error_set(error, ERROR_INVALID, "lease.spec.sync.gamma: missing");
+    if (is_command && !document->run.size && !document->has_image)
+        return error_set(error, ERROR_INVALID, "lease.spec.run: missing");
+    if (document->has_image && (!is_command || !lease_document_image(document)))
+        return error_set(error, ERROR_INVALID, "lease.has_image: there is none");
     for (size_t i = 0; i < document->data_count; i++) {
         const struct lease_data *data = &document->data[i];
         uint64_t end;
@@ -161,6 +170,19 @@ static int check_document(const struct lease_document *document, struct error *e
             return error_set(error, ERROR_INVALID, "lease.data[%zu].name: not a file name", i);
     }
     return 0;
+}
+
+bool lease_document_is_command(const struct lease_document *document)
+{
+    return text_equal(document->runtime, TEXT("command"));
+}
+
+const struct lease_data *lease_document_image(const struct lease_document *document)
+{
+    for (size_t i = 0; document->has_image && i < document->data_count; i++)
+        if (strcmp(document->data[i].name, LEASE_IMAGE_NAME) == 0)
+            return &document->data[i];
+    return NULL;
 }
 
 bool lease_document_has_network(const struct lease_document *document)

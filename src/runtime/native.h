@@ -42,12 +42,15 @@ struct lease_document {
     struct text runtime;
     struct job_train train;
     struct job_sync sync;   /* gamma_ms and tick_ms are always set */
-    struct text setup, run; /* of runtime `command`; empty otherwise */
+    struct text setup, run; /* of runtime `command`; empty otherwise, or as its image says */
+    bool has_image;         /* of its data, the one of that name: lease_document_image */
     const struct job_env *envs;
     size_t env_count;
     const struct lease_data *data;
     size_t data_count;
 };
+
+#define LEASE_IMAGE_NAME "image" /* of the data that is one */
 
 /* What the market decided about one lease. */
 struct native_lease {
@@ -73,6 +76,10 @@ struct native_lease {
 MUST_CHECK int native_lease_write(const struct job_spec *spec, const struct native_lease *lease,
                                   struct buffer *json, struct error *error);
 
+/* Runs a program of the borrower's. */
+bool lease_document_is_command(const struct lease_document *document);
+/* The image it runs in; NULL: this machine's own system. */
+const struct lease_data *lease_document_image(const struct lease_document *document);
 /* Whether it is a rank of its job's private network. */
 bool lease_document_has_network(const struct lease_document *document);
 

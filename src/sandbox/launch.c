@@ -295,7 +295,7 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
     /* /dev/stdout and /dev/stderr open the pipes anew, which only their owner may do. */
     if (host->drops_user && (launch_give_pipe(stdout_fd) < 0 || launch_give_pipe(stderr_fd) < 0))
         return error_set_errno(error, errno, "give the sandbox its pipes");
-    int result = command_open_files(child.fds + FILE_FD, error);
+    int result = command_open_files(options, child.fds + FILE_FD, error);
     if (result == 0)
         result = command_build(&child, options, error);
     if (result == 0)

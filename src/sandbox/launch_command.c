@@ -25,11 +25,12 @@ static const struct system_file {
     {"/etc/passwd", "souk:x:" USER ":" USER ":souk:/lease:/bin/sh\n"},
     {"/etc/group", "souk:x:" USER ":\n"},
     {"/etc/hosts", "127.0.0.1 localhost souk\n::1 localhost\n"},
-    {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
+    {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"},
+    {"/etc/resolv.conf", NULL}, /* as the options say */
 };
 
-static void arguments_add(struct arguments *arguments, const char *first, const char *second,
-                          const char *third)
+void arguments_add(struct arguments *arguments, const char *first, const char *second,
+                   const char *third)
 {
     const char *const added[] = {first, second, third};
     for (size_t i = 0; i < 3 && added[i]; i++) {
@@ -70,10 +71,15 @@ static void arguments_add_system(struct arguments *arguments)
         for (size_t i = 0; i < java.gl_pathc; i++)
             arguments_add(arguments, "--ro-bind-try", java.gl_pathv[i], java.gl_pathv[i]);
     globfree(&java);
+}
+
+static void command_add_files(struct child *child)
+{
     for (int i = 0; i < FILE_COUNT; i++) {
         char number[16];
         snprintf(number, sizeof(number), "%d", FILE_FD + i);
-        arguments_add(arguments, "--ro-bind-data", number, system_files[i].target);
+        if (child->fds[FILE_FD + i] >= 0)
+            arguments_add(&child->arguments, "--ro-bind-data", number, system_files[i].target);
     }
 }
 
@@ -174,6 +180,8 @@ static int command_add_mounts(struct child *child, const struct sandbox_options 
 static void command_add_stage(struct child *child, const struct sandbox_options *options)
 {
     struct arguments *arguments = &child->arguments;
+    if (options->root)
+        command_add_loader(arguments, &child->host->loader);
     if (child->host->landlock_abi == 0)
         return;
     arguments_add(arguments, "/souk", STAGE_WORD, NULL);
@@ -198,7 +206,11 @@ int command_build(struct child *child, const struct sandbox_options *options, st
         snprintf(number, sizeof(number), "%d", HOLD_FD);
         arguments_add(arguments, "--block-fd", number, NULL);
     }
-    arguments_add_system(arguments);
+    if (!options->root)
+        arguments_add_system(arguments);
+    else if (command_add_root(child, options->root, error) < 0)
+        return -1;
+    command_add_files(child);
     if (command_add_mounts(child, options, error) < 0)
         return -1;
     arguments_add(arguments, "--chdir", options->working_dir ? options->working_dir : "/", NULL);
@@ -220,20 +232,36 @@ int command_build(struct child *child, const struct sandbox_options *options, st
     return 0;
 }
 
-static int file_open(const struct system_file *file, int *out_fd, struct error *error)
+static int file_open(const struct system_file *file, const char *contents, int *out_fd,
+                     struct error *error)
 {
     AUTO_FD int fd = memfd_create("souk-file", MFD_CLOEXEC);
-    const size_t size = strlen(file->contents);
-    if (fd < 0 || write(fd, file->contents, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET) < 0)
+    const size_t size = strlen(contents);
+    if (fd < 0 || write(fd, contents, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET) < 0)
         return error_set_errno(error, errno, "write \"%s\"", file->target);
     *out_fd = TAKE_FD(fd);
     return 0;
 }
 
-int command_open_files(int out_fds[FILE_COUNT], struct error *error)
+/* An image names its users itself; what belongs to the network is ours there too. */
+static bool is_shown(const struct system_file *file, const struct sandbox_options *options)
 {
-    for (int i = 0; i < FILE_COUNT; i++)
-        if (file_open(&system_files[i], &out_fds[i], error) < 0)
+    const char *name = strrchr(file->target, '/') + 1;
+    if (!options->root)
+        return true;
+    return (strcmp(name, "hosts") == 0 || strcmp(name, "resolv.conf") == 0) &&
+           root_has_file(options->root, name);
+}
+
+int command_open_files(const struct sandbox_options *options, int out_fds[FILE_COUNT],
+                       struct error *error)
+{
+    for (int i = 0; i < FILE_COUNT; i++) {
+        const struct system_file *file = &system_files[i];
+        const char *contents = file->contents ? file->contents : options->resolv_conf;
+        if (contents && is_shown(file, options) &&
+            file_open(file, contents, &out_fds[i], error) < 0)
             return -1;
+    }
     return 0;
 }

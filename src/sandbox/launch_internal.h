@@ -13,11 +13,11 @@ enum {
     INFO_FD = SECCOMP_FD + SECCOMP_FILTER_COUNT,
     HOLD_FD = INFO_FD + 1,
     FILE_FD = HOLD_FD + 1,
-    FILE_COUNT = 4,
+    FILE_COUNT = 5,
     FD_COUNT = FILE_FD + FILE_COUNT,
     FIRST_FREE_FD = 64, /* where descriptors wait while 0 to FD_COUNT are laid out */
-    ARGUMENT_MAX = 448,
-    SOURCE_MAX = SANDBOX_MOUNT_MAX + 1, /* the options' mounts and the program */
+    ARGUMENT_MAX = 768,
+    SOURCE_MAX = SANDBOX_MOUNT_MAX + 2, /* the options' mounts, the program and an image's root */
 };
 
 /* A folder or file to be mounted, where bwrap will find it. */
@@ -50,9 +50,21 @@ struct child {
     rlim_t process_count;
 };
 
+/* Up to three; NULL ends them. */
+void arguments_add(struct arguments *arguments, const char *first, const char *second,
+                   const char *third);
+
+/* An image's folders, in the place of this machine's. */
+MUST_CHECK int command_add_root(struct child *child, const char *path, struct error *error);
+/* What comes before /souk there. */
+void command_add_loader(struct arguments *arguments, const struct loader *loader);
+/* Whether the image's /etc has that file, and neither is a link: it can be mounted over. */
+bool root_has_file(const char *root, const char *name);
+
 /* Fills the child's arguments and sources. */
 MUST_CHECK int command_build(struct child *child, const struct sandbox_options *options,
                              struct error *error);
 
-/* Descriptors of the small files that every sandbox has in /etc. */
-MUST_CHECK int command_open_files(int out_fds[FILE_COUNT], struct error *error);
+/* Descriptors of the small files that a sandbox has in /etc; -1: it does not. */
+MUST_CHECK int command_open_files(const struct sandbox_options *options, int out_fds[FILE_COUNT],
+                                  struct error *error);

@@ -117,6 +117,11 @@ struct sandbox_options {
     const struct sandbox_mount *mounts;
     size_t mount_count;
     const char *working_dir; /* inside; NULL: / */
+    /* A folder that is the system there, in the place of this machine's: an image's root, written
+     * by a stranger but not any more. Folders named dev, proc, sys, tmp, souk, lease, data and
+     * .souk in it are not shown. argv[0] is /souk then. */
+    const char *root;
+    const char *resolv_conf; /* what /etc/resolv.conf says; NULL: there is none, or the image's */
     int64_t cpu_milli;       /* thousandths of a core, > 0 */
     int64_t memory_bytes;    /* > 0 */
     int64_t io_bytes_per_s;  /* read from and written to the disk of the first mount; 0: any */

@@ -156,6 +156,9 @@ int sandbox_host_open(const char *state_dir, const char *program, struct sandbox
         host_probe(host, error) < 0)
         return -1;
     host->landlock_abi = stage_landlock_abi();
+    /* Where it fails, a sandbox with an image says so. */
+    if (loader_find(&host->loader) < 0)
+        host->loader = (struct loader){0};
     cgroup_host_probe(&host->cgroups);
     host_describe(host);
     *out_host = TAKE(host);

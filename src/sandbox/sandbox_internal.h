@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sandbox/cgroup.h"
+#include "sandbox/loader.h"
 #include "sandbox/sandbox.h"
 
 #include <limits.h>
@@ -21,6 +22,7 @@ struct sandbox_host {
     bool disables_userns; /* bwrap takes --disable-userns */
     int landlock_abi;     /* 0: the kernel has no Landlock */
     bool is_light;        /* the group of those that look after sandboxes */
+    struct loader loader; /* for images */
     char description[512];
 };
 

@@ -113,6 +113,7 @@ struct sandbox *trial_start(struct trial *trial, struct run wanted, int output_f
                                             .stdout_fd = output_fd,
                                             .stderr_fd = output_fd,
                                             .has_local_sockets = run.has_local_sockets,
+                                            .root = run.root,
                                             .set_up_network = run.set_up_network};
     if (run.disk_bytes > 0 && geteuid() == 0)
         ASSERT_OK(disk_open(trial->lease, run.disk_bytes, SANDBOX_UID, &error));

@@ -34,6 +34,7 @@ struct run {
     int control_fd;
     int64_t wait_ms;
     bool has_local_sockets;
+    const char *root; /* of an image */
     int (*set_up_network)(void *context, pid_t inside, struct error *error);
     /* Called about every 10 ms while the program runs. */
     void (*on_turn)(void *context);

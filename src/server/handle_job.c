@@ -419,6 +419,13 @@ void handle_job_create(struct http_request *request, void *context)
         http_reply_error(request, &error);
         return;
     }
+    if (spec.resources.image_id.size && !job_spec_image(&spec)) {
+        http_reply_problem(
+            request, 400, "invalid",
+            "inputs: the image is missing: upload it and name its manifest (souk job "
+            "submit does both)");
+        return;
+    }
     if (!spec.input_count && !job_spec_is_command(&spec)) {
         http_reply_problem(request, 400, "invalid",
                            "inputs: missing: upload the data and name its manifests (souk job "

@@ -1,6 +1,6 @@
 /*
  * Role of runtime `command`: unpacks the borrower's files, runs the scripts `setup` and `run` in a
- * shell, and says how they ended.
+ * shell, and says how they ended. In an image without `run`, what the image says runs.
  *
  * The scripts' standard output and error are this process's own, so it says nothing there itself
  * unless something is wrong. What they leave in $SOUK_OUTPUT_DIR is kept. Asked to stop, they get
@@ -8,8 +8,10 @@
  */
 #include "base/assert.h"
 #include "base/buffer.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "blob/archive.h"
+#include "blob/image_document.h"
 #include "net/packet.h"
 #include "worker/worker_internal.h"
 
@@ -41,9 +43,13 @@ struct command_role {
     struct loop_timer *run_timer;
     bool is_setup; /* the script that runs */
     bool is_stopping;
+    struct image_config image; /* empty: the lease has none */
+    const char *start_folder;  /* of the scripts */
     char **environment;
     struct work_result result;
 };
+
+#define IMAGE_START "/.souk/start.json"
 
 /* ---- Before it starts ------------------------------------------------------------------------ */
 
@@ -75,6 +81,8 @@ static int unpack_files(const struct work *work, struct error *error)
     };
     for (size_t i = 0; i < lease->data_count; i++) {
         char path[PATH_MAX];
+        if (&lease->data[i] == lease_document_image(lease))
+            continue; /* we run in it */
         snprintf(path, sizeof path, "%s/%s", work->data_folder, lease->data[i].name);
         AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
@@ -118,18 +126,37 @@ static size_t add_network(const struct work *work, char **list)
     return 3;
 }
 
-/* Ours first, the lease's own last: a borrower cannot unset what Souk says. */
-static char **make_environment(const struct work *work)
+/* What stands later counts: programs differ in which of two they take, so there is one. */
+static size_t keep_last(char **list, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t name = strcspn(list[i], "=") + 1;
+        bool is_last = true;
+        for (size_t later = i + 1; later < count && is_last; later++)
+            is_last = strncmp(list[i], list[later], name) != 0;
+        if (is_last)
+            list[kept++] = list[i];
+    }
+    return kept;
+}
+
+/* The machine's first, then the image's, the borrower's, and ours last: a borrower cannot unset
+ * what Souk says. */
+static char **make_environment(const struct work *work, const struct image_config *image)
 {
     const struct lease_document *lease = &work->lease;
     struct arena *arena = work->arena;
     size_t inherited = 0, count = 0;
     while (environ[inherited])
         inherited++;
-    char **list =
-        arena_alloc(arena, (inherited + lease->env_count + OWN_VARIABLES) * sizeof(*list));
+    char **list = arena_alloc(
+        arena, (inherited + image->env.count + lease->env_count + OWN_VARIABLES) * sizeof(*list));
     for (size_t i = 0; i < inherited; i++)
         list[count++] = environ[i];
+    const struct text *of_image = image->env.items;
+    for (size_t i = 0; i < image->env.count; i++)
+        list[count++] = arena_copy_string(arena, of_image[i]);
     for (size_t i = 0; i < lease->env_count; i++)
         list[count++] =
             arena_format(arena, TEXT_FORMAT "=" TEXT_FORMAT, TEXT_ARGS(lease->envs[i].name),
@@ -145,6 +172,7 @@ static char **make_environment(const struct work *work)
     list[count++] = arena_format(arena, "SKYPILOT_NUM_NODES=%" PRIu64, lease->world);
     count += add_network(work, list + count);
     list[count++] = arena_format(arena, "HOME=%s", work->work_folder);
+    count = keep_last(list, count);
     list[count] = NULL;
     return list;
 }
@@ -161,7 +189,7 @@ static void role_end(struct command_role *role, bool is_ok, const char *message)
 static void on_exit_of_script(void *context, const struct child_exit *exit);
 
 /* Between fork and exec nothing but calls that are safe there. */
-static _Noreturn void become_shell(char *script, char **environment)
+static _Noreturn void become(char **arguments, const char *folder, char **environment)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -172,21 +200,59 @@ static _Noreturn void become_shell(char *script, char **environment)
     if (null_fd >= 0)
         dup2(null_fd, STDIN_FILENO);
     closefrom(STDERR_FILENO + 1);
-    char shell_name[] = "sh", flag[] = "-c";
-    char *arguments[] = {shell_name, flag, script, NULL};
-    execve("/bin/bash", arguments, environment);
-    execve("/bin/sh", arguments, environment);
-    _exit(127);
+    static const char no_folder[] = "souk: the folder to start in is not there\n";
+    static const char no_program[] = "souk: what is to run (a shell, or the image's own command) "
+                                     "cannot be started\n";
+    if (chdir(folder) < 0) {
+        if (write(STDERR_FILENO, no_folder, sizeof(no_folder) - 1) > 0)
+            _exit(126);
+        _exit(126);
+    }
+    environ = environment;
+    if (strcmp(arguments[0], "sh") != 0) {
+        execvp(arguments[0], arguments);
+    } else {
+        execve("/bin/bash", arguments, environment);
+        execve("/bin/sh", arguments, environment);
+    }
+    _exit(write(STDERR_FILENO, no_program, sizeof(no_program) - 1) > 0 ? 127 : 126);
+}
+
+/* Its entrypoint and what follows it. */
+static char **image_command(struct arena *arena, const struct image_config *image)
+{
+    const size_t count = image->entrypoint.count + image->cmd.count;
+    char **list = arena_alloc(arena, (count + 1) * sizeof(*list));
+    const struct text *entrypoint = image->entrypoint.items, *cmd = image->cmd.items;
+    for (size_t i = 0; i < count; i++)
+        list[i] = arena_copy_string(
+            arena, i < image->entrypoint.count ? entrypoint[i] : cmd[i - image->entrypoint.count]);
+    list[count] = NULL;
+    return list;
+}
+
+static char **shell_command(struct arena *arena, struct text script)
+{
+    char **list = arena_alloc(arena, 4 * sizeof(*list));
+    list[0] = arena_copy_string(arena, TEXT("sh"));
+    list[1] = arena_copy_string(arena, TEXT("-c"));
+    list[2] = arena_copy_string(arena, script);
+    list[3] = NULL;
+    return list;
 }
 
 static int start_script(struct command_role *role, struct text script, struct error *error)
 {
-    char *text = arena_copy_string(role->work->arena, script);
+    char **arguments = script.size ? shell_command(role->work->arena, script)
+                                   : image_command(role->work->arena, &role->image);
+    if (!arguments[0])
+        return error_set(error, ERROR_INVALID,
+                         "the image names no command, and neither does the job");
     const pid_t pid = fork();
     if (pid < 0)
         return error_set_errno(error, errno, "start a process");
     if (pid == 0)
-        become_shell(text, role->environment);
+        become(arguments, role->start_folder, role->environment);
     setpgid(pid, pid); /* either side may be first */
     role->pid = pid;
     loop_child_free(TAKE(role->child));
@@ -288,7 +354,7 @@ static int role_open(struct command_role *role, struct error *error)
             0)
         return -1;
     role->run_timer = loop_timer_new(role->loop, start_run, role);
-    role->environment = make_environment(role->work);
+    role->environment = make_environment(role->work, &role->image);
     return 0;
 }
 
@@ -300,12 +366,31 @@ static void role_close(struct command_role *role)
     loop_free(role->loop);
 }
 
+static int read_image(struct command_role *role, struct error *error)
+{
+    const struct work *work = role->work;
+    const struct lease_document *lease = &work->lease;
+    role->start_folder = work->work_folder;
+    if (!lease_document_image(lease))
+        return 0;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, (size_t)4 << 20);
+    if (file_read(IMAGE_START, &json, error) < 0 ||
+        image_start_read(work->arena, buffer_text(&json), &role->image, error) < 0)
+        return error_wrap(error, "the image");
+    /* Whoever brings files wants to be where they are. */
+    if (lease->data_count == 1 && role->image.working_dir.size)
+        role->start_folder = arena_copy_string(work->arena, role->image.working_dir);
+    return 0;
+}
+
 int run_command(struct work *work, struct work_result *out_result, struct error *error)
 {
     __attribute__((cleanup(role_close))) struct command_role role = {.work = work};
     const struct child_message ready = {.kind = CHILD_READY};
     if (hide_from_scripts(error) < 0 || enter_folder(work, error) < 0 ||
-        unpack_files(work, error) < 0 || role_open(&role, error) < 0 ||
+        unpack_files(work, error) < 0 || read_image(&role, error) < 0 ||
+        role_open(&role, error) < 0 ||
         control_send(work->control_fd, &ready, error) < 0)
         return -1;
     role.is_setup = work->lease.setup.size > 0;

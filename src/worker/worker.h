@@ -15,3 +15,7 @@
 /* argv[0] is the command's name. Options: --control-fd N, --data FOLDER, --out FOLDER; unset, 3,
  * /data and /lease/out. Returns the process's exit status. */
 int worker_main(int argc, char **argv);
+
+/* `souk image-unpack ARCHIVE BYTES_MAX FILES_MAX`, hidden likewise: an image (blob/image.h) into
+ * the working folder. What goes wrong is said on standard output. */
+int image_unpack_main(int argc, char **argv);

@@ -149,7 +149,7 @@ int worker_main(int argc, char **argv)
         log_event(LOG_ERROR, "worker_failed", "error=\"%s\"", error.message);
         return error_exit_code(error.code);
     }
-    const bool is_command = work.lease.run.size > 0;
+    const bool is_command = lease_document_is_command(&work.lease);
     if (is_command ? run_command(&work, &result, &error) < 0
                    : lease_check(&work, &error) < 0 || role_run(&work, &result, &error) < 0) {
         result.is_ok = false;

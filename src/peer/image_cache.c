@@ -1,0 +1,226 @@
+#include "peer/image_cache.h"
+
+#include "base/text.h"
+#include "peer/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEX_SIZE = 2 * IMAGE_HASH_SIZE, ENTRY_MAX = 1 << 20, NAME_SIZE = HEX_SIZE + 32 };
+
+#define GONE ".gone-"
+
+struct kept {
+    char name[NAME_SIZE];
+    uint64_t bytes;
+    struct timespec used;
+};
+
+void image_hold_release(struct image_hold *hold)
+{
+    if (hold->fd >= 0)
+        close(TAKE_FD(hold->fd));
+}
+
+/* "HASH-BYTES"; false for what is no image. */
+static bool kept_parse(const char *name, struct kept *out)
+{
+    struct error ignored;
+    struct text hash, bytes;
+    if (strlen(name) >= sizeof(out->name) || !text_cut(text_of(name), '-', &hash, &bytes) ||
+        hash.size != HEX_SIZE || text_parse_u64(bytes, &out->bytes, &ignored) < 0)
+        return false;
+    snprintf(out->name, sizeof(out->name), "%s", name);
+    return true;
+}
+
+/* Its folder, locked as `operation` says; -1 when it is not there or somebody has it otherwise. */
+static int open_locked(int cache_fd, const char *name, int operation)
+{
+    AUTO_FD int fd = openat(cache_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat own, there;
+    if (fd < 0 || flock(fd, operation | LOCK_NB) < 0 || fstat(fd, &own) < 0 ||
+        fstatat(cache_fd, name, &there, AT_SYMLINK_NOFOLLOW) < 0 || own.st_ino != there.st_ino)
+        return -1;
+    return TAKE_FD(fd);
+}
+
+typedef int visit_function(int cache_fd, const struct kept *kept, void *context);
+
+/* Until one answers other than 0. */
+static int visit_all(int cache_fd, visit_function *visit, void *context)
+{
+    const int copy = openat(cache_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = copy < 0 ? NULL : fdopendir(copy);
+    int result = 0;
+    if (!folder) {
+        if (copy >= 0)
+            close(copy);
+        return 0;
+    }
+    for (struct dirent *entry; result == 0 && (entry = readdir(folder));) { // NOLINT(concurrency-*)
+        struct kept kept = {0};
+        struct stat status;
+        if (!kept_parse(entry->d_name, &kept) ||
+            fstatat(cache_fd, kept.name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        kept.used = status.st_mtim;
+        result = visit(cache_fd, &kept, context);
+    }
+    closedir(folder);
+    return result;
+}
+
+struct search {
+    char hex[HEX_SIZE + 1];
+    const char *cache;
+    struct image_hold *hold;
+};
+
+static int take_if_same(int cache_fd, const struct kept *kept, void *context)
+{
+    struct search *search = context;
+    if (strncmp(kept->name, search->hex, HEX_SIZE) != 0)
+        return 0;
+    const int fd = open_locked(cache_fd, kept->name, LOCK_SH);
+    if (fd < 0)
+        return 0;
+    if (snprintf(search->hold->folder, PATH_MAX, "%s/%s", search->cache, kept->name) >= PATH_MAX ||
+        futimens(fd, NULL) < 0) {
+        close(fd);
+        return 0;
+    }
+    search->hold->fd = fd;
+    return 1;
+}
+
+static int cache_open(const char *cache, int *out_fd, struct error *error)
+{
+    if (folder_make(cache, 0700, error) < 0)
+        return -1;
+    *out_fd = open(cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *out_fd < 0 ? error_set_errno(error, errno, "open \"%s\"", cache) : 0;
+}
+
+int image_cache_take(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE],
+                     struct image_hold *out_hold, bool *out_is_there, struct error *error)
+{
+    AUTO_FD int cache_fd = -1;
+    struct search search = {.cache = cache, .hold = out_hold};
+    out_hold->fd = -1;
+    text_hex_encode(hash, IMAGE_HASH_SIZE, search.hex);
+    if (cache_open(cache, &cache_fd, error) < 0)
+        return -1;
+    *out_is_there = visit_all(cache_fd, take_if_same, &search) == 1;
+    return 0;
+}
+
+/* ---- Room ------------------------------------------------------------------------------------ */
+
+struct room {
+    uint64_t bytes; /* of all */
+    struct kept oldest;
+    int oldest_fd; /* locked; -1: none */
+};
+
+static int count_and_choose(int cache_fd, const struct kept *kept, void *context)
+{
+    struct room *room = context;
+    room->bytes += kept->bytes;
+    const struct timespec *oldest = &room->oldest.used;
+    if (room->oldest_fd >= 0 &&
+        (kept->used.tv_sec > oldest->tv_sec ||
+         (kept->used.tv_sec == oldest->tv_sec && kept->used.tv_nsec >= oldest->tv_nsec)))
+        return 0;
+    const int fd = open_locked(cache_fd, kept->name, LOCK_EX);
+    if (fd < 0)
+        return 0;
+    if (room->oldest_fd >= 0)
+        close(room->oldest_fd);
+    room->oldest_fd = fd;
+    room->oldest = *kept;
+    return 0;
+}
+
+static int drop(const char *cache, int cache_fd, const struct kept *kept, struct error *error)
+{
+    char gone[NAME_SIZE + 16], path[PATH_MAX];
+    snprintf(gone, sizeof(gone), GONE "%s", kept->name);
+    if (snprintf(path, sizeof(path), "%s/%s", cache, gone) >= (int)sizeof(path))
+        return error_set(error, ERROR_INVALID, "the state folder's name is too long");
+    if (renameat(cache_fd, kept->name, cache_fd, gone) < 0 && errno != ENOENT)
+        return error_set_errno(error, errno, "remove \"%s\"", path);
+    return folder_remove(path, error);
+}
+
+static int make_room(const char *cache, int cache_fd, uint64_t bytes, uint64_t bytes_max,
+                     struct error *error)
+{
+    if (bytes > bytes_max)
+        return error_set(error, ERROR_EXHAUSTED,
+                         "the image takes %" PRIu64 " MiB unpacked, and %" PRIu64
+                         " MiB are kept for images here",
+                         bytes >> 20, bytes_max >> 20);
+    for (;;) {
+        struct room room = {.oldest_fd = -1};
+        visit_all(cache_fd, count_and_choose, &room);
+        AUTO_FD int oldest_fd = room.oldest_fd;
+        if (room.bytes + bytes <= bytes_max)
+            return 0;
+        if (oldest_fd < 0)
+            return error_set(error, ERROR_EXHAUSTED,
+                             "images of running leases leave no room for another");
+        if (drop(cache, cache_fd, &room.oldest, error) < 0)
+            return -1;
+    }
+}
+
+/* ---- Keeping --------------------------------------------------------------------------------- */
+
+/* What a foreign process wrote is shown to others only if it is what it should be. */
+static int check_folder(const char *folder, struct error *error)
+{
+    struct stat root, start;
+    AUTO_FD int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstatat(fd, "root", &root, AT_SYMLINK_NOFOLLOW) < 0 ||
+        fstatat(fd, "start.json", &start, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(root.st_mode) ||
+        !S_ISREG(start.st_mode) || start.st_nlink != 1)
+        return error_set(error, ERROR_CORRUPT, "the image was not unpacked as it should be");
+    return 0;
+}
+
+int image_cache_keep(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE], const char *folder,
+                     uint64_t bytes_max, struct image_hold *out_hold, struct error *error)
+{
+    AUTO_FD int cache_fd = -1;
+    char hex[HEX_SIZE + 1], path[PATH_MAX];
+    int64_t bytes = 0;
+    bool is_there = false;
+    text_hex_encode(hash, IMAGE_HASH_SIZE, hex);
+    if (check_folder(folder, error) < 0 || cache_open(cache, &cache_fd, error) < 0 ||
+        folder_measure(folder, ENTRY_MAX, &bytes, error) < 0)
+        return -1;
+    /* One at a time: two that came together do not both make room. */
+    if (flock(cache_fd, LOCK_EX) < 0)
+        return error_set_errno(error, errno, "lock \"%s\"", cache);
+    if (image_cache_take(cache, hash, out_hold, &is_there, error) < 0)
+        return -1;
+    if (is_there)
+        return folder_remove(folder, error);
+    if (make_room(cache, cache_fd, (uint64_t)bytes, bytes_max, error) < 0)
+        return -1;
+    if (snprintf(path, sizeof(path), "%s/%s-%" PRId64, cache, hex, bytes) >= (int)sizeof(path))
+        return error_set(error, ERROR_INVALID, "the state folder's name is too long");
+    if (rename(folder, path) < 0)
+        return error_set_errno(error, errno, "keep the image as \"%s\"", path);
+    if (image_cache_take(cache, hash, out_hold, &is_there, error) < 0)
+        return -1;
+    return is_there ? 0 : error_set(error, ERROR_UNAVAILABLE, "the image is gone from the cache");
+}
