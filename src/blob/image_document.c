@@ -33,7 +33,7 @@ static const struct json_schema descriptor_schema =
 static int digest_read(struct text text, uint8_t out[IMAGE_DIGEST_SIZE], struct error *error)
 {
     const struct text prefix = TEXT("sha256:");
-    if (!text_starts_with(text, prefix) || text.size != prefix.size + 2 * IMAGE_DIGEST_SIZE)
+    if (!text_starts_with(text, prefix) || text.size != prefix.size + (size_t)2 * IMAGE_DIGEST_SIZE)
         return error_set(error, ERROR_INVALID, "digest: only sha256: and 64 hex digits are known");
     return text_hex_decode((struct text){text.data + prefix.size, text.size - prefix.size}, out,
                            IMAGE_DIGEST_SIZE, error);

@@ -43,6 +43,7 @@ static int take_object(struct dl_phdr_info *info, size_t size, void *context)
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type != PT_INTERP)
             continue;
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): where the kernel put it
         const char *own = (const char *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
         const int folder = add_folder(loader, own, name);
         if (folder < 0)
