@@ -58,11 +58,11 @@ struct tenancy {
 
     enum lease_run_state state;
     enum yield_level yield;
-    enum yield_level yield_wanted;        /* while nothing runs that could yield */
-    struct image_hold image;              /* the lease runs in it; none: in this machine's system */
-    bool needs_image;                     /* it has to be unpacked first */
+    enum yield_level yield_wanted; /* while nothing runs that could yield */
+    struct image_hold image;       /* the lease runs in it; none: in this machine's system */
+    bool needs_image;              /* it has to be unpacked first */
     bool has_begun;                /* its own process was started; before, it has nothing to say */
-    int unpack_fd;                        /* what whoever unpacks it says; -1: nobody does */
+    int unpack_fd;                 /* what whoever unpacks it says; -1: nobody does */
     const struct lease_data *wanted_data; /* of the lease's, to be fetched */
     size_t wanted_count;
     struct shard *shard;
