@@ -253,7 +253,7 @@ static void leases_that_start_together_fetch_each_chunk_about_once(void **state)
     }
     print_message("%d ranks: %.2f times the data from the market\n", RANKS,
                   (double)market_bytes / (CHUNKS * CHUNK_BYTES));
-    assert_true(market_bytes < 2 * CHUNKS * CHUNK_BYTES); /* each for itself: 4 */
+    assert_true(market_bytes < UINT64_C(2) * CHUNKS * CHUNK_BYTES); /* each for itself: 4 */
 }
 
 static void who_has_another_key_gets_nothing_and_the_market_is_asked(void **state)

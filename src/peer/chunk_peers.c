@@ -27,7 +27,7 @@ struct chunk_peer {
     struct loop_timer *dial_timer;
     struct loop_timer *stall_timer;
     struct loop_timer *chunk_timer;
-    struct map holdings; /* hash -> enum chunk_holding as a pointer */
+    struct map held, taken; /* hash -> the peer itself */
     bool is_busy;
     bool is_banned;
     uint64_t taken_bytes;
@@ -49,6 +49,12 @@ static void tell_news(struct chunk_peers *peers)
         peers->listener.on_news(peers->listener.context);
 }
 
+static void peer_forget(struct chunk_peer *peer)
+{
+    map_clear(&peer->held);
+    map_clear(&peer->taken);
+}
+
 static void peer_stop(struct chunk_peer *peer)
 {
     peer->is_busy = false;
@@ -63,7 +69,7 @@ static void peer_drop(struct chunk_peer *peer, const struct error *reason)
     const bool was_busy = peer->is_busy;
     peer_stop(peer);
     link_free(TAKE(peer->link));
-    map_clear(&peer->holdings);
+    peer_forget(peer);
     if (was_busy && peers->is_listened_to)
         peers->listener.on_failed(peers->listener.context, peer->index, reason);
     else
@@ -105,16 +111,11 @@ static void on_slow(void *context)
 
 /* ---- The link -------------------------------------------------------------------------------- */
 
-static void take_hashes(struct chunk_peer *peer, struct text hashes, enum chunk_holding holding)
+static void take_hashes(struct chunk_peer *peer, struct text hashes, struct map *known)
 {
-    for (size_t at = 0; at + BLOB_HASH_SIZE <= hashes.size; at += BLOB_HASH_SIZE) {
-        const struct text hash = {hashes.data + at, BLOB_HASH_SIZE};
-        void *value = map_get_text(&peer->holdings, hash);
-        if (!value && peer->holdings.count == HASHES_MAX)
-            return;
-        if ((uintptr_t)value < (uintptr_t)holding)
-            map_put_text(&peer->holdings, hash, (void *)(uintptr_t)holding);
-    }
+    for (size_t at = 0; at + BLOB_HASH_SIZE <= hashes.size && known->count < HASHES_MAX;
+         at += BLOB_HASH_SIZE)
+        map_put_text(known, (struct text){hashes.data + at, BLOB_HASH_SIZE}, peer);
     tell_news(peer->peers);
 }
 
@@ -148,16 +149,16 @@ static void on_frame(struct link *link, uint16_t type, struct text payload, void
     struct chunk_peers *peers = peer->peers;
     (void)link;
     if (type == CHUNK_LINK_HAS) {
-        take_hashes(peer, payload, CHUNK_HELD);
+        take_hashes(peer, payload, &peer->held);
     } else if (type == CHUNK_LINK_TAKES) {
-        take_hashes(peer, payload, CHUNK_TAKEN);
+        take_hashes(peer, payload, &peer->taken);
     } else if (type == CHUNK_LINK_DATA) {
         take_data(peer, payload);
     } else if (type == CHUNK_LINK_DENIED && peer->is_busy) {
         struct error error;
         error_set(&error, ERROR_REFUSED, "lease %" PRIu64 " does not send it now", peer->lease);
         peer_stop(peer);
-        map_clear(&peer->holdings); /* its owner needs the machine, or it has thrown things out */
+        peer_forget(peer); /* its owner needs the machine, or it has thrown things out */
         if (peers->is_listened_to)
             peers->listener.on_failed(peers->listener.context, peer->index, &error);
     } else {
@@ -233,7 +234,7 @@ static void peer_close(struct chunk_peer *peer)
     link_free(TAKE(peer->link));
     loop_timer_stop(peer->dial_timer);
     peer_stop(peer);
-    map_clear(&peer->holdings);
+    peer_forget(peer);
 }
 
 void chunk_peers_close(struct chunk_peers *peers)
@@ -253,7 +254,8 @@ void chunk_peers_free(struct chunk_peers *peers)
         loop_timer_free(peer->dial_timer);
         loop_timer_free(peer->stall_timer);
         loop_timer_free(peer->chunk_timer);
-        map_done(&peer->holdings);
+        map_done(&peer->held);
+        map_done(&peer->taken);
         sodium_memzero(peer->key, sizeof(peer->key));
         free(peer);
     }
@@ -280,7 +282,8 @@ void chunk_peers_add(struct chunk_peers *peers, const struct chunk_peer_options 
     memcpy(peer->key, options->key, LINK_KEY_SIZE);
     for (size_t i = 0; i < options->address_count && i < CHUNK_PEER_ADDRESSES_MAX; i++)
         peer->addresses[peer->address_count++] = options->addresses[i];
-    map_init(&peer->holdings);
+    map_init(&peer->held);
+    map_init(&peer->taken);
     peer->dial_timer = loop_timer_new(peers->loop, on_dial, peer);
     peer->stall_timer = loop_timer_new(peers->loop, on_stall, peer);
     peer->chunk_timer = loop_timer_new(peers->loop, on_slow, peer);
@@ -307,7 +310,9 @@ enum chunk_holding chunk_peers_holding(const struct chunk_peers *peers, size_t p
     if (!item->link || !link_is_open(item->link) || item->is_banned)
         return CHUNK_UNKNOWN;
     const struct text key = {(const char *)hash->bytes, sizeof(hash->bytes)};
-    return (enum chunk_holding)(uintptr_t)map_get_text(&item->holdings, key);
+    if (map_get_text(&item->held, key))
+        return CHUNK_HELD;
+    return map_get_text(&item->taken, key) ? CHUNK_TAKEN : CHUNK_UNKNOWN;
 }
 
 bool chunk_peers_is_free(const struct chunk_peers *peers, size_t peer)
@@ -335,7 +340,7 @@ void chunk_peers_give_up(struct chunk_peers *peers, size_t peer)
     struct chunk_peer *item = peers->items[peer];
     peer_stop(item);
     link_free(TAKE(item->link));
-    map_clear(&item->holdings);
+    peer_forget(item);
     item->address_next = 0;
     peer_dial_later(item);
 }

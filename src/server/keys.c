@@ -220,6 +220,7 @@ void keys_chunks(const struct keys *keys, const struct keys_pair *pair,
     uint8_t leases[KEYS_SECRET_SIZE];
     derive(keys, "chunks", pair->low_lease, pair->high_lease, leases);
     const uint64_t key_of[] = {pair->low_fence, pair->high_fence};
+    // NOLINTNEXTLINE(readability-suspicious-call-argument): it is in this order
     crypto_generichash(out_key, KEYS_SECRET_SIZE, (const uint8_t *)key_of, sizeof(key_of), leases,
                        sizeof(leases));
     sodium_memzero(leases, sizeof(leases));
