@@ -11,7 +11,8 @@
 #include <inttypes.h>
 #include <sodium.h>
 
-enum { RELEASE_MS = 20 }; /* between two looks at whether a link has sent what it was given */
+enum { DISBAND_MS = 500 }; /* keepers that were let go end within that */
+enum { RELEASE_MS = 20 };  /* between two looks at whether a link has sent what it was given */
 
 static void daemon_send_state(struct daemon *daemon, struct lease_fence lease,
                               enum lease_run_state state, const char *reason)
@@ -613,5 +614,5 @@ void daemon_close_leases(struct daemon *daemon)
     }
     map_done(&daemon->holdings);
     holding_reapers_done(&daemon->reapers);
-    sandbox_host_disband(daemon->options->sandboxes);
+    sandbox_host_disband(daemon->options->sandboxes, daemon->is_stopping ? DISBAND_MS : 0);
 }

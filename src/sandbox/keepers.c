@@ -67,10 +67,13 @@ int sandbox_host_set_light(struct sandbox_host *host, bool is_light, struct erro
     return access(folder, F_OK) == 0 ? set_weight(host, folder, error) : 0;
 }
 
-void sandbox_host_disband(struct sandbox_host *host)
+void sandbox_host_disband(struct sandbox_host *host, int64_t wait_ms)
 {
+    enum { STEP_MS = 10 };
     char folder[CGROUP_PATH_SIZE];
     struct error ignored; /* who outlives us keeps it; the next of us comes here again */
-    if (host->cgroups.version != CGROUP_NONE && keepers_folder(host, folder, &ignored) == 0)
-        rmdir(folder);
+    if (host->cgroups.version == CGROUP_NONE || keepers_folder(host, folder, &ignored) < 0)
+        return;
+    for (; rmdir(folder) < 0 && errno == EBUSY && wait_ms > 0; wait_ms -= STEP_MS)
+        usleep(STEP_MS * 1000);
 }

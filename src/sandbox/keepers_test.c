@@ -64,13 +64,13 @@ TEST(a_keeper_weighs_less_while_the_owner_works)
     /* One that comes meanwhile is as light. */
     ASSERT_OK(sandbox_host_adopt(&host, pid, &error));
     assert_int_equal(cgroup_read_number(folder, file, NULL), is_v1 ? 20 : 2);
-    sandbox_host_disband(&host); /* somebody is in it */
+    sandbox_host_disband(&host, 0); /* somebody is in it */
     assert_int_equal(access(folder, F_OK), 0);
     ASSERT_OK(sandbox_host_set_light(&host, false, &error));
     assert_int_equal(cgroup_read_number(folder, file, NULL), is_v1 ? 1024 : 100);
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    sandbox_host_disband(&host);
+    sandbox_host_disband(&host, 0);
     assert_int_equal(access(folder, F_OK), -1);
     cgroup_host_done(&host.cgroups);
 }

@@ -71,12 +71,13 @@ int64_t sandbox_host_cpu_ms(const struct sandbox_host *host);
 /*
  * Puts a process that looks after sandboxes beside them, into a group of its kind; and makes that
  * group weigh little against everybody else's programs, or as much as they do. Where this process
- * may make no groups nothing happens. Disband removes the group if nobody is left in it.
+ * may make no groups nothing happens. Disband removes the group if nobody is left in it, after
+ * waiting at most `wait_ms` for those that are about to end.
  */
 MUST_CHECK int sandbox_host_adopt(struct sandbox_host *host, pid_t pid, struct error *error);
 MUST_CHECK int sandbox_host_set_light(struct sandbox_host *host, bool is_light,
                                       struct error *error);
-void sandbox_host_disband(struct sandbox_host *host);
+void sandbox_host_disband(struct sandbox_host *host, int64_t wait_ms);
 
 /*
  * Hands what was found out to another process of this very program, which need not find it out

@@ -238,7 +238,7 @@ exec python3 -c "
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 held = bytearray(os.urandom(1 << 20) * 64)
-end = time.monotonic() + 6
+end = time.monotonic() + 12
 while time.monotonic() < end:
     sum(held[::4096])
 open(os.environ['SOUK_OUTPUT_DIR'] + '/held', 'w').write(str(len(held)))
