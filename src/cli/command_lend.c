@@ -67,8 +67,8 @@ static const struct option lend_options[] = {
     {"roles", OPTION_LIST, offsetof(struct lend_options, roles), "ROLE",
      .help = "What may run here: worker, server (a job's parameter server); both by default."},
     {"network", OPTION_CHOICE, offsetof(struct lend_options, network), "REACH", "job",
-     "The most that a lease may reach: none; job, the job's other machines and nothing of yours; "
-     "open, also the Internet, but neither your network nor this machine.",
+     "The most that a lease may reach: none; job, the job's other machines and nothing of yours. "
+     "open, the Internet, is not there yet.",
      .choices = networks},
     {"images", OPTION_CHOICE, offsetof(struct lend_options, images), "WORD", "no",
      "yes: jobs may bring an OCI image to run in, in the same sandbox.", .choices = no_or_yes},
@@ -351,6 +351,10 @@ static int run_lend(void *context, const void *options, struct error *error)
     peer.servers = cli->common.servers.items;
     peer.server_count = cli->common.servers.count;
     peer.fingerprint = cli->common.fingerprint;
+    if (wanted.network == OFFER_NETWORK_OPEN)
+        return error_set(error, ERROR_INVALID,
+                         "--network: open is not there yet: nothing here keeps a job with the "
+                         "Internet away from your own network; use job");
     if (check_labels("--labels", &wanted.labels, error) < 0 ||
         check_labels("--hide-labels", &wanted.hide_labels, error) < 0 ||
         parse_roles(&wanted.roles, &peer.roles, error) < 0)

@@ -44,7 +44,7 @@ static const struct option run_options[] = {
     {"labels", OPTION_LIST, offsetof(struct run_options, labels), "LABEL",
      .help = "What each machine must have: python3-torch, cuda-12."},
     {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
-     "What each may reach: none, job (the other copies), open."},
+     "What each may reach: none, job (the other copies), open (on no machine yet)."},
     {"image", OPTION_PATH, offsetof(struct run_options, image), "IMAGE",
      .help = "Run in this image, on machines that permit it: a file of docker save or podman save, "
              "or a folder with an OCI layout. Without a command, what the image says.",
@@ -52,8 +52,7 @@ static const struct option run_options[] = {
     {"max_rtt", OPTION_DURATION, offsetof(struct run_options, max_rtt_ms), "TIME",
      .help = "The longest round trip between any two of the machines, by a direct path or the "
              "market; they are tried with one another first.",
-     .minimum = 1,
-     .maximum = 60000},
+     .minimum = 1, .maximum = 60000},
     {"env", OPTION_LIST, offsetof(struct run_options, envs), "NAME=VALUE",
      .help = "A variable of the command's environment.", .fields = "envs", .letter = 'e',
      .keeps_commas = true},
