@@ -37,7 +37,7 @@ static bool kept_parse(const char *name, struct kept *out)
     if (strlen(name) >= sizeof(out->name) || !text_cut(text_of(name), '-', &hash, &bytes) ||
         hash.size != HEX_SIZE || text_parse_u64(bytes, &out->bytes, &ignored) < 0)
         return false;
-    snprintf(out->name, sizeof(out->name), "%s", name);
+    memcpy(out->name, name, strlen(name) + 1);
     return true;
 }
 

@@ -19,7 +19,7 @@ static int add_folder(struct loader *loader, const char *file, char out_name[LOA
         return -1;
     }
     *slash = '\0';
-    snprintf(out_name, LOADER_PATH_SIZE, "%s", slash + 1);
+    memcpy(out_name, slash + 1, strlen(slash + 1) + 1);
     for (size_t i = 0; i < loader->folder_count; i++)
         if (strcmp(loader->folders[i], path) == 0)
             return (int)i;
@@ -27,7 +27,7 @@ static int add_folder(struct loader *loader, const char *file, char out_name[LOA
         errno = E2BIG;
         return -1;
     }
-    snprintf(loader->folders[loader->folder_count], LOADER_PATH_SIZE, "%s", path);
+    memcpy(loader->folders[loader->folder_count], path, strlen(path) + 1); /* it fits: see above */
     return (int)loader->folder_count++;
 }
 
