@@ -94,9 +94,10 @@ static const struct option lend_options[] = {
      "How often to look whether the machine has changed: processors, GPUs, packages.",
      .minimum = 100, .maximum = 86400000},
     {"direct", OPTION_FLAG, offsetof(struct lend_options, is_direct), NULL, "true",
-     "Let the other machines of a job connect to this one where they reach it, for its network and "
-     "for "
-     "data that it has; --no-direct leaves both to the market."},
+     "Let the machines of a job connect to one another where they reach each other, for its "
+     "network "
+     "and for data that they have; --no-direct leaves both to the market and dials no other "
+     "machine."},
     {"system_root", OPTION_TEXT, offsetof(struct lend_options, system_root), "DIR",
      .help = "Look for the system's files below this folder.", .is_hidden = true},
     {"display", OPTION_TEXT, offsetof(struct lend_options, display), "DISPLAY",

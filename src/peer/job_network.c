@@ -244,7 +244,7 @@ int job_network_open(const struct job_network_options *options, struct job_netwo
     network->listen_fd = -1;
     map_init(&network->members);
     list_init(&network->visitors);
-    if (options->is_listening && start_listening(network, error) < 0) {
+    if (options->is_direct && start_listening(network, error) < 0) {
         job_network_free(network);
         return error_wrap(error, "listen for direct paths");
     }
@@ -320,7 +320,9 @@ int job_network_add_peer(struct job_network *network, const struct job_network_p
         member = member_new(network, peer);
         map_put(&network->members, peer->rank, member);
     }
-    path_set_candidates(member->path, peer->candidates, peer->candidate_count);
+    /* Who does not want to be reached does not knock at others either. */
+    path_set_candidates(member->path, peer->candidates,
+                        network->listen_fd < 0 ? 0 : peer->candidate_count);
     if (!network->packet_switch)
         return 0; /* with the device */
     if (!packet_switch_is_attached(network->packet_switch, peer->rank))

@@ -173,7 +173,7 @@ static void rank_open(struct fixture *fixture, struct rank *rank, uint64_t lease
     struct error error = {0};
     *rank = (struct rank){.output_fd = -1};
     struct job_network_options options = {
-        .loop = fixture->loop, .lease = lease, .rank = number, .is_listening = is_direct};
+        .loop = fixture->loop, .lease = lease, .rank = number, .is_direct = is_direct};
     snprintf(options.relay.host, sizeof(options.relay.host), "127.0.0.1");
     options.relay.port = fixture->market.port;
     ASSERT_OK(job_network_open(&options, &rank->network, &error));
@@ -269,13 +269,13 @@ static void assert_says(const char *output, const char *words)
         fail_msg("no \"%s\" in:\n%s", words, output);
 }
 
-static void talk(bool is_direct)
+static void talk(bool is_server_direct, bool is_client_direct)
 {
     struct fixture fixture;
     struct rank server, client;
     fixture_open(&fixture);
-    rank_open(&fixture, &server, 11, 0, is_direct);
-    rank_open(&fixture, &client, 12, 1, is_direct);
+    rank_open(&fixture, &server, 11, 0, is_server_direct);
+    rank_open(&fixture, &client, 12, 1, is_client_direct);
     rank_start(&fixture, &server, "rank-0", (const char *const[]){"/souk", "serve", "hello", NULL});
     wait_until_ready(&fixture, &server);
     tell(&client, 11, 0, &server, 5);
@@ -285,7 +285,7 @@ static void talk(bool is_direct)
     assert_says(run_visitor(&fixture, &client), "+rank=hello");
     uint32_t direct = 0;
     assert_int_equal(job_network_linked_count(server.network, &direct), 1);
-    assert_int_equal(direct, is_direct);
+    assert_int_equal(direct, is_server_direct && is_client_direct);
     assert_true(job_network_counts(server.network).bytes_in > 0);
     assert_true(job_network_counts(server.network).bytes_out > 0);
     rank_close(&client);
@@ -295,12 +295,18 @@ static void talk(bool is_direct)
 
 TEST(ranks_talk_directly_where_they_reach_one_another)
 {
-    talk(/* is_direct= */ true);
+    talk(/* is_server_direct= */ true, /* is_client_direct= */ true);
 }
 
 TEST(ranks_talk_through_the_relay_where_they_do_not)
 {
-    talk(/* is_direct= */ false);
+    talk(/* is_server_direct= */ false, /* is_client_direct= */ false);
+}
+
+TEST(rank_that_is_not_direct_dials_nobody)
+{
+    talk(/* is_server_direct= */ true, /* is_client_direct= */ false);
+    talk(/* is_server_direct= */ false, /* is_client_direct= */ true);
 }
 
 TEST(nothing_but_the_other_ranks_is_reached)
@@ -450,6 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_talk_directly_where_they_reach_one_another),
         cmocka_unit_test(ranks_talk_through_the_relay_where_they_do_not),
+        cmocka_unit_test(rank_that_is_not_direct_dials_nobody),
         cmocka_unit_test(nothing_but_the_other_ranks_is_reached),
         cmocka_unit_test(broken_path_is_found_again),
         cmocka_unit_test(peer_with_another_key_is_no_peer),

@@ -14,7 +14,7 @@ int tenancy_open_network(struct tenancy *tenancy, struct error *error)
                                                 .lease = document->lease,
                                                 .rank = (uint32_t)document->rank,
                                                 .relay = tenancy->host->link_target,
-                                                .is_listening = tenancy->host->is_direct};
+                                                .is_direct = tenancy->host->is_direct};
     return job_network_open(&options, &tenancy->network, error);
 }
 
