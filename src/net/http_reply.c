@@ -2,8 +2,11 @@
 #include "base/library.h"
 #include "net/http_server_internal.h"
 
+#include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
+
+enum { SOURCE_BLOCK_SIZE = 64 << 10 };
 
 static bool is_header_text(const char *text)
 {
@@ -115,6 +118,35 @@ void http_reply_file_take(struct http_request *request, int status, const char *
         request->server->mhd->MHD_create_response_from_fd_at_offset64(size, fd, offset);
     if (!response)
         close(fd);
+    http_reply_finish(request, status, content_type, response);
+}
+
+static ssize_t read_source(void *context, uint64_t position __attribute__((unused)), char *out,
+                           size_t size)
+{
+    const struct http_source *source = context;
+    const ssize_t got = source->read(source->context, out, size);
+    ASSERT(got != 0 && got <= (ssize_t)size);
+    return got > 0 ? got : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+static void free_source(void *context)
+{
+    struct http_source *source = context;
+    source->free(source->context);
+    free(source);
+}
+
+void http_reply_source_take(struct http_request *request, int status, const char *content_type,
+                            uint64_t size, const struct http_source *source)
+{
+    struct http_source *taken = malloc(sizeof(*taken));
+    ASSERT(taken);
+    *taken = *source;
+    struct MHD_Response *response = request->server->mhd->MHD_create_response_from_callback(
+        size, SOURCE_BLOCK_SIZE, read_source, taken, free_source);
+    if (!response)
+        free_source(taken);
     http_reply_finish(request, status, content_type, response);
 }
 

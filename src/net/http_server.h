@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct http_server;
 struct http_request;
@@ -134,6 +135,16 @@ void http_reply_body(struct http_request *request, int status, const char *conte
 /* `size` bytes of the file from `offset`; takes the descriptor. */
 void http_reply_file_take(struct http_request *request, int status, const char *content_type,
                           int fd, uint64_t offset, uint64_t size);
+/* Bytes that are made while they are sent, as fast as the client takes them. */
+struct http_source {
+    /* At most `size` bytes, at least one; -1 cuts the reply off. On the loop's thread. */
+    ssize_t (*read)(void *context, char *out, size_t size);
+    void (*free)(void *context); /* once: all was sent, or nobody wants it any more */
+    void *context;
+};
+/* `size` bytes of the source, whose context is taken. */
+void http_reply_source_take(struct http_request *request, int status, const char *content_type,
+                            uint64_t size, const struct http_source *source);
 void http_reply_problem(struct http_request *request, int status, const char *code,
                         const char *detail);
 /* By the one table of base/error.h. */

@@ -27,7 +27,7 @@ struct job_network_options {
     uint64_t lease;
     uint32_t rank;          /* below JOB_NETWORK_RANKS */
     struct host_port relay; /* the market's link port */
-    bool is_direct; /* listens for other ranks and dials them; else all goes by the relay */
+    bool is_direct;         /* listens for other ranks and dials them; else all goes by the relay */
 };
 
 MUST_CHECK int job_network_open(const struct job_network_options *options,

@@ -1,8 +1,7 @@
 /* What a job shows and leaves: metrics, logs, artifacts, the bill, the explanation. */
 #include "base/log.h"
-#include "blob/manifest.h"
-#include "blob/pack.h"
 #include "server/call.h"
+#include "server/download.h"
 #include "server/handle_job.h"
 #include "server/handlers.h"
 #include "server/holdings.h"
@@ -10,11 +9,8 @@
 #include "server/query.h"
 #include "server/view.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 struct name_lookup {
     struct server *server;
@@ -148,38 +144,39 @@ void handle_job_artifacts(struct http_request *request, void *context)
     view_answer_send(&answer, request, 200);
 }
 
-/* The chunks put together in memory that belongs to no file system: nothing to clean up. */
-static int assemble(struct server *server, struct arena *arena, uint64_t account,
-                    const struct store_value *artifact, int *out_fd, uint64_t *out_size,
-                    struct error *error)
+struct artifact_look {
+    struct holdings *holdings;
+    uint64_t account;
+};
+
+/* A lease may name any chunk in a manifest: what its account has not sent is not its to see. */
+static int check_held(void *context, const struct blob_hash *hash, struct error *error)
 {
-    struct blob_hash hash;
-    if (artifact[ARTIFACTS_MANIFEST].bytes.size != sizeof(hash.bytes))
-        return error_set(error, ERROR_CORRUPT, "the artifact's row is damaged");
-    memcpy(hash.bytes, artifact[ARTIFACTS_MANIFEST].bytes.data, sizeof(hash.bytes));
-    struct manifest manifest;
-    if (manifest_get(arena, server->blobs, &hash, &manifest, error) < 0)
+    const struct artifact_look *look = context;
+    bool is_held = false;
+    if (holdings_has(look->holdings, look->account, hash, &is_held, error) < 0)
         return -1;
-    if (manifest.size_bytes != (uint64_t)artifact[ARTIFACTS_SIZE_BYTES].integer)
+    return is_held
+               ? 0
+               : error_set(error, ERROR_NOT_FOUND, "a part of the artifact is not here any more");
+}
+
+static int send_artifact(struct server *server, struct http_request *request, uint64_t job_account,
+                         const struct store_value *artifact, struct error *error)
+{
+    struct artifact_look look = {server->holdings, job_account};
+    struct download_options options = {
+        .blobs = server->blobs,
+        .size_bytes = (uint64_t)artifact[ARTIFACTS_SIZE_BYTES].integer,
+        .account = route_caller(request)->account,
+        .check = check_held,
+        .context = &look,
+    };
+    if (artifact[ARTIFACTS_MANIFEST].bytes.size != sizeof(options.manifest.bytes))
         return error_set(error, ERROR_CORRUPT, "the artifact's row is damaged");
-    /* A lease may name any chunk in a manifest: what its account has not sent is not its to see. */
-    for (size_t i = 0; i < manifest.chunks.count; i++) {
-        bool is_held = false;
-        if (holdings_has(server->holdings, account, &manifest_chunk(&manifest, i)->hash, &is_held,
-                         error) < 0)
-            return -1;
-        if (!is_held)
-            return error_set(error, ERROR_NOT_FOUND, "a part of the artifact is not here any more");
-    }
-    AUTO_FD int fd = memfd_create("artifact", MFD_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(error, errno, "put the artifact together");
-    const struct pack_origin origin = pack_origin_store(server->blobs);
-    if (pack_write_bytes(&manifest, 0, manifest.size_bytes, &origin, fd, error) < 0)
-        return -1;
-    *out_size = manifest.size_bytes;
-    *out_fd = TAKE_FD(fd);
-    return 0;
+    memcpy(options.manifest.bytes, artifact[ARTIFACTS_MANIFEST].bytes.data,
+           sizeof(options.manifest.bytes));
+    return download_start(&server->downloads, request, &options, error);
 }
 
 void handle_job_artifact(struct http_request *request, void *context)
@@ -198,24 +195,19 @@ void handle_job_artifact(struct http_request *request, void *context)
         .table = &tables[TABLE_ARTIFACTS], .filters = filters, .filter_count = 2, .limit = 1};
     struct query_rows rows;
     struct error error;
-    AUTO_FD int fd = -1;
-    uint64_t size = 0;
     int result = query_all(server, arena, &query, &rows, &error);
     if (result == 0 && !rows.count)
         result = error_set(&error, ERROR_NOT_FOUND, "this job has no artifact \"" TEXT_FORMAT "\"",
                            TEXT_ARGS(name));
     /* The name came from a sandbox and was checked when it was stored: letters, digits, -_. */
     if (result < 0 ||
-        assemble(server, arena, (uint64_t)row[JOBS_ACCOUNT].integer, rows.items[0], &fd, &size,
-                 &error) < 0 ||
         http_reply_header(
             request, "Content-Disposition",
             arena_format(arena, "attachment; filename=\"" TEXT_FORMAT "\"", TEXT_ARGS(name)),
-            &error) < 0) {
+            &error) < 0 ||
+        send_artifact(server, request, (uint64_t)row[JOBS_ACCOUNT].integer, rows.items[0], &error) <
+            0)
         http_reply_error(request, &error);
-        return;
-    }
-    http_reply_file_take(request, 200, "application/octet-stream", TAKE_FD(fd), 0, size);
 }
 
 /* ---- Bill and explanation -------------------------------------------------------------------- */

@@ -311,6 +311,7 @@ int server_run(const struct server_options *options, struct error *error)
     server->clock = &clock_system;
     server->started_ms = clock_utc_ms(server->clock);
     snprintf(server->name, sizeof(server->name), "%s", options->name ? options->name : "souk");
+    downloads_init(&server->downloads);
     map_init(&server->calls);
     struct http_route *made_routes = routes_make();
     const int result = run(server, made_routes, error);

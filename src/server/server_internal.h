@@ -14,6 +14,7 @@
 #include "blob/blob_store.h"
 #include "net/http_server.h"
 #include "net/loop.h"
+#include "server/download.h"
 #include "server/engine.h"
 #include "server/keys.h"
 #include "server/server.h"
@@ -74,6 +75,7 @@ struct server {
     struct token_uses *token_uses;
     struct loop_signal *signals[2];
     struct loop_watch *stop_watch;
+    struct downloads downloads;
     struct map calls; /* idempotency keys being worked on, by the hash's hex */
     struct server_counts counts;
     int64_t started_ms;

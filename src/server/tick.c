@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What a parameter server's disk holds. It is put together in memory when it is fetched. */
+/* What a parameter server's disk holds. */
 #define TICK_ARTIFACT_BYTES_MAX (UINT64_C(1) << 30)
 
 enum { TICK_ARTIFACT_MAX = 64, ARTIFACT_NAME_SIZE = LEASE_NAME_SIZE_MAX + 32 };
