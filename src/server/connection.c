@@ -115,6 +115,7 @@ static void become_current(struct hub_connection *connection)
     machine->connection = connection;
     machine->is_welcome = false;
     machine->heard_ns = hub_now_ns(connection->hub);
+    pace_link(machine);
     log_event(LOG_INFO, "machine_linked", "machine=%" PRIu64, machine->id);
 }
 
@@ -241,8 +242,10 @@ static void link_frame(struct link *link, uint16_t type, struct text payload, vo
     struct hub_machine *machine = connection->machine;
     ASSERT(machine);
     const bool is_current = machine->connection == connection;
-    if (is_current)
+    if (is_current) {
         machine->heard_ns = hub_now_ns(connection->hub);
+        pace_charge(machine, type, payload.size);
+    }
     if (is_current && machine->is_welcome)
         hub_tell_online(machine);
     if (type == LEASE_MESSAGE_HELLO && hello_message_version(payload) != LEASE_MESSAGE_VERSION) {

@@ -309,13 +309,15 @@ void dispatch_state(struct hub_machine *machine, const struct state_message *sta
     }
     lease->is_known = true;
     lease->missing_ns = 0;
-    if (state->state == LEASE_RUN_STARTING)
+    if (state->state == LEASE_RUN_STARTING ||
+        (state->state == LEASE_RUN_RUNNING && lease->is_told_running))
         return;
     log_event(LOG_INFO, "lease_state",
               "lease=%" PRIu64 " job=%" PRIu64 " state=%s exit=%d reason=\"" TEXT_FORMAT "\"",
               lease->id, lease->job, lease_run_state_name(state->state), state->exit_code,
               TEXT_ARGS(state->reason));
     if (state->state == LEASE_RUN_RUNNING) {
+        lease->is_told_running = true;
         hub_command(hub,
                     &(struct command){.kind = COMMAND_LEASE_RUNNING,
                                       .lease_running = {lease->id, lease->fence}},

@@ -20,6 +20,7 @@ int64_t hub_now_ns(const struct hub *hub)
 
 static void request_free(struct hub_request *request)
 {
+    backlog_arrived(request->backlog, 0, 1);
     free(request->rows);
     free(request);
 }
@@ -49,12 +50,20 @@ static void submit(struct hub_request *request)
         list_append(&request->hub->retries, &request->node);
 }
 
-void hub_command(struct hub *hub, const struct command *command, const char *reason)
+static struct hub_request *request_new(struct hub *hub)
 {
     struct hub_request *request = calloc(1, sizeof(*request));
     ASSERT(request);
     request->hub = hub;
     request->request.loop = hub->loop;
+    if (hub->speaking)
+        request->backlog = backlog_add(hub->speaking, 0, 1);
+    return request;
+}
+
+void hub_command(struct hub *hub, const struct command *command, const char *reason)
+{
+    struct hub_request *request = request_new(hub);
     request->request.has_command = true;
     request->request.command = *command;
     request->request.on_done = command_done;
@@ -77,10 +86,7 @@ static int put_rows(struct engine_request *engine_request, const struct core *co
 
 void hub_rows_take(struct hub *hub, void (*put)(void *rows, struct store_batch *batch), void *rows)
 {
-    struct hub_request *request = calloc(1, sizeof(*request));
-    ASSERT(request);
-    request->hub = hub;
-    request->request.loop = hub->loop;
+    struct hub_request *request = request_new(hub);
     request->request.on_decided = put_rows;
     request->request.on_done = command_done;
     request->put = put;
@@ -118,6 +124,7 @@ void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
         machine->heard_ns = hub_now_ns(hub);
         buffer_init(&machine->offers, LEASE_MESSAGE_SIZE_MAX);
         map_init(&machine->lingering);
+        pace_init(machine);
         map_put(&hub->machines, id, machine);
     }
     if (machine->generation != generation) { /* its key is no longer good */
@@ -206,8 +213,8 @@ void hub_tell_gone(struct hub_machine *machine)
                 NULL);
 }
 
-void hub_take_message(struct hub_machine *machine, struct arena *arena,
-                      const struct lease_message *message)
+static void take_message(struct hub_machine *machine, struct arena *arena,
+                         const struct lease_message *message)
 {
     if (message->type != LEASE_MESSAGE_HELLO && !machine->is_welcome) {
         log_event(LOG_WARN, "message_before_hello", "machine=%" PRIu64, machine->id);
@@ -250,11 +257,7 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
                   message->stream_ready.lease, message->stream_ready.peer_lease);
         return;
     case LEASE_MESSAGE_YIELD:
-        machine->yield = message->yield.yield;
-        hub_command(machine->hub,
-                    &(struct command){.kind = COMMAND_MACHINE_YIELDS,
-                                      .machine_yields = {machine->id, message->yield.yield}},
-                    NULL);
+        pace_yield(machine, message->yield.yield);
         return;
     case LEASE_MESSAGE_ADDRESSES:
         if (message->addresses.lease == 0)
@@ -289,6 +292,15 @@ void hub_take_message(struct hub_machine *machine, struct arena *arena,
         connection_free(machine->connection);
         return;
     }
+}
+
+void hub_take_message(struct hub_machine *machine, struct arena *arena,
+                      const struct lease_message *message)
+{
+    struct hub *hub = machine->hub;
+    hub->speaking = machine;
+    take_message(machine, arena, message);
+    hub->speaking = NULL;
 }
 
 /* ---- From other threads ---------------------------------------------------------------------- */
@@ -362,6 +374,8 @@ static void check(void *context)
         if (machine->is_told_online && is_silent(machine, now_ns))
             hub_tell_silent(machine);
         suspect_check(machine);
+        pace_check(machine);
+        presence_check(machine);
     }
     dispatch_check(hub);
     trial_check(hub);
@@ -472,6 +486,8 @@ void hub_free(struct hub *hub)
     loop_watch_free(hub->listen_watch);
     if (hub->listen_fd >= 0)
         close(hub->listen_fd);
+    for (size_t i = 0; i < hub->machines.count; i++)
+        pace_done(hub->machines.entries[i].value);
     loop_free(hub->loop); /* answers of the core that still wait are taken first */
     struct list_node *node;
     while ((node = list_take_first(&hub->retries)))

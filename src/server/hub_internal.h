@@ -3,7 +3,7 @@
  * stream.c joins streams, dispatch.c starts and stops leases, tick.c turns meter reports into
  * verified ticks, order.c brings over what the core decided, presence.c knows who is at the other
  * end of a link, suspect.c looks after machines that somebody found silent, trial.c has machines
- * tried with one another.
+ * tried with one another, pace.c sees to it that none says more than can be taken.
  */
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "net/relay.h"
 #include "runtime/lease_message.h"
 #include "server/hub.h"
+#include "server/link_budget.h"
 #include "server/live.h"
 #include "server/server_internal.h"
 #include "server/verify.h"
@@ -40,6 +41,8 @@ struct hub_presence {
     uint8_t instance[LEASE_INSTANCE_SIZE];
     struct probe found; /* by the daemon, as it said last */
     struct probe told;  /* to the core */
+    int64_t told_ns;    /* 0: never */
+    bool is_probe_due;  /* it differs from what was told */
 
     bool is_pinged;
     uint64_t nonce;
@@ -53,6 +56,16 @@ struct hub_presence {
     int64_t measure_bytes, filled_bytes;
     int64_t first_fill_ns, first_fill_bytes;
     int64_t bandwidth_kbit; /* 0: not measured yet */
+};
+
+/* pace.c's: what a machine may say. */
+struct hub_pace {
+    struct link_budget budget;
+    struct backlog *backlog;
+    struct loop_timer *timer; /* until its link is read again */
+    bool is_paused;
+    bool is_yield_due;     /* machine->yield is news to the core */
+    int64_t yield_told_ns; /* 0: never */
 };
 
 struct hub_machine {
@@ -70,6 +83,7 @@ struct hub_machine {
     size_t lease_count;                /* of hub->leases, its own */
     struct probe probe;                /* as the core has it */
     struct hub_presence presence;
+    struct hub_pace pace;
     struct suspicion suspicion;
     enum machine_yield yield; /* as its daemon said last */
     int64_t muted_ns;         /* since when it counts as silent though it speaks; 0: it does not */
@@ -100,6 +114,7 @@ struct hub_lease {
     struct buffer start;   /* payload of its START */
     struct buffer renewal; /* payload of its RENEW: the same document */
     bool is_known;         /* its machine has it */
+    bool is_told_running;  /* the core was told so */
     bool is_over;          /* its machine said it ended */
     int64_t missing_ns;    /* since when its machine does not name it; 0: it does */
     bool is_stop_wanted;
@@ -151,7 +166,8 @@ struct hub_request {
     struct list_node node;
     char reason[LEASE_REASON_SIZE];
     void (*put)(void *rows, struct store_batch *batch);
-    void *rows; /* owned */
+    void *rows;              /* owned */
+    struct backlog *backlog; /* of the machine whose message asked for it; NULL: nobody's did */
 };
 
 /* trial.c's: a set of machines that was sought lately, and whether trials of it are under way. */
@@ -188,6 +204,7 @@ struct hub {
     atomic_bool is_look_pressing;
     int64_t looked_ns; /* the core thread's, as is the next */
     size_t seeker_turn;
+    struct hub_machine *speaking; /* whose message is being taken; NULL: nobody's */
     struct hub_machine *measured; /* whose bandwidth is being measured; NULL: nobody's */
 
     pthread_mutex_t live_mutex;
@@ -257,8 +274,25 @@ void presence_probe(struct hub_machine *machine, struct arena *arena,
 void presence_forget_measure(struct hub_machine *machine);
 void presence_gone(struct hub_machine *machine); /* its link is */
 
+void presence_check(struct hub_machine *machine); /* once a second */
+
 /* For a sign of life. */
 void presence_ask(struct hub_machine *machine);
+
+/* ---- pace.c ---- */
+void pace_init(struct hub_machine *machine);
+void pace_done(struct hub_machine *machine); /* before the loop is freed */
+void pace_link(struct hub_machine *machine); /* it has a new link */
+/* A message came on the machine's link: it is taken, and the next ones perhaps later. */
+void pace_charge(struct hub_machine *machine, uint16_t type, size_t size);
+/* The core is told at once, or within a second of the last time: then the last one said. */
+void pace_yield(struct hub_machine *machine, enum machine_yield yield);
+void pace_check(struct hub_machine *machine); /* once a second */
+
+/* What a machine said is on its way to another thread, and has arrived there. */
+struct backlog;
+struct backlog *backlog_add(struct hub_machine *machine, size_t bytes, size_t commands);
+void backlog_arrived(struct backlog *backlog, size_t bytes, size_t commands); /* NULL is fine */
 
 /* ---- suspect.c ---- */
 /* The job of the lease finds its machine silent. */

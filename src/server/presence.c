@@ -24,6 +24,7 @@ enum {
     ALIVE_MS = 3000,          /* in which an old link answers its PING */
     PING_MS = 60000,          /* between two round trips, once there are enough */
     PONG_MS = 30000,          /* a PING without an answer is forgotten */
+    PROBE_TELL_MS = 1000,     /* the core is told of a changed probe at most so often */
     RTT_TELL_MS = 60000,      /* the core is told of a changed round trip at most so often */
     RTT_CHANGE_US_MIN = 1000, /* and only of one that changed by more, and by a quarter */
     MEASURE_FIRST_BYTES = 256 << 10,
@@ -43,21 +44,36 @@ static int64_t least(const struct hub_presence *presence)
     return least_us;
 }
 
-static void tell_probe(struct hub_machine *machine)
+static bool may_tell_probe(const struct hub_machine *machine)
 {
-    const struct hub_presence *presence = &machine->presence;
+    const int64_t told_ns = machine->presence.told_ns;
+    return told_ns == 0 || hub_now_ns(machine->hub) - told_ns >= PROBE_TELL_MS * MS_NS;
+}
+
+static void tell_probe(struct hub_machine *machine, bool is_urgent)
+{
+    struct hub_presence *presence = &machine->presence;
     struct probe probe = presence->found;
     probe.rtt_us = presence->rtt_us ? presence->rtt_us : machine->probe.rtt_us;
     probe.resources.bandwidth_kbit = machine->probe.resources.bandwidth_kbit;
     if (presence->bandwidth_kbit > probe.resources.bandwidth_kbit)
         probe.resources.bandwidth_kbit = presence->bandwidth_kbit;
-    if (probe_equal(&probe, &presence->told))
+    presence->is_probe_due = !probe_equal(&probe, &presence->told);
+    if (!presence->is_probe_due || (!is_urgent && !may_tell_probe(machine)))
         return;
-    machine->presence.told = probe;
+    presence->is_probe_due = false;
+    presence->told_ns = hub_now_ns(machine->hub);
+    presence->told = probe;
     hub_command(machine->hub,
                 &(struct command){.kind = COMMAND_REPORT_PROBE,
                                   .report_probe = {.machine = machine->id, .probe = probe}},
                 NULL);
+}
+
+void presence_check(struct hub_machine *machine)
+{
+    if (machine->presence.is_probe_due)
+        tell_probe(machine, /* is_urgent= */ false);
 }
 
 void presence_put(struct hub_machine *machine, const struct probe *probe)
@@ -79,7 +95,7 @@ static void take_ceiling(struct hub_machine *machine, struct resources ceiling)
         log_event(LOG_INFO, "ceiling_changed", "machine=%" PRIu64 " cores_milli=%" PRId64,
                   machine->id, ceiling.cores_milli);
     *found = ceiling;
-    tell_probe(machine);
+    tell_probe(machine, /* is_urgent= */ true);
 }
 
 void presence_probe(struct hub_machine *machine, struct arena *arena,
@@ -96,7 +112,7 @@ void presence_probe(struct hub_machine *machine, struct arena *arena,
     log_event(LOG_INFO, "machine_probed", "machine=%" PRIu64 " labels=%s", machine->id,
               probe.labels);
     machine->presence.found = probe;
-    tell_probe(machine);
+    tell_probe(machine, /* is_urgent= */ false);
 }
 
 /* ---- The round trip -------------------------------------------------------------------------- */
@@ -140,7 +156,7 @@ static void take_rtt(struct hub_machine *machine, int64_t now_ns)
         return;
     presence->rtt_us = least_us;
     presence->rtt_told_ns = now_ns;
-    tell_probe(machine);
+    tell_probe(machine, /* is_urgent= */ false);
 }
 
 void presence_pong(struct hub_machine *machine, const struct pong_message *pong)
@@ -210,7 +226,7 @@ static void take_bandwidth(struct hub_machine *machine, int64_t span_ns)
     log_event(LOG_INFO, "bandwidth_measured", "machine=%" PRIu64 " kbit=%" PRId64, machine->id,
               kbit);
     presence->bandwidth_kbit = kbit;
-    tell_probe(machine);
+    tell_probe(machine, /* is_urgent= */ false);
 }
 
 /* The clock starts when the first has arrived, so that the way there does not count. */

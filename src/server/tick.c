@@ -119,18 +119,19 @@ struct note {
     struct server *server;
     enum note_kind kind;
     struct live_source source;
-    struct log_message log; /* of NOTE_LOG; its bytes are those below */
-    struct live_use use;    /* of NOTE_USE */
+    struct backlog *backlog; /* of the machine that said it; NULL: none did */
+    struct log_message log;  /* of NOTE_LOG; its bytes are those below */
+    struct live_use use;     /* of NOTE_USE */
     size_t size;
     char bytes[];
 };
 
-static struct note *note_new(struct server *server, enum note_kind kind,
-                             const struct hub_lease *lease, struct text bytes)
+static struct note *note_new(struct hub *hub, enum note_kind kind, const struct hub_lease *lease,
+                             struct text bytes)
 {
     struct note *note = calloc(1, sizeof(*note) + bytes.size);
     ASSERT(note);
-    note->server = server;
+    note->server = hub->server;
     note->kind = kind;
     note->source = (struct live_source){
         .job = lease->job,
@@ -143,6 +144,8 @@ static struct note *note_new(struct server *server, enum note_kind kind,
     note->size = bytes.size;
     if (bytes.size)
         memcpy(note->bytes, bytes.data, bytes.size);
+    if (hub->speaking)
+        note->backlog = backlog_add(hub->speaking, sizeof(*note) + bytes.size, 0);
     return note;
 }
 
@@ -179,6 +182,7 @@ static void take_note(void *context)
         logs_end(server->logs, note->source.lease);
         break;
     }
+    backlog_arrived(note->backlog, sizeof(*note) + note->size, 0);
     free(note);
 }
 
@@ -191,7 +195,7 @@ static int64_t used_ms(uint64_t ms)
 static void note_use(struct hub *hub, const struct hub_lease *lease,
                      const struct meter_message *meter)
 {
-    struct note *note = note_new(hub->server, NOTE_USE, lease, (struct text){0});
+    struct note *note = note_new(hub, NOTE_USE, lease, (struct text){0});
     const uint64_t peak = meter->memory_peak_bytes;
     note->use = (struct live_use){.cpu_ms = used_ms(meter->cpu_ms),
                                   .gpu_ms = used_ms(meter->gpu_ms),
@@ -208,8 +212,7 @@ void tick_report(struct hub_machine *machine, struct arena *arena,
         return;
     if (lease->role == LEASE_ROLE_SERVER)
         count_pushes(hub, lease, arena, report->json);
-    loop_post(hub->server->loop, take_note,
-              note_new(hub->server, NOTE_REPORT, lease, report->json));
+    loop_post(hub->server->loop, take_note, note_new(hub, NOTE_REPORT, lease, report->json));
 }
 
 void tick_log(struct hub_machine *machine, const struct log_message *log)
@@ -221,7 +224,7 @@ void tick_log(struct hub_machine *machine, const struct log_message *log)
         hub_send(machine, &(struct lease_message){LEASE_MESSAGE_LOG_KEPT, .log_kept = kept});
         return;
     }
-    struct note *note = note_new(hub->server, NOTE_LOG, lease, log->bytes);
+    struct note *note = note_new(hub, NOTE_LOG, lease, log->bytes);
     note->log = *log;
     loop_post(hub->server->loop, take_note, note);
 }
@@ -229,8 +232,7 @@ void tick_log(struct hub_machine *machine, const struct log_message *log)
 void tick_lease_ended(struct hub *hub, uint64_t lease)
 {
     const struct hub_lease ended = {.id = lease};
-    loop_post(hub->server->loop, take_note,
-              note_new(hub->server, NOTE_LOG_END, &ended, (struct text){0}));
+    loop_post(hub->server->loop, take_note, note_new(hub, NOTE_LOG_END, &ended, (struct text){0}));
 }
 
 /* It becomes part of a header and of a file name. */
