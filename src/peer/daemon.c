@@ -124,7 +124,7 @@ static int daemon_open_market(struct daemon *daemon, struct error *error)
                                             .return_ms = options->return_ms};
     daemon->standing = standing_new(&standing);
     daemon->trials = trials_new(&(struct trials_options){.loop = daemon->loop,
-                                                         .is_listening = options->is_direct,
+                                                         .is_direct = options->is_direct,
                                                          .on_tried = daemon_on_tried,
                                                          .context = daemon});
     return servers_open(&servers, &daemon->servers, error);

@@ -97,7 +97,7 @@ static bool bind_port(struct trials *trials, uint16_t port)
 
 static void hold_port(struct trials *trials)
 {
-    if (!trials->options.is_listening || bind_port(trials, trials->port) || bind_port(trials, 0))
+    if (!trials->options.is_direct || bind_port(trials, trials->port) || bind_port(trials, 0))
         return;
     trials->port = 0;
     log_event(LOG_WARN, "trials_closed", "reason=\"no port to be tried at\"");
@@ -414,7 +414,7 @@ static void set_targets(struct trial *trial, const struct try_message *message)
 
 void trials_begin(struct trials *trials, const struct try_message *message)
 {
-    if (trials->running_count == TRIALS_MAX) {
+    if (!trials->options.is_direct || trials->running_count == TRIALS_MAX) {
         const struct tried_message tried = {message->trial, 0};
         trials->options.on_tried(trials->options.context, &tried);
         return;
@@ -457,7 +457,7 @@ void trials_free(struct trials *trials)
 {
     if (!trials)
         return;
-    trials->options.is_listening = false; /* the port is let go */
+    trials->options.is_direct = false; /* the port is let go */
     LIST_EACH(&trials->running, node)
     {
         trial_free(LIST_ITEM(node, struct trial, node));

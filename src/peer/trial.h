@@ -36,7 +36,7 @@ struct trials;
 
 struct trials_options {
     struct loop *loop;
-    bool is_listening; /* otherwise it only dials, and has no address */
+    bool is_direct; /* otherwise it has no address, dials nobody and tells that it reached nobody */
     /* May come from inside trials_begin. */
     void (*on_tried)(void *context, const struct tried_message *tried);
     void *context;

@@ -41,13 +41,13 @@ static int teardown(void **state)
     return 0;
 }
 
-static void end_open(struct end *end, bool is_listening)
+static void end_open(struct end *end, bool is_direct)
 {
     *end = (struct end){0};
     end->trials = trials_new(&(struct trials_options){
-        .loop = loop, .is_listening = is_listening, .on_tried = on_tried, .context = end});
+        .loop = loop, .is_direct = is_direct, .on_tried = on_tried, .context = end});
     end->address_count = trials_addresses(end->trials, end->addresses);
-    assert_int_equal(end->address_count > 0, is_listening);
+    assert_int_equal(end->address_count > 0, is_direct);
 }
 
 static void begin(struct end *end, const struct end *other, uint8_t key, uint32_t limit_ms)
@@ -112,14 +112,14 @@ TEST(two_that_reach_one_another_both_know_how_far_it_is)
 
 TEST(one_that_only_dials_is_measured_by_its_own_connection)
 {
-    struct end a, b;
-    end_open(&a, false);
+    struct end a, b, nowhere = {0};
+    end_open(&a, true);
     end_open(&b, true);
     begin(&a, &b, 1, LONG_MS); /* the other hears of it later: it is dialled again */
     struct error error;
     for (int i = 0; i < 3; i++)
         ASSERT_OK(loop_step(loop, 20, &error));
-    begin(&b, &a, 1, LONG_MS);
+    begin(&b, &nowhere, 1, LONG_MS);
     run_until_told(&a, &b);
     assert_in_range(a.tried.rtt_us, 1, 2000000);
     assert_in_range(b.tried.rtt_us, 1, 2000000);
@@ -127,13 +127,28 @@ TEST(one_that_only_dials_is_measured_by_its_own_connection)
     trials_free(b.trials);
 }
 
-TEST(two_without_a_way_say_so_in_time)
+TEST(one_that_is_not_direct_dials_nobody)
 {
     struct end a, b;
     end_open(&a, false);
-    end_open(&b, false);
+    end_open(&b, true);
+    begin(&b, &a, 1, LIMIT_MS); /* it listens now, and would answer */
     begin(&a, &b, 1, LIMIT_MS);
-    begin(&b, &a, 1, LIMIT_MS);
+    assert_int_equal(a.told_count, 1);
+    run_until_told(&a, &b);
+    assert_int_equal(a.tried.rtt_us, 0);
+    assert_int_equal(b.tried.rtt_us, 0);
+    trials_free(a.trials);
+    trials_free(b.trials);
+}
+
+TEST(two_without_a_way_say_so_in_time)
+{
+    struct end a, b, nowhere = {0};
+    end_open(&a, true);
+    end_open(&b, true);
+    begin(&a, &nowhere, 1, LIMIT_MS);
+    begin(&b, &nowhere, 1, LIMIT_MS);
     run_until_told(&a, &b);
     assert_int_equal(a.tried.rtt_us, 0);
     assert_int_equal(b.tried.rtt_us, 0);
@@ -227,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_LOOP(two_that_reach_one_another_both_know_how_far_it_is),
         WITH_LOOP(one_that_only_dials_is_measured_by_its_own_connection),
+        WITH_LOOP(one_that_is_not_direct_dials_nobody),
         WITH_LOOP(two_without_a_way_say_so_in_time),
         WITH_LOOP(who_has_another_key_is_not_believed),
         WITH_LOOP(the_port_is_closed_but_for_the_time_of_a_trial),

@@ -1,4 +1,4 @@
-/* covers hub.c, dispatch.c, tick.c, order.c, suspect.c
+/* covers hub.c, dispatch.c, tick.c, order.c, pace.c, suspect.c
  *
  * The test's thread is the hub's: messages are handed over as if they had come by a link. The core
  * thread and its store are real. */
