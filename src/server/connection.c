@@ -2,6 +2,8 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "net/address.h"
+#include "server/admission.h"
+#include "server/client_address.h"
 #include "server/hub_internal.h"
 
 #include <errno.h>
@@ -10,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define MS_NS         INT64_C(1000000)
 #define STREAM_PREFIX "SOUK-STREAM "
 
 enum {
@@ -17,6 +20,7 @@ enum {
     STREAM_LINE_SIZE = STREAM_PREFIX_SIZE + 2 * LEASE_TICKET_SIZE + 1,
     TLS_HANDSHAKE_BYTE = 0x16,
     ACCEPT_MAX = 64, /* in one turn of the loop */
+    DISPLACED_LOG_MS = 10000,
     MESSAGE_ARENA_MAX = 8 * LEASE_MESSAGE_SIZE_MAX,
     TICKET_DIGITS = 2 * LEASE_TICKET_SIZE,
 };
@@ -26,6 +30,8 @@ struct hub_connection {
     struct hub *hub;
     int fd; /* until it is a link's or a stream's */
     char host[ADDRESS_TEXT_SIZE];
+    uint64_t block; /* client_address.h */
+    bool is_silent; /* no byte has come */
     struct loop_watch *watch;
     struct loop_timer *timer;
     struct link *link;
@@ -73,6 +79,8 @@ void connections_done(struct hub *hub)
 {
     LIST_EACH(&hub->connections, node)
     connection_free(LIST_ITEM(node, struct hub_connection, node));
+    LIST_EACH(&hub->accepting, node)
+    connection_free(LIST_ITEM(node, struct hub_connection, node));
 }
 
 /* ---- Control links --------------------------------------------------------------------------- */
@@ -110,6 +118,8 @@ static void become_current(struct hub_connection *connection)
     struct hub_machine *machine = connection->machine;
     loop_timer_free(connection->timer);
     connection->timer = NULL;
+    list_remove(&connection->node);
+    list_append(&connection->hub->connections, &connection->node);
     connection->hub->accepting_count--;
     atomic_fetch_add(&connection->hub->link_count, 1);
     machine->connection = connection;
@@ -354,6 +364,10 @@ static void first_byte(void *context, uint32_t events)
     const ssize_t size = recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (size < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    if (connection->is_silent && size == 1) {
+        connection->is_silent = false;
+        loop_timer_start(connection->timer, HUB_HANDSHAKE_MS);
+    }
     if (size == 1 && byte == TLS_HANDSHAKE_BYTE)
         become_link(connection);
     else if (size == 1 && byte == 'S')
@@ -367,10 +381,49 @@ static void too_slow(void *context)
     connection_free(context);
 }
 
+/* Whoever floods us does not write our log too. */
+static void note_displaced(struct hub *hub, const char *host)
+{
+    const int64_t now_ns = hub_now_ns(hub);
+    hub->displaced_count++;
+    if (hub->displaced_told_ns && now_ns - hub->displaced_told_ns < DISPLACED_LOG_MS * MS_NS)
+        return;
+    log_event(LOG_WARN, "connection_displaced", "waiting=%zu last=%s count=%" PRIu64,
+              hub->accepting_count, host, hub->displaced_count);
+    hub->displaced_told_ns = now_ns;
+    hub->displaced_count = 0;
+}
+
+/* False: no place can be had. */
+static bool make_room(struct hub *hub, uint64_t block)
+{
+    if (hub->accepting_count < ADMISSION_BLOCK_MAX)
+        return true;
+    struct admission_guest guests[ADMISSION_MAX];
+    struct hub_connection *waiting[ADMISSION_MAX];
+    size_t count = 0;
+    LIST_EACH(&hub->accepting, node)
+    {
+        struct hub_connection *connection = LIST_ITEM(node, struct hub_connection, node);
+        waiting[count] = connection;
+        guests[count++] = (struct admission_guest){.block = connection->block,
+                                                   .is_silent = connection->is_silent,
+                                                   .is_known = connection->machine != NULL};
+    }
+    const struct admission admission = admission_judge(guests, count, block);
+    if (admission.kind == ADMISSION_INSTEAD) {
+        note_displaced(hub, waiting[admission.index]->host);
+        connection_free(waiting[admission.index]);
+    }
+    return admission.kind != ADMISSION_FULL;
+}
+
 static void take_connection(struct hub *hub, int fd, const struct address *peer)
 {
-    if (hub->accepting_count >= HUB_ACCEPTING_MAX) {
-        log_event(LOG_WARN, "connection_refused", "waiting=%zu", hub->accepting_count);
+    const uint64_t block = client_address_of(peer).block;
+    if (!make_room(hub, block)) {
+        char host[ADDRESS_TEXT_SIZE];
+        note_displaced(hub, address_format_host(peer, host));
         close(fd);
         return;
     }
@@ -380,10 +433,12 @@ static void take_connection(struct hub *hub, int fd, const struct address *peer)
     connection->fd = fd;
     address_format_host(peer, connection->host);
     buffer_init(&connection->hello, LEASE_MESSAGE_SIZE_MAX);
-    list_append(&hub->connections, &connection->node);
+    connection->block = block;
+    connection->is_silent = true;
+    list_append(&hub->accepting, &connection->node);
     hub->accepting_count++;
     connection->timer = loop_timer_new(hub->loop, too_slow, connection);
-    loop_timer_start(connection->timer, HUB_HANDSHAKE_MS);
+    loop_timer_start(connection->timer, HUB_FIRST_BYTE_MS);
     struct error error;
     if (loop_watch_open(hub->loop, fd, LOOP_READ, first_byte, connection, &connection->watch,
                         &error) < 0) {

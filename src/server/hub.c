@@ -429,6 +429,7 @@ int hub_open(struct server *server, const char *listen, const struct core *core,
     map_init(&hub->heard_machines);
     pthread_mutex_init(&hub->live_mutex, NULL);
     list_init(&hub->connections);
+    list_init(&hub->accepting);
     list_init(&hub->relays);
     list_init(&hub->retries);
     struct host_port host_port;

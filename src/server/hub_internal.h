@@ -26,7 +26,7 @@
 enum {
     HUB_TIMER_MS = 1000,
     HUB_HANDSHAKE_MS = 10000,
-    HUB_ACCEPTING_MAX = 256,
+    HUB_FIRST_BYTE_MS = 2000,
     HUB_WAITING_MAX = 4096,
     HUB_MISSING_MS = 5000, /* a lease its machine does not name: lost after this */
     HUB_REDIAL_MS = 15000, /* a stream asked for again that did not come */
@@ -192,8 +192,11 @@ struct hub {
     struct map tickets;      /* ticket -> struct hub_lease */
     struct map pairs;        /* ticket -> struct hub_pair, owned */
     struct map waiting;      /* ticket -> struct hub_wait, owned */
-    struct list connections; /* accepted ones and links */
-    size_t accepting_count;  /* of them, those that are not a machine's yet */
+    struct list connections; /* machines' links */
+    struct list accepting;   /* connections that are not a machine's yet, or its contender */
+    size_t accepting_count;
+    uint64_t displaced_count; /* of those that were asked to go, since it was last logged */
+    int64_t displaced_told_ns;
     struct list relays;
     struct list retries; /* struct hub_request */
     struct map trials;   /* under way: id -> struct hub_trial, of tried */

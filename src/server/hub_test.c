@@ -5,6 +5,7 @@
 #include "blob/manifest.h"
 #include "market/pair.h"
 #include "runtime/child_message.h"
+#include "server/admission.h"
 #include "server/hub_internal.h"
 #include "server/logs.h"
 #include "server/query.h"
@@ -902,6 +903,28 @@ TEST(a_lease_that_runs_is_told_once)
     assert_int_equal(command_count(fixture), before);
 }
 
+TEST(a_machine_gets_in_past_a_crowd_that_says_nothing)
+{
+    enum { CROWD = 300 };
+    struct fixture *fixture = *state;
+    struct hub *hub = fixture->hub;
+    int crowd[CROWD];
+    for (int i = 0; i < CROWD; i++) {
+        crowd[i] = dial_hub(hub);
+        step(fixture, 1000); /* accepts */
+    }
+    assert_int_equal(hub->accepting_count, ADMISSION_BLOCK_MAX);
+    struct daemon_end end;
+    end_open(fixture, &end);
+    advance(fixture, HUB_FIRST_BYTE_MS);
+    step(fixture, 0);
+    assert_int_equal(hub->accepting_count, 0);
+    assert_true(end.machine->is_welcome);
+    for (int i = 0; i < CROWD; i++)
+        close(crowd[i]);
+    link_free(end.link);
+}
+
 #define WITH_HUB(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -926,6 +949,7 @@ int main(void)
         WITH_HUB(a_flood_of_yields_waits_at_its_sender_and_the_last_one_counts),
         WITH_HUB(a_machine_whose_words_are_not_taken_is_not_listened_to),
         WITH_HUB(a_lease_that_runs_is_told_once),
+        WITH_HUB(a_machine_gets_in_past_a_crowd_that_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
