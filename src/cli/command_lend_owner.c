@@ -42,6 +42,7 @@ struct status_change {
 struct status {
     uint64_t machine;
     struct text name, market, level, reason;
+    struct text paused_from; /* "here", "market"; empty: it is not paused */
     bool is_linked, is_paused, is_draining, is_watching, is_stopping;
     int64_t paused_until_ms;
     int64_t cache_bytes, cache_bytes_max;
@@ -78,6 +79,7 @@ static const struct json_field status_fields[] = {
     {"level", JSON_TEXT, offsetof(struct status, level)},
     {"reason", JSON_TEXT, offsetof(struct status, reason)},
     {"paused", JSON_BOOL, offsetof(struct status, is_paused)},
+    {"paused_from", JSON_TEXT, offsetof(struct status, paused_from)},
     {"paused_until_ms", JSON_I64, offsetof(struct status, paused_until_ms)},
     {"cache_bytes", JSON_I64, offsetof(struct status, cache_bytes)},
     {"cache_bytes_max", JSON_I64, offsetof(struct status, cache_bytes_max)},
@@ -143,6 +145,12 @@ static void show_earnings(const struct cli *cli, const struct status *status)
                  output_credits(arena, status->earned_micro), withheld, told);
 }
 
+/* What was said through the market may also be taken back there. */
+static const char *paused_words(const struct status *status)
+{
+    return text_equal(status->paused_from, TEXT("market")) ? "from the page" : "here";
+}
+
 static void show_state(const struct cli *cli, const struct status *status)
 {
     const char *reason = output_text(cli->arena, status->reason);
@@ -150,10 +158,10 @@ static void show_state(const struct cli *cli, const struct status *status)
     if (status->is_stopping)
         output_field(cli, "State:    ", "stopping");
     else if (status->is_paused && status->paused_until_ms > 0)
-        output_field(cli, "State:    ", "paused until %s",
+        output_field(cli, "State:    ", "paused %s until %s", paused_words(status),
                      output_instant(cli->arena, status->paused_until_ms));
     else if (status->is_paused)
-        output_field(cli, "State:    ", "paused until: souk lend resume");
+        output_field(cli, "State:    ", "paused %s until: souk lend resume", paused_words(status));
     else if (reason[0])
         output_field(cli, "State:    ", "%s%s: %s", status->is_draining ? "draining; " : "", words,
                      reason);

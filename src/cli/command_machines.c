@@ -20,7 +20,8 @@ static const char *machine_state(struct arena *arena, const struct api_machine *
     /* "low" is no state: it takes leases and runs them, if slowly. */
     if (is_there && machine->yield.size > 0 && !text_is(machine->yield, "none") &&
         !text_is(machine->yield, "low"))
-        return output_text(arena, machine->yield);
+        return text_is(machine->yield, "paused_remotely") ? "paused"
+                                                          : output_text(arena, machine->yield);
     if (!is_there || !is_known || text_equal(machine->offer_state, TEXT("open")))
         return output_text(arena, shown);
     if (text_equal(machine->offer_state, TEXT("none")))
@@ -365,11 +366,16 @@ static void print_room(const struct cli *cli, const struct api_machine *machine)
 
 static void print_owner(const struct cli *cli, struct text yield)
 {
-    const char *owner = text_is(yield, "low")        ? "works at it: leases get what is left over"
-                        : text_is(yield, "frozen")   ? "needs it: leases are held still"
-                        : text_is(yield, "paused")   ? "has paused it: leases are held still"
-                        : text_is(yield, "draining") ? "takes no new leases"
-                                                     : NULL;
+    const char *owner = text_is(yield, "low")      ? "works at it: leases get what is left over"
+                        : text_is(yield, "frozen") ? "needs it: leases are held still"
+                        : text_is(yield, "paused")
+                            ? "has paused it at the machine itself: leases are held still until "
+                              "\"souk lend resume\" there"
+                        : text_is(yield, "paused_remotely")
+                            ? "has paused it from the page: leases are held still"
+                        : text_is(yield, "draining")
+                            ? "takes no new leases, until \"souk lend resume\" at the machine"
+                            : NULL;
     if (owner)
         output_field(cli, "Owner:       ", "%s", owner);
 }

@@ -16,11 +16,13 @@ static const char *lease_state(struct arena *arena, const struct api_lease *leas
 {
     const bool has_ended = text_is(lease->state, "ended");
     /* Its machine's owner holds it still; it goes on. */
-    const bool is_held = text_is(lease->yield, "paused") || text_is(lease->yield, "frozen");
+    const bool is_held = text_is(lease->yield, "paused") ||
+                         text_is(lease->yield, "paused_remotely") ||
+                         text_is(lease->yield, "frozen");
     if (lease->is_unreachable)
         return "unreachable";
     if (is_held && !has_ended)
-        return output_text(arena, lease->yield);
+        return text_is(lease->yield, "frozen") ? "frozen" : "paused";
     return output_text(arena, has_ended && lease->outcome.size ? lease->outcome : lease->state);
 }
 

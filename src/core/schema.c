@@ -7,7 +7,8 @@ const char *const schema_code_kinds[] = {"enrol", "page", "group", "invite", NUL
 const char *const schema_economies[] = {"credits", "karma", NULL};
 const char *const schema_grant_states[] = {"none", "waiting", "given", NULL};
 const char *const schema_machine_states[] = {"offline", "online", "unreachable", NULL};
-const char *const schema_machine_yields[] = {"none", "low", "frozen", "paused", "draining", NULL};
+const char *const schema_machine_yields[] = {
+    "none", "low", "frozen", "paused", "draining", "paused_remotely", NULL};
 const char *const schema_job_states[] = {"pending",   "starting", "running",   "stopping",
                                          "succeeded", "failed",   "cancelled", NULL};
 const char *const schema_lease_states[] = {"offered", "running", "ended", NULL};

@@ -14,13 +14,19 @@ static const char *const state_names[MACHINE_STATE_COUNT] = {
 static const char *const yield_names[MACHINE_YIELD_COUNT] = {
     [MACHINE_YIELD_NONE] = "none",         [MACHINE_YIELD_LOW] = "low",
     [MACHINE_YIELD_FROZEN] = "frozen",     [MACHINE_YIELD_PAUSED] = "paused",
-    [MACHINE_YIELD_DRAINING] = "draining",
+    [MACHINE_YIELD_DRAINING] = "draining", [MACHINE_YIELD_PAUSED_REMOTELY] = "paused_remotely",
 };
 
 const char *machine_yield_name(enum machine_yield yield)
 {
     ASSERT(yield < MACHINE_YIELD_COUNT);
     return yield_names[yield];
+}
+
+bool machine_yield_is_held(enum machine_yield yield)
+{
+    return yield == MACHINE_YIELD_FROZEN || yield == MACHINE_YIELD_PAUSED ||
+           yield == MACHINE_YIELD_PAUSED_REMOTELY;
 }
 
 const char *machine_state_name(enum machine_state state)

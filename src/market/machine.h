@@ -47,16 +47,19 @@ const char *machine_state_name(enum machine_state state);
 
 /* What its owner leaves of it to leases, as its daemon says. */
 enum machine_yield {
-    MACHINE_YIELD_NONE,     /* all that is lent */
-    MACHINE_YIELD_LOW,      /* what the owner's own programs leave over */
-    MACHINE_YIELD_FROZEN,   /* leases are held still, and there are no new ones */
-    MACHINE_YIELD_PAUSED,   /* the same, by the owner's word */
-    MACHINE_YIELD_DRAINING, /* no new leases */
+    MACHINE_YIELD_NONE,            /* all that is lent */
+    MACHINE_YIELD_LOW,             /* what the owner's own programs leave over */
+    MACHINE_YIELD_FROZEN,          /* leases are held still, and there are no new ones */
+    MACHINE_YIELD_PAUSED,          /* the same, by the owner's word at the machine: it ends there */
+    MACHINE_YIELD_DRAINING,        /* no new leases, as said there */
+    MACHINE_YIELD_PAUSED_REMOTELY, /* by the owner's word through the market */
     MACHINE_YIELD_COUNT,
 };
 
-/* "none", "low", "frozen", "paused", "draining". */
+/* "none", "low", "frozen", "paused", "draining", "paused_remotely". */
 const char *machine_yield_name(enum machine_yield yield);
+/* Leases are held still. */
+bool machine_yield_is_held(enum machine_yield yield);
 
 /* What whoever looks for machines wants to know of one. */
 enum machine_availability {

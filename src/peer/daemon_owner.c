@@ -36,6 +36,8 @@ static enum machine_yield market_yield(const struct daemon *daemon)
     switch (owner_word(daemon->owner)) {
     case OWNER_WORD_PAUSE:
         return MACHINE_YIELD_PAUSED;
+    case OWNER_WORD_PAUSE_REMOTELY:
+        return MACHINE_YIELD_PAUSED_REMOTELY;
     case OWNER_WORD_DRAIN:
         return MACHINE_YIELD_DRAINING;
     case OWNER_WORD_NONE:
@@ -105,9 +107,10 @@ void daemon_on_pause(struct daemon *daemon, const struct pause_message *pause)
     log_event(LOG_INFO, "owner_said", "where=market word=%s",
               pause->is_paused ? "pause" : "resume");
     if (pause->is_paused)
-        owner_pause(daemon->owner, pause->for_ms > INT64_MAX ? 0 : (int64_t)pause->for_ms);
+        owner_pause(daemon->owner, OWNER_REMOTE,
+                    pause->for_ms > INT64_MAX ? 0 : (int64_t)pause->for_ms);
     else
-        owner_resume(daemon->owner);
+        owner_resume(daemon->owner, OWNER_REMOTE);
 }
 
 static int64_t market_now_ms(const struct daemon *daemon)
@@ -181,10 +184,10 @@ static void daemon_on_request(void *context, const struct owner_request *request
                   owner_verb_name((enum owner_verb)request->verb));
     switch ((enum owner_verb)request->verb) {
     case OWNER_PAUSE:
-        owner_pause(daemon->owner, request->for_ms);
+        owner_pause(daemon->owner, OWNER_HERE, request->for_ms);
         break;
     case OWNER_RESUME:
-        owner_resume(daemon->owner);
+        owner_resume(daemon->owner, OWNER_HERE);
         break;
     case OWNER_DRAIN:
         owner_drain(daemon->owner);

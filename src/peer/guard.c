@@ -279,12 +279,15 @@ void guard_step(struct guard *guard, const struct guard_readings *readings, int6
 
 /* ---- The owner's word ------------------------------------------------------------------------ */
 
-void guard_pause(struct guard *guard, int64_t for_ms, int64_t now_ns)
+void guard_pause(struct guard *guard, int64_t until_ns)
 {
     guard->is_paused = true;
-    guard->paused_until_ns = for_ms > 0 && for_ms < (INT64_MAX - now_ns) / NS_PER_MS
-                                 ? now_ns + for_ms * NS_PER_MS
-                                 : INT64_MAX;
+    guard->paused_until_ns = until_ns;
+}
+
+void guard_unpause(struct guard *guard)
+{
+    guard->is_paused = false;
 }
 
 void guard_resume(struct guard *guard, int64_t now_ns)

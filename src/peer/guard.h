@@ -115,8 +115,9 @@ struct guard {
 void guard_init(struct guard *guard, const struct guard_limits *limits, int64_t now_ns);
 void guard_step(struct guard *guard, const struct guard_readings *readings, int64_t now_ns);
 
-/* For `for_ms`; 0: until guard_resume. Frozen at least. */
-void guard_pause(struct guard *guard, int64_t for_ms, int64_t now_ns);
+/* INT64_MAX: for good. Frozen at least. */
+void guard_pause(struct guard *guard, int64_t until_ns);
+void guard_unpause(struct guard *guard); /* and nothing else */
 /* Ends a pause, and any waiting for more quiet. */
 void guard_resume(struct guard *guard, int64_t now_ns);
 

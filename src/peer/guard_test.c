@@ -190,7 +190,7 @@ TEST(a_pause_holds_until_its_end_or_the_owners_word)
     struct guard guard;
     guard_init(&guard, &limits, 0);
     const struct guard_readings idle = quiet();
-    guard_pause(&guard, 30 * MINUTE_MS, 0);
+    guard_pause(&guard, 30 * MINUTE_MS * MS);
     assert_int_equal(guard_level(&guard), GUARD_FROZEN);
     assert_int_equal(guard_cause(&guard), GUARD_CAUSE_PAUSE);
     assert_int_equal(guard_wait_ms(&guard, 0), 30 * MINUTE_MS);
@@ -199,7 +199,7 @@ TEST(a_pause_holds_until_its_end_or_the_owners_word)
     guard_step(&guard, &idle, 30 * MINUTE_MS * MS);
     assert_int_equal(guard_level(&guard), GUARD_FULL);
 
-    guard_pause(&guard, 0, 31 * MINUTE_MS * MS);
+    guard_pause(&guard, INT64_MAX);
     guard_step(&guard, &idle, INT64_MAX / 2);
     assert_int_equal(guard_level(&guard), GUARD_FROZEN);
     guard_resume(&guard, INT64_MAX / 2);

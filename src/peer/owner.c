@@ -20,7 +20,7 @@ enum {
     DESKTOP_PERIOD_MS = 2000, /* asking takes a process, some milliseconds of it */
     DESKTOP_PERIOD_IDLE_MS = 60000,
     CHANGES_KEPT = 16,
-    PAUSE_FILE_MAX = 512,
+    PAUSE_FILE_MAX = 1024,
 };
 
 /* Told to the owner: when work yielded and why. */
@@ -30,8 +30,14 @@ struct change {
     char reason[GUARD_REASON_SIZE];
 };
 
+struct said_pause {
+    bool is_said;
+    int64_t until_ns; /* INT64_MAX: until resumed */
+};
+
 struct owner {
     struct owner_options options;
+    struct said_pause pauses[OWNER_PLACE_COUNT]; /* what the guard is told is all of them */
     struct guard guard;
     struct guard_readings readings;
     struct watch_cpu cpu;
@@ -44,6 +50,7 @@ struct owner {
     bool is_draining;
     enum guard_level told_level;
     bool told_takes;
+    enum owner_word told_word;
     struct change changes[CHANGES_KEPT]; /* a ring */
     size_t change_count;
     int trigger_fd;
@@ -59,25 +66,39 @@ static int64_t owner_now_ns(const struct owner *owner)
 /* ---- A pause outlives the daemon ------------------------------------------------------------- */
 
 struct kept_pause {
-    bool is_paused;
-    int64_t until_ms; /* UTC; 0: until resumed */
+    bool is_paused[OWNER_PLACE_COUNT];
+    int64_t until_ms[OWNER_PLACE_COUNT]; /* UTC; 0: until resumed */
     bool is_draining;
 };
 
 static const struct json_field kept_fields[] = {
-    {"paused", JSON_BOOL, offsetof(struct kept_pause, is_paused), .is_required = true},
-    {"until_ms", JSON_I64, offsetof(struct kept_pause, until_ms)},
+    {"paused", JSON_BOOL, offsetof(struct kept_pause, is_paused[OWNER_HERE]), .is_required = true},
+    {"until_ms", JSON_I64, offsetof(struct kept_pause, until_ms[OWNER_HERE])},
+    {"paused_remotely", JSON_BOOL, offsetof(struct kept_pause, is_paused[OWNER_REMOTE])},
+    {"remote_until_ms", JSON_I64, offsetof(struct kept_pause, until_ms[OWNER_REMOTE])},
     {"draining", JSON_BOOL, offsetof(struct kept_pause, is_draining)},
 };
 static const struct json_schema kept_schema = JSON_SCHEMA("pause", kept_fields, struct kept_pause);
 
+static bool owner_is_paused_by(const struct owner *owner, enum owner_place place)
+{
+    const struct said_pause *pause = &owner->pauses[place];
+    return pause->is_said && owner_now_ns(owner) < pause->until_ns;
+}
+
+/* UTC; 0: until resumed. */
+static int64_t owner_utc_ms(const struct owner *owner, int64_t until_ns)
+{
+    if (until_ns == INT64_MAX)
+        return 0;
+    return clock_utc_ms(loop_clock(owner->options.loop)) +
+           (until_ns - owner_now_ns(owner)) / NS_PER_MS;
+}
+
 static int64_t owner_paused_until_ms(const struct owner *owner)
 {
     const struct guard *guard = &owner->guard;
-    if (!guard->is_paused || guard->paused_until_ns == INT64_MAX)
-        return 0;
-    return clock_utc_ms(loop_clock(owner->options.loop)) +
-           (guard->paused_until_ns - owner_now_ns(owner)) / NS_PER_MS;
+    return guard->is_paused ? owner_utc_ms(owner, guard->paused_until_ns) : 0;
 }
 
 static void owner_keep(const struct owner *owner)
@@ -86,11 +107,13 @@ static void owner_keep(const struct owner *owner)
         return;
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/owner.json", owner->options.state_dir);
-    const struct kept_pause kept = {.is_paused = owner->guard.is_paused,
-                                    .until_ms = owner_paused_until_ms(owner),
-                                    .is_draining = owner->is_draining};
+    struct kept_pause kept = {.is_draining = owner->is_draining};
+    for (int i = 0; i < OWNER_PLACE_COUNT; i++) {
+        kept.is_paused[i] = owner_is_paused_by(owner, (enum owner_place)i);
+        kept.until_ms[i] = kept.is_paused[i] ? owner_utc_ms(owner, owner->pauses[i].until_ns) : 0;
+    }
     struct error error;
-    if (!kept.is_paused && !kept.is_draining) {
+    if (!kept.is_paused[OWNER_HERE] && !kept.is_paused[OWNER_REMOTE] && !kept.is_draining) {
         if (unlink(path) < 0 && errno != ENOENT)
             log_event(LOG_WARN, "pause_not_kept", "errno=%d", errno);
         return;
@@ -103,6 +126,27 @@ static void owner_keep(const struct owner *owner)
     const struct text text = buffer_text(&json);
     if (file_replace(path, &text, 1, 0600, &error) < 0)
         log_event(LOG_WARN, "pause_not_kept", "error=\"%s\"", error.message);
+}
+
+/* The longest of all that were said holds. */
+static void owner_hold(struct owner *owner)
+{
+    int64_t until_ns = 0;
+    for (int i = 0; i < OWNER_PLACE_COUNT; i++)
+        if (owner_is_paused_by(owner, (enum owner_place)i) && owner->pauses[i].until_ns > until_ns)
+            until_ns = owner->pauses[i].until_ns;
+    if (until_ns == 0)
+        guard_unpause(&owner->guard);
+    else
+        guard_pause(&owner->guard, until_ns);
+}
+
+static void owner_set_pause(struct owner *owner, enum owner_place place, int64_t for_ms)
+{
+    const int64_t now_ns = owner_now_ns(owner);
+    const bool is_bounded = for_ms > 0 && for_ms < (INT64_MAX - now_ns) / NS_PER_MS;
+    owner->pauses[place] = (struct said_pause){
+        .is_said = true, .until_ns = is_bounded ? now_ns + for_ms * NS_PER_MS : INT64_MAX};
 }
 
 /* A file that cannot be understood is a pause: the owner has once asked for one. */
@@ -121,13 +165,16 @@ static void owner_recall(struct owner *owner)
     struct kept_pause kept = {0};
     if (json_read(arena, buffer_text(&json), &kept_schema, &kept, &error) < 0) {
         log_event(LOG_WARN, "pause_unclear", "error=\"%s\"", error.message);
-        kept = (struct kept_pause){.is_paused = true};
+        kept = (struct kept_pause){.is_paused[OWNER_HERE] = true};
     }
-    const int64_t left_ms =
-        kept.until_ms ? kept.until_ms - clock_utc_ms(loop_clock(owner->options.loop)) : 0;
+    const int64_t now_ms = clock_utc_ms(loop_clock(owner->options.loop));
     owner->is_draining = kept.is_draining;
-    if (kept.is_paused && (!kept.until_ms || left_ms > 0))
-        guard_pause(&owner->guard, left_ms, owner_now_ns(owner));
+    for (int i = 0; i < OWNER_PLACE_COUNT; i++) {
+        const int64_t left_ms = kept.until_ms[i] ? kept.until_ms[i] - now_ms : 0;
+        if (kept.is_paused[i] && (!kept.until_ms[i] || left_ms > 0))
+            owner_set_pause(owner, (enum owner_place)i, left_ms);
+    }
+    owner_hold(owner);
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
@@ -181,7 +228,8 @@ static void owner_tell(struct owner *owner)
 {
     const enum guard_level level = owner_level(owner);
     const bool takes = owner_takes_leases(owner);
-    if (level == owner->told_level && takes == owner->told_takes)
+    const enum owner_word word = owner_word(owner);
+    if (level == owner->told_level && takes == owner->told_takes && word == owner->told_word)
         return;
     if (level != owner->told_level) {
         struct change *change = &owner->changes[owner->change_count++ % CHANGES_KEPT];
@@ -193,7 +241,24 @@ static void owner_tell(struct owner *owner)
     }
     owner->told_level = level;
     owner->told_takes = takes;
+    owner->told_word = word;
     owner->options.on_change(owner->options.context);
+}
+
+/* Until there is news without a reading: -1, never. Of two pauses the shorter one's end is. */
+static int64_t owner_due_ms(const struct owner *owner)
+{
+    const int64_t now_ns = owner_now_ns(owner);
+    int64_t due_ms = guard_wait_ms(&owner->guard, now_ns);
+    for (int i = 0; i < OWNER_PLACE_COUNT; i++) {
+        const int64_t until_ns = owner->pauses[i].until_ns;
+        if (!owner_is_paused_by(owner, (enum owner_place)i) || until_ns == INT64_MAX)
+            continue;
+        const int64_t left_ms = (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+        if (due_ms < 0 || left_ms < due_ms)
+            due_ms = left_ms;
+    }
+    return due_ms;
 }
 
 static void owner_look(void *context)
@@ -202,7 +267,7 @@ static void owner_look(void *context)
     owner_read(owner);
     guard_step(&owner->guard, &owner->readings, owner_now_ns(owner));
     int64_t wait_ms = owner->is_working ? OWNER_PERIOD_MS : OWNER_PERIOD_IDLE_MS;
-    const int64_t due_ms = guard_wait_ms(&owner->guard, owner_now_ns(owner));
+    const int64_t due_ms = owner_due_ms(owner);
     if (owner->options.is_blind || (due_ms >= 0 && due_ms < wait_ms))
         wait_ms = due_ms;
     if (wait_ms >= 0)
@@ -264,16 +329,22 @@ static void owner_said(struct owner *owner)
     owner_look(owner);
 }
 
-void owner_pause(struct owner *owner, int64_t for_ms)
+void owner_pause(struct owner *owner, enum owner_place place, int64_t for_ms)
 {
-    guard_pause(&owner->guard, for_ms, owner_now_ns(owner));
+    owner_set_pause(owner, place, for_ms);
+    owner_hold(owner);
     owner_said(owner);
 }
 
-void owner_resume(struct owner *owner)
+void owner_resume(struct owner *owner, enum owner_place place)
 {
-    owner->is_draining = false;
-    guard_resume(&owner->guard, owner_now_ns(owner));
+    owner->pauses[place].is_said = false;
+    if (place == OWNER_HERE) { /* the last word on everything */
+        owner->pauses[OWNER_REMOTE].is_said = false;
+        owner->is_draining = false;
+        guard_resume(&owner->guard, owner_now_ns(owner));
+    }
+    owner_hold(owner);
     owner_said(owner);
 }
 
@@ -291,7 +362,7 @@ enum guard_level owner_level(const struct owner *owner)
 enum owner_word owner_word(const struct owner *owner)
 {
     if (owner->guard.is_paused)
-        return OWNER_WORD_PAUSE;
+        return owner_is_paused_by(owner, OWNER_HERE) ? OWNER_WORD_PAUSE : OWNER_WORD_PAUSE_REMOTELY;
     return owner->is_draining ? OWNER_WORD_DRAIN : OWNER_WORD_NONE;
 }
 
@@ -337,6 +408,10 @@ void owner_write(const struct owner *owner, struct json_writer *writer)
     json_field_string(writer, "cause", guard_cause_name(guard_cause(&owner->guard)));
     json_field_string(writer, "reason", guard_reason(&owner->guard, reason));
     json_field_bool(writer, "paused", owner->guard.is_paused);
+    json_field_string(writer, "paused_from",
+                      !owner->guard.is_paused                 ? ""
+                      : owner_is_paused_by(owner, OWNER_HERE) ? "here"
+                                                              : "market");
     json_field_i64(writer, "paused_until_ms", owner_paused_until_ms(owner));
     json_field_bool(writer, "draining", owner->is_draining);
     json_field_bool(writer, "watching", !owner->options.is_blind);
@@ -407,6 +482,7 @@ struct owner *owner_new(const struct owner_options *options)
     owner_recall(owner);
     owner->told_level = owner_level(owner);
     owner->told_takes = owner_takes_leases(owner);
+    owner->told_word = owner_word(owner);
     owner->timer = loop_timer_new(options->loop, owner_look, owner);
     loop_timer_start(owner->timer, 0);
     return owner;

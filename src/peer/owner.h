@@ -46,13 +46,24 @@ void owner_set_working(struct owner *owner, bool is_working);
 enum guard_level owner_level(const struct owner *owner);
 
 /* What the owner said; the market is told. */
-enum owner_word { OWNER_WORD_NONE, OWNER_WORD_PAUSE, OWNER_WORD_DRAIN };
+enum owner_word {
+    OWNER_WORD_NONE,
+    OWNER_WORD_PAUSE, /* said here, or here too */
+    OWNER_WORD_PAUSE_REMOTELY,
+    OWNER_WORD_DRAIN,
+};
 enum owner_word owner_word(const struct owner *owner);
 /* False: the owner uses the machine, or said so. */
 bool owner_takes_leases(const struct owner *owner);
 
-void owner_pause(struct owner *owner, int64_t for_ms); /* 0: until owner_resume */
-void owner_resume(struct owner *owner);                /* ends a drain too */
+/* Where a word was said. What came through the market may be its own word, and undoes only what
+ * came that way: not a pause or a drain said here, nor the waiting for quiet. */
+enum owner_place { OWNER_HERE, OWNER_REMOTE, OWNER_PLACE_COUNT };
+
+void owner_pause(struct owner *owner, enum owner_place place,
+                 int64_t for_ms); /* 0: until owner_resume */
+/* Said here it ends every pause, a drain too, and the waiting for quiet. */
+void owner_resume(struct owner *owner, enum owner_place place);
 void owner_drain(struct owner *owner);
 
 /* Fields of an object that is open: level, cause, reason, readings. */

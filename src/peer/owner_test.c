@@ -155,7 +155,7 @@ TEST(a_pause_outlives_the_daemon_and_ends_in_time)
 {
     struct world world;
     world_init(&world, false);
-    owner_pause(world.owner, 60000);
+    owner_pause(world.owner, OWNER_HERE, 60000);
     assert_int_equal(world.change_count, 1);
     assert_int_equal(owner_word(world.owner), OWNER_WORD_PAUSE);
     owner_free(world.owner);
@@ -170,6 +170,52 @@ TEST(a_pause_outlives_the_daemon_and_ends_in_time)
     world_done(&world);
 }
 
+TEST(what_was_said_here_only_ends_here)
+{
+    struct world world;
+    world_init(&world, true);
+    owner_pause(world.owner, OWNER_HERE, 0);
+    owner_resume(world.owner, OWNER_REMOTE);
+    assert_int_equal(owner_word(world.owner), OWNER_WORD_PAUSE);
+    /* Nor is it cut short by a pause that ends before. */
+    owner_pause(world.owner, OWNER_REMOTE, 500);
+    pass_ms(&world, 1000);
+    owner_resume(world.owner, OWNER_REMOTE);
+    assert_int_equal(owner_level(world.owner), GUARD_FROZEN);
+    assert_int_equal(world.change_count, 1);
+    owner_resume(world.owner, OWNER_HERE);
+    assert_int_equal(owner_word(world.owner), OWNER_WORD_NONE);
+    assert_int_equal(owner_level(world.owner), GUARD_FULL);
+    owner_drain(world.owner);
+    owner_resume(world.owner, OWNER_REMOTE);
+    assert_int_equal(owner_word(world.owner), OWNER_WORD_DRAIN);
+    world_done(&world);
+}
+
+TEST(what_was_said_through_the_market_ends_there_and_here)
+{
+    struct world world;
+    world_init(&world, true);
+    owner_pause(world.owner, OWNER_REMOTE, 0);
+    assert_int_equal(owner_word(world.owner), OWNER_WORD_PAUSE_REMOTELY);
+    owner_free(world.owner);
+    open_owner(&world, true);
+    assert_int_equal(owner_word(world.owner), OWNER_WORD_PAUSE_REMOTELY);
+    /* Said here too, for a while: the market is told when it is its own again. */
+    owner_pause(world.owner, OWNER_HERE, 500);
+    assert_int_equal(owner_word(world.owner), OWNER_WORD_PAUSE);
+    const int changes = world.change_count;
+    pass_ms(&world, 600);
+    assert_int_equal(owner_word(world.owner), OWNER_WORD_PAUSE_REMOTELY);
+    assert_int_equal(world.change_count, changes + 1);
+    owner_resume(world.owner, OWNER_REMOTE);
+    assert_int_equal(owner_level(world.owner), GUARD_FULL);
+    owner_pause(world.owner, OWNER_REMOTE, 0);
+    owner_resume(world.owner, OWNER_HERE);
+    assert_int_equal(owner_level(world.owner), GUARD_FULL);
+    world_done(&world);
+}
+
 TEST(a_note_that_cannot_be_read_is_a_pause)
 {
     struct world world;
@@ -178,7 +224,7 @@ TEST(a_note_that_cannot_be_read_is_a_pause)
     put(&world, "/owner.json", "{\"paused\":");
     open_owner(&world, false);
     assert_int_equal(owner_level(world.owner), GUARD_FROZEN);
-    owner_resume(world.owner);
+    owner_resume(world.owner, OWNER_HERE);
     assert_int_equal(owner_level(world.owner), GUARD_FULL);
     world_done(&world);
 }
@@ -191,7 +237,7 @@ TEST(draining_takes_nothing_new_and_holds_nothing_up)
     assert_int_equal(owner_level(world.owner), GUARD_FULL);
     assert_false(owner_takes_leases(world.owner));
     assert_int_equal(owner_word(world.owner), OWNER_WORD_DRAIN);
-    owner_resume(world.owner);
+    owner_resume(world.owner, OWNER_HERE);
     assert_true(owner_takes_leases(world.owner));
     assert_int_equal(world.change_count, 2);
     world_done(&world);
@@ -205,7 +251,7 @@ TEST(one_who_watches_nothing_still_takes_the_owners_word)
     put(&world, "/proc/meminfo", "MemAvailable: 1 kB\n");
     pass_ms(&world, 1000);
     assert_int_equal(owner_level(world.owner), GUARD_FULL);
-    owner_pause(world.owner, 500);
+    owner_pause(world.owner, OWNER_HERE, 500);
     assert_int_equal(owner_level(world.owner), GUARD_FROZEN);
     pass_ms(&world, 600);
     assert_int_equal(owner_level(world.owner), GUARD_FULL);
@@ -261,6 +307,8 @@ int main(void)
         cmocka_unit_test(a_busy_owner_is_seen_within_a_second_while_leases_run),
         cmocka_unit_test(what_leases_use_is_not_the_owners),
         cmocka_unit_test(a_pause_outlives_the_daemon_and_ends_in_time),
+        cmocka_unit_test(what_was_said_here_only_ends_here),
+        cmocka_unit_test(what_was_said_through_the_market_ends_there_and_here),
         cmocka_unit_test(a_note_that_cannot_be_read_is_a_pause),
         cmocka_unit_test(draining_takes_nothing_new_and_holds_nothing_up),
         cmocka_unit_test(one_who_watches_nothing_still_takes_the_owners_word),

@@ -387,8 +387,8 @@ static const struct json_field pause_fields[] = {
 static const struct json_schema pause_schema =
     JSON_SCHEMA("pause", pause_fields, struct pause_body);
 
-static int check_reachable(struct server *server, struct http_request *request, uint64_t machine,
-                           struct error *error)
+static int find_reachable(struct server *server, struct http_request *request, uint64_t machine,
+                          const struct store_value **out_row, struct error *error)
 {
     const struct store_value *row = NULL;
     struct arena *arena = http_request_arena(request);
@@ -402,6 +402,7 @@ static int check_reachable(struct server *server, struct http_request *request, 
                          "machine %" PRIu64
                          " is not connected; say it there: souk lend pause, souk lend resume",
                          machine);
+    *out_row = row;
     return 0;
 }
 
@@ -410,12 +411,22 @@ static void send_word(struct server *server, struct http_request *request, uint6
                       const struct pause_message *pause)
 {
     struct error error;
-    if (check_reachable(server, request, machine, &error) < 0) {
+    const struct store_value *row = NULL;
+    if (find_reachable(server, request, machine, &row, &error) < 0) {
         http_reply_error(request, &error);
         return;
     }
     hub_pause(server->hub, machine, pause);
-    handle_machine_send(server, request, route_caller(request)->account, machine);
+    const enum machine_yield yield = (enum machine_yield)row[MACHINES_YIELD].integer;
+    if (!pause->is_paused && (yield == MACHINE_YIELD_PAUSED || yield == MACHINE_YIELD_DRAINING))
+        http_reply_problem(request, 409, "conflict",
+                           arena_format(http_request_arena(request),
+                                        "machine %" PRIu64 " was %s at the machine itself, and "
+                                        "only there it ends: souk lend resume",
+                                        machine,
+                                        yield == MACHINE_YIELD_PAUSED ? "paused" : "drained"));
+    else
+        handle_machine_send(server, request, route_caller(request)->account, machine);
 }
 
 void handle_machine_pause(struct http_request *request, void *context)

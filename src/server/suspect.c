@@ -75,7 +75,7 @@ void suspect_check(struct hub_machine *machine)
         .heard_ms = atomic_load(&machine->heard_ns) / MS_NS,
         .silence_ms = hub->silence_ns / MS_NS,
         /* While it drains its leases run on. */
-        .is_held = machine->yield == MACHINE_YIELD_FROZEN || machine->yield == MACHINE_YIELD_PAUSED,
+        .is_held = machine_yield_is_held(machine->yield),
     };
     if (machine->muted_ns && hub_now_ns(hub) - machine->muted_ns > MUTE_MS * MS_NS)
         machine->muted_ns = 0;

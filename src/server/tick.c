@@ -62,7 +62,7 @@ void tick_meter(struct hub_machine *machine, const struct meter_message *meter)
         .index = meter->tick_index,
         .wall_ms = meter->wall_ms > INT64_MAX ? INT64_MAX : (int64_t)meter->wall_ms,
         .cpu_ms = meter->cpu_ms > INT64_MAX ? INT64_MAX : (int64_t)meter->cpu_ms,
-        .is_held = machine->yield == MACHINE_YIELD_FROZEN || machine->yield == MACHINE_YIELD_PAUSED,
+        .is_held = machine_yield_is_held(machine->yield),
     };
     struct verified_tick ticks[VERIFY_PENDING_MAX + 1];
     uint32_t count = 0;

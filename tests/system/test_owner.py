@@ -418,13 +418,47 @@ def test_one_button_on_the_page_reaches_the_machine_within_a_second(tmp_path):
         assert refused.status == 403, refused
         begun = time.monotonic()
         assert market.post(f"/v1/machines/{machine}/pause", {"for_ms": 60000}, lender_token).status == 200
-        wait_for("the pause", lambda: machine_of(market, token)["yield"] == "paused", 20, 0.02)
+        wait_for("the pause", lambda: machine_of(market, token)["yield"] == "paused_remotely", 20, 0.02)
         assert time.monotonic() - begun < 3
+        assert "paused from the page until" in lender.say("status")
         assert lender.status()["paused_until_ms"] > 0
         assert market.post(f"/v1/machines/{machine}/resume", {}, lender_token).status == 200
         wait_for("the end of it", lambda: machine_of(market, token)["yield"] == "none", 20, 0.02)
         bad = market.post(f"/v1/machines/{machine}/pause", {"for_ms": 5}, lender_token)
         assert bad.status == 400 or bad.status == 422, bad
+
+
+def test_the_market_does_not_undo_what_was_said_at_the_machine(tmp_path):
+    with owned(tmp_path) as (market, token, lender_token, lender):
+        machine = machine_of(market, token)["id"]
+
+        def heard(word):
+            return pathlib.Path(lender.log_path).read_text().count(f"where=market word={word}")
+
+        def resume_by_market():
+            before = heard("resume")
+            refused = market.post(f"/v1/machines/{machine}/resume", {}, lender_token)
+            assert refused.status == 409 and "souk lend resume" in refused.json["detail"], refused
+            # The word has reached the daemon, whatever the market answered.
+            wait_for("the word", lambda: heard("resume") > before)
+
+        lender.say("pause")
+        wait_for("the market knows", lambda: machine_of(market, token)["yield"] == "paused")
+        resume_by_market()
+        assert "paused here until" in lender.say("status")
+        assert machine_of(market, token)["yield"] == "paused"
+        # Nor does a pause through the market take its place, to end before it.
+        assert market.post(f"/v1/machines/{machine}/pause", {"for_ms": 1000}, lender_token).status == 200
+        wait_for("the pause", lambda: heard("pause"))
+        assert lender.status()["paused_until_ms"] == 0 and lender.status()["paused_from"] == "here"
+
+        assert "No new leases" in lender.say("drain")
+        assert "Resumed" in lender.say("resume")
+        wait_for("the end of it", lambda: machine_of(market, token)["yield"] == "none")
+        lender.say("drain")
+        wait_for("the market knows", lambda: machine_of(market, token)["yield"] == "draining")
+        resume_by_market()
+        assert lender.status()["draining"]
 
 
 def test_without_a_daemon_the_commands_say_so(souk, tmp_path):

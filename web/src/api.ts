@@ -30,7 +30,7 @@ export interface Machine {
   account_name: string;
   is_mine: boolean;
   state: "online" | "unreachable" | "offline";
-  yield: "none" | "low" | "frozen" | "paused" | "draining";
+  yield: "none" | "low" | "frozen" | "paused" | "draining" | "paused_remotely";
   availability: "free" | "busy" | "paused" | "unreachable" | "offline";
   probe: { cores_milli: number; speed_weight_milli: number; ram_bytes: number; rtt_us: number; cpu_model?: string };
   offer: { cores_milli: number; ram_bytes: number; roles: string[]; paused: boolean };

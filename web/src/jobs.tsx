@@ -22,8 +22,8 @@ function workers(job: Job): string {
 type Held = Map<string, string>;
 
 export function heldMachines(machines: Machine[]): Held {
-  const held = machines.filter((machine) => machine.yield === "frozen" || machine.yield === "paused");
-  return new Map(held.map((machine) => [machine.name, machine.yield]));
+  const held = machines.filter((machine) => ["frozen", "paused", "paused_remotely"].includes(machine.yield));
+  return new Map(held.map((machine) => [machine.name, machine.yield === "frozen" ? "frozen" : "paused"]));
 }
 
 function Lane({ worker, held }: { worker: Worker; held: string | undefined }) {

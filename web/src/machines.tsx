@@ -5,6 +5,7 @@ import { bytes, cores, credits, time } from "./format";
 // Leases go on after an offer has closed.
 function state(machine: Machine): string {
   if (machine.availability !== "paused") return machine.availability;
+  if (machine.yield === "paused_remotely") return "paused";
   if (machine.yield !== "none" && machine.yield !== "low") return machine.yield;
   if (machine.lease_count > 0) return "busy";
   return machine.offer_state === "closed" ? "closed" : "paused";
@@ -30,7 +31,8 @@ function State({ machine }: { machine: Machine }) {
 /* The owner's word reaches the machine at once; what it then does comes back as its state. */
 function Pause({ machine }: { machine: Machine }) {
   const [problem, setProblem] = useState("");
-  const isHeld = machine.yield === "paused" || machine.yield === "draining";
+  const isHeld = machine.yield === "paused_remotely";
+  const isSaidThere = machine.yield === "paused" || machine.yield === "draining";
   const say = async () => {
     try {
       await (isHeld ? api.resume(machine.id) : api.pause(machine.id));
@@ -40,6 +42,13 @@ function Pause({ machine }: { machine: Machine }) {
     }
   };
   if (!machine.is_mine || machine.state !== "online") return null;
+  // What was said at the machine ends there: nobody who has this page, or the market, undoes it.
+  if (isSaidThere)
+    return (
+      <span class="faint">
+        {machine.yield} at the machine; there: <code>souk lend resume</code>
+      </span>
+    );
   return (
     <>
       <button type="button" class="link" onClick={say}>
