@@ -49,7 +49,7 @@ static void fill(struct link_budget *budget, int64_t rate, int64_t now_ns)
     }
     if (passed_ns <= 0)
         return;
-    if (passed_ns / SECOND_NS >= 2 * LINK_BUDGET_BURST_S) { /* it was empty at the worst */
+    if (passed_ns >= SECOND_NS * 2 * LINK_BUDGET_BURST_S) { /* it was empty at the worst */
         budget->units = most;
         budget->filled_ns = now_ns;
         return;
