@@ -5,18 +5,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A job of one has nobody to exchange with; where nobody may connect, chunks are still asked for.
- */
+/* A job of one has nobody to exchange with. Who does not want to be reached does not knock at
+ * others either. */
 void tenancy_open_sources(struct tenancy *tenancy)
 {
     const struct lease_document *document = &tenancy->document;
     struct error error;
-    if (document->role != LEASE_ROLE_WORKER || document->world < 2)
+    if (!tenancy->host->is_direct || document->role != LEASE_ROLE_WORKER || document->world < 2)
         return;
     tenancy->chunk_peers = chunk_peers_new(tenancy->host->loop, document->lease);
     const struct chunk_server_options options = {
         .loop = tenancy->host->loop, .store = tenancy->host->blobs, .lease = document->lease};
-    if (tenancy->host->is_direct && chunk_server_open(&options, &tenancy->chunk_server, &error) < 0)
+    if (chunk_server_open(&options, &tenancy->chunk_server, &error) < 0)
         log_event(LOG_WARN, "chunks_not_served", "lease=%" PRIu64 " error=\"%s\"", document->lease,
                   error.message);
 }

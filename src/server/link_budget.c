@@ -32,6 +32,7 @@ int64_t link_budget_cost(uint16_t type, size_t size)
     case LEASE_MESSAGE_ARTIFACT:
         return COST_ARTIFACT + bytes;
     case LEASE_MESSAGE_ADDRESSES:
+    case LEASE_MESSAGE_CHUNKS_AT:
         return COST_ADDRESSES + bytes;
     default:
         return 1 + bytes;

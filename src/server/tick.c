@@ -20,7 +20,11 @@
 /* What a parameter server's disk holds. */
 #define TICK_ARTIFACT_BYTES_MAX (UINT64_C(1) << 30)
 
-enum { TICK_ARTIFACT_MAX = 64, ARTIFACT_NAME_SIZE = LEASE_NAME_SIZE_MAX + 32 };
+enum {
+    TICK_ARTIFACT_MAX = 64,
+    TICK_ARTIFACT_CHUNK_MAX = 4096, /* a daemon cuts the largest into 256 */
+    ARTIFACT_NAME_SIZE = LEASE_NAME_SIZE_MAX + 32,
+};
 
 static void bill(struct hub *hub, struct hub_lease *lease, const struct verified_tick *ticks,
                  uint32_t count)
@@ -290,6 +294,9 @@ static int check_artifact(struct blob_store *blobs, const struct artifact_messag
     if (manifest.size_bytes != artifact->size_bytes)
         return error_set(error, ERROR_INVALID, "its manifest has %" PRIu64 " bytes, not %" PRIu64,
                          manifest.size_bytes, artifact->size_bytes);
+    if (manifest.chunks.count > TICK_ARTIFACT_CHUNK_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "it has %zu chunks, more than %d",
+                         manifest.chunks.count, TICK_ARTIFACT_CHUNK_MAX);
     for (size_t i = 0; i < manifest.chunks.count; i++)
         if (!blob_store_has(blobs, &manifest_chunk(&manifest, i)->hash))
             return error_set(error, ERROR_NOT_FOUND, "its chunk %zu is not here", i);
