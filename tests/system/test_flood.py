@@ -1,0 +1,147 @@
+"""A lender who says as much as it can, and one who only holds connections: others do not notice.
+
+The link is spoken by openssl, with the key of a machine that was enrolled as any other.
+
+covers server/pace.c, server/link_budget.c, server/admission.c, server/connection.c
+"""
+import contextlib
+import json
+import pathlib
+import select
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+from serving import Market
+from training import Lender, wait_for
+
+HELLO, HEARTBEAT, YIELD = 1, 2, 12
+VERSION = 5
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+def frame(kind, payload):
+    return struct.pack("<IHH", len(payload), kind, 0) + payload
+
+
+def hello(machine):
+    return frame(HELLO, struct.pack("<IQ16s5qI", VERSION, machine, b"0123456789abcdef", 500, GIB, 0, GIB, 0, 0))
+
+
+@pytest.fixture
+def place(tmp_path):
+    market = Market(tmp_path / "market")
+    lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
+    lender = Lender(market, lender_token, tmp_path / "lender", "hostile")
+
+    def machine():
+        return next((m for m in market.get("/v1/machines", token).json["items"] if m["name"] == "hostile"), {})
+
+    try:
+        wait_for("the machine", lambda: machine().get("state") == "online")
+        lender.stop()
+        wait_for("its going", lambda: machine().get("state") != "online")
+        key = json.loads((tmp_path / "lender" / "enrolment.json").read_text())
+        yield market, token, key, machine
+    finally:
+        market.stop()
+
+
+@contextlib.contextmanager
+def linked(market, key):
+    host, port = market.ready["link_address"].rsplit(":", 1)
+    link = subprocess.Popen(
+        ["openssl", "s_client", "-connect", f"{host}:{port}", "-quiet", "-tls1_3", "-ciphersuites",
+         "TLS_AES_128_GCM_SHA256", "-groups", "X25519", "-psk_identity",
+         f"machine:{key['machine']}:{key['generation']}", "-psk", key["link_key"]],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        link.stdin.write(hello(key["machine"]))
+        link.stdin.flush()
+        yield link
+    finally:
+        link.kill()
+        link.wait()
+
+
+def resident_bytes(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) * 1024
+
+
+def metric(market, name):
+    return next(int(line.split()[1]) for line in market.get("/metrics").body.decode().splitlines()
+                if line.startswith(name + " "))
+
+
+def test_a_lender_who_floods_is_read_slowly(place):
+    market, token, key, machine = place
+    with linked(market, key) as link:
+        wait_for("the link", lambda: machine()["state"] == "online")
+        link.stdin.write(frame(YIELD, b"\x02"))
+        link.stdin.flush()
+        wait_for("the first one", lambda: machine()["yield"] == "frozen", 3, 0.02)
+        memory, events = resident_bytes(market.process), metric(market, "souk_events_total")
+        flood = frame(YIELD, b"\x00") + frame(YIELD, b"\x02")
+        sent = [0]
+
+        def pour():
+            with contextlib.suppress(OSError):
+                while True:
+                    link.stdin.write(flood * 1000)
+                    sent[0] += 2000
+
+        pourer = threading.Thread(target=pour)
+        pourer.start()
+        begun = time.monotonic()
+        slowest, asked_count = 0, 0
+        while time.monotonic() - begun < 8:
+            asked = time.monotonic()
+            made = market.post("/v1/machines/codes", {}, token)  # a change: the core decides it
+            assert made.status == 201, made
+            asked_count += 1
+            slowest = max(slowest, time.monotonic() - asked)
+            time.sleep(0.2)  # as often as a person may
+        took = time.monotonic() - begun
+        assert machine()["state"] == "online"  # it is heard, as far as it may be
+        assert slowest < 2, slowest
+        assert metric(market, "souk_events_total") - events <= 2 * asked_count + 4 * (took + 2)
+        assert resident_bytes(market.process) - memory < 64 * MIB
+        # What waits, waits at its sender: in the buffers of two sockets and a pipe.
+        assert sent[0] * len(flood) / 2 < 32 * MIB, sent
+        link.kill()
+        pourer.join(20)
+        assert not pourer.is_alive()
+
+
+def test_connections_that_say_nothing_keep_nobody_out(place):
+    market, _, key, machine = place
+    host, port = market.ready["link_address"].rsplit(":", 1)
+    crowd = []
+    is_over = threading.Event()
+
+    def hold():
+        """Of another address block; dials anew as soon as one is closed, or refused."""
+        while not is_over.is_set():
+            while len(crowd) < 400:
+                crowd.append(socket.create_connection((host, int(port)), source_address=("127.0.1.1", 0)))
+            for closed in select.select(crowd, [], [], 0.1)[0]:
+                crowd.remove(closed)
+                closed.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        wait_for("a crowd", lambda: len(crowd) == 400)
+        with linked(market, key):
+            wait_for("the link", lambda: machine()["state"] == "online", 60)
+    finally:
+        is_over.set()
+        holder.join(20)
+        for connection in crowd:
+            connection.close()
