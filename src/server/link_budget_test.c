@@ -22,15 +22,15 @@ TEST(a_burst_passes_and_then_the_rate_is_kept)
 {
     const int64_t cost = link_budget_cost(LEASE_MESSAGE_YIELD, 1);
     const int64_t count = passed(LEASE_MESSAGE_YIELD, 0, 100);
-    assert_in_range(count, 100 * LINK_BUDGET_BASE / cost,
-                    (100 + LINK_BUDGET_BURST_S) * LINK_BUDGET_BASE / cost + 2);
+    assert_in_range(count, INT64_C(100) * LINK_BUDGET_BASE / cost,
+                    (INT64_C(100) + LINK_BUDGET_BURST_S) * LINK_BUDGET_BASE / cost + 2);
 }
 
 TEST(what_costs_the_market_more_passes_less_often)
 {
-    assert_true(passed(LEASE_MESSAGE_HELLO, 0, 60) < 60 * 8);
-    assert_true(passed(LEASE_MESSAGE_PROBE, 0, 60) < 60 * 32);
-    assert_true(passed(LEASE_MESSAGE_HEARTBEAT, 0, 60) > 60 * 1000);
+    assert_true(passed(LEASE_MESSAGE_HELLO, 0, 60) < INT64_C(60) * 8);
+    assert_true(passed(LEASE_MESSAGE_PROBE, 0, 60) < INT64_C(60) * 32);
+    assert_true(passed(LEASE_MESSAGE_HEARTBEAT, 0, 60) > INT64_C(60) * 1000);
 }
 
 TEST(what_a_machine_with_many_leases_says_does_not_wait)
