@@ -67,7 +67,8 @@ struct market {
     uint64_t next_lease;
     uint64_t fence;       /* of the leases that are started */
     uint64_t for_machine; /* the one they name */
-    enum { HONEST, WRONG_BYTES, TOO_MANY_BYTES } chunks;
+    bool has_image;       /* the leases bring one */
+    enum { HONEST, WRONG_BYTES, TOO_MANY_BYTES, NOT_NOW } chunks;
 };
 
 /* ---- The market's side ----------------------------------------------------------------------- */
@@ -126,6 +127,8 @@ static inline void on_get_chunk(struct http_request *request, void *context)
     buffer_init(&bytes, BLOB_BYTES_MAX);
     if (!is_allowed(request))
         http_reply_problem(request, 401, "refused", "no");
+    else if (market->chunks == NOT_NOW)
+        http_reply_problem(request, 503, "unavailable", "not now");
     else if (blob_hash_parse(http_request_parameter(request, "hash"), &hash, &error) < 0 ||
              blob_store_read(market->blobs, &hash, &bytes, &error) < 0)
         http_reply_error(request, &error);
@@ -351,6 +354,7 @@ static inline void start_daemon(struct market *market, const char *code)
     options.ram_bytes = 512 << 20;
     options.disk_bytes = 64 << 20;
     options.program = program;
+    options.has_images = true;
     if (peer_run(&options, &error) < 0) {
         fprintf(stderr, "peer_run: %s\n", error.message);
         _exit(100 + (int)error.code);
@@ -408,13 +412,21 @@ static inline void write_start(struct market *market, int64_t run_ms, struct buf
     struct error error = {0};
     struct job_spec spec;
     char hash[BLOB_HASH_TEXT_SIZE];
-    const char *json = arena_format(
+    blob_hash_format(&market->data_manifest, hash);
+    const char *training = arena_format(
         market->arena,
         "{\"name\":\"j\",\"num_nodes\":4,\"train\":{\"model\":\"lenet5\",\"data\":\"mnist\"},"
         "\"sync\":{\"policy\":\"adsp\",\"tick\":\"%dms\"},"
         "\"inputs\":[{\"name\":\"train-labels\",\"split\":\"train\",\"manifest\":\"%s\","
         "\"records\":40}]}",
-        TICK_MS, blob_hash_format(&market->data_manifest, hash));
+        TICK_MS, hash);
+    const char *in_image = arena_format(
+        market->arena,
+        "{\"name\":\"j\",\"num_nodes\":4,\"runtime\":\"command\",\"run\":\"true\","
+        "\"resources\":{\"image_id\":\"oci:a.tar\"},"
+        "\"inputs\":[{\"name\":\"a.tar\",\"split\":\"image\",\"manifest\":\"%s\",\"records\":1}]}",
+        hash);
+    const char *json = market->has_image ? in_image : training;
     ASSERT_OK(job_spec_read(market->arena, text_of(json), &spec, &error));
     struct buffer document AUTO_BUFFER;
     buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);

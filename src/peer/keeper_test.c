@@ -143,6 +143,24 @@ static void lease_nobody_takes_up_ends_when_it_expires(void **state)
     assert_nothing_left(market);
 }
 
+static void lease_that_waits_for_its_image_goes_on_when_the_market_comes_back(void **state)
+{
+    struct market *market = *state;
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    turn(market);
+    market->has_image = true;
+    market->chunks = NOT_NOW;
+    start_lease(market, 60000);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STARTING);
+    link_free(TAKE(market->link));
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
+    wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STARTING);
+    stop_lease(market, 1000);
+    const struct lease_message *stopped = wait_for(market, LEASE_MESSAGE_STATE, LEASE_RUN_STOPPED);
+    assert_int_equal(stopped->state.lease, market->next_lease);
+    assert_nothing_left(market);
+}
+
 static void lease_is_lost_with_its_keeper(void **state)
 {
     struct market *market = *state;
@@ -368,6 +386,7 @@ static int run(void)
         DAEMON_TEST(daemon_that_leaves_says_no_good_bye_and_stops_nothing),
         DAEMON_TEST(lease_that_ends_without_a_daemon_is_told_by_the_next),
         DAEMON_TEST(lease_nobody_takes_up_ends_when_it_expires),
+        DAEMON_TEST(lease_that_waits_for_its_image_goes_on_when_the_market_comes_back),
         DAEMON_TEST(lease_is_lost_with_its_keeper),
         DAEMON_TEST(lease_whose_keeper_went_with_the_daemon_is_lost),
         DAEMON_TEST(keeper_that_does_not_answer_is_replaced_by_word_of_its_loss),

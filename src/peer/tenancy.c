@@ -306,7 +306,9 @@ static void tenancy_on_end(void *context)
 void tenancy_check_end(struct tenancy *tenancy)
 {
     const bool is_waiting = !list_is_empty(&tenancy->uploads) && !tenancy->has_failed;
-    if (tenancy->has_ended || !tenancy->has_exited || is_waiting)
+    const bool is_yet_to_begin =
+        !tenancy->has_begun && !tenancy->has_failed && !tenancy->is_stop_wanted;
+    if (tenancy->has_ended || !tenancy->has_exited || is_waiting || is_yet_to_begin)
         return;
     if (!tenancy->has_begun || tenancy_has_settled_logs(tenancy))
         loop_timer_start(tenancy->end_timer, 0);
