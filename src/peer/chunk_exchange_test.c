@@ -334,6 +334,104 @@ static void nothing_is_sent_while_the_owner_needs_the_machine(void **state)
     assert_int_equal(scene->asked_count, 2 * CHUNKS);
 }
 
+/* ---- Without a fetch ------------------------------------------------------------------------- */
+
+struct taker {
+    struct chunk_peers *peers;
+    const struct blob_hash *again; /* asked for whenever it came; NULL: once is enough */
+    bool is_refusing;
+    int came_count, failed_count;
+};
+
+static void taker_on_news(void *context)
+{
+    (void)context;
+}
+
+static bool taker_on_data(void *context, size_t peer, struct text bytes, bool is_last)
+{
+    struct taker *taker = context;
+    (void)bytes;
+    if (!is_last)
+        return true;
+    taker->came_count++;
+    if (taker->again)
+        chunk_peers_want(taker->peers, peer, taker->again);
+    return !taker->is_refusing;
+}
+
+static void taker_on_failed(void *context, size_t peer, const struct error *reason)
+{
+    struct taker *taker = context;
+    (void)peer, (void)reason;
+    taker->failed_count++;
+}
+
+static void taker_listen(struct taker *taker, const struct rank *rank)
+{
+    taker->peers = rank->peers;
+    chunk_peers_listen(taker->peers, &(struct chunk_peers_listener){.on_news = taker_on_news,
+                                                                    .on_data = taker_on_data,
+                                                                    .on_failed = taker_on_failed,
+                                                                    .context = taker});
+}
+
+static void taker_wait(struct scene *scene, const struct taker *taker)
+{
+    const int64_t end_ms = now_ms() + WAIT_MS;
+    while (taker->came_count + taker->failed_count == 0) {
+        assert_true(now_ms() < end_ms);
+        turn(scene);
+    }
+}
+
+static void a_chunk_whose_last_piece_is_refused_is_told_as_failed(void **state)
+{
+    struct scene *scene = *state;
+    struct taker taker = {.is_refusing = true};
+    fill_first(scene);
+    introduce(scene, 1, 0, scene->key);
+    wait_for_link(scene, 1, 0);
+    taker_listen(&taker, &scene->ranks[1]);
+    chunk_peers_want(taker.peers, 0, &scene->hashes[0]);
+    taker_wait(scene, &taker);
+    assert_int_equal(taker.came_count, 1);
+    assert_int_equal(taker.failed_count, 1);
+}
+
+/* As slow as one piece in a few hundredths of a second. */
+static void slow_down_first(struct scene *scene)
+{
+    struct rank *rank = &scene->ranks[0];
+    struct error error;
+    const struct chunk_server_options options = {
+        .loop = scene->loop, .store = rank->store, .lease = 1, .bytes_per_s = 512 << 10};
+    chunk_server_free(TAKE(rank->server));
+    ASSERT_OK(chunk_server_open(&options, &rank->server, &error));
+    rank->access.server = rank->server;
+}
+
+static void one_that_asks_all_the_time_leaves_others_their_turn(void **state)
+{
+    struct scene *scene = *state;
+    struct taker greedy = {.again = &scene->hashes[0]}, modest = {0};
+    slow_down_first(scene);
+    fill_first(scene);
+    introduce(scene, 1, 0, scene->key);
+    wait_for_link(scene, 1, 0);
+    introduce(scene, 2, 0, scene->key);
+    wait_for_link(scene, 2, 0);
+    taker_listen(&greedy, &scene->ranks[1]);
+    chunk_peers_want(greedy.peers, 0, greedy.again);
+    while (greedy.came_count < 2) /* what was saved up is spent */
+        turn(scene);
+    taker_listen(&modest, &scene->ranks[2]);
+    chunk_peers_want(modest.peers, 0, &scene->hashes[1]);
+    taker_wait(scene, &modest);
+    assert_int_equal(modest.failed_count, 0);
+    assert_int_equal(modest.came_count, 1);
+}
+
 /* ---- One that says it has everything and then says nothing ----------------------------------- */
 
 static const uint8_t *silent_key;
@@ -431,6 +529,8 @@ int main(void)
         EXCHANGE_TEST(one_that_sends_something_else_is_not_believed_again),
         EXCHANGE_TEST(what_is_not_offered_is_not_sent),
         EXCHANGE_TEST(nothing_is_sent_while_the_owner_needs_the_machine),
+        EXCHANGE_TEST(a_chunk_whose_last_piece_is_refused_is_told_as_failed),
+        EXCHANGE_TEST(one_that_asks_all_the_time_leaves_others_their_turn),
         EXCHANGE_TEST(one_that_stalls_does_not_hold_the_others_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

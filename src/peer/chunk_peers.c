@@ -138,9 +138,10 @@ static void take_data(struct chunk_peer *peer, struct text payload)
     loop_timer_start(peer->stall_timer, CHUNK_PEER_STALL_MS);
     if (is_last)
         peer_stop(peer);
-    if (!peers->listener.on_data(peers->listener.context, peer->index, bytes, is_last) &&
-        peer->is_busy)
-        peer_fail(peer, "its chunk could not be taken");
+    if (peers->listener.on_data(peers->listener.context, peer->index, bytes, is_last))
+        return;
+    peer->is_busy = true; /* with the last piece too: it is told as failed */
+    peer_fail(peer, "its chunk could not be taken");
 }
 
 static void on_frame(struct link *link, uint16_t type, struct text payload, void *context)

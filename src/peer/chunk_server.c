@@ -96,21 +96,23 @@ static void refill(struct chunk_server *server)
         server->budget_bytes = most;
 }
 
-/* False when the visitor has to wait, or is done. */
-static bool send_piece(struct visitor *visitor)
+static bool visitor_can_take(const struct visitor *visitor)
+{
+    return visitor->fd >= 0 && link_queued_bytes(visitor->link) <= QUEUE_BYTES / 2;
+}
+
+static void send_piece(struct visitor *visitor)
 {
     struct chunk_server *server = visitor->server;
     uint8_t piece[1 + CHUNK_LINK_DATA_BYTES];
     struct error error;
-    if (visitor->fd < 0 || link_queued_bytes(visitor->link) > QUEUE_BYTES / 2)
-        return false;
     const size_t wanted = visitor->left_bytes < CHUNK_LINK_DATA_BYTES
                               ? (size_t)visitor->left_bytes
                               : (size_t)CHUNK_LINK_DATA_BYTES;
     const ssize_t got = read(visitor->fd, piece + 1, wanted);
     if (got != (ssize_t)wanted) {
         visitor_deny(visitor);
-        return false;
+        return;
     }
     visitor->left_bytes -= wanted;
     piece[0] = visitor->left_bytes == 0;
@@ -118,28 +120,36 @@ static bool send_piece(struct visitor *visitor)
                        (struct text){(const char *)piece, wanted + 1}, &error) < 0) {
         visitor_stop(visitor);
         link_finish(visitor->link);
-        return false;
+        return;
     }
     server->budget_bytes -= (int64_t)wanted;
     server->sent_bytes += wanted;
     if (visitor->left_bytes == 0)
         visitor_stop(visitor);
-    return visitor->fd >= 0;
 }
 
-/* In turns, a piece each. */
+/* A piece to whoever got one longest ago; false when nobody can take any. */
+static bool send_next(struct chunk_server *server)
+{
+    LIST_EACH(&server->visitors, node)
+    {
+        struct visitor *visitor = LIST_ITEM(node, struct visitor, node);
+        if (!visitor_can_take(visitor))
+            continue;
+        list_remove(node);
+        list_append(&server->visitors, node);
+        send_piece(visitor);
+        return true;
+    }
+    return false;
+}
+
 static void pump(struct chunk_server *server)
 {
     bool has_more = !server->is_paused;
     refill(server);
-    while (has_more && server->budget_bytes > 0) {
-        has_more = false;
-        LIST_EACH(&server->visitors, node)
-        {
-            if (server->budget_bytes > 0)
-                has_more = send_piece(LIST_ITEM(node, struct visitor, node)) || has_more;
-        }
-    }
+    while (has_more && server->budget_bytes > 0)
+        has_more = send_next(server);
     if (has_more && !loop_timer_is_running(server->timer))
         loop_timer_start(server->timer, WAIT_MS);
 }
@@ -344,6 +354,8 @@ void chunk_server_allow(struct chunk_server *server, uint64_t client_lease,
                         const uint8_t key[LINK_KEY_SIZE])
 {
     struct client *client = map_get(&server->clients, client_lease);
+    if (!client && server->clients.count == CHUNK_SERVER_CLIENTS_MAX)
+        return;
     if (!client) {
         client = calloc(1, sizeof(*client));
         ASSERT(client);

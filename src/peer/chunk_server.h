@@ -21,6 +21,7 @@ enum {
     CHUNK_SERVER_LINKS_MAX = 16,
     CHUNK_SERVER_BYTES_PER_S = 16 << 20,
     CHUNK_SERVER_OFFERS_MAX = 1 << 16,
+    CHUNK_SERVER_CLIENTS_MAX = 4096,
 };
 
 struct chunk_server;
@@ -38,7 +39,8 @@ void chunk_server_free(struct chunk_server *server); /* NULL is fine */
 DEFINE_AUTO(chunk_server);
 
 uint16_t chunk_server_port(const struct chunk_server *server);
-/* A lease that may ask from now on, with its new key if it was told before. */
+/* A lease that may ask from now on, with its new key if it was told before. Of more than
+ * CHUNK_SERVER_CLIENTS_MAX the others are served by the market. */
 void chunk_server_allow(struct chunk_server *server, uint64_t client_lease,
                         const uint8_t key[LINK_KEY_SIZE]);
 /* Told to all that are linked: the chunk is in the store, or (`is_held` false) on its way. */
