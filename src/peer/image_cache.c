@@ -160,6 +160,28 @@ static int drop(const char *cache, int cache_fd, const struct kept *kept, struct
     return folder_remove(path, error);
 }
 
+/* What a power cut left of one that was being removed. */
+static int drop_left_overs(const char *cache, int cache_fd, struct error *error)
+{
+    const int copy = openat(cache_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = copy < 0 ? NULL : fdopendir(copy);
+    int result = 0;
+    if (!folder) {
+        result = error_set_errno(error, errno, "look into \"%s\"", cache);
+        if (copy >= 0)
+            close(copy);
+        return result;
+    }
+    for (struct dirent *entry; result == 0 && (entry = readdir(folder));) { // NOLINT(concurrency-*)
+        char path[PATH_MAX];
+        if (strncmp(entry->d_name, GONE, strlen(GONE)) == 0 &&
+            snprintf(path, sizeof(path), "%s/%s", cache, entry->d_name) < (int)sizeof(path))
+            result = folder_remove(path, error);
+    }
+    closedir(folder);
+    return result;
+}
+
 static int make_room(const char *cache, int cache_fd, uint64_t bytes, uint64_t bytes_max,
                      struct error *error)
 {
@@ -214,7 +236,8 @@ int image_cache_keep(const char *cache, const uint8_t hash[IMAGE_HASH_SIZE], con
         return -1;
     if (is_there)
         return folder_remove(folder, error);
-    if (make_room(cache, cache_fd, (uint64_t)bytes, bytes_max, error) < 0)
+    if (drop_left_overs(cache, cache_fd, error) < 0 ||
+        make_room(cache, cache_fd, (uint64_t)bytes, bytes_max, error) < 0)
         return -1;
     if (snprintf(path, sizeof(path), "%s/%s-%" PRId64, cache, hex, bytes) >= (int)sizeof(path))
         return error_set(error, ERROR_INVALID, "the state folder's name is too long");

@@ -69,6 +69,20 @@ static bool is_there(const struct corner *corner, uint8_t number)
     return is_found;
 }
 
+TEST(what_a_power_cut_left_of_a_removed_image_goes)
+{
+    AUTO_CORNER struct corner corner;
+    struct error error = {0};
+    char left[160];
+    corner_init(&corner);
+    ASSERT_OK(folder_make(corner.cache, 0700, &error));
+    snprintf(left, sizeof(left), "%s/.gone-left", corner.cache);
+    assert_int_equal(rename(make_image(&corner, 1000), left), 0);
+    AUTO_HOLD struct image_hold hold = {.fd = -1};
+    ASSERT_OK(keep(&corner, 1, 1000, &hold, &error));
+    assert_int_equal(access(left, F_OK), -1);
+}
+
 TEST(an_image_is_found_again_and_shared)
 {
     AUTO_CORNER struct corner corner;
@@ -137,6 +151,7 @@ TEST(a_folder_that_is_no_image_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_power_cut_left_of_a_removed_image_goes),
         cmocka_unit_test(an_image_is_found_again_and_shared),
         cmocka_unit_test(what_was_used_longest_ago_makes_way),
         cmocka_unit_test(what_is_in_use_stays),
