@@ -45,6 +45,7 @@ struct contact {
     struct trials *trials;
     struct trial *trial; /* NULL: a visitor */
     struct tcp_connect *connect;
+    size_t target; /* that is being dialled; of the trial's */
     int fd;
     struct address from;
     struct loop_watch *watch;
@@ -344,11 +345,13 @@ static void on_connected(void *context, int fd, const struct error *reason)
         contact_free(contact);
 }
 
-static bool has_contact(const struct trial *trial)
+/* Connected to the other, or about to be by that address. */
+static bool has_contact(const struct trial *trial, size_t target)
 {
     LIST_EACH(&trial->trials->contacts, node)
     {
-        if (LIST_ITEM(node, struct contact, node)->trial == trial)
+        const struct contact *contact = LIST_ITEM(node, struct contact, node);
+        if (contact->trial == trial && (!contact->connect || contact->target == target))
             return true;
     }
     return false;
@@ -358,12 +361,14 @@ static bool has_contact(const struct trial *trial)
 static void dial(void *context)
 {
     struct trial *trial = context;
-    if (!has_contact(trial))
-        for (size_t i = 0; i < trial->target_count; i++) {
-            struct contact *contact = contact_new(trial->trials, trial);
-            contact->connect = tcp_connect_start(trial->trials->options.loop, &trial->targets[i],
-                                                 LEASE_TRY_MS_MAX, on_connected, contact);
-        }
+    for (size_t i = 0; i < trial->target_count; i++) {
+        if (has_contact(trial, i))
+            continue;
+        struct contact *contact = contact_new(trial->trials, trial);
+        contact->target = i;
+        contact->connect = tcp_connect_start(trial->trials->options.loop, &trial->targets[i],
+                                             LEASE_TRY_MS_MAX, on_connected, contact);
+    }
     loop_timer_start(trial->retry, trial->retry_ms);
     trial->retry_ms *= 2;
 }
