@@ -1,6 +1,6 @@
 /* Daemon, inside: shared by daemon.c (its life), daemon_link.c (the link to the market),
- * daemon_lease.c (the leases and their keepers), daemon_gpu.c (their GPUs) and daemon_owner.c (whose
- * machine it is). */
+ * daemon_lease.c (the leases and their keepers), daemon_gpu.c (their GPUs) and daemon_owner.c
+ * (whose machine it is). */
 #pragma once
 
 #include "base/arena.h"
