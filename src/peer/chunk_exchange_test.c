@@ -414,9 +414,15 @@ static void slow_down_first(struct scene *scene)
 static void one_that_asks_all_the_time_leaves_others_their_turn(void **state)
 {
     struct scene *scene = *state;
-    struct taker greedy = {.again = &scene->hashes[0]}, modest = {0};
+    struct blob_hash whole; /* of pieces that are all full: nothing of a turn is left over */
+    static const char bytes[2 * CHUNK_LINK_DATA_BYTES];
+    struct taker greedy = {.again = &whole}, modest = {0};
+    struct error error;
     slow_down_first(scene);
     fill_first(scene);
+    ASSERT_OK(blob_store_put(scene->ranks[0].store, NULL, (struct text){bytes, sizeof(bytes)},
+                             &whole, &error));
+    chunk_server_offer(scene->ranks[0].server, &whole, /* is_held= */ true);
     introduce(scene, 1, 0, scene->key);
     wait_for_link(scene, 1, 0);
     introduce(scene, 2, 0, scene->key);
