@@ -1,3 +1,4 @@
+/* covers lease_message.c, lease_message_read.c */
 #include "runtime/lease_message.h"
 #include "testing/testing.h"
 
@@ -230,6 +231,9 @@ TEST(flags_power_and_amounts_out_of_range_are_refused)
     const struct lease_message welcome = {.type = LEASE_MESSAGE_WELCOME};
     refuse_changed(&welcome, 19, 0x80); /* before all times */
     refuse_changed(&welcome, 19, 0x7f); /* after all */
+    const struct lease_message earnings = {.type = LEASE_MESSAGE_EARNINGS};
+    refuse_changed(&earnings, 7, 0x80); /* less than nothing */
+    refuse_changed(&earnings, 15, 0x80);
 }
 
 TEST(the_signed_bytes_of_a_meter_cover_every_counter_but_not_the_signature)
