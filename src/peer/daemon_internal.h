@@ -1,6 +1,6 @@
 /* Daemon, inside: shared by daemon.c (its life), daemon_link.c (the link to the market),
- * daemon_lease.c (the leases and their keepers), daemon_gpu.c (their GPUs) and daemon_owner.c
- * (whose machine it is). */
+ * daemon_lease.c (the leases and their keepers), daemon_start.c (how they begin), daemon_gpu.c
+ * (their GPUs) and daemon_owner.c (whose machine it is). */
 #pragma once
 
 #include "base/arena.h"
@@ -98,7 +98,6 @@ void daemon_on_tried(void *context, const struct tried_message *tried);
 void daemon_pace_heartbeats(struct daemon *daemon);
 
 /* daemon_lease.c */
-void daemon_on_start(struct daemon *daemon, const struct start_message *start, struct text payload);
 void daemon_on_stop_message(struct daemon *daemon, const struct stop_message *stop,
                             struct text payload);
 void daemon_on_renew(struct daemon *daemon, const struct renew_message *renew, struct text payload);
@@ -117,11 +116,34 @@ void daemon_set_yield(struct daemon *daemon, enum yield_level level);
 void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms, struct text reason);
 /* Those that run, into `out` if it is not NULL, which has room for all. */
 size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out);
+/* Leaves the keepers to themselves, or ends them. */
+void daemon_close_leases(struct daemon *daemon);
+
+/* daemon_lease.c, for daemon_start.c */
+struct holding *daemon_holding_at(const struct daemon *daemon, size_t index);
+void daemon_sandbox_name(struct lease_fence lease, char out[SANDBOX_NAME_MAX]);
+void daemon_send_state(struct daemon *daemon, struct lease_fence lease, enum lease_run_state state,
+                       const char *reason);
+/* To a market that asks and does not listen nothing more is said: it asks again on its next link.
+ */
+void daemon_answer(struct daemon *daemon, struct lease_fence lease, enum lease_run_state state,
+                   const char *reason);
+/* What a keeper leaves that did not end in good order. */
+void daemon_clear_away(struct daemon *daemon, struct lease_fence lease);
+/* Frees the holding. */
+void daemon_kill(struct daemon *daemon, struct holding *holding);
+void daemon_lose(struct daemon *daemon, struct lease_fence lease, const char *reason);
+void daemon_on_keeper_gone(struct holding *holding, void *context);
+void daemon_on_keeper_message(struct holding *holding, uint16_t type, struct text payload,
+                              void *context);
+void daemon_tell_keeper_market(struct daemon *daemon, struct holding *holding);
+void daemon_tell_keeper_yield(const struct daemon *daemon, struct holding *holding);
+
+/* daemon_start.c */
+void daemon_on_start(struct daemon *daemon, const struct start_message *start, struct text payload);
 /* Takes up the leases of a former daemon whose keepers live, and clears away what is left of the
  * others. Before the link is dialled. */
 MUST_CHECK int daemon_take_up_leases(struct daemon *daemon, struct error *error);
-/* Leaves the keepers to themselves, or ends them. */
-void daemon_close_leases(struct daemon *daemon);
 
 /* daemon_gpu.c */
 void daemon_open_gpus(struct daemon *daemon);
