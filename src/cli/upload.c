@@ -235,7 +235,9 @@ int upload_check_image(struct text path, struct error *error)
 {
     struct stat status;
     char name[PATH_SIZE], inside[PATH_SIZE + 16];
-    if (text_copy(path, name, sizeof(name), error) < 0 || stat(name, &status) < 0)
+    if (text_copy(path, name, sizeof(name), error) < 0)
+        return error_wrap(error, "image");
+    if (stat(name, &status) < 0)
         return error_set_errno(error, errno,
                                "image: \"%.100s\" (a file of docker save or podman save, or a "
                                "folder with an OCI layout)",
