@@ -48,36 +48,47 @@ def kill_and_start(market):
     market.start()
 
 
+def say_stop(folder):
+    """A file for the commands that run; returns how many there are."""
+    works = list(folder.glob("*/leases/*/lease/work"))
+    for work in works:
+        (work / "stop").touch()
+    return len(works)
+
+
 def test_no_line_is_lost_or_told_twice_when_the_market_is_killed(place):
     market, token, folder, _ = place
     chance = random.Random(SEED)
-    # About as long as the kills take, at a rate that fills several parts between two of them.
+    # At a rate that fills several parts between two kills, and until all of them are over.
     script = ("i=0; while [ ! -e stop ] && [ $i -lt 100000 ]; do i=$((i+1)); echo $SOUK_RANK line $i of many; "
-              "[ $((i % 40)) = 0 ] && sleep 0.02; [ $i = 16000 ] && break; done; echo the end")
+              "[ $((i % 40)) = 0 ] && sleep 0.02; done; echo the end")
     run = souk(place, "run", "-y", "-n", "2", "--cpus", "0.2", "--memory", "0.1", "--", script, out=folder / "run")
     wait_for("the first lines", lambda: len(lines_of(folder / "run", "rank 1 | ")) > 10, step=0.02)
     job = market.get("/v1/jobs", token).json["items"][0]["id"]
     follower = souk(place, "job logs", str(job), "--rank", "1", "-f", out=folder / "logs")
     for _ in range(KILLS):
-        had = len(lines_of(folder / "run"))
-        wait_for("more lines", lambda: len(lines_of(folder / "run")) > had + chance.randrange(1, 2000), step=0.02)
+        wanted = len(lines_of(folder / "run")) + chance.randrange(1, 2000)
+        wait_for("more lines", lambda: len(lines_of(folder / "run")) > wanted, step=0.02)
         assert run.poll() is None, "the job is over before the last kill"
         kill_and_start(market)
+    assert say_stop(folder) == 2
     assert run.wait(120) == 0, (folder / "run.err").read_text()
     assert follower.wait(60) == 0, (folder / "logs.err").read_text()
     for rank in (0, 1):
-        expected = [f"{rank} line {i} of many" for i in range(1, 16001)] + ["the end"]
-        assert lines_of(folder / "run", f"rank {rank} | ") == expected, f"seed {SEED}"
-        if rank == 1:
-            assert lines_of(folder / "logs") == expected, f"seed {SEED}"
+        said = lines_of(folder / "run", f"rank {rank} | ")
+        assert said == [f"{rank} line {i} of many" for i in range(1, len(said))] + ["the end"], f"seed {SEED}"
+        assert len(said) > 1000, len(said)
+    assert lines_of(folder / "logs") == said, f"seed {SEED}"
 
 
 def test_the_last_line_is_kept_when_the_market_is_killed_at_the_end(place):
     market, token, folder, lenders = place
-    run = souk(place, "run", "-y", "--cpus", "0.2", "--memory", "0.1", "--", "echo up; sleep 1.5; echo last", out=folder / "run")
+    run = souk(place, "run", "-y", "--cpus", "0.2", "--memory", "0.1", "--",
+               "echo up; while [ ! -e stop ]; do sleep 0.1; done; echo last", out=folder / "run")
     wait_for("its first line", lambda: lines_of(folder / "run"), step=0.02)
-    market.kill()  # the process ends while nobody is there to be told
+    market.kill()
     (keeper,) = [pid for lender in lenders for pid in lender.keepers().values()]
+    assert say_stop(folder) == 1  # the process ends while nobody is there to be told
     wait_for("the end of the process", lambda: subprocess.run(["pgrep", "-P", str(keeper)], stdout=subprocess.DEVNULL).returncode == 1)
     market.start()
     assert run.wait(60) == 0, (folder / "run.err").read_text()
