@@ -18,7 +18,7 @@ from training import Lender, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
 
-DELAY_S = 0.02  # each way, so that two machines are 80 ms apart through the market
+DELAY_S = 0.1  # each way, so that two machines are 400 ms apart through the market
 
 
 class Lines:
@@ -129,7 +129,7 @@ def place(tmp_path):
 
 def test_two_that_are_near_each_other_are_taken_though_the_market_is_far_from_both(place):
     assert "pair_tried" not in place.log(), "nobody asked for it"
-    done = place.run("-n", "2", "--max-rtt", "50ms", "--", "true")
+    done = place.run("-n", "2", "--max-rtt", "200ms", "--", "true")
     assert done.returncode == 0, done
     bill = place.market.get(f"/v1/jobs/{place.last_job()['id']}/bill", place.token).json
     assert sorted(line["machine_name"] for line in bill["lines"]) == ["heron", "wren"]
@@ -138,14 +138,14 @@ def test_two_that_are_near_each_other_are_taken_though_the_market_is_far_from_bo
         r"pair_tried low=(\d+) high=(\d+) rtt_us=(\d+)", place.log())}
     near = tuple(sorted((ids["heron"], ids["wren"])))
     assert list(tried) == [near], "owl can be told nowhere to dial"
-    assert 0 < tried[near] < 50000
+    assert 0 < tried[near] < 200000
 
     shown = place.souk("machines", "show", "heron").stdout
     assert re.search(r"^Near: +wren [\d.]+ ms, directly and back$", shown, re.M), shown
 
     # What was found serves the next job, and replays.
     before = place.log().count("pair_tried")
-    assert place.run("-n", "2", "--max-rtt", "50ms", "--", "true").returncode == 0
+    assert place.run("-n", "2", "--max-rtt", "200ms", "--", "true").returncode == 0
     assert place.log().count("pair_tried") == before
     place.market.stop()
     status, text = audit(place.market.folder)
@@ -153,14 +153,14 @@ def test_two_that_are_near_each_other_are_taken_though_the_market_is_far_from_bo
 
 
 def test_a_job_that_waits_says_which_two_are_too_far_apart(place):
-    refused = place.run("-n", "3", "--max-rtt", "50ms", "--", "true")
+    refused = place.run("-n", "3", "--max-rtt", "200ms", "--", "true")
     assert refused.returncode == 7 and "ms apart through the market; nothing was sent" in refused.stderr, refused
-    done = place.run("-n", "3", "--max-rtt", "50ms", "--wait", "--detach", "--", "true")
+    done = place.run("-n", "3", "--max-rtt", "200ms", "--wait", "--detach", "--", "true")
     assert done.returncode == 0, done
     job = place.last_job()["id"]
     wait_for("heron and wren to be tried", lambda: "pair_tried" in place.log())
     explained = " ".join(place.souk("job", "explain", str(job)).stdout.split())
-    said = re.search(r"too few are within max_rtt 50 ms: (\w+) and (\w+) are ([\d.]+) ms apart through the market",
+    said = re.search(r"too few are within max_rtt 200 ms: (\w+) and (\w+) are ([\d.]+) ms apart through the market",
                      explained)
     assert said, explained
     assert "owl" in said.groups() and float(said[3]) > 4e3 * DELAY_S
