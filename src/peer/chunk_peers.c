@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HANDSHAKE_TIMEOUT_MS = 3000, HASHES_MAX = 1 << 16, DIAL_ROUNDS = 3, DIAL_AGAIN_MS = 1000 };
+enum { HANDSHAKE_TIMEOUT_MS = 3000, HASHES_MAX = 1 << 14, DIAL_ROUNDS = 3, DIAL_AGAIN_MS = 1000 };
 
 struct chunk_peer {
     struct chunk_peers *peers;

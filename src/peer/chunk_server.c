@@ -15,8 +15,12 @@
 enum {
     HANDSHAKE_TIMEOUT_MS = 5000,
     QUEUE_BYTES = 4 * (CHUNK_LINK_DATA_BYTES + 64),
-    WAIT_MS = 10, /* for the rate */
+    NEWS_BYTES = 1 << 20, /* beside it, of what there is */
+    WAIT_MS = 10,         /* for the rate */
 };
+
+_Static_assert((int)CHUNK_SERVER_OFFERS_MAX *BLOB_HASH_SIZE <= NEWS_BYTES / 2,
+               "a new visitor can be told of all");
 
 struct client {
     uint64_t lease;
@@ -265,7 +269,7 @@ static void take_visitor(struct chunk_server *server, int fd)
                                          .is_server = true,
                                          .find_key = find_key,
                                          .payload_max = CHUNK_LINK_PAYLOAD_MAX,
-                                         .queue_max_bytes = (size_t)QUEUE_BYTES + (1 << 20),
+                                         .queue_max_bytes = (size_t)QUEUE_BYTES + NEWS_BYTES,
                                          .queue_low_bytes = QUEUE_BYTES / 4,
                                          .handshake_timeout_ms = HANDSHAKE_TIMEOUT_MS,
                                          .callbacks = {.on_open = on_open,

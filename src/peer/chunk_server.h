@@ -20,7 +20,7 @@
 enum {
     CHUNK_SERVER_LINKS_MAX = 16,
     CHUNK_SERVER_BYTES_PER_S = 16 << 20,
-    CHUNK_SERVER_OFFERS_MAX = 1 << 16,
+    CHUNK_SERVER_OFFERS_MAX = 1 << 14, /* 64 GiB; the rest is the market's to send */
     CHUNK_SERVER_CLIENTS_MAX = 4096,
 };
 
