@@ -252,9 +252,9 @@ static void tenancy_on_expiry(void *context)
 
 static enum lease_run_state tenancy_outcome(struct tenancy *tenancy)
 {
-    if (tenancy->exit.is_out_of_memory) {
-        if (!tenancy->has_done || !tenancy->is_done_ok)
-            tenancy->reason[0] = '\0'; /* what came of it says less */
+    const bool is_well = tenancy->has_done && tenancy->is_done_ok && tenancy->exit.code == 0;
+    if (tenancy->exit.is_out_of_memory && !is_well) { /* else it got over what was killed */
+        tenancy->reason[0] = '\0';                    /* what came of it says less */
         tenancy_set_reason(tenancy, TEXT("the job used more memory than it was given"));
         return LEASE_RUN_FAILED;
     }
@@ -262,7 +262,7 @@ static enum lease_run_state tenancy_outcome(struct tenancy *tenancy)
         return LEASE_RUN_FAILED;
     if (tenancy->is_reclaimed)
         return LEASE_RUN_RECLAIMED;
-    if (tenancy->has_done && tenancy->is_done_ok && tenancy->exit.code == 0)
+    if (is_well)
         return LEASE_RUN_SUCCEEDED;
     if (tenancy->is_stop_wanted)
         return LEASE_RUN_STOPPED;

@@ -350,6 +350,9 @@ void hub_unlinked(struct hub_machine *machine, const struct error *reason)
         hub_tell_gone(machine);
     }
     connection_promote(machine);
+    /* Nothing is lost by waiting for one that has leases; one that has none shall get none. */
+    if (reason && !machine->connection && machine->is_told_online && machine->lease_count == 0)
+        hub_tell_silent(machine);
 }
 
 /* ---- The hub itself -------------------------------------------------------------------------- */

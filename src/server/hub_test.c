@@ -176,6 +176,21 @@ static void pass(struct fixture *fixture, int64_t span_ms)
     }
 }
 
+TEST(a_machine_whose_link_breaks_is_missed_at_once_unless_it_has_a_lease)
+{
+    struct fixture *fixture = *state;
+    struct hub_machine *machine = linked(fixture, 1);
+    struct error reset;
+    error_set(&reset, ERROR_UNAVAILABLE, "connection reset");
+    hub_unlinked(machine, &reset);
+    assert_true(machine->is_told_online);
+    say(fixture, 1, LEASE_RUN_FAILED);
+    assert_worker(fixture, LEASE_STATE_ENDED, 0);
+    assert_int_equal(machine->lease_count, 0);
+    hub_unlinked(machine, &reset);
+    assert_false(machine->is_told_online);
+}
+
 TEST(a_machine_with_a_lease_is_missed_soon_and_an_idle_one_later)
 {
     struct fixture *fixture = *state;
@@ -438,6 +453,7 @@ int main(void)
         WITH_HUB(the_end_waits_for_a_silent_parameter_server_only_so_long),
         WITH_HUB(the_end_of_the_parameter_server_ends_the_waiting),
         WITH_HUB(a_machine_that_says_good_bye_is_paid_for_its_last_ticks),
+        WITH_HUB(a_machine_whose_link_breaks_is_missed_at_once_unless_it_has_a_lease),
         WITH_HUB(a_machine_with_a_lease_is_missed_soon_and_an_idle_one_later),
         WITH_HUB(a_machine_is_not_late_before_it_has_a_lease_or_lost_its_link),
         WITH_HUB(a_tick_the_store_refused_is_billed_by_the_end_that_overtakes_it),

@@ -125,6 +125,12 @@ def test_one_that_takes_too_much_memory_is_told_so(place):
     assert done.returncode == 128 + signal.SIGKILL and "more memory than it was given" in done.stderr, done
 
 
+def test_a_script_that_copes_with_a_child_that_took_too_much_has_succeeded(place):
+    done = run(place, "-y", "--", "/usr/bin/python3 -c 'x = bytearray(400 << 20); x[::4096] = b\"x\" * len(x[::4096])' "
+               "|| echo coped")
+    assert done.returncode == 0 and done.stdout.endswith("coped\n"), done
+
+
 def test_interrupted_it_stops_every_copy(place):
     market, token, folder = place
     process = subprocess.Popen(command(market, folder, "-y", "-n", "2", "--", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done"),

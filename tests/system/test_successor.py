@@ -63,7 +63,7 @@ def assert_books(market, token, job):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, how):
+def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, tmp_path, how):
     market, token, lenders, add, _ = place
     for name in ("first", "second"):
         add(name)
@@ -94,6 +94,10 @@ def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, how):
     assert line["posted_microcredits"] == ended["posted_microcredits"] > 0  # to its last verified tick
     assert sorted(line["machine_name"] for line in bill["lines"]) == ["first", "market", "second", "spare"]
     assert all(line["posted_microcredits"] > 0 for line in bill["lines"]), bill
+    if how == signal.SIGKILL:  # started again, it clears what its former self left
+        lenders["second"].start()
+        wait_for("the lender's return", lambda: "second" in online(market, token))
+        assert not [line for line in open("/proc/self/mountinfo") if f"{tmp_path}/second/" in line]
     market.stop()
     status, text = audit(market.folder)
     assert status == 0, text
