@@ -141,6 +141,8 @@ static void lease_nobody_takes_up_ends_when_it_expires(void **state)
     wait_for_daemon(market);
     assert_true(find_keeper(market) > 0);
     assert_nothing_left(market);
+    start_daemon(market, NULL); /* what only a daemon can clear away */
+    wait_for(market, LEASE_MESSAGE_HELLO, -1);
 }
 
 static void lease_that_waits_for_its_image_goes_on_when_the_market_comes_back(void **state)
