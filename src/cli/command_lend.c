@@ -240,7 +240,8 @@ static int look_at_machine(const struct cli *cli, const struct lend_options *wan
                               output_core_count(cli->arena, probe.cores_milli),
                               output_bytes(cli->arena, probe.ram_bytes), graphics),
         .cores_milli = probe.cores_milli,
-        .ram_bytes = probe.ram_bytes};
+        .ram_bytes = probe.ram_bytes,
+        .has_network = wanted->network == OFFER_NETWORK_JOB};
     return 0;
 }
 
@@ -248,6 +249,7 @@ struct answered {
     const struct cli *cli;
     struct lend_answers answers;
     const char *zone;
+    const char *name; /* chosen as the host's was taken; NULL: none */
 };
 
 /* Only now that the market took it: a wrong code leaves no file behind. */
@@ -259,16 +261,24 @@ static int keep_answers(void *context, struct error *error)
     const bool is_always = !strcmp(answers->when, "always");
     const struct option_setting settings[] = {
         {"server", answers->server}, {"fingerprint", answers->fingerprint},
-        {"cores", answers->share},   {"memory", answers->share},
+        {"cores", answers->cores},   {"memory", answers->share},
         {"when", answers->when},     {"zone", is_always ? NULL : answered->zone},
+        {"name", answered->name},
     };
-    if (options_file_store_command(config_dir, "lend", settings,
-                                   sizeof(settings) / sizeof(*settings), error) < 0)
+    const size_t count = sizeof(settings) / sizeof(*settings) - (answered->name ? 0 : 1);
+    if (options_file_store_command(config_dir, "lend", settings, count, error) < 0)
         return error_wrap(error, "keep the answers");
     output_note(answered->cli,
                 "Kept in %s/config; from now on \"souk lend\" is enough. Ctrl-C stops lending.",
                 config_dir);
     return 0;
+}
+
+static const char *choose_name(void *context, const char *taken)
+{
+    struct answered *answered = context;
+    answered->name = lend_questions_ask_name(answered->cli, taken);
+    return answered->name;
 }
 
 static int ask(const struct cli *cli, struct lend_options *wanted, struct peer_options *peer,
@@ -282,17 +292,20 @@ static int ask(const struct cli *cli, struct lend_options *wanted, struct peer_o
         return result;
     answered->cli = cli;
     wanted->code = answered->answers.code;
-    wanted->cores = wanted->memory = answered->answers.share;
+    wanted->cores = answered->answers.cores;
+    wanted->memory = answered->answers.share;
     wanted->when = answered->answers.when;
     peer->servers = &answered->answers.server;
     peer->server_count = 1;
     peer->fingerprint = answered->answers.fingerprint;
     peer->on_enlisted = keep_answers;
+    peer->on_name_taken = choose_name;
     peer->context = answered;
     return 0;
 }
 
-/* A schedule's times are those of this computer's clock unless they say otherwise. */
+/* A schedule's times are those of this computer's clock unless they say otherwise; "always" has
+ * none. */
 static int choose_zone(const struct cli *cli, struct lend_options *wanted, struct error *error)
 {
     struct schedule schedule;
@@ -300,7 +313,9 @@ static int choose_zone(const struct cli *cli, struct lend_options *wanted, struc
         return wanted->zone ? error_set(error, ERROR_INVALID, "--zone: give --when too") : 0;
     if (schedule_parse(text_of(wanted->when), &schedule, error) < 0)
         return error_wrap(error, "--when");
-    if (!wanted->zone && !schedule.zone[0] && schedule.part_count > 0)
+    if (schedule.part_count == 0)
+        wanted->zone = NULL;
+    else if (!wanted->zone && !schedule.zone[0])
         wanted->zone = options_time_zone(cli->arena, NULL, "/etc");
     return 0;
 }

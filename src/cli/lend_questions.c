@@ -6,10 +6,13 @@
 #include "cli/api.h"
 #include "cli/client.h"
 #include "cli/output.h"
+#include "market/name.h"
 #include "peer/enlist.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -107,24 +110,58 @@ int lend_answer_market(struct arena *arena, struct text line, struct lend_answer
     return 0;
 }
 
-int lend_answer_share(struct arena *arena, struct text line, struct lend_answers *answers,
+/* "3 cores", "1.5 cores", "1 core". */
+static bool take_cores(struct text line, int64_t *out_milli)
+{
+    struct text count, unit;
+    struct error ignored;
+    if (!text_cut(line, ' ', &count, &unit))
+        return false;
+    unit = text_trim(unit);
+    return (is_word(unit, "cores") || is_word(unit, "core")) &&
+           units_parse_cores(count, out_milli, &ignored) == 0;
+}
+
+static int take_share(struct text line, int64_t cores_milli, int64_t *out_milli,
                       struct error *error)
+{
+    uint64_t number = 0;
+    struct error ignored;
+    if (text_parse_u64(line, &number, &ignored) == 0 && number <= 100) {
+        if (number > 0 && (int64_t)number * 1000 <= cores_milli)
+            return error_set(error, ERROR_INVALID,
+                             "%" PRIu64 " core%s or %" PRIu64 "%%? write the one you mean", number,
+                             number == 1 ? "" : "s", number);
+        *out_milli = (int64_t)number * 10; /* "50" is half: nobody means 5000 % */
+        return 0;
+    }
+    if (!text_ends_with(line, TEXT("%")) || units_parse_share(line, out_milli, &ignored) < 0)
+        return error_set(error, ERROR_INVALID, "say a part of it, like 50%% or 2 cores, or all");
+    return 0;
+}
+
+int lend_answer_share(struct arena *arena, struct text line, int64_t cores_milli,
+                      struct lend_answers *answers, struct error *error)
 {
     line = text_trim(line);
     if (is_word(line, "half"))
         line = TEXT("50%");
     if (is_word(line, "all") || is_word(line, "everything"))
         line = TEXT("100%");
-    int64_t milli = 0;
-    uint64_t percent = 0;
-    struct error ignored;
-    if (text_parse_u64(line, &percent, &ignored) == 0 && percent <= 100)
-        milli = (int64_t)percent * 10; /* "50" is half: nobody means 5000 % */
-    else if (!text_ends_with(line, TEXT("%")) || units_parse_share(line, &milli, &ignored) < 0)
-        return error_set(error, ERROR_INVALID, "say a part of it, like 50%%, or all");
+    int64_t milli = 0, wanted_milli = 0;
+    const bool is_count = take_cores(line, &wanted_milli);
+    if (is_count && (wanted_milli <= 0 || wanted_milli > cores_milli))
+        return error_set(error, ERROR_INVALID, "this machine has %g cores",
+                         (double)cores_milli / 1000);
+    if (is_count)
+        milli = wanted_milli * 1000 / cores_milli;
+    else if (take_share(line, cores_milli, &milli, error) < 0)
+        return -1;
     if (milli < 10 || milli > 1000)
         return error_set(error, ERROR_INVALID, "from 1%% to 100%%");
     answers->share = arena_format(arena, "%g%%", (double)milli / 10);
+    answers->cores =
+        is_count ? arena_format(arena, "%g", (double)wanted_milli / 1000) : answers->share;
     return 0;
 }
 
@@ -146,11 +183,15 @@ int lend_answer_when(struct arena *arena, struct text line, struct lend_answers 
 /* ---- Asking -----------------------------------------------------------------------------------
  */
 
-/* 1: a line was typed; 0: the end of the input. */
+/* 1: a line was typed; 0: the end of the input. Without `otherwise` Enter alone is an empty answer.
+ */
 static int ask(const char *question, const char *otherwise, char line[LINE_SIZE],
                struct text *out_answer, struct error *error)
 {
-    fprintf(stderr, "%s\n   [%s] > ", question, otherwise);
+    if (otherwise)
+        fprintf(stderr, "%s\n   [%s] > ", question, otherwise);
+    else
+        fprintf(stderr, "%s\n   > ", question);
     fflush(stderr);
     errno = 0;
     if (!fgets(line, LINE_SIZE, stdin)) {
@@ -164,14 +205,14 @@ static int ask(const char *question, const char *otherwise, char line[LINE_SIZE]
     line[strcspn(line, "\r\n")] = '\0';
     text_make_plain(line);
     *out_answer = text_trim(text_of(line));
-    if (out_answer->size == 0)
+    if (out_answer->size == 0 && otherwise)
         *out_answer = text_of(otherwise);
     return 1;
 }
 
 struct question {
     const char *words;
-    const char *otherwise; /* what Enter means */
+    const char *otherwise; /* what Enter means; NULL: nothing */
     int (*take)(struct arena *arena, struct text line, struct lend_answers *answers,
                 struct error *error);
 };
@@ -271,7 +312,6 @@ static int ask_code(const struct cli *cli, struct lend_answers *answers, struct 
 {
     const struct question code = {
         .words = "   The one-time code that \"souk machines add\" or its page shows:",
-        .otherwise = "none",
         .take = take_code,
     };
     for (bool is_given = answers->code != NULL;; is_given = false) {
@@ -304,14 +344,27 @@ static int ask_market(const struct cli *cli, struct lend_answers *answers, struc
     return ask_code(cli, answers, error);
 }
 
+/* Again until the answer is one. */
+static int ask_share(const struct cli *cli, const struct lend_machine *machine,
+                     struct lend_answers *answers, struct error *error)
+{
+    char line[LINE_SIZE];
+    struct text answer;
+    for (;;) {
+        const int result = ask("2. How much of this machine, at most? A part of its cores and "
+                               "memory, like 30% or\n   2 cores, or all.",
+                               "50%", line, &answer, error);
+        if (result <= 0)
+            return result;
+        if (lend_answer_share(cli->arena, answer, machine->cores_milli, answers, error) == 0)
+            return 1;
+        say_again(cli, error);
+    }
+}
+
 static int ask_all(const struct cli *cli, const struct lend_machine *machine,
                    struct lend_answers *answers, struct error *error)
 {
-    const struct question share = {
-        .words = "2. How much of this machine, at most? A part of its cores and memory, or all.",
-        .otherwise = "50%",
-        .take = lend_answer_share,
-    };
     const struct question when = {
         .words = "3. When? always, nights (22 to 7), off-hours (weekends, and 18 to 8), or hours\n"
                  "   of your own, like Mon-Fri 18:00-08:00.",
@@ -324,10 +377,29 @@ static int ask_all(const struct cli *cli, const struct lend_machine *machine,
             machine->words);
     int result = ask_market(cli, answers, error);
     if (result > 0)
-        result = ask_until(cli, &share, answers, error);
+        result = ask_share(cli, machine, answers, error);
     if (result > 0)
         result = ask_until(cli, &when, answers, error);
     return result;
+}
+
+static int say_plan(const struct cli *cli, const struct lend_machine *machine,
+                    const struct lend_answers *answers, struct error *error)
+{
+    int64_t milli = 0, cores_milli = 0;
+    if (units_parse_share(text_of(answers->share), &milli, error) < 0)
+        return -1;
+    if (answers->cores == answers->share)
+        cores_milli = machine->cores_milli * milli / 1000;
+    else if (units_parse_cores(text_of(answers->cores), &cores_milli, error) < 0)
+        return -1;
+    fprintf(stderr,
+            "\nLending up to %s, %s of memory and half of the free disk (20 GiB at most), %s;\n"
+            "over the network a job reaches %s.\n",
+            output_core_count(cli->arena, cores_milli),
+            output_bytes(cli->arena, machine->ram_bytes * milli / 1000), answers->when,
+            machine->has_network ? "its own other machines, and nothing of yours" : "nothing");
+    return 0;
 }
 
 int lend_questions_ask(const struct cli *cli, const struct lend_machine *machine,
@@ -341,12 +413,38 @@ int lend_questions_ask(const struct cli *cli, const struct lend_machine *machine
         fputs("Nothing was done.\n", stderr);
         return CLI_EXIT_DECLINED;
     }
-    int64_t milli = 0;
-    if (units_parse_share(text_of(answers.share), &milli, error) < 0)
+    if (say_plan(cli, machine, &answers, error) < 0)
         return -1;
-    fprintf(stderr, "\nLending up to %s and %s of memory, %s.\n",
-            output_core_count(cli->arena, machine->cores_milli * milli / 1000),
-            output_bytes(cli->arena, machine->ram_bytes * milli / 1000), answers.when);
     *out_answers = answers;
     return 0;
+}
+
+/* ---- A name that is taken ---------------------------------------------------------------------
+ */
+
+const char *lend_next_name(struct arena *arena, const char *taken)
+{
+    const char *dash = strrchr(taken, '-');
+    const bool has_number =
+        dash && dash > taken && dash[1] && strspn(dash + 1, "0123456789") == strlen(dash + 1);
+    const unsigned long number = has_number ? strtoul(dash + 1, NULL, 10) : 1;
+    const size_t size = has_number ? (size_t)(dash - taken) : strlen(taken);
+    return arena_format(arena, "%.*s-%lu", (int)size, taken, number + 1);
+}
+
+const char *lend_questions_ask_name(const struct cli *cli, const char *taken)
+{
+    char line[LINE_SIZE];
+    struct text answer;
+    struct error error;
+    const char *question = arena_format(
+        cli->arena, "   Another machine there is called \"%s\". What is this one?", taken);
+    for (;;) {
+        const int result = ask(question, lend_next_name(cli->arena, taken), line, &answer, &error);
+        if (result == 0)
+            return NULL;
+        if (result > 0 && name_check(answer, "machine", &error) == 0)
+            return arena_copy_string(cli->arena, answer);
+        say_again(cli, &error);
+    }
 }

@@ -154,7 +154,8 @@ int enlist_read(const struct enlist_request *request, struct text json,
     return 0;
 }
 
-static int enlist_refused(const struct http_response *response, struct error *error)
+static int enlist_refused(const struct enlist_request *request,
+                          const struct http_response *response, struct error *error)
 {
     AUTO(arena) struct arena *arena = arena_new(REPLY_SIZE_MAX);
     struct problem problem = {0};
@@ -164,6 +165,8 @@ static int enlist_refused(const struct http_response *response, struct error *er
     const enum error_code code = response->status >= 500 ? ERROR_UNAVAILABLE : ERROR_REFUSED;
     /* A code outlives a refusal of anything else, such as a name that is taken. */
     const char *advice = response->status == 403 ? "; \"souk machines add\" gives a new code" : "";
+    if (request->out_is_name_taken)
+        *request->out_is_name_taken = response->status == 409;
     const int size = (int)(problem.detail.size < 120 ? problem.detail.size : 120);
     return error_set(error, code, "the market did not enlist this machine: %.*s%s", size,
                      problem.detail.data, advice);
@@ -214,7 +217,7 @@ int enlist(struct identity *identity, const struct enlist_request *request, stru
     if (called < 0)
         return error_wrap(error, "enlist at %s", request->server_url);
     if (response.status != 200 && response.status != 201)
-        return enlist_refused(&response, error);
+        return enlist_refused(request, &response, error);
     struct enrolment enrolment;
     if (enlist_read(request, buffer_text(&response.body), &enrolment, error) < 0)
         return error_wrap(error, "enlist at %s", request->server_url);

@@ -153,6 +153,23 @@ static int read_limits(const struct peer_options *options, const struct machine_
     return 0;
 }
 
+/* Under the name it was given; where that is taken, under one that somebody chooses. */
+static int enlist_by_name(const struct peer_options *options, struct identity *identity,
+                          struct enlist_request *request, struct error *error)
+{
+    for (;;) {
+        *request->out_is_name_taken = false;
+        if (enlist(identity, request, error) == 0)
+            return 0;
+        if (!*request->out_is_name_taken || !options->on_name_taken)
+            return -1;
+        const char *name = options->on_name_taken(options->context, request->name);
+        if (!name)
+            return -1;
+        request->name = name;
+    }
+}
+
 static int enlist_with_code(const struct peer_options *options, struct identity *identity,
                             const struct machine_probe *probe, const struct lease_limits *limits,
                             struct error *error)
@@ -169,7 +186,8 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
         return error_set(error, ERROR_INVALID, "which market? give its address with --server");
     if (text_copy(trimmed, url, sizeof(url), error) < 0)
         return error_wrap(error, "the market's address");
-    const struct enlist_request request = {
+    bool is_taken = false;
+    struct enlist_request request = {
         .server_url = url,
         .fingerprint = options->fingerprint,
         .code = options->code,
@@ -183,9 +201,10 @@ static int enlist_with_code(const struct peer_options *options, struct identity 
         .roles = options->roles ? options->roles : PEER_ROLE_ALL,
         .when = options->when,
         .zone = options->zone,
+        .out_is_name_taken = &is_taken,
     };
     const bool was_here = former->machine != 0 && strcmp(former->server_url, url) == 0;
-    if (enlist(identity, &request, error) == 0) {
+    if (enlist_by_name(options, identity, &request, error) == 0) {
         log_event(LOG_INFO, "enlisted", "machine=%" PRIu64 " name=%s market=%s",
                   identity_enrolment(identity)->machine, request.name, url);
         return options->on_enlisted ? options->on_enlisted(options->context, error) : 0;

@@ -70,6 +70,9 @@ struct peer_options {
     int64_t look_ms;     /* how often the machine is looked at for changes; 0: a minute */
     /* Called once it has enlisted with a code, before it lends; -1 ends it. May be NULL. */
     int (*on_enlisted)(void *context, struct error *error);
+    /* Called when another machine has that name: the one to try instead, NULL to give up. May be
+     * NULL. */
+    const char *(*on_name_taken)(void *context, const char *taken);
     void *context;
 
     bool is_new;  /* forget the key and the enrolment of before */

@@ -495,6 +495,45 @@ def test_a_name_that_is_taken_costs_no_code(market, ada, daemons, tmp_path):
     daemons(tmp_path / "second", *words, "--name", "wren").wait_for("info linked ")
 
 
+def test_a_name_that_is_taken_is_asked_for_again(market, ada, daemons, tmp_path):
+    host = os.uname().nodename
+    for name in (host, f"{host}-2"):
+        daemons(tmp_path / name, *enlisting(market, ada), "--name", name).wait_for("info linked ")
+    home = tmp_path / "home"
+    home.mkdir()
+    person = Person(home, "--network", "none", server=market.url, token=ada)
+    person.read_until(f"[{market.url}] > ")
+    person.type("\n")
+    person.read_until("[50%] > ")
+    person.type("1\n")
+    person.read_until("1 core or 1%?")
+    person.read_until("[50%] > ")
+    person.type("1 core\n")
+    person.read_until("[always] > ")
+    person.type("\n")
+    person.read_until("Lending up to 1 core, ")
+    plan = person.read_until(f"Another machine there is called")
+    assert "disk (20 GiB at most), always" in plan and "a job reaches nothing" in plan, plan
+    person.read_until(f"[{host}-2] > ")
+    person.type("not / a name\n")
+    person.read_until(f"[{host}-2] > ")
+    person.type("\n")
+    person.read_until(f"[{host}-3] > ")
+    person.type("\n")
+    person.read_until("info linked ")
+    person.type("\x03")
+    assert person.end() == 0
+    config = (home / ".config/souk/config").read_text()
+    assert "cores = 1\n" in config and config.endswith(f"name = {host}-3\n"), config
+
+
+def test_always_needs_no_zone(market, ada, daemons, tmp_path):
+    daemons(tmp_path / "lend", *enlisting(market, ada), "--when", "always", "--zone",
+            "Etc/UTC").wait_for("info linked ")
+    offer = market.get("/v1/offers?mine=true", ada).json["items"][0]
+    assert offer["when"] == "always"
+
+
 def test_without_a_terminal_it_says_what_to_give(souk, tmp_path):
     refused = souk("lend", "--state-dir", tmp_path / "lend", code=2)
     assert "--server URL --code CODE" in refused.stderr and "souk machines add" in refused.stderr
