@@ -158,10 +158,12 @@ static void show_state(const struct cli *cli, const struct status *status)
     if (status->is_stopping)
         output_field(cli, "State:    ", "stopping");
     else if (status->is_paused && status->paused_until_ms > 0)
-        output_field(cli, "State:    ", "paused %s until %s", paused_words(status),
-                     output_instant(cli->arena, status->paused_until_ms));
+        output_field(cli, "State:    ", "paused %s until %s%s", paused_words(status),
+                     output_instant(cli->arena, status->paused_until_ms),
+                     status->is_draining ? ", then draining" : "");
     else if (status->is_paused)
-        output_field(cli, "State:    ", "paused %s until: souk lend resume", paused_words(status));
+        output_field(cli, "State:    ", "paused %s%s until: souk lend resume", paused_words(status),
+                     status->is_draining ? ", and takes no new leases," : "");
     else if (reason[0])
         output_field(cli, "State:    ", "%s%s: %s", status->is_draining ? "draining; " : "", words,
                      reason);
@@ -314,7 +316,10 @@ static int run_drain(void *context, const void *options, struct error *error)
     bool is_done = false;
     if (run_word(cli, options, OWNER_DRAIN, &status, &is_done, error) < 0)
         return -1;
-    if (!is_done)
+    if (!is_done && status.is_paused)
+        puts("No new leases; those here are paused, and run to the end after that. To lend again: "
+             "souk lend resume");
+    else if (!is_done)
         printf("No new leases; %s to the end. To lend again: souk lend resume\n",
                leases_words(cli->arena, status.leases.count, "runs", "run"));
     return 0;

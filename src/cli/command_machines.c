@@ -199,6 +199,13 @@ static int run_machines(void *context, const void *options, struct error *error)
         return -1;
     if (is_done)
         return 0;
+    if (machines.count == 0) {
+        output_note(cli,
+                    text_equal(text_of(path), TEXT("/v1/machines"))
+                        ? "No machine is lent yet; \"souk machines add\" shows how to lend one."
+                        : "No machine is like that.");
+        return 0;
+    }
     struct table table;
     table_init(&table, cli->arena,
                (const char *const[]){">ID", "~NAME", "~LENDER", "STATE", ">CORES", ">FREE",
@@ -207,11 +214,6 @@ static int run_machines(void *context, const void *options, struct error *error)
     for (size_t i = 0; i < machines.count; i++)
         add_machine(&table, cli->arena, (const struct api_machine *)machines.items + i);
     table_show(&table, cli);
-    if (machines.count == 0)
-        output_note(cli,
-                    text_equal(text_of(path), TEXT("/v1/machines"))
-                        ? "No machine is lent yet; \"souk machines add\" shows how to lend one."
-                        : "No machine is like that.");
     return 0;
 }
 
@@ -289,6 +291,18 @@ static const char *rate(struct arena *arena, int64_t kbit)
                            : arena_format(arena, "%.3g Mbit/s", (double)kbit / 1e3);
 }
 
+/* With spaces, so that a line breaks between them. */
+static const char *spaced_labels(struct arena *arena, struct text labels)
+{
+    const char *all = "";
+    struct text label;
+    for (bool has_more = labels.size > 0; has_more;) {
+        has_more = text_cut(labels, ',', &label, &labels);
+        all = arena_format(arena, "%s%s%s", all, all[0] ? ", " : "", output_text(arena, label));
+    }
+    return all;
+}
+
 static void print_probe(const struct cli *cli, const struct api_share *probe)
 {
     struct arena *arena = cli->arena;
@@ -316,7 +330,7 @@ static void print_probe(const struct cli *cli, const struct api_share *probe)
         output_field(cli, "Permits:     ", "network %s, %s", output_text(arena, probe->network),
                      probe->has_images ? "images" : "no images");
     if (probe->labels.size)
-        output_field(cli, "Labels:      ", "%s", output_text(arena, probe->labels));
+        output_field(cli, "Labels:      ", "%s", spaced_labels(arena, probe->labels));
 }
 
 static void print_live(const struct cli *cli, const struct api_live *live)
@@ -361,7 +375,7 @@ static void print_room(const struct cli *cli, const struct api_machine *machine)
         machine->free.gpus_milli == 1000 ? "" : "s", output_bytes(arena, machine->free.disk_bytes));
     if (machine->offer_labels.size)
         output_field(cli, "Given:       ", "the labels %s",
-                     output_text(arena, machine->offer_labels));
+                     spaced_labels(arena, machine->offer_labels));
 }
 
 static void print_owner(const struct cli *cli, struct text yield)

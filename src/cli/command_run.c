@@ -40,7 +40,7 @@ static const struct option run_options[] = {
     {"disk", OPTION_TEXT, offsetof(struct run_options, disk), "SIZE", "1",
      "Disk of each, in GiB or with a unit.", .fields = "disk_size"},
     {"gpus", OPTION_TEXT, offsetof(struct run_options, gpus), "GPUS",
-     .help = "GPUs of each: T4:1, 24GB+:1.", .fields = "accelerators"},
+     .help = "GPUs of each: 1, of any model; T4:1; 24GB+:1.", .fields = "accelerators"},
     {"labels", OPTION_LIST, offsetof(struct run_options, labels), "LABEL",
      .help = "What each machine must have: python3-torch, cuda-12."},
     {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
@@ -69,7 +69,7 @@ static const struct option run_options[] = {
      "When: now; \"by 6h\", when there is room until then; \"cheapest before 1d\". All but now "
      "wait."},
     {"name", OPTION_TEXT, offsetof(struct run_options, name), "NAME",
-     .help = "What to call it; by default the command."},
+     .help = "What to call it; by default the command's program."},
     {"wait", OPTION_FLAG, offsetof(struct run_options, is_waiting),
      .help = "Wait in line when the machines are not free now."},
     {"detach", OPTION_FLAG, offsetof(struct run_options, is_detached),
@@ -110,21 +110,46 @@ static void append_script(struct buffer *script, const struct option_list *comma
     }
 }
 
+/* NAME=value, of a shell script. */
+static bool is_assignment(const char *word)
+{
+    size_t size = 0;
+    while (isalnum((unsigned char)word[size]) || word[size] == '_')
+        size++;
+    return size > 0 && word[size] == '=';
+}
+
+/* What a script begins with that is no program. */
+static bool is_of_the_shell(const char *word)
+{
+    static const char *const words[] = {
+        "for",  "while", "until",  "if",     "case",  "trap",  "set",     "export", "cd",
+        "eval", "exec",  "ulimit", "umask",  "unset", "local", "shift",   "read",   "readonly",
+        "wait", "exit",  "return", "source", "alias", "time",  "function"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (!strcmp(word, words[i]))
+            return true;
+    return is_assignment(word);
+}
+
 /* The last part of the command's path, as far as it may stand in a name. Of a script that is the
- * path of its first command: slashes further on are arguments'. */
+ * path of its first command, where it begins with one: slashes further on are arguments'. */
 static const char *name_of(struct arena *arena, const struct run_options *wanted)
 {
     if (wanted->name)
         return wanted->name;
     const char *command = wanted->command.count ? wanted->command.items[0] : wanted->image;
+    command += strspn(command, " \t\n");
     const char *word = arena_format(arena, "%.*s", (int)strcspn(command, " \t\n;|&<>()"), command);
+    if (wanted->command.count == 1 && is_of_the_shell(word))
+        return "command";
     const char *slash = strrchr(word, '/');
     char *name = arena_format(arena, "%.40s", slash ? slash + 1 : word);
     size_t size = 0;
     while (isalnum((unsigned char)name[size]) || (size && strchr("-_.", name[size]) && name[size]))
         size++;
     name[size] = '\0';
-    return size ? name : "run";
+    return size ? name : "command";
 }
 
 static int write_envs(struct json_writer *writer, struct arena *arena,
@@ -341,9 +366,14 @@ static int finish(struct run *run, const struct follow_result *result)
     }
     const char *state = output_text(cli->arena, result->job.state);
     const char *reason = output_text(cli->arena, result->job.reason);
-    output_note(cli, "Job %" PRIu64 " %s%s%s; it cost %s (souk job show %" PRIu64 ").", run->job,
-                state, reason[0] ? ": " : "", reason, output_amount(cli, result->job.spent_micro),
-                run->job);
+    const char *end =
+        arena_format(cli->arena, "Job %" PRIu64 " %s%s%s; it cost %s (souk job show %" PRIu64 ").",
+                     run->job, state, reason[0] ? ": " : "", reason,
+                     output_amount(cli, result->job.spent_micro), run->job);
+    if (exit_code)
+        output_problem(cli, "%s", end);
+    else
+        output_note(cli, "%s", end);
     return exit_code;
 }
 

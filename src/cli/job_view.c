@@ -244,7 +244,8 @@ static int finish(struct cli *cli, struct client *client, const struct follow_re
     if (job_view_print_bill(cli, client, result->job.id, error) < 0)
         return -1;
     if (is_success)
-        output_note(cli, "The model: souk job fetch %" PRIu64, result->job.id);
+        output_note(cli, "The %s: souk job fetch %" PRIu64,
+                    result->job.model.size > 0 ? "model" : "results", result->job.id);
     return is_success ? 0 : CLI_EXIT_FAILED;
 }
 

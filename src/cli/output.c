@@ -52,18 +52,31 @@ void output_foreign(FILE *file, struct text text)
         fputs("\033[0m", file);
 }
 
+static void print_line(const struct cli *cli, const char *format, va_list args)
+{
+    char *text = NULL;
+    const int size = vasprintf(&text, format, args);
+    ASSERT(size >= 0);
+    output_words(stderr, text, output_columns(cli, stderr));
+    free(text);
+}
+
 void output_note(const struct cli *cli, const char *format, ...)
 {
     if (cli->common.quiet)
         return;
     va_list args;
     va_start(args, format);
-    char *text = NULL;
-    const int size = vasprintf(&text, format, args);
+    print_line(cli, format, args);
     va_end(args);
-    ASSERT(size >= 0);
-    output_words(stderr, text, output_columns(cli, stderr));
-    free(text);
+}
+
+void output_problem(const struct cli *cli, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_line(cli, format, args);
+    va_end(args);
 }
 
 /* A pipe whose reader has gone away shows it to poll, also when the failed write is long past. */

@@ -39,6 +39,10 @@ MUST_CHECK int output_confirm(const struct cli *cli, bool is_yes, const char *pl
 /* A line, broken between words where it is wider than `width_max`; 0: nowhere. */
 void output_words(FILE *file, const char *text, size_t width_max);
 
+/* A line on standard error about what went wrong; --quiet does not hide it. */
+void output_problem(const struct cli *cli, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 bool output_has_color(const struct cli *cli, FILE *file);
 
 /* How wide the terminal behind `file` is; 0: it is none, or --wide says not to mind. `cli` may be

@@ -19,14 +19,19 @@ static void append_amounts(struct buffer *plan, struct arena *arena, const struc
     char accelerators[JOB_WISH_TEXT_SIZE] = "";
     if (resources->accelerators.count_milli > 0)
         job_accelerators_format(&resources->accelerators, accelerators);
+    const bool is_any =
+        resources->accelerators.model.size == 0 && resources->accelerators.memory_bytes == 0;
     buffer_append_format(
-        plan, "  machines  %s x %s%s core%s, %s%s memory%s%s%s\n",
+        plan, "  machines  %s x %s%s core%s, %s%s memory%s%s%s%s\n",
         output_workers(arena, spec->num_nodes, spec->num_nodes_max),
         output_cores(arena, resources->cpus_milli.value),
         resources->cpus_milli.is_at_least ? "+" : "",
         resources->cpus_milli.value == 1000 && !resources->cpus_milli.is_at_least ? "" : "s",
         output_bytes(arena, resources->memory_bytes.value),
         resources->memory_bytes.is_at_least ? "+" : "", accelerators[0] ? ", " : "", accelerators,
+        !accelerators[0] || !is_any                   ? ""
+        : resources->accelerators.count_milli == 1000 ? " GPU"
+                                                      : " GPUs",
         job_spec_is_command(spec) ? "" : "; one parameter server");
 }
 
@@ -61,8 +66,9 @@ static void append_price(struct buffer *plan, const struct cli *cli, const struc
                              output_amount(cli, quote->available_micro));
 }
 
+/* `may_wait`: it is sent although it cannot start now. */
 static void append_start(struct buffer *plan, struct arena *arena, const struct job_spec *spec,
-                         const struct api_quote *quote)
+                         const struct api_quote *quote, bool may_wait)
 {
     char wish[JOB_WISH_TEXT_SIZE];
     buffer_append_format(plan, "  start     %s%s\n", job_start_format(&spec->market.start, wish),
@@ -74,7 +80,10 @@ static void append_start(struct buffer *plan, struct arena *arena, const struct 
     struct text rest = quote->reason, line;
     for (bool has_more = true, is_first = true; has_more; is_first = false) {
         has_more = text_cut(rest, '\n', &line, &rest);
-        buffer_append_format(plan, "            %s%s\n", is_first ? "but it has to wait: " : "",
+        buffer_append_format(plan, "            %s%s\n",
+                             !is_first  ? ""
+                             : may_wait ? "but it has to wait: "
+                                        : "but it cannot: ",
                              output_text(arena, line));
     }
     if (quote->nearest.size > 0)
@@ -84,10 +93,10 @@ static void append_start(struct buffer *plan, struct arena *arena, const struct 
             plan, "            expected to start: %s, if all before it run as long as they may\n",
             output_instant(arena, quote->expected_start_ms));
     if (quote->is_lacking)
-        buffer_append_string(plan,
-                             "  Warning   too few machines here could ever serve it: it waits "
-                             "until others come. \"start: by 2d\" under market in the job "
-                             "file ends the wait\n");
+        buffer_append_format(plan, "  Warning   too few machines here could ever serve it%s\n",
+                             may_wait ? ": it waits until others come. \"start: by 2d\" under "
+                                        "market in the job file ends the wait"
+                                      : ", free or not");
 }
 
 enum { SHOWN_SCRIPT_SIZE = 60 };
@@ -219,7 +228,7 @@ static const char *write_plan(const struct cli *cli, struct client *client,
     append_work(&plan, arena, spec);
     append_amounts(&plan, arena, spec);
     append_price(&terms, cli, spec, quote);
-    append_start(&terms, arena, spec, quote);
+    append_start(&terms, arena, spec, quote, !wanted->expects_room);
     if (wanted->command)
         options_name_advice(wanted->command, buffer_text(&terms), &plan);
     else

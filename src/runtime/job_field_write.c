@@ -327,7 +327,7 @@ static void write_words_kind(struct json_writer *writer, const struct job_field 
 static void write_accelerators(struct json_writer *writer)
 {
     write_one_of_begin(writer);
-    write_types(writer, false,
+    write_types(writer, true,
                 "^([A-Za-z0-9._-]+|[0-9.]+ *[KMGTk]i?B\\+)(:[0-9.]+ *[KMGTk]i?B\\+)?(:[0-9.]+)?$");
     write_one_of_next(writer);
     json_field_string(writer, "type", "object");

@@ -153,8 +153,8 @@ static const struct {
     {MINIMAL "num_nodes: 3\nnum_nodes_max: 2\n",
      "job.yaml:4:16: num_nodes_max: is below num_nodes"},
     {MINIMAL "resources: {accelerators: 'T4:'}\n",
-     "job.yaml:3:27: resources.accelerators: must be a model, its memory and a count, like T4:1, "
-     "T4:16GB+:2 or 24GB+:1"},
+     "job.yaml:3:27: resources.accelerators: must be a count, or a model, its memory and a count, "
+     "like 1, T4:1, T4:16GB+:2 or 24GB+:1"},
     {MINIMAL "resources: {accelerators: {T4: 1, V100: 1}}\n",
      "job.yaml:3:27: resources.accelerators: must name one model, like T4:1 or {T4: 1}"},
     {MINIMAL "resources: {bandwidth: 20MB}\n",

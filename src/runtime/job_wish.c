@@ -49,7 +49,7 @@ static bool is_model(struct text text)
     return has_letter && text.size < MACHINE_GPU_MODEL_SIZE;
 }
 
-static bool parse_part(struct text part, bool is_first, struct job_accelerators *out)
+static bool parse_part(struct text part, bool is_first, bool is_last, struct job_accelerators *out)
 {
     struct error ignored;
     if (part.size > 1 && part.data[part.size - 1] == '+')
@@ -57,10 +57,12 @@ static bool parse_part(struct text part, bool is_first, struct job_accelerators 
                units_parse_bytes((struct text){part.data, part.size - 1}, &out->memory_bytes,
                                  &ignored) == 0 &&
                out->memory_bytes > 0 && out->memory_bytes <= RESOURCES_BYTES_MAX;
-    if (is_first) {
+    if (is_first && is_model(part)) {
         out->model = part;
-        return is_model(part);
+        return true;
     }
+    if (is_first && !is_last) /* a count is the last part */
+        return false;
     return out->count_milli == 0 && units_parse_factor(part, &out->count_milli, &ignored) == 0 &&
            out->count_milli > 0 && out->count_milli <= RESOURCES_GPUS_MILLI_MAX;
 }
@@ -73,12 +75,13 @@ int job_accelerators_parse(struct arena *arena, struct text text, struct job_acc
     bool is_good = rest.size > 0;
     for (bool is_first = true; is_good && rest.size > 0; is_first = false) {
         is_good = rest.data[rest.size - 1] != ':';
-        is_good = is_good && parse_part(next_part(&rest, ':'), is_first, &accelerators);
+        const struct text part = next_part(&rest, ':');
+        is_good = is_good && parse_part(part, is_first, rest.size == 0, &accelerators);
     }
     if (!is_good)
         return error_set(error, ERROR_INVALID,
-                         "must be a model, its memory and a count, like T4:1, T4:16GB+:2 or "
-                         "24GB+:1");
+                         "must be a count, or a model, its memory and a count, like 1, T4:1, "
+                         "T4:16GB+:2 or 24GB+:1");
     if (accelerators.count_milli == 0)
         accelerators.count_milli = 1000;
     accelerators.model = arena_copy_text(arena, accelerators.model);
@@ -96,7 +99,8 @@ const char *job_accelerators_format(const struct job_accelerators *accelerators,
         snprintf(memory, sizeof(memory), "%s%" PRId64 "%s+", accelerators->model.size ? ":" : "",
                  is_mib ? bytes >> 20 : bytes, is_mib ? "MiB" : "B");
     const int length =
-        snprintf(out, JOB_WISH_TEXT_SIZE, "%.*s%s:%.20s", TEXT_ARGS(accelerators->model), memory,
+        snprintf(out, JOB_WISH_TEXT_SIZE, "%.*s%s%s%.20s", TEXT_ARGS(accelerators->model), memory,
+                 accelerators->model.size || bytes > 0 ? ":" : "",
                  job_milli_format(accelerators->count_milli, count));
     ASSERT(length > 0 && length < JOB_WISH_TEXT_SIZE);
     return out;

@@ -29,6 +29,8 @@ TEST(accelerators_are_model_memory_and_count)
     assert_accelerators("T4:0.5", "T4", 500, 0, "T4:0.5");
     assert_accelerators("T4:16GiB+:2", "T4", 2000, INT64_C(16) << 30, "T4:16384MiB+:2");
     assert_accelerators("T4:16GB+", "T4", 1000, INT64_C(16000000000), "T4:16000000000B+:1");
+    assert_accelerators("2", "", 2000, 0, "2");
+    assert_accelerators(" 0.5 ", "", 500, 0, "0.5");
     assert_accelerators("24GiB+:4", "", 4000, INT64_C(24) << 30, "24576MiB+:4");
 }
 
@@ -39,7 +41,12 @@ TEST(what_is_no_accelerator_is_refused)
         ":",
         "T4:",
         ":1",
-        "2",
+        "0",
+        "-1",
+        "1001",
+        "1:2",
+        "1:T4",
+        "1:16GB+",
         "T4:0",
         "T4:-1",
         "T4:x",

@@ -452,7 +452,8 @@ def test_the_market_does_not_undo_what_was_said_at_the_machine(tmp_path):
         wait_for("the pause", lambda: heard("pause"))
         assert lender.status()["paused_until_ms"] == 0 and lender.status()["paused_from"] == "here"
 
-        assert "No new leases" in lender.say("drain")
+        assert "No new leases; those here are paused" in lender.say("drain")
+        assert "paused here, and takes no new leases, until" in lender.say("status")
         assert "Resumed" in lender.say("resume")
         wait_for("the end of it", lambda: machine_of(market, token)["yield"] == "none")
         lender.say("drain")

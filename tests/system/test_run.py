@@ -4,6 +4,7 @@ covers cli/command_run.c, cli/submit.c, cli/upload.c, worker/role_command.c, ser
 """
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -113,6 +114,29 @@ def test_its_exit_status_is_the_commands(place):
     assert [lease["exit_code"] for lease in json.loads(done.stdout)["leases"]] == [128 + signal.SIGKILL]
     done = run(place, "-y", "-n", "2", "--", "sleep 0.$SOUK_RANK; exit 7")
     assert done.returncode == 7, done
+
+
+def test_quiet_it_still_says_why_it_failed(place):
+    failed = run(place, "-q", "-y", "--", "exit 3")
+    assert failed.returncode == 3 and failed.stdout == "", failed
+    [line] = failed.stderr.splitlines()
+    assert re.match(r"Job \d+ failed: .*3.*; it cost ", line), line
+    done = run(place, "-q", "-y", "--", "true")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+
+
+@pytest.mark.parametrize("script, name", [
+    ("for i in 1 2; do echo $i; done", "command"), ("i=0; echo $i", "command"),
+    ("trap '' TERM; sleep 1", "command"), ("  sleep 1; echo for", "sleep"),
+    ("/usr/bin/env | sort", "env"), ("(true)", "command")])
+def test_a_script_is_called_by_its_first_program(place, script, name):
+    assert f'Plan for "{name}" at' in run(place, "--", script).stderr
+
+
+def test_gpus_may_be_a_plain_count(place):
+    refused = run(place, "-y", "--gpus", "32", "--", "true")
+    assert refused.returncode == 7 and "32 GPUs" in refused.stderr, refused
+    assert "until others come" not in refused.stderr, refused
 
 
 def test_one_that_is_cut_off_has_not_succeeded(place):

@@ -186,6 +186,8 @@ def test_a_job_nobody_here_can_serve_is_told_at_once(member, tmp_path):
     assert "at most 0.050000 credits (max_total_cost); you have 10.000000" in plan
     refused = submit(member, tmp_path, "--expect-room", "-y", code=7)
     assert "it could not start now: no machine here takes workers; nothing was sent" in refused
+    assert "Warning too few machines here could ever serve it, free or not" in refused
+    assert "wait" not in refused
     assert json.loads(member("job", "list", "--json").stdout)["items"] == []
 
 

@@ -116,7 +116,8 @@ def test_the_command_asks_what_its_options_say(table):
     assert done.returncode == 0, done.stderr
     [_, line] = done.stdout.splitlines()
     assert line.split()[1:5] == ["heron", "owner", "free", "0.5"]
-    assert "No machine is like that." in table.souk("machines", "--cpus", "900").stderr
+    nothing = table.souk("machines", "--cpus", "900")
+    assert (nothing.stdout, nothing.stderr) == ("", "No machine is like that.\n")
     for words, sentence in ((["--state", "sleepy"], "--state must be one of: offline,"),
                             (["--sort", "size"], "--sort must be one of: free,"),
                             (["--min-speed", "fast"], '--min-speed: "fast" is not a factor'),
