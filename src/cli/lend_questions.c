@@ -6,7 +6,6 @@
 #include "cli/api.h"
 #include "cli/client.h"
 #include "cli/output.h"
-#include "market/name.h"
 #include "peer/enlist.h"
 
 #include <ctype.h>
@@ -443,7 +442,7 @@ const char *lend_questions_ask_name(const struct cli *cli, const char *taken)
         const int result = ask(question, lend_next_name(cli->arena, taken), line, &answer, &error);
         if (result == 0)
             return NULL;
-        if (result > 0 && name_check(answer, "machine", &error) == 0)
+        if (result > 0 && enlist_check_name(answer, &error) == 0)
             return arena_copy_string(cli->arena, answer);
         say_again(cli, &error);
     }

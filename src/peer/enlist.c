@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/json_schema.h"
+#include "market/name.h"
 #include "net/address.h"
 #include "net/http_client.h"
 #include "peer/peer.h"
@@ -66,6 +67,11 @@ int enlist_check_url(const char *url, struct error *error)
         return error_set(error, ERROR_INVALID,
                          "\"%s\" would go unencrypted over a network; use https://", url);
     return 0;
+}
+
+int enlist_check_name(struct text name, struct error *error)
+{
+    return name_check(name, "machine", error);
 }
 
 static void write_offer(struct json_writer *writer, const struct enlist_request *request)

@@ -28,6 +28,8 @@ struct enlist_request {
 
 /* INVALID for a URL that is neither HTTPS nor plain HTTP to loopback. */
 MUST_CHECK int enlist_check_url(const char *url, struct error *error);
+/* INVALID for what no machine may be called. */
+MUST_CHECK int enlist_check_name(struct text name, struct error *error);
 
 /*
  * Asks the market, waiting for its answer, and keeps what it gave. REFUSED when the code is wrong
