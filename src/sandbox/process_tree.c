@@ -32,6 +32,7 @@ static int process_parse_stat(char *text, struct process_info *info)
     char *at = strrchr(text, ')');
     if (!at || strlen(at) < 4)
         return -1;
+    const char state = at[2];
     at += 4; /* ") S " */
     for (int field = STAT_PARENT; field <= STAT_RESIDENT; field++) {
         const char *before = at;
@@ -49,6 +50,8 @@ static int process_parse_stat(char *text, struct process_info *info)
         else if (field == STAT_RESIDENT)
             info->resident_bytes = value * sysconf(_SC_PAGESIZE);
     }
+    /* Of a process whose first thread alone has ended the others run on. */
+    info->is_stopped = state == 'T' || (state == 'Z' && info->thread_count <= 1);
     return 0;
 }
 

@@ -22,6 +22,7 @@ struct process_info {
     uint64_t start_ticks;
     int64_t resident_bytes;
     int64_t thread_count;
+    bool is_stopped; /* by a signal, or it has ended */
 };
 
 /* NOT_FOUND when there is no such process. */

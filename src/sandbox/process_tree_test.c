@@ -57,6 +57,25 @@ TEST(tree_holds_children_and_grandchildren_and_no_others)
     close(ready[1]);
 }
 
+TEST(stopped_process_is_told_from_one_that_runs)
+{
+    struct error error = {0};
+    struct process_info info;
+    const pid_t child = fork();
+    if (child == 0)
+        for (;;)
+            pause();
+    int status;
+    ASSERT_OK(process_read(child, &info, &error));
+    assert_false(info.is_stopped);
+    kill(child, SIGSTOP);
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    ASSERT_OK(process_read(child, &info, &error));
+    assert_true(info.is_stopped);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 TEST(ticks_become_milliseconds)
 {
     assert_int_equal(process_ticks_to_ms(sysconf(_SC_CLK_TCK)), 1000);
@@ -68,6 +87,7 @@ int main(void)
         cmocka_unit_test(own_process_is_read_with_its_parent_and_threads),
         cmocka_unit_test(absent_process_is_not_found),
         cmocka_unit_test(tree_holds_children_and_grandchildren_and_no_others),
+        cmocka_unit_test(stopped_process_is_told_from_one_that_runs),
         cmocka_unit_test(ticks_become_milliseconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

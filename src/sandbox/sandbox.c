@@ -19,6 +19,7 @@ enum {
     REMOVE_WAIT_MS = 3000,
     PACE_PERIOD_MS = 50,
     PACE_PAUSE_MAX_MS = 2000,
+    HOLD_LOOKS = 8, /* for processes that were forked meanwhile; the next pace looks again */
     SESSION_NICE_IDLE = 19,
 };
 
@@ -167,10 +168,30 @@ static void sandbox_signal_inside(struct sandbox *sandbox, int signal_number)
     free(tree);
 }
 
+/* Whoever was forked while the others were stopped is only found by looking again. */
+static void sandbox_hold(struct sandbox *sandbox)
+{
+    struct process_info *tree = calloc(PROCESS_TREE_MAX, sizeof(*tree));
+    ASSERT(tree);
+    bool is_still = false;
+    for (int look = 0; look < HOLD_LOOKS && !is_still; look++) {
+        const size_t count = process_tree_list(sandbox->launched.pid, tree, PROCESS_TREE_MAX);
+        is_still = true;
+        for (size_t i = 0; i < count; i++)
+            if (!tree[i].is_stopped) {
+                is_still = false;
+                kill(tree[i].pid, SIGSTOP);
+            }
+    }
+    free(tree);
+}
+
 static void sandbox_set_held(struct sandbox *sandbox, bool is_held)
 {
-    if (is_held != sandbox->is_held)
-        sandbox_signal_inside(sandbox, is_held ? SIGSTOP : SIGCONT);
+    if (is_held)
+        sandbox_hold(sandbox);
+    else if (sandbox->is_held)
+        sandbox_signal_inside(sandbox, SIGCONT);
     sandbox->is_held = is_held;
 }
 
@@ -335,10 +356,8 @@ int64_t sandbox_pace(struct sandbox *sandbox, int64_t now_ns)
     sandbox->cpu_credit_ms -= (double)(usage.cpu_ms - sandbox->paced_cpu_ms);
     sandbox->paced_ns = now_ns;
     sandbox->paced_cpu_ms = usage.cpu_ms;
-    if (sandbox->is_paused)
-        return PACE_PERIOD_MS;
-    sandbox_set_held(sandbox, sandbox->cpu_credit_ms < 0);
-    if (!sandbox->is_held)
+    sandbox_set_held(sandbox, sandbox->is_paused || sandbox->cpu_credit_ms < 0);
+    if (sandbox->is_paused || !sandbox->is_held)
         return PACE_PERIOD_MS;
     const double pause_ms = -sandbox->cpu_credit_ms / share + 1;
     return pause_ms < PACE_PAUSE_MAX_MS ? (int64_t)pause_ms : PACE_PAUSE_MAX_MS;

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "sandbox/cgroup.h"
+#include "sandbox/process_tree.h"
 #include "sandbox/sandbox_testing.h"
 #include "testing/testing.h"
 
@@ -303,6 +304,27 @@ static void paused_program_uses_no_cpu_and_goes_on_after(void **state)
     assert_true(after.cpu_ms > paused.cpu_ms);
 }
 
+/* As one does that is forked while the others are being stopped. */
+static void process_that_runs_in_a_pause_is_stopped_again(void **state)
+{
+    struct error error = {0};
+    AUTO(sandbox) struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin"), -1);
+    struct sandbox_usage before, after;
+    struct process_info tree[64];
+    poll(NULL, 0, 200);
+    ASSERT_OK(sandbox_set_paused(sandbox, true, &error));
+    const size_t count = process_tree_list(getpid(), tree, 64);
+    assert_true(count > 1);
+    for (size_t i = 0; i < count; i++)
+        kill(tree[i].pid, SIGCONT);
+    sandbox_pace(sandbox, clock_monotonic_ns(&clock_system));
+    poll(NULL, 0, 50);
+    sandbox_read_usage(sandbox, &before);
+    poll(NULL, 0, 300);
+    sandbox_read_usage(sandbox, &after);
+    assert_in_range(after.cpu_ms - before.cpu_ms, 0, 20);
+}
+
 static void missing_program_is_told_by_its_exit(void **state)
 {
     char output[TRIAL_OUTPUT_MAX];
@@ -469,6 +491,7 @@ static int run_all(const char *name)
         TRIAL_TEST(stop_leaves_no_process_no_cgroup_and_no_note),
         TRIAL_TEST(program_that_obeys_ends_within_its_grace),
         TRIAL_TEST(paused_program_uses_no_cpu_and_goes_on_after),
+        TRIAL_TEST(process_that_runs_in_a_pause_is_stopped_again),
         TRIAL_TEST(missing_program_is_told_by_its_exit),
         TRIAL_TEST(wrong_options_are_refused),
         TRIAL_TEST(sweep_ends_what_a_killed_daemon_left),
