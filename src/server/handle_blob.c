@@ -105,7 +105,7 @@ void handle_chunk_put(struct http_request *request, void *context)
         http_reply_problem(request, 415, "unsupported", error.message);
         return;
     }
-    if (holdings_check_room(server->holdings, route_caller(request)->account,
+    if (holdings_check_room(server->holdings, route_caller(request)->account, &hash,
                             http_request_body(request).size, &error) < 0) {
         if (error.code == ERROR_EXHAUSTED)
             http_reply_problem(request, 507, "storage_full", error.message);

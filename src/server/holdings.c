@@ -25,12 +25,14 @@ struct change {
     struct holdings *holdings;
     holdings_done *done; /* NULL: nobody waits */
     void *context;
+    bool is_expiry;
     size_t count;
     struct {
         uint64_t account;
         struct blob_hash hash;
         int64_t size_bytes;
         int64_t stored_ms;
+        int64_t added_bytes; /* to what its account uses */
         bool is_gone;
     } rows[EXPIRE_ROWS];
     size_t usage_count;
@@ -44,7 +46,10 @@ struct holdings {
     struct server *server;
     struct map usages; /* account -> struct usage, owned */
     struct map fresh;  /* account and hash -> the change that writes it */
+    bool is_expiring;  /* old rows are on their way: none is dropped twice */
 };
+
+static void drop_old_rows(struct holdings *holdings);
 
 struct holdings *holdings_new(struct server *server)
 {
@@ -105,18 +110,38 @@ static int put_change(struct engine_request *request, const struct core *core,
     return 0;
 }
 
+static void add_usage(struct holdings *holdings, uint64_t account, int64_t added_bytes)
+{
+    struct usage *usage = map_get(&holdings->usages, account);
+    if (usage)
+        usage->bytes = usage->bytes + added_bytes > 0 ? usage->bytes + added_bytes : 0;
+}
+
 /* A row that could not be written is not there: its account sends the chunk again. */
+static void forget_change(struct holdings *holdings, const struct change *change, bool has_failed)
+{
+    char key[KEY_SIZE];
+    for (size_t i = 0; i < change->count; i++) {
+        const struct text name = key_of(change->rows[i].account, &change->rows[i].hash, key);
+        if (map_get_text(&holdings->fresh, name) == change)
+            map_remove_text(&holdings->fresh, name);
+        if (has_failed)
+            add_usage(holdings, change->rows[i].account, -change->rows[i].added_bytes);
+    }
+    if (!change->is_expiry)
+        return;
+    holdings->is_expiring = false;
+    if (!has_failed && change->count == EXPIRE_ROWS)
+        drop_old_rows(holdings); /* there may be more */
+}
+
 static void change_done(struct engine_request *request, const struct error *error)
 {
     struct change *change = (struct change *)request;
-    char key[KEY_SIZE];
     if (error)
         log_event(LOG_WARN, "holdings_not_written", "error=\"%s\"", error->message);
-    for (size_t i = 0; change->holdings && i < change->count; i++) {
-        const struct text name = key_of(change->rows[i].account, &change->rows[i].hash, key);
-        if (map_get_text(&change->holdings->fresh, name) == change)
-            map_remove_text(&change->holdings->fresh, name);
-    }
+    if (change->holdings)
+        forget_change(change->holdings, change, error != NULL);
     if (change->done)
         change->done(change->context, error);
     free(change);
@@ -170,28 +195,61 @@ int holdings_bytes(struct holdings *holdings, uint64_t account, int64_t *out_byt
     return 0;
 }
 
-int holdings_check_room(struct holdings *holdings, uint64_t account, uint64_t bytes,
-                        struct error *error)
+/* NULL: there is none. */
+static int find_row(struct holdings *holdings, struct arena *arena, uint64_t account,
+                    const struct blob_hash *hash, const struct store_value **out_row,
+                    struct error *error)
+{
+    const struct store_filter filters[] = {
+        {"account", STORE_EQUAL, store_integer((int64_t)account)},
+        {"hash", STORE_EQUAL, store_blob(hash->bytes, sizeof(hash->bytes))},
+    };
+    const struct store_query query = {
+        .table = &tables[TABLE_HOLDINGS], .filters = filters, .filter_count = 2, .limit = 1};
+    struct query_rows rows;
+    if (query_all(holdings->server, arena, &query, &rows, error) < 0)
+        return -1;
+    *out_row = rows.count ? rows.items[0] : NULL;
+    return 0;
+}
+
+/* What the account's row of the chunk counts already: the chunk was gone, its row not yet. */
+static int64_t counted_bytes(struct holdings *holdings, uint64_t account,
+                             const struct blob_hash *hash)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct store_value *row = NULL;
+    struct error ignored; /* as in change_usage() */
+    if (find_row(holdings, arena, account, hash, &row, &ignored) < 0 || !row)
+        return 0;
+    return row[HOLDINGS_SIZE_BYTES].integer;
+}
+
+int holdings_check_room(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
+                        uint64_t bytes, struct error *error)
 {
     const int64_t wanted = holdings->server->options.account_quota_bytes;
     const int64_t quota = wanted > 0 ? wanted : ACCOUNT_QUOTA_BYTES;
     int64_t used = 0;
     if (holdings_bytes(holdings, account, &used, error) < 0)
         return -1;
-    if (used + (int64_t)bytes > quota)
+    if (used - counted_bytes(holdings, account, hash) + (int64_t)bytes > quota)
         return error_set(error, ERROR_EXHAUSTED,
                          "this account has used up what it may store on this market");
     return 0;
 }
 
-static void change_usage(struct holdings *holdings, struct change *change, uint64_t account,
+/* Of the change's row `at`. */
+static void change_usage(struct holdings *holdings, struct change *change, size_t at,
                          int64_t added_bytes)
 {
     struct error error;
-    struct usage *usage = usage_of(holdings, account, &error);
+    const uint64_t account = change->rows[at].account;
+    const struct usage *usage = usage_of(holdings, account, &error);
     if (!usage)
         return; /* counted wrong rather than refused; the store is in trouble anyway */
-    usage->bytes = usage->bytes + added_bytes > 0 ? usage->bytes + added_bytes : 0;
+    change->rows[at].added_bytes = added_bytes;
+    add_usage(holdings, account, added_bytes);
     for (size_t i = 0; i < change->usage_count; i++)
         if (change->usages[i].account == account) {
             change->usages[i].bytes = usage->bytes;
@@ -215,16 +273,10 @@ int holdings_has(struct holdings *holdings, uint64_t account, const struct blob_
         return 0;
     }
     AUTO(arena) struct arena *arena = arena_new(0);
-    const struct store_filter filters[] = {
-        {"account", STORE_EQUAL, store_integer((int64_t)account)},
-        {"hash", STORE_EQUAL, store_blob(hash->bytes, sizeof(hash->bytes))},
-    };
-    const struct store_query query = {
-        .table = &tables[TABLE_HOLDINGS], .filters = filters, .filter_count = 2, .limit = 1};
-    struct query_rows rows;
-    if (query_all(holdings->server, arena, &query, &rows, error) < 0)
+    const struct store_value *row = NULL;
+    if (find_row(holdings, arena, account, hash, &row, error) < 0)
         return -1;
-    *out_has = rows.count > 0;
+    *out_has = row != NULL;
     return 0;
 }
 
@@ -240,9 +292,153 @@ void holdings_add(struct holdings *holdings, uint64_t account, const struct blob
     change->rows[0].hash = *hash;
     change->rows[0].size_bytes = (int64_t)bytes;
     change->rows[0].stored_ms = clock_utc_ms(holdings->server->clock);
-    change_usage(holdings, change, account, (int64_t)bytes);
+    change_usage(holdings, change, 0, (int64_t)bytes - counted_bytes(holdings, account, hash));
     map_put_text(&holdings->fresh, key_of(account, hash, key), change);
     change_submit(holdings, change);
+}
+
+/* ---- From before there were holdings ----------------------------------------------------------
+ */
+
+enum { ADOPT_JOBS = 1000 };
+
+struct adoption {
+    struct holdings *holdings;
+    struct change *change; /* the next */
+    uint64_t account;
+    int64_t now_ms;
+};
+
+static void adoption_submit(struct adoption *adoption)
+{
+    change_submit(adoption->holdings, adoption->change);
+    adoption->change = change_new();
+}
+
+/* What is fresh stays so until this thread is back in its loop: nothing is counted twice. */
+static void adopt_chunk(struct adoption *adoption, const struct blob_hash *hash)
+{
+    struct holdings *holdings = adoption->holdings;
+    struct change *change = adoption->change;
+    const size_t at = change->count;
+    char key[KEY_SIZE];
+    uint64_t bytes = 0;
+    struct error ignored; /* it is gone */
+    const struct text name = key_of(adoption->account, hash, key);
+    if (blob_store_size(holdings->server->blobs, hash, &bytes, &ignored) < 0 ||
+        map_get_text(&holdings->fresh, name))
+        return;
+    change->rows[at].account = adoption->account;
+    change->rows[at].hash = *hash;
+    change->rows[at].size_bytes = (int64_t)bytes;
+    change->rows[at].stored_ms = adoption->now_ms;
+    change->count++;
+    change_usage(holdings, change, at, (int64_t)bytes);
+    map_put_text(&holdings->fresh, name, change);
+    if (change->count == EXPIRE_ROWS)
+        adoption_submit(adoption);
+}
+
+static void adopt_manifest(struct adoption *adoption, struct arena *arena, const void *bytes)
+{
+    struct manifest manifest;
+    struct blob_hash hash;
+    struct error ignored; /* it is gone */
+    memcpy(hash.bytes, bytes, sizeof(hash.bytes));
+    if (manifest_get(arena, adoption->holdings->server->blobs, &hash, &manifest, &ignored) < 0)
+        return;
+    adopt_chunk(adoption, &hash);
+    for (size_t i = 0; i < manifest.chunks.count; i++)
+        adopt_chunk(adoption, &manifest_chunk(&manifest, i)->hash);
+}
+
+/* Its inputs, and what it left. */
+static int adopt_job(struct adoption *adoption, struct store_value job, struct error *error)
+{
+    struct server *server = adoption->holdings->server;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct store_value *row = NULL;
+    struct job_spec spec;
+    struct error ignored; /* a job of another time has nothing to adopt */
+    if (query_one(server, arena, TABLE_JOB_SPECS, "job", job, &row, error) < 0)
+        return -1;
+    if (row && job_spec_read(arena, row[JOB_SPECS_SPEC].bytes, &spec, &ignored) == 0)
+        for (size_t i = 0; i < spec.input_count; i++)
+            adopt_manifest(adoption, arena, spec.inputs[i].manifest);
+    const struct store_filter filter = {"job", STORE_EQUAL, job};
+    const struct store_query query = {
+        .table = &tables[TABLE_ARTIFACTS], .filters = &filter, .filter_count = 1};
+    struct query_rows rows;
+    if (query_all(server, arena, &query, &rows, error) < 0)
+        return -1;
+    for (size_t i = 0; i < rows.count; i++)
+        if (rows.items[i][ARTIFACTS_MANIFEST].bytes.size == BLOB_HASH_SIZE)
+            adopt_manifest(adoption, arena, rows.items[i][ARTIFACTS_MANIFEST].bytes.data);
+    return 0;
+}
+
+/* What was counted until now was never taken off again. */
+static int forget_usages(struct adoption *adoption, struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct store_query query = {.table = &tables[TABLE_USAGE]};
+    struct query_rows rows;
+    if (query_all(adoption->holdings->server, arena, &query, &rows, error) < 0)
+        return -1;
+    for (size_t i = 0; i < rows.count; i++) {
+        const uint64_t account = (uint64_t)rows.items[i][USAGE_ACCOUNT].integer;
+        struct usage *usage = usage_of(adoption->holdings, account, error);
+        if (!usage)
+            return -1;
+        usage->bytes = 0;
+        adoption->change->usages[adoption->change->usage_count++].account = account;
+        if (adoption->change->usage_count == EXPIRE_ROWS)
+            adoption_submit(adoption);
+    }
+    adoption_submit(adoption);
+    return 0;
+}
+
+static int adopt_jobs(struct adoption *adoption, struct error *error)
+{
+    uint64_t last = 0;
+    struct query_rows rows;
+    do {
+        AUTO(arena) struct arena *arena = arena_new(0);
+        const struct store_filter filter = {"id", STORE_GREATER, store_integer((int64_t)last)};
+        const struct store_query query = {.table = &tables[TABLE_JOBS],
+                                          .filters = &filter,
+                                          .filter_count = 1,
+                                          .limit = ADOPT_JOBS};
+        if (query_all(adoption->holdings->server, arena, &query, &rows, error) < 0)
+            return -1;
+        for (size_t i = 0; i < rows.count; i++) {
+            adoption->account = (uint64_t)rows.items[i][JOBS_ACCOUNT].integer;
+            if (adopt_job(adoption, rows.items[i][JOBS_ID], error) < 0)
+                return -1;
+            last = (uint64_t)rows.items[i][JOBS_ID].integer;
+        }
+    } while (rows.count == ADOPT_JOBS);
+    return 0;
+}
+
+int holdings_adopt(struct holdings *holdings, struct error *error)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct store_query query = {.table = &tables[TABLE_HOLDINGS], .limit = 1};
+    struct query_rows rows;
+    if (query_all(holdings->server, arena, &query, &rows, error) < 0)
+        return -1;
+    if (rows.count > 0)
+        return 0;
+    struct adoption adoption = {.holdings = holdings,
+                                .change = change_new(),
+                                .now_ms = clock_utc_ms(holdings->server->clock)};
+    const int result = forget_usages(&adoption, error) < 0 ? -1 : adopt_jobs(&adoption, error);
+    if (holdings->fresh.count > 0)
+        log_event(LOG_INFO, "chunks_adopted", "count=%zu", holdings->fresh.count);
+    change_submit(holdings, adoption.change);
+    return result;
 }
 
 /* ---- Retention ------------------------------------------------------------------------------- */
@@ -297,6 +493,29 @@ static int use_open_jobs(struct server *server, struct error *error)
 
 /* Old rows whose chunk is gone go too; one whose chunk is still used is looked at again after
  * another retention. */
+static struct change *expiry_of(struct holdings *holdings, const struct query_rows *rows,
+                                int64_t now_ms)
+{
+    struct server *server = holdings->server;
+    struct change *change = change_new();
+    change->is_expiry = true;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct store_value *row = rows->items[i];
+        const size_t at = change->count;
+        if (row[HOLDINGS_HASH].bytes.size != BLOB_HASH_SIZE)
+            continue;
+        memcpy(change->rows[at].hash.bytes, row[HOLDINGS_HASH].bytes.data, BLOB_HASH_SIZE);
+        change->rows[at].account = (uint64_t)row[HOLDINGS_ACCOUNT].integer;
+        change->rows[at].size_bytes = row[HOLDINGS_SIZE_BYTES].integer;
+        change->rows[at].stored_ms = now_ms;
+        change->rows[at].is_gone = !blob_store_has(server->blobs, &change->rows[at].hash);
+        if (change->rows[at].is_gone)
+            change_usage(holdings, change, at, -change->rows[at].size_bytes);
+        change->count++;
+    }
+    return change;
+}
+
 static int drop_rows(struct holdings *holdings, struct error *error)
 {
     struct server *server = holdings->server;
@@ -309,27 +528,22 @@ static int drop_rows(struct holdings *holdings, struct error *error)
                                       .filter_count = 1,
                                       .limit = EXPIRE_ROWS};
     struct query_rows rows;
+    if (holdings->is_expiring)
+        return 0;
     if (query_all(server, arena, &query, &rows, error) < 0)
         return -1;
     if (rows.count == 0)
         return 0;
-    struct change *change = change_new();
-    for (size_t i = 0; i < rows.count; i++) {
-        const struct store_value *row = rows.items[i];
-        const size_t at = change->count;
-        if (row[HOLDINGS_HASH].bytes.size != BLOB_HASH_SIZE)
-            continue;
-        memcpy(change->rows[at].hash.bytes, row[HOLDINGS_HASH].bytes.data, BLOB_HASH_SIZE);
-        change->rows[at].account = (uint64_t)row[HOLDINGS_ACCOUNT].integer;
-        change->rows[at].size_bytes = row[HOLDINGS_SIZE_BYTES].integer;
-        change->rows[at].stored_ms = now_ms;
-        change->rows[at].is_gone = !blob_store_has(server->blobs, &change->rows[at].hash);
-        if (change->rows[at].is_gone)
-            change_usage(holdings, change, change->rows[at].account, -change->rows[at].size_bytes);
-        change->count++;
-    }
-    change_submit(holdings, change);
+    holdings->is_expiring = true;
+    change_submit(holdings, expiry_of(holdings, &rows, now_ms));
     return 0;
+}
+
+static void drop_old_rows(struct holdings *holdings)
+{
+    struct error error;
+    if (drop_rows(holdings, &error) < 0)
+        log_event(LOG_WARN, "chunks_not_expired", "error=\"%s\"", error.message);
 }
 
 void holdings_expire(struct holdings *holdings)
@@ -340,9 +554,10 @@ void holdings_expire(struct holdings *holdings)
     const struct blob_evict evict = {.used_before_ms =
                                          clock_utc_ms(server->clock) - keep_ms(holdings)};
     if (use_open_jobs(server, &error) < 0 ||
-        blob_store_evict(server->blobs, &evict, &freed_bytes, &error) < 0 ||
-        drop_rows(holdings, &error) < 0)
+        blob_store_evict(server->blobs, &evict, &freed_bytes, &error) < 0)
         log_event(LOG_WARN, "chunks_not_expired", "error=\"%s\"", error.message);
+    else
+        drop_old_rows(holdings);
     if (freed_bytes > 0)
         log_event(LOG_INFO, "chunks_expired", "bytes=%" PRIu64, freed_bytes);
 }

@@ -24,11 +24,16 @@ struct holdings;
 struct holdings *holdings_new(struct server *server);
 void holdings_free(struct holdings *holdings); /* NULL is fine */
 
+/* Where a market has no holdings, as before there were any: an account has the data its jobs name
+ * and what they left. Once, before anything is asked. */
+MUST_CHECK int holdings_adopt(struct holdings *holdings, struct error *error);
+
 /* Whether the account holds the chunk and it is there. */
 MUST_CHECK int holdings_has(struct holdings *holdings, uint64_t account,
                             const struct blob_hash *hash, bool *out_has, struct error *error);
-/* EXHAUSTED when so many bytes more are too many for the account. */
-MUST_CHECK int holdings_check_room(struct holdings *holdings, uint64_t account, uint64_t bytes,
+/* EXHAUSTED when the chunk, of so many bytes, is too much for the account. */
+MUST_CHECK int holdings_check_room(struct holdings *holdings, uint64_t account,
+                                   const struct blob_hash *hash, uint64_t bytes,
                                    struct error *error);
 /* The chunk is stored, and the account has shown that it has it. `done` comes once that is on disk,
  * or cannot be (`error`). */

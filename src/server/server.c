@@ -293,7 +293,8 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     engine_listen(server->engine, live_listen, server->live);
     engine_listen(server->engine, hub_listen, server->hub);
     logs_listen(server->logs, hub_log_kept, server->hub);
-    if (engine_start(server->engine, error) < 0 || hub_start(server->hub, error) < 0)
+    if (engine_start(server->engine, error) < 0 || holdings_adopt(server->holdings, error) < 0 ||
+        hub_start(server->hub, error) < 0)
         return -1;
     server->upkeep = upkeep_new(server);
     server->renewal = renewal_new(server);

@@ -3,6 +3,7 @@
 covers server/holdings.c, server/handle_blob.c, server/upkeep.c
 """
 import json
+import sqlite3
 
 import pytest
 
@@ -76,6 +77,42 @@ def test_what_nobody_uses_goes_and_no_longer_counts(made):
     wait_for("room for another", lambda: market.call("PUT", path, more, token).status == 201)
     assert_problem(market.get(f"/v1/chunks/{old}", token), 404)
     wait_for("room for the second", lambda: market.call("PUT", path, more, second).status in (200, 201))
+
+
+def test_a_chunk_that_is_sent_again_counts_once(made):
+    market = made("--account-quota", "100000")
+    token = market.sign_up("unlucky")
+    data = b"x" * 60000
+    name = upload(market, token, data)
+    market.stop()
+    for stored in (market.folder / "blobs" / name[:2]).glob(name[2:] + "*"):
+        stored.unlink()  # its row is still there
+    market.start()
+    assert upload(market, token, data) == name
+    upload(market, token, b"y" * 30000)
+    more = b"z" * 30000
+    assert_problem(market.call("PUT", f"/v1/chunks/{chunk_name(more)}", more, token), 507, "storage_full")
+
+
+def test_data_from_before_there_were_owners_is_its_jobs_accounts(made):
+    market = made("--account-quota", "200000")
+    token, other = market.sign_up("early"), market.sign_up("other")
+    spec = job_spec(market, token)
+    assert market.post("/v1/jobs", spec, token).status == 201
+    stray = upload(market, token, b"stray")
+    hashes = [i["manifest"] for i in spec["inputs"]]
+    market.stop()
+    with sqlite3.connect(market.folder / "market.db") as database:
+        database.execute("DELETE FROM holdings")
+        database.execute("UPDATE usage SET bytes = 200000")  # every chunk that was ever sent first
+    market.start()
+    assert market.post("/v1/chunks/missing", {"hashes": [*hashes, stray]}, token).json == {"hashes": [stray]}
+    assert_problem(market.get(f"/v1/chunks/{hashes[0]}", other), 404)
+    assert market.post("/v1/jobs", spec, token).status == 201
+    upload(market, token, b"z" * 100000)
+    more = b"y" * 60000
+    assert_problem(market.call("PUT", f"/v1/chunks/{chunk_name(more)}", more, token), 507, "storage_full")
+    assert "chunks_adopted" in market.folder.with_suffix(".log").read_text()
 
 
 def test_a_job_that_waits_keeps_its_data(made):
