@@ -86,7 +86,8 @@ const struct route routes[] = {
     {"POST", "/v1/machines/{id}/pause", LENDER, SMALL, handle_machine_pause, false,
      "The owner's word to the machine: leases are held still, and there are no new ones."},
     {"POST", "/v1/machines/{id}/resume", LENDER, SMALL, handle_machine_resume, false,
-     "Ends a pause of the machine, or its draining."},
+     "Ends a pause that was said this way. 409: the machine was paused or drained at the machine "
+     "itself, where it must be ended."},
     {"POST", "/v1/machines/{id}/reports", BORROWER, SMALL, handle_machine_report, false,
      "Says that a machine this account has a lease on is silent: the market asks it at once."},
     {"PUT", "/v1/machines/{id}/offer", LENDER, SMALL, handle_machine_put_offer, false,
@@ -131,7 +132,7 @@ const struct route routes[] = {
     {"GET", "/v1/jobs/{id}/artifacts", READER, 0, handle_job_artifacts, false,
      "What the job left: the model, its card."},
     {"GET", "/v1/jobs/{id}/artifacts/{name}", READER, 0, handle_job_artifact, false,
-     "An artifact's bytes."},
+     "An artifact's bytes. 429 with 8 of the account's downloads open."},
     {"GET", "/v1/jobs/{id}/bill", READER, 0, handle_job_bill, false,
      "What the job cost, lease by lease."},
     {"GET", "/v1/jobs/{id}/entries", READER, 0, handle_entries, false,
