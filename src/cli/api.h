@@ -359,6 +359,14 @@ struct api_log_part {
     bool is_end;
 };
 
+/* Where what a lease prints may be read from its machine. */
+struct api_log_place {
+    uint64_t lease;
+    struct text identity;
+    struct text key;             /* hex */
+    struct json_array addresses; /* struct text */
+};
+
 struct api_artifact {
     struct text name;
     uint64_t size;
@@ -438,6 +446,7 @@ struct api_event {
     int64_t held_micro;
     struct text rank; /* of a log: "0", "server" */
     uint64_t offset;
+    uint64_t next_offset; /* 0: an older market does not say */
     struct text text;
 };
 
@@ -464,6 +473,7 @@ extern const struct json_schema api_quote_schema;
 extern const struct json_schema api_job_schema;
 extern const struct json_schema api_job_page_schema;
 extern const struct json_schema api_log_part_schema;
+extern const struct json_schema api_log_place_page_schema;
 extern const struct json_schema api_artifact_page_schema;
 extern const struct json_schema api_bill_schema;
 extern const struct json_schema api_explain_schema;

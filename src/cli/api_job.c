@@ -89,6 +89,18 @@ static const struct json_field log_part_fields[] = {
 const struct json_schema api_log_part_schema =
     JSON_SCHEMA_LENIENT("log", log_part_fields, struct api_log_part);
 
+static const struct json_field log_place_fields[] = {
+    NEEDED("lease", JSON_U64, api_log_place, lease),
+    NEEDED("identity", JSON_TEXT, api_log_place, identity),
+    NEEDED("key", JSON_TEXT, api_log_place, key),
+    FIELD("addresses", JSON_TEXTS, api_log_place, addresses),
+};
+static const struct json_schema log_place_schema =
+    JSON_SCHEMA_LENIENT("log place", log_place_fields, struct api_log_place);
+static const struct json_field log_place_page_fields[] = PAGE_FIELDS(&log_place_schema);
+const struct json_schema api_log_place_page_schema =
+    JSON_SCHEMA_LENIENT("log places", log_place_page_fields, struct api_page);
+
 static const struct json_field artifact_fields[] = {
     NEEDED("name", JSON_TEXT, api_artifact, name),
     FIELD("size", JSON_U64, api_artifact, size),
@@ -174,6 +186,7 @@ static const struct json_field event_fields[] = {
     FIELD("held_microcredits", JSON_I64, api_event, held_micro),
     FIELD("rank", JSON_TEXT, api_event, rank),
     FIELD("offset", JSON_U64, api_event, offset),
+    FIELD("next_offset", JSON_U64, api_event, next_offset),
     {"text", JSON_TEXT, offsetof(struct api_event, text), .size_max = 1 << 20},
 };
 const struct json_schema api_event_schema =

@@ -1,17 +1,13 @@
 /* souk run: leases machines now, sends files, runs a command on each and shows what they say. */
 #include "base/json.h"
 #include "cli/connect.h"
-#include "cli/follow.h"
-#include "cli/job_view.h"
 #include "cli/output.h"
-#include "cli/rank_log.h"
+#include "cli/run_follow.h"
 #include "cli/submit.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 struct run_options {
     uint64_t nodes;
@@ -22,7 +18,7 @@ struct run_options {
     int64_t max_rtt_ms, max_run_time_ms;
     int64_t max_total_cost_micro, max_hourly_cost_micro;
     const char *start;
-    bool is_spare, is_waiting, is_detached, is_yes;
+    bool is_spare, is_waiting, is_detached, is_yes, is_relayed;
     struct option_list command;
 };
 
@@ -74,6 +70,8 @@ static const struct option run_options[] = {
      .help = "Wait in line when the machines are not free now."},
     {"detach", OPTION_FLAG, offsetof(struct run_options, is_detached),
      .help = "Return once it is submitted, with its number.", .letter = 'd'},
+    {"no_direct", OPTION_FLAG, offsetof(struct run_options, is_relayed),
+     .help = "Read what the copies print from the market alone, never from their machines."},
     {"yes", OPTION_FLAG, offsetof(struct run_options, is_yes),
      .help = "Do not ask before credits are held.", .letter = 'y'},
     {"command", OPTION_LIST, offsetof(struct run_options, command), "COMMAND",
@@ -243,162 +241,7 @@ static int make_spec(const struct cli *cli, const struct run_options *wanted,
     return job_spec_read(cli->arena, buffer_text(&json), out_spec, error);
 }
 
-/* ---- What it says ---------------------------------------------------------------------------- */
-
-struct run {
-    struct cli *cli;
-    struct client *client;
-    struct rank_log *log;
-    uint64_t job;
-    uint64_t last_lease; /* the newest seen */
-};
-
-/* The lease of the same rank before it; NULL: it is the first. */
-static const struct api_lease *predecessor(const struct api_job *job, const struct api_lease *lease)
-{
-    const struct api_lease *leases = job->leases.items, *found = NULL;
-    for (size_t i = 0; i < job->leases.count; i++)
-        if (leases[i].rank == lease->rank && leases[i].id < lease->id &&
-            (!found || leases[i].id > found->id))
-            found = &leases[i];
-    return found;
-}
-
-/* A rank that was moved begins anew: what it says from then on is another run's. */
-static void on_job(void *context, const struct api_job *job)
-{
-    struct run *run = context;
-    const struct api_lease *leases = job->leases.items;
-    uint64_t newest = run->last_lease;
-    for (size_t i = 0; i < job->leases.count; i++) {
-        const struct api_lease *lease = &leases[i], *before = predecessor(job, lease);
-        newest = lease->id > newest ? lease->id : newest;
-        if (lease->id <= run->last_lease || !before)
-            continue;
-        output_note(run->cli, "rank %" PRIu64 " on \"%s\" was %s%s%s; it starts again on \"%s\".",
-                    lease->rank, output_text(run->cli->arena, before->machine_name),
-                    output_text(run->cli->arena, before->outcome), before->reason.size ? ": " : "",
-                    output_text(run->cli->arena, before->reason),
-                    output_text(run->cli->arena, lease->machine_name));
-    }
-    run->last_lease = newest;
-}
-
-/* Brings one rank's log up to date; what cannot be had now comes later. */
-static void fetch_rest(struct run *run, uint64_t lease, uint64_t rank)
-{
-    for (;;) {
-        AUTO(arena) struct arena *arena = arena_new(0);
-        struct api_log_part part = {0};
-        struct client_answer answer = {&api_log_part_schema, &part, {0}};
-        const uint64_t offset = rank_log_next(run->log, lease);
-        const char *path =
-            arena_format(arena, "/v1/jobs/%" PRIu64 "/logs?rank=%" PRIu64 "&offset=%" PRIu64,
-                         run->job, rank, offset);
-        struct error error;
-        if (client_get(run->client, arena, path, &answer, &error) < 0) {
-            output_note(run->cli, "rank %" PRIu64 ": %s", rank, error.message);
-            return;
-        }
-        if (part.text.size == 0)
-            return;
-        rank_log_take(run->log, lease, rank, offset, part.text);
-    }
-}
-
-static void on_log(void *context, const struct api_event *event)
-{
-    struct run *run = context;
-    uint64_t rank = 0;
-    struct error error;
-    if (text_parse_u64(event->rank, &rank, &error) == 0 &&
-        !rank_log_take(run->log, event->lease, rank, event->offset, event->text))
-        fetch_rest(run, event->lease, rank);
-}
-
-static bool on_interrupt(void *context)
-{
-    const struct run *run = context;
-    AUTO(arena) struct arena *arena = arena_new(0);
-    struct api_job job = api_job_unknown();
-    struct client_answer answer = {&api_job_schema, &job, {0}};
-    struct error error;
-    if (client_post(run->client, arena,
-                    arena_format(arena, "/v1/jobs/%" PRIu64 "/cancel", run->job), (struct text){0},
-                    &answer, &error) < 0) {
-        output_note(run->cli, "Job %" PRIu64 " goes on: %s", run->job, error.message);
-        return false;
-    }
-    output_note(run->cli, "Stopping job %" PRIu64 "; Ctrl-C again to leave it to the market.",
-                run->job);
-    return true;
-}
-
-/* The newest of each rank has the rest of what that rank said. */
-static void print_rest(struct run *run, const struct api_job *job)
-{
-    const struct api_lease *leases = job->leases.items;
-    for (size_t i = 0; i < job->leases.count; i++) {
-        bool is_newest = true;
-        for (size_t k = i + 1; k < job->leases.count; k++)
-            is_newest = is_newest && leases[k].rank != leases[i].rank;
-        if (!is_newest)
-            continue;
-        rank_log_add(run->log, leases[i].id, leases[i].rank);
-        fetch_rest(run, leases[i].id, leases[i].rank);
-    }
-    rank_log_finish(run->log);
-}
-
-static int finish(struct run *run, const struct follow_result *result)
-{
-    struct cli *cli = run->cli;
-    if (result->end != FOLLOW_JOB_ENDED) {
-        output_note(cli, "Job %" PRIu64 " ends without you. See it: souk job wait %" PRIu64,
-                    run->job, run->job);
-        return 128 + SIGINT;
-    }
-    const int exit_code = job_view_exit_code(&result->job);
-    print_rest(run, &result->job);
-    if (cli->common.json) {
-        output_json(result->json);
-        return exit_code;
-    }
-    const char *state = output_text(cli->arena, result->job.state);
-    const char *reason = output_text(cli->arena, result->job.reason);
-    const char *end =
-        arena_format(cli->arena, "Job %" PRIu64 " %s%s%s; it cost %s (souk job show %" PRIu64 ").",
-                     run->job, state, reason[0] ? ": " : "", reason,
-                     output_amount(cli, result->job.spent_micro), run->job);
-    if (exit_code)
-        output_problem(cli, "%s", end);
-    else
-        output_note(cli, "%s", end);
-    return exit_code;
-}
-
-static int follow_run(struct cli *cli, struct client *client, uint64_t job, bool is_single,
-                      struct error *error)
-{
-    const struct rank_log_options shown = {
-        .file = cli->common.json ? stderr : stdout,
-        .has_color = output_has_color(cli, cli->common.json ? stderr : stdout),
-        .is_plain = isatty(cli->common.json ? STDERR_FILENO : STDOUT_FILENO),
-        .is_single = is_single,
-    };
-    AUTO(rank_log) struct rank_log *log = rank_log_new(&shown);
-    struct run run = {.cli = cli, .client = client, .log = log, .job = job};
-    const struct follow_options options = {.client = client,
-                                           .job = job,
-                                           .on_log = on_log,
-                                           .on_job = on_job,
-                                           .on_interrupt = on_interrupt,
-                                           .context = &run};
-    struct follow_result result;
-    if (job_follow(cli->arena, &options, &result, error) < 0)
-        return -1;
-    return finish(&run, &result);
-}
+/* ---- Running it ------------------------------------------------------------------------------ */
 
 /* What the market advised was for a job file. */
 static void name_flags(struct error *error)
@@ -435,7 +278,11 @@ static int run_run(void *context, const void *options, struct error *error)
     if (submitted != 0)
         return submitted;
     if (!wanted->is_detached)
-        return follow_run(cli, client, result.job, wanted->nodes == 1, error);
+        return run_follow(cli, client,
+                          &(struct run_follow_options){.job = result.job,
+                                                       .is_single = wanted->nodes == 1,
+                                                       .is_relayed = wanted->is_relayed},
+                          error);
     if (cli->common.json)
         output_json(result.json);
     else

@@ -18,6 +18,8 @@ struct follow {
     struct loop *loop;
     struct http_client *http;
     struct http_transfer *transfer; /* NULL while none runs */
+    struct http_transfer *asking;   /* the same, for the job itself */
+    bool is_ask_due;                /* once more after that */
     struct loop_signal *interrupt, *terminate;
     struct loop_timer *draw_timer, *ask_timer, *retry_timer, *timeout_timer;
     struct sse_reader sse;
@@ -128,30 +130,95 @@ static bool is_away_too_long(struct follow *follow)
     return now_ns - follow->away_since_ns > away_ms * 1000000;
 }
 
-static void ask(struct follow *follow)
+/* The answer lies in arenas[1]. */
+static void take_job(struct follow *follow, const struct api_job *job, struct text json)
 {
     struct arena *arena = follow->arenas[1];
-    arena_clear(arena);
-    char path[64];
-    snprintf(path, sizeof(path), "/v1/jobs/%" PRIu64, follow->options->job);
-    struct api_job job = api_job_unknown();
-    struct client_answer answer = {&api_job_schema, &job, {0}};
-    struct error error;
-    if (client_get(follow->options->client, arena, path, &answer, &error) < 0) {
-        if (error.code != ERROR_UNAVAILABLE || is_away_too_long(follow))
-            fail(follow, &error);
-        return;
-    }
     follow->away_since_ns = 0;
     follow->arenas[1] = follow->arenas[0];
     follow->arenas[0] = arena;
-    follow->job = job;
-    follow->json = answer.json;
+    follow->job = *job;
+    follow->json = json;
     if (follow->options->on_job)
         follow->options->on_job(follow->options->context, &follow->job);
-    follow_view_set(&follow->view, &job, clock_utc_ms(&clock_system));
-    if (api_job_is_final(job.state))
+    follow_view_set(&follow->view, job, clock_utc_ms(&clock_system));
+    if (api_job_is_final(job->state))
         stop_with(follow, FOLLOW_JOB_ENDED);
+}
+
+static void not_told(struct follow *follow, const struct error *error)
+{
+    if (error->code != ERROR_UNAVAILABLE || is_away_too_long(follow))
+        fail(follow, error);
+}
+
+static const char *job_path(const struct follow *follow, char out[64])
+{
+    snprintf(out, 64, "/v1/jobs/%" PRIu64, follow->options->job);
+    return out;
+}
+
+/* Before the loop runs. */
+static void ask_first(struct follow *follow)
+{
+    char path[64];
+    struct api_job job = api_job_unknown();
+    struct client_answer answer = {&api_job_schema, &job, {0}};
+    struct error error;
+    if (client_get(follow->options->client, follow->arenas[1], job_path(follow, path), &answer,
+                   &error) < 0)
+        not_told(follow, &error);
+    else
+        take_job(follow, &job, answer.json);
+}
+
+static int read_answer(struct follow *follow, const struct http_response *response,
+                       const struct error *reason, struct api_job *out_job, struct text *out_json,
+                       struct error *error)
+{
+    if (!response) {
+        *error = *reason;
+        return error_wrap(error, "the market at %s", client_server(follow->options->client));
+    }
+    if (client_check_status(response->status, buffer_text(&response->body), error) < 0)
+        return -1;
+    arena_clear(follow->arenas[1]);
+    *out_json = arena_copy_text(follow->arenas[1], buffer_text(&response->body));
+    if (json_read(follow->arenas[1], *out_json, &api_job_schema, out_job, error) == 0)
+        return 0;
+    error->code = ERROR_CORRUPT;
+    return error_wrap(error, "the market's answer");
+}
+
+static void on_answer(void *context, struct http_response *response, const struct error *reason)
+{
+    struct follow *follow = context;
+    struct api_job job = api_job_unknown();
+    struct text json;
+    struct error error;
+    follow->asking = NULL;
+    if (read_answer(follow, response, reason, &job, &json, &error) < 0)
+        not_told(follow, &error);
+    else
+        take_job(follow, &job, json);
+    if (follow->is_ask_due)
+        loop_timer_start(follow->ask_timer, 0);
+}
+
+/* A market that does not answer keeps nobody from what comes from elsewhere. */
+static void ask(struct follow *follow)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    char path[64];
+    struct client_call call;
+    struct error error;
+    follow->is_ask_due = follow->asking != NULL;
+    if (follow->asking)
+        return;
+    if (client_prepare(follow->options->client, arena, job_path(follow, path), &call, &error) < 0 ||
+        http_client_start(follow->http, &call.options, on_answer, follow, &follow->asking, &error) <
+            0)
+        not_told(follow, &error);
 }
 
 /* ---- Events -----------------------------------------------------------------------------------
@@ -303,7 +370,7 @@ static int open_follow(struct follow *follow, struct error *error)
         loop_signal_open(follow->loop, SIGTERM, on_interrupt, follow, &follow->terminate, error) <
             0)
         return -1;
-    const struct http_client_options http = {.loop = follow->loop};
+    const struct http_client_options http = {.loop = follow->loop, .concurrent_max = 8};
     follow->http = http_client_new(&http);
     follow->draw_timer = loop_timer_new(follow->loop, on_draw, follow);
     follow->ask_timer = loop_timer_new(follow->loop, on_ask, follow);
@@ -314,6 +381,8 @@ static int open_follow(struct follow *follow, struct error *error)
 
 static void close_follow(struct follow *follow)
 {
+    if (follow->http && follow->options->on_end)
+        follow->options->on_end(follow->options->context);
     http_client_free(follow->http);
     loop_timer_free(follow->draw_timer);
     loop_timer_free(follow->ask_timer);
@@ -331,7 +400,9 @@ static int run_follow(struct follow *follow, struct error *error)
 {
     if (open_follow(follow, error) < 0)
         return -1;
-    ask(follow);
+    if (follow->options->on_begin)
+        follow->options->on_begin(follow->options->context, follow->loop, follow->http);
+    ask_first(follow);
     if (follow->has_failed) {
         *error = follow->failure;
         return -1;

@@ -20,6 +20,9 @@ struct follow_options {
     void (*on_log)(void *context, const struct api_event *event);
     /* The job as it stands now, whenever it was asked for. NULL: not wanted. */
     void (*on_job)(void *context, const struct api_job *job);
+    /* Around the following: for what else the caller does in the loop. NULL: nothing. */
+    void (*on_begin)(void *context, struct loop *loop, struct http_client *http);
+    void (*on_end)(void *context);
     /* Ctrl-C. True: goes on following; asked once, the next one ends it. NULL: ends it. */
     bool (*on_interrupt)(void *context);
     void *context;

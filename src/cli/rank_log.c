@@ -14,6 +14,8 @@ struct rank_log_lease {
     uint64_t rank;
     uint64_t next_offset;
     struct buffer line; /* without its end yet */
+    uint64_t ahead_offset;
+    struct buffer ahead; /* what came before its time */
 };
 
 struct rank_log {
@@ -39,6 +41,7 @@ void rank_log_free(struct rank_log *log)
     for (size_t i = 0; i < log->leases.count; i++) {
         struct rank_log_lease *lease = log->leases.entries[i].value;
         buffer_done(&lease->line);
+        buffer_done(&lease->ahead);
         free(lease);
     }
     map_done(&log->leases);
@@ -54,6 +57,7 @@ static struct rank_log_lease *find_or_add(struct rank_log *log, uint64_t id, uin
     ASSERT(lease);
     lease->rank = rank;
     buffer_init(&lease->line, LINE_SIZE_MAX);
+    buffer_init(&lease->ahead, RANK_LOG_AHEAD_MAX);
     map_put(&log->leases, id, lease);
     uint64_t width = 1;
     for (uint64_t left = rank; left >= 10; left /= 10)
@@ -115,6 +119,20 @@ static void take_bytes(struct rank_log *log, struct rank_log_lease *lease, struc
     }
 }
 
+/* What was held, as far as its time has come. */
+static void release(struct rank_log *log, struct rank_log_lease *lease)
+{
+    if (lease->ahead.size == 0 || lease->ahead_offset > lease->next_offset)
+        return;
+    const uint64_t known = lease->next_offset - lease->ahead_offset;
+    if (known < lease->ahead.size) {
+        const size_t left = lease->ahead.size - (size_t)known;
+        take_bytes(log, lease, (struct text){(const char *)lease->ahead.data + known, left});
+        lease->next_offset += left;
+    }
+    buffer_clear(&lease->ahead);
+}
+
 bool rank_log_take(struct rank_log *log, uint64_t id, uint64_t rank, uint64_t offset,
                    struct text bytes)
 {
@@ -126,8 +144,51 @@ bool rank_log_take(struct rank_log *log, uint64_t id, uint64_t rank, uint64_t of
         return true;
     take_bytes(log, lease, (struct text){bytes.data + known, bytes.size - (size_t)known});
     lease->next_offset = offset + bytes.size;
+    release(log, lease);
     fflush(log->options.file);
     return true;
+}
+
+bool rank_log_take_text(struct rank_log *log, uint64_t id, uint64_t rank,
+                        const struct rank_log_text *text)
+{
+    struct rank_log_lease *lease = find_or_add(log, id, rank);
+    if (text->next_offset <= text->offset || text->next_offset - text->offset == text->text.size)
+        return rank_log_take(log, id, rank, text->offset, text->text);
+    if (text->next_offset <= lease->next_offset)
+        return true;
+    if (text->offset != lease->next_offset)
+        return false;
+    take_bytes(log, lease, text->text);
+    lease->next_offset = text->next_offset;
+    release(log, lease);
+    fflush(log->options.file);
+    return true;
+}
+
+bool rank_log_take_ahead(struct rank_log *log, uint64_t id, uint64_t rank, uint64_t offset,
+                         struct text bytes)
+{
+    struct rank_log_lease *lease = find_or_add(log, id, rank);
+    if (offset > UINT64_MAX - bytes.size)
+        return false;
+    if (rank_log_take(log, id, rank, offset, bytes))
+        return true;
+    if (lease->ahead.size == 0)
+        lease->ahead_offset = offset;
+    const bool follows = offset == lease->ahead_offset + lease->ahead.size;
+    if (!follows || bytes.size > RANK_LOG_AHEAD_MAX - lease->ahead.size) {
+        buffer_clear(&lease->ahead);
+        return false;
+    }
+    buffer_append(&lease->ahead, bytes.data, bytes.size);
+    return true;
+}
+
+bool rank_log_is_waiting(const struct rank_log *log, uint64_t lease)
+{
+    const struct rank_log_lease *known = map_get(&log->leases, lease);
+    return known && known->ahead.size > 0;
 }
 
 void rank_log_finish(struct rank_log *log)

@@ -152,6 +152,7 @@ static int keeper_message_fence(const struct lease_message *message, struct leas
         return 0;
     case LEASE_MESSAGE_ADDRESSES:
     case LEASE_MESSAGE_CHUNKS_AT:
+    case LEASE_MESSAGE_LOGS_AT:
         *out_lease = (struct lease_fence){message->addresses.lease, message->addresses.fence};
         return 0;
     case LEASE_MESSAGE_STREAM_READY:

@@ -190,6 +190,11 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
         daemon_pass_on(daemon, (struct lease_fence){message.log_kept.lease, message.log_kept.fence},
                        message.type, payload);
         break;
+    case LEASE_MESSAGE_LOG_READER:
+        daemon_pass_on(daemon,
+                       (struct lease_fence){message.log_reader.lease, message.log_reader.fence},
+                       message.type, payload);
+        break;
     case LEASE_MESSAGE_PEER:
         daemon_pass_on(daemon, (struct lease_fence){message.peer.lease, message.peer.fence},
                        message.type, payload);
@@ -214,6 +219,7 @@ static void daemon_on_frame(struct link *link, uint16_t type, struct text payloa
     case LEASE_MESSAGE_ADDRESSES:
     case LEASE_MESSAGE_TRIED:
     case LEASE_MESSAGE_CHUNKS_AT:
+    case LEASE_MESSAGE_LOGS_AT:
         log_event(LOG_ERROR, "message_refused", "type=%s", lease_message_type_name(message.type));
         link_finish(link);
         break;

@@ -273,6 +273,8 @@ static void keeper_on_lease_message(struct keeper *keeper, const struct lease_me
         tenancy_stop(keeper->tenancy, message->stop.grace_ms, message->stop.reason);
     else if (message->type == LEASE_MESSAGE_LOG_KEPT)
         tenancy_log_kept(keeper->tenancy, message->log_kept.offset);
+    else if (message->type == LEASE_MESSAGE_LOG_READER)
+        tenancy_add_log_reader(keeper->tenancy, &message->log_reader);
     else if (message->type == LEASE_MESSAGE_CHUNK_PEER)
         tenancy_add_chunk_peer(keeper->tenancy, &message->rank);
     else if (message->type == LEASE_MESSAGE_RANK)

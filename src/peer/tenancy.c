@@ -70,6 +70,7 @@ void tenancy_send_state(struct tenancy *tenancy)
               lease_run_state_name(tenancy->state), tenancy->reason);
     tenancy_send_addresses(tenancy);
     tenancy_send_sources(tenancy);
+    tenancy_send_log_addresses(tenancy);
 }
 
 struct meter_usage tenancy_usage(struct tenancy *tenancy)
@@ -294,6 +295,7 @@ static void tenancy_on_end(void *context)
     tenancy_free_image(tenancy);
     job_network_free(TAKE(tenancy->network));
     tenancy_free_sources(tenancy);
+    log_server_free(TAKE(tenancy->log_server));
     if (folder_remove(tenancy->data_folder, &error) < 0 ||
         folder_remove(tenancy->lease_folder, &error) < 0)
         log_event(LOG_WARN, "folder_left", "lease=%" PRIu64 " error=\"%s\"",
@@ -511,6 +513,7 @@ int tenancy_start(struct tenancy_host *host, const struct start_message *start,
         tenancy_find_image(tenancy, error) < 0)
         return -1;
     tenancy_open_sources(tenancy);
+    tenancy_open_log_server(tenancy);
     const uint64_t image_bytes = tenancy->needs_image ? host->image_bytes : 0;
     const struct shard_options shard = {.access = tenancy_chunk_access(tenancy),
                                         .folder = tenancy->data_folder,
@@ -545,6 +548,7 @@ void tenancy_free(struct tenancy *tenancy)
     tenancy_free_image(tenancy);
     job_network_free(TAKE(tenancy->network));
     tenancy_free_sources(tenancy);
+    log_server_free(TAKE(tenancy->log_server));
     loop_timer_free(tenancy->tick_timer);
     loop_timer_free(tenancy->pace_timer);
     loop_timer_free(tenancy->talk_timer);

@@ -6,6 +6,7 @@
 #include "peer/folder.h"
 #include "peer/image_cache.h"
 #include "peer/job_network.h"
+#include "peer/log_server.h"
 #include "peer/logbook.h"
 #include "peer/meter.h"
 #include "peer/shard.h"
@@ -82,7 +83,8 @@ struct tenancy {
     struct loop_watch *control_watch;
     struct tenancy_log logs[TENANCY_LOG_COUNT];
     struct logbook logbook;
-    struct loop_timer *log_timer; /* how long a market that is there may take to keep the rest */
+    struct log_server *log_server; /* NULL: nobody may connect */
+    struct loop_timer *log_timer;  /* how long a market that is there may take to keep the rest */
     bool is_log_given_up;
     int64_t talk_bytes; /* what the process may still say; below zero nobody listens */
     int64_t talk_ns;    /* when that was reckoned */
@@ -172,6 +174,12 @@ void tenancy_free_sources(struct tenancy *tenancy);
 void tenancy_send_sources(struct tenancy *tenancy);
 /* All data is here: nobody is asked any more. */
 void tenancy_has_data(struct tenancy *tenancy);
+
+/* tenancy_direct.c */
+void tenancy_open_log_server(struct tenancy *tenancy);
+/* Tells the market where what the lease prints may be read. */
+void tenancy_send_log_addresses(struct tenancy *tenancy);
+void tenancy_pump_readers(struct tenancy *tenancy);
 
 /* tenancy_stream.c */
 void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,

@@ -44,6 +44,7 @@ static void log_on_events(void *context, uint32_t events)
     struct tenancy_log *log = context;
     (void)events;
     log_read(log);
+    tenancy_pump_readers(log->tenancy);
     tenancy_send_logs(log->tenancy);
     tenancy_update_reading(log->tenancy);
 }
@@ -80,6 +81,7 @@ void tenancy_end_logs(struct tenancy *tenancy)
             ;
     tenancy_close_logs(tenancy);
     logbook_end(&tenancy->logbook);
+    tenancy_pump_readers(tenancy);
     tenancy_send_logs(tenancy);
 }
 
@@ -135,6 +137,7 @@ void tenancy_log_kept(struct tenancy *tenancy, uint64_t offset)
 {
     if (tenancy->has_ended)
         return;
+    tenancy_pump_readers(tenancy); /* before it lets anything go */
     logbook_kept(&tenancy->logbook, offset);
     tenancy_send_logs(tenancy);
     tenancy_update_reading(tenancy);

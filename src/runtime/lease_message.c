@@ -19,6 +19,7 @@
  *     YIELD         u8 yield
  *     ADDRESSES     u64 lease, u64 fence, addresses
  *     CHUNKS_AT     the same
+ *     LOGS_AT       the same
  *     TRIED         u64 trial, u32 rtt_us
  *     WELCOME       u32 version, u64 machine, i64 now_ms
  *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
@@ -35,6 +36,7 @@
  *     RANK          u64 lease, u64 fence, peer, addresses
  *     CHUNK_PEER    the same
  *     LOG_KEPT      u64 lease, u64 fence, u64 offset
+ *     LOG_READER    u64 lease, u64 fence, u64 reader, [32] key
  *     TRY           u64 trial, [32] key, [32] ticket, u32 limit_ms, addresses
  *     EARNINGS      i64 earned_micro, i64 withheld_micro
  *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
@@ -138,6 +140,10 @@ const char *lease_message_type_name(enum lease_message_type type)
         return "CHUNKS_AT";
     case LEASE_MESSAGE_CHUNK_PEER:
         return "CHUNK_PEER";
+    case LEASE_MESSAGE_LOGS_AT:
+        return "LOGS_AT";
+    case LEASE_MESSAGE_LOG_READER:
+        return "LOG_READER";
     }
     return "unknown";
 }
@@ -297,6 +303,7 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
         return;
     case LEASE_MESSAGE_ADDRESSES:
     case LEASE_MESSAGE_CHUNKS_AT:
+    case LEASE_MESSAGE_LOGS_AT:
         put_fence(buffer, message->addresses.lease, message->addresses.fence);
         put_addresses(buffer, message->addresses.addresses, message->addresses.address_count);
         return;
@@ -335,6 +342,11 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
     case LEASE_MESSAGE_LOG_KEPT:
         put_fence(payload, message->log_kept.lease, message->log_kept.fence);
         wire_put_u64(payload, message->log_kept.offset);
+        return;
+    case LEASE_MESSAGE_LOG_READER:
+        put_fence(payload, message->log_reader.lease, message->log_reader.fence);
+        wire_put_u64(payload, message->log_reader.reader);
+        wire_put_raw(payload, message->log_reader.key, sizeof(message->log_reader.key));
         return;
     case LEASE_MESSAGE_PEER:
         put_fence(payload, message->peer.lease, message->peer.fence);

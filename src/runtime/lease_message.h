@@ -64,6 +64,7 @@ enum lease_message_type {
     LEASE_MESSAGE_ADDRESSES = 13,
     LEASE_MESSAGE_TRIED = 14,
     LEASE_MESSAGE_CHUNKS_AT = 20,
+    LEASE_MESSAGE_LOGS_AT = 21,
     /* market to daemon */
     LEASE_MESSAGE_WELCOME = 64,
     LEASE_MESSAGE_START = 65,
@@ -81,6 +82,7 @@ enum lease_message_type {
     LEASE_MESSAGE_TRY = 77,
     LEASE_MESSAGE_EARNINGS = 78,
     LEASE_MESSAGE_CHUNK_PEER = 80,
+    LEASE_MESSAGE_LOG_READER = 81,
 };
 
 /* One lease as its holder knows it; `fence` tells two holders of one lease apart. */
@@ -300,7 +302,7 @@ struct measure_message {
 };
 
 /* Where a lease in a job network may be reached directly; none: only through the relay. As
- * CHUNKS_AT: where its data may be fetched from. */
+ * CHUNKS_AT: where its data may be fetched from. As LOGS_AT: where what it prints may be read. */
 struct addresses_message {
     uint64_t lease; /* 0: where the machine itself may be tried, fence 0 too */
     uint64_t fence;
@@ -326,6 +328,15 @@ struct log_kept_message {
     uint64_t offset; /* LEASE_LOG_ALL: whatever was sent */
 };
 #define LEASE_LOG_ALL UINT64_MAX
+
+/* Somebody of the lease's own account may read what it prints from its keeper: runtime/log_link.h.
+ */
+struct log_reader_message {
+    uint64_t lease;
+    uint64_t fence;
+    uint64_t reader; /* random; names the key */
+    uint8_t key[LEASE_KEY_SIZE];
+};
 
 /* Find out how far the machine is from another, which is told the same: peer/trial.h. */
 struct try_message {
@@ -365,6 +376,7 @@ struct lease_message {
         struct addresses_message addresses;
         struct rank_message rank;
         struct log_kept_message log_kept;
+        struct log_reader_message log_reader;
         struct pong_message pong;
         struct probe_message probe;
         struct fill_message fill;

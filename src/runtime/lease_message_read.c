@@ -204,6 +204,12 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->log_kept.fence = wire_get_u64(reader);
         message->log_kept.offset = wire_get_u64(reader);
         return true;
+    case LEASE_MESSAGE_LOG_READER:
+        message->log_reader.lease = wire_get_u64(reader);
+        message->log_reader.fence = wire_get_u64(reader);
+        message->log_reader.reader = wire_get_u64(reader);
+        wire_get_raw(reader, message->log_reader.key, sizeof(message->log_reader.key));
+        return true;
     case LEASE_MESSAGE_PEER:
         message->peer.lease = wire_get_u64(reader);
         message->peer.fence = wire_get_u64(reader);
@@ -292,6 +298,7 @@ static bool decode_from_daemon(struct arena *arena, struct wire_reader *reader,
         return true;
     case LEASE_MESSAGE_ADDRESSES:
     case LEASE_MESSAGE_CHUNKS_AT:
+    case LEASE_MESSAGE_LOGS_AT:
         message->addresses.lease = wire_get_u64(reader);
         message->addresses.fence = wire_get_u64(reader);
         message->addresses.address_count = get_addresses(reader, message->addresses.addresses);

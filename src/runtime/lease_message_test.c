@@ -110,6 +110,11 @@ static const struct lease_message examples[] = {
               .peer = {.lease = 7, .fence = 8, .rank = 9, .key = {1}},
               .addresses = {{"192.0.2.1:7600", 14}},
               .address_count = 1}},
+    {.type = LEASE_MESSAGE_LOGS_AT,
+     .addresses =
+         {.lease = 1, .fence = 2, .addresses = {{"192.0.2.1:7600", 14}}, .address_count = 1}},
+    {.type = LEASE_MESSAGE_LOG_READER,
+     .log_reader = {.lease = 1, .fence = 2, .reader = 3, .key = {4}}},
     {.type = LEASE_MESSAGE_LOG_KEPT, .log_kept = {.lease = 1, .fence = 2, .offset = 3}},
     {.type = LEASE_MESSAGE_PONG, .pong = {.nonce = 17}},
     {.type = LEASE_MESSAGE_PROBE, .probe = {.json = {"{}", 2}}},

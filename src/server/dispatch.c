@@ -150,6 +150,7 @@ void dispatch_end(struct hub *hub, struct hub_lease *lease)
     suspect_lease_over(hub, lease);
     stream_forget(hub, lease);
     network_forget(hub, lease);
+    direct_forget(hub, lease);
     map_remove(&hub->leases, lease->id);
     if (machine)
         machine->lease_count--;

@@ -84,6 +84,7 @@ http_handler handle_lease_release;
 /* handle_result.c */
 http_handler handle_job_metrics;
 http_handler handle_job_logs;
+http_handler handle_job_direct;
 http_handler handle_job_artifacts;
 http_handler handle_job_artifact;
 http_handler handle_job_bill;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -271,9 +272,13 @@ static void take_message(struct hub_machine *machine, struct arena *arena,
     case LEASE_MESSAGE_CHUNKS_AT:
         sources_addresses(machine, &message->addresses);
         return;
+    case LEASE_MESSAGE_LOGS_AT:
+        direct_addresses(machine, &message->addresses);
+        return;
     case LEASE_MESSAGE_RANK:
     case LEASE_MESSAGE_CHUNK_PEER:
     case LEASE_MESSAGE_LOG_KEPT:
+    case LEASE_MESSAGE_LOG_READER:
     case LEASE_MESSAGE_WELCOME:
     case LEASE_MESSAGE_START:
     case LEASE_MESSAGE_EARNINGS:
@@ -317,6 +322,7 @@ static void pass_on(void *context)
     struct hub_machine *machine = hub_machine(word->hub, word->machine);
     if (machine && machine->is_welcome)
         hub_send(machine, &word->message);
+    sodium_memzero(word, sizeof(*word)); /* a reader's key */
     free(word);
 }
 
@@ -337,6 +343,12 @@ void hub_log_kept(void *context, uint64_t machine, const struct log_kept_message
 {
     post_word(context, machine,
               &(struct lease_message){.type = LEASE_MESSAGE_LOG_KEPT, .log_kept = *kept});
+}
+
+void hub_log_reader(struct hub *hub, uint64_t machine, const struct log_reader_message *reader)
+{
+    post_word(hub, machine,
+              &(struct lease_message){.type = LEASE_MESSAGE_LOG_READER, .log_reader = *reader});
 }
 
 void hub_unlinked(struct hub_machine *machine, const struct error *reason)
@@ -430,6 +442,7 @@ int hub_open(struct server *server, const char *listen, const struct core *core,
     map_init(&hub->trials);
     map_init(&hub->tried);
     map_init(&hub->heard_machines);
+    map_init(&hub->log_places);
     pthread_mutex_init(&hub->live_mutex, NULL);
     list_init(&hub->connections);
     list_init(&hub->accepting);
@@ -512,6 +525,7 @@ void hub_free(struct hub *hub)
     map_done(&hub->pairs);
     map_done(&hub->waiting);
     map_done(&hub->heard_machines);
+    direct_done(hub);
     trials_done(hub);
     pthread_mutex_destroy(&hub->live_mutex);
     free(hub);

@@ -68,6 +68,16 @@ void hub_pause(struct hub *hub, uint64_t machine, const struct pause_message *pa
 /* Tells the machine what it need not keep any more. From any thread; the context is the hub. */
 void hub_log_kept(void *context, uint64_t machine, const struct log_kept_message *kept);
 
+/* Where what a running lease prints may be read from its keeper, and a fresh key for one reader,
+ * of which the keeper is told. False: nowhere. From any thread. */
+struct hub_log_place {
+    uint64_t reader;
+    uint8_t key[LEASE_KEY_SIZE];
+    char addresses[LEASE_ADDRESSES_MAX][LEASE_ADDRESS_SIZE_MAX + 1];
+    uint32_t address_count;
+};
+bool hub_open_log(struct hub *hub, uint64_t lease, struct hub_log_place *out_place);
+
 /* A job with a lease on the machine finds it silent: server/suspect.c. From any thread. */
 void hub_report_silent(struct hub *hub, uint64_t machine, uint64_t job);
 

@@ -215,6 +215,7 @@ struct hub {
     size_t sought_count;
     struct map heard_machines; /* id -> struct hub_machine, those that ever were linked here;
                                   guarded by live_mutex */
+    struct map log_places;     /* lease -> direct.c's, owned; guarded by live_mutex */
 
     atomic_uint_fast64_t link_count, relay_count, waiting_count, bad_meter_count;
 };
@@ -339,6 +340,14 @@ void trials_done(struct hub *hub);
 /* As network_tell and network_addresses, of leases that exchange chunks. */
 void sources_tell(struct hub *hub, const struct hub_lease *lease);
 void sources_addresses(struct hub_machine *machine, const struct addresses_message *addresses);
+
+/* ---- direct.c ---- */
+/* Where what a lease prints may be read. */
+void direct_addresses(struct hub_machine *machine, const struct addresses_message *addresses);
+void direct_forget(struct hub *hub, const struct hub_lease *lease);
+void direct_done(struct hub *hub);
+/* Tells the machine of somebody who may read. From any thread. */
+void hub_log_reader(struct hub *hub, uint64_t machine, const struct log_reader_message *reader);
 
 /* ---- dispatch.c ---- */
 void dispatch_add_take(struct hub *hub, struct hub_lease *lease);

@@ -33,6 +33,7 @@ int64_t link_budget_cost(uint16_t type, size_t size)
         return COST_ARTIFACT + bytes;
     case LEASE_MESSAGE_ADDRESSES:
     case LEASE_MESSAGE_CHUNKS_AT:
+    case LEASE_MESSAGE_LOGS_AT:
         return COST_ADDRESSES + bytes;
     default:
         return 1 + bytes;

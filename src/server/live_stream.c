@@ -125,6 +125,7 @@ void live_log(struct live *live, const struct live_source *source, uint64_t offs
     json_field_u64(&writer, "lease", source->lease);
     json_field_string(&writer, "rank", source->role == LEASE_ROLE_SERVER ? "server" : rank);
     json_field_u64(&writer, "offset", offset);
+    json_field_u64(&writer, "next_offset", offset + bytes.size);
     json_field_text(&writer, "text", bytes);
     json_object_end(&writer);
     live_send(live, &(struct live_event){.job = source->job,
