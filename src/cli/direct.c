@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/map.h"
 #include "net/link.h"
+#include "peer/logbook.h"
 #include "peer/path.h"
 #include "runtime/log_link.h"
 #include "wire/wire.h"
@@ -102,6 +103,10 @@ static void on_frame(struct link *link, uint16_t type, struct text payload, void
     const struct text bytes = {payload.data + LOG_LINK_OFFSET_SIZE,
                                payload.size - LOG_LINK_OFFSET_SIZE};
     reader->has_read = true;
+    if (offset > LOGBOOK_LEASE_MAX - bytes.size) { /* no keeper of ours has so much to say */
+        reader_end(reader);
+        return;
+    }
     if (!options->on_bytes(options->context, reader->lease, reader->rank, offset, bytes))
         reader_end(reader);
 }

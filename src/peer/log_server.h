@@ -40,7 +40,7 @@ void log_server_free(struct log_server *server); /* NULL is fine */
 DEFINE_AUTO(log_server);
 
 uint16_t log_server_port(const struct log_server *server);
-void log_server_allow(struct log_server *server, uint64_t reader, const uint8_t key[LINK_KEY_SIZE]);
+void log_server_allow(struct log_server *server, uint64_t id, const uint8_t key[LINK_KEY_SIZE]);
 /* The book has more, or is about to let something go. */
 void log_server_pump(struct log_server *server);
 size_t log_server_link_count(const struct log_server *server); /* that have asked */
