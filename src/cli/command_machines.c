@@ -336,7 +336,7 @@ static void print_probe(const struct cli *cli, const struct api_share *probe)
 static void print_live(const struct cli *cli, const struct api_live *live)
 {
     struct arena *arena = cli->arena;
-    if (!live->heard_ms)
+    if (!live->heard_ms || live->power.size == 0) /* of another's machine nobody is told */
         return;
     const char *battery = live->battery_percent
                               ? arena_format(arena, " (%" PRId64 " %%)", live->battery_percent)
@@ -421,7 +421,8 @@ static int run_show(void *context, const void *options, struct error *error)
                  output_text(cli->arena, machine.name),
                  output_text(cli->arena, machine.account_name),
                  machine_state(cli->arena, &machine));
-    print_owner(cli, machine.yield);
+    if (machine.is_mine)
+        print_owner(cli, machine.yield);
     print_room(cli, &machine);
     print_probe(cli, &machine.probe);
     print_live(cli, &machine.live);

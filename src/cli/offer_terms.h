@@ -73,8 +73,10 @@ struct offer_terms_options {
         OFFER_TERMS_OPTION("for", OPTION_LIST, struct_, audience, "WHO",                           \
                            "Who may use it: anyone, accounts by name, or group:NAME.",             \
                            .fields = "audience accounts group"),                                   \
-        OFFER_TERMS_OPTION("network", OPTION_TEXT, struct_, network, "REACH",                      \
-                           "What a lease may reach: none, job (the job's other machines), open."), \
+        OFFER_TERMS_OPTION(                                                                        \
+            "network", OPTION_TEXT, struct_, network, "REACH",                                     \
+            "What a lease may reach: none, job (the job's other machines), open (on no "           \
+            "machine yet)."),                                                                      \
         OFFER_TERMS_OPTION("install", OPTION_TEXT, struct_, install, "WHAT",                       \
                            "What may be installed for a job: none, wheels, index."),               \
         OFFER_TERMS_OPTION("labels", OPTION_TEXT, struct_, labels, "LABELS",                       \

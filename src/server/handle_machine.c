@@ -247,7 +247,7 @@ static void write_near(struct server *server, struct arena *arena, uint64_t mach
 }
 
 /* What its last heartbeat said: not in its row, and so not for keeping. */
-static void write_live(struct server *server, struct arena *arena, uint64_t machine,
+static void write_live(struct server *server, struct arena *arena, uint64_t machine, bool is_mine,
                        struct json_writer *writer)
 {
     struct hub_live live;
@@ -258,11 +258,13 @@ static void write_live(struct server *server, struct arena *arena, uint64_t mach
     json_object_begin(writer);
     json_field_i64(writer, "heard_ms", live.heard_ms);
     json_field_i64(writer, "rtt_us", live.rtt_us);
-    json_field_u64(writer, "load_milli", live.load_milli);
-    json_field_u64(writer, "free_ram_bytes", live.free_ram_bytes);
-    json_field_u64(writer, "temperature_c", live.temperature_c);
-    json_field_string(writer, "power", lease_power_name(live.power));
-    json_field_u64(writer, "battery_percent", live.battery_percent);
+    if (is_mine) { /* what its owner does there is nobody else's business */
+        json_field_u64(writer, "load_milli", live.load_milli);
+        json_field_u64(writer, "free_ram_bytes", live.free_ram_bytes);
+        json_field_u64(writer, "temperature_c", live.temperature_c);
+        json_field_string(writer, "power", lease_power_name(live.power));
+        json_field_u64(writer, "battery_percent", live.battery_percent);
+    }
     write_near(server, arena, machine, writer);
     json_object_end(writer);
 }
@@ -291,7 +293,7 @@ static void write_view(struct server *server, struct arena *arena, uint64_t acco
     json_object_begin(writer);
     view_machine(writer, &view);
     if (has_live)
-        write_live(server, arena, (uint64_t)row[MACHINES_ID].integer, writer);
+        write_live(server, arena, (uint64_t)row[MACHINES_ID].integer, view.is_mine, writer);
     json_object_end(writer);
 }
 

@@ -20,6 +20,7 @@ from serving import Market
 from training import Lender, wait_for
 
 HELLO, HEARTBEAT, YIELD = 1, 2, 12
+YIELDS = ("none", "low", "frozen", "paused", "draining", "paused_remotely")
 VERSION = 5
 GIB = 1 << 30
 MIB = 1 << 20
@@ -39,8 +40,8 @@ def place(tmp_path):
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
     lender = Lender(market, lender_token, tmp_path / "lender", "hostile")
 
-    def machine():
-        return next((m for m in market.get("/v1/machines", token).json["items"] if m["name"] == "hostile"), {})
+    def machine(asker=lender_token):
+        return next((m for m in market.get("/v1/machines", asker).json["items"] if m["name"] == "hostile"), {})
 
     try:
         wait_for("the machine", lambda: machine().get("state") == "online")
@@ -77,6 +78,20 @@ def resident_bytes(process):
 def metric(market, name):
     return next(int(line.split()[1]) for line in market.get("/metrics").body.decode().splitlines()
                 if line.startswith(name + " "))
+
+
+def test_what_the_owner_does_is_told_to_the_owner_alone(place):
+    market, token, key, machine = place
+    with linked(market, key) as link:
+        wait_for("the link", lambda: machine()["state"] == "online")
+        for told, shown in (("low", "none"), ("frozen", "paused"), ("paused", "paused"),
+                            ("draining", "draining"), ("paused_remotely", "paused")):
+            link.stdin.write(frame(YIELD, bytes([YIELDS.index(told)])))
+            link.stdin.flush()
+            wait_for(told, lambda: machine()["yield"] == told, 5, 0.02)
+            assert machine(token)["yield"] == shown
+            one = market.get(f"/v1/machines/{key['machine']}", token).json
+            assert one["yield"] == shown and set(one.get("live", {})) <= {"heard_ms", "rtt_us", "near"}, one
 
 
 def test_a_lender_who_floods_is_read_slowly(place):

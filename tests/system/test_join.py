@@ -139,6 +139,15 @@ def test_the_market_learns_what_the_machine_is(market, ada, daemons, tmp_path):
     assert {"quiet-room", "avx2", "python3-torch"} <= set(labels) and "fma" not in labels
     assert live["power"] == "battery" and live["battery_percent"] == 77
     assert live["temperature_c"] == 48 and 0 < live["rtt_us"] < 10_000_000
+    stranger = market.sign_up("stranger")
+    seen = market.get(f"/v1/machines/{shown['id']}", stranger).json
+    assert seen["probe"] == probe and set(seen["live"]) == {"heard_ms", "rtt_us", "near"}, seen
+    for asker, is_told in ((ada, True), (stranger, False)):
+        words = subprocess.run([PROGRAM, "machines", "show", str(shown["id"]), "--server", market.url],
+                               env={**os.environ, "SOUK_TOKEN": asker}, capture_output=True, text=True,
+                               timeout=WAIT_S)
+        assert words.returncode == 0 and ("on battery (77 %)" in words.stdout) == is_told, words
+        assert "avx2, " in words.stdout
     offer = market.get("/v1/offers?mine=true", ada).json["items"][0]
     assert (offer["when"], offer["zone"]) == ("Mon-Fri 18:00-08:00", "Europe/Berlin")
     # Something is installed while it runs.

@@ -111,7 +111,7 @@ def wait_for_level(lender, level, seconds=20):
 
 
 def test_work_stops_within_a_second_and_goes_on_when_the_owner_is_gone(tmp_path):
-    with owned(tmp_path) as (market, token, _, lender):
+    with owned(tmp_path) as (market, token, lender_token, lender):
         job = submit(market, token, 1, min_time="40s", max_run_time="120s")
         wait_for_work(market, token, job)
         assert lender.status()["level"] == "full"
@@ -121,7 +121,8 @@ def test_work_stops_within_a_second_and_goes_on_when_the_owner_is_gone(tmp_path)
         status = lender.status()
         assert status["reason"] == "the machine runs on its battery", status
         assert len(status["leases"]) == 1
-        wait_for("the market knows", lambda: machine_of(market, token)["yield"] == "frozen")
+        wait_for("the market knows", lambda: machine_of(market, lender_token)["yield"] == "frozen")
+        assert machine_of(market, token)["yield"] == "paused"
         assert worker_of(market, token, job)["yield"] == "frozen"
         # Longer than a parameter server waits for a worker that says nothing.
         steps, until = worker_of(market, token, job)["steps"], time.monotonic() + 8
@@ -418,7 +419,7 @@ def test_one_button_on_the_page_reaches_the_machine_within_a_second(tmp_path):
         assert refused.status == 403, refused
         begun = time.monotonic()
         assert market.post(f"/v1/machines/{machine}/pause", {"for_ms": 60000}, lender_token).status == 200
-        wait_for("the pause", lambda: machine_of(market, token)["yield"] == "paused_remotely", 20, 0.02)
+        wait_for("the pause", lambda: machine_of(market, lender_token)["yield"] == "paused_remotely", 20, 0.02)
         assert time.monotonic() - begun < 3
         assert "paused from the page until" in lender.say("status")
         assert lender.status()["paused_until_ms"] > 0
