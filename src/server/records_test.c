@@ -1,4 +1,5 @@
-/* What jobs leave behind while they run: metrics and logs. covers live.c, live_rows.c, logs.c, query.c */
+/* What jobs leave behind while they run: metrics and logs. covers live.c, live_rows.c, logs.c,
+ * query.c */
 #include "server/live.h"
 #include "server/logs.h"
 #include "server/query.h"
