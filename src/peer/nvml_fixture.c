@@ -106,15 +106,19 @@ int nvmlDeviceGetUtilizationRates(void *device, struct utilization *utilization)
 int nvmlDeviceGetProcessUtilization(void *device, struct sample *samples, unsigned *count,
                                     unsigned long long since_us)
 {
-    const char *use = getenv("NVML_FIXTURE_USE");
+    const char *use = getenv("NVML_FIXTURE_USE"); // NOLINT(concurrency-mt-unsafe): one thread
     if (index_of(device) != 0)
         return NOT_SUPPORTED;
-    unsigned found = 0, pid, percent;
-    int size;
-    while (use && found < *count && sscanf(use, "%u:%u%n", &pid, &percent, &size) == 2) {
+    unsigned found = 0;
+    while (use && *use && found < *count) { /* PID:PERCENT,... */
+        char *end = NULL;
+        const unsigned pid = (unsigned)strtoul(use, &end, 10);
+        if (*end != ':')
+            break;
+        const unsigned percent = (unsigned)strtoul(end + 1, &end, 10);
         samples[found++] =
             (struct sample){.pid = pid, .time_us = since_us + 1000, .multiprocessors = percent};
-        use += size + (use[size] == ',');
+        use = *end == ',' ? end + 1 : end;
     }
     *count = found;
     return found ? SUCCESS : NOT_FOUND;
