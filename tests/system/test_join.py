@@ -521,7 +521,7 @@ def test_a_name_that_is_taken_is_asked_for_again(market, ada, daemons, tmp_path)
     person.read_until("[always] > ")
     person.type("\n")
     person.read_until("Lending up to 1 core, ")
-    plan = person.read_until(f"Another machine there is called")
+    plan = person.read_until("Another machine there is called")
     assert "disk (20 GiB at most), always" in plan and "a job reaches nothing" in plan, plan
     person.read_until(f"[{host}-2] > ")
     person.type("not / a name\n")

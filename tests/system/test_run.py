@@ -241,6 +241,7 @@ market: {max_run_time: 60s}
                           capture_output=True, text=True, timeout=60, env=environment(token))
     assert done.returncode == 0, done
     job = last_job(market, token)
+    assert f"The results: souk job fetch {job['id']}" in done.stderr, done
     for rank in (0, 1):
         log = market.get(f"/v1/jobs/{job['id']}/logs?rank={rank}", token).json
         assert "ten is 10\n" in log["text"], log
