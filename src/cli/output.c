@@ -52,7 +52,8 @@ void output_foreign(FILE *file, struct text text)
         fputs("\033[0m", file);
 }
 
-static void print_line(const struct cli *cli, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void print_line(const struct cli *cli,
+                                                             const char *format, va_list args)
 {
     char *text = NULL;
     const int size = vasprintf(&text, format, args);

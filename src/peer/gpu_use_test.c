@@ -30,6 +30,7 @@ static void end_sleeper(pid_t pid)
 
 static void say_use(const char *words)
 {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
     assert_int_equal(setenv("NVML_FIXTURE_USE", words, 1), 0);
 }
 

@@ -204,7 +204,7 @@ TEST(a_data_set_takes_rows_as_images_one_pixel_high)
     float values[4];
     int32_t labels[2];
     dataset_gather(dataset, (const uint32_t[]){3, 0}, 2, values, labels);
-    assert_true(values[0] == idx_float(parts.files[0].data + 12 + 3 * 8));
+    assert_true(values[0] == idx_float(parts.files[0].data + 12 + (size_t)3 * 8));
     assert_int_equal(labels[1], parts.files[1].data[8]);
     csv_parts_done(&parts);
     unlink(paths[0]);

@@ -77,7 +77,7 @@ def readings(lender):
     return lender.status()["readings"]
 
 
-def test_a_lender_hears_what_the_desktop_says(tmp_path):
+def test_it_is_heard(tmp_path):  # a short name: the bus's socket lies below a folder of it
     with owned(tmp_path, "--input-quiet", "5s") as (market, token, _, lender):
         assert lender.status()["desktop"] == "none"
         with desktop_of(lender) as desktop:
