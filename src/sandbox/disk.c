@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,11 +52,27 @@ static int image_path(const char *folder, char out[PATH_MAX], struct error *erro
     return 0;
 }
 
+/* Before anything is taken: what is asked for in vain fills the owner's disk for a moment. */
+static int check_room(int fd, int64_t bytes, struct error *error)
+{
+    struct statfs status;
+    if (fstatfs(fd, &status) < 0)
+        return error_set_errno(error, errno, "ask for the free disk");
+    const int64_t room = (int64_t)status.f_bavail * (int64_t)status.f_bsize;
+    if (bytes > room)
+        return error_set(error, ERROR_EXHAUSTED,
+                         "the job's disk takes %" PRId64 " bytes, and %" PRId64 " are free", bytes,
+                         room);
+    return 0;
+}
+
 static int image_create(const char *path, int64_t bytes, int *out_fd, struct error *error)
 {
     AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_set_errno(error, errno, "make \"%s\"", path);
+    if (check_room(fd, bytes, error) < 0)
+        return -1;
     int result;
     do
         result = fallocate(fd, 0, 0, bytes);

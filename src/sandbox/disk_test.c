@@ -107,7 +107,7 @@ TEST(more_than_the_machine_has_is_refused)
     struct statfs status;
     assert_int_equal(statfs(folder, &status), 0);
     const int64_t all = (int64_t)status.f_blocks * (int64_t)status.f_bsize;
-    assert_int_equal(disk_open(folder, 2 * all, OWNER, &error), -1);
+    ASSERT_FAILS(disk_open(folder, 2 * all, OWNER, &error), ERROR_EXHAUSTED);
     char image[96];
     snprintf(image, sizeof(image), "%s.disk", folder);
     assert_int_not_equal(access(image, F_OK), 0);
