@@ -77,7 +77,7 @@ static void submit_job(struct property_world *world, struct command *command)
         request->max_total_micro = (int64_t)below(world, is_long ? 100000 : 20000);
     if (below(world, 3) == 0)
         request->max_hourly_micro = (int64_t)below(world, 100000);
-    if (below(world, 5) == 0)
+    if (below(world, 3) == 0)
         request->wishes.max_rtt_us = 1 + (int64_t)below(world, 40000);
     if (below(world, 3) == 0)
         property_hash(world, request->idempotency_hash);
@@ -278,7 +278,8 @@ static void report_pair(struct property_world *world, struct command *command)
     const uint64_t a = property_machine_id(world), b = property_machine_id(world);
     command->report_pair.low = a < b || below(world, 20) == 0 ? a : b;
     command->report_pair.high = a < b ? b : a;
-    command->report_pair.rtt_us = below(world, 30) ? 1 + (int64_t)below(world, 40000) : 0;
+    const uint64_t farthest_us = below(world, 4) ? 4000 : 40000; /* most are neighbours */
+    command->report_pair.rtt_us = below(world, 30) ? 1 + (int64_t)below(world, farthest_us) : 0;
 }
 
 static void machine_yields(struct property_world *world, struct command *command)
@@ -409,7 +410,7 @@ static const struct generator {
     [COMMAND_RENEW_OFFER] = {9, renew_offer},
     [COMMAND_WITHDRAW_OFFER] = {9, withdraw_offer},
     [COMMAND_REPORT_PROBE] = {9, report_probe},
-    [COMMAND_REPORT_PAIR] = {24, report_pair},
+    [COMMAND_REPORT_PAIR] = {48, report_pair},
     [COMMAND_MACHINE_CONNECTED] = {135, machine_connected},
     [COMMAND_MACHINE_SILENT] = {9, machine_silent},
     [COMMAND_MACHINE_YIELDS] = {9, machine_yields},

@@ -81,7 +81,7 @@ static bool gpu_use_open(struct gpu_use *use, int64_t now_ns)
         return false;
     int result = nvml_load(use->nvml_file, &use->nvml, &error);
     if (result == 0) {
-        const int answer = use->nvml.init();
+        const int answer = nvml_start(&use->nvml);
         if (answer != NVML_SUCCESS)
             result = error_set(&error, ERROR_UNAVAILABLE, "%.100s", use->nvml.error_string(answer));
     }

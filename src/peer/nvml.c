@@ -1,6 +1,10 @@
 #include "peer/nvml.h"
 
+#include "base/assert.h"
 #include "base/library.h"
+
+#include <pthread.h>
+#include <signal.h>
 
 static const char *const names[] = {
     "nvmlInit_v2",
@@ -31,4 +35,16 @@ int nvml_load(const char *file, struct nvml *out_nvml, struct error *error)
         return -1;
     *out_nvml = loaded.nvml;
     return 0;
+}
+
+/* Threads that the driver's library starts would take the signals that end a daemon, and with them
+ * its life: they are to inherit that they get none. */
+int nvml_start(const struct nvml *nvml)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    ASSERT(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
+    const int result = nvml->init();
+    ASSERT(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    return result;
 }

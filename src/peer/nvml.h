@@ -48,3 +48,6 @@ struct nvml {
 
 /* `file` NULL: the driver's. UNAVAILABLE on a machine without it, which is fine. */
 MUST_CHECK int nvml_load(const char *file, struct nvml *out_nvml, struct error *error);
+
+/* nvmlInit: NVML_SUCCESS or another of its answers. */
+int nvml_start(const struct nvml *nvml);

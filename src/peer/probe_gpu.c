@@ -99,7 +99,7 @@ void gpus_probe_read(const char *nvml_file, struct gpus_probe *out_gpus)
     if (nvml_load(nvml_file, &nvml, &error) < 0) {
         snprintf(gpus.reason, sizeof(gpus.reason), "no NVIDIA driver");
     } else {
-        const int result = nvml.init();
+        const int result = nvml_start(&nvml);
         if (result == NVML_SUCCESS) {
             read_gpus(&nvml, &gpus);
             nvml.shutdown();

@@ -125,11 +125,11 @@ static int role_run(struct work *work, struct work_result *result, struct error 
 }
 
 #if defined(__SANITIZE_ADDRESS__)
-/* Looking for leaks needs ptrace, which the sandbox refuses; only there is a /lease. */
+/* Looking for leaks needs ptrace, which the sandbox refuses; only there it is /souk. */
 int __lsan_is_turned_off(void); // NOLINT: the sanitizer's name
 int __lsan_is_turned_off(void)  // NOLINT
 {
-    return access("/lease", F_OK) == 0;
+    return access("/souk", F_OK) == 0;
 }
 #endif
 
