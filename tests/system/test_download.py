@@ -61,8 +61,11 @@ def memory_bytes(process):
     own = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) * 1024
     unnamed = 0
     for entry in os.scandir(f"/proc/{process.pid}/fd"):
-        if os.readlink(entry.path).startswith("/memfd:"):
-            unnamed += os.stat(entry.path).st_blocks * 512
+        try:
+            if os.readlink(entry.path).startswith("/memfd:"):
+                unnamed += os.stat(entry.path).st_blocks * 512
+        except FileNotFoundError:
+            pass  # it was closed meanwhile
     return own + unnamed
 
 
