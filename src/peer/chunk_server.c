@@ -4,8 +4,8 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "net/address.h"
 #include "peer/chunk_link.h"
+#include "peer/door.h"
 
 #include <sodium.h>
 #include <stdlib.h>
@@ -42,9 +42,7 @@ struct visitor {
 
 struct chunk_server {
     struct chunk_server_options options;
-    int listen_fd;
-    uint16_t port;
-    struct loop_watch *watch;
+    struct door *door;
     struct map clients; /* lease -> struct client, owned */
     struct map offers;  /* hash -> struct offer, owned */
     struct list visitors;
@@ -256,8 +254,9 @@ static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KE
     return -1;
 }
 
-static void take_visitor(struct chunk_server *server, int fd)
+static void take_visitor(void *context, int fd)
 {
+    struct chunk_server *server = context;
     struct error error;
     struct visitor *visitor = calloc(1, sizeof(*visitor));
     ASSERT(visitor);
@@ -284,22 +283,6 @@ static void take_visitor(struct chunk_server *server, int fd)
     visitor_free(visitor);
 }
 
-static void on_visit(void *context, uint32_t events)
-{
-    struct chunk_server *server = context;
-    struct address from;
-    struct error error;
-    int fd;
-    int result;
-    (void)events;
-    while ((result = tcp_accept(server->listen_fd, &fd, &from, &error)) > 0)
-        take_visitor(server, fd);
-    if (result < 0) {
-        log_event(LOG_WARN, "chunks_not_served", "error=\"%s\"", error.message);
-        loop_watch_set(server->watch, 0);
-    }
-}
-
 /* ---- The server itself ----------------------------------------------------------------------- */
 
 int chunk_server_open(const struct chunk_server_options *options, struct chunk_server **out_server,
@@ -310,17 +293,15 @@ int chunk_server_open(const struct chunk_server_options *options, struct chunk_s
     server->options = *options;
     if (server->options.bytes_per_s == 0)
         server->options.bytes_per_s = CHUNK_SERVER_BYTES_PER_S;
-    server->listen_fd = -1;
     map_init(&server->clients);
     map_init(&server->offers);
     list_init(&server->visitors);
     server->timer = loop_timer_new(options->loop, on_timer, server);
-    const struct host_port everywhere = {.host = "0.0.0.0"};
-    struct address address;
-    if (address_resolve(&everywhere, &address, error) < 0 ||
-        tcp_listen(&address, "", &server->listen_fd, &server->port, error) < 0 ||
-        loop_watch_open(options->loop, server->listen_fd, LOOP_READ, on_visit, server,
-                        &server->watch, error) < 0)
+    const struct door_options door = {.loop = options->loop,
+                                      .closed_event = "chunks_not_served",
+                                      .on_visit_take = take_visitor,
+                                      .context = server};
+    if (door_open(&door, &server->door, error) < 0)
         return error_wrap(error, "listen for those that want chunks");
     *out_server = TAKE(server);
     return 0;
@@ -334,9 +315,7 @@ void chunk_server_free(struct chunk_server *server)
     {
         visitor_free(LIST_ITEM(node, struct visitor, node));
     }
-    loop_watch_free(server->watch);
-    if (server->listen_fd >= 0)
-        close(server->listen_fd);
+    door_free(server->door);
     for (size_t i = 0; i < server->clients.count; i++) {
         sodium_memzero(server->clients.entries[i].value, sizeof(struct client));
         free(server->clients.entries[i].value);
@@ -351,7 +330,7 @@ void chunk_server_free(struct chunk_server *server)
 
 uint16_t chunk_server_port(const struct chunk_server *server)
 {
-    return server->port;
+    return door_port(server->door);
 }
 
 void chunk_server_allow(struct chunk_server *server, uint64_t client_lease,

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "net/tun.h"
+#include "peer/door.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -45,9 +46,7 @@ struct job_network {
     struct host_port relay;
     struct packet_switch *packet_switch; /* NULL: no device yet */
     struct map members;                  /* rank -> struct member, owned */
-    int listen_fd;
-    uint16_t port;
-    struct loop_watch *listen_watch;
+    struct door *door;                   /* NULL: nobody comes */
     struct list visitors;
     size_t visitor_count;
 };
@@ -187,46 +186,33 @@ static void visitor_on_events(void *context, uint32_t events)
     }
 }
 
-static void on_visit(void *context, uint32_t events)
+static void take_visitor(void *context, int fd)
 {
     struct job_network *network = context;
-    struct address from;
     struct error error;
-    (void)events;
-    int fd;
-    int result;
-    while ((result = tcp_accept(network->listen_fd, &fd, &from, &error)) > 0) {
-        struct visitor *visitor = calloc(1, sizeof(*visitor));
-        ASSERT(visitor);
-        visitor->network = network;
-        visitor->fd = fd;
-        visitor->limit = loop_timer_new(network->loop, visitor_on_limit, visitor);
-        list_append(&network->visitors, &visitor->node);
-        network->visitor_count++;
-        loop_timer_start(visitor->limit, VISITOR_WAIT_MS);
-        if (network->visitor_count > VISITOR_MAX ||
-            loop_watch_open(network->loop, fd, LOOP_READ, visitor_on_events, visitor,
-                            &visitor->watch, &error) < 0)
-            visitor_free(visitor);
-    }
-    if (result < 0) {
-        log_event(LOG_WARN, "direct_paths_closed", "lease=%" PRIu64 " error=\"%s\"", network->lease,
-                  error.message);
-        loop_watch_set(network->listen_watch, 0);
-    }
+    struct visitor *visitor = calloc(1, sizeof(*visitor));
+    ASSERT(visitor);
+    visitor->network = network;
+    visitor->fd = fd;
+    visitor->limit = loop_timer_new(network->loop, visitor_on_limit, visitor);
+    list_append(&network->visitors, &visitor->node);
+    network->visitor_count++;
+    loop_timer_start(visitor->limit, VISITOR_WAIT_MS);
+    if (network->visitor_count > VISITOR_MAX ||
+        loop_watch_open(network->loop, fd, LOOP_READ, visitor_on_events, visitor, &visitor->watch,
+                        &error) < 0)
+        visitor_free(visitor);
 }
 
 /* --- the network --- */
 
 static int start_listening(struct job_network *network, struct error *error)
 {
-    const struct host_port everywhere = {.host = "0.0.0.0"};
-    struct address address;
-    if (address_resolve(&everywhere, &address, error) < 0 ||
-        tcp_listen(&address, "", &network->listen_fd, &network->port, error) < 0)
-        return -1;
-    return loop_watch_open(network->loop, network->listen_fd, LOOP_READ, on_visit, network,
-                           &network->listen_watch, error);
+    const struct door_options door = {.loop = network->loop,
+                                      .closed_event = "direct_paths_closed",
+                                      .on_visit_take = take_visitor,
+                                      .context = network};
+    return door_open(&door, &network->door, error);
 }
 
 int job_network_open(const struct job_network_options *options, struct job_network **out_network,
@@ -241,7 +227,6 @@ int job_network_open(const struct job_network_options *options, struct job_netwo
     network->lease = options->lease;
     network->rank = options->rank;
     network->relay = options->relay;
-    network->listen_fd = -1;
     map_init(&network->members);
     list_init(&network->visitors);
     if (options->is_direct && start_listening(network, error) < 0) {
@@ -264,9 +249,7 @@ void job_network_free(struct job_network *network)
         member_free(network->members.entries[i].value);
     map_done(&network->members);
     packet_switch_free(network->packet_switch);
-    loop_watch_free(network->listen_watch);
-    if (network->listen_fd >= 0)
-        close(network->listen_fd);
+    door_free(network->door);
     free(network);
 }
 
@@ -299,7 +282,7 @@ int job_network_set_up(void *context, pid_t inside, struct error *error)
 size_t job_network_addresses(const struct job_network *network,
                              struct host_port out[PATH_CANDIDATE_MAX])
 {
-    return network->listen_fd < 0 ? 0 : path_addresses(network->port, out);
+    return network->door ? path_addresses(door_port(network->door), out) : 0;
 }
 
 int job_network_add_peer(struct job_network *network, const struct job_network_peer *peer,
@@ -321,8 +304,7 @@ int job_network_add_peer(struct job_network *network, const struct job_network_p
         map_put(&network->members, peer->rank, member);
     }
     /* Who does not want to be reached does not knock at others either. */
-    path_set_candidates(member->path, peer->candidates,
-                        network->listen_fd < 0 ? 0 : peer->candidate_count);
+    path_set_candidates(member->path, peer->candidates, network->door ? peer->candidate_count : 0);
     if (!network->packet_switch)
         return 0; /* with the device */
     if (!packet_switch_is_attached(network->packet_switch, peer->rank))

@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "net/address.h"
+#include "peer/door.h"
 #include "runtime/log_link.h"
 #include "wire/wire.h"
 
@@ -35,9 +35,7 @@ struct visitor {
 
 struct log_server {
     struct log_server_options options;
-    int listen_fd;
-    uint16_t port;
-    struct loop_watch *watch;
+    struct door *door;
     struct reader readers[LOG_SERVER_READERS_MAX];
     struct list visitors;
     size_t visitor_count;
@@ -265,8 +263,9 @@ static void on_silent(void *context)
     visitor_free(context);
 }
 
-static void take_visitor(struct log_server *server, int fd)
+static void take_visitor(void *context, int fd)
 {
+    struct log_server *server = context;
     struct error error;
     struct visitor *visitor = calloc(1, sizeof(*visitor));
     ASSERT(visitor);
@@ -293,22 +292,6 @@ static void take_visitor(struct log_server *server, int fd)
     visitor_free(visitor);
 }
 
-static void on_visit(void *context, uint32_t events)
-{
-    struct log_server *server = context;
-    struct address from;
-    struct error error;
-    int fd;
-    int result;
-    (void)events;
-    while ((result = tcp_accept(server->listen_fd, &fd, &from, &error)) > 0)
-        take_visitor(server, fd);
-    if (result < 0) {
-        log_event(LOG_WARN, "logs_not_served", "error=\"%s\"", error.message);
-        loop_watch_set(server->watch, 0);
-    }
-}
-
 /* ---- The server itself ----------------------------------------------------------------------- */
 
 int log_server_open(const struct log_server_options *options, struct log_server **out_server,
@@ -317,14 +300,12 @@ int log_server_open(const struct log_server_options *options, struct log_server 
     AUTO(log_server) struct log_server *server = calloc(1, sizeof(*server));
     ASSERT(server);
     server->options = *options;
-    server->listen_fd = -1;
     list_init(&server->visitors);
-    const struct host_port everywhere = {.host = "0.0.0.0"};
-    struct address address;
-    if (address_resolve(&everywhere, &address, error) < 0 ||
-        tcp_listen(&address, "", &server->listen_fd, &server->port, error) < 0 ||
-        loop_watch_open(options->loop, server->listen_fd, LOOP_READ, on_visit, server,
-                        &server->watch, error) < 0)
+    const struct door_options door = {.loop = options->loop,
+                                      .closed_event = "logs_not_served",
+                                      .on_visit_take = take_visitor,
+                                      .context = server};
+    if (door_open(&door, &server->door, error) < 0)
         return error_wrap(error, "listen for those that read the log");
     *out_server = TAKE(server);
     return 0;
@@ -338,14 +319,12 @@ void log_server_free(struct log_server *server)
     {
         visitor_free(LIST_ITEM(node, struct visitor, node));
     }
-    loop_watch_free(server->watch);
-    if (server->listen_fd >= 0)
-        close(server->listen_fd);
+    door_free(server->door);
     sodium_memzero(server->readers, sizeof(server->readers));
     free(server);
 }
 
 uint16_t log_server_port(const struct log_server *server)
 {
-    return server->port;
+    return door_port(server->door);
 }

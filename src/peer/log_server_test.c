@@ -1,4 +1,4 @@
-/* What a lease prints, read over real links from a logbook. */
+/* What a lease prints, read over real links from a logbook. covers door.c */
 #include "net/address.h"
 #include "peer/log_server.h"
 #include "runtime/log_link.h"
