@@ -158,15 +158,18 @@ def test_the_market_learns_what_the_machine_is(market, ada, daemons, tmp_path):
     assert daemon.stop() == 0
 
 
-def copy_disk(folder, copy):
-    """Files, and not the sockets of a daemon that runs."""
+def copy_disk(daemon, folder, copy):
+    """Its files as they are at one moment, not its sockets: it is stopped, since it writes them anew. It stays stopped."""
+    daemon.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED)
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.socket"))
 
 
 def test_a_copied_disk_is_refused_while_the_first_is_there(market, ada, daemons, tmp_path):
     first = daemons(tmp_path / "first", *enlisting(market, ada))
     first.wait_for("info linked ")
-    copy_disk(tmp_path / "first", tmp_path / "copy")
+    copy_disk(first, tmp_path / "first", tmp_path / "copy")
+    first.process.send_signal(signal.SIGCONT)
     copy = daemons(tmp_path / "copy")
     assert copy.end() == 4, copy.text()
     assert "one is a copy of the other's disk" in copy.text()
@@ -183,8 +186,7 @@ def test_a_machine_that_lost_its_power_takes_its_place_again(market, ada, daemon
     first = daemons(tmp_path / "first", *enlisting(market, ada))
     first.wait_for("info linked ")
     # Stopped, it holds its connection and says nothing: as a machine without power.
-    copy_disk(tmp_path / "first", tmp_path / "again")
-    first.process.send_signal(signal.SIGSTOP)
+    copy_disk(first, tmp_path / "first", tmp_path / "again")
     again = daemons(tmp_path / "again")
     again.wait_for("info linked ")
     assert "machine_returned" in pathlib.Path(f"{market.folder}.log").read_text()
