@@ -82,7 +82,7 @@ bool hub_open_log(struct hub *hub, uint64_t lease, struct hub_log_place *out_pla
 void hub_report_silent(struct hub *hub, uint64_t machine, uint64_t job);
 
 /* Has machines tried with one another that a request which finds too few near each other could
- * have: server/trial.c. True: something may be known in a moment. Core thread. */
+ * have: server/seek.c. True: something may be known in a moment. Core thread. */
 bool hub_seek(struct hub *hub, const struct core_seeker *seeker);
 
 struct hub_counts {

@@ -1,9 +1,10 @@
 /*
- * Hub, inside. hub.c keeps machines and commands, connection.c accepts and carries the links,
- * stream.c joins streams, dispatch.c starts and stops leases, tick.c turns meter reports into
- * verified ticks, order.c brings over what the core decided, presence.c knows who is at the other
- * end of a link, suspect.c looks after machines that somebody found silent, trial.c has machines
- * tried with one another, pace.c sees to it that none says more than can be taken.
+ * Hub, inside. hub.c keeps machines, hub_command.c commands, connection.c accepts and carries the
+ * links, stream.c joins streams, dispatch.c starts and stops leases, tick.c turns meter reports
+ * into verified ticks, order.c brings over what the core decided, presence.c knows who is at the
+ * other end of a link, suspect.c looks after machines that somebody found silent, seek.c has
+ * machines tried for the jobs that want near ones, trial.c tries them with one another, pace.c sees
+ * to it that none says more than can be taken.
  */
 #pragma once
 
@@ -170,7 +171,7 @@ struct hub_request {
     struct backlog *backlog; /* of the machine whose message asked for it; NULL: nobody's did */
 };
 
-/* trial.c's: a set of machines that was sought lately, and whether trials of it are under way. */
+/* seek.c's: a set of machines that was sought lately, and whether trials of it are under way. */
 struct hub_sought {
     uint64_t fingerprint;
     bool is_settled;
@@ -220,12 +221,16 @@ struct hub {
     atomic_uint_fast64_t link_count, relay_count, waiting_count, bad_meter_count;
 };
 
-/* ---- hub.c ---- */
-int64_t hub_now_ns(const struct hub *hub);
+/* ---- hub_command.c ---- */
 /* Takes over the command; `reason` (may be NULL) is copied for an end_lease. */
 void hub_command(struct hub *hub, const struct command *command, const char *reason);
+void hub_retry_commands(struct hub *hub);
+void hub_request_free(struct hub_request *request);
 /* Takes `rows`, which `put` writes on the core thread and free() releases. */
 void hub_rows_take(struct hub *hub, void (*put)(void *rows, struct store_batch *batch), void *rows);
+
+/* ---- hub.c ---- */
+int64_t hub_now_ns(const struct hub *hub);
 struct hub_machine *hub_machine(struct hub *hub, uint64_t machine);
 void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
                      const uint8_t public_key[MACHINE_KEY_SIZE], const struct probe *probe);
@@ -324,10 +329,15 @@ void network_tell(struct hub *hub, struct hub_lease *lease);
 void network_addresses(struct hub_machine *machine, const struct addresses_message *addresses);
 void network_forget(struct hub *hub, const struct hub_lease *lease);
 
-/* ---- trial.c ---- */
+/* ---- seek.c ---- */
 /* Core thread, with what was committed. */
-void trial_listen(struct hub *hub, const struct core *core, const struct event *events,
-                  size_t event_count);
+void seek_listen(struct hub *hub, const struct core *core, const struct event *events,
+                 size_t event_count);
+void seek_check(struct hub *hub); /* once a second */
+
+/* ---- trial.c ---- */
+/* Has those that may be and were not lately tried with each other. True: some are under way. */
+bool trial_all(struct hub *hub, const uint64_t *machines, size_t machine_count, int64_t max_rtt_us);
 /* Two that are not being tried, nor were lately. */
 void trial_begin(struct hub *hub, struct hub_machine *low, struct hub_machine *high);
 void trial_addresses(struct hub_machine *machine, const struct addresses_message *addresses);

@@ -379,5 +379,5 @@ void hub_listen(void *context, const struct core *core, const struct event *even
     }
     if (first)
         loop_post(hub->loop, carry_out_all, first);
-    trial_listen(hub, core, events, event_count);
+    seek_listen(hub, core, events, event_count);
 }

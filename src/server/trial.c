@@ -1,13 +1,10 @@
 /*
- * Trials: has machines tried with one another when a job looks for some that are near each other.
+ * Trials: has machines tried with one another when a job looks for some that are near each other
+ * (seek.c).
  *
- * Only then: idle machines are left in peace. On the core thread whatever was committed is followed
- * by a look at the jobs that seek (core.h), LOOK_MS apart, or LOOK_PRESSING_MS if a job is new; the
- * machines they could have come over to the hub's thread, which tries two at a time with each
- * other: those first that are likely to be near, by the address they come from and by how far they
- * are from the market. No two again within AGAIN_MS, no machine more than MACHINE_TRIALS_MAX times
- * a minute, and no more than TRIALS_MAX at once. A job waits meanwhile as any other that has too
- * few machines: nothing here keeps the core from deciding.
+ * Two at a time: those first that are likely to be near, by the address they come from and by how
+ * far they are from the market. No two again within AGAIN_MS, no machine more than
+ * MACHINE_TRIALS_MAX times a minute, and no more than TRIALS_MAX at once.
  *
  * Both ends report. Neither can claim to be nearer than it is to one that is honest: that one's own
  * clock says when the answer came, and the larger of the two is what counts. One that claims to be
@@ -33,11 +30,6 @@
 #define MS_NS INT64_C(1000000)
 
 enum {
-    LOOK_MS = 250,
-    LOOK_PRESSING_MS = 20, /* however many commits a second bring new jobs */
-    LOOK_AGAIN_MS = 5000,  /* though nothing was committed: limits may have been in the way */
-    SEEKERS_MAX = 4,       /* in one look */
-    CANDIDATES_MAX = 64,   /* of one job */
     TRIAL_LIMIT_MS = 2000,
     REPORT_MS = 2000, /* for the report to come after that */
     AGAIN_MS = PAIR_FRESH_MS - 60 * 1000,
@@ -293,8 +285,21 @@ static void begin_some(struct hub *hub, const struct couple *couples, size_t cou
     }
 }
 
-static void try_all(struct hub *hub, const uint64_t *machines, size_t machine_count,
-                    int64_t max_rtt_us)
+/* Whether two of them are being tried with each other. */
+static bool is_one_running(const struct hub *hub, const uint64_t *machines, size_t machine_count)
+{
+    for (size_t i = 0; i < hub->trials.count; i++) {
+        const struct hub_trial *trial = hub->trials.entries[i].value;
+        int found = 0;
+        for (size_t k = 0; k < machine_count; k++)
+            found += trial->machines[0] == machines[k] || trial->machines[1] == machines[k];
+        if (found == 2)
+            return true;
+    }
+    return false;
+}
+
+bool trial_all(struct hub *hub, const uint64_t *machines, size_t machine_count, int64_t max_rtt_us)
 {
     struct couple *couples = malloc(machine_count * machine_count / 2 * sizeof(*couples) + 1);
     size_t count = 0;
@@ -315,173 +320,10 @@ static void try_all(struct hub *hub, const uint64_t *machines, size_t machine_co
         qsort(couples, count, sizeof(*couples), compare_couples);
     begin_some(hub, couples, count);
     free(couples);
-}
-
-/* ---- From the core --------------------------------------------------------------------------- */
-
-struct sought {
-    struct hub *hub;
-    uint64_t fingerprint;
-    int64_t max_rtt_us;
-    size_t machine_count;
-    uint64_t machines[CANDIDATES_MAX];
-};
-
-static struct hub_sought *find_sought(struct hub *hub, uint64_t fingerprint)
-{
-    for (size_t i = 0; i < HUB_SOUGHT_MAX && i < hub->sought_count; i++)
-        if (hub->sought[i].fingerprint == fingerprint)
-            return &hub->sought[i];
-    return NULL;
-}
-
-/* Which of them are under way. */
-static bool has_running(struct hub *hub, const struct sought *sought)
-{
-    for (size_t i = 0; i < hub->trials.count; i++) {
-        const struct hub_trial *trial = hub->trials.entries[i].value;
-        int found = 0;
-        for (size_t k = 0; k < sought->machine_count; k++)
-            found += trial->machines[0] == sought->machines[k] ||
-                     trial->machines[1] == sought->machines[k];
-        if (found == 2)
-            return true;
-    }
-    return false;
-}
-
-static void take_sought(void *context)
-{
-    struct sought *sought = context;
-    struct hub *hub = sought->hub;
-    try_all(hub, sought->machines, sought->machine_count, sought->max_rtt_us);
-    const bool is_running = has_running(hub, sought);
-    pthread_mutex_lock(&hub->live_mutex);
-    struct hub_sought *found = find_sought(hub, sought->fingerprint);
-    if (found)
-        found->is_settled = !is_running;
-    pthread_mutex_unlock(&hub->live_mutex);
-    free(sought);
-}
-
-/* The nearest to the market, and where it has workers. */
-static struct sought *sought_new(struct hub *hub, const struct core_seeker *seeker)
-{
-    struct sought *sought = calloc(1, sizeof(*sought));
-    ASSERT(sought);
-    sought->hub = hub;
-    sought->max_rtt_us = seeker->max_rtt_us;
-    const size_t free_count = seeker->machine_count - seeker->worker_count;
-    const size_t kept =
-        seeker->worker_count < CANDIDATES_MAX / 2 ? seeker->worker_count : CANDIDATES_MAX / 2;
-    for (size_t i = 0; i < free_count && sought->machine_count < CANDIDATES_MAX - kept; i++)
-        sought->machines[sought->machine_count++] = seeker->machines[i]->id;
-    for (size_t i = 0; i < kept; i++)
-        sought->machines[sought->machine_count++] = seeker->machines[free_count + i]->id;
-    crypto_generichash((uint8_t *)&sought->fingerprint, sizeof(sought->fingerprint),
-                       (const uint8_t *)sought->machines, sizeof(sought->machines), NULL, 0);
-    sought->fingerprint ^= (uint64_t)sought->max_rtt_us;
-    return sought;
-}
-
-static void pass_on(struct hub *hub, const struct core_seeker *seeker)
-{
-    loop_post(hub->loop, take_sought, sought_new(hub, seeker));
-}
-
-/* What was never sought is not settled; nor is what was, while a trial is under way. */
-bool hub_seek(struct hub *hub, const struct core_seeker *seeker)
-{
-    if (seeker->machine_count < 2)
-        return false;
-    struct sought *sought = sought_new(hub, seeker);
-    pthread_mutex_lock(&hub->live_mutex);
-    struct hub_sought *found = find_sought(hub, sought->fingerprint);
-    const bool is_settled = found && found->is_settled;
-    if (!found)
-        hub->sought[hub->sought_count++ % HUB_SOUGHT_MAX] =
-            (struct hub_sought){.fingerprint = sought->fingerprint};
-    pthread_mutex_unlock(&hub->live_mutex);
-    loop_post(hub->loop, take_sought, sought);
-    return !is_settled;
-}
-
-static void look(struct hub *hub, const struct core *core)
-{
-    const size_t count = core_seeker_count(core);
-    atomic_store(&hub->has_seekers, count > 0);
-    for (size_t i = 0; i < count && i < SEEKERS_MAX; i++) {
-        struct core_seeker seeker;
-        core_seeker(core, hub->seeker_turn++ % count, &seeker);
-        if (seeker.machine_count > 1)
-            pass_on(hub, &seeker);
-    }
-}
-
-static bool is_pressing(const struct event *event)
-{
-    return event->kind == EVENT_JOB_SUBMITTED || event->kind == EVENT_JOB_DUE ||
-           event->kind == EVENT_LEASE_ENDED ||
-           (event->kind == EVENT_MACHINE_STATE_CHANGED &&
-            event->machine_state_changed.state == MACHINE_STATE_ONLINE);
-}
-
-void trial_listen(struct hub *hub, const struct core *core, const struct event *events,
-                  size_t event_count)
-{
-    if (core_seeker_count(core) == 0) {
-        atomic_store(&hub->has_seekers, false);
-        return;
-    }
-    const int64_t now_ns = hub_now_ns(hub);
-    const int64_t since_ns = now_ns - hub->looked_ns;
-    bool presses = atomic_load(&hub->is_look_pressing);
-    for (size_t i = 0; i < event_count && !presses; i++)
-        presses = is_pressing(&events[i]);
-    if (since_ns < (presses ? LOOK_PRESSING_MS : LOOK_MS) * MS_NS) {
-        atomic_store(&hub->is_look_pressing,
-                     presses); /* with the next commit, or the next second */
-        return;
-    }
-    hub->looked_ns = now_ns;
-    atomic_store(&hub->is_look_pressing, false);
-    look(hub, core);
+    return is_one_running(hub, machines, machine_count);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */
-
-struct second_look {
-    struct engine_request request;
-    struct hub *hub;
-};
-
-static int look_again(struct engine_request *request, const struct core *core,
-                      struct store_batch *batch, struct error *error)
-{
-    (void)batch;
-    (void)error;
-    look(((struct second_look *)request)->hub, core);
-    return 0;
-}
-
-static void looked_again(struct engine_request *request, const struct error *error)
-{
-    (void)error; /* there will be another */
-    free(request);
-}
-
-static void ask_to_look(struct hub *hub)
-{
-    struct second_look *again = calloc(1, sizeof(*again));
-    struct error ignored; /* as above */
-    ASSERT(again);
-    again->hub = hub;
-    again->request.loop = hub->loop;
-    again->request.on_decided = look_again;
-    again->request.on_done = looked_again;
-    if (engine_submit(hub->server->engine, &again->request, /* is_internal= */ true, &ignored) < 0)
-        free(again);
-}
 
 void trial_check(struct hub *hub)
 {
@@ -495,12 +337,6 @@ void trial_check(struct hub *hub)
             map_remove_text(&hub->tried, pair_key(trial));
             free(trial);
         }
-    }
-    const bool is_time = now_ns - hub->asked_to_look_ns > LOOK_AGAIN_MS * MS_NS;
-    if (atomic_exchange(&hub->is_look_pressing, false) ||
-        (atomic_load(&hub->has_seekers) && is_time)) {
-        hub->asked_to_look_ns = now_ns;
-        ask_to_look(hub);
     }
 }
 

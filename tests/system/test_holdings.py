@@ -1,6 +1,6 @@
 """Whose chunks are whose, how long they stay, and what they count.
 
-covers server/holdings.c, server/handle_blob.c, server/upkeep.c
+covers server/holdings.c, server/holdings_adopt.c, server/holdings_expire.c, server/handle_blob.c, server/upkeep.c
 """
 import json
 import sqlite3

@@ -1,6 +1,6 @@
 """Machines that are far from the market and near each other: tried with one another, and taken.
 
-covers server/trial.c, peer/trial.c
+covers server/trial.c, server/seek.c, peer/trial.c
 """
 import asyncio
 import contextlib

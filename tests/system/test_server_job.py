@@ -1,7 +1,7 @@
 """A job's whole way through a real market: real lenders in their sandboxes, links, relayed streams,
 verified ticks, metrics, logs, artifacts and the bill; also across a restart of the market.
 
-covers server/hub.c, server/connection.c, server/stream.c, server/dispatch.c, server/tick.c
+covers server/hub.c, server/hub_command.c, server/connection.c, server/stream.c, server/dispatch.c, server/tick.c
 covers server/order.c, server/live.c, server/logs.c, server/local_lender.c, server/handle_credit.c
 """
 import os
