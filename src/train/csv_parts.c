@@ -52,8 +52,9 @@ static int write_rows(const struct csv_table *table, const uint32_t *rows, uint3
                       struct error *error)
 {
     const uint32_t width = table->feature_count;
-    const struct idx_header value_header = {.rank = 2, .sizes = {count, width}, .is_float = true};
-    const struct idx_header label_header = {.rank = 1, .sizes = {count}};
+    const struct idx_header value_header = {
+        .rank = 2, .sizes = {count, width}, .element = IDX_FLOAT};
+    const struct idx_header label_header = {.rank = 1, .sizes = {count}, .element = IDX_BYTE};
     buffer_init(values, SIZE_MAX / 2);
     buffer_init(labels, SIZE_MAX / 2);
     idx_append_header(values, &value_header, count);

@@ -162,7 +162,7 @@ TEST(parts_are_whole_idx_files_of_scaled_rows_in_a_seeded_order)
     assert_memory_equal(bytes->data, again.files[DATASET_TRAIN_IMAGES].data, bytes->size);
     bytes = &parts.files[DATASET_TRAIN_LABELS];
     ASSERT_OK(idx_open_bytes(bytes->data, bytes->size, &labels, &error));
-    assert_true(values->header.is_float);
+    assert_int_equal(values->header.element, IDX_FLOAT);
     assert_int_equal(values->header.sizes[0], 180);
     assert_int_equal(values->header.sizes[1], 2);
     double sum = 0, squares = 0;

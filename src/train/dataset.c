@@ -25,10 +25,11 @@ static int check_labels(const struct idx *labels, uint32_t classes, struct error
 static int check_shapes(const struct dataset_options *options, const struct idx *images,
                         const struct idx *labels, struct error *error)
 {
-    if (images->header.rank < 2 || (images->header.rank == 2 && !images->header.is_float))
+    if (images->header.rank < 2 ||
+        (images->header.rank == 2 && images->header.element != IDX_FLOAT))
         return error_set(error, ERROR_INVALID, "\"%s\": rank %u is no set of images",
                          options->images_path, images->header.rank);
-    if (labels->header.rank != 1 || labels->header.is_float)
+    if (labels->header.rank != 1 || labels->header.element != IDX_BYTE)
         return error_set(error, ERROR_INVALID, "\"%s\": rank %u is no list of labels",
                          options->labels_path, labels->header.rank);
     if (images->header.sizes[0] != labels->header.sizes[0])
@@ -63,7 +64,7 @@ int dataset_open(const struct dataset_options *options, struct dataset **out_dat
         .width = header->sizes[rank - 1],
         .classes = options->classes,
     };
-    dataset->element_count = header->record_size / (header->is_float ? sizeof(float) : 1);
+    dataset->element_count = header->record_size / idx_element_size(header->element);
     dataset->scale = (float)(1.0 / (255.0 * options->deviation));
     dataset->shift = (float)(-options->mean / options->deviation);
     *out_dataset = TAKE(dataset);
@@ -88,7 +89,7 @@ void dataset_gather(const struct dataset *dataset, const uint32_t *indices, uint
                     float *out_images, int32_t *out_labels)
 {
     const size_t size = dataset->element_count;
-    const bool is_float = dataset->images->header.is_float;
+    const bool is_float = dataset->images->header.element == IDX_FLOAT;
     for (uint32_t n = 0; n < count; n++) {
         DEBUG_ASSERT(indices[n] < dataset->shape.count);
         const uint8_t *restrict bytes = idx_record(dataset->images, indices[n]);

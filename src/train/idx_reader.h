@@ -1,15 +1,18 @@
 /*
- * Idx reader: the file format of MNIST and its kin, raw or gzip-compressed.
+ * Idx reader: the file format of MNIST and its kin, raw or compressed (gzip, zstd).
  *
  *     offset  size      what
  *     0       2         zero
- *     2       1         element type: 0x08 (unsigned byte) or 0x0d (float of four bytes,
- * big-endian) 3       1         rank r, 1 to IDX_RANK_MAX 4       4 r       sizes, big-endian; the
- * first counts records 4+4r    product   elements
+ *     2       1         element: 0x08 (unsigned byte), 0x0c (int of four bytes) or 0x0d (float of
+ *                       four bytes)
+ *     3       1         rank r, 1 to IDX_RANK_MAX
+ *     4       4 r       sizes; the first counts records
+ *     4+4r    product   elements
  *
- * Elements stay as the file has them: idx_float reads one.
+ * Sizes and elements are big-endian and stay as the file has them: idx_float and idx_int read one.
  *
- * Files come from outside: every size is checked against a maximum before memory is taken.
+ * Files come from outside: every size is checked against a maximum before memory is taken. A raw
+ * file is mapped, not read: it may be larger than memory.
  */
 #pragma once
 
@@ -24,32 +27,46 @@
 
 enum { IDX_RANK_MAX = 4, IDX_HEADER_SIZE_MAX = 4 + 4 * IDX_RANK_MAX };
 
+enum idx_element { IDX_BYTE = 0x08, IDX_INT = 0x0c, IDX_FLOAT = 0x0d };
+
 struct idx_header {
     uint32_t rank;
     uint32_t sizes[IDX_RANK_MAX]; /* [0] counts records */
     size_t header_size;
     size_t record_size; /* bytes; 1 for labels */
-    bool is_float;      /* its elements; else bytes */
+    enum idx_element element;
 };
 
 struct idx {
     struct idx_header header;
-    uint8_t *bytes; /* the whole file, decompressed, header first; lies behind the struct */
+    const uint8_t *bytes; /* the whole file, decompressed, header first */
     size_t size;
+    bool is_mapped; /* else the bytes are the struct's own */
 };
 
 /* Reads the header at the start of `size` bytes; more may follow. CORRUPT with what is wrong. */
 MUST_CHECK int idx_parse_header(const uint8_t *bytes, size_t size, struct idx_header *out_header,
                                 struct error *error);
 
+static inline size_t idx_element_size(enum idx_element element)
+{
+    return element == IDX_BYTE ? 1 : 4;
+}
+
+/* The int at `bytes`, of four bytes. */
+static inline int32_t idx_int(const uint8_t *bytes)
+{
+    uint32_t bits;
+    memcpy(&bits, bytes, sizeof(bits));
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is big-endian");
+    return (int32_t)__builtin_bswap32(bits);
+}
+
 /* The float at `bytes`, of four bytes. */
 static inline float idx_float(const uint8_t *bytes)
 {
-    uint32_t bits;
+    const int32_t bits = idx_int(bytes);
     float value;
-    memcpy(&bits, bytes, sizeof(bits));
-    bits = __builtin_bswap32(bits);
-    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is big-endian");
     memcpy(&value, &bits, sizeof(value));
     return value;
 }
@@ -59,9 +76,9 @@ void idx_append_header(struct buffer *buffer, const struct idx_header *header,
                        uint32_t record_count);
 
 /*
- * Reads a whole file, decompressing it when it starts with gzip's magic. NOT_FOUND, CORRUPT
- * (magic, type, sizes, truncated, trailing bytes, bad gzip), EXHAUSTED past `size_max` bytes
- * decompressed.
+ * Maps a file, or decompresses it where it starts with the magic of gzip or zstd. NOT_FOUND,
+ * CORRUPT with the byte (magic, element, sizes, truncated, trailing bytes, bad compression),
+ * EXHAUSTED past `size_max` bytes decompressed.
  */
 MUST_CHECK int idx_open(const char *path, size_t size_max, struct idx **out_idx,
                         struct error *error);
