@@ -161,8 +161,12 @@ static bool is_due(struct exchange_client *client)
 
 static bool must_wait(const struct exchange_client *client)
 {
-    return client->settings.local_steps > 0 &&
-           (client->is_in_flight || client->steps_unsent >= client->settings.local_steps);
+    const struct exchange_settings *settings = &client->settings;
+    if (client->is_in_flight)
+        return client->steps_unsent >= settings->overlap;
+    /* Without a server it may go ahead as far as with a slow one. */
+    return settings->local_steps > 0 &&
+           client->steps_unsent >= (uint64_t)settings->local_steps + settings->overlap;
 }
 
 static void count_step(struct exchange_client *client, const struct exchange_step *step)
@@ -197,6 +201,14 @@ bool exchange_client_step(struct exchange_client *client, const struct exchange_
     const bool goes_on = !client->is_stopped;
     unlock(client);
     return goes_on;
+}
+
+uint32_t exchange_client_batch(struct exchange_client *client)
+{
+    lock(client);
+    const uint32_t batch = client->settings.batch;
+    unlock(client);
+    return batch;
 }
 
 static struct timespec deadline_of(int64_t timeout_ms)

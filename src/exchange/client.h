@@ -10,9 +10,10 @@
  *     answer  L += W - B; B = W                     what was learnt meanwhile stays on top of W
  *     rejoin  as an answer; a push that was under way is given up, so that it cannot count twice
  *
- * Under a policy that works by steps (bsp, tap) the worker waits for the answer after each push.
- * By period, the next push is due `period` after the last answer, less what the last one was late
- * because a step was running: so pushes keep their number per check period.
+ * Between a push and its answer the training thread makes as many steps as the settings' overlap
+ * says, then waits (bsp: 0). By period, the next push is due `period` after the last answer, less
+ * what the last one was late because a step was running: so pushes keep their number per check
+ * period.
  */
 #pragma once
 
@@ -83,6 +84,8 @@ void exchange_client_begin(struct exchange_client *client, const float *paramete
  */
 bool exchange_client_step(struct exchange_client *client, const struct exchange_step *step,
                           float *parameters);
+/* Samples a step from now on, as the policy says; 0: the job's. */
+uint32_t exchange_client_batch(struct exchange_client *client);
 /* Sends what is not pushed yet, waits for its acceptance and says goodbye; for at most timeout_ms.
  * Nothing may be called by this thread afterwards. */
 void exchange_client_finish(struct exchange_client *client, const float *parameters,

@@ -1,14 +1,14 @@
 /*
  * Exchange messages: the payloads of frames (wire/frame.h), all integers little-endian:
  *
- *     JOIN      u16 version (1), u32 rank, u64 shard_samples, u64 parameter_count
+ *     JOIN      u16 version (2), u32 rank, u64 shard_samples, u64 parameter_count
  *     PUSH      u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns, i64 commit_ns
  *     PROGRESS  u64 steps, u64 samples, f64 steps_per_second
  *     LEAVE     nothing
  *     DATA      u64 index of the first float, then f32 little-endian to the end: 1 to
  *               EXCHANGE_DATA_FLOATS of them; frames come in order and without gaps
  *     MODEL     u64 version, u64 push
- *     SETTINGS  u32 local_steps, i64 period_ns
+ *     SETTINGS  u32 local_steps, i64 period_ns, u32 overlap, u32 batch
  *     ACCEPTED  u64 push
  *     STOP      text reason
  *
@@ -56,6 +56,8 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
     case EXCHANGE_SETTINGS:
         wire_put_u32(payload, message->settings.local_steps);
         wire_put_i64(payload, message->settings.period_ns);
+        wire_put_u32(payload, message->settings.overlap);
+        wire_put_u32(payload, message->settings.batch);
         return;
     case EXCHANGE_ACCEPTED:
         wire_put_u64(payload, message->accepted_push);
@@ -107,6 +109,10 @@ static void settings_decode(struct wire_reader *reader, struct exchange_settings
     settings->period_ns = span_get(reader);
     if ((settings->local_steps == 0) == (settings->period_ns == 0))
         wire_reader_fail(reader, "one of steps and period must be given");
+    settings->overlap = wire_get_u32(reader);
+    settings->batch = wire_get_u32(reader);
+    if (settings->batch > EXCHANGE_BATCH_MAX)
+        wire_reader_fail(reader, "a batch out of range");
 }
 
 static void join_decode(struct wire_reader *reader, struct exchange_join *join)

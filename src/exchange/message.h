@@ -17,13 +17,14 @@
 #include <stdint.h>
 
 enum {
-    EXCHANGE_VERSION = 1,
+    EXCHANGE_VERSION = 2,
     EXCHANGE_PARAMETERS_MAX = 64 << 20, /* floats: 256 MiB */
     EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
     EXCHANGE_PAYLOAD_MAX = 8 + 4 * EXCHANGE_DATA_FLOATS,
     EXCHANGE_QUEUE_MAX = 8 * EXCHANGE_PAYLOAD_MAX,
     EXCHANGE_QUEUE_FULL = 6 * EXCHANGE_PAYLOAD_MAX, /* data waits; other messages still fit */
     EXCHANGE_REASON_MAX = 512,
+    EXCHANGE_BATCH_MAX = 65536,
     EXCHANGE_IDENTITY_SIZE = 64,
 };
 
@@ -66,10 +67,12 @@ struct exchange_model {
     uint64_t push; /* the push it answers; 0: a join */
 };
 
-/* Exactly one of the two is not 0. */
+/* Exactly one of the first two is not 0. */
 struct exchange_settings {
-    uint32_t local_steps; /* push after so many and wait for the answer */
-    int64_t period_ns;    /* push so long after the last answer, never wait */
+    uint32_t local_steps; /* push after so many */
+    int64_t period_ns;    /* push so long after the last answer */
+    uint32_t overlap;     /* steps made at most between a push and its answer */
+    uint32_t batch;       /* samples a step; 0: the job's */
 };
 
 struct exchange_message {

@@ -29,12 +29,6 @@ int64_t server_now_ns(const struct exchange_server *server)
     return clock_monotonic_ns(loop_clock(server->options.loop));
 }
 
-static void add_scaled(float *y, float a, const float *x, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        y[i] += a * x[i];
-}
-
 static void changed(struct exchange_server *server)
 {
     if (server->options.on_change)
@@ -84,8 +78,9 @@ training_end(struct exchange_server *server, enum exchange_end end, const char *
     loop_timer_stop(server->evaluate_timer);
     loop_timer_stop(server->moment_timer);
     if (!server->outcome.has_accuracy) {
-        memcpy(server->final, server->model, server->options.parameter_count * sizeof(float));
-        server->outcome.version = server->version;
+        memcpy(server->final, global_model_parameters(server->model),
+               server->options.parameter_count * sizeof(float));
+        server->outcome.version = global_model_version(server->model);
         if (end != EXCHANGE_END_FAILED)
             evaluator_ask(server->evaluator, EVALUATION_FULL);
     }
@@ -136,43 +131,61 @@ static void policy_timer_start(struct exchange_server *server)
 
 static void settings_send(struct exchange_server *server, const struct sync_action *action)
 {
-    struct exchange_message message = {.type = EXCHANGE_SETTINGS};
-    if (action->kind == SYNC_SET_STEPS)
-        message.settings.local_steps = action->steps;
-    else
-        message.settings.period_ns = action->period_ns;
-    connection_send(server->connection_of[action->worker], &message);
+    struct connection *connection = server->connection_of[action->worker];
+    struct exchange_settings *settings = &connection->settings;
+    if (action->kind == SYNC_SET_BATCH) {
+        settings->batch = action->batch;
+    } else {
+        const bool by_steps = action->kind == SYNC_SET_STEPS;
+        settings->local_steps = by_steps ? action->steps : 0;
+        settings->period_ns = by_steps ? 0 : action->period_ns;
+        settings->overlap = action->overlap;
+    }
+    connection_send(connection,
+                    &(struct exchange_message){.type = EXCHANGE_SETTINGS, .settings = *settings});
+}
+
+/* Answers the worker with W, unless it has been answered. */
+static void worker_answer(struct exchange_server *server, struct connection *connection)
+{
+    if (!connection->is_waiting)
+        return;
+    const int64_t since_ns = connection->held_ns;
+    connection->was_held_ns = since_ns > 0 ? server_now_ns(server) - since_ns : 0;
+    connection->held_ns = 0;
+    connection_send_model(connection, connection->push.number);
 }
 
 static void action_do(struct exchange_server *server, const struct sync_action *action)
 {
-    const size_t count = server->options.parameter_count;
+    struct global_model *model = server->model;
     struct connection *connection = server->connection_of[action->worker];
     switch (action->kind) {
     case SYNC_APPLY:
-        add_scaled(server->model, (float)action->weight, connection->update.values, count);
-        server->version++;
+        global_model_apply(model, connection->update.values, action->weight, &action->outer);
         return;
     case SYNC_GATHER:
-        add_scaled(server->gathered, 1, connection->update.values, count);
-        server->gathered_count++;
+        global_model_gather(model, connection->update.values, action->weight);
         return;
     case SYNC_FOLD:
-        ASSERT(server->gathered_count > 0);
-        add_scaled(server->model, 1.0F / (float)server->gathered_count, server->gathered, count);
-        memset(server->gathered, 0, count * sizeof(float));
-        server->gathered_count = 0;
-        server->version++;
+        global_model_fold(model, action->weight, &action->outer);
+        return;
+    case SYNC_KEEP:
+        global_model_keep(model);
+        return;
+    case SYNC_RETURN:
+        global_model_return(model);
         return;
     case SYNC_REPLY:
     case SYNC_RELEASE:
-        if (connection->is_waiting)
-            connection_send_model(connection, connection->push.number);
+        worker_answer(server, connection);
         return;
     case SYNC_HOLD:
+        connection->held_ns = server_now_ns(server);
         return;
     case SYNC_SET_STEPS:
     case SYNC_SET_PERIOD:
+    case SYNC_SET_BATCH:
         settings_send(server, action);
         return;
     case SYNC_EVALUATE:
@@ -316,6 +329,15 @@ static double epochs_done(const struct exchange_server *server)
     return size > 0 ? (double)server->status.samples / size : 0;
 }
 
+/* What the push before took on its way there and back: the time it was held is not the link's. */
+static int64_t commit_ns_of(const struct connection *connection)
+{
+    const int64_t measured_ns = connection->push.commit_ns;
+    if (measured_ns <= connection->was_held_ns)
+        return measured_ns > 0 ? 1 : 0;
+    return measured_ns - connection->was_held_ns;
+}
+
 static void push_count(struct exchange_server *server, const struct connection *connection)
 {
     const struct exchange_push *push = &connection->push;
@@ -325,7 +347,7 @@ static void push_count(struct exchange_server *server, const struct connection *
     worker->samples += push->samples;
     worker->loss = push->loss;
     if (push->commit_ns > 0)
-        worker->commit_ms = 1e-6 * (double)push->commit_ns;
+        worker->commit_ms = 1e-6 * (double)commit_ns_of(connection);
     if (worker->steps_per_second <= 0 && push->compute_ns > 0)
         worker->steps_per_second = push->steps / (1e-9 * (double)push->compute_ns);
     server->status.commits++;
@@ -346,8 +368,10 @@ void server_push(struct exchange_server *server, struct connection *connection)
     const struct sync_push push = {
         .worker = connection->worker,
         .steps = connection->push.steps,
+        .samples = connection->push.samples,
         .compute_ns = connection->push.compute_ns,
-        .commit_ns = connection->push.commit_ns,
+        .commit_ns = commit_ns_of(connection),
+        .loss = connection->push.loss,
     };
     sync_policy_push(server->policy, server_now_ns(server), &push, &server->actions);
     actions_do(server);
@@ -382,9 +406,9 @@ static uint64_t on_snapshot(void *context, float *out_parameters)
 {
     const struct exchange_server *server = context;
     const bool is_final = server->state != SERVER_RUNNING;
-    memcpy(out_parameters, is_final ? server->final : server->model,
+    memcpy(out_parameters, is_final ? server->final : global_model_parameters(server->model),
            server->options.parameter_count * sizeof(float));
-    return is_final ? server->outcome.version : server->version;
+    return is_final ? server->outcome.version : global_model_version(server->model);
 }
 
 static void full_report(struct exchange_server *server, const struct evaluation_report *report)
@@ -503,14 +527,12 @@ static int64_t or_else(int64_t value, int64_t otherwise)
 static int server_allocate(struct exchange_server *server, struct error *error)
 {
     const size_t count = server->options.parameter_count;
-    server->model = malloc(count * sizeof(float));
-    server->gathered = calloc(count, sizeof(float));
     server->final = calloc(count, sizeof(float));
-    if (!server->model || !server->gathered || !server->final)
+    if (!server->final)
         return error_set(error, ERROR_EXHAUSTED, "no memory for a model of %zu parameters", count);
-    memcpy(server->model, server->options.parameters, count * sizeof(float));
+    const float *parameters = server->options.parameters;
     server->options.parameters = NULL;
-    return 0;
+    return global_model_open(parameters, count, &server->model, error);
 }
 
 int exchange_server_open(const struct exchange_server_options *options,
@@ -570,8 +592,7 @@ void exchange_server_free(struct exchange_server *server)
     loop_timer_free(server->end_timer);
     loop_timer_free(server->late_timer);
     sync_policy_free(server->policy);
-    free(server->model);
-    free(server->gathered);
+    global_model_free(server->model);
     free(server->final);
     free(server);
 }
@@ -581,7 +602,7 @@ const struct exchange_status *exchange_server_status(struct exchange_server *ser
     struct exchange_status *status = &server->status;
     if (server->joined_ns > 0)
         status->elapsed_ms = (server_now_ns(server) - server->joined_ns) / 1000000;
-    status->version = server->version;
+    status->version = global_model_version(server->model);
     status->epochs = epochs_done(server);
     status->sync = sync_policy_status(server->policy);
     status->member_count = server->member_count;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "exchange/global_model.h"
 #include "exchange/message.h"
 #include "exchange/server.h"
 
@@ -22,8 +23,11 @@ struct connection {
     bool is_leaving; /* said goodbye: only the close is left */
     struct error drop_reason;
 
-    bool is_pushing; /* PUSH came, its DATA not all */
-    bool is_waiting; /* pushed and not answered */
+    bool is_pushing;                   /* PUSH came, its DATA not all */
+    bool is_waiting;                   /* pushed and not answered */
+    int64_t held_ns;                   /* since when it is held; 0: it is not */
+    int64_t was_held_ns;               /* how long, before its last answer */
+    struct exchange_settings settings; /* as last sent */
     struct exchange_push push;
     struct exchange_vector update;
     struct exchange_vector answer; /* a copy of W on its way out */
@@ -44,10 +48,7 @@ struct exchange_server {
     uint64_t shard_samples[EXCHANGE_WORKERS_MAX];           /* 0: unknown */
     uint32_t worker_count;
 
-    float *model;
-    uint64_t version;
-    float *gathered; /* the round's sum */
-    uint32_t gathered_count;
+    struct global_model *model;
 
     struct evaluator *evaluator;
     int64_t loss_asked_ns; /* the policy waits for a loss of a model not older; 0: no */

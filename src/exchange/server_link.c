@@ -96,14 +96,15 @@ void connection_send_model(struct connection *connection, uint64_t push)
 {
     const struct exchange_server *server = connection->server;
     ASSERT(connection->answer.done == connection->answer.count);
-    memcpy(connection->answer.values, server->model,
+    memcpy(connection->answer.values, global_model_parameters(server->model),
            server->options.parameter_count * sizeof(float));
     connection->answer.count = server->options.parameter_count;
     connection->answer.done = 0;
     connection->is_waiting = false;
-    connection_send(connection, &(struct exchange_message){
-                                    .type = EXCHANGE_MODEL,
-                                    .model = {.version = server->version, .push = push}});
+    connection_send(connection,
+                    &(struct exchange_message){
+                        .type = EXCHANGE_MODEL,
+                        .model = {.version = global_model_version(server->model), .push = push}});
     answer_pump(connection);
 }
 

@@ -100,7 +100,13 @@ static void period_set(struct adsp *adsp, uint32_t index, double period_s,
     if (worker->period_ns > 0 && change * 100 <= worker->period_ns)
         return;
     worker->period_ns = period_ns;
-    sync_append(actions, (struct sync_action){SYNC_SET_PERIOD, index, {.period_ns = period_ns}});
+    const struct sync_action action = {
+        .kind = SYNC_SET_PERIOD,
+        .worker = index,
+        .period_ns = period_ns,
+        .overlap = sync_overlap_of(&adsp->policy.settings, SYNC_OVERLAP_ON),
+    };
+    sync_append(actions, action);
 }
 
 static void worker_steer(struct adsp *adsp, uint32_t index, struct sync_actions *actions)
@@ -231,9 +237,8 @@ static void adsp_on_push(struct sync_policy *policy, int64_t now_ns, const struc
     if (push->commit_ns > 0)
         measure(&worker->commit_s, 1e-9 * (double)push->commit_ns);
 
-    sync_append(actions, (struct sync_action){
-                             SYNC_APPLY, push->worker, {.weight = 1.0 / policy->member_count}});
-    sync_append(actions, (struct sync_action){.kind = SYNC_REPLY, .worker = push->worker});
+    sync_apply(actions, push->worker, 1.0 / policy->member_count);
+    sync_simple(actions, SYNC_REPLY, push->worker);
     if (!adsp->has_started && is_measured(adsp))
         start(adsp, now_ns, actions);
 }
@@ -365,6 +370,7 @@ static void adsp_status(const struct sync_policy *policy, struct sync_status *ou
 
 const struct sync_policy_ops sync_adsp_ops = {
     .name = "adsp",
+    .local_steps = 1,
     .create = adsp_create,
     .free = adsp_free,
     .on_join = adsp_on_join,

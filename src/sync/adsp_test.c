@@ -118,6 +118,9 @@ static void carry_out(struct sim *sim, const struct sync_actions *actions)
             sim->is_loss_due = true;
             sim->loss = (struct sync_loss){sim->now_ns, loss_of(sim, sim->model)};
             break;
+        case SYNC_SET_BATCH:
+        case SYNC_KEEP:
+        case SYNC_RETURN:
         case SYNC_STOP:
         case SYNC_ACTION_KIND_COUNT:
             fail();

@@ -43,7 +43,7 @@ static void round_end_if_complete(struct bsp *bsp, struct sync_actions *actions)
         if (!bsp->has_pushed[worker])
             continue;
         bsp->has_pushed[worker] = false;
-        sync_append(actions, (struct sync_action){.kind = SYNC_RELEASE, .worker = worker});
+        sync_simple(actions, SYNC_RELEASE, worker);
     }
     bsp->held_count = bsp->gathered_count = 0;
 }
@@ -52,8 +52,7 @@ static void bsp_on_join(struct sync_policy *policy, int64_t now_ns, uint32_t wor
                         struct sync_actions *actions)
 {
     (void)now_ns;
-    sync_append(actions, (struct sync_action){
-                             SYNC_SET_STEPS, worker, {.steps = policy->settings.local_steps}});
+    sync_set_steps(actions, worker, policy->settings.local_steps, 0);
 }
 
 static void bsp_on_push(struct sync_policy *policy, int64_t now_ns, const struct sync_push *push,
@@ -65,8 +64,8 @@ static void bsp_on_push(struct sync_policy *policy, int64_t now_ns, const struct
     bsp->has_pushed[push->worker] = true;
     bsp->held_count++;
     bsp->gathered_count++;
-    sync_append(actions, (struct sync_action){.kind = SYNC_GATHER, .worker = push->worker});
-    sync_append(actions, (struct sync_action){.kind = SYNC_HOLD, .worker = push->worker});
+    sync_gather(actions, push->worker, 1);
+    sync_simple(actions, SYNC_HOLD, push->worker);
     round_end_if_complete(bsp, actions);
 }
 
@@ -101,6 +100,7 @@ static void bsp_status(const struct sync_policy *policy, struct sync_status *out
 
 const struct sync_policy_ops sync_bsp_ops = {
     .name = "bsp",
+    .local_steps = 1,
     .create = bsp_create,
     .free = bsp_free,
     .on_join = bsp_on_join,

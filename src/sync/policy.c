@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "sync/policy_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct sync_policy_ops *const policies[] = {
@@ -17,6 +18,8 @@ static const struct sync_policy_ops *const policies[] = {
 enum {
     POLICY_COUNT = sizeof(policies) / sizeof(*policies),
     LOCAL_STEPS_MAX = 1000000,
+    OUTER_RATE_MAX = 100,
+    NAMES_SIZE = 256,
 };
 
 static const int64_t gamma_ms_max = INT64_C(24) * 3600 * 1000;
@@ -63,6 +66,61 @@ void sync_append(struct sync_actions *actions, struct sync_action action)
     actions->items[actions->count++] = action;
 }
 
+void sync_apply(struct sync_actions *actions, uint32_t worker, double weight)
+{
+    sync_append(actions, (struct sync_action){SYNC_APPLY, worker, {.weight = weight}});
+}
+
+void sync_gather(struct sync_actions *actions, uint32_t worker, double weight)
+{
+    sync_append(actions, (struct sync_action){SYNC_GATHER, worker, {.weight = weight}});
+}
+
+void sync_simple(struct sync_actions *actions, enum sync_action_kind kind, uint32_t worker)
+{
+    sync_append(actions, (struct sync_action){.kind = kind, .worker = worker});
+}
+
+void sync_set_steps(struct sync_actions *actions, uint32_t worker, uint32_t steps, uint32_t overlap)
+{
+    sync_append(actions,
+                (struct sync_action){SYNC_SET_STEPS, worker, {.steps = steps, .overlap = overlap}});
+}
+
+struct sync_outer sync_outer_nesterov(double rate, double momentum)
+{
+    return (struct sync_outer){
+        .rate = rate, .momentum = momentum, .direct = 1, .carried = momentum};
+}
+
+uint32_t sync_overlap_of(const struct sync_settings *settings, enum sync_overlap otherwise)
+{
+    const bool is_given = settings->overlap != SYNC_OVERLAP_DEFAULT;
+    const enum sync_overlap overlap = is_given ? settings->overlap : otherwise;
+    return overlap == SYNC_OVERLAP_ON ? SYNC_OVERLAP_FREE : 0;
+}
+
+double sync_outer_rate_of(const struct sync_settings *settings, double otherwise)
+{
+    return settings->outer_rate > 0 ? settings->outer_rate : otherwise;
+}
+
+double sync_outer_momentum_of(const struct sync_settings *settings, double otherwise)
+{
+    const double given = settings->outer_momentum;
+    return given > 0 ? given : given < 0 ? 0 : otherwise;
+}
+
+static int outer_check(const struct sync_settings *settings, struct error *error)
+{
+    if (!(settings->outer_rate >= 0 && settings->outer_rate <= OUTER_RATE_MAX))
+        return error_set(error, ERROR_INVALID, "the outer rate must be from 0 to %d",
+                         OUTER_RATE_MAX);
+    if (!(settings->outer_momentum < 1)) /* NaN too */
+        return error_set(error, ERROR_INVALID, "the outer momentum must be below 1");
+    return 0;
+}
+
 static int settings_check(const struct sync_settings *settings, struct error *error)
 {
     if (settings->gamma_ms < 1 || settings->gamma_ms > gamma_ms_max)
@@ -75,7 +133,29 @@ static int settings_check(const struct sync_settings *settings, struct error *er
         return error_set(error, ERROR_INVALID, "at most %d local steps", LOCAL_STEPS_MAX);
     if ((int)settings->search < 0 || settings->search >= SYNC_SEARCH_COUNT)
         return error_set(error, ERROR_INVALID, "no such search");
-    return 0;
+    if ((int)settings->overlap < 0 || settings->overlap >= SYNC_OVERLAP_COUNT)
+        return error_set(error, ERROR_INVALID, "no such overlap");
+    if (settings->deadline_ms < 0 || settings->deadline_ms > gamma_ms_max)
+        return error_set(error, ERROR_INVALID, "the deadline must be between 0 and 24 h");
+    if (settings->tau_count > SYNC_TAU_MAX)
+        return error_set(error, ERROR_INVALID, "at most %d values of tau", SYNC_TAU_MAX);
+    for (uint32_t i = 0; i < settings->tau_count; i++)
+        if (settings->taus[i] < 1 || settings->taus[i] > LOCAL_STEPS_MAX)
+            return error_set(error, ERROR_INVALID, "tau must be from 1 to %d", LOCAL_STEPS_MAX);
+    return outer_check(settings, error);
+}
+
+/* "bsp, tap and adsp" */
+static void names_list(char out_names[NAMES_SIZE])
+{
+    size_t size = 0;
+    for (uint32_t i = 0; i < POLICY_COUNT; i++) {
+        const char *before = i == 0 ? "" : i + 1 == POLICY_COUNT ? " and " : ", ";
+        const int added =
+            snprintf(out_names + size, NAMES_SIZE - size, "%s%s", before, policies[i]->name);
+        ASSERT(added > 0 && (size_t)added < NAMES_SIZE - size);
+        size += (size_t)added;
+    }
 }
 
 int sync_policy_new(struct text name, const struct sync_settings *settings,
@@ -90,12 +170,14 @@ int sync_policy_new(struct text name, const struct sync_settings *settings,
         policy->ops = policies[i];
         policy->settings = *settings;
         if (policy->settings.local_steps == 0)
-            policy->settings.local_steps = 1;
+            policy->settings.local_steps = policies[i]->local_steps;
         *out_policy = policy;
         return 0;
     }
-    return error_set(error, ERROR_NOT_FOUND,
-                     "no policy \"" TEXT_FORMAT "\"; there are bsp, tap and adsp", TEXT_ARGS(name));
+    char names[NAMES_SIZE];
+    names_list(names);
+    return error_set(error, ERROR_NOT_FOUND, "no policy \"" TEXT_FORMAT "\"; there are %s",
+                     TEXT_ARGS(name), names);
 }
 
 void sync_policy_free(struct sync_policy *policy)
@@ -162,7 +244,7 @@ int64_t sync_policy_wake_ns(const struct sync_policy *policy)
 
 struct sync_status sync_policy_status(const struct sync_policy *policy)
 {
-    struct sync_status status = {0};
+    struct sync_status status = {.policy = policy->ops->name};
     policy->ops->status(policy, &status);
     return status;
 }

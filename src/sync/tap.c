@@ -1,6 +1,6 @@
 /*
- * TAP: every push is applied and answered at once; nobody waits and nothing bounds how stale an
- * update may be.
+ * TAP: every push is applied (W += U / M) and answered at once; nothing bounds how stale an update
+ * may be. A worker waits for its answer, unless overlap is on.
  */
 #include "sync/policy_internal.h"
 
@@ -21,17 +21,16 @@ static void tap_on_join(struct sync_policy *policy, int64_t now_ns, uint32_t wor
                         struct sync_actions *actions)
 {
     (void)now_ns;
-    sync_append(actions, (struct sync_action){
-                             SYNC_SET_STEPS, worker, {.steps = policy->settings.local_steps}});
+    sync_set_steps(actions, worker, policy->settings.local_steps,
+                   sync_overlap_of(&policy->settings, SYNC_OVERLAP_OFF));
 }
 
 static void tap_on_push(struct sync_policy *policy, int64_t now_ns, const struct sync_push *push,
                         struct sync_actions *actions)
 {
     (void)now_ns;
-    sync_append(actions, (struct sync_action){
-                             SYNC_APPLY, push->worker, {.weight = 1.0 / policy->member_count}});
-    sync_append(actions, (struct sync_action){.kind = SYNC_REPLY, .worker = push->worker});
+    sync_apply(actions, push->worker, 1.0 / policy->member_count);
+    sync_simple(actions, SYNC_REPLY, push->worker);
 }
 
 static void tap_on_tick(struct sync_policy *policy, int64_t now_ns, const struct sync_loss *loss,
@@ -59,6 +58,7 @@ static void tap_status(const struct sync_policy *policy, struct sync_status *out
 
 const struct sync_policy_ops sync_tap_ops = {
     .name = "tap",
+    .local_steps = 1,
     .create = tap_create,
     .free = tap_free,
     .on_join = tap_on_join,

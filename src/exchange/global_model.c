@@ -1,0 +1,131 @@
+/*
+ * Global model: the arithmetic of the outer step, one pass over the vectors for each action.
+ */
+#include "exchange/global_model.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct global_model {
+    size_t count;
+    float *parameters;
+    float *sum;
+    double weight; /* in the sum */
+    float *momentum;
+    float *kept, *kept_momentum;
+    bool has_kept;
+    uint64_t version;
+};
+
+int global_model_open(const float *parameters, size_t count, struct global_model **out_model,
+                      struct error *error)
+{
+    AUTO(global_model) struct global_model *model = calloc(1, sizeof *model);
+    ASSERT(model);
+    model->count = count;
+    /* Large zeroed memory takes room only once it is written. */
+    float **vectors[] = {&model->parameters, &model->sum, &model->momentum, &model->kept,
+                         &model->kept_momentum};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+        if (!(*vectors[i] = calloc(count, sizeof(float))))
+            return error_set(error, ERROR_EXHAUSTED, "no memory for a model of %zu parameters",
+                             count);
+    memcpy(model->parameters, parameters, count * sizeof(float));
+    *out_model = TAKE(model);
+    return 0;
+}
+
+void global_model_free(struct global_model *model)
+{
+    if (!model)
+        return;
+    free(model->parameters);
+    free(model->sum);
+    free(model->momentum);
+    free(model->kept);
+    free(model->kept_momentum);
+    free(model);
+}
+
+const float *global_model_parameters(const struct global_model *model)
+{
+    return model->parameters;
+}
+
+uint64_t global_model_version(const struct global_model *model)
+{
+    return model->version;
+}
+
+/* D = scale * x enters W. */
+static void enter(struct global_model *model, const float *x, double scale,
+                  const struct sync_outer *outer)
+{
+    float *const w = model->parameters;
+    float *const b = model->momentum;
+    model->version++;
+    const double rate = outer->rate > 0 ? outer->rate : 1;
+    const double direct = outer->rate > 0 ? outer->direct : 1;
+    const float to_w = (float)(rate * direct * scale);
+    if (outer->rate <= 0 || (outer->momentum == 0 && outer->carried == 0)) {
+        for (size_t i = 0; i < model->count; i++)
+            w[i] += to_w * x[i];
+        return;
+    }
+    const float keep = (float)outer->momentum, to_b = (float)scale;
+    const float carry = (float)(rate * outer->carried);
+    for (size_t i = 0; i < model->count; i++) {
+        const float momentum = keep * b[i] + to_b * x[i];
+        b[i] = momentum;
+        w[i] += to_w * x[i] + carry * momentum;
+    }
+}
+
+void global_model_apply(struct global_model *model, const float *update, double weight,
+                        const struct sync_outer *outer)
+{
+    enter(model, update, weight, outer);
+}
+
+void global_model_gather(struct global_model *model, const float *update, double weight)
+{
+    const float factor = (float)weight;
+    for (size_t i = 0; i < model->count; i++)
+        model->sum[i] += factor * update[i];
+    model->weight += weight;
+}
+
+static void sum_empty(struct global_model *model)
+{
+    if (model->weight == 0)
+        return;
+    memset(model->sum, 0, model->count * sizeof(float));
+    model->weight = 0;
+}
+
+void global_model_fold(struct global_model *model, double weight, const struct sync_outer *outer)
+{
+    ASSERT(model->weight > 0);
+    enter(model, model->sum, 1 / (weight > 0 ? weight : model->weight), outer);
+    sum_empty(model);
+}
+
+void global_model_keep(struct global_model *model)
+{
+    const size_t size = model->count * sizeof(float);
+    memcpy(model->kept, model->parameters, size);
+    memcpy(model->kept_momentum, model->momentum, size);
+    model->has_kept = true;
+}
+
+void global_model_return(struct global_model *model)
+{
+    const size_t size = model->count * sizeof(float);
+    ASSERT(model->has_kept);
+    memcpy(model->parameters, model->kept, size);
+    memcpy(model->momentum, model->kept_momentum, size);
+    sum_empty(model);
+    model->version++;
+}

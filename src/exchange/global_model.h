@@ -1,0 +1,34 @@
+/*
+ * Global model: W with the vectors the actions of sync/policy.h need beside it: the round's sum S,
+ * the outer momentum B and a kept copy. Memory that no action touches is never used.
+ *
+ * One belongs to one thread. A driver in virtual time may use it as the parameter server does.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/scope.h"
+#include "sync/policy.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct global_model;
+
+/* Copies the parameters. EXHAUSTED when there is no memory. */
+MUST_CHECK int global_model_open(const float *parameters, size_t count,
+                                 struct global_model **out_model, struct error *error);
+void global_model_free(struct global_model *model); /* NULL is fine */
+DEFINE_AUTO(global_model);
+
+const float *global_model_parameters(const struct global_model *model);
+/* Grows by one whenever the parameters change. */
+uint64_t global_model_version(const struct global_model *model);
+
+/* SYNC_APPLY, SYNC_GATHER, SYNC_FOLD, SYNC_KEEP and SYNC_RETURN. */
+void global_model_apply(struct global_model *model, const float *update, double weight,
+                        const struct sync_outer *outer);
+void global_model_gather(struct global_model *model, const float *update, double weight);
+void global_model_fold(struct global_model *model, double weight, const struct sync_outer *outer);
+void global_model_keep(struct global_model *model);
+void global_model_return(struct global_model *model);
