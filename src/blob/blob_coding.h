@@ -20,7 +20,8 @@ const char *blob_coding_name(enum blob_coding coding);
 MUST_CHECK int blob_coding_parse(struct text name, enum blob_coding *out_coding,
                                  struct error *error);
 
-/* Appends the frame when it is smaller by a sixteenth at least; else false and nothing. */
+/* Appends the frame when it is smaller by a sixteenth at least; else false and nothing. Of a long
+ * blob a few places are tried first, and it is left plain if they do not save an eighth. */
 bool blob_encode(struct text bytes, struct buffer *out);
 /* Appends the plain bytes, BLOB_BYTES_MAX at most. INVALID: it is no such frame. */
 MUST_CHECK int blob_decode(struct text frame, struct buffer *out, struct error *error);

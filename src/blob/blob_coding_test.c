@@ -39,6 +39,27 @@ static void what_does_not_shrink_stays_as_it_is(void **state)
     assert_int_equal(frame.size, 0);
 }
 
+/* A quarter of it is random: packing saves much; almost all is: less than it costs. */
+static void a_long_one_is_packed_if_a_few_places_of_it_save_enough(void **state)
+{
+    (void)state;
+    struct random random;
+    random_init(&random, 8);
+    uint8_t *bytes = malloc(BLOB_BYTES_MAX);
+    struct buffer frame AUTO_BUFFER;
+    buffer_init(&frame, BLOB_BYTES_MAX);
+    for (size_t i = 0; i < BLOB_BYTES_MAX; i++)
+        bytes[i] = i % 4096 < 1024 ? (uint8_t)random_u64(&random) : (uint8_t)'a';
+    assert_true(blob_encode((struct text){(const char *)bytes, BLOB_BYTES_MAX}, &frame));
+    assert_true(frame.size < BLOB_BYTES_MAX / 3);
+    buffer_clear(&frame);
+    for (size_t i = 0; i < BLOB_BYTES_MAX; i++)
+        bytes[i] = i % 4096 < 3800 ? (uint8_t)random_u64(&random) : (uint8_t)'a';
+    assert_false(blob_encode((struct text){(const char *)bytes, BLOB_BYTES_MAX}, &frame));
+    assert_int_equal(frame.size, 0);
+    free(bytes);
+}
+
 /* A frame of `size` zero bytes, made by `set_up`'s parameters. */
 static struct text frame_of(struct buffer *out, size_t size, bool has_size)
 {
@@ -103,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_shrinks_travels_as_a_frame_and_comes_back),
         cmocka_unit_test(what_does_not_shrink_stays_as_it_is),
+        cmocka_unit_test(a_long_one_is_packed_if_a_few_places_of_it_save_enough),
         cmocka_unit_test(bombs_and_odd_frames_are_refused),
         cmocka_unit_test(codings_have_the_names_of_http),
     };

@@ -97,6 +97,17 @@ MUST_CHECK int blob_store_put_frame(struct blob_store *store, const struct blob_
 MUST_CHECK int blob_store_read(struct blob_store *store, const struct blob_hash *hash,
                                struct buffer *out, struct error *error);
 
+struct blob_part {
+    uint64_t blob_bytes; /* what the whole blob must have */
+    uint64_t first, size_bytes;
+};
+
+/* Writes a part of the blob to `fd`, at its position, without reading it again: 1. Only of one that
+ * this process has hashed, when it put it or read it, and that is stored plain: else 0, and nothing
+ * is written. */
+MUST_CHECK int blob_store_copy(struct blob_store *store, const struct blob_hash *hash,
+                               const struct blob_part *part, int fd, struct error *error);
+
 struct blob_file {
     int fd; /* the caller's to close */
     uint64_t size_bytes;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -472,6 +473,31 @@ static void *work(void *context)
     return NULL;
 }
 
+static void only_what_this_process_has_hashed_is_copied(void **state)
+{
+    struct error error;
+    struct place *place = *state;
+    const struct blob_hash lamp = put(place, "a lamp");
+    const struct blob_part inside = {6, 2, 3};
+    char out[8] = "";
+    AUTO_FD int fd = memfd_create("part", MFD_CLOEXEC);
+    assert_int_equal(blob_store_copy(place->store, &lamp, &inside, fd, &error), 1);
+    assert_int_equal(pread(fd, out, sizeof(out), 0), 3);
+    assert_string_equal(out, "lam");
+    /* Not of the size that is asked for, not there. */
+    struct blob_hash absent;
+    blob_hash_of("none", 4, &absent);
+    assert_int_equal(blob_store_copy(place->store, &lamp, &(struct blob_part){7, 0, 1}, fd, &error),
+                     0);
+    assert_int_equal(blob_store_copy(place->store, &absent, &inside, fd, &error), 0);
+    place_close(place);
+    place_open(place);
+    assert_int_equal(blob_store_copy(place->store, &lamp, &inside, fd, &error), 0);
+    expect_bytes(place, &lamp, "a lamp");
+    assert_int_equal(blob_store_copy(place->store, &lamp, &inside, fd, &error), 1);
+    assert_int_equal(lseek(fd, 0, SEEK_END), 6);
+}
+
 static void many_threads_share_a_store(void **state)
 {
     struct place *place = *state;
@@ -512,6 +538,7 @@ int main(void)
         PLACE_TEST(a_shared_store_sees_what_others_change),
         PLACE_TEST(a_frame_is_kept_as_it_is_and_read_plain),
         PLACE_TEST(a_shared_store_keeps_frames_plain),
+        PLACE_TEST(only_what_this_process_has_hashed_is_copied),
         PLACE_TEST(many_threads_share_a_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@ struct blob_writer {
     struct blob_store *store;
     struct blob_hash expected;
     bool has_expected;
-    enum blob_coding coding; /* a frame was checked before: what is appended has another hash */
+    enum blob_coding coding; /* a frame was checked before: it is not hashed here */
     uint64_t size_bytes;     /* so far */
     uint64_t promised_bytes; /* of the store's quota */
     int fd;                  /* -1: the blob was there already, only the hash is checked */
@@ -121,7 +121,8 @@ int blob_writer_append(struct blob_writer *writer, const void *data, size_t size
     if (writer->fd >= 0 &&
         (promise(writer, size, error) < 0 || write_all(writer, data, size, error) < 0))
         return -1;
-    crypto_generichash_update(&writer->hash, data, size);
+    if (writer->coding == BLOB_CODING_PLAIN)
+        crypto_generichash_update(&writer->hash, data, size);
     writer->size_bytes += size;
     return 0;
 }
@@ -173,7 +174,8 @@ static int publish(struct blob_writer *writer, const struct blob_hash *hash, str
     blob_entry_add(store, &(struct blob_entry){.hash = *hash,
                                                .coding = writer->coding,
                                                .size_bytes = writer->size_bytes,
-                                               .used_ms = clock_utc_ms(store->clock)});
+                                               .used_ms = clock_utc_ms(store->clock),
+                                               .is_checked = true});
     blob_note_change(store);
     return 0;
 }
@@ -191,8 +193,9 @@ int blob_writer_finish(struct blob_writer *writer, struct blob_hash *out_hash, s
 {
     struct blob_store *store = writer->store;
     struct blob_hash hash;
-    crypto_generichash_final(&writer->hash, hash.bytes, BLOB_HASH_SIZE);
-    if (writer->coding != BLOB_CODING_PLAIN)
+    if (writer->coding == BLOB_CODING_PLAIN)
+        crypto_generichash_final(&writer->hash, hash.bytes, BLOB_HASH_SIZE);
+    else
         hash = writer->expected;
     if (writer->has_expected && !blob_hash_equal(&hash, &writer->expected))
         return fail_mismatch(&hash, &writer->expected, error);

@@ -44,9 +44,15 @@ static int store_get(void *context, const struct blob_hash *hash, struct buffer 
     return blob_store_read(context, hash, out, error);
 }
 
+static int store_copy(void *context, const struct blob_hash *hash, const struct blob_part *part,
+                      int fd, struct error *error)
+{
+    return blob_store_copy(context, hash, part, fd, error);
+}
+
 struct pack_origin pack_origin_store(struct blob_store *store)
 {
-    return (struct pack_origin){store_get, store, .is_checked = true};
+    return (struct pack_origin){store_get, store, .is_checked = true, .copy = store_copy};
 }
 
 /* ---- Cutting --------------------------------------------------------------------------------- */
@@ -166,6 +172,43 @@ int pack_stream(struct arena *arena, const struct pack_options *options,
     return result;
 }
 
+int pack_describe(struct arena *arena, const struct pack_options *options, struct text bytes,
+                  const struct blob_hash *hashes, struct manifest *out_manifest,
+                  struct error *error)
+{
+    struct packer packer = {.options = options, .size_bytes = bytes.size};
+    if (options->header_bytes > MANIFEST_HEADER_BYTES_MAX ||
+        pack_chunk_count(bytes.size) > MANIFEST_CHUNK_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "%zu bytes are past what a manifest describes",
+                         bytes.size);
+    memcpy(packer.header, bytes.data,
+           bytes.size < options->header_bytes ? bytes.size : options->header_bytes);
+    buffer_init(&packer.chunks, MANIFEST_CHUNK_MAX * sizeof(struct manifest_chunk));
+    for (size_t i = 0; i < pack_chunk_count(bytes.size); i++) {
+        const struct manifest_chunk described = {.hash = hashes[i],
+                                                 .size_bytes = pack_chunk(bytes, i).size};
+        buffer_append(&packer.chunks, &described, sizeof(described));
+    }
+    const int result = buffer_check(&packer.chunks, error) < 0
+                           ? -1
+                           : describe(arena, &packer, out_manifest, error);
+    buffer_done(&packer.chunks);
+    return result;
+}
+
+size_t pack_chunk_count(size_t size_bytes)
+{
+    return size_bytes / BLOB_BYTES_MAX + (size_bytes % BLOB_BYTES_MAX != 0);
+}
+
+struct text pack_chunk(struct text bytes, size_t index)
+{
+    const size_t first = index * BLOB_BYTES_MAX;
+    ASSERT(first < bytes.size);
+    const size_t left = bytes.size - first;
+    return (struct text){bytes.data + first, left < BLOB_BYTES_MAX ? left : (size_t)BLOB_BYTES_MAX};
+}
+
 /* ---- Putting together ------------------------------------------------------------------------ */
 
 static int write_all(int fd, const void *data, size_t size, struct error *error)
@@ -208,12 +251,16 @@ static int write_range(const struct manifest *manifest, const struct manifest_ra
     uint64_t skip_bytes = range->skip_bytes;
     uint64_t left_bytes = range->size_bytes;
     for (size_t i = 0; i < range->chunk_count; i++) {
-        if (get_chunk(manifest_chunk(manifest, range->first_chunk_index + i), origin, &chunk,
-                      error) < 0)
-            return -1;
-        const uint64_t there = chunk.size - skip_bytes;
+        const struct manifest_chunk *described =
+            manifest_chunk(manifest, range->first_chunk_index + i);
+        const uint64_t there = described->size_bytes - skip_bytes;
         const uint64_t taken = there < left_bytes ? there : left_bytes;
-        if (write_all(fd, chunk.data + skip_bytes, taken, error) < 0)
+        const struct blob_part part = {described->size_bytes, skip_bytes, taken};
+        const int copied =
+            origin->copy ? origin->copy(origin->context, &described->hash, &part, fd, error) : 0;
+        if (copied < 0 ||
+            (copied == 0 && (get_chunk(described, origin, &chunk, error) < 0 ||
+                             write_all(fd, chunk.data + skip_bytes, taken, error) < 0)))
             return -1;
         left_bytes -= taken;
         skip_bytes = 0;

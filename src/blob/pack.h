@@ -48,6 +48,14 @@ MUST_CHECK int pack_stream(struct arena *arena, const struct pack_options *optio
                            const struct pack_source *source, const struct pack_sink *sink,
                            struct manifest *out_manifest, struct error *error);
 
+/* What pack_stream makes of bytes in memory, by chunks of BLOB_BYTES_MAX: how many there are, each,
+ * and the manifest from all their hashes, which the caller may reckon as it likes. */
+size_t pack_chunk_count(size_t size_bytes);
+struct text pack_chunk(struct text bytes, size_t index);
+MUST_CHECK int pack_describe(struct arena *arena, const struct pack_options *options,
+                             struct text bytes, const struct blob_hash *hashes,
+                             struct manifest *out_manifest, struct error *error);
+
 /* ---- Putting together ------------------------------------------------------------------------ */
 
 /* Where chunks come from. Appends the chunk to `out`, a cleared buffer of BLOB_BYTES_MAX. */
@@ -56,6 +64,9 @@ struct pack_origin {
                struct error *error);
     void *context;
     bool is_checked; /* `get` compares the bytes with the hash */
+    /* As blob_store_copy; NULL: it cannot. */
+    int (*copy)(void *context, const struct blob_hash *hash, const struct blob_part *part, int fd,
+                struct error *error);
 };
 
 struct pack_origin pack_origin_store(struct blob_store *store);

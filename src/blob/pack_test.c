@@ -196,6 +196,57 @@ static void files_that_do_not_fit_their_layout_are_refused(void **state)
     ASSERT_FAILS(pack_into(place, arena, &options, bytes, 11, &manifest, &error), ERROR_INVALID);
 }
 
+static void bytes_in_memory_are_described_as_a_stream_is(void **state)
+{
+    struct error error;
+    struct place *place = *state;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    uint8_t *bytes = random_bytes(SIZE);
+    struct manifest streamed, described;
+    ASSERT_OK(pack_into(place, arena, &idx_options, bytes, SIZE, &streamed, &error));
+    const struct text all = {(const char *)bytes, SIZE};
+    struct blob_hash hashes[2];
+    assert_int_equal(pack_chunk_count(SIZE), 2);
+    for (size_t i = 0; i < 2; i++)
+        blob_hash_of(pack_chunk(all, i).data, pack_chunk(all, i).size, &hashes[i]);
+    ASSERT_OK(pack_describe(arena, &idx_options, all, hashes, &described, &error));
+    struct buffer left AUTO_BUFFER, right AUTO_BUFFER;
+    buffer_init(&left, BLOB_BYTES_MAX);
+    buffer_init(&right, BLOB_BYTES_MAX);
+    ASSERT_OK(manifest_encode(&streamed, &left, &error));
+    ASSERT_OK(manifest_encode(&described, &right, &error));
+    assert_true(text_equal(buffer_text(&left), buffer_text(&right)));
+    ASSERT_FAILS(pack_describe(arena, &idx_options, (struct text){all.data, SIZE - 1}, hashes,
+                               &described, &error),
+                 ERROR_INVALID);
+    free(bytes);
+}
+
+/* What was hashed on its way into the store is copied out of it; what comes from before is read. */
+static void a_chunk_that_changed_since_the_store_was_opened_is_not_written(void **state)
+{
+    struct error error;
+    struct place *place = *state;
+    AUTO(arena) struct arena *arena = arena_new(0);
+    uint8_t *bytes = random_bytes(SIZE);
+    struct manifest manifest;
+    ASSERT_OK(pack_into(place, arena, &idx_options, bytes, SIZE, &manifest, &error));
+    place_close(place);
+    char path[200], text[BLOB_HASH_TEXT_SIZE];
+    blob_hash_format(&manifest_chunk(&manifest, 0)->hash, text);
+    snprintf(path, sizeof(path), "%s/%.2s/%s", place->folder, text, text + 2);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    fputc(bytes[0] ^ 1, file);
+    fclose(file);
+    place_open(place);
+    const struct pack_origin origin = pack_origin_store(place->store);
+    AUTO_FD int fd = memfd_create("shard", MFD_CLOEXEC);
+    ASSERT_FAILS(pack_write_bytes(&manifest, 0, 1000, &origin, fd, &error), ERROR_CORRUPT);
+    assert_int_equal(lseek(fd, 0, SEEK_END), 0);
+    free(bytes);
+}
+
 static void an_empty_file_has_no_chunks(void **state)
 {
     struct error error;
@@ -223,6 +274,8 @@ int main(void)
         PLACE_TEST(a_shard_needs_only_its_own_chunks),
         PLACE_TEST(chunks_from_anywhere_are_checked),
         PLACE_TEST(files_that_do_not_fit_their_layout_are_refused),
+        PLACE_TEST(bytes_in_memory_are_described_as_a_stream_is),
+        PLACE_TEST(a_chunk_that_changed_since_the_store_was_opened_is_not_written),
         PLACE_TEST(an_empty_file_has_no_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,15 @@ int client_open(const struct client_options *options, struct client **out_client
     return 0;
 }
 
+int client_clone(const struct client *client, struct client **out_client, struct error *error)
+{
+    const char *bearer = client->authorization ? client->authorization + strlen("Bearer ") : NULL;
+    return client_open(
+        &(struct client_options){client->server, bearer,
+                                 client->fingerprint[0] ? client->fingerprint : NULL},
+        out_client, error);
+}
+
 void client_free(struct client *client)
 {
     if (!client)

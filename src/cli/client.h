@@ -27,6 +27,9 @@ struct client_options {
 struct client;
 MUST_CHECK int client_open(const struct client_options *options, struct client **out_client,
                            struct error *error);
+/* Another of the same market and account, for another thread. */
+MUST_CHECK int client_clone(const struct client *client, struct client **out_client,
+                            struct error *error);
 void client_free(struct client *client); /* NULL is fine */
 DEFINE_AUTO(client);
 

@@ -62,9 +62,10 @@ static int submit(struct demo_market *market, const struct demo_options *wanted,
 {
     struct cli *cli = market->cli;
     const int64_t started_ms = clock_utc_ms(&clock_system);
-    const struct upload_options upload = {.client = market->borrower,
-                                          .folder = wanted->dataset_dir};
-    if (upload_data(cli->arena, &upload, spec, error) < 0)
+    AUTO(bundle) struct bundle *bundle = bundle_new();
+    const struct upload_options upload = {.bundle = bundle, .folder = wanted->dataset_dir};
+    if (upload_data(cli->arena, &upload, spec, error) < 0 ||
+        bundle_send(bundle, market->borrower, error) < 0)
         return -1;
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);

@@ -238,16 +238,15 @@ static const char *write_plan(const struct cli *cli, struct client *client,
     return arena_copy_string(arena, buffer_text(&plan));
 }
 
-static void note_part(void *context, const char *name, uint64_t size_bytes, uint64_t sent_bytes)
+static void note_part(const struct cli *cli, const struct bundle_part *part)
 {
-    const struct cli *cli = context;
     char size[UNITS_TEXT_SIZE], sent[UNITS_TEXT_SIZE];
-    if (sent_bytes == 0)
-        output_note(cli, "%s: %s, in the market already", name,
-                    units_format_bytes((int64_t)size_bytes, size));
+    units_format_bytes((int64_t)part->bytes.size, size);
+    if (part->sent_bytes == 0)
+        output_note(cli, "%s: %s, in the market already", part->name, size);
     else
-        output_note(cli, "%s: %s, sent %s", name, units_format_bytes((int64_t)size_bytes, size),
-                    units_format_bytes((int64_t)sent_bytes, sent));
+        output_note(cli, "%s: %s, sent %s", part->name, size,
+                    units_format_bytes((int64_t)part->sent_bytes, sent));
 }
 
 static void note_reading(void *context, const char *what)
@@ -346,12 +345,11 @@ static int check_folder(struct arena *arena, struct text workdir, struct error *
     return 0;
 }
 
-static int upload_all(struct cli *cli, struct client *client, struct job_spec *spec,
-                      const struct submit_wish *wanted, struct error *error)
+static int gather(struct cli *cli, struct bundle *bundle, struct job_spec *spec,
+                  const struct submit_wish *wanted, struct error *error)
 {
-    const struct upload_options upload = {.client = client,
+    const struct upload_options upload = {.bundle = bundle,
                                           .folder = wanted->dataset_dir,
-                                          .on_part = note_part,
                                           .on_reading = note_reading,
                                           .context = cli};
     if (spec->workdir.size && upload_files(cli->arena, &upload, spec, error) < 0)
@@ -361,6 +359,17 @@ static int upload_all(struct cli *cli, struct client *client, struct job_spec *s
         return error_wrap(error, "image");
     if (!job_spec_is_command(spec) && spec->input_count == 0)
         return upload_data(cli->arena, &upload, spec, error);
+    return 0;
+}
+
+static int upload_all(struct cli *cli, struct client *client, struct job_spec *spec,
+                      const struct submit_wish *wanted, struct error *error)
+{
+    AUTO(bundle) struct bundle *bundle = bundle_new();
+    if (gather(cli, bundle, spec, wanted, error) < 0 || bundle_send(bundle, client, error) < 0)
+        return -1;
+    for (size_t i = 0; i < bundle_part_count(bundle); i++)
+        note_part(cli, bundle_part(bundle, i));
     return 0;
 }
 

@@ -1,23 +1,20 @@
 /*
- * Upload: brings a data set of the catalogue, a CSV file or a folder's files into the market's blob
- * store, by hash.
+ * Upload: reads what a job needs, a data set of the catalogue, a CSV file, a folder's files or an
+ * image, into a bundle, which is then sent.
  *
- * Only chunks the market does not have travel. Each part of a data set becomes a manifest of raw
- * idx records, so that every worker can fetch its own range; a folder becomes one archive.
+ * Each part of a data set becomes a manifest of raw idx records, so that every worker can fetch its
+ * own range; a folder becomes one archive, in a file without a name.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "blob/pack.h"
-#include "cli/client.h"
+#include "cli/bundle.h"
 #include "runtime/job_spec.h"
 
 struct upload_options {
-    struct client *client;
+    struct bundle *bundle;
     const char *folder; /* of the data set's files; NULL: where its package puts them */
-    /* Told after each part, for a note; may be NULL. */
-    void (*on_part)(void *context, const char *name, uint64_t size_bytes, uint64_t sent_bytes);
     /* Told before and after a file is read that takes long to; may be NULL. */
     void (*on_reading)(void *context, const char *what);
     void *context;
@@ -26,11 +23,6 @@ struct upload_options {
 /* Fills spec->inputs, in the arena. NOT_FOUND: the data set or one of its files is not there. */
 MUST_CHECK int upload_data(struct arena *arena, const struct upload_options *options,
                            struct job_spec *spec, struct error *error);
-
-/* Sends the chunks of `bytes` the market lacks, and fills in input's manifest and records. */
-MUST_CHECK int upload_bytes(struct arena *arena, struct client *client,
-                            const struct pack_options *options, struct text bytes,
-                            struct job_input *input, uint64_t *out_sent_bytes, struct error *error);
 
 /* Adds the files of the folder spec->workdir to spec->inputs. NOT_FOUND: there is no such folder;
  * EXHAUSTED: it is larger than 4 GiB or has more than 30,000 files. */

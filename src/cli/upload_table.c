@@ -6,6 +6,7 @@
 #include "train/model_spec.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define TABLE_SIZE_MAX ((size_t)4 << 30)
@@ -45,22 +46,15 @@ static void tell(const struct upload_options *options, const char *what)
         options->on_reading(options->context, what);
 }
 
-static int send_one(struct arena *arena, const struct upload_options *options, const char *name,
-                    const struct pack_options *packing, const struct buffer *bytes,
-                    struct job_input *input, struct error *error)
+static void free_parts(void *context)
 {
-    uint64_t sent_bytes = 0;
-    input->name = text_of(name);
-    if (upload_bytes(arena, options->client, packing, buffer_text(bytes), input, &sent_bytes,
-                     error) < 0)
-        return -1;
-    if (options->on_part)
-        options->on_part(options->context, name, bytes->size, sent_bytes);
-    return 0;
+    struct csv_parts *parts = context;
+    csv_parts_done(parts);
+    free(parts);
 }
 
-static int send_parts(struct arena *arena, const struct upload_options *options,
-                      const struct csv_parts *parts, struct job_spec *spec, struct error *error)
+static int add_parts(struct arena *arena, const struct upload_options *options,
+                     const struct csv_parts *parts, struct job_spec *spec, struct error *error)
 {
     struct job_input *inputs = arena_alloc(arena, (DATASET_PART_COUNT + 1) * sizeof(*inputs));
     for (int i = 0; i < DATASET_PART_COUNT; i++) {
@@ -69,20 +63,25 @@ static int send_parts(struct arena *arena, const struct upload_options *options,
         struct idx_header header;
         if (idx_parse_header(bytes->data, bytes->size, &header, error) < 0)
             return -1;
-        const struct pack_options packing = {.media_type = "application/x-idx",
-                                             .header_bytes = header.header_size,
-                                             .record_bytes = header.record_size};
+        const struct bundle_part added = {.name = dataset_part_name(part),
+                                          .packing = {.media_type = "application/x-idx",
+                                                      .header_bytes = header.header_size,
+                                                      .record_bytes = header.record_size},
+                                          .bytes = buffer_text(bytes)};
         inputs[i] = (struct job_input){
+            .name = text_of(added.name),
             .split = part == DATASET_TRAIN_IMAGES || part == DATASET_TRAIN_LABELS ? JOB_SPLIT_TRAIN
                                                                                   : JOB_SPLIT_TEST};
-        if (send_one(arena, options, dataset_part_name(part), &packing, bytes, &inputs[i], error) <
-            0)
+        if (bundle_add(options->bundle, &added, &inputs[i], error) < 0)
             return -1;
     }
-    const struct pack_options packing = {.media_type = "application/json", .record_bytes = 1};
-    inputs[DATASET_PART_COUNT] = (struct job_input){.split = JOB_SPLIT_TEST};
-    if (send_one(arena, options, "columns", &packing, &parts->columns, &inputs[DATASET_PART_COUNT],
-                 error) < 0)
+    const struct bundle_part columns = {
+        .name = "columns",
+        .packing = {.media_type = "application/json", .record_bytes = 1},
+        .bytes = buffer_text(&parts->columns)};
+    inputs[DATASET_PART_COUNT] =
+        (struct job_input){.name = text_of(columns.name), .split = JOB_SPLIT_TEST};
+    if (bundle_add(options->bundle, &columns, &inputs[DATASET_PART_COUNT], error) < 0)
         return -1;
     spec->inputs = inputs;
     spec->input_count = DATASET_PART_COUNT + 1;
@@ -104,13 +103,17 @@ int upload_table(struct arena *arena, const struct upload_options *options, stru
         return error_wrap(error, "train.data");
     train->features = table->feature_count;
     train->classes = table->class_count;
-    struct csv_parts parts;
-    if (check_model(train, error) < 0 || csv_parts_init(&parts, table, train->seed, error) < 0)
+    if (check_model(train, error) < 0)
         return -1;
+    struct csv_parts *parts = malloc(sizeof(*parts));
+    ASSERT(parts);
+    if (csv_parts_init(parts, table, train->seed, error) < 0) {
+        free(parts);
+        return -1;
+    }
+    bundle_keep_take(options->bundle, parts, free_parts);
     tell(options,
          arena_format(arena, "%u rows of %u numbers; %u classes of \"%s\".", table->row_count,
                       table->feature_count, table->class_count, table->label_name));
-    const int result = send_parts(arena, options, &parts, spec, error);
-    csv_parts_done(&parts);
-    return result;
+    return add_parts(arena, options, parts, spec, error);
 }

@@ -274,7 +274,8 @@ static struct MHD_Daemon *start_daemon(struct http_server *server, int listen_fd
         (unsigned)options->connection_max, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)options->connection_per_ip_max, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)options->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 * 1024),
-        MHD_OPTION_ARRAY, is_secure ? secure : none, MHD_OPTION_END);
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, (int)options->ignores_sigpipe, MHD_OPTION_ARRAY,
+        is_secure ? secure : none, MHD_OPTION_END);
 }
 
 static void set_defaults(struct http_server_options *options)

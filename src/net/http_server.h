@@ -61,6 +61,7 @@ struct http_server_options {
     const char *certificate_pem; /* both: HTTPS; neither: plain HTTP */
     const char *key_pem;
 
+    bool ignores_sigpipe;           /* the program does: files are sent without copying them */
     uint32_t connection_max;        /* 0: 2000 */
     uint32_t connection_per_ip_max; /* 0: no limit */
     uint32_t idle_timeout_s;        /* of a connection that neither sends nor receives; 0: 30 */

@@ -160,6 +160,7 @@ static int open_http(struct server *server, const struct startup_address *addres
         .default_header_count = routes_header_count,
         .on_headers = route_on_headers,
         .on_done = route_on_done,
+        .ignores_sigpipe = true,
         .certificate_pem = address->is_tls ? keys_certificate_pem(server->keys) : NULL,
         .key_pem = address->is_tls ? keys_certificate_key_pem(server->keys) : NULL,
         /* Behind a proxy, or on loopback, all come from one address. */
