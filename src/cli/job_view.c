@@ -32,13 +32,19 @@ static bool has_exit_code(const struct api_lease *lease)
     return lease->exit_code > 0 || text_is(lease->outcome, "succeeded");
 }
 
+/* "12.3s": of a processor, or of a GPU. */
+static const char *used_seconds(struct arena *arena, int64_t used_ms)
+{
+    return used_ms > 0 ? arena_format(arena, "%.1fs", (double)used_ms / 1000) : "-";
+}
+
 static void print_ranks(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
     struct table table;
     table_init(&table, arena,
                (const char *const[]){">LEASE", "~MACHINE", ">RANK", "STATE", ">EXIT", ">/8CORES",
-                                     ">/9TICKS", ">PAID", NULL});
+                                     ">/9TICKS", ">/5CPU", ">/6GPU", ">PAID", NULL});
     const struct api_lease *leases = job->leases.items;
     for (size_t i = 0; i < job->leases.count; i++)
         TABLE_ROW(&table, output_number(arena, leases[i].id),
@@ -46,14 +52,9 @@ static void print_ranks(const struct cli *cli, const struct api_job *job)
                   lease_state(arena, &leases[i]),
                   has_exit_code(&leases[i]) ? output_number(arena, leases[i].exit_code) : "-",
                   output_cores(arena, leases[i].cores_milli), output_number(arena, leases[i].ticks),
+                  used_seconds(arena, leases[i].cpu_ms), used_seconds(arena, leases[i].gpu_ms),
                   output_credits(arena, leases[i].posted_micro));
     table_show(&table, cli);
-}
-
-/* "12.3s": of a processor, or of a GPU. */
-static const char *used_seconds(struct arena *arena, int64_t used_ms)
-{
-    return used_ms > 0 ? arena_format(arena, "%.1fs", (double)used_ms / 1000) : "-";
 }
 
 static void print_leases(const struct cli *cli, const struct api_job *job)

@@ -1,6 +1,8 @@
-/* A driver's library as probe_test.c and gpu_use_test.c load it: a large GPU, two small ones of
- * unequal memory, and one that has fallen off the bus. The environment says which processes used
- * the large one: "PID:PERCENT,PID:PERCENT" in NVML_FIXTURE_USE; the small ones do not tell. */
+/* A driver's library as probe_test.c, gpu_use_test.c and tests/system/test_gpu.py load it: a large
+ * GPU, two small ones of unequal memory, and one that has fallen off the bus, or the first
+ * NVML_FIXTURE_COUNT of them. The environment says which processes used the large one:
+ * "PID:PERCENT,PID:PERCENT" in NVML_FIXTURE_USE, or in the file that it names by its whole path, so
+ * that it can change while a program runs; the small ones do not tell. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -67,7 +69,8 @@ const char *nvmlErrorString(int result)
 
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
-    *count = 4;
+    const char *wanted = getenv("NVML_FIXTURE_COUNT"); // NOLINT(concurrency-mt-unsafe): one thread
+    *count = wanted ? (unsigned)strtoul(wanted, NULL, 10) : 4;
     return SUCCESS;
 }
 
@@ -109,10 +112,24 @@ int nvmlDeviceGetUtilizationRates(void *device, struct utilization *utilization)
     return index_of(device) == 2 ? NOT_SUPPORTED : SUCCESS;
 }
 
+static const char *read_use(char *room, size_t size)
+{
+    const char *use = getenv("NVML_FIXTURE_USE"); // NOLINT(concurrency-mt-unsafe): one thread
+    if (!use || *use != '/')
+        return use;
+    FILE *file = fopen(use, "re");
+    if (!file)
+        return NULL;
+    room[fread(room, 1, size - 1, file)] = '\0';
+    fclose(file);
+    return room;
+}
+
 int nvmlDeviceGetProcessUtilization(void *device, struct sample *samples, unsigned *count,
                                     unsigned long long since_us)
 {
-    const char *use = getenv("NVML_FIXTURE_USE"); // NOLINT(concurrency-mt-unsafe): one thread
+    char room[4096];
+    const char *use = read_use(room, sizeof(room));
     if (index_of(device) != 0)
         return NOT_SUPPORTED;
     unsigned found = 0;

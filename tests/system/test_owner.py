@@ -1,6 +1,6 @@
 """The owner comes first: leases make way and go on, by what is watched and by the owner's word.
 
-covers peer/daemon_owner.c, peer/daemon_gpu.c, sandbox/keepers.c, peer/tenancy_yield.c, cli/command_lend_owner.c, cli/lend_guard.c
+covers peer/daemon_owner.c, sandbox/keepers.c, peer/tenancy_yield.c, cli/command_lend_owner.c, cli/lend_guard.c
 
 What the machine looks like is a folder that the tests write, since the real one is never quiet
 while tests run; the leases, their sandboxes and what holds them up are real.
