@@ -443,6 +443,42 @@ TEST(enrolling_a_machine_again_takes_it_back)
     market_done(&market);
 }
 
+/* Its texts are the offer's own, which is set anew meanwhile. */
+TEST(enrolling_a_machine_again_keeps_what_its_owner_offered)
+{
+    struct market market;
+    market_init_demo(&market);
+    struct command enrol =
+        market_enrolment(&market, market.lender, "gpu", 1000, MACHINE_ROLE_WORKER);
+    enrol.enrol_machine.probe.resources.gpus_milli = 1000;
+    const struct machine *machine = core_machine(market.core, market_do(&market, &enrol));
+    struct offer_terms terms = offer_terms(machine->offers[0]);
+    terms.resources.gpus_milli = 1000;
+    terms.resources.cores_milli = 500;
+    terms.gpu_model = TEXT("T4");
+    terms.labels = TEXT("quiet-room");
+    const struct command set = {.kind = COMMAND_SET_OFFER,
+                                .set_offer = {.account = market.lender,
+                                              .machine = machine->id,
+                                              .offer = machine->offers[0]->id,
+                                              .terms = terms}};
+    market_do(&market, &set);
+    struct command again = market_enrolment(&market, market.lender, "", 1000, MACHINE_ROLE_WORKER);
+    memcpy(again.enrol_machine.public_key, machine->public_key, MACHINE_KEY_SIZE);
+    again.enrol_machine.probe.resources.gpus_milli = 1000;
+    again.enrol_machine.probe.resources.ram_bytes = GIB;
+    again.enrol_machine.offer.resources.ram_bytes = GIB;
+    market_do(&market, &again);
+    assert_int_equal(machine->offer_count, 1);
+    terms = offer_terms(machine->offers[0]);
+    assert_int_equal(terms.resources.gpus_milli, 1000);
+    assert_int_equal(terms.resources.cores_milli, 500);
+    assert_int_equal(terms.resources.ram_bytes, GIB);
+    assert_true(text_equal(terms.gpu_model, TEXT("T4")));
+    assert_true(text_equal(terms.labels, TEXT("quiet-room")));
+    market_done(&market);
+}
+
 TEST(a_job_without_a_server_succeeds_when_its_workers_do)
 {
     struct market market;
@@ -582,6 +618,7 @@ int main(void)
         cmocka_unit_test(a_pending_job_is_cancelled_at_once_and_a_running_one_stopped),
         cmocka_unit_test(the_next_job_takes_what_an_ended_one_leaves),
         cmocka_unit_test(enrolling_a_machine_again_takes_it_back),
+        cmocka_unit_test(enrolling_a_machine_again_keeps_what_its_owner_offered),
         cmocka_unit_test(a_job_without_a_server_succeeds_when_its_workers_do),
         cmocka_unit_test(a_quote_says_the_wish_and_where_it_would_go),
         cmocka_unit_test(a_lease_ends_within_its_window_however_late_it_starts),

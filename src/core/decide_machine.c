@@ -28,6 +28,16 @@ static void take_offline(struct decision *decision, struct machine *machine,
     decide_end_leases(decision, machine, outcome, reason);
 }
 
+/* What its owner changed stays. A copy: the offer may be set before it gets these. */
+static struct offer_terms terms_again(const struct decision *decision, const struct offer *offer,
+                                      const __typeof__(((struct command *)0)->enrol_machine) *enrol)
+{
+    const struct offer_terms had = offer_terms(offer);
+    const struct offer_terms again =
+        offer_terms_again(&had, &offer->machine->probe, &enrol->offer, &enrol->probe);
+    return offer_terms_copy_to(decision->out->arena, &again);
+}
+
 int decide_enrol_machine(struct decision *decision, const struct command *command,
                          struct error *error)
 {
@@ -65,11 +75,12 @@ int decide_enrol_machine(struct decision *decision, const struct command *comman
         take_offline(decision, known, LEASE_OUTCOME_RECLAIMED, "its machine was enrolled again");
     event.machine_enrolled.machine = known ? known->id : core->last_id + 1;
     decision->subject = event.machine_enrolled.machine;
+    const struct offer *first = known && known->offer_count > 0 ? known->offers[0] : NULL;
+    const struct offer_terms terms = first ? terms_again(decision, first, enrol) : enrol->offer;
     if (known)
         decide_shrink_offers(decision, known, enrol->probe.resources);
     decision_emit(decision, &event);
-    const uint64_t first = known && known->offer_count > 0 ? known->offers[0]->id : 0;
-    decision_emit_offer(decision, first, decision->subject, &enrol->offer);
+    decision_emit_offer(decision, first ? first->id : 0, decision->subject, &terms);
     return 0;
 }
 

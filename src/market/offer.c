@@ -136,6 +136,59 @@ int offer_terms_check(const struct offer_terms *terms, const struct probe *probe
     return window_check((struct window){terms->spans.items, terms->spans.count}, now_ms, error);
 }
 
+/* ---- Enlisting again ------------------------------------------------------------------------- */
+
+static int64_t amount_again(int64_t had, int64_t before, int64_t said, int64_t now)
+{
+    if (had >= before)
+        return said;
+    return had < now ? had : now;
+}
+
+/* As far as its daemon lets leases reach. */
+static enum offer_network reach_of(const struct probe *probe)
+{
+    if (probe->allows_open_network)
+        return OFFER_NETWORK_OPEN;
+    return probe->forbids_job_network ? OFFER_NETWORK_NONE : OFFER_NETWORK_JOB;
+}
+
+static bool has_price(struct price_vector price)
+{
+    return price.core_micro || price.ram_micro || price.gpu_micro || price.disk_micro;
+}
+
+struct offer_terms offer_terms_again(const struct offer_terms *had, const struct probe *before,
+                                     const struct offer_terms *said, const struct probe *now)
+{
+    struct offer_terms terms = *had;
+    const struct resources *found = &now->resources, *lent = &before->resources;
+    struct resources *amounts = &terms.resources;
+    *amounts = resources_smaller(*amounts, *found);
+    amounts->cores_milli = amount_again(had->resources.cores_milli, lent->cores_milli,
+                                        said->resources.cores_milli, found->cores_milli);
+    amounts->ram_bytes = amount_again(had->resources.ram_bytes, lent->ram_bytes,
+                                      said->resources.ram_bytes, found->ram_bytes);
+    amounts->disk_bytes = amount_again(had->resources.disk_bytes, lent->disk_bytes,
+                                       said->resources.disk_bytes, found->disk_bytes);
+    if (said->resources.gpus_milli > 0)
+        amounts->gpus_milli = said->resources.gpus_milli;
+    if (found->bandwidth_kbit == 0) /* not known */
+        amounts->bandwidth_kbit = had->resources.bandwidth_kbit;
+    if (had->network >= reach_of(before) || had->network > said->network)
+        terms.network = said->network;
+    terms.roles = had->roles & said->roles ? had->roles & said->roles : said->roles;
+    if (has_price(said->minimum))
+        terms.minimum = said->minimum;
+    if (said->paused_until_ms > terms.paused_until_ms)
+        terms.paused_until_ms = said->paused_until_ms;
+    if (said->spans.count > 0) {
+        terms.schedule = said->schedule;
+        terms.spans = said->spans;
+    }
+    return terms;
+}
+
 /* ---- Copying --------------------------------------------------------------------------------- */
 
 static struct text put_text(char **at, struct text text)

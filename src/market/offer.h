@@ -117,6 +117,16 @@ bool offer_are_labels(struct text labels);
 MUST_CHECK int offer_terms_check(const struct offer_terms *terms, const struct probe *probe,
                                  int64_t now_ms, struct error *error);
 
+/*
+ * Terms of an offer whose machine is enlisted again, saying what it lends now (`said`, of what
+ * `now` found): what its owner changed stays. An amount, or reach, that was all the machine lent
+ * follows what it lends now; a smaller one stays, as far as there is so much; so do roles that are
+ * still lent. What `said` leaves at zero stays whole. Texts and arrays are those of `had` or of
+ * `said`.
+ */
+struct offer_terms offer_terms_again(const struct offer_terms *had, const struct probe *before,
+                                     const struct offer_terms *said, const struct probe *now);
+
 struct offer_shares;
 /* Gives the offer its terms, first ones or others. */
 void offer_set_terms(struct offer *offer, struct offer_shares *shares,

@@ -159,6 +159,73 @@ TEST(a_lender_compares_the_whole_rate_not_each_part)
     assert_false(offer_accepts_price(&offer, units, price));
 }
 
+static struct probe probe_of(int64_t cores_milli, int64_t gpus_milli)
+{
+    return (struct probe){.resources = {.cores_milli = cores_milli,
+                                        .ram_bytes = 8 * GIB,
+                                        .disk_bytes = 8 * GIB,
+                                        .gpus_milli = gpus_milli}};
+}
+
+static struct offer_terms terms_said(int64_t cores_milli)
+{
+    return (struct offer_terms){
+        .resources = {.cores_milli = cores_milli, .ram_bytes = 8 * GIB, .disk_bytes = 8 * GIB},
+        .roles = MACHINE_ROLE_ALL,
+        .network = OFFER_NETWORK_JOB};
+}
+
+TEST(what_the_owner_changed_outlives_enlisting_again)
+{
+    const struct probe before = probe_of(4000, 1000);
+    struct offer_terms had = sound_terms();
+    had.resources =
+        (struct resources){.cores_milli = 3000, .ram_bytes = 8 * GIB, .gpus_milli = 1000};
+    had.minimum.gpu_micro = 5;
+    had.paused_until_ms = 77;
+    had.network = OFFER_NETWORK_NONE;
+    const struct offer_terms said = terms_said(4000);
+    const struct offer_terms same = offer_terms_again(&had, &before, &said, &before);
+    assert_memory_equal(&same, &had, sizeof(had));
+
+    /* With half the cores, no GPU and more memory than before. */
+    struct probe now = probe_of(2000, 0);
+    now.resources.ram_bytes = 16 * GIB;
+    struct offer_terms less = terms_said(2000);
+    less.resources.ram_bytes = 16 * GIB;
+    const struct offer_terms smaller = offer_terms_again(&had, &before, &less, &now);
+    assert_int_equal(smaller.resources.cores_milli, 2000);
+    assert_int_equal(smaller.resources.gpus_milli, 0);
+    assert_int_equal(smaller.resources.ram_bytes, 16 * GIB); /* it was all there was */
+    assert_int_equal(smaller.resources.disk_bytes, 0);
+    struct error error;
+    ASSERT_OK(offer_terms_check(&smaller, &now, 0, &error));
+}
+
+TEST(what_was_all_the_machine_lent_follows_what_it_lends_now)
+{
+    struct probe before = probe_of(4000, 0);
+    before.forbids_job_network = true;
+    struct offer_terms had = terms_said(4000);
+    had.network = OFFER_NETWORK_NONE;
+    had.roles = MACHINE_ROLE_WORKER;
+    const struct probe now = probe_of(6000, 0);
+    struct offer_terms said = terms_said(6000);
+    said.spans = (struct json_array){spans, 2};
+    said.schedule = TEXT("at night");
+    said.minimum.core_micro = 3;
+    struct offer_terms more = offer_terms_again(&had, &before, &said, &now);
+    assert_int_equal(more.resources.cores_milli, 6000);
+    assert_int_equal(more.network, OFFER_NETWORK_JOB);
+    assert_int_equal(more.roles, MACHINE_ROLE_WORKER);
+    assert_int_equal(more.minimum.core_micro, 3);
+    assert_int_equal(more.spans.count, 2);
+    assert_true(text_equal(more.schedule, TEXT("at night")));
+    said.roles = MACHINE_ROLE_SERVER;
+    more = offer_terms_again(&had, &before, &said, &now);
+    assert_int_equal(more.roles, MACHINE_ROLE_SERVER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +235,8 @@ int main(void)
         cmocka_unit_test(an_offer_is_open_inside_its_spans_when_it_is_not_paused),
         cmocka_unit_test(only_those_an_offer_names_may_lease_and_always_its_owner),
         cmocka_unit_test(a_lender_compares_the_whole_rate_not_each_part),
+        cmocka_unit_test(what_the_owner_changed_outlives_enlisting_again),
+        cmocka_unit_test(what_was_all_the_machine_lent_follows_what_it_lends_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

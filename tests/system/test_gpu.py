@@ -141,6 +141,14 @@ def test_a_gpu_is_lent_metered_and_given_back_to_its_owner(tmp_path):
         wait_for("its end", lambda: shown(market, token, job)["state"] == "cancelled")
         wait_for("the GPU", lambda: machine_of(market, token)["free"]["gpus_milli"] == 1000)
 
+        # Enlisted again it offers what its owner made of the first offer.
+        lender.stop()
+        code = market.post("/v1/machines/codes", {}, lender_token).json["code"]
+        lender.start({**os.environ, "SOUK_LEND_CODE": code})
+        wait_for("the machine", lambda: machine_of(market, token)["state"] == "online")
+        (kept,) = market.get("/v1/offers?mine=true", lender_token).json["items"]
+        assert (kept["id"], kept["gpus_milli"], kept["cores_milli"]) == (offer, 1000, 500), kept
+        assert pathlib.Path(lender.log_path).read_text().count(" enlisted ") == 2
 
 def more_gpu_time(market, token, job):
     before = lease_of(market, token, job)["gpu_ms"]
