@@ -29,6 +29,11 @@ bool machine_yield_is_held(enum machine_yield yield)
            yield == MACHINE_YIELD_PAUSED_REMOTELY;
 }
 
+enum machine_yield machine_yield_for_others(enum machine_yield yield)
+{
+    return yield < MACHINE_YIELD_FROZEN ? MACHINE_YIELD_NONE : MACHINE_YIELD_PAUSED;
+}
+
 const char *machine_state_name(enum machine_state state)
 {
     ASSERT(state < MACHINE_STATE_COUNT);

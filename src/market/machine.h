@@ -60,6 +60,9 @@ enum machine_yield {
 const char *machine_yield_name(enum machine_yield yield);
 /* Leases are held still. */
 bool machine_yield_is_held(enum machine_yield yield);
+/* What others than its owner are told: NONE, or PAUSED when it takes no leases. Not whether
+ * somebody is at the machine, nor who held it up or how. */
+enum machine_yield machine_yield_for_others(enum machine_yield yield);
 
 /* What whoever looks for machines wants to know of one. */
 enum machine_availability {

@@ -18,8 +18,7 @@ static void follow(struct server *server, struct http_request *request, uint64_t
 }
 
 /* Its last state may have come before anyone followed: then it is told again, and that is all. */
-static void tell_end(struct server *server, struct http_request *request,
-                     const struct store_value *row)
+static void tell_end(struct http_request *request, const struct store_value *row)
 {
     struct error error;
     const struct live_end end = {
@@ -28,7 +27,7 @@ static void tell_end(struct server *server, struct http_request *request,
         .reason = arena_copy_string(http_request_arena(request), row[JOBS_REASON].bytes),
         .at_ms = row[JOBS_ENDED_MS].integer,
     };
-    if (live_stream_end(server->live, request, &end, &error) < 0)
+    if (live_stream_end(request, &end, &error) < 0)
         http_reply_error(request, &error);
 }
 
@@ -38,7 +37,7 @@ void handle_job_events(struct http_request *request, void *context)
     if (!row)
         return;
     if (job_state_is_final((enum job_state)row[JOBS_STATE].integer))
-        tell_end(context, request, row);
+        tell_end(request, row);
     else
         follow(context, request, (uint64_t)row[JOBS_ID].integer);
 }

@@ -15,6 +15,7 @@ struct live *live_new(struct server *server)
     ASSERT(live);
     live->server = server;
     map_init(&live->jobs);
+    map_init(&live->paused);
     list_init(&live->streams);
     return live;
 }
@@ -27,6 +28,7 @@ void live_free(struct live *live)
     for (size_t i = 0; i < live->jobs.count; i++)
         live_entry_free(live->jobs.entries[i].value);
     map_done(&live->jobs);
+    map_done(&live->paused);
     live_entry_free(live->shown);
     free(live);
 }

@@ -69,6 +69,8 @@ struct live_job {
 };
 
 struct live *live_new(struct server *server);
+/* Before the first call of live_listen: what everyone knows of machines already. */
+void live_begin(struct live *live, const struct core *core);
 void live_free(struct live *live); /* NULL is fine */
 
 /* NULL when the job never reported. Valid until the next call; of a job that no longer runs only
@@ -123,8 +125,8 @@ struct live_end {
     const char *reason;
     int64_t at_ms;
 };
-MUST_CHECK int live_stream_end(struct live *live, struct http_request *request,
-                               const struct live_end *end, struct error *error);
+MUST_CHECK int live_stream_end(struct http_request *request, const struct live_end *end,
+                               struct error *error);
 size_t live_stream_count(const struct live *live);
 
 /* An engine_listener: context is the struct live. Core thread. */

@@ -19,13 +19,14 @@ struct live {
     struct map jobs;     /* job -> struct live_entry, owned */
     struct list streams; /* struct live_stream */
     size_t stream_count;
-    uint64_t event_count;     /* sent so far: ids of events */
+    struct map paused;        /* machines, of which others were told that they are; core thread's */
     uint64_t shown_job;       /* read from the tables for live_find; 0: none */
     struct live_entry *shown; /* NULL: they have nothing of it; owned */
     enum live_part shown_part;
 };
 
-/* To every stream that may see it. job 0: about a machine, for all. */
+/* To every stream that may see it. job 0: about a machine, for all or, with an account, for that.
+ */
 struct live_event {
     uint64_t job;
     uint64_t account;

@@ -12,6 +12,7 @@ struct live_stream {
     struct live *live;
     struct http_stream *http;
     struct live_follower follower;
+    uint64_t event_count;      /* sent so far: ids of events, which tell nothing of others' */
     struct loop_timer *expiry; /* NULL: its token stays */
 };
 
@@ -91,22 +92,23 @@ static bool may_see(const struct live_stream *stream, const struct live_event *e
 {
     const struct live_follower *follower = &stream->follower;
     if (!event->job)
-        return !follower->job;
+        return !follower->job && (!event->account || event->account == follower->account);
     return follower->account == event->account && (!follower->job || follower->job == event->job);
 }
 
 void live_send(struct live *live, const struct live_event *event)
 {
-    char id[24];
-    snprintf(id, sizeof(id), "%" PRIu64, ++live->event_count);
     LIST_EACH(&live->streams, node)
     {
         struct live_stream *stream = LIST_ITEM(node, struct live_stream, node);
         struct error error;
+        char id[24];
+        if (!may_see(stream, event))
+            continue;
+        snprintf(id, sizeof(id), "%" PRIu64, ++stream->event_count);
         /* One that is too slow or gone is closed by the server, which calls stream_closed. */
-        if (may_see(stream, event) &&
-            http_stream_send(stream->http, text_of(id), text_of(event->name), event->data, &error) <
-                0)
+        if (http_stream_send(stream->http, text_of(id), text_of(event->name), event->data, &error) <
+            0)
             log_event(LOG_DEBUG, "stream_dropped", "error=\"%s\"", error.message);
     }
 }
@@ -234,8 +236,7 @@ static struct message *state_message(struct live *live, const struct core *core,
     return message;
 }
 
-int live_stream_end(struct live *live, struct http_request *request, const struct live_end *end,
-                    struct error *error)
+int live_stream_end(struct http_request *request, const struct live_end *end, struct error *error)
 {
     struct buffer data AUTO_BUFFER;
     buffer_init(&data, EVENT_SIZE_MAX);
@@ -243,13 +244,11 @@ int live_stream_end(struct live *live, struct http_request *request, const struc
                                              .state = end->state,
                                              .reason = end->reason,
                                              .at_ms = end->at_ms});
-    char id[24];
-    snprintf(id, sizeof(id), "%" PRIu64, ++live->event_count);
     struct http_stream *http;
     if (http_stream_open(request, NULL, NULL, &http, error) < 0)
         return -1;
     struct error lost;
-    if (http_stream_send(http, text_of(id), TEXT("state"), buffer_text(&data), &lost) < 0)
+    if (http_stream_send(http, TEXT("1"), TEXT("state"), buffer_text(&data), &lost) < 0)
         log_event(LOG_DEBUG, "stream_dropped", "error=\"%s\"", lost.message);
     http_stream_free(http);
     return 0;
@@ -302,6 +301,47 @@ static struct message *machine_message(struct live *live, const struct core *cor
                                                .at_ms = event->time_ms});
 }
 
+/* Whether it is something else to others than before. */
+static bool note_yield(struct live *live, uint64_t machine, enum machine_yield yield)
+{
+    const bool is_paused = machine_yield_for_others(yield) == MACHINE_YIELD_PAUSED;
+    if (is_paused == (map_get(&live->paused, machine) != NULL))
+        return false;
+    if (is_paused)
+        map_put(&live->paused, machine, live);
+    else
+        map_remove(&live->paused, machine);
+    return true;
+}
+
+void live_begin(struct live *live, const struct core *core)
+{
+    for (size_t i = 0; i < core_machine_count(core); i++) {
+        const struct machine *machine = core_machine_at(core, i);
+        note_yield(live, machine->id, machine->yield);
+    }
+}
+
+/* Who works at a machine is told to its owner, and to the jobs whose leases get less; to everyone
+ * only what everyone sees. */
+static struct message *yield_messages(struct live *live, const struct core *core,
+                                      const struct event *event)
+{
+    const struct machine *machine = core_machine(core, event->machine_yielded.machine);
+    struct message *first = machine ? machine_message(live, core, machine->id, event) : NULL;
+    if (!first)
+        return NULL;
+    if (!note_yield(live, machine->id, event->machine_yielded.yield))
+        first->account = machine->owner;
+    struct message *last = first;
+    for (size_t i = 0; i < machine->lease_count; i++) {
+        last->next = lease_message(live, core, machine->leases[i]->id, event);
+        if (last->next)
+            last = last->next;
+    }
+    return first;
+}
+
 static struct message *job_message(struct live *live, const struct core *core,
                                    const struct event *event)
 {
@@ -338,8 +378,9 @@ static struct message *revoked_message(struct live *live, const struct core *cor
     return message;
 }
 
-static struct message *message_of(struct live *live, const struct core *core,
-                                  const struct event *event)
+/* What is told of an event, one after the other. */
+static struct message *messages_of(struct live *live, const struct core *core,
+                                   const struct event *event)
 {
     switch (event->kind) {
     case EVENT_JOB_STATE_CHANGED:
@@ -373,7 +414,7 @@ static struct message *message_of(struct live *live, const struct core *core,
     case EVENT_MACHINE_STATE_CHANGED:
         return machine_message(live, core, event->machine_state_changed.machine, event);
     case EVENT_MACHINE_YIELDED:
-        return machine_message(live, core, event->machine_yielded.machine, event);
+        return yield_messages(live, core, event);
     case EVENT_MACHINE_PROVEN:
         return machine_message(live, core, event->machine_proven.machine, event);
     case EVENT_OFFER_SET:
@@ -425,11 +466,9 @@ void live_listen(void *context, const struct core *core, const struct event *eve
     struct live *live = context;
     struct message *first = NULL, **end = &first;
     for (size_t i = 0; i < event_count; i++) {
-        struct message *message = message_of(live, core, &events[i]);
-        if (!message)
-            continue;
-        *end = message;
-        end = &message->next;
+        *end = messages_of(live, core, &events[i]);
+        while (*end)
+            end = &(*end)->next;
     }
     if (first)
         loop_post(live->server->loop, deliver, first);

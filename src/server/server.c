@@ -291,6 +291,7 @@ static int run(struct server *server, struct http_route *made_routes, struct err
                  error) < 0 ||
         open_http(server, &address, made_routes, error) < 0 || startup_prepare(server, error) < 0)
         return -1;
+    live_begin(server->live, engine_core(server->engine));
     engine_listen(server->engine, live_listen, server->live);
     engine_listen(server->engine, hub_listen, server->hub);
     logs_listen(server->logs, hub_log_kept, server->hub);

@@ -203,14 +203,6 @@ static void view_reputation(struct json_writer *writer, const struct store_value
     json_object_end(writer);
 }
 
-/* Not whether somebody is at the machine, nor who held it up or how. */
-static enum machine_yield yield_for_others(enum machine_yield yield)
-{
-    if (machine_yield_is_held(yield))
-        return MACHINE_YIELD_PAUSED;
-    return yield == MACHINE_YIELD_LOW ? MACHINE_YIELD_NONE : yield;
-}
-
 void view_machine(struct json_writer *writer, const struct view_machine *machine)
 {
     const struct store_value *row = machine->row;
@@ -222,8 +214,9 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
     json_field_string(writer, "state",
                       machine_state_name((enum machine_state)row[MACHINES_STATE].integer));
     const enum machine_yield yield = (enum machine_yield)row[MACHINES_YIELD].integer;
-    json_field_string(writer, "yield",
-                      machine_yield_name(machine->is_mine ? yield : yield_for_others(yield)));
+    json_field_string(
+        writer, "yield",
+        machine_yield_name(machine->is_mine ? yield : machine_yield_for_others(yield)));
     json_field_string(
         writer, "availability",
         machine_availability_name((enum machine_availability)row[MACHINES_AVAILABILITY].integer));

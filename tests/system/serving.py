@@ -95,6 +95,34 @@ class Market:
         return answer.json["token"]
 
 
+class Follower:
+    """Reads the events that an account is told, each as (id, data)."""
+
+    def __init__(self, market, token):
+        where = urllib.parse.urlsplit(market.url)
+        self.connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        self.connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {token}"})
+        self.stream = self.connection.getresponse()
+        assert self.stream.status == 200
+
+    def next(self):
+        fields = {}
+        while True:
+            line = self.stream.readline().decode().rstrip("\n")
+            if not line and "data" in fields:
+                return int(fields["id"]), json.loads(fields["data"])
+            name, _, value = line.partition(": ")
+            fields[name] = value
+
+    def until(self, condition):
+        """All up to the one that is waited for."""
+        seen = []
+        while True:
+            seen.append(self.next())
+            if condition(seen[-1][1]):
+                return seen
+
+
 def audit(folder):
     """The market's books, proved from the first event by `souk audit`."""
     done = subprocess.run([PROGRAM, "audit", "--data", str(folder), "--json"],

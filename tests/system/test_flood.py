@@ -2,7 +2,7 @@
 
 The link is spoken by openssl, with the key of a machine that was enrolled as any other.
 
-covers server/pace.c, server/link_budget.c, server/admission.c, server/connection.c
+covers server/pace.c, server/link_budget.c, server/admission.c, server/connection.c, server/live_stream.c
 """
 import contextlib
 import json
@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from serving import Market
+from serving import Follower, Market
 from training import Lender, wait_for
 
 HELLO, HEARTBEAT, YIELD = 1, 2, 12
@@ -38,6 +38,7 @@ def hello(machine):
 def place(tmp_path):
     market = Market(tmp_path / "market")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
+    market.lender_token = lender_token
     lender = Lender(market, lender_token, tmp_path / "lender", "hostile")
 
     def machine(asker=lender_token):
@@ -82,16 +83,23 @@ def metric(market, name):
 
 def test_what_the_owner_does_is_told_to_the_owner_alone(place):
     market, token, key, machine = place
+    steps = (("low", "none"), ("frozen", "paused"), ("paused", "paused"), ("draining", "paused"),
+             ("paused_remotely", "paused"), ("low", "none"))
     with linked(market, key) as link:
         wait_for("the link", lambda: machine()["state"] == "online")
-        for told, shown in (("low", "none"), ("frozen", "paused"), ("paused", "paused"),
-                            ("draining", "draining"), ("paused_remotely", "paused")):
+        stranger, owner = Follower(market, token), Follower(market, market.lender_token)
+        for told, shown in steps:
             link.stdin.write(frame(YIELD, bytes([YIELDS.index(told)])))
             link.stdin.flush()
             wait_for(told, lambda: machine()["yield"] == told, 5, 0.02)
             assert machine(token)["yield"] == shown
             one = market.get(f"/v1/machines/{key['machine']}", token).json
             assert one["yield"] == shown and set(one.get("live", {})) <= {"heard_ms", "rtt_us", "near"}, one
+        # The link's end is the last they hear of it: the stranger of one pause before, and of its end.
+    heard = [follower.until(lambda data: data["machine"] == key["machine"] and data["state"] != "online")
+             for follower in (stranger, owner)]
+    assert [len(events) for events in heard] == [2 + 1, len(steps) + 1], heard
+    assert [event[0] for event in heard[0]] == [1, 2, 3]  # nor are there gaps to count
 
 
 def test_a_lender_who_floods_is_read_slowly(place):

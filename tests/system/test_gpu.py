@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market, audit, is_built_with
+from serving import PROGRAM, Follower, Market, audit, is_built_with
 from test_owner import OwnedLender, machine_of
 from training import wait_for
 
@@ -170,11 +170,13 @@ def follow(market, token, lender_token, lender, job):
     end = lines[heads].index("GPU") + len("GPU")
     assert float(lines[heads + 1][:end].split()[-1].rstrip("s")) > 0, lines
 
+    borrower, lease = Follower(market, token), lease_of(market, token, job)["id"]
     lender.use({inmost(keeper): 60, os.getpid(): 50})
     wait_for("the lease to be held still", lambda: lender.status()["level"] == "frozen", step=0.02)
     assert "GPU" in lender.status()["reason"], lender.status()
     wait_for("the market to know", lambda: lease_of(market, token, job)["yield"] == "frozen")
     assert machine_of(market, lender_token)["yield"] == "frozen"
+    borrower.until(lambda data: "state" in data and data["lease"] == lease)
     lender.use({inmost(keeper): 60})
     wait_for("the lease to go on", lambda: lender.status()["level"] == "full", step=0.02)
     wait_for("the market to know", lambda: lease_of(market, token, job)["yield"] == "none")

@@ -398,9 +398,9 @@ def test_the_owners_word_holds_without_a_market_and_over_a_restart(tmp_path):
 
 
 def test_draining_takes_nothing_new_and_stop_ends_in_good_order(tmp_path):
-    with owned(tmp_path) as (market, token, _, lender):
+    with owned(tmp_path) as (market, token, lender_token, lender):
         assert "No new leases" in lender.say("drain")
-        wait_for("the market knows", lambda: machine_of(market, token)["yield"] == "draining")
+        wait_for("the market knows", lambda: machine_of(market, lender_token)["yield"] == "draining")
         job = submit(market, token, 1, min_time="60s", max_run_time="120s")
         assert market.get(f"/v1/jobs/{job}", token).json["state"] == "pending"
         lender.say("resume")
@@ -460,7 +460,7 @@ def test_the_market_does_not_undo_what_was_said_at_the_machine(tmp_path):
         assert "Resumed" in lender.say("resume")
         wait_for("the end of it", lambda: machine_of(market, token)["yield"] == "none")
         lender.say("drain")
-        wait_for("the market knows", lambda: machine_of(market, token)["yield"] == "draining")
+        wait_for("the market knows", lambda: machine_of(market, lender_token)["yield"] == "draining")
         resume_by_market()
         assert lender.status()["draining"]
 
