@@ -23,7 +23,7 @@ int compressor_open(const struct compressor_options *options, struct compressor 
     AUTO(compressor) struct compressor *compressor = calloc(1, sizeof(*compressor));
     ASSERT(compressor && options->count > 0);
     compressor->options = *options;
-    const bool has_momentum = options->codec == CODEC_TOPK && options->momentum > 0;
+    const bool has_momentum = options->momentum > 0;
     compressor->rest = calloc(options->count, sizeof(float));
     if (has_momentum)
         compressor->momentum = calloc(options->count, sizeof(float));
@@ -43,7 +43,8 @@ void compressor_free(struct compressor *compressor)
     free(compressor);
 }
 
-enum codec compressor_load(struct compressor *compressor, float *vector)
+enum codec compressor_load(struct compressor *compressor, float *vector, enum codec codec,
+                           double density)
 {
     const size_t count = compressor->options.count;
     float *momentum = compressor->momentum, *rest = compressor->rest;
@@ -55,9 +56,9 @@ enum codec compressor_load(struct compressor *compressor, float *vector)
         }
     for (size_t i = 0; i < count; i++)
         vector[i] += rest[i];
-    compressor->codec = codec_is_sane(vector, count) ? compressor->options.codec : CODEC_F32;
+    compressor->codec = codec_is_sane(vector, count) ? codec : CODEC_F32;
     if (compressor->codec == CODEC_TOPK)
-        compressor->threshold = codec_threshold(vector, count, compressor->options.density);
+        compressor->threshold = codec_threshold(vector, count, density);
     return compressor->codec;
 }
 

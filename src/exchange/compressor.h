@@ -2,11 +2,11 @@
  * Compressor: sends a stream of vectors through a lossy codec and loses nothing for good: what one
  * vector could not carry is added to the next (error feedback).
  *
- *     load   m = momentum * m + u;  v = m + rest    momentum 0: v = u + rest
- *     next   a run of v is encoded;  rest = v - what arrives;  top-k: m = 0 where v was sent
+ *     load   m = momentum * m + u;  v = m + rest     momentum 0: v = u + rest
+ *     next   a run of v is encoded;  rest = v - what arrives;  m = 0 where something of v arrives
  *
- * With momentum (Deep Gradient Compression's correction) top-k keeps the speed a parameter has
- * gathered while it waits for its turn. It is for updates that have none of their own.
+ * With momentum (Deep Gradient Compression's correction, for top-k) a parameter keeps the speed it
+ * has gathered while it waits for its turn. It is for updates that have none of their own.
  *
  * One compressor belongs to one stream and one thread at a time.
  */
@@ -17,10 +17,8 @@
 #include "exchange/codec.h"
 
 struct compressor_options {
-    enum codec codec;
-    double density;  /* of top-k, in (0, 1] */
-    double momentum; /* of top-k, in [0, 1) */
     size_t count;    /* floats of a vector */
+    double momentum; /* in [0, 1) */
 };
 
 struct compressor;
@@ -32,11 +30,12 @@ void compressor_free(struct compressor *compressor); /* NULL is fine */
 DEFINE_AUTO(compressor);
 
 /*
- * The next vector; it is changed, and not to be written until its last run is encoded. Returns the
- * codec that it travels by: f32, with the rest in it, when a value is not sane, so that the other
- * end sees it as it is.
+ * The next vector; it is changed, and not to be written until its last run is encoded. `density` is
+ * the share top-k keeps, in (0, 1]. Returns the codec that it travels by: f32, with the rest in it,
+ * when a value is not sane, so that the other end sees it as it is.
  */
-enum codec compressor_load(struct compressor *compressor, float *vector);
+enum codec compressor_load(struct compressor *compressor, float *vector, enum codec codec,
+                           double density);
 /* Encodes `count` floats from `first` of the vector into `out` (of codec_size_max); returns the
  * bytes written. Runs come in order and without gaps. */
 size_t compressor_next(struct compressor *compressor, size_t first, size_t count, uint8_t *out);
@@ -44,7 +43,7 @@ size_t compressor_next(struct compressor *compressor, size_t first, size_t count
 /* For choosing a codec by what was measured. */
 struct compressor_link {
     size_t count;            /* floats of a vector */
-    double bytes_per_second; /* both ways together; 0: not known yet */
+    double bytes_per_second; /* either way; 0: not known yet */
     double interval_s;       /* from one push to the next */
     double density;          /* of top-k */
     bool is_hidden;          /* computing goes on while a push is under way */

@@ -12,12 +12,13 @@ enum { COUNT = 3 * CODEC_BLOCK + 100 };
 static uint8_t bytes[8 * CODEC_RUN_MAX];
 
 /* Sends the vector in two runs and adds what arrives. */
-static void send_vector(struct compressor *compressor, float *vector, double arrived[COUNT])
+static void send_vector(struct compressor *compressor, enum codec wanted, double density,
+                        float *vector, double arrived[COUNT])
 {
     static float got[COUNT];
     struct error error;
     const size_t first = (size_t)2 * CODEC_BLOCK;
-    const enum codec codec = compressor_load(compressor, vector);
+    const enum codec codec = compressor_load(compressor, vector, wanted, density);
     size_t size = compressor_next(compressor, 0, first, bytes);
     ASSERT_OK(codec_decode(codec, (struct text){(const char *)bytes, size}, got, first, &error));
     size = compressor_next(compressor, first, COUNT - first, bytes);
@@ -38,14 +39,14 @@ TEST(what_one_vector_cannot_carry_comes_with_a_later_one)
         memset(arrived, 0, sizeof(arrived));
         memset(sent, 0, sizeof(sent));
         AUTO(compressor) struct compressor *compressor = NULL;
-        const struct compressor_options options = {.codec = codec, .density = 0.05, .count = COUNT};
+        const struct compressor_options options = {.count = COUNT};
         ASSERT_OK(compressor_open(&options, &compressor, &error));
         for (int round = 0; round < 400; round++) {
             for (size_t i = 0; i < COUNT; i++) {
                 vector[i] = 0.01F * (float)random_normal(&random) + (i % 3 ? 0.001F : -0.002F);
                 sent[i] += (double)vector[i];
             }
-            send_vector(compressor, vector, arrived);
+            send_vector(compressor, codec, 0.05, vector, arrived);
         }
         double off = 0, whole = 0;
         for (size_t i = 0; i < COUNT; i++) {
@@ -67,12 +68,12 @@ TEST(descent_arrives_by_every_codec)
         for (size_t i = 0; i < COUNT; i++)
             position[i] = i % 2 ? 1 : -1;
         AUTO(compressor) struct compressor *compressor = NULL;
-        const struct compressor_options options = {.codec = codec, .density = 0.1, .count = COUNT};
+        const struct compressor_options options = {.count = COUNT};
         ASSERT_OK(compressor_open(&options, &compressor, &error));
         for (int round = 0; round < 2000; round++) {
             for (size_t i = 0; i < COUNT; i++)
                 step[i] = (float)(-0.02 * (1 + (double)(i % 10)) / 10 * position[i]);
-            send_vector(compressor, step, position);
+            send_vector(compressor, codec, 0.1, step, position);
         }
         double largest = 0;
         for (size_t i = 0; i < COUNT; i++)
@@ -87,8 +88,7 @@ TEST(momentum_gathers_while_it_waits_and_stops_where_it_was_sent)
     static double arrived[COUNT];
     static float vector[COUNT];
     AUTO(compressor) struct compressor *compressor = NULL;
-    const struct compressor_options options = {
-        .codec = CODEC_TOPK, .density = 1.0 / COUNT, .momentum = 0.5, .count = COUNT};
+    const struct compressor_options options = {.momentum = 0.5, .count = COUNT};
     ASSERT_OK(compressor_open(&options, &compressor, &error));
     memset(arrived, 0, sizeof(arrived));
     /* The first takes all the room; the second waits: 1, then 1 + 1.5, then 1 + 1.5 + 1.75. */
@@ -96,12 +96,12 @@ TEST(momentum_gathers_while_it_waits_and_stops_where_it_was_sent)
         memset(vector, 0, sizeof(vector));
         vector[0] = 64;
         vector[1] = 1;
-        send_vector(compressor, vector, arrived);
+        send_vector(compressor, CODEC_TOPK, 1.0 / COUNT, vector, arrived);
         assert_true(arrived[1] == 0);
         assert_true(arrived[0] == 64.0 * (round + 1)); /* no momentum is left of what was sent */
     }
     memset(vector, 0, sizeof(vector));
-    send_vector(compressor, vector, arrived);
+    send_vector(compressor, CODEC_TOPK, 1.0 / COUNT, vector, arrived);
     assert_true(arrived[1] == 1 + 1.5 + 1.75 + 0.875);
 }
 
@@ -110,12 +110,12 @@ TEST(what_is_not_finite_is_sent_as_it_is)
     struct error error;
     static float vector[COUNT];
     AUTO(compressor) struct compressor *compressor = NULL;
-    const struct compressor_options options = {.codec = CODEC_INT8, .count = COUNT};
+    const struct compressor_options options = {.count = COUNT};
     ASSERT_OK(compressor_open(&options, &compressor, &error));
     memset(vector, 0, sizeof(vector));
-    assert_int_equal(compressor_load(compressor, vector), CODEC_INT8);
+    assert_int_equal(compressor_load(compressor, vector, CODEC_INT8, 0), CODEC_INT8);
     vector[5] = NAN;
-    assert_int_equal(compressor_load(compressor, vector), CODEC_F32);
+    assert_int_equal(compressor_load(compressor, vector, CODEC_INT8, 0), CODEC_F32);
 }
 
 TEST(the_choice_is_the_least_lossy_that_the_link_carries)

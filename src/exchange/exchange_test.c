@@ -2,7 +2,7 @@
  * A parameter server and workers of unequal speed, each with its own threads and loop, train a
  * seeded logistic regression over encrypted socket pairs.
  *
- * covers client.c, server.c, server_link.c
+ * covers client.c, client_link.c, server.c, server_link.c, server_member.c
  */
 #include "base/random.h"
 #include "exchange/client.h"
@@ -399,6 +399,32 @@ TEST(tap_lets_the_fast_run_ahead)
     assert_int_equal(status_of(bench, 0)->steps, status_of(bench, 0)->commits);
 }
 
+TEST(vectors_made_smaller_train_as_well)
+{
+    for (enum codec codec = CODEC_F16; codec < CODEC_COUNT; codec++) {
+        AUTO(bench) struct bench *bench = bench_new();
+        struct exchange_server_options options = server_options(bench, "bsp");
+        options.compress = (struct exchange_compress){.codec = codec, .density = 0.3};
+        bench_run(bench, &options);
+        assert_target_reached(bench);
+        assert_int_equal(bench->drops, 0);
+        for (uint32_t i = 0; i < WORKERS; i++)
+            assert_int_equal(status_of(bench, i)->codec, codec);
+        const uint64_t whole = bench->status.commits * FEATURES * sizeof(float);
+        assert_true(bench->status.received_bytes < whole + 8 * bench->status.commits);
+    }
+}
+
+TEST(auto_leaves_small_vectors_as_they_are)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "tap");
+    options.compress.is_auto = true;
+    bench_run(bench, &options);
+    assert_target_reached(bench);
+    assert_int_equal(status_of(bench, 0)->codec, CODEC_F32);
+}
+
 static void a_death_stops_nobody(const char *policy)
 {
     AUTO(bench) struct bench *bench = bench_new();
@@ -620,6 +646,15 @@ static void assert_dropped(struct bench *bench, const struct exchange_message *f
     assert_int_equal(exchange_server_status(bench->server)->member_count, 0);
 }
 
+/* A vector in which one float has these bits, and all others are 0. */
+static struct text run_with(uint32_t bits)
+{
+    static char run[8 + FEATURES * sizeof(float)];
+    memset(run, 0, sizeof run);
+    memcpy(run + sizeof run - sizeof bits, &bits, sizeof bits);
+    return (struct text){run, sizeof run};
+}
+
 TEST(who_breaks_the_protocol_is_dropped)
 {
     AUTO(bench) struct bench *bench = hand_bench();
@@ -637,11 +672,14 @@ TEST(who_breaks_the_protocol_is_dropped)
     empty_push.push.steps = 0;
     assert_dropped(bench, &other_rank, NULL, nothing, "rank 1 is not its own");
     assert_dropped(bench, &join, &empty_push, nothing, "without a step");
-    assert_dropped(bench, &join, &push, TEXT("\0\0\0\0\0\0\0\0\0\0\x80\x7e"), "as good as");
+    assert_dropped(bench, &join, &push, run_with(0x7e800000), "as good as");
     assert_dropped(bench, &join, NULL, TEXT("\0\0\0\0\0\0\0\0abcd"), "data without a push");
     assert_dropped(bench, &join, &push, TEXT("\1\0\0\0\0\0\0\0abcd"), "at 1 where 0");
-    assert_dropped(bench, &join, &push, TEXT("\0\0\0\0\0\0\0\0\0\0\x80\x7f"), "not finite");
-    assert_dropped(bench, &join, &push, TEXT("\0\0\0"), "no run of floats");
+    assert_dropped(bench, &join, &push, run_with(0x7f800000), "not finite");
+    assert_dropped(bench, &join, &push, TEXT("\0\0\0"), "no run");
+    struct exchange_message int8_push = push;
+    int8_push.push.codec = CODEC_INT8;
+    assert_dropped(bench, &join, &int8_push, run_with(0), "no run of 20 floats as int8");
     assert_int_equal(exchange_server_status(bench->server)->version, 0);
 }
 
@@ -656,8 +694,6 @@ TEST(a_stream_cut_within_a_push_changes_nothing)
     RUN_UNTIL(bench, hand.data_bytes == FEATURES * sizeof(float));
     hand_send(&hand,
               &(struct exchange_message){.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}});
-    ASSERT_OK(
-        link_send_text(hand.link, EXCHANGE_DATA, TEXT("\0\0\0\0\0\0\0\0\0\0\x80\x3f"), &error));
     for (int i = 0; i < 20; i++)
         ASSERT_OK(loop_step(bench->loop, 1, &error));
     link_free(hand.link);
@@ -725,6 +761,8 @@ int main(void)
         cmocka_unit_test(adsp_trains_on_unequal_workers_and_nobody_waits),
         cmocka_unit_test(bsp_keeps_all_workers_in_step),
         cmocka_unit_test(tap_lets_the_fast_run_ahead),
+        cmocka_unit_test(vectors_made_smaller_train_as_well),
+        cmocka_unit_test(auto_leaves_small_vectors_as_they_are),
         cmocka_unit_test(a_worker_that_dies_stops_nobody_under_any_policy),
         cmocka_unit_test(a_worker_that_leaves_in_good_order_has_pushed_all_it_learnt),
         cmocka_unit_test(a_worker_with_a_new_stream_goes_on_under_any_policy),

@@ -1,14 +1,15 @@
 /*
  * Exchange messages: the payloads of frames (wire/frame.h), all integers little-endian:
  *
- *     JOIN      u16 version (2), u32 rank, u64 shard_samples, u64 parameter_count
- *     PUSH      u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns, i64 commit_ns
+ *     JOIN      u16 version (3), u32 rank, u64 shard_samples, u64 parameter_count
+ *     PUSH      u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns, i64 commit_ns,
+ *               u8 codec
  *     PROGRESS  u64 steps, u64 samples, f64 steps_per_second
  *     LEAVE     nothing
- *     DATA      u64 index of the first float, then f32 little-endian to the end: 1 to
- *               EXCHANGE_DATA_FLOATS of them; frames come in order and without gaps
- *     MODEL     u64 version, u64 push
- *     SETTINGS  u32 local_steps, i64 period_ns, u32 overlap, u32 batch
+ *     DATA      a run of floats (vector.h); they come in order and without gaps
+ *     MODEL     u64 version, u64 push, u8 codec
+ *     SETTINGS  u32 local_steps, i64 period_ns, u32 overlap, u32 batch, u8 codec, f32 density,
+ *               f32 momentum
  *     ACCEPTED  u64 push
  *     STOP      text reason
  *
@@ -41,6 +42,7 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         wire_put_f64(payload, message->push.loss);
         wire_put_i64(payload, message->push.compute_ns);
         wire_put_i64(payload, message->push.commit_ns);
+        wire_put_u8(payload, (uint8_t)message->push.codec);
         return;
     case EXCHANGE_PROGRESS:
         wire_put_u64(payload, message->progress.steps);
@@ -52,12 +54,16 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
     case EXCHANGE_MODEL:
         wire_put_u64(payload, message->model.version);
         wire_put_u64(payload, message->model.push);
+        wire_put_u8(payload, (uint8_t)message->model.codec);
         return;
     case EXCHANGE_SETTINGS:
         wire_put_u32(payload, message->settings.local_steps);
         wire_put_i64(payload, message->settings.period_ns);
         wire_put_u32(payload, message->settings.overlap);
         wire_put_u32(payload, message->settings.batch);
+        wire_put_u8(payload, (uint8_t)message->settings.codec);
+        wire_put_f32(payload, message->settings.density);
+        wire_put_f32(payload, message->settings.momentum);
         return;
     case EXCHANGE_ACCEPTED:
         wire_put_u64(payload, message->accepted_push);
@@ -88,6 +94,14 @@ static double finite_get(struct wire_reader *reader)
     return value;
 }
 
+static enum codec codec_get(struct wire_reader *reader)
+{
+    const uint8_t codec = wire_get_u8(reader);
+    if (codec >= CODEC_COUNT)
+        wire_reader_fail(reader, "unknown codec");
+    return codec < CODEC_COUNT ? (enum codec)codec : CODEC_F32;
+}
+
 static void push_decode(struct wire_reader *reader, struct exchange_push *push)
 {
     push->number = wire_get_u64(reader);
@@ -96,6 +110,7 @@ static void push_decode(struct wire_reader *reader, struct exchange_push *push)
     push->loss = finite_get(reader);
     push->compute_ns = span_get(reader);
     push->commit_ns = span_get(reader);
+    push->codec = codec_get(reader);
     /* A bill rests on it: a worker may not claim more than any machine can do. */
     if (push->samples > (uint64_t)push->steps << 20)
         wire_reader_fail(reader, "more samples than its steps can have");
@@ -113,6 +128,12 @@ static void settings_decode(struct wire_reader *reader, struct exchange_settings
     settings->batch = wire_get_u32(reader);
     if (settings->batch > EXCHANGE_BATCH_MAX)
         wire_reader_fail(reader, "a batch out of range");
+    settings->codec = codec_get(reader);
+    settings->density = wire_get_f32(reader);
+    settings->momentum = wire_get_f32(reader);
+    if (!(settings->density > 0 && settings->density <= 1) ||
+        !(settings->momentum >= 0 && settings->momentum < 1))
+        wire_reader_fail(reader, "a density or momentum out of range");
 }
 
 static void join_decode(struct wire_reader *reader, struct exchange_join *join)
@@ -143,6 +164,7 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
     case EXCHANGE_MODEL:
         message->model.version = wire_get_u64(reader);
         message->model.push = wire_get_u64(reader);
+        message->model.codec = codec_get(reader);
         return;
     case EXCHANGE_SETTINGS:
         settings_decode(reader, &message->settings);
@@ -169,58 +191,6 @@ int exchange_message_decode(uint16_t type, struct text payload,
     if (wire_reader_finish(&reader, "exchange message", error) < 0)
         return -1;
     *out_message = message;
-    return 0;
-}
-
-void exchange_vector_next(const struct exchange_vector *vector, struct exchange_chunk *out_chunk)
-{
-    ASSERT(vector->done < vector->count);
-    const size_t left = vector->count - vector->done;
-    const size_t count = left < EXCHANGE_DATA_FLOATS ? left : EXCHANGE_DATA_FLOATS;
-    uint64_t index = vector->done;
-    for (size_t i = 0; i < sizeof out_chunk->head; i++, index >>= 8)
-        out_chunk->head[i] = (uint8_t)index;
-    /* x86-64 and arm64 are little-endian: the floats lie in memory as they travel. */
-    out_chunk->floats = (struct text){(const char *)(vector->values + vector->done), 4 * count};
-    out_chunk->float_count = count;
-}
-
-/*
- * No parameter of a model that learns comes near 2^20, and sums of values below it stay finite: one
- * worker cannot drive W to infinity. Without branches, so that it is done at the speed of memory.
- */
-static bool is_all_sane(const float *values, size_t count)
-{
-    const uint32_t too_large = 0x49800000u; /* 2^20; what is not finite lies above it */
-    uint32_t is_beyond = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        is_beyond |= (bits & 0x7fffffffu) >= too_large;
-    }
-    return !is_beyond;
-}
-
-int exchange_vector_take(struct exchange_vector *vector, struct text payload, struct error *error)
-{
-    struct wire_reader reader;
-    wire_reader_init(&reader, payload);
-    const uint64_t index = wire_get_u64(&reader);
-    const size_t size = wire_reader_left(&reader), count = size / 4;
-    if (wire_reader_is_failed(&reader) || size % 4 != 0 || count == 0 ||
-        count > EXCHANGE_DATA_FLOATS)
-        return error_set(error, ERROR_CORRUPT, "data: %zu bytes are no run of floats", size);
-    if (index != vector->done || count > vector->count - vector->done)
-        return error_set(error, ERROR_CORRUPT,
-                         "data: %zu floats at %" PRIu64 " where %zu of %zu have come", count, index,
-                         vector->done, vector->count);
-    float *values = vector->values + vector->done;
-    wire_get_f32s(&reader, values, count);
-    if (wire_reader_finish(&reader, "data", error) < 0)
-        return -1;
-    if (!is_all_sane(values, count))
-        return error_set(error, ERROR_INVALID, "data: a value is not finite, or as good as");
-    vector->done += count;
     return 0;
 }
 

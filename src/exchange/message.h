@@ -11,16 +11,17 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "exchange/codec.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    EXCHANGE_VERSION = 2,
+    EXCHANGE_VERSION = 3,
     EXCHANGE_PARAMETERS_MAX = 64 << 20, /* floats: 256 MiB */
     EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
-    EXCHANGE_PAYLOAD_MAX = 8 + 4 * EXCHANGE_DATA_FLOATS,
+    EXCHANGE_PAYLOAD_MAX = 64 + 4 * EXCHANGE_DATA_FLOATS,
     EXCHANGE_QUEUE_MAX = 8 * EXCHANGE_PAYLOAD_MAX,
     EXCHANGE_QUEUE_FULL = 6 * EXCHANGE_PAYLOAD_MAX, /* data waits; other messages still fit */
     EXCHANGE_REASON_MAX = 512,
@@ -53,6 +54,7 @@ struct exchange_push {
     double loss;        /* mean over the steps */
     int64_t compute_ns; /* that the steps took */
     int64_t commit_ns;  /* of the push before, until its answer came; 0: none yet */
+    enum codec codec;   /* of its DATA */
 };
 
 /* Since the worker started; what is not pushed yet is in it. */
@@ -64,7 +66,8 @@ struct exchange_progress {
 
 struct exchange_model {
     uint64_t version;
-    uint64_t push; /* the push it answers; 0: a join */
+    uint64_t push;    /* the push it answers; 0: a join */
+    enum codec codec; /* of its DATA; but for f32 they are differences to the model before */
 };
 
 /* Exactly one of the first two is not 0. */
@@ -73,6 +76,9 @@ struct exchange_settings {
     int64_t period_ns;    /* push so long after the last answer */
     uint32_t overlap;     /* steps made at most between a push and its answer */
     uint32_t batch;       /* samples a step; 0: the job's */
+    enum codec codec;     /* of pushes */
+    float density;        /* that top-k keeps, in (0, 1] */
+    float momentum;       /* of what top-k holds back, in [0, 1) */
 };
 
 struct exchange_message {
@@ -94,28 +100,6 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
  * Text points into the payload. */
 MUST_CHECK int exchange_message_decode(uint16_t type, struct text payload,
                                        struct exchange_message *out_message, struct error *error);
-
-/* A vector on its way in or out, `done` floats of it have come or gone. */
-struct exchange_vector {
-    float *values;
-    size_t count;
-    size_t done;
-};
-
-/* The next DATA payload, in two parts: a head that is filled and floats that are borrowed. */
-struct exchange_chunk {
-    uint8_t head[8];
-    struct text floats;
-    size_t float_count; /* add it to vector->done once sent */
-};
-void exchange_vector_next(const struct exchange_vector *vector, struct exchange_chunk *out_chunk);
-
-/*
- * Takes a DATA payload: CORRUPT unless it continues exactly where the vector stands; INVALID when a
- * value is not finite. On failure the vector is not to be used.
- */
-MUST_CHECK int exchange_vector_take(struct exchange_vector *vector, struct text payload,
-                                    struct error *error);
 
 /* "lease:LEASE:FENCE", the identity on the link. */
 void exchange_identity_format(uint64_t lease, uint64_t fence, char out[EXCHANGE_IDENTITY_SIZE]);

@@ -1,4 +1,4 @@
-/* Messages and vectors there and back, and what is refused. */
+/* Messages there and back, and what is refused. */
 #include "exchange/message.h"
 #include "testing/testing.h"
 
@@ -32,8 +32,8 @@ TEST(every_message_comes_back_as_it_went)
     assert_same(&(struct exchange_message){.type = EXCHANGE_PROGRESS, .progress = {10, 320, 99.5}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_LEAVE});
     assert_same(&(struct exchange_message){.type = EXCHANGE_MODEL, .model = {7, 3}});
-    assert_same(
-        &(struct exchange_message){.type = EXCHANGE_SETTINGS, .settings = {.local_steps = 1}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_SETTINGS,
+                                           .settings = {.local_steps = 1, .density = 1}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_ACCEPTED, .accepted_push = 9});
     assert_same(
         &(struct exchange_message){.type = EXCHANGE_STOP, .stop_reason = TEXT("target reached")});
@@ -73,67 +73,6 @@ TEST(a_push_may_not_claim_what_no_machine_can_do)
     assert_refused(EXCHANGE_PUSH, payload.data, payload.size);
 }
 
-enum { COUNT = EXCHANGE_DATA_FLOATS + 10 };
-
-static struct text chunk_payload(struct buffer *buffer, const struct exchange_chunk *chunk)
-{
-    buffer_clear(buffer);
-    buffer_append(buffer, chunk->head, sizeof chunk->head);
-    buffer_append_text(buffer, chunk->floats);
-    return buffer_text(buffer);
-}
-
-TEST(a_vector_travels_in_chunks)
-{
-    struct error error;
-    static float sent[COUNT], got[COUNT];
-    for (int i = 0; i < COUNT; i++)
-        sent[i] = (float)i;
-    struct exchange_vector out = {sent, COUNT, 0}, in = {got, COUNT, 0};
-    struct buffer buffer AUTO_BUFFER;
-    buffer_init(&buffer, EXCHANGE_PAYLOAD_MAX);
-    int chunks = 0;
-    while (out.done < out.count) {
-        struct exchange_chunk chunk;
-        exchange_vector_next(&out, &chunk);
-        ASSERT_OK(exchange_vector_take(&in, chunk_payload(&buffer, &chunk), &error));
-        out.done += chunk.float_count;
-        chunks++;
-    }
-    assert_int_equal(chunks, 2);
-    assert_int_equal(in.done, COUNT);
-    assert_memory_equal(sent, got, sizeof sent);
-}
-
-TEST(data_out_of_place_or_not_finite_is_refused)
-{
-    struct error error;
-    float values[4] = {1, 2, 3, 4}, got[4];
-    struct exchange_vector out = {values, 4, 0}, in = {got, 4, 0};
-    struct exchange_chunk chunk;
-    struct buffer buffer AUTO_BUFFER;
-    buffer_init(&buffer, EXCHANGE_PAYLOAD_MAX);
-
-    exchange_vector_next(&out, &chunk);
-    struct text payload = chunk_payload(&buffer, &chunk);
-    ASSERT_FAILS(exchange_vector_take(&in, (struct text){payload.data, 7}, &error), ERROR_CORRUPT);
-    ASSERT_FAILS(exchange_vector_take(&in, (struct text){payload.data, 8}, &error), ERROR_CORRUPT);
-    ASSERT_FAILS(exchange_vector_take(&in, (struct text){payload.data, 11}, &error), ERROR_CORRUPT);
-    struct exchange_vector small = {got, 3, 0};
-    ASSERT_FAILS(exchange_vector_take(&small, payload, &error), ERROR_CORRUPT);
-    struct exchange_vector begun = {got, 4, 1};
-    ASSERT_FAILS(exchange_vector_take(&begun, payload, &error), ERROR_CORRUPT);
-
-    const float specials[] = {NAN, INFINITY, -INFINITY};
-    for (int i = 0; i < 3; i++) {
-        values[3] = specials[i];
-        exchange_vector_next(&out, &chunk);
-        in.done = 0;
-        ASSERT_FAILS(exchange_vector_take(&in, chunk_payload(&buffer, &chunk), &error),
-                     ERROR_INVALID);
-    }
-}
-
 TEST(an_identity_names_lease_and_fence)
 {
     struct error error;
@@ -155,8 +94,6 @@ int main(void)
         cmocka_unit_test(every_message_comes_back_as_it_went),
         cmocka_unit_test(broken_messages_are_refused),
         cmocka_unit_test(a_push_may_not_claim_what_no_machine_can_do),
-        cmocka_unit_test(a_vector_travels_in_chunks),
-        cmocka_unit_test(data_out_of_place_or_not_finite_is_refused),
         cmocka_unit_test(an_identity_names_lease_and_fence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CHANGES_SHOWN = 3, HOUSE_MS_MAX = 1000, HOUSE_MS_MIN = 20 };
+enum { HOUSE_MS_MAX = 1000, HOUSE_MS_MIN = 20 };
 
 const char *exchange_end_name(enum exchange_end end)
 {
@@ -29,7 +29,7 @@ int64_t server_now_ns(const struct exchange_server *server)
     return clock_monotonic_ns(loop_clock(server->options.loop));
 }
 
-static void changed(struct exchange_server *server)
+void server_changed(struct exchange_server *server)
 {
     if (server->options.on_change)
         server->options.on_change(server->options.context);
@@ -60,8 +60,7 @@ static void late_timer_due(void *context)
     end_if_complete(server);
 }
 
-__attribute__((format(printf, 3, 4))) static void
-training_end(struct exchange_server *server, enum exchange_end end, const char *format, ...)
+void server_end(struct exchange_server *server, enum exchange_end end, const char *format, ...)
 {
     if (server->state != SERVER_RUNNING)
         return;
@@ -105,7 +104,7 @@ training_end(struct exchange_server *server, enum exchange_end end, const char *
 void exchange_server_stop(struct exchange_server *server, const char *reason, int64_t grace_ms)
 {
     /* It may come while training is ending by itself: then it only sets the limit. */
-    training_end(server, EXCHANGE_END_STOPPED, "%s", reason);
+    server_end(server, EXCHANGE_END_STOPPED, "%s", reason);
     if (server->state == SERVER_ENDING)
         loop_timer_start(server->late_timer, grace_ms / 2);
 }
@@ -193,7 +192,7 @@ static void action_do(struct exchange_server *server, const struct sync_action *
         evaluator_ask(server->evaluator, EVALUATION_SAMPLE);
         return;
     case SYNC_STOP:
-        training_end(server, EXCHANGE_END_STOPPED, "the policy sees no further gain");
+        server_end(server, EXCHANGE_END_STOPPED, "the policy sees no further gain");
         return;
     case SYNC_ACTION_KIND_COUNT:
         break;
@@ -201,7 +200,7 @@ static void action_do(struct exchange_server *server, const struct sync_action *
     ASSERT(action->kind < SYNC_ACTION_KIND_COUNT);
 }
 
-static void actions_do(struct exchange_server *server)
+void server_act(struct exchange_server *server)
 {
     for (uint32_t i = 0; i < server->actions.count; i++)
         action_do(server, &server->actions.items[i]);
@@ -214,190 +213,13 @@ static void policy_tick(struct exchange_server *server, const struct sync_loss *
     if (server->state != SERVER_RUNNING)
         return;
     sync_policy_tick(server->policy, server_now_ns(server), loss, &server->actions);
-    actions_do(server);
+    server_act(server);
     connections_sweep(server);
 }
 
 static void policy_timer_due(void *context)
 {
     policy_tick(context, NULL);
-}
-
-/* --- joining, pushing, leaving --- */
-
-/* The number of a worker seen before, or a new one; EXHAUSTED when there are too many. */
-static int worker_find(struct exchange_server *server, const struct connection *connection,
-                       uint32_t *out_worker, struct error *error)
-{
-    for (uint32_t i = 0; i < server->worker_count; i++)
-        if (server->workers[i].lease == connection->lease &&
-            server->workers[i].fence == connection->fence) {
-            *out_worker = i;
-            return 0;
-        }
-    uint32_t worker = server->worker_count;
-    if (worker == EXCHANGE_WORKERS_MAX) /* the number of one who left */
-        for (worker = 0; worker < EXCHANGE_WORKERS_MAX && server->workers[worker].is_member;)
-            worker++;
-    if (worker == EXCHANGE_WORKERS_MAX)
-        return error_set(error, ERROR_EXHAUSTED, "more than %d workers", EXCHANGE_WORKERS_MAX);
-    if (worker == server->worker_count)
-        server->worker_count++;
-    server->workers[worker] =
-        (struct exchange_worker_status){.lease = connection->lease, .fence = connection->fence};
-    *out_worker = worker;
-    return 0;
-}
-
-/* Of one rank one lease counts: the predecessor of a successor goes. */
-static void drop_predecessor(struct exchange_server *server, const struct connection *successor)
-{
-    for (uint32_t i = 0; i < server->worker_count; i++) {
-        struct connection *old = server->connection_of[i];
-        if (!old || old->rank != successor->rank || old->lease == successor->lease)
-            continue;
-        error_set(&old->drop_reason, ERROR_CONFLICT, "a successor took its rank");
-        connection_mark(old, &old->drop_reason);
-        server_leave(server, old);
-    }
-}
-
-int server_join(struct exchange_server *server, struct connection *connection,
-                const struct exchange_join *join, struct error *error)
-{
-    if (connection->is_member)
-        return error_set(error, ERROR_CORRUPT, "a second join");
-    if (join->parameter_count != server->options.parameter_count)
-        return error_set(error, ERROR_INVALID,
-                         "a model of %" PRIu64 " parameters where the job's has %zu",
-                         join->parameter_count, server->options.parameter_count);
-    if (join->rank != connection->rank)
-        return error_set(error, ERROR_REFUSED, "rank %" PRIu32 " is not its own", join->rank);
-    if (server->state != SERVER_RUNNING) {
-        connection_send(connection,
-                        &(struct exchange_message){.type = EXCHANGE_STOP,
-                                                   .stop_reason = text_of(server->reason)});
-        return 0;
-    }
-    uint32_t worker;
-    drop_predecessor(server, connection);
-    if (worker_find(server, connection, &worker, error) < 0)
-        return -1;
-    struct connection *old = server->connection_of[worker];
-    if (old) {
-        /* It came back before its old link was seen to be dead. */
-        error_set(&old->drop_reason, ERROR_CONFLICT, "the worker came back on a new link");
-        connection_mark(old, &old->drop_reason);
-        server_leave(server, old);
-    }
-    const int64_t now_ns = server_now_ns(server);
-    if (server->joined_ns == 0) {
-        server->joined_ns = now_ns;
-        loop_timer_start(server->evaluate_timer, server->options.evaluate_ms);
-        if (server->options.min_time_ms > 0)
-            loop_timer_start(server->moment_timer, server->options.min_time_ms);
-    }
-    connection->is_member = true;
-    connection->worker = worker;
-    server->connection_of[worker] = connection;
-    server->member_count++;
-    server->workers[worker].is_member = true;
-    server->workers[worker].rank = join->rank;
-    server->shard_samples[join->rank % server->options.world] = join->shard_samples;
-    sync_policy_join(server->policy, now_ns, worker, &server->actions);
-    actions_do(server);
-    connection_send_model(connection, 0);
-    changed(server);
-    return 0;
-}
-
-/* The whole data set's size: shards not seen yet are taken to be of the mean size. */
-static double dataset_samples(const struct exchange_server *server)
-{
-    double sum = 0;
-    uint32_t known = 0;
-    for (uint32_t rank = 0; rank < server->options.world; rank++) {
-        sum += (double)server->shard_samples[rank];
-        known += server->shard_samples[rank] > 0;
-    }
-    return known > 0 ? sum / known * server->options.world : 0;
-}
-
-static double epochs_done(const struct exchange_server *server)
-{
-    const double size = dataset_samples(server);
-    return size > 0 ? (double)server->status.samples / size : 0;
-}
-
-/* What the push before took on its way there and back: the time it was held is not the link's. */
-static int64_t commit_ns_of(const struct connection *connection)
-{
-    const int64_t measured_ns = connection->push.commit_ns;
-    if (measured_ns <= connection->was_held_ns)
-        return measured_ns > 0 ? 1 : 0;
-    return measured_ns - connection->was_held_ns;
-}
-
-static void push_count(struct exchange_server *server, const struct connection *connection)
-{
-    const struct exchange_push *push = &connection->push;
-    struct exchange_worker_status *worker = &server->workers[connection->worker];
-    worker->commits++;
-    worker->steps += push->steps;
-    worker->samples += push->samples;
-    worker->loss = push->loss;
-    if (push->commit_ns > 0)
-        worker->commit_ms = 1e-6 * (double)commit_ns_of(connection);
-    if (worker->steps_per_second <= 0 && push->compute_ns > 0)
-        worker->steps_per_second = push->steps / (1e-9 * (double)push->compute_ns);
-    server->status.commits++;
-    server->status.steps += push->steps;
-    server->status.samples += push->samples;
-}
-
-void server_push(struct exchange_server *server, struct connection *connection)
-{
-    push_count(server, connection);
-    if (server->state != SERVER_RUNNING) {
-        connection->is_waiting = false;
-        connection_send(connection,
-                        &(struct exchange_message){.type = EXCHANGE_ACCEPTED,
-                                                   .accepted_push = connection->push.number});
-        return;
-    }
-    const struct sync_push push = {
-        .worker = connection->worker,
-        .steps = connection->push.steps,
-        .samples = connection->push.samples,
-        .compute_ns = connection->push.compute_ns,
-        .commit_ns = commit_ns_of(connection),
-        .loss = connection->push.loss,
-    };
-    sync_policy_push(server->policy, server_now_ns(server), &push, &server->actions);
-    actions_do(server);
-    if (server->workers[connection->worker].commits <= CHANGES_SHOWN)
-        changed(server);
-    if (server->options.epochs > 0 && epochs_done(server) >= (double)server->options.epochs)
-        training_end(server, EXCHANGE_END_EPOCHS, "%" PRIu64 " epochs are done",
-                     server->options.epochs);
-}
-
-void server_leave(struct exchange_server *server, struct connection *connection)
-{
-    ASSERT(connection->is_member);
-    const uint32_t worker = connection->worker;
-    connection->is_member = false;
-    server->connection_of[worker] = NULL;
-    server->member_count--;
-    server->workers[worker].is_member = false;
-    server->workers[worker].steps_per_second = 0;
-    if (server->member_count == 0)
-        server->lonely_since_ns = server_now_ns(server);
-    if (server->state != SERVER_RUNNING)
-        return;
-    sync_policy_leave(server->policy, server_now_ns(server), worker, &server->actions);
-    actions_do(server);
-    changed(server);
 }
 
 /* --- measurements --- */
@@ -431,8 +253,7 @@ static void full_report(struct exchange_server *server, const struct evaluation_
         /* The model that was measured, not what became of it meanwhile. */
         memcpy(server->final, report->parameters, server->options.parameter_count * sizeof(float));
         server->outcome.version = report->version;
-        training_end(server, EXCHANGE_END_TARGET, "the test accuracy reached %.4f",
-                     report->accuracy);
+        server_end(server, EXCHANGE_END_TARGET, "the test accuracy reached %.4f", report->accuracy);
     }
 }
 
@@ -441,14 +262,14 @@ static void on_report(void *context, const struct evaluation_report *report,
 {
     struct exchange_server *server = context;
     if (error) {
-        training_end(server, EXCHANGE_END_FAILED, "measure the model: %s", error->message);
+        server_end(server, EXCHANGE_END_FAILED, "measure the model: %s", error->message);
     } else if (report->kind == EVALUATION_FULL) {
         full_report(server, report);
     } else {
         server->status.loss_evaluations++;
         server->status.loss = report->loss;
     }
-    changed(server);
+    server_changed(server);
     if (!error && report->kind == EVALUATION_SAMPLE && server->loss_asked_ns > 0 &&
         report->at_ns >= server->loss_asked_ns) {
         server->loss_asked_ns = 0;
@@ -510,10 +331,10 @@ static void house_timer_due(void *context)
     }
     connections_sweep(server);
     if (server->joined_ns == 0 && now_ns - server->opened_ns > server->options.join_ms * 1000000)
-        training_end(server, EXCHANGE_END_LOST, "no worker came");
+        server_end(server, EXCHANGE_END_LOST, "no worker came");
     if (server->joined_ns > 0 && server->member_count == 0 &&
         now_ns - server->lonely_since_ns > server->options.lonely_ms * 1000000)
-        training_end(server, EXCHANGE_END_LOST, "all workers are gone");
+        server_end(server, EXCHANGE_END_LOST, "all workers are gone");
     house_timer_start(server);
 }
 
@@ -528,6 +349,8 @@ static int server_allocate(struct exchange_server *server, struct error *error)
 {
     const size_t count = server->options.parameter_count;
     server->final = calloc(count, sizeof(float));
+    server->scratch = malloc(sizeof(*server->scratch));
+    ASSERT(server->scratch);
     if (!server->final)
         return error_set(error, ERROR_EXHAUSTED, "no memory for a model of %zu parameters", count);
     const float *parameters = server->options.parameters;
@@ -543,6 +366,10 @@ int exchange_server_open(const struct exchange_server_options *options,
                          EXCHANGE_PARAMETERS_MAX);
     if (options->world == 0 || options->world > EXCHANGE_WORKERS_MAX)
         return error_set(error, ERROR_INVALID, "1 to %d workers", EXCHANGE_WORKERS_MAX);
+    const struct exchange_compress *compress = &options->compress;
+    if (!(compress->density >= 0 && compress->density <= 1) ||
+        !(compress->momentum >= 0 && compress->momentum < 1))
+        return error_set(error, ERROR_INVALID, "compress: a density or momentum out of range");
     AUTO(exchange_server) struct exchange_server *server = calloc(1, sizeof *server);
     ASSERT(server);
     list_init(&server->connections);
@@ -593,6 +420,7 @@ void exchange_server_free(struct exchange_server *server)
     loop_timer_free(server->late_timer);
     sync_policy_free(server->policy);
     global_model_free(server->model);
+    free(server->scratch);
     free(server->final);
     free(server);
 }
@@ -603,7 +431,7 @@ const struct exchange_status *exchange_server_status(struct exchange_server *ser
     if (server->joined_ns > 0)
         status->elapsed_ms = (server_now_ns(server) - server->joined_ns) / 1000000;
     status->version = global_model_version(server->model);
-    status->epochs = epochs_done(server);
+    status->epochs = server_epochs(server);
     status->sync = sync_policy_status(server->policy);
     status->member_count = server->member_count;
     status->workers = server->workers;

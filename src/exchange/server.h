@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/scope.h"
+#include "exchange/codec.h"
 #include "exchange/evaluator.h"
 #include "net/link.h"
 #include "net/loop.h"
@@ -56,12 +57,14 @@ struct exchange_worker_status {
     double steps_per_second; /* v_i */
     double commit_ms;        /* O_i, as the worker measured it */
     double loss;             /* of its last push */
+    enum codec codec;        /* its vectors travel by */
 };
 
 struct exchange_status {
     int64_t elapsed_ms; /* since the first join; 0 before */
     uint64_t version;
     uint64_t steps, samples, commits;
+    uint64_t received_bytes, sent_bytes; /* of vectors */
     double epochs;
     uint64_t loss_evaluations;
     double loss; /* EVALUATION_SAMPLE */
@@ -71,6 +74,14 @@ struct exchange_status {
     uint32_t member_count;
     const struct exchange_worker_status *workers;
     uint32_t worker_count;
+};
+
+/* How vectors travel. */
+struct exchange_compress {
+    bool is_auto; /* as each worker's link asks for (compressor_choose); else by `codec` */
+    enum codec codec;
+    double density;  /* of top-k, in (0, 1]; 0: 0.01 */
+    double momentum; /* of top-k, in [0, 1) */
 };
 
 /* What the market says of a worker. */
@@ -83,6 +94,7 @@ struct exchange_server_options {
     struct loop *loop;
     struct text policy;
     struct sync_settings sync;
+    struct exchange_compress compress;
     size_t parameter_count;
     const float *parameters; /* the first model; copied */
     uint32_t world;          /* shards of the data, 1 to EXCHANGE_WORKERS_MAX; ranks share them */

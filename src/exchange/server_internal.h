@@ -1,6 +1,6 @@
 /*
- * Inside of the exchange server: its state, and what server.c (training) and server_link.c (the
- * links to workers) call of each other.
+ * Inside of the exchange server: its state, and what server.c (training), server_member.c (workers)
+ * and server_link.c (the links to them) call of each other.
  */
 #pragma once
 
@@ -8,6 +8,7 @@
 #include "exchange/global_model.h"
 #include "exchange/message.h"
 #include "exchange/server.h"
+#include "exchange/vector.h"
 
 /* One stream with a worker, or with somebody who has yet to prove to be one. */
 struct connection {
@@ -29,8 +30,12 @@ struct connection {
     int64_t was_held_ns;               /* how long, before its last answer */
     struct exchange_settings settings; /* as last sent */
     struct exchange_push push;
-    struct exchange_vector update;
-    struct exchange_vector answer; /* a copy of W on its way out */
+    int64_t push_came_ns; /* when PUSH came */
+    uint64_t push_bytes;  /* of its DATA until now */
+    int64_t last_push_ns; /* when the one before it was whole; 0: none was */
+    struct vector_receiver update;
+    struct vector_sender answer; /* W on its way out, as it is when a run goes */
+    bool has_shadow;             /* the worker has the answer's shadow */
 };
 
 enum server_state { SERVER_RUNNING, SERVER_ENDING, SERVER_ENDED };
@@ -50,6 +55,7 @@ struct exchange_server {
 
     struct global_model *model;
 
+    struct vector_scratch *scratch;
     struct evaluator *evaluator;
     int64_t loss_asked_ns; /* the policy waits for a loss of a model not older; 0: no */
     struct loop_timer *policy_timer, *evaluate_timer, *moment_timer, *house_timer, *end_timer,
@@ -65,7 +71,18 @@ struct exchange_server {
 
 int64_t server_now_ns(const struct exchange_server *server);
 
-/* --- server.c: called by the links --- */
+/* --- server.c: called by the workers' part --- */
+
+void server_changed(struct exchange_server *server);
+/* Carries out what the policy has asked for. */
+void server_act(struct exchange_server *server);
+/* Ends training, unless it is ending. */
+__attribute__((format(printf, 3, 4))) void
+server_end(struct exchange_server *server, enum exchange_end end, const char *format, ...);
+
+/* --- server_member.c --- */
+
+double server_epochs(const struct exchange_server *server);
 
 /* May fail and change nothing: the connection is then dropped. */
 MUST_CHECK int server_join(struct exchange_server *server, struct connection *connection,
@@ -73,7 +90,7 @@ MUST_CHECK int server_join(struct exchange_server *server, struct connection *co
 void server_push(struct exchange_server *server, struct connection *connection);
 /* The connection is no longer a member. */
 void server_leave(struct exchange_server *server, struct connection *connection);
-/* A connection is gone; it may have been the last one waited for. */
+/* server.c: a connection is gone; it may have been the last one waited for. */
 void server_connection_gone(struct exchange_server *server);
 
 /* --- server_link.c: called by training --- */

@@ -15,7 +15,7 @@ static void connection_free(struct connection *connection)
     list_remove(&connection->node);
     link_free(connection->link);
     free(connection->update.values);
-    free(connection->answer.values);
+    free(connection->answer.shadow);
     free(connection);
 }
 
@@ -77,34 +77,47 @@ void connection_send(struct connection *connection, const struct exchange_messag
 /* Queues DATA frames until the queue is full; on_drained goes on. */
 static void answer_pump(struct connection *connection)
 {
+    struct exchange_server *server = connection->server;
+    connection->answer.values = global_model_parameters(server->model);
     while (connection->answer.done < connection->answer.count && !connection->must_drop) {
         if (link_queued_bytes(connection->link) > EXCHANGE_QUEUE_FULL)
             return;
-        struct exchange_chunk chunk;
+        struct vector_run run;
         struct error error;
-        exchange_vector_next(&connection->answer, &chunk);
-        const struct text parts[2] = {{(const char *)chunk.head, sizeof chunk.head}, chunk.floats};
-        if (link_send(connection->link, EXCHANGE_DATA, parts, 2, &error) < 0) {
+        vector_send_next(&connection->answer, server->scratch, &run);
+        const struct text parts[2] = {{(const char *)run.head, sizeof run.head}, run.body};
+        server->status.sent_bytes += run.body.size;
+        if (link_send(connection->link, EXCHANGE_DATA, parts, 2, &error) < 0)
             connection_mark(connection, &error);
-            return;
-        }
-        connection->answer.done += chunk.float_count;
     }
+}
+
+/* Whole the first time a codec is wanted, and then by what has changed. */
+static enum codec answer_codec(struct connection *connection)
+{
+    const size_t count = connection->server->options.parameter_count;
+    const enum codec wanted = connection->settings.codec;
+    if (wanted != CODEC_F32 && !connection->answer.shadow)
+        connection->answer.shadow = calloc(count, sizeof(float));
+    const bool had_shadow = connection->has_shadow;
+    connection->has_shadow = connection->answer.shadow != NULL;
+    return had_shadow ? wanted : CODEC_F32;
 }
 
 void connection_send_model(struct connection *connection, uint64_t push)
 {
-    const struct exchange_server *server = connection->server;
+    struct exchange_server *server = connection->server;
     ASSERT(connection->answer.done == connection->answer.count);
-    memcpy(connection->answer.values, global_model_parameters(server->model),
-           server->options.parameter_count * sizeof(float));
-    connection->answer.count = server->options.parameter_count;
-    connection->answer.done = 0;
+    const enum codec codec = answer_codec(connection);
+    vector_send_begin(&connection->answer, global_model_parameters(server->model),
+                      server->options.parameter_count, codec, (double)connection->settings.density,
+                      server->scratch);
     connection->is_waiting = false;
-    connection_send(connection,
-                    &(struct exchange_message){
-                        .type = EXCHANGE_MODEL,
-                        .model = {.version = global_model_version(server->model), .push = push}});
+    connection_send(connection, &(struct exchange_message){
+                                    .type = EXCHANGE_MODEL,
+                                    .model = {.version = global_model_version(server->model),
+                                              .push = push,
+                                              .codec = codec}});
     answer_pump(connection);
 }
 
@@ -115,7 +128,10 @@ static int take_push(struct connection *connection, const struct exchange_push *
         connection->answer.done < connection->answer.count)
         return error_set(error, ERROR_CORRUPT, "a push out of turn");
     connection->push = *push;
+    connection->push_came_ns = server_now_ns(connection->server);
+    connection->push_bytes = 0;
     connection->is_pushing = true;
+    connection->update.codec = push->codec;
     connection->update.count = connection->server->options.parameter_count;
     connection->update.done = 0;
     return 0;
@@ -125,8 +141,10 @@ static int take_data(struct connection *connection, struct text payload, struct 
 {
     if (!connection->is_pushing)
         return error_set(error, ERROR_CORRUPT, "data without a push");
-    if (exchange_vector_take(&connection->update, payload, error) < 0)
+    if (vector_take(&connection->update, payload, connection->server->scratch, error) < 0)
         return -1;
+    connection->push_bytes += payload.size;
+    connection->server->status.received_bytes += payload.size;
     if (connection->update.done == connection->update.count) {
         connection->is_pushing = false;
         connection->is_waiting = true;
@@ -251,7 +269,6 @@ int exchange_server_attach_take(struct exchange_server *server, int fd, struct e
     connection->server = server;
     connection->opened_ns = connection->last_frame_ns = server_now_ns(server);
     connection->update.values = malloc(size);
-    connection->answer.values = malloc(size);
     const struct link_options options = {
         .loop = server->options.loop,
         .is_server = true,
@@ -262,7 +279,7 @@ int exchange_server_attach_take(struct exchange_server *server, int fd, struct e
         .context = connection,
     };
     int result = -1;
-    if (!connection->update.values || !connection->answer.values)
+    if (!connection->update.values)
         error_set(error, ERROR_EXHAUSTED, "no memory for one more worker");
     else
         result = link_open_take(&options, fd, &connection->link, error);

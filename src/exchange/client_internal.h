@@ -1,0 +1,98 @@
+/*
+ * Inside of the exchange client: a mailbox between the training thread (client.c) and the link's
+ * thread (client_link.c).
+ *
+ * Vectors change hands, they are not shared: `update` belongs to the training thread while
+ * is_in_flight is false and to the link's thread otherwise; an answer is gathered in `incoming`
+ * (link's thread), swapped into `answer` (the mailbox) when it is whole, and swapped into `taken`
+ * (training thread) when it is wanted. An eventfd tells the loop that the mailbox changed, a
+ * condition tells the training thread.
+ */
+#pragma once
+
+#include "exchange/client.h"
+#include "exchange/compressor.h"
+#include "exchange/vector.h"
+
+#include <pthread.h>
+
+enum { EXCHANGE_PROGRESS_MS = 1000 };
+
+struct exchange_client {
+    struct exchange_client_options options;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+
+    /* --- guarded by mutex --- */
+    bool is_stopped;
+    bool is_joined;    /* the server's first model came on this link */
+    bool is_in_flight; /* a push is with the link's thread or the server */
+    bool has_push;     /* ... and has yet to be sent */
+    bool has_answer;   /* `answer` holds a model not yet taken over */
+    bool wants_leave;  /* the training thread is done */
+    bool has_left;     /* LEAVE is sent, or there is no link to send it on */
+    struct exchange_settings settings;
+    struct exchange_push push; /* of the update in flight, or the next one's number */
+    float *answer;
+    int64_t sent_ns;   /* of the push in flight */
+    int64_t answer_ns; /* when the last answer came */
+    int64_t late_ns;   /* what the last push was late by */
+    int64_t due_ns;    /* of the push in flight, by period */
+    int64_t commit_ns, waiting_ns, lost_since_ns;
+    uint64_t steps, samples, commits;
+    double loss; /* moving mean */
+    double steps_per_second;
+    char reason[256];
+
+    /* --- the training thread's --- */
+    float *base, *taken;
+    uint32_t steps_unsent;
+    uint64_t samples_unsent;
+    double loss_unsent; /* sum over steps_unsent */
+    int64_t compute_unsent_ns;
+
+    float *update; /* see above */
+
+    /* --- the link's thread's --- */
+    struct link *link;
+    int wake_fd;
+    struct loop_watch *wake_watch;
+    struct loop_timer *progress_timer;
+    struct vector_receiver incoming;
+    struct vector_sender outgoing;
+    bool has_shadow; /* the incoming vector's is the last model that came on this link */
+    struct compressor *compressor; /* from the first push that a codec is to make smaller */
+    struct vector_scratch *scratch;
+    bool is_receiving; /* MODEL came, its DATA not all */
+    struct exchange_model incoming_model;
+    uint64_t progress_steps; /* at progress_ns */
+    int64_t progress_ns;
+};
+
+static inline int64_t client_now_ns(const struct exchange_client *client)
+{
+    return clock_monotonic_ns(loop_clock(client->options.loop));
+}
+
+static inline void client_lock(struct exchange_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+}
+
+static inline void client_unlock(struct exchange_client *client)
+{
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static inline void client_swap(float **left, float **right)
+{
+    float *kept = *left;
+    *left = *right;
+    *right = kept;
+}
+
+/* --- client_link.c: called by the client's life --- */
+
+void client_on_wake(void *context, uint32_t events);
+void client_on_progress(void *context);

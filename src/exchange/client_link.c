@@ -1,0 +1,321 @@
+/* Exchange client: the link's thread: frames in and out. */
+#include "exchange/client_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void changed(struct exchange_client *client)
+{
+    if (client->options.on_change)
+        client->options.on_change(client->options.context);
+}
+
+static void link_lost(struct exchange_client *client, const struct error *reason)
+{
+    link_free(TAKE(client->link));
+    client->is_receiving = false;
+    client->outgoing = (struct vector_sender){0}; /* the update goes back to its owner */
+    client->has_shadow = false;
+    client_lock(client);
+    client->is_joined = false;
+    client->is_in_flight = client->has_push = false;
+    client->has_left = client->has_left || client->wants_leave;
+    if (client->lost_since_ns == 0)
+        client->lost_since_ns = client_now_ns(client);
+    if (reason && !client->is_stopped)
+        snprintf(client->reason, sizeof client->reason, "%s", reason->message);
+    pthread_cond_broadcast(&client->changed);
+    client_unlock(client);
+    changed(client);
+}
+
+static void message_send(struct exchange_client *client, const struct exchange_message *message)
+{
+    struct error error;
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, EXCHANGE_PAYLOAD_MAX);
+    exchange_message_encode(&payload, message);
+    if (client->link &&
+        link_send_text(client->link, (uint16_t)message->type, buffer_text(&payload), &error) < 0)
+        link_lost(client, &error);
+}
+
+static void update_pump(struct exchange_client *client)
+{
+    while (client->link && client->outgoing.done < client->outgoing.count) {
+        if (link_queued_bytes(client->link) > EXCHANGE_QUEUE_FULL)
+            return;
+        struct vector_run run;
+        struct error error;
+        vector_send_next(&client->outgoing, client->scratch, &run);
+        const struct text parts[2] = {{(const char *)run.head, sizeof run.head}, run.body};
+        if (link_send(client->link, EXCHANGE_DATA, parts, 2, &error) < 0) {
+            link_lost(client, &error);
+            return;
+        }
+    }
+}
+
+/* Which codec the update travels by; without memory for what it would lose it goes whole. */
+static enum codec update_load(struct exchange_client *client, enum codec wanted, float density,
+                              float momentum)
+{
+    const struct compressor_options options = {client->options.parameter_count, (double)momentum};
+    struct error ignored; /* as above */
+    if (!client->compressor &&
+        (wanted == CODEC_F32 || compressor_open(&options, &client->compressor, &ignored) < 0))
+        return CODEC_F32;
+    return compressor_load(client->compressor, client->update, wanted, (double)density);
+}
+
+static void push_send(struct exchange_client *client, struct exchange_push *push)
+{
+    client_lock(client);
+    const struct exchange_settings settings = client->settings;
+    client_unlock(client);
+    push->codec = update_load(client, settings.codec, settings.density, settings.momentum);
+    client->outgoing = (struct vector_sender){.compressor = client->compressor};
+    message_send(client, &(struct exchange_message){.type = EXCHANGE_PUSH, .push = *push});
+    if (!client->link)
+        return;
+    vector_send_begin(&client->outgoing, client->update, client->options.parameter_count,
+                      push->codec, (double)settings.density, client->scratch);
+    update_pump(client);
+}
+
+static void leave_send(struct exchange_client *client)
+{
+    message_send(client, &(struct exchange_message){.type = EXCHANGE_LEAVE});
+    if (client->link) {
+        link_finish(client->link); /* on_close tells when it is gone */
+        return;
+    }
+    client_lock(client);
+    client->has_left = true;
+    pthread_cond_broadcast(&client->changed);
+    client_unlock(client);
+}
+
+void client_on_wake(void *context, uint32_t events)
+{
+    (void)events;
+    struct exchange_client *client = context;
+    uint64_t count;
+    if (read(client->wake_fd, &count, sizeof count) < 0)
+        return;
+    client_lock(client);
+    const bool has_push = client->has_push;
+    const bool wants_leave = client->wants_leave;
+    struct exchange_push push = client->push;
+    client->has_push = false;
+    client_unlock(client);
+    if (has_push)
+        push_send(client, &push);
+    if (wants_leave)
+        leave_send(client);
+}
+
+void client_on_progress(void *context)
+{
+    struct exchange_client *client = context;
+    const int64_t now = client_now_ns(client);
+    client_lock(client);
+    if (client->steps > client->progress_steps) {
+        const double span_s = 1e-9 * (double)(now - client->progress_ns);
+        client->steps_per_second = (double)(client->steps - client->progress_steps) / span_s;
+        client->progress_steps = client->steps;
+        client->progress_ns = now;
+    }
+    const struct exchange_message message = {
+        .type = EXCHANGE_PROGRESS,
+        .progress = {client->steps, client->samples, client->steps_per_second}};
+    const bool is_joined = client->is_joined && !client->wants_leave;
+    client_unlock(client);
+    if (is_joined)
+        message_send(client, &message);
+    loop_timer_start(client->progress_timer, EXCHANGE_PROGRESS_MS);
+}
+
+/* The answer to the push in flight, or to the join. */
+static void answer_came(struct exchange_client *client, uint64_t push, bool has_model)
+{
+    client_lock(client);
+    const int64_t now = client_now_ns(client);
+    if (push > 0) {
+        client->commit_ns = now - client->sent_ns;
+        client->commits++;
+        client->is_in_flight = false;
+    } else {
+        client->is_joined = true;
+        client->lost_since_ns = 0;
+        client->late_ns = 0;
+    }
+    client->answer_ns = now;
+    if (has_model) {
+        client_swap(&client->answer, &client->incoming.values);
+        client->has_answer = true;
+    }
+    pthread_cond_broadcast(&client->changed);
+    client_unlock(client);
+    changed(client);
+}
+
+/* Whether an answer to `push` is expected now. */
+static int check_answer(struct exchange_client *client, uint64_t push, struct error *error)
+{
+    client_lock(client);
+    const bool is_expected =
+        push == 0 ? !client->is_joined
+                  : client->is_in_flight && !client->has_push && push == client->push.number;
+    client_unlock(client);
+    if (!is_expected)
+        return error_set(error, ERROR_CORRUPT, "an answer to push %" PRIu64 " out of turn", push);
+    return 0;
+}
+
+static int take_data(struct exchange_client *client, struct text payload, struct error *error)
+{
+    if (!client->is_receiving)
+        return error_set(error, ERROR_CORRUPT, "data without a model");
+    if (vector_take(&client->incoming, payload, client->scratch, error) < 0)
+        return -1;
+    if (client->incoming.done == client->incoming.count) {
+        client->is_receiving = false;
+        client->has_shadow = client->incoming.shadow != NULL;
+        answer_came(client, client->incoming_model.push, true);
+    }
+    return 0;
+}
+
+static int take_model(struct exchange_client *client, const struct exchange_model *model,
+                      struct error *error)
+{
+    if (client->is_receiving)
+        return error_set(error, ERROR_CORRUPT, "a model within a model");
+    if (check_answer(client, model->push, error) < 0)
+        return -1;
+    if (model->codec != CODEC_F32 && !client->has_shadow)
+        return error_set(error, ERROR_CORRUPT, "a difference to no model");
+    client->is_receiving = true;
+    client->incoming_model = *model;
+    client->incoming.codec = model->codec;
+    client->incoming.done = 0;
+    return 0;
+}
+
+static int take_settings(struct exchange_client *client, const struct exchange_settings *settings,
+                         struct error *error)
+{
+    const size_t count = client->options.parameter_count;
+    /* From now on the server may answer with differences to the model before. */
+    if (settings->codec != CODEC_F32 && !client->incoming.shadow)
+        client->incoming.shadow = calloc(count, sizeof(float));
+    if (settings->codec != CODEC_F32 && !client->incoming.shadow)
+        return error_set(error, ERROR_EXHAUSTED, "no memory to compress %zu parameters", count);
+    client_lock(client);
+    client->settings = *settings;
+    pthread_cond_broadcast(&client->changed);
+    client_unlock(client);
+    return 0;
+}
+
+static int take_message(struct exchange_client *client, const struct exchange_message *message,
+                        struct error *error)
+{
+    switch (message->type) {
+    case EXCHANGE_MODEL:
+        return take_model(client, &message->model, error);
+    case EXCHANGE_SETTINGS:
+        return take_settings(client, &message->settings, error);
+    case EXCHANGE_ACCEPTED:
+        if (check_answer(client, message->accepted_push, error) < 0)
+            return -1;
+        answer_came(client, message->accepted_push, false);
+        return 0;
+    case EXCHANGE_STOP: {
+        char reason[EXCHANGE_REASON_MAX + 1];
+        if (text_copy(message->stop_reason, reason, sizeof reason, error) < 0)
+            return -1;
+        exchange_client_stop(client, reason);
+        changed(client);
+        return 0;
+    }
+    case EXCHANGE_JOIN:
+    case EXCHANGE_PUSH:
+    case EXCHANGE_PROGRESS:
+    case EXCHANGE_LEAVE:
+    case EXCHANGE_DATA:
+        break;
+    }
+    return error_set(error, ERROR_CORRUPT, "a message that only a worker sends");
+}
+
+static void on_frame(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    (void)link;
+    struct exchange_client *client = context;
+    struct error error;
+    struct exchange_message message;
+    int result;
+    if (type == EXCHANGE_DATA)
+        result = take_data(client, payload, &error);
+    else if ((result = exchange_message_decode(type, payload, &message, &error)) == 0)
+        result = take_message(client, &message, &error);
+    if (result < 0)
+        link_lost(client, &error);
+}
+
+static void on_open(struct link *link, struct text identity, void *context)
+{
+    (void)link, (void)identity;
+    struct exchange_client *client = context;
+    const struct exchange_client_options *options = &client->options;
+    message_send(client,
+                 &(struct exchange_message){.type = EXCHANGE_JOIN,
+                                            .join = {.rank = options->rank,
+                                                     .shard_samples = options->shard_samples,
+                                                     .parameter_count = options->parameter_count}});
+}
+
+static void on_close(struct link *link, const struct error *reason, void *context)
+{
+    (void)link;
+    struct exchange_client *client = context;
+    struct error gone;
+    error_set(&gone, ERROR_UNAVAILABLE, "the parameter server closed the link");
+    link_lost(client, reason ? reason : &gone);
+}
+
+static void on_drained(struct link *link, void *context)
+{
+    (void)link;
+    update_pump(context);
+}
+
+int exchange_client_attach_take(struct exchange_client *client, int fd, struct error *error)
+{
+    char identity[EXCHANGE_IDENTITY_SIZE];
+    exchange_identity_format(client->options.lease, client->options.fence, identity);
+    const struct link_options options = {
+        .loop = client->options.loop,
+        .identity = identity,
+        .key = client->options.key,
+        .payload_max = EXCHANGE_PAYLOAD_MAX,
+        .queue_max_bytes = EXCHANGE_QUEUE_MAX,
+        .callbacks = {on_open, on_frame, on_close, on_drained},
+        .context = client,
+    };
+    struct link *link = NULL;
+    if (link_open_take(&options, fd, &link, error) < 0)
+        return -1;
+    if (client->link) {
+        struct error replaced;
+        error_set(&replaced, ERROR_UNAVAILABLE, "a new stream replaced the link");
+        link_lost(client, &replaced);
+    }
+    client->link = link;
+    return 0;
+}

@@ -1,0 +1,227 @@
+/* Exchange server: workers: joining, pushing, leaving. */
+#include "base/assert.h"
+#include "exchange/compressor.h"
+#include "exchange/server_internal.h"
+
+#include <inttypes.h>
+
+enum {
+    CHANGES_SHOWN = 3,
+    MEASURABLE_BYTES = 64 << 10, /* less says nothing of a link, and costs little on any */
+};
+#define DENSITY 0.01F /* of top-k */
+
+/* The number of a worker seen before, or a new one; EXHAUSTED when there are too many. */
+static int worker_find(struct exchange_server *server, const struct connection *connection,
+                       uint32_t *out_worker, struct error *error)
+{
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        if (server->workers[i].lease == connection->lease &&
+            server->workers[i].fence == connection->fence) {
+            *out_worker = i;
+            return 0;
+        }
+    uint32_t worker = server->worker_count;
+    if (worker == EXCHANGE_WORKERS_MAX) /* the number of one who left */
+        for (worker = 0; worker < EXCHANGE_WORKERS_MAX && server->workers[worker].is_member;)
+            worker++;
+    if (worker == EXCHANGE_WORKERS_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "more than %d workers", EXCHANGE_WORKERS_MAX);
+    if (worker == server->worker_count)
+        server->worker_count++;
+    server->workers[worker] =
+        (struct exchange_worker_status){.lease = connection->lease, .fence = connection->fence};
+    *out_worker = worker;
+    return 0;
+}
+
+/* Of one rank one lease counts: the predecessor of a successor goes. */
+static void drop_predecessor(struct exchange_server *server, const struct connection *successor)
+{
+    for (uint32_t i = 0; i < server->worker_count; i++) {
+        struct connection *old = server->connection_of[i];
+        if (!old || old->rank != successor->rank || old->lease == successor->lease)
+            continue;
+        error_set(&old->drop_reason, ERROR_CONFLICT, "a successor took its rank");
+        connection_mark(old, &old->drop_reason);
+        server_leave(server, old);
+    }
+}
+
+int server_join(struct exchange_server *server, struct connection *connection,
+                const struct exchange_join *join, struct error *error)
+{
+    if (connection->is_member)
+        return error_set(error, ERROR_CORRUPT, "a second join");
+    if (join->parameter_count != server->options.parameter_count)
+        return error_set(error, ERROR_INVALID,
+                         "a model of %" PRIu64 " parameters where the job's has %zu",
+                         join->parameter_count, server->options.parameter_count);
+    if (join->rank != connection->rank)
+        return error_set(error, ERROR_REFUSED, "rank %" PRIu32 " is not its own", join->rank);
+    if (server->state != SERVER_RUNNING) {
+        connection_send(connection,
+                        &(struct exchange_message){.type = EXCHANGE_STOP,
+                                                   .stop_reason = text_of(server->reason)});
+        return 0;
+    }
+    uint32_t worker;
+    drop_predecessor(server, connection);
+    if (worker_find(server, connection, &worker, error) < 0)
+        return -1;
+    struct connection *old = server->connection_of[worker];
+    if (old) {
+        /* It came back before its old link was seen to be dead. */
+        error_set(&old->drop_reason, ERROR_CONFLICT, "the worker came back on a new link");
+        connection_mark(old, &old->drop_reason);
+        server_leave(server, old);
+    }
+    const struct exchange_compress *compress = &server->options.compress;
+    const int64_t now_ns = server_now_ns(server);
+    if (server->joined_ns == 0) {
+        server->joined_ns = now_ns;
+        loop_timer_start(server->evaluate_timer, server->options.evaluate_ms);
+        if (server->options.min_time_ms > 0)
+            loop_timer_start(server->moment_timer, server->options.min_time_ms);
+    }
+    connection->is_member = true;
+    connection->worker = worker;
+    connection->settings.codec = compress->is_auto ? CODEC_F32 : compress->codec;
+    connection->settings.density = compress->density > 0 ? (float)compress->density : DENSITY;
+    connection->settings.momentum = (float)compress->momentum;
+    server->connection_of[worker] = connection;
+    server->member_count++;
+    server->workers[worker].is_member = true;
+    server->workers[worker].rank = join->rank;
+    server->shard_samples[join->rank % server->options.world] = join->shard_samples;
+    sync_policy_join(server->policy, now_ns, worker, &server->actions);
+    server_act(server);
+    connection_send_model(connection, 0);
+    server_changed(server);
+    return 0;
+}
+
+/* The whole data set's size: shards not seen yet are taken to be of the mean size. */
+static double dataset_samples(const struct exchange_server *server)
+{
+    double sum = 0;
+    uint32_t known = 0;
+    for (uint32_t rank = 0; rank < server->options.world; rank++) {
+        sum += (double)server->shard_samples[rank];
+        known += server->shard_samples[rank] > 0;
+    }
+    return known > 0 ? sum / known * server->options.world : 0;
+}
+
+double server_epochs(const struct exchange_server *server)
+{
+    const double size = dataset_samples(server);
+    return size > 0 ? (double)server->status.samples / size : 0;
+}
+
+/* What the push before took on its way there and back: the time it was held is not the link's. */
+static int64_t commit_ns_of(const struct connection *connection)
+{
+    const int64_t measured_ns = connection->push.commit_ns;
+    if (measured_ns <= connection->was_held_ns)
+        return measured_ns > 0 ? 1 : 0;
+    return measured_ns - connection->was_held_ns;
+}
+
+static void push_count(struct exchange_server *server, const struct connection *connection)
+{
+    const struct exchange_push *push = &connection->push;
+    struct exchange_worker_status *worker = &server->workers[connection->worker];
+    worker->commits++;
+    worker->steps += push->steps;
+    worker->samples += push->samples;
+    worker->loss = push->loss;
+    worker->codec = push->codec;
+    if (push->commit_ns > 0)
+        worker->commit_ms = 1e-6 * (double)commit_ns_of(connection);
+    if (worker->steps_per_second <= 0 && push->compute_ns > 0)
+        worker->steps_per_second = push->steps / (1e-9 * (double)push->compute_ns);
+    server->status.commits++;
+    server->status.steps += push->steps;
+    server->status.samples += push->samples;
+}
+
+/* Looked at after the 2nd, 4th, 8th, ... push of a worker, and at each 64th: links change. */
+static bool is_time_to_choose(uint64_t commits)
+{
+    return commits > 1 && ((commits & (commits - 1)) == 0 || commits % 64 == 0);
+}
+
+/* By how fast its push came in and how far pushes are apart. The settings go out with the policy's,
+ * or before the answer. */
+static void choose_codec(struct exchange_server *server, struct connection *connection)
+{
+    const struct exchange_worker_status *worker = &server->workers[connection->worker];
+    const int64_t now_ns = server_now_ns(server);
+    const int64_t apart_ns = now_ns - connection->last_push_ns;
+    const int64_t took_ns = now_ns - connection->push_came_ns;
+    const bool is_known =
+        connection->last_push_ns > 0 && took_ns > 0 && connection->push_bytes >= MEASURABLE_BYTES;
+    connection->last_push_ns = now_ns;
+    if (!server->options.compress.is_auto || !is_known || !is_time_to_choose(worker->commits))
+        return;
+    const struct compressor_link link = {
+        .count = server->options.parameter_count,
+        .bytes_per_second = (double)connection->push_bytes / (1e-9 * (double)took_ns),
+        .interval_s = 1e-9 * (double)apart_ns,
+        .density = (double)connection->settings.density,
+        .is_hidden = connection->settings.overlap > 0,
+    };
+    const enum codec codec = compressor_choose(&link);
+    if (codec == connection->settings.codec)
+        return;
+    connection->settings.codec = codec;
+    connection_send(connection, &(struct exchange_message){.type = EXCHANGE_SETTINGS,
+                                                           .settings = connection->settings});
+}
+
+void server_push(struct exchange_server *server, struct connection *connection)
+{
+    push_count(server, connection);
+    choose_codec(server, connection);
+    if (server->state != SERVER_RUNNING) {
+        connection->is_waiting = false;
+        connection_send(connection,
+                        &(struct exchange_message){.type = EXCHANGE_ACCEPTED,
+                                                   .accepted_push = connection->push.number});
+        return;
+    }
+    const struct sync_push push = {
+        .worker = connection->worker,
+        .steps = connection->push.steps,
+        .samples = connection->push.samples,
+        .compute_ns = connection->push.compute_ns,
+        .commit_ns = commit_ns_of(connection),
+        .loss = connection->push.loss,
+    };
+    sync_policy_push(server->policy, server_now_ns(server), &push, &server->actions);
+    server_act(server);
+    if (server->workers[connection->worker].commits <= CHANGES_SHOWN)
+        server_changed(server);
+    if (server->options.epochs > 0 && server_epochs(server) >= (double)server->options.epochs)
+        server_end(server, EXCHANGE_END_EPOCHS, "%" PRIu64 " epochs are done",
+                   server->options.epochs);
+}
+
+void server_leave(struct exchange_server *server, struct connection *connection)
+{
+    ASSERT(connection->is_member);
+    const uint32_t worker = connection->worker;
+    connection->is_member = false;
+    server->connection_of[worker] = NULL;
+    server->member_count--;
+    server->workers[worker].is_member = false;
+    server->workers[worker].steps_per_second = 0;
+    if (server->member_count == 0)
+        server->lonely_since_ns = server_now_ns(server);
+    if (server->state != SERVER_RUNNING)
+        return;
+    sync_policy_leave(server->policy, server_now_ns(server), worker, &server->actions);
+    server_act(server);
+    server_changed(server);
+}

@@ -1,0 +1,122 @@
+#include "exchange/vector.h"
+
+#include "base/assert.h"
+#include "exchange/compressor.h"
+#include "wire/wire.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+_Static_assert((int)EXCHANGE_DATA_FLOATS <= (int)CODEC_RUN_MAX, "a run is encoded at once");
+
+static size_t run_count(size_t count, size_t done)
+{
+    return count - done < EXCHANGE_DATA_FLOATS ? count - done : EXCHANGE_DATA_FLOATS;
+}
+
+/* ---- Out ------------------------------------------------------------------------------------- */
+
+/* Of a sample of the differences. */
+static float threshold_of(const struct vector_sender *sender, double density,
+                          struct vector_scratch *scratch)
+{
+    const size_t stride = sender->count / EXCHANGE_DATA_FLOATS + 1;
+    size_t count = 0;
+    for (size_t i = 0; i < sender->count; i += stride)
+        scratch->floats[count++] = sender->values[i] - sender->shadow[i];
+    return codec_threshold(scratch->floats, count, density);
+}
+
+void vector_send_begin(struct vector_sender *sender, const float *values, size_t count,
+                       enum codec codec, double density, struct vector_scratch *scratch)
+{
+    sender->values = values;
+    sender->count = count;
+    sender->done = 0;
+    sender->codec = codec;
+    ASSERT(codec == CODEC_F32 || sender->compressor || sender->shadow);
+    if (codec == CODEC_TOPK && sender->shadow)
+        sender->threshold = threshold_of(sender, density, scratch);
+}
+
+static size_t encode_difference(struct vector_sender *sender, size_t count,
+                                struct vector_scratch *scratch)
+{
+    const float *values = sender->values + sender->done;
+    float *shadow = sender->shadow + sender->done, *floats = scratch->floats;
+    for (size_t i = 0; i < count; i++)
+        floats[i] = values[i] - shadow[i];
+    const size_t size =
+        codec_encode(sender->codec, sender->threshold, floats, count, scratch->bytes, floats);
+    for (size_t i = 0; i < count; i++)
+        shadow[i] += floats[i];
+    return size;
+}
+
+void vector_send_next(struct vector_sender *sender, struct vector_scratch *scratch,
+                      struct vector_run *out_run)
+{
+    ASSERT(sender->done < sender->count);
+    const size_t count = run_count(sender->count, sender->done);
+    uint64_t index = sender->done;
+    for (size_t i = 0; i < sizeof(out_run->head); i++, index >>= 8)
+        out_run->head[i] = (uint8_t)index;
+    out_run->float_count = count;
+    out_run->body.data = (const char *)scratch->bytes;
+    if (sender->compressor) {
+        out_run->body.size =
+            compressor_next(sender->compressor, sender->done, count, scratch->bytes);
+    } else if (sender->codec != CODEC_F32) {
+        out_run->body.size = encode_difference(sender, count, scratch);
+    } else {
+        /* x86-64 and arm64 are little-endian: the floats lie in memory as they travel. */
+        const float *values = sender->values + sender->done;
+        out_run->body = (struct text){(const char *)values, count * sizeof(float)};
+        if (sender->shadow)
+            memcpy(sender->shadow + sender->done, values, count * sizeof(float));
+    }
+    sender->done += count;
+}
+
+/* ---- In -------------------------------------------------------------------------------------- */
+
+static int take_run(struct vector_receiver *receiver, struct text body, size_t count,
+                    struct vector_scratch *scratch, struct error *error)
+{
+    float *values = receiver->values + receiver->done;
+    float *shadow = receiver->shadow ? receiver->shadow + receiver->done : NULL;
+    const bool is_difference = shadow && receiver->codec != CODEC_F32;
+    if (codec_decode(receiver->codec, body, is_difference ? scratch->floats : values, count,
+                     error) < 0)
+        return -1;
+    if (is_difference)
+        for (size_t i = 0; i < count; i++) {
+            shadow[i] += scratch->floats[i];
+            values[i] = shadow[i];
+        }
+    else if (shadow)
+        memcpy(shadow, values, count * sizeof(float));
+    if (!codec_is_sane(values, count))
+        return error_set(error, ERROR_INVALID, "data: a value is not finite, or as good as");
+    return 0;
+}
+
+int vector_take(struct vector_receiver *receiver, struct text payload,
+                struct vector_scratch *scratch, struct error *error)
+{
+    struct wire_reader reader;
+    wire_reader_init(&reader, payload);
+    const uint64_t index = wire_get_u64(&reader);
+    if (wire_reader_is_failed(&reader))
+        return error_set(error, ERROR_CORRUPT, "data: %zu bytes are no run", payload.size);
+    if (index != receiver->done || receiver->done == receiver->count)
+        return error_set(error, ERROR_CORRUPT,
+                         "data: a run at %" PRIu64 " where %zu of %zu floats have come", index,
+                         receiver->done, receiver->count);
+    const size_t count = run_count(receiver->count, receiver->done);
+    const struct text body = {payload.data + sizeof(index), payload.size - sizeof(index)};
+    if (take_run(receiver, body, count, scratch, error) < 0)
+        return -1;
+    receiver->done += count;
+    return 0;
+}
