@@ -4,7 +4,8 @@
  *
  * At each check the cumulative target grows by the rate, and worker i is sent
  *     period_i = max(smallest interval, G / dC_i - O_i),   dC_i = target - c_i
- * counted from the answer to its last commit. An update enters as W += U / M.
+ * counted from the answer to its last commit. An update enters as W += U / M; with an outer
+ * momentum m as B = m B + U / M, W += B (the paper's code, by default without).
  *
  * Beyond the paper: a search runs without stopping anybody; the first rate comes from measured
  * speeds and commit times (an interval of at least one step of the slowest, 8 mean and 4 largest
@@ -19,7 +20,6 @@
 #include <stdlib.h>
 
 enum { RESEARCH_PERIODS = 20 };
-static const double smoothing = 0.3;    /* weight of the newest measurement */
 static const double loss_rise = 1.3;    /* of one check over the one before: search again */
 static const double target_share = 0.9; /* of the loss at the start of a search */
 static const double rate_drift = 2.0;   /* of the measured start rate: search again */
@@ -60,18 +60,6 @@ static struct adsp *adsp_of(struct sync_policy *policy)
 static const struct adsp *adsp_of_const(const struct sync_policy *policy)
 {
     return (const struct adsp *)policy;
-}
-
-static struct sync_policy *adsp_create(const struct sync_settings *settings)
-{
-    (void)settings;
-    struct adsp *adsp = sync_allocate(sizeof *adsp);
-    return &adsp->policy;
-}
-
-static void adsp_free(struct sync_policy *policy)
-{
-    free(adsp_of(policy));
 }
 
 static double gamma_s(const struct adsp *adsp)
@@ -221,11 +209,6 @@ static void adsp_on_join(struct sync_policy *policy, int64_t now_ns, uint32_t wo
     period_set(adsp, worker, gamma_s(adsp) / adsp->rate, actions);
 }
 
-static void measure(double *value, double measured)
-{
-    *value = *value > 0 ? (1 - smoothing) * *value + smoothing * measured : measured;
-}
-
 static void adsp_on_push(struct sync_policy *policy, int64_t now_ns, const struct sync_push *push,
                          struct sync_actions *actions)
 {
@@ -233,11 +216,19 @@ static void adsp_on_push(struct sync_policy *policy, int64_t now_ns, const struc
     struct adsp_worker *worker = &adsp->workers[push->worker];
     worker->commits += 1;
     if (push->steps > 0 && push->compute_ns > 0)
-        measure(&worker->speed, push->steps / (1e-9 * (double)push->compute_ns));
+        sync_smooth(&worker->speed, push->steps / (1e-9 * (double)push->compute_ns));
     if (push->commit_ns > 0)
-        measure(&worker->commit_s, 1e-9 * (double)push->commit_ns);
+        sync_smooth(&worker->commit_s, 1e-9 * (double)push->commit_ns);
 
-    sync_apply(actions, push->worker, 1.0 / policy->member_count);
+    const double momentum = sync_outer_momentum_of(&policy->settings, 0);
+    const struct sync_outer heavy_ball = {.rate = 1, .momentum = momentum, .carried = 1};
+    const struct sync_action apply = {
+        .kind = SYNC_APPLY,
+        .worker = push->worker,
+        .weight = sync_outer_rate_of(&policy->settings, 1) / policy->member_count,
+        .outer = momentum > 0 ? heavy_ball : (struct sync_outer){0},
+    };
+    sync_append(actions, apply);
     sync_simple(actions, SYNC_REPLY, push->worker);
     if (!adsp->has_started && is_measured(adsp))
         start(adsp, now_ns, actions);
@@ -370,9 +361,8 @@ static void adsp_status(const struct sync_policy *policy, struct sync_status *ou
 
 const struct sync_policy_ops sync_adsp_ops = {
     .name = "adsp",
+    .size = sizeof(struct adsp),
     .local_steps = 1,
-    .create = adsp_create,
-    .free = adsp_free,
     .on_join = adsp_on_join,
     .on_push = adsp_on_push,
     .on_tick = adsp_on_tick,

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 
 static const struct sync_policy_ops *const policies[] = {
-    &sync_bsp_ops,
-    &sync_tap_ops,
-    &sync_adsp_ops,
+    &sync_bsp_ops,           &sync_ssp_ops,       &sync_tap_ops,
+    &sync_fixed_adacomm_ops, &sync_adacomm_ops,   &sync_adsp_ops,
+    &sync_hsp_ops,           &sync_batchtune_ops, &sync_batchtune_fixed_ops,
+    &sync_backup_ops,        &sync_diloco_ops,    &sync_async_local_ops,
+    &sync_pace_ops,          &sync_auto_ops,
 };
 
 enum {
@@ -111,6 +113,12 @@ double sync_outer_momentum_of(const struct sync_settings *settings, double other
     return given > 0 ? given : given < 0 ? 0 : otherwise;
 }
 
+void sync_smooth(double *value, double measured)
+{
+    static const double smoothing = 0.3;
+    *value = *value > 0 ? (1 - smoothing) * *value + smoothing * measured : measured;
+}
+
 static int outer_check(const struct sync_settings *settings, struct error *error)
 {
     if (!(settings->outer_rate >= 0 && settings->outer_rate <= OUTER_RATE_MAX))
@@ -166,11 +174,13 @@ int sync_policy_new(struct text name, const struct sync_settings *settings,
     for (uint32_t i = 0; i < POLICY_COUNT; i++) {
         if (!text_equal(name, text_of(policies[i]->name)))
             continue;
-        struct sync_policy *policy = policies[i]->create(settings);
+        struct sync_policy *policy = sync_allocate(policies[i]->size);
         policy->ops = policies[i];
         policy->settings = *settings;
         if (policy->settings.local_steps == 0)
             policy->settings.local_steps = policies[i]->local_steps;
+        if (policy->ops->open)
+            policy->ops->open(policy);
         *out_policy = policy;
         return 0;
     }
@@ -182,8 +192,11 @@ int sync_policy_new(struct text name, const struct sync_settings *settings,
 
 void sync_policy_free(struct sync_policy *policy)
 {
-    if (policy)
-        policy->ops->free(policy);
+    if (!policy)
+        return;
+    if (policy->ops->close)
+        policy->ops->close(policy);
+    free(policy);
 }
 
 const char *sync_policy_name(const struct sync_policy *policy)
@@ -224,7 +237,8 @@ void sync_policy_tick(struct sync_policy *policy, int64_t now_ns, const struct s
                       struct sync_actions *actions)
 {
     advance(policy, now_ns);
-    policy->ops->on_tick(policy, now_ns, loss, actions);
+    if (policy->ops->on_tick)
+        policy->ops->on_tick(policy, now_ns, loss, actions);
 }
 
 void sync_policy_leave(struct sync_policy *policy, int64_t now_ns, uint32_t worker,
@@ -234,17 +248,19 @@ void sync_policy_leave(struct sync_policy *policy, int64_t now_ns, uint32_t work
     advance(policy, now_ns);
     policy->is_member[worker] = false;
     policy->member_count--;
-    policy->ops->on_leave(policy, now_ns, worker, actions);
+    if (policy->ops->on_leave)
+        policy->ops->on_leave(policy, now_ns, worker, actions);
 }
 
 int64_t sync_policy_wake_ns(const struct sync_policy *policy)
 {
-    return policy->ops->wake_ns(policy);
+    return policy->ops->wake_ns ? policy->ops->wake_ns(policy) : INT64_MAX;
 }
 
 struct sync_status sync_policy_status(const struct sync_policy *policy)
 {
     struct sync_status status = {.policy = policy->ops->name};
-    policy->ops->status(policy, &status);
+    if (policy->ops->status)
+        policy->ops->status(policy, &status);
     return status;
 }

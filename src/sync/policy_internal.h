@@ -7,9 +7,11 @@
 
 struct sync_policy_ops {
     const char *name;
+    size_t size;          /* of the policy's own struct, which starts as zeroes */
     uint32_t local_steps; /* where the settings give none */
-    struct sync_policy *(*create)(const struct sync_settings *settings);
-    void (*free)(struct sync_policy *policy);
+    /* The rest may be NULL where it has nothing to do, but for on_join and on_push. */
+    void (*open)(struct sync_policy *policy); /* the settings are there */
+    void (*close)(struct sync_policy *policy);
     void (*on_join)(struct sync_policy *policy, int64_t now_ns, uint32_t worker,
                     struct sync_actions *actions);
     void (*on_push)(struct sync_policy *policy, int64_t now_ns, const struct sync_push *push,
@@ -32,8 +34,19 @@ struct sync_policy {
 };
 
 extern const struct sync_policy_ops sync_bsp_ops;
+extern const struct sync_policy_ops sync_ssp_ops;
 extern const struct sync_policy_ops sync_tap_ops;
+extern const struct sync_policy_ops sync_fixed_adacomm_ops;
+extern const struct sync_policy_ops sync_adacomm_ops;
 extern const struct sync_policy_ops sync_adsp_ops;
+extern const struct sync_policy_ops sync_hsp_ops;
+extern const struct sync_policy_ops sync_batchtune_ops;
+extern const struct sync_policy_ops sync_batchtune_fixed_ops;
+extern const struct sync_policy_ops sync_backup_ops;
+extern const struct sync_policy_ops sync_diloco_ops;
+extern const struct sync_policy_ops sync_async_local_ops;
+extern const struct sync_policy_ops sync_pace_ops;
+extern const struct sync_policy_ops sync_auto_ops;
 
 /* Aborts when memory is out. */
 void *sync_allocate(size_t size);
@@ -47,6 +60,8 @@ void sync_set_steps(struct sync_actions *actions, uint32_t worker, uint32_t step
                     uint32_t overlap);
 
 struct sync_outer sync_outer_nesterov(double rate, double momentum);
+/* A moving mean in which the newest measurement weighs 0.3; the first one is taken as it is. */
+void sync_smooth(double *value, double measured);
 /* What the settings say, or else the policy's own. */
 uint32_t sync_overlap_of(const struct sync_settings *settings, enum sync_overlap otherwise);
 double sync_outer_rate_of(const struct sync_settings *settings, double otherwise);

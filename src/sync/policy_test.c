@@ -56,7 +56,7 @@ TEST(every_policy_of_the_table_can_be_made)
         AUTO(sync_policy) struct sync_policy *policy = policy_of(name);
         assert_string_equal(sync_policy_name(policy), name);
     }
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 14);
 }
 
 TEST(a_search_is_known_by_its_name)

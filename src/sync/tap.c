@@ -4,19 +4,6 @@
  */
 #include "sync/policy_internal.h"
 
-#include <stdlib.h>
-
-static struct sync_policy *tap_create(const struct sync_settings *settings)
-{
-    (void)settings;
-    return sync_allocate(sizeof(struct sync_policy));
-}
-
-static void tap_free(struct sync_policy *policy)
-{
-    free(policy);
-}
-
 static void tap_on_join(struct sync_policy *policy, int64_t now_ns, uint32_t worker,
                         struct sync_actions *actions)
 {
@@ -33,38 +20,16 @@ static void tap_on_push(struct sync_policy *policy, int64_t now_ns, const struct
     sync_simple(actions, SYNC_REPLY, push->worker);
 }
 
-static void tap_on_tick(struct sync_policy *policy, int64_t now_ns, const struct sync_loss *loss,
-                        struct sync_actions *actions)
-{
-    (void)policy, (void)now_ns, (void)loss, (void)actions;
-}
-
-static void tap_on_leave(struct sync_policy *policy, int64_t now_ns, uint32_t worker,
-                         struct sync_actions *actions)
-{
-    (void)policy, (void)now_ns, (void)worker, (void)actions;
-}
-
-static int64_t tap_wake_ns(const struct sync_policy *policy)
-{
-    (void)policy;
-    return INT64_MAX;
-}
-
 static void tap_status(const struct sync_policy *policy, struct sync_status *out_status)
 {
-    (void)policy, (void)out_status;
+    out_status->local_steps = policy->settings.local_steps;
 }
 
 const struct sync_policy_ops sync_tap_ops = {
     .name = "tap",
+    .size = sizeof(struct sync_policy),
     .local_steps = 1,
-    .create = tap_create,
-    .free = tap_free,
     .on_join = tap_on_join,
     .on_push = tap_on_push,
-    .on_tick = tap_on_tick,
-    .on_leave = tap_on_leave,
-    .wake_ns = tap_wake_ns,
     .status = tap_status,
 };

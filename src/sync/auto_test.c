@@ -1,0 +1,126 @@
+/* What auto picks, what it says, and how it changes its mind. */
+#include "sync/policy_script.h"
+
+#include <math.h>
+
+static const char *policy_now(const struct script *script)
+{
+    return sync_policy_status(script->policy).policy;
+}
+
+static bool says(const struct script *script, const char *words)
+{
+    return strstr(sync_policy_status(script->policy).reason, words) != NULL;
+}
+
+/* Two workers, 10 and 40 ms a step, commits of 25 ms, measured twice. */
+static struct script *measured(void)
+{
+    struct script *script = script_open("auto", &(struct sync_settings){0});
+    script_join(script, 0, 0);
+    script_join(script, 0, 1);
+    assert_true(sync_policy_status(script->policy).is_searching);
+    assert_true(says(script, "measured"));
+    script_push_timed(script, 10, 0, 1, 10, 0);
+    script_push_timed(script, 40, 1, 1, 40, 0);
+    script_push_timed(script, 180, 0, 13, 10, 25);
+    script_push_timed(script, 190, 1, 3, 40, 25);
+    return script;
+}
+
+TEST(it_picks_pace_for_a_group_and_says_why)
+{
+    struct script *script = measured();
+    assert_string_equal(policy_now(script), "pace");
+    assert_false(sync_policy_status(script->policy).is_searching);
+    /* 62.5 steps a second in the mean, 25 the slowest; 25 ms are 1.6 mean steps. */
+    assert_true(says(script, "2 workers, the slowest at 1/2.5 of the mean speed"));
+    assert_true(says(script, "a commit takes 1.6 mean steps"));
+    script_close(script);
+}
+
+TEST(a_single_worker_is_left_alone)
+{
+    struct script *script = script_open("auto", &(struct sync_settings){0});
+    assert_string_equal(script_join(script, 0, 0), "steps 0 1+");
+    script_push_timed(script, 10, 0, 1, 10, 0);
+    /* A commit takes two steps: it pushes every eight. */
+    assert_non_null(strstr(script_push_timed(script, 110, 0, 8, 10, 20), "steps 0 8+"));
+    assert_string_equal(policy_now(script), "tap");
+    assert_true(says(script, "one worker"));
+    assert_string_equal(script_push_timed(script, 210, 0, 8, 10, 20), "apply 0 1, reply 0");
+    script_close(script);
+}
+
+TEST(it_picks_after_a_period_though_somebody_never_pushed)
+{
+    struct script *script = script_open("auto", &(struct sync_settings){0});
+    script_join(script, 0, 0);
+    script_join(script, 0, 1);
+    script_push_timed(script, 10, 0, 1, 10, 0);
+    assert_true(sync_policy_wake_ns(script->policy) <= 1000000000);
+    script_tick(script, 1000);
+    assert_string_equal(policy_now(script), "pace");
+    assert_true(says(script, "2 workers"));
+    script_close(script);
+}
+
+TEST(a_loss_that_runs_away_brings_the_kept_model_back_and_more_care)
+{
+    struct script *script = measured();
+    assert_string_equal(script_tick(script, 1190), "evaluate");
+    assert_string_equal(script_loss(script, 1200, 1.0), "keep");
+    assert_string_equal(script_push_timed(script, 1210, 0, 13, 10, 25), "gather 0 1, hold 0");
+    assert_non_null(strstr(script_tick(script, 2190), "evaluate"));
+    script_push_timed(script, 2195, 1, 3, 40, 25);
+    assert_string_equal(script_loss(script, 2200, 1.4), "evaluate");
+    /* What was gathered is gone with the model; who is held gets the old one. */
+    assert_string_equal(script_loss(script, 2210, 1.5),
+                        "return, steps 0 1+, steps 1 1+, release 1");
+    assert_true(says(script, "the loss rose under full outer momentum"));
+    script_push_timed(script, 2220, 0, 1, 10, 25);
+    assert_string_equal(
+        script_push_timed(script, 2260, 1, 1, 40, 25),
+        "gather 1 1, hold 1, fold/2 (0.7 0.5 1 0.5), steps 0 13+, release 0, steps 1 3+, "
+        "release 1");
+    script_close(script);
+}
+
+TEST(a_loss_that_is_no_number_is_acted_on_at_once_and_adsp_is_the_last_resort)
+{
+    struct script *script = measured();
+    script_tick(script, 1190);
+    script_loss(script, 1200, 1.0);
+    script_tick(script, 2190);
+    assert_non_null(strstr(script_loss(script, 2200, NAN), "return"));
+    assert_string_equal(policy_now(script), "pace");
+    script_tick(script, 3200);
+    assert_non_null(strstr(script_loss(script, 3210, NAN), "return"));
+    assert_string_equal(policy_now(script), "adsp");
+    assert_true(says(script, "adsp: the loss rose twice"));
+    script_close(script);
+}
+
+TEST(it_follows_when_only_one_worker_is_left)
+{
+    struct script *script = measured();
+    script_leave(script, 200, 1);
+    script_tick(script, 1190);
+    assert_string_equal(policy_now(script), "pace");
+    script_tick(script, 2190);
+    assert_string_equal(policy_now(script), "tap");
+    script_close(script);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_picks_pace_for_a_group_and_says_why),
+        cmocka_unit_test(a_single_worker_is_left_alone),
+        cmocka_unit_test(it_picks_after_a_period_though_somebody_never_pushed),
+        cmocka_unit_test(a_loss_that_runs_away_brings_the_kept_model_back_and_more_care),
+        cmocka_unit_test(a_loss_that_is_no_number_is_acted_on_at_once_and_adsp_is_the_last_resort),
+        cmocka_unit_test(it_follows_when_only_one_worker_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* Pace: equal time for all, the deadline, late pushes, and what changes without overlap. */
+#include "sync/policy_script.h"
+
+#define FOLD(members) "fold/" members " (0.7 0.9 1 0.9)"
+
+/* Two workers, 10 and 40 ms a step, measured by a first round of one step each. */
+static struct script *measured(const struct sync_settings *settings)
+{
+    struct script *script = script_open("pace", settings);
+    script_join(script, 0, 0);
+    script_join(script, 0, 1);
+    script_push_timed(script, 10, 0, 1, 10, 0);
+    script_push_timed(script, 40, 1, 1, 40, 0);
+    return script;
+}
+
+TEST(steps_are_in_proportion_to_speed)
+{
+    struct script *script = script_open("pace", &(struct sync_settings){0});
+    assert_string_equal(script_join(script, 0, 0), "steps 0 1+");
+    assert_string_equal(script_join(script, 0, 1), "steps 1 1+");
+    assert_string_equal(script_push_timed(script, 10, 0, 1, 10, 0), "gather 0 1, hold 0");
+    /* 100 and 25 steps a second: T = 8 / 62.5 = 128 ms, so 12.8 and 3.2 steps. */
+    assert_string_equal(script_push_timed(script, 40, 1, 1, 40, 0),
+                        "gather 1 1, hold 1, " FOLD("2") ", steps 0 13+, release 0, steps 1 3+, "
+                                                         "release 1");
+    assert_int_equal(sync_policy_status(script->policy).round, 1);
+    script_close(script);
+}
+
+TEST(a_round_ends_at_its_deadline_and_a_late_push_enters_the_next_for_half)
+{
+    struct script *script = measured(&(struct sync_settings){0});
+    assert_true(sync_policy_wake_ns(script->policy) == INT64_MAX);
+    assert_string_equal(script_push_timed(script, 170, 0, 13, 10, 0), "gather 0 1, hold 0");
+    /* Two steps of the slowest are longer than half of T. */
+    assert_true(sync_policy_wake_ns(script->policy) == 250000000);
+    assert_string_equal(script_tick(script, 249), "");
+    assert_string_equal(script_tick(script, 250), FOLD("2") ", release 0");
+    assert_string_equal(script_push_timed(script, 300, 1, 3, 40, 0), "gather 1 0.5, hold 1");
+    assert_string_equal(script_push_timed(script, 380, 0, 13, 10, 0),
+                        "gather 0 1, hold 0, " FOLD("2") ", release 0, release 1");
+    script_close(script);
+}
+
+TEST(a_given_deadline_and_outer_step_are_kept)
+{
+    const struct sync_settings given = {
+        .local_steps = 16, .deadline_ms = 7, .outer_rate = 1, .outer_momentum = -1};
+    struct script *script = script_open("pace", &given);
+    script_join(script, 0, 0);
+    script_join(script, 0, 1);
+    script_push_timed(script, 10, 0, 1, 10, 0);
+    assert_true(sync_policy_wake_ns(script->policy) == 17000000);
+    assert_string_equal(script_tick(script, 17), "fold/2 (1 0 1 0), steps 0 16+, release 0");
+    script_close(script);
+}
+
+TEST(dear_commits_make_rounds_longer)
+{
+    struct script *script = script_open("pace", &(struct sync_settings){0});
+    script_join(script, 0, 0);
+    script_push_timed(script, 10, 0, 1, 10, 0);
+    /* A commit takes 20 steps: h = 25. */
+    assert_string_equal(script_push_timed(script, 300, 0, 8, 10, 200),
+                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 25+, release 0");
+    script_close(script);
+}
+
+TEST(who_leaves_is_not_waited_for_and_its_push_stays)
+{
+    struct script *script = measured(&(struct sync_settings){0});
+    script_push_timed(script, 170, 0, 13, 10, 0);
+    /* Alone, it makes h steps a round. */
+    assert_string_equal(script_leave(script, 180, 1), FOLD("1") ", steps 0 8+, release 0");
+    script_close(script);
+}
+
+TEST(without_overlap_far_links_get_less_time_to_compute)
+{
+    const struct sync_settings settings = {.overlap = SYNC_OVERLAP_OFF};
+    struct script *script = script_open("pace", &settings);
+    script_join(script, 0, 0);
+    script_join(script, 0, 1);
+    script_push_timed(script, 10, 0, 1, 10, 0);
+    script_push_timed(script, 10, 1, 1, 10, 0);
+    /* Commits of 10 and 30 ms: 80 ms, 10 more than the mean for one, 10 less for the other. */
+    assert_string_equal(script_push_timed(script, 100, 0, 8, 10, 10), "gather 0 1, hold 0");
+    assert_string_equal(script_push_timed(script, 120, 1, 8, 10, 30),
+                        "gather 1 1, hold 1, " FOLD("2") ", steps 0 9, release 0, steps 1 7, "
+                                                         "release 1");
+    script_close(script);
+}
+
+TEST(without_overlap_a_late_worker_fills_the_rest_of_the_round)
+{
+    const struct sync_settings settings = {.overlap = SYNC_OVERLAP_OFF, .deadline_ms = 20};
+    struct script *script = script_open("pace", &settings);
+    script_join(script, 0, 0);
+    script_join(script, 0, 1);
+    script_push_timed(script, 10, 0, 1, 10, 0);
+    script_push_timed(script, 10, 1, 1, 10, 0);
+    script_push_timed(script, 90, 0, 8, 10, 0);
+    assert_string_equal(script_tick(script, 110), FOLD("2") ", release 0");
+    /* The round that began at 110 ms lasts 80: 45 ms are left for four steps. */
+    assert_string_equal(script_push_timed(script, 145, 1, 8, 10, 0),
+                        "gather 1 0.5, steps 1 4, reply 1");
+    script_close(script);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_in_proportion_to_speed),
+        cmocka_unit_test(a_round_ends_at_its_deadline_and_a_late_push_enters_the_next_for_half),
+        cmocka_unit_test(a_given_deadline_and_outer_step_are_kept),
+        cmocka_unit_test(dear_commits_make_rounds_longer),
+        cmocka_unit_test(who_leaves_is_not_waited_for_and_its_push_stays),
+        cmocka_unit_test(without_overlap_far_links_get_less_time_to_compute),
+        cmocka_unit_test(without_overlap_a_late_worker_fills_the_rest_of_the_round),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
