@@ -46,7 +46,7 @@ static void adacomm_open(struct sync_policy *policy)
     struct adacomm *adacomm = adacomm_of(policy);
     adacomm->tau_first = policy->settings.local_steps;
     adacomm->tau = is_trying(adacomm) ? policy->settings.taus[0] : adacomm->tau_first;
-    adacomm->trial_loss = INFINITY;
+    adacomm->trial_loss = (double)INFINITY;
 }
 
 static void ask(struct adacomm *adacomm, struct sync_actions *actions)

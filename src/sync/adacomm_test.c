@@ -44,7 +44,7 @@ TEST(a_loss_that_is_no_number_changes_nothing)
     script_join(script, 0, 0);
     script_loss(script, 1, 1.0);
     script_tick(script, 1000);
-    script_loss(script, 1001, NAN);
+    script_loss(script, 1001, (double)NAN);
     assert_string_equal(script_push(script, 1002, 0, 8),
                         "gather 0 1, hold 0, fold, steps 0 8, release 0");
     script_close(script);

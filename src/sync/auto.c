@@ -101,8 +101,9 @@ static const struct auto_rule rules[] = {
 
 static struct auto_facts facts_of(const struct auto_policy *self)
 {
-    struct auto_facts facts = {
-        .members = self->policy.member_count, .speed_min = INFINITY, .careful = self->careful};
+    struct auto_facts facts = {.members = self->policy.member_count,
+                               .speed_min = (double)INFINITY,
+                               .careful = self->careful};
     double commit_s = 0;
     for (uint32_t i = 0; i < SYNC_WORKER_MAX; i++) {
         const struct auto_worker *worker = &self->workers[i];

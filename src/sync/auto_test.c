@@ -92,10 +92,10 @@ TEST(a_loss_that_is_no_number_is_acted_on_at_once_and_adsp_is_the_last_resort)
     script_tick(script, 1190);
     script_loss(script, 1200, 1.0);
     script_tick(script, 2190);
-    assert_non_null(strstr(script_loss(script, 2200, NAN), "return"));
+    assert_non_null(strstr(script_loss(script, 2200, (double)NAN), "return"));
     assert_string_equal(policy_now(script), "pace");
     script_tick(script, 3200);
-    assert_non_null(strstr(script_loss(script, 3210, NAN), "return"));
+    assert_non_null(strstr(script_loss(script, 3210, (double)NAN), "return"));
     assert_string_equal(policy_now(script), "adsp");
     assert_true(says(script, "adsp: the loss rose twice"));
     script_close(script);

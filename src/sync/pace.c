@@ -73,7 +73,7 @@ struct pace_means {
 
 static struct pace_means means_of(const struct pace *pace)
 {
-    struct pace_means means = {.speed_min = INFINITY};
+    struct pace_means means = {.speed_min = (double)INFINITY};
     uint32_t count = 0;
     for (uint32_t i = 0; i < SYNC_WORKER_MAX; i++) {
         const struct pace_worker *worker = &pace->workers[i];
