@@ -107,6 +107,7 @@ extern const struct command command_session_list;
 extern const struct command command_settings;
 extern const struct command command_settings_set;
 extern const struct command command_sim_market;
+extern const struct command command_sim_sync;
 extern const struct command command_token_list;
 extern const struct command command_token_make;
 extern const struct command command_token_revoke;

@@ -17,7 +17,7 @@ void agenda_done(struct agenda *agenda)
 
 static bool is_before(const struct agenda_item *left, const struct agenda_item *right)
 {
-    return left->at_ms != right->at_ms ? left->at_ms < right->at_ms : left->order < right->order;
+    return left->at != right->at ? left->at < right->at : left->order < right->order;
 }
 
 void agenda_put(struct agenda *agenda, const struct agenda_item *item)
@@ -37,9 +37,9 @@ void agenda_put(struct agenda *agenda, const struct agenda_item *item)
     agenda->items[at] = added;
 }
 
-int64_t agenda_next_ms(const struct agenda *agenda)
+int64_t agenda_next(const struct agenda *agenda)
 {
-    return agenda->count > 0 ? agenda->items[0].at_ms : INT64_MAX;
+    return agenda->count > 0 ? agenda->items[0].at : INT64_MAX;
 }
 
 bool agenda_take(struct agenda *agenda, struct agenda_item *out_item)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct agenda_item {
-    int64_t at_ms;
+    int64_t at;     /* in the unit the caller counts time in */
     uint64_t order; /* set by agenda_put */
     int kind;       /* the caller's, as the next two */
     uint32_t index;
@@ -27,7 +27,7 @@ struct agenda {
 void agenda_init(struct agenda *agenda);
 void agenda_done(struct agenda *agenda);
 void agenda_put(struct agenda *agenda, const struct agenda_item *item);
-/* INT64_MAX when it is empty. */
-int64_t agenda_next_ms(const struct agenda *agenda);
+/* The time of the first item; INT64_MAX when it is empty. */
+int64_t agenda_next(const struct agenda *agenda);
 /* False when it is empty. */
 bool agenda_take(struct agenda *agenda, struct agenda_item *out_item);

@@ -12,7 +12,7 @@ int replay_do(struct replay *replay, const struct command *command, struct error
 void replay_schedule(struct replay *replay, int64_t at_ms, enum replay_kind kind, uint32_t job)
 {
     agenda_put(&replay->agenda,
-               &(struct agenda_item){.at_ms = at_ms,
+               &(struct agenda_item){.at = at_ms,
                                      .kind = (int)kind,
                                      .index = job,
                                      .generation =
@@ -60,7 +60,7 @@ static int pass_time(struct replay *replay, struct error *error)
     int64_t wakes_at_once = 0;
     for (;;) {
         const int64_t wake_ms = core_next_wake_ms(replay->core);
-        const int64_t next_ms = agenda_next_ms(&replay->agenda);
+        const int64_t next_ms = agenda_next(&replay->agenda);
         if ((wake_ms < next_ms ? wake_ms : next_ms) >= end_ms)
             return 0;
         if (wake_ms <= next_ms) {
@@ -75,7 +75,7 @@ static int pass_time(struct replay *replay, struct error *error)
             struct agenda_item item;
             const bool is_there = agenda_take(&replay->agenda, &item);
             ASSERT(is_there);
-            replay->now_ms = item.at_ms;
+            replay->now_ms = item.at;
             if (act(replay, &item, error) < 0)
                 return -1;
         }

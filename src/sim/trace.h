@@ -65,6 +65,15 @@ void trace_loads_done(struct trace_loads *loads);
 MUST_CHECK int trace_read_loads(const char *path, struct trace_loads *out_loads,
                                 struct error *error);
 
+/* How many instances were there, sample by sample. */
+struct trace_samples {
+    uint8_t *counts;
+    size_t count;
+    int64_t gap_s; /* between two samples */
+};
+void trace_samples_done(struct trace_samples *samples);
+MUST_CHECK int trace_read_samples(const char *path, struct trace_samples *out, struct error *error);
+
 /* How many instances were there in each hour, rounded from the samples of that hour. */
 struct trace_availability {
     uint8_t *counts;

@@ -105,37 +105,33 @@ static const struct json_field availability_fields[] = {
 static const struct json_schema availability_schema =
     JSON_SCHEMA("availability", availability_fields, struct availability_file);
 
-/* Sums samples into the hour each begins in. */
-struct hourly {
-    int64_t sums[TRACE_HOURS_MAX];
-    int64_t counts[TRACE_HOURS_MAX];
-    size_t hour_count;
-};
-
-static int sum_samples(struct text list, int64_t gap_s, struct hourly *hourly, struct error *error)
+static int read_counts(struct text list, struct trace_samples *out, struct error *error)
 {
     list = text_trim(list);
     if (list.size < 2 || list.data[0] != '[' || list.data[list.size - 1] != ']')
         return error_set(error, ERROR_CORRUPT, "data is not a list");
     list = (struct text){list.data + 1, list.size - 2};
-    for (int64_t at_s = 0; list.size > 0; at_s += gap_s) {
+    out->counts = calloc(list.size + 1, 1); /* a count takes a byte of the list at least */
+    ASSERT(out->counts);
+    while (list.size > 0) {
         struct text word;
         int64_t value = 0;
         if (!text_cut(list, ',', &word, &list))
             list = (struct text){0};
         if (text_parse_i64(text_trim(word), &value, error) < 0 || value < 0 || value > COUNT_MAX)
             return error_set(error, ERROR_CORRUPT, "data has something that is no count");
-        const size_t hour = (size_t)(at_s / 3600);
-        if (hour >= TRACE_HOURS_MAX)
-            return error_set(error, ERROR_CORRUPT, "more hours than are read");
-        hourly->sums[hour] += value;
-        hourly->counts[hour]++;
-        hourly->hour_count = hour + 1;
+        out->counts[out->count++] = (uint8_t)value;
     }
     return 0;
 }
 
-static int read_availability(const char *path, struct trace_availability *out, struct error *error)
+void trace_samples_done(struct trace_samples *samples)
+{
+    free(samples->counts);
+    *samples = (struct trace_samples){0};
+}
+
+static int read_samples(const char *path, struct trace_samples *out, struct error *error)
 {
     struct buffer bytes AUTO_BUFFER;
     buffer_init(&bytes, FILE_BYTES_MAX);
@@ -144,21 +140,53 @@ static int read_availability(const char *path, struct trace_availability *out, s
     if (file_read(path, &bytes, error) < 0 ||
         json_read(arena, buffer_text(&bytes), &availability_schema, &file, error) < 0)
         return -1;
-    struct hourly *hourly = arena_alloc(arena, sizeof(*hourly));
-    if (sum_samples(file.data, file.metadata.gap_seconds, hourly, error) < 0)
-        return -1;
-    out->counts = calloc(hourly->hour_count + 1, 1);
+    out->gap_s = file.metadata.gap_seconds;
+    return read_counts(file.data, out, error);
+}
+
+int trace_read_samples(const char *path, struct trace_samples *out, struct error *error)
+{
+    struct trace_samples samples = {0};
+    if (read_samples(path, &samples, error) < 0) {
+        trace_samples_done(&samples);
+        return error_wrap(error, "%.150s", path);
+    }
+    *out = samples;
+    return 0;
+}
+
+/* Each hour's mean over the samples that begin in it. */
+static int hours_of(const struct trace_samples *samples, struct trace_availability *out,
+                    struct error *error)
+{
+    const int64_t gap_s = samples->gap_s;
+    const size_t hour_count =
+        samples->count > 0 ? (size_t)((int64_t)(samples->count - 1) * gap_s / 3600) + 1 : 0;
+    if (hour_count > TRACE_HOURS_MAX)
+        return error_set(error, ERROR_CORRUPT, "more hours than are read");
+    out->counts = calloc(hour_count + 1, 1);
     ASSERT(out->counts);
-    out->hour_count = hourly->hour_count;
-    for (size_t i = 0; i < hourly->hour_count; i++)
-        out->counts[i] = (uint8_t)((hourly->sums[i] + hourly->counts[i] / 2) / hourly->counts[i]);
+    out->hour_count = hour_count;
+    size_t next = 0;
+    for (size_t hour = 0; hour < hour_count; hour++) {
+        int64_t sum = 0, count = 0;
+        for (; next < samples->count && (size_t)((int64_t)next * gap_s / 3600) == hour; next++) {
+            sum += samples->counts[next];
+            count++;
+        }
+        ASSERT(count > 0); /* a gap is an hour at most */
+        out->counts[hour] = (uint8_t)((sum + count / 2) / count);
+    }
     return 0;
 }
 
 int trace_read_availability(const char *path, struct trace_availability *out, struct error *error)
 {
+    struct trace_samples samples = {0};
     *out = (struct trace_availability){0};
-    if (read_availability(path, out, error) < 0)
-        return error_wrap(error, "%.150s", path);
-    return 0;
+    if (trace_read_samples(path, &samples, error) < 0)
+        return -1;
+    const int result = hours_of(&samples, out, error);
+    trace_samples_done(&samples);
+    return result < 0 ? error_wrap(error, "%.150s", path) : 0;
 }

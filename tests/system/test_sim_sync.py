@@ -1,0 +1,78 @@
+"""souk sim sync: policies in virtual time, the same for the same seed.
+
+covers cli/command_sim_sync.c, cli/sim_sync_report.c
+"""
+import json
+import os
+import subprocess
+import xml.dom.minidom
+
+import pytest
+
+PROGRAM = os.environ["SOUK_PROGRAM"]
+QUICK = ["--model", "logistic", "--batch", "8", "--max-time", "150s", "--target-loss", "0.9"]
+
+
+def sim(*arguments, environment=None):
+    return subprocess.run([PROGRAM, "sim", "sync", *arguments], capture_output=True, text=True,
+                          env={**os.environ, **(environment or {})}, timeout=120)
+
+
+def test_a_seed_gives_the_same_curves_on_any_number_of_threads(tmp_path):
+    asked = [*QUICK, "--policy", "bsp,tap,adsp", "--profile", "testbed-h2.0", "--rate", "0.02,0.05",
+             "--seed", "3", "--jitter", "0.2", "--stay", "40s", "--absence", "10s", "--json", "--curve"]
+    first = sim(*asked)
+    again = sim(*asked, "--threads", "2", "--svg", str(tmp_path / "curves.svg"))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == again.stdout
+    answer = json.loads(first.stdout)
+    assert answer["machines"] == 18 and abs(answer["heterogeneity"] - 2) < 1e-6
+    assert [run["policy"] for run in answer["runs"]] == 2 * ["bsp", "tap", "adsp"]
+    for run in answer["runs"]:
+        assert run["leaves"] > 0 and run["steps"] > 0
+        assert run["end"] == "target" and 0 < run["target_s"] <= run["elapsed_s"] <= 150
+        losses = [loss for _, loss in run["curve"]]
+        assert losses[-1] <= 0.9 < losses[0]
+    waiting = {run["policy"]: run["waiting_share"] for run in answer["runs"]}
+    assert waiting["adsp"] < 0.1 < waiting["bsp"]
+    picture = xml.dom.minidom.parse(str(tmp_path / "curves.svg"))
+    assert len(picture.getElementsByTagName("polyline")) == 3  # the best rate of each
+
+
+def test_a_file_gives_the_machines_and_a_policy_its_steps(tmp_path):
+    profile = tmp_path / "two.json"
+    profile.write_text(json.dumps({"name": "two", "machines": [
+        {"kind": "fast", "step_ms": 500, "commit_ms": 100},
+        {"kind": "slow", "step_ms": 2000, "commit_ms": 100, "mbit": 8}]}))
+    done = sim(*QUICK, "--policy", "bsp,bsp:5", "--profile", str(profile), "--target-loss", "0")
+    assert done.returncode == 0, done.stderr
+    assert "two: 2 machines" in done.stdout and "bsp:5" in done.stdout
+    assert "> 150" in done.stdout
+
+
+def test_the_spot_profile_follows_recorded_absences():
+    traces = os.environ.get("SOUK_DATA")
+    if not traces or not os.path.isdir(os.path.join(traces, "spot-traces")):
+        pytest.skip("no spot-traces in SOUK_DATA")
+    done = sim(*QUICK, "--policy", "tap", "--profile", "spot", "--json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["leaves"] > 0
+    assert done.stderr == ""
+
+
+def test_wrong_requests_are_said_before_anything_is_computed():
+    for arguments, words in [
+            (["--policy", "nothing"], "nothing"),
+            (["--policy", "bsp:0"], "bsp:0"),
+            (["--profile", "nowhere"], "testbed-h3.2"),
+            (["--target-loss", "low"], "--target-loss"),
+            (["--rate", "-1"], "--rate"),
+            (["--skew", "2"], "--skew"),
+            (["--nesterov"], "--momentum"),
+            (["--stay", "10s"], "absence"),
+            (["--data", "none"], "none")]:
+        done = sim(*QUICK, *arguments)
+        assert done.returncode != 0 and done.stdout == "", arguments
+        assert words in done.stderr, done.stderr
+    done = sim(*QUICK, "--profile", "spot", environment={"SOUK_DATA": ""})
+    assert done.returncode != 0 and "SOUK_DATA" in done.stderr
