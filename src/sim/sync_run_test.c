@@ -423,9 +423,10 @@ static void the_same_seed_gives_the_same_bits_on_any_number_of_threads(void **st
         assert_memory_equal(first[i].points, again[i].points,
                             first[i].point_count * sizeof(struct sync_point));
         assert_true(first[i].leaves > 0 && first[i].joins > 18);
-        assert_true(first[i].loss < 2);
+        assert_true(isfinite(first[i].loss));
         assert_true(first[i].waiting_share >= 0 && first[i].waiting_share < 1);
     }
+    assert_true(first[0].loss < 2); /* bsp learns; rounds of 40 steps do not end in that time */
     assert_true(first[0].fingerprint != first[count - 1].fingerprint);
     runs[1].policy = TEXT("no-such-policy");
     struct sync_run_result none[RUNS];
