@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
+#include "train/csv_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,45 +24,6 @@ struct reader {
 };
 
 /* ---- Fields ---------------------------------------------------------------------------------- */
-
-/* The digits as an integer, and where the point stands: exact as long as both are small, which is
- * what files hold. Anything else is the library's. */
-bool csv_number_parse(struct text text, double *out_value)
-{
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const char *at = text.data, *end = text.data + text.size;
-    const bool is_negative = at < end && *at == '-';
-    if (at < end && (*at == '-' || *at == '+'))
-        at++;
-    uint64_t digits = 0;
-    int count = 0, places = 0;
-    bool has_point = false;
-    for (; at < end && ((*at >= '0' && *at <= '9') || (*at == '.' && !has_point)); at++) {
-        if (*at == '.') {
-            has_point = true;
-            continue;
-        }
-        digits = digits * 10 + (uint64_t)(*at - '0');
-        count++;
-        places += has_point;
-    }
-    if (count == 0)
-        return false;
-    if (at == end && count <= 15) {
-        const double value = (double)digits / powers[places];
-        *out_value = is_negative ? -value : value;
-        return true;
-    }
-    char copy[64];
-    struct error ignored;
-    if (text_copy(text, copy, sizeof(copy), &ignored) < 0 || strpbrk(copy, "xXnNiIpP"))
-        return false;
-    char *rest = NULL;
-    *out_value = strtod(copy, &rest);
-    return *rest == '\0' && isfinite(*out_value);
-}
 
 /* The next field of the row, without its quotes; *out_is_last when its line ends behind it. */
 static int next_field(struct reader *reader, struct text *out_field, bool *out_is_last,

@@ -49,6 +49,3 @@ MUST_CHECK int csv_table_parse(struct text csv, const struct csv_table_options *
                                struct csv_table **out_table, struct error *error);
 void csv_table_free(struct csv_table *table); /* NULL is fine */
 DEFINE_AUTO(csv_table);
-
-/* A decimal number with nothing around it; false for anything else, also "nan" and "inf". */
-bool csv_number_parse(struct text text, double *out_value);

@@ -1,6 +1,7 @@
 #include "base/file.h"
 #include "testing/testing.h"
 #include "train/csv_parts.h"
+#include "train/csv_record.h"
 #include "train/dataset.h"
 #include "train/idx_reader.h"
 

@@ -229,6 +229,20 @@ int data_stream_open_bytes(struct text bytes, uint64_t size_max, struct data_str
     return 0;
 }
 
+int data_stream_open_deflate(struct text bytes, uint64_t size_max, struct data_stream **out_stream,
+                             struct error *error)
+{
+    AUTO(data_stream) struct data_stream *stream = data_stream_new(size_max);
+    stream->memory = bytes;
+    stream->coding = CODING_GZIP;
+    stream->input = malloc(PIECE);
+    ASSERT(stream->input);
+    if (inflateInit2(&stream->gzip, -MAX_WBITS) != Z_OK)
+        return error_set(error, ERROR_EXHAUSTED, "no memory to inflate");
+    *out_stream = TAKE(stream);
+    return 0;
+}
+
 void data_stream_free(struct data_stream *stream)
 {
     if (!stream)

@@ -26,6 +26,9 @@ MUST_CHECK int data_stream_open(const char *path, uint64_t size_max,
 /* The same from memory, which must stay. */
 MUST_CHECK int data_stream_open_bytes(struct text bytes, uint64_t size_max,
                                       struct data_stream **out_stream, struct error *error);
+/* The same of bytes that are a raw deflate stream, as a zip file has them. */
+MUST_CHECK int data_stream_open_deflate(struct text bytes, uint64_t size_max,
+                                        struct data_stream **out_stream, struct error *error);
 void data_stream_free(struct data_stream *stream); /* NULL is fine */
 DEFINE_AUTO(data_stream);
 
