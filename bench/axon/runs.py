@@ -13,6 +13,7 @@ Discovery and transfer are everything between `started` and `running` but the re
 which who runs without a market must do as well.
 """
 import os
+import re
 import subprocess
 import time
 
@@ -24,16 +25,16 @@ def now_ms():
 
 
 def submit(program, config, path, *arguments):
-    """Returns the job's number and the instants of the lines it said."""
-    process = subprocess.Popen([program, "job", "submit", "-y", "-d", *arguments, str(path)],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    """Runs it to the end of the job. Returns the job's number and the instants of the lines it said."""
+    process = subprocess.Popen([program, "job", "submit", "-y", *arguments, str(path)],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "SOUK_CONFIG_DIR": str(config)})
     said = []
     for line in process.stderr:
         said.append((now_ms(), line.rstrip()))
-    number = process.stdout.read()
     if process.wait():
         raise SystemExit(f"souk job submit {path}: {said}")
+    number = next(re.match(r"Submitted job (\d+)", line)[1] for _, line in said if line.startswith("Submitted job "))
     return int(number), said
 
 
@@ -41,15 +42,10 @@ def instant(said, word):
     return next((at for at, line in said if word in line), None)
 
 
-def wait_for_end(program, config, job):
-    souk(program, config, "job", "wait", str(job))
-    return souk(program, config, "job", "show", str(job))
-
-
 def measure(program, config, path, *arguments):
     started = now_ms()
     number, said = submit(program, config, path, *arguments)
-    job = wait_for_end(program, config, number)
+    job = souk(program, config, "job", "show", str(number))
     if job["state"] != "succeeded":
         raise SystemExit(f"job {number} {job['state']}: {job['reason']}")
     workers = [lease for lease in job["leases"] if lease["role"] == "worker"]

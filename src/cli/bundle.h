@@ -25,6 +25,7 @@ struct bundle_part {
     const char *name; /* lives as long as the bundle, as do the bytes */
     struct pack_options packing;
     struct text bytes;
+    bool is_others;      /* its bytes are a file's that others may change: they are not served */
     uint64_t sent_bytes; /* bundle_send's */
 };
 

@@ -71,7 +71,8 @@ static const struct option run_options[] = {
     {"detach", OPTION_FLAG, offsetof(struct run_options, is_detached),
      .help = "Return once it is submitted, with its number.", .letter = 'd'},
     {"no_direct", OPTION_FLAG, offsetof(struct run_options, is_relayed),
-     .help = "Read what the copies print from the market alone, never from their machines."},
+     .help = "Talk to the market alone: neither read what the copies print from their machines nor "
+             "send them the files from here."},
     {"yes", OPTION_FLAG, offsetof(struct run_options, is_yes),
      .help = "Do not ask before credits are held.", .letter = 'y'},
     {"command", OPTION_LIST, offsetof(struct run_options, command), "COMMAND",
@@ -270,8 +271,9 @@ static int run_run(void *context, const void *options, struct error *error)
     const struct submit_wish wish = {.question = "Run this?",
                                      .is_yes = wanted->is_yes,
                                      .expects_room = starts_now,
+                                     .is_serving = !wanted->is_detached && !wanted->is_relayed,
                                      .command = &command_run};
-    struct submit_result result;
+    struct submit_result result AUTO_SUBMIT_RESULT;
     const int submitted = submit_job(cli, client, &spec, &wish, &result, error);
     if (submitted < 0)
         name_flags(error);

@@ -14,6 +14,7 @@ struct submit_options {
     bool is_detached;
     bool is_yes;
     bool expects_room;
+    bool is_relayed;
 };
 
 static const struct option submit_options[] = {
@@ -26,6 +27,8 @@ static const struct option submit_options[] = {
      .help = "Do not ask before credits are held.", .letter = 'y'},
     {"expect_room", OPTION_FLAG, offsetof(struct submit_options, expects_room),
      .help = "Refuse, with exit code 7, when it could not start now."},
+    {"no_direct", OPTION_FLAG, offsetof(struct submit_options, is_relayed),
+     .help = "Send the data to the market alone, and no lender's machine from here."},
     {"dataset_dir", OPTION_PATH, offsetof(struct submit_options, dataset_dir), "DIR",
      .help = "Folder with the data set's files, instead of where its package puts them."},
 };
@@ -46,8 +49,9 @@ static int run_submit(void *context, const void *options, struct error *error)
     const struct submit_wish wish = {.question = "Submit this job?",
                                      .dataset_dir = wanted->dataset_dir,
                                      .is_yes = wanted->is_yes,
-                                     .expects_room = wanted->expects_room};
-    struct submit_result result;
+                                     .expects_room = wanted->expects_room,
+                                     .is_serving = !wanted->is_detached && !wanted->is_relayed};
+    struct submit_result result AUTO_SUBMIT_RESULT;
     const int submitted = submit_job(cli, client, &spec, &wish, &result, error);
     if (submitted != 0)
         return submitted;

@@ -169,7 +169,7 @@ static void reader_begin(struct reader *reader, const struct api_log_place *plac
          i++) {
         struct host_port *address = &reader->addresses[reader->address_count];
         if (host_port_parse(addresses[i], address, &ignored) == 0 &&
-            path_may_dial(address, reader->direct->is_loopback_fine))
+            address_may_dial(address, reader->direct->is_loopback_fine))
             reader->address_count++;
     }
     dial_later(reader);

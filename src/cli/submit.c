@@ -362,15 +362,31 @@ static int gather(struct cli *cli, struct bundle *bundle, struct job_spec *spec,
     return 0;
 }
 
+enum { SOURCE_WAIT_MS = 100 };
+
+/* It is known by the time the job is whether leases can be sent here. */
 static int upload_all(struct cli *cli, struct client *client, struct job_spec *spec,
-                      const struct submit_wish *wanted, struct error *error)
+                      const struct submit_wish *wanted, struct submit_result *result,
+                      struct error *error)
 {
-    AUTO(bundle) struct bundle *bundle = bundle_new();
-    if (gather(cli, bundle, spec, wanted, error) < 0 || bundle_send(bundle, client, error) < 0)
+    result->bundle = bundle_new();
+    if (gather(cli, result->bundle, spec, wanted, error) < 0)
         return -1;
-    for (size_t i = 0; i < bundle_part_count(bundle); i++)
-        note_part(cli, bundle_part(bundle, i));
+    if (wanted->is_serving && spec->input_count > 0)
+        result->source = source_start(client, result->bundle, spec->inputs[0].manifest);
+    if (bundle_send(result->bundle, client, error) < 0)
+        return -1;
+    for (size_t i = 0; i < bundle_part_count(result->bundle); i++)
+        note_part(cli, bundle_part(result->bundle, i));
+    if (result->source)
+        source_wait(result->source, SOURCE_WAIT_MS);
     return 0;
+}
+
+void submit_result_done(struct submit_result *result)
+{
+    source_free(TAKE(result->source));
+    bundle_free(TAKE(result->bundle));
 }
 
 int submit_job(struct cli *cli, struct client *client, struct job_spec *spec,
@@ -379,6 +395,7 @@ int submit_job(struct cli *cli, struct client *client, struct job_spec *spec,
 {
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    *out_result = (struct submit_result){0};
     if (check_folder(cli->arena, spec->workdir, error) < 0 ||
         (spec->resources.image_id.size && !job_spec_image(spec) &&
          upload_check_image(spec->resources.image_id, error) < 0))
@@ -388,10 +405,12 @@ int submit_job(struct cli *cli, struct client *client, struct job_spec *spec,
         return confirmed;
     struct api_job job = api_job_unknown();
     struct client_answer answer = {&api_job_schema, &job, {0}};
-    if (upload_all(cli, client, spec, wanted, error) < 0 || write_spec(spec, &json, error) < 0 ||
+    if (upload_all(cli, client, spec, wanted, out_result, error) < 0 ||
+        write_spec(spec, &json, error) < 0 ||
         client_post(client, cli->arena, "/v1/jobs", buffer_text(&json), &answer, error) < 0)
         return -1;
     output_note(cli, "Submitted job %" PRIu64 ".", job.id);
-    *out_result = (struct submit_result){job.id, answer.json};
+    out_result->job = job.id;
+    out_result->json = answer.json;
     return 0;
 }

@@ -5,8 +5,10 @@
 #pragma once
 
 #include "cli/api.h"
+#include "cli/bundle.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/source.h"
 #include "runtime/job_spec.h"
 
 struct submit_wish {
@@ -14,6 +16,7 @@ struct submit_wish {
     const char *dataset_dir; /* of train.data's files; NULL: where their package puts them */
     bool is_yes;             /* does not ask */
     bool expects_room;       /* refuses when it could not start now */
+    bool is_serving;         /* stays until the job ends: its data can be had from here */
     /* In whose flags to advise; NULL: in the fields of a job file. */
     const struct command *command;
 };
@@ -21,9 +24,15 @@ struct submit_wish {
 struct submit_result {
     uint64_t job;
     struct text json; /* as the market answered; in the arena of cli */
+    struct bundle *bundle;
+    struct source *source; /* NULL: it does not serve */
 };
+/* Once the job has ended, or is not waited for. */
+void submit_result_done(struct submit_result *result);
+#define AUTO_SUBMIT_RESULT __attribute__((cleanup(submit_result_done)))
 
-/* Fills spec->inputs. 0; CLI_EXIT_DECLINED when the person said no; -1 with *error. */
+/* Fills spec->inputs. *out_result is to be released whatever the outcome. 0; CLI_EXIT_DECLINED when
+ * the person said no; -1 with *error. */
 MUST_CHECK int submit_job(struct cli *cli, struct client *client, struct job_spec *spec,
                           const struct submit_wish *wanted, struct submit_result *out_result,
                           struct error *error);

@@ -89,8 +89,8 @@ static void free_mapping(void *context)
 }
 
 /* The file may be closed then. */
-static int add_archive(const struct upload_options *options, int fd, struct job_input *input,
-                       struct error *error)
+static int add_archive(const struct upload_options *options, int fd, bool is_others,
+                       struct job_input *input, struct error *error)
 {
     struct stat status;
     if (fstat(fd, &status) < 0)
@@ -107,6 +107,7 @@ static int add_archive(const struct upload_options *options, int fd, struct job_
         .name = input->split == JOB_SPLIT_IMAGE ? "image" : "files",
         .packing = {.media_type = "application/x-tar+zstd", .record_bytes = 1},
         .bytes = {bytes, size},
+        .is_others = is_others,
     };
     return bundle_add(options->bundle, &part, input, error);
 }
@@ -163,7 +164,8 @@ int upload_image(struct arena *arena, const struct upload_options *options, stru
         return error_set_errno(error, errno, "open \"%s\"", path);
     if (S_ISDIR(status.st_mode) && archive_pack(path, fd, &limits, &summary, error) < 0)
         return -1;
-    return add_archive(options, fd, add_input(arena, spec, TEXT("image"), JOB_SPLIT_IMAGE), error);
+    return add_archive(options, fd, !S_ISDIR(status.st_mode),
+                       add_input(arena, spec, TEXT("image"), JOB_SPLIT_IMAGE), error);
 }
 
 int upload_files(struct arena *arena, const struct upload_options *options, struct job_spec *spec,
@@ -179,5 +181,6 @@ int upload_files(struct arena *arena, const struct upload_options *options, stru
     struct archive_summary summary;
     if (archive_pack(folder, fd, &limits, &summary, error) < 0)
         return -1;
-    return add_archive(options, fd, add_input(arena, spec, TEXT("files"), JOB_SPLIT_FILES), error);
+    return add_archive(options, fd, /* is_others= */ false,
+                       add_input(arena, spec, TEXT("files"), JOB_SPLIT_FILES), error);
 }

@@ -228,3 +228,17 @@ int tcp_accept(int listen_fd, int *out_fd, struct address *out_peer, struct erro
         }
     }
 }
+
+enum { PORT_MIN = 1024, LINK_LOCAL = 0xa9fe /* 169.254.0.0/16 */ };
+
+bool address_may_dial(const struct host_port *target, bool has_loopback_only)
+{
+    struct in_addr parsed;
+    if (target->port < PORT_MIN || inet_pton(AF_INET, target->host, &parsed) != 1)
+        return false;
+    const uint32_t host = ntohl(parsed.s_addr);
+    const uint32_t first = host >> 24;
+    if (first == IN_LOOPBACKNET)
+        return has_loopback_only;
+    return first != 0 && first < 224 && host >> 16 != LINK_LOCAL;
+}

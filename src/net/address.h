@@ -49,6 +49,13 @@ const char *address_format(const struct address *address, char out[ADDRESS_TEXT_
 const char *address_format_host(const struct address *address, char out[ADDRESS_TEXT_SIZE]);
 
 /*
+ * Whether an address that another machine told is dialled: IPv4 of one host, a port of no known
+ * service, nothing link-local (the cloud's metadata is), and loopback only where that is all there
+ * is.
+ */
+bool address_may_dial(const struct host_port *target, bool has_loopback_only);
+
+/*
  * Listens; port 0 takes a free one, told in *out_port. A taken port fails with CONFLICT and says
  * "port 7600 on 127.0.0.1 is in use; choose another with --listen", where `option` is "--listen".
  */

@@ -9,7 +9,8 @@
  *     DATA      server    u8 is_last, then bytes of the chunk, plain
  *     DENIED    server    nothing: it cannot send that now
  *
- * The client's identity is "chunks:SERVER:CLIENT", the two leases. Nothing that comes is believed:
+ * The client's identity is "chunks:SERVER:CLIENT", the two leases; the borrower, which only serves,
+ * is 0 (runtime/source_key.h). Nothing that comes is believed:
  * a chunk is checked against its hash.
  */
 #pragma once

@@ -27,7 +27,8 @@ struct chunk_peer {
     struct loop_timer *dial_timer;
     struct loop_timer *stall_timer;
     struct loop_timer *chunk_timer;
-    struct map held, taken; /* hash -> the peer itself */
+    struct loop_timer *await_timer; /* runs: it is waited for */
+    struct map held, taken;         /* hash -> the peer itself */
     bool is_busy;
     bool is_banned;
     uint64_t taken_bytes;
@@ -53,6 +54,24 @@ static void peer_forget(struct chunk_peer *peer)
 {
     map_clear(&peer->held);
     map_clear(&peer->taken);
+}
+
+static bool is_awaited(const struct chunk_peer *peer)
+{
+    return loop_timer_is_running(peer->await_timer);
+}
+
+static void on_awaited(void *context)
+{
+    tell_news(((struct chunk_peer *)context)->peers);
+}
+
+static void peer_await_no_more(struct chunk_peer *peer)
+{
+    if (!is_awaited(peer))
+        return;
+    loop_timer_stop(peer->await_timer);
+    tell_news(peer->peers);
 }
 
 static void peer_stop(struct chunk_peer *peer)
@@ -82,7 +101,10 @@ static void peer_dial_later(struct chunk_peer *peer)
         return;
     if (peer->address_next < peer->address_count) {
         loop_timer_start(peer->dial_timer, 0);
-    } else if (++peer->round_count < DIAL_ROUNDS) {
+        return;
+    }
+    peer_await_no_more(peer);
+    if (++peer->round_count < DIAL_ROUNDS) {
         peer->address_next = 0;
         loop_timer_start(peer->dial_timer, DIAL_AGAIN_MS);
     }
@@ -150,6 +172,7 @@ static void on_frame(struct link *link, uint16_t type, struct text payload, void
     struct chunk_peers *peers = peer->peers;
     (void)link;
     if (type == CHUNK_LINK_HAS) {
+        loop_timer_stop(peer->await_timer); /* this is what it has */
         take_hashes(peer, payload, &peer->held);
     } else if (type == CHUNK_LINK_TAKES) {
         take_hashes(peer, payload, &peer->taken);
@@ -234,6 +257,7 @@ static void peer_close(struct chunk_peer *peer)
     tcp_connect_free(TAKE(peer->connect));
     link_free(TAKE(peer->link));
     loop_timer_stop(peer->dial_timer);
+    loop_timer_stop(peer->await_timer);
     peer_stop(peer);
     peer_forget(peer);
 }
@@ -255,6 +279,7 @@ void chunk_peers_free(struct chunk_peers *peers)
         loop_timer_free(peer->dial_timer);
         loop_timer_free(peer->stall_timer);
         loop_timer_free(peer->chunk_timer);
+        loop_timer_free(peer->await_timer);
         map_done(&peer->held);
         map_done(&peer->taken);
         sodium_memzero(peer->key, sizeof(peer->key));
@@ -288,7 +313,10 @@ void chunk_peers_add(struct chunk_peers *peers, const struct chunk_peer_options 
     peer->dial_timer = loop_timer_new(peers->loop, on_dial, peer);
     peer->stall_timer = loop_timer_new(peers->loop, on_stall, peer);
     peer->chunk_timer = loop_timer_new(peers->loop, on_slow, peer);
+    peer->await_timer = loop_timer_new(peers->loop, on_awaited, peer);
     peers->items[peers->count++] = peer;
+    if (options->is_borrower && peer->address_count > 0)
+        loop_timer_start(peer->await_timer, CHUNK_PEER_AWAIT_MS);
     peer_dial_later(peer);
 }
 
@@ -308,6 +336,8 @@ enum chunk_holding chunk_peers_holding(const struct chunk_peers *peers, size_t p
                                        const struct blob_hash *hash)
 {
     const struct chunk_peer *item = peers->items[peer];
+    if (is_awaited(item))
+        return CHUNK_TAKEN;
     if (!item->link || !link_is_open(item->link) || item->is_banned)
         return CHUNK_UNKNOWN;
     const struct text key = {(const char *)hash->bytes, sizeof(hash->bytes)};

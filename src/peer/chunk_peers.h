@@ -25,6 +25,7 @@ enum {
     CHUNK_PEER_STALL_MS = 1000,  /* between two pieces of a chunk */
     CHUNK_PEER_CHUNK_MS = 10000, /* for a chunk */
     CHUNK_PEER_CONNECT_MS = 1500,
+    CHUNK_PEER_AWAIT_MS = 250, /* for the link to the borrower, before the market is asked */
 };
 
 struct chunk_peers;
@@ -48,6 +49,7 @@ struct chunk_peer_options {
     const uint8_t *key; /* LINK_KEY_SIZE bytes, copied */
     const struct host_port *addresses;
     size_t address_count;
+    bool is_borrower; /* has it all, most likely: for a moment it counts as about to have it */
 };
 /* One that is known already is let be. */
 void chunk_peers_add(struct chunk_peers *peers, const struct chunk_peer_options *options);

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "peer/chunk_link.h"
 #include "peer/door.h"
+#include "runtime/source_key.h"
 
 #include <sodium.h>
 #include <stdlib.h>
@@ -36,12 +37,14 @@ struct visitor {
     struct list_node node;
     struct chunk_server *server;
     struct link *link;
-    int fd; /* of the chunk that is being sent; -1: none is */
+    int fd;             /* of the chunk that is being sent; -1: none is, from a file */
+    struct text memory; /* the same, from memory; data NULL: none is */
     uint64_t left_bytes;
 };
 
 struct chunk_server {
     struct chunk_server_options options;
+    uint8_t secret[SOURCE_SECRET_SIZE];
     struct door *door;
     struct map clients; /* lease -> struct client, owned */
     struct map offers;  /* hash -> struct offer, owned */
@@ -63,6 +66,12 @@ static void visitor_stop(struct visitor *visitor)
 {
     if (visitor->fd >= 0)
         close(TAKE_FD(visitor->fd));
+    visitor->memory = (struct text){0};
+}
+
+static bool is_being_sent_to(const struct visitor *visitor)
+{
+    return visitor->fd >= 0 || visitor->memory.data;
 }
 
 static void visitor_free(struct visitor *visitor)
@@ -100,7 +109,17 @@ static void refill(struct chunk_server *server)
 
 static bool visitor_can_take(const struct visitor *visitor)
 {
-    return visitor->fd >= 0 && link_queued_bytes(visitor->link) <= QUEUE_BYTES / 2;
+    return is_being_sent_to(visitor) && link_queued_bytes(visitor->link) <= QUEUE_BYTES / 2;
+}
+
+/* Whether all of it was there. */
+static bool take_piece(struct visitor *visitor, uint8_t *out, size_t size)
+{
+    if (!visitor->memory.data)
+        return read(visitor->fd, out, size) == (ssize_t)size;
+    memcpy(out, visitor->memory.data, size);
+    visitor->memory.data += size;
+    return true;
 }
 
 static void send_piece(struct visitor *visitor)
@@ -111,8 +130,7 @@ static void send_piece(struct visitor *visitor)
     const size_t wanted = visitor->left_bytes < CHUNK_LINK_DATA_BYTES
                               ? (size_t)visitor->left_bytes
                               : (size_t)CHUNK_LINK_DATA_BYTES;
-    const ssize_t got = read(visitor->fd, piece + 1, wanted);
-    if (got != (ssize_t)wanted) {
+    if (!take_piece(visitor, piece + 1, wanted)) {
         visitor_deny(visitor);
         return;
     }
@@ -196,30 +214,40 @@ static void on_open(struct link *link, struct text identity, void *context)
     send_offers(visitor, /* is_held= */ false);
 }
 
+static bool open_chunk(struct visitor *visitor, const struct blob_hash *hash)
+{
+    const struct chunk_server_options *options = &visitor->server->options;
+    struct blob_file file = {.fd = -1};
+    struct error error;
+    if (options->find) {
+        if (!options->find(options->context, hash, &visitor->memory))
+            return false;
+        visitor->left_bytes = visitor->memory.size;
+        return visitor->left_bytes > 0;
+    }
+    if (blob_store_open_blob(options->store, hash, &file, &error) < 0)
+        return false;
+    visitor->fd = file.fd;
+    visitor->left_bytes = file.size_bytes;
+    return file.coding == BLOB_CODING_PLAIN && file.size_bytes > 0;
+}
+
 static void begin(struct visitor *visitor, const struct blob_hash *hash)
 {
     struct chunk_server *server = visitor->server;
     const struct offer *offer = map_get_text(&server->offers, hash_key(hash));
-    struct blob_file file = {.fd = -1};
-    struct error error;
-    if (!offer || !offer->is_held || server->is_paused ||
-        blob_store_open_blob(server->options.store, hash, &file, &error) < 0) {
-        visitor_deny(visitor);
-        return;
-    }
-    visitor->fd = file.fd;
-    visitor->left_bytes = file.size_bytes;
-    if (file.coding != BLOB_CODING_PLAIN || file.size_bytes == 0)
-        visitor_deny(visitor);
-    else
+    if (offer && offer->is_held && !server->is_paused && open_chunk(visitor, hash))
         pump(server);
+    else
+        visitor_deny(visitor);
 }
 
 static void on_frame(struct link *link, uint16_t type, struct text payload, void *context)
 {
     struct visitor *visitor = context;
     struct blob_hash hash;
-    if (type != CHUNK_LINK_WANT || payload.size != sizeof(hash.bytes) || visitor->fd >= 0) {
+    if (type != CHUNK_LINK_WANT || payload.size != sizeof(hash.bytes) ||
+        is_being_sent_to(visitor)) {
         link_finish(link);
         return;
     }
@@ -239,10 +267,29 @@ static void on_drained(struct link *link, void *context)
     pump(((struct visitor *)context)->server);
 }
 
+/* The lease that the identity names as the visitor, whoever has the key. */
+static bool read_client(struct text identity, uint64_t own_lease, uint64_t *out_lease)
+{
+    char expected[CHUNK_LINK_IDENTITY_SIZE];
+    struct error ignored; /* nobody is known by such a name */
+    struct text rest = identity, word = {0};
+    while (text_cut(rest, ':', &word, &rest))
+        ;
+    if (text_parse_u64(word, out_lease, &ignored) < 0)
+        return false;
+    chunk_link_identity(own_lease, *out_lease, expected);
+    return text_equal(identity, text_of(expected));
+}
+
 static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
 {
     const struct chunk_server *server = ((struct visitor *)context)->server;
     char expected[CHUNK_LINK_IDENTITY_SIZE];
+    uint64_t lease = 0;
+    if (server->options.secret && read_client(identity, server->options.lease, &lease)) {
+        source_key(server->secret, lease, out_key);
+        return 0;
+    }
     for (size_t i = 0; i < server->clients.count; i++) {
         const struct client *client = server->clients.entries[i].value;
         chunk_link_identity(server->options.lease, client->lease, expected);
@@ -293,6 +340,10 @@ int chunk_server_open(const struct chunk_server_options *options, struct chunk_s
     server->options = *options;
     if (server->options.bytes_per_s == 0)
         server->options.bytes_per_s = CHUNK_SERVER_BYTES_PER_S;
+    if (options->secret) {
+        memcpy(server->secret, options->secret, sizeof(server->secret));
+        server->options.secret = server->secret;
+    }
     map_init(&server->clients);
     map_init(&server->offers);
     list_init(&server->visitors);
@@ -325,6 +376,7 @@ void chunk_server_free(struct chunk_server *server)
         free(server->offers.entries[i].value);
     map_done(&server->offers);
     loop_timer_free(server->timer);
+    sodium_memzero(server->secret, sizeof(server->secret));
     free(server);
 }
 
@@ -376,7 +428,7 @@ void chunk_server_set_paused(struct chunk_server *server, bool is_paused)
     LIST_EACH(&server->visitors, node)
     {
         struct visitor *visitor = LIST_ITEM(node, struct visitor, node);
-        if (is_paused && visitor->fd >= 0)
+        if (is_paused && is_being_sent_to(visitor))
             visitor_deny(visitor);
     }
 }

@@ -1,5 +1,6 @@
 /*
- * Chunk server: sends chunks of a lease's data to the other leases of its job that ask for them.
+ * Chunk server: sends chunks of a job's data to the leases of the job that ask for them: what a
+ * lease's machine has, or what the borrower has itself.
  *
  * It listens on a port of its own. Who may ask is told by chunk_server_allow, with a key; what may
  * be asked for by chunk_server_offer, and nothing else of the store. All it sends together is
@@ -28,9 +29,15 @@ struct chunk_server;
 
 struct chunk_server_options {
     struct loop *loop;
-    struct blob_store *store; /* outlives it */
+    struct blob_store *store; /* outlives it; NULL: `find` has it all */
     uint64_t lease;
     int64_t bytes_per_s; /* 0: CHUNK_SERVER_BYTES_PER_S */
+    /* A borrower's: where the bytes of what is offered lie, instead of a store; they outlive it. */
+    bool (*find)(void *context, const struct blob_hash *hash, struct text *out_bytes);
+    void *context;
+    /* And the secret that every lease's key derives from (runtime/source_key.h), copied. NULL: only
+     * those allowed may ask. */
+    const uint8_t *secret;
 };
 
 MUST_CHECK int chunk_server_open(const struct chunk_server_options *options,

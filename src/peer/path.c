@@ -19,8 +19,6 @@ enum {
     HEAD_START_MS = 250,          /* of direct connections before the relay */
     RETRY_FIRST_MS = 100,
     RETRY_LAST_MS = 5000,
-    PORT_MIN = 1024,
-    LINK_LOCAL = 0xa9fe,                  /* 169.254.0.0/16 */
     ATTEMPT_MAX = 4 * PATH_CANDIDATE_MAX, /* connections at a time, accepted ones too */
 };
 
@@ -243,18 +241,6 @@ void path_free(struct path *path)
     loop_timer_free(path->head_start);
     sodium_memzero(path->key, sizeof(path->key));
     free(path);
-}
-
-bool path_may_dial(const struct host_port *target, bool has_loopback_only)
-{
-    struct in_addr parsed;
-    if (target->port < PORT_MIN || inet_pton(AF_INET, target->host, &parsed) != 1)
-        return false;
-    const uint32_t host = ntohl(parsed.s_addr);
-    const uint32_t first = host >> 24;
-    if (first == IN_LOOPBACKNET)
-        return has_loopback_only;
-    return first != 0 && first < 224 && host >> 16 != LINK_LOCAL;
 }
 
 size_t path_addresses(uint16_t port, struct host_port out[PATH_CANDIDATE_MAX])

@@ -45,12 +45,6 @@ struct path *path_new(const struct path_options *options);
 void path_free(struct path *path); /* what it has not handed over is closed; NULL is fine */
 DEFINE_AUTO(path);
 
-/*
- * Whether an address that another machine told is dialled: IPv4 of one host, a port of no known
- * service, nothing link-local (the cloud's metadata is), and loopback only where that is all there
- * is.
- */
-bool path_may_dial(const struct host_port *target, bool has_loopback_only);
 /* Where others may reach a port of this machine; returns how many. */
 size_t path_addresses(uint16_t port, struct host_port out[PATH_CANDIDATE_MAX]);
 /* Where the other end may be reached directly; at most PATH_CANDIDATE_MAX are kept. */

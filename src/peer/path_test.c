@@ -7,7 +7,7 @@ static bool may_dial(const char *text, bool has_loopback_only)
     struct error error;
     struct host_port target;
     ASSERT_OK(host_port_parse(text_of(text), &target, &error));
-    return path_may_dial(&target, has_loopback_only);
+    return address_may_dial(&target, has_loopback_only);
 }
 
 TEST(a_machine_at_home_or_in_the_world_is_dialled)

@@ -69,7 +69,7 @@ void tenancy_add_rank(struct tenancy *tenancy, const struct rank_message *rank)
     const bool is_loopback_fine = has_loopback_only(tenancy);
     for (uint32_t i = 0; i < rank->address_count; i++)
         if (host_port_parse(rank->addresses[i], &candidates[peer.candidate_count], &error) == 0 &&
-            path_may_dial(&candidates[peer.candidate_count], is_loopback_fine))
+            address_may_dial(&candidates[peer.candidate_count], is_loopback_fine))
             peer.candidate_count++;
     if (job_network_add_peer(tenancy->network, &peer, &error) < 0)
         log_event(LOG_WARN, "rank_refused", "lease=%" PRIu64 " error=\"%s\"",

@@ -412,7 +412,7 @@ static void set_targets(struct trial *trial, const struct try_message *message)
     for (uint32_t i = 0; i < message->address_count && trial->target_count < DIALS_MAX; i++) {
         struct host_port *target = &trial->targets[trial->target_count];
         if (host_port_parse(message->addresses[i], target, &ignored) == 0 &&
-            path_may_dial(target, has_loopback_only))
+            address_may_dial(target, has_loopback_only))
             trial->target_count++;
     }
 }

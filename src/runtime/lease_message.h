@@ -311,8 +311,9 @@ struct addresses_message {
 };
 
 /* Another rank of the job's network; as CHUNK_PEER, one to exchange chunks of data with, under a
- * key of its own and without a ticket. The key belongs to these two leases; the ticket names their
- * stream on the market's link port and to each other's listeners. */
+ * key of its own and without a ticket; its lease 0 is the job's borrower (source_key.h). The key
+ * belongs to these two leases; the ticket names their stream on the market's link port and to each
+ * other's listeners. */
 struct rank_message {
     uint64_t lease;
     uint64_t fence;

@@ -36,9 +36,11 @@ static void send_start(struct hub *hub, struct hub_lease *lease)
     struct hub_machine *machine = hub_machine(hub, lease->machine);
     if (!machine || !machine->is_welcome || machine->lingering.count > 0)
         return; /* it is sent when the machine says hello, or has let go of the others */
-    if (hub_send_encoded(machine, LEASE_MESSAGE_START, buffer_text(&lease->start)))
-        log_event(LOG_INFO, "lease_sent", "lease=%" PRIu64 " job=%" PRIu64 " machine=%" PRIu64,
-                  lease->id, lease->job, lease->machine);
+    if (!hub_send_encoded(machine, LEASE_MESSAGE_START, buffer_text(&lease->start)))
+        return;
+    log_event(LOG_INFO, "lease_sent", "lease=%" PRIu64 " job=%" PRIu64 " machine=%" PRIu64,
+              lease->id, lease->job, lease->machine);
+    borrower_tell(hub, lease); /* right behind it: it is asked before the market is */
 }
 
 /* A worker that came later: its key and ticket, for the parameter server that has its START. */
@@ -191,6 +193,7 @@ void dispatch_hello(struct hub_machine *machine, const struct hello_message *hel
             send_renewal(hub, lease);
             network_tell(hub, lease);
             sources_tell(hub, lease);
+            borrower_tell(hub, lease);
         } else if (lease->is_known || lease->is_stop_wanted) {
             /* It may be about to say how the lease ended. */
             lease->missing_ns = hub_now_ns(hub);

@@ -85,6 +85,7 @@ http_handler handle_lease_release;
 http_handler handle_job_metrics;
 http_handler handle_job_logs;
 http_handler handle_job_direct;
+http_handler handle_source_create;
 http_handler handle_job_artifacts;
 http_handler handle_job_artifact;
 http_handler handle_job_bill;

@@ -359,6 +359,7 @@ int hub_open(struct server *server, const char *listen, const struct core *core,
     list_init(&hub->connections);
     list_init(&hub->accepting);
     list_init(&hub->relays);
+    list_init(&hub->borrowers);
     list_init(&hub->retries);
     struct host_port host_port;
     struct address address;
@@ -411,6 +412,7 @@ void hub_free(struct hub *hub)
     hub_stop(hub);
     connections_done(hub);
     streams_done(hub);
+    borrowers_done(hub);
     loop_timer_free(hub->timer);
     loop_watch_free(hub->listen_watch);
     if (hub->listen_fd >= 0)

@@ -13,7 +13,9 @@
 #include "base/error.h"
 #include "base/scope.h"
 #include "core/core.h"
+#include "net/address.h"
 #include "runtime/lease_message.h"
+#include "runtime/source_key.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,6 +79,21 @@ struct hub_log_place {
     uint32_t address_count;
 };
 bool hub_open_log(struct hub *hub, uint64_t lease, struct hub_log_place *out_place);
+
+/* A borrower that has a job's data and would send it to the job's leases: server/borrower.c. From
+ * any thread. */
+struct hub_borrower {
+    uint64_t account;
+    uint8_t manifest[LEASE_HASH_SIZE]; /* of the job's first input */
+    uint8_t secret[SOURCE_SECRET_SIZE];
+    struct host_port seen_at; /* where its call came from, with the port that it named */
+    char addresses[LEASE_ADDRESSES_MAX][LEASE_ADDRESS_SIZE_MAX + 1]; /* what leases may be told */
+    uint32_t address_count;
+    /* Once, on the hub's thread: whether the market could link to it. */
+    void (*on_checked)(void *context, bool is_reached);
+    void *context;
+};
+void hub_add_borrower(struct hub *hub, const struct hub_borrower *options);
 
 /* A job with a lease on the machine finds it silent: server/suspect.c. From any thread. */
 void hub_report_silent(struct hub *hub, uint64_t machine, uint64_t job);

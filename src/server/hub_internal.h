@@ -151,6 +151,8 @@ struct hub_lease {
     bool has_chunk_addresses; /* its daemon has told them */
     char chunk_addresses[LEASE_ADDRESSES_MAX][LEASE_ADDRESS_SIZE_MAX + 1];
     uint32_t chunk_address_count;
+    uint8_t
+        manifest[LEASE_HASH_SIZE]; /* the first of the job's inputs, for borrower.c; or zeroes */
 };
 
 /* Two ranks of a job network, and the stream the market carries for them if it must. */
@@ -199,9 +201,10 @@ struct hub {
     uint64_t displaced_count; /* of those that were asked to go, since it was last logged */
     int64_t displaced_told_ns;
     struct list relays;
-    struct list retries; /* struct hub_request */
-    struct map trials;   /* under way: id -> struct hub_trial, of tried */
-    struct map tried;    /* two machines' ids -> struct hub_trial, owned */
+    struct list borrowers; /* borrower.c's */
+    struct list retries;   /* struct hub_request */
+    struct map trials;     /* under way: id -> struct hub_trial, of tried */
+    struct map tried;      /* two machines' ids -> struct hub_trial, owned */
     uint64_t last_trial;
     int64_t asked_to_look_ns;
     atomic_bool has_seekers; /* some job looks for machines near each other */
@@ -350,6 +353,11 @@ void trials_done(struct hub *hub);
 /* As network_tell and network_addresses, of leases that exchange chunks. */
 void sources_tell(struct hub *hub, const struct hub_lease *lease);
 void sources_addresses(struct hub_machine *machine, const struct addresses_message *addresses);
+
+/* ---- borrower.c ---- */
+/* A lease was sent to its machine, or its machine is there again: it is told of its borrower. */
+void borrower_tell(struct hub *hub, const struct hub_lease *lease);
+void borrowers_done(struct hub *hub); /* before the loop is freed */
 
 /* ---- direct.c ---- */
 /* Where what a lease prints may be read. */

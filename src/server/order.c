@@ -54,12 +54,14 @@ static const struct lease *server_lease_of(const struct job *job)
 }
 
 static int write_document(const struct core *core, const struct job *job, const struct lease *lease,
-                          struct buffer *json, struct error *error)
+                          struct hub_lease *out, struct buffer *json, struct error *error)
 {
     AUTO(arena) struct arena *arena = arena_new(4 << 20);
     struct job_spec spec = {0};
     if (job_spec_read(arena, job->request.spec, &spec, error) < 0)
         return -1;
+    if (spec.input_count > 0)
+        memcpy(out->manifest, spec.inputs[0].manifest, sizeof(out->manifest));
     const struct native_lease native = {
         .lease = lease->id,
         .fence = lease->fence,
@@ -120,7 +122,7 @@ static int write_start(const struct keys *keys, const struct core *core, const s
 {
     struct buffer document AUTO_BUFFER;
     buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
-    if (write_document(core, job, lease, &document, error) < 0)
+    if (write_document(core, job, lease, out, &document, error) < 0)
         return -1;
     struct lease_peer *peers = calloc(LEASE_PEERS_MAX, sizeof(*peers));
     ASSERT(peers);

@@ -131,6 +131,8 @@ const struct route routes[] = {
     {"GET", "/v1/jobs/{id}/logs", READER, 0, handle_job_logs, false, "A part of one rank's log."},
     {"POST", "/v1/jobs/{id}/direct", READER, SMALL, handle_job_direct, false,
      "Where what the job's leases print may be read from their machines, with a key for it."},
+    {"POST", "/v1/sources", BORROWER, SMALL, handle_source_create, false,
+     "Offers to send a job's data from where it is submitted; the market tries to reach it."},
     {"GET", "/v1/jobs/{id}/artifacts", READER, 0, handle_job_artifacts, false,
      "What the job left: the model, its card."},
     {"GET", "/v1/jobs/{id}/artifacts/{name}", READER, 0, handle_job_artifact, false,

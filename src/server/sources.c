@@ -2,11 +2,13 @@
  * Sources: tells the workers of a job of one another, so that they exchange the chunks of their
  * data where they reach each other, with a key for each two.
  *
- * A worker is told of another once that one's daemon has said where its chunks are. In a large job
- * each hears of those of a rank near its own only.
+ * A worker is told of another once that one's daemon has said where its chunks are: of those
+ * addresses that tell.h allows. In a large job each hears of those of a rank near its own
+ * only.
  */
 #include "base/log.h"
 #include "server/hub_internal.h"
+#include "server/tell.h"
 
 #include <inttypes.h>
 #include <sodium.h>
@@ -28,21 +30,26 @@ static bool are_near(const struct hub_lease *a, const struct hub_lease *b)
 static void tell(struct hub *hub, const struct hub_lease *lease, const struct hub_lease *other)
 {
     struct hub_machine *machine = hub_machine(hub, lease->machine);
-    if (!machine || !machine->is_welcome)
+    const struct hub_machine *from = hub_machine(hub, other->machine);
+    if (!machine || !machine->is_welcome || !from || !from->is_welcome)
         return;
     struct lease_message message = {
         .type = LEASE_MESSAGE_CHUNK_PEER,
         .rank = {.lease = lease->id,
                  .fence = lease->fence,
-                 .peer = {.lease = other->id, .fence = other->fence, .rank = (uint32_t)other->rank},
-                 .address_count = other->chunk_address_count},
+                 .peer = {.lease = other->id,
+                          .fence = other->fence,
+                          .rank = (uint32_t)other->rank}},
     };
     const struct hub_lease *low = lease->id < other->id ? lease : other;
     const struct hub_lease *high = low == lease ? other : lease;
     const struct keys_pair names = {low->id, low->fence, high->id, high->fence};
     keys_chunks(hub->server->keys, &names, message.rank.peer.key);
     for (uint32_t i = 0; i < other->chunk_address_count; i++)
-        message.rank.addresses[i] = text_of(other->chunk_addresses[i]);
+        if (tell_may(connection_host(machine->connection), connection_host(from->connection),
+                     text_of(other->chunk_addresses[i])))
+            message.rank.addresses[message.rank.address_count++] =
+                text_of(other->chunk_addresses[i]);
     hub_send(machine, &message);
     sodium_memzero(&message, sizeof(message));
 }

@@ -20,6 +20,7 @@
 #include "market/pair.h"
 #include "net/address.h"
 #include "server/hub_internal.h"
+#include "server/tell.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -68,12 +69,6 @@ void trial_addresses(struct hub_machine *machine, const struct addresses_message
             machine->address_count++;
 }
 
-static bool is_private(uint32_t host)
-{
-    return host >> 24 == 10 || host >> 20 == 0xac1 || host >> 16 == 0xc0a8 || host >> 22 == 0x191 ||
-           host >> 24 == IN_LOOPBACKNET;
-}
-
 /* Of an IPv4 address, also as a socket of both kinds has it; 0: it is none. */
 static uint32_t host_number(const char *host)
 {
@@ -88,16 +83,8 @@ static uint32_t host_number(const char *host)
 static bool may_tell(const struct hub_machine *asked, const struct hub_machine *told,
                      const char *address)
 {
-    struct host_port target;
-    struct error ignored;
-    if (host_port_parse(text_of(address), &target, &ignored) < 0)
-        return false;
-    const uint32_t host = host_number(target.host);
-    const uint32_t source = host_number(connection_host(told->connection));
-    const bool is_same =
-        !strcmp(connection_host(told->connection), connection_host(asked->connection));
-    return host &&
-           (host == source || (is_same && (is_private(host) || source >> 24 == IN_LOOPBACKNET)));
+    return tell_may(connection_host(asked->connection), connection_host(told->connection),
+                    text_of(address));
 }
 
 static bool can_reach(const struct hub_machine *asked, const struct hub_machine *told)
