@@ -25,6 +25,7 @@ struct image {
     int layout_fd; /* the archive, as files */
     int root_fd;
     struct image_room room;
+    uint64_t given_back; /* of the room, by layers that are no longer needed */
 };
 
 static void image_done(struct image *image)
@@ -76,12 +77,18 @@ static int hash_file(int fd, uint8_t out[IMAGE_DIGEST_SIZE], uint64_t *out_bytes
     return 0;
 }
 
+static void blob_path(const struct image_descriptor *descriptor, char out[PATH_SIZE])
+{
+    char hex[2 * IMAGE_DIGEST_SIZE + 1];
+    text_hex_encode(descriptor->digest, IMAGE_DIGEST_SIZE, hex);
+    snprintf(out, PATH_SIZE, "blobs/sha256/%s", hex);
+}
+
 static int blob_open(const struct image *image, const struct image_descriptor *descriptor,
                      struct error *error)
 {
-    char path[PATH_SIZE], hex[2 * IMAGE_DIGEST_SIZE + 1];
-    text_hex_encode(descriptor->digest, IMAGE_DIGEST_SIZE, hex);
-    snprintf(path, sizeof(path), "blobs/sha256/%s", hex);
+    char path[PATH_SIZE];
+    blob_path(descriptor, path);
     AUTO_FD int fd = layout_open(image, path, error);
     if (fd < 0)
         return -1;
@@ -91,7 +98,7 @@ static int blob_open(const struct image *image, const struct image_descriptor *d
         return -1;
     if (memcmp(digest, descriptor->digest, sizeof(digest)) != 0 || bytes != descriptor->size_bytes)
         return error_set(error, ERROR_CORRUPT, "the image's blob %.12s is not what its digest says",
-                         hex);
+                         strrchr(path, '/') + 1);
     return TAKE_FD(fd);
 }
 
@@ -198,11 +205,33 @@ static int apply_layer(struct image *image, int fd, size_t number, struct error 
     return 0;
 }
 
+/* Its room is for the files of the root now; unless it comes again. */
+static int free_layer(struct image *image, const struct image_manifest *manifest, size_t index,
+                      struct error *error)
+{
+    const struct image_descriptor *layer = &manifest->layers[index];
+    for (size_t i = index + 1; i < manifest->layer_count; i++)
+        if (memcmp(manifest->layers[i].digest, layer->digest, IMAGE_DIGEST_SIZE) == 0)
+            return 0;
+    char path[PATH_SIZE];
+    struct stat status;
+    blob_path(layer, path);
+    /* A link is not what takes the room; it stays, as what it leads to does. */
+    if (fstatat(image->layout_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISREG(status.st_mode) || status.st_nlink != 1)
+        return 0;
+    if (unlinkat(image->layout_fd, path, 0) < 0)
+        return error_set_errno(error, errno, "remove a layer");
+    image->given_back += (uint64_t)status.st_size;
+    image->room.bytes_left += (uint64_t)status.st_size;
+    return 0;
+}
+
 static int unpack_layout(struct image *image, struct text index, struct image_config *out,
                          uint64_t *out_layers, struct error *error)
 {
-    struct image_descriptor chosen;
-    struct image_manifest manifest;
+    struct image_descriptor chosen = {0};
+    struct image_manifest manifest = {0};
     struct text json;
     if (choose_manifest(image, index, 1, &chosen, error) < 0 ||
         read_blob(image, &chosen, &json, error) < 0)
@@ -214,7 +243,8 @@ static int unpack_layout(struct image *image, struct text index, struct image_co
         return -1;
     for (size_t i = 0; i < manifest.layer_count; i++) {
         AUTO_FD int fd = blob_open(image, &manifest.layers[i], error);
-        if (fd < 0 || apply_layer(image, fd, i, error) < 0)
+        if (fd < 0 || apply_layer(image, fd, i, error) < 0 ||
+            free_layer(image, &manifest, i, error) < 0)
             return -1;
     }
     *out_layers = manifest.layer_count;
@@ -250,10 +280,10 @@ static int unpack_save(struct image *image, struct text json, struct image_confi
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 /* libarchive writes into the working folder. */
-static int unpack_archive(struct image *image, int fd, uint64_t bytes_max, struct error *error)
+static int unpack_archive(struct image *image, int fd, struct error *error)
 {
-    const struct archive_limits limits = {bytes_max, LAYOUT_FILES_MAX};
-    struct archive_summary summary;
+    const struct archive_limits limits = {image->room.bytes_left, LAYOUT_FILES_MAX};
+    struct archive_summary summary = {0};
     AUTO_FD int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (here < 0 || mkdir("layout", 0700) < 0 || mkdir("root", 0755) < 0)
         return error_set_errno(error, errno, "make a folder");
@@ -264,7 +294,10 @@ static int unpack_archive(struct image *image, int fd, uint64_t bytes_max, struc
     const int result = archive_unpack(fd, &limits, &summary, error);
     if (fchdir(here) < 0)
         return error_set_errno(error, errno, "go back");
-    return result < 0 ? error_wrap(error, "the image's archive") : 0;
+    if (result < 0)
+        return error_wrap(error, "the image's archive");
+    image->room.bytes_left -= summary.bytes;
+    return 0;
 }
 
 /* Files that a sandbox shows its own over; an image rarely has them. */
@@ -295,6 +328,32 @@ static int write_start(const struct image_config *config, struct error *error)
     return file_replace("start.json", &text, 1, 0644, error);
 }
 
+/* The archive lies beside what is made of it. */
+static int take_archive(struct image *image, int fd, struct error *error)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return error_set_errno(error, errno, "look at the image's archive");
+    if ((uint64_t)status.st_size > image->room.bytes_left)
+        return error_set(error, ERROR_EXHAUSTED, "the archive alone takes %" PRIu64 " MiB",
+                         (uint64_t)status.st_size >> 20);
+    image->room.bytes_left -= (uint64_t)status.st_size;
+    return unpack_archive(image, fd, error);
+}
+
+static int unpack_files(struct image *image, struct image_config *out_config, uint64_t *out_layers,
+                        struct error *error)
+{
+    struct text json;
+    struct error ignored;
+    if (read_path(image, "index.json", &json, &ignored) == 0)
+        return unpack_layout(image, json, out_config, out_layers, error);
+    if (read_path(image, "manifest.json", &json, &ignored) == 0)
+        return unpack_save(image, json, out_config, out_layers, error);
+    return error_set(error, ERROR_CORRUPT,
+                     "it is no image: it has neither index.json nor manifest.json");
+}
+
 int image_unpack(int fd, const struct image_limits *limits, struct image_summary *out_summary,
                  struct error *error)
 {
@@ -303,26 +362,21 @@ int image_unpack(int fd, const struct image_limits *limits, struct image_summary
         .layout_fd = -1,
         .root_fd = -1,
         .room = {limits->bytes_max, limits->files_max}};
-    if (unpack_archive(&image, fd, limits->bytes_max, error) < 0)
-        return -1;
     struct image_config config;
     struct image_summary summary = {0};
-    struct text json;
-    struct error ignored;
-    int result;
-    if (read_path(&image, "index.json", &json, &ignored) == 0)
-        result = unpack_layout(&image, json, &config, &summary.layers, error);
-    else if (read_path(&image, "manifest.json", &json, &ignored) == 0)
-        result = unpack_save(&image, json, &config, &summary.layers, error);
-    else
-        result = error_set(error, ERROR_CORRUPT,
-                           "it is no image: it has neither index.json nor manifest.json");
+    int result = take_archive(&image, fd, error);
+    const uint64_t room = image.room.bytes_left;
+    if (result == 0)
+        result = unpack_files(&image, &config, &summary.layers, error);
+    if (result < 0 && error->code == ERROR_EXHAUSTED)
+        return error_wrap(error, "its archive, its layers and its files have %" PRIu64 " MiB here",
+                          limits->bytes_max >> 20);
     if (result < 0 || add_mount_points(&image, error) < 0 || write_start(&config, error) < 0)
         return -1;
     AUTO_FD int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (here < 0 || image_remove(here, "layout", error) < 0)
         return here < 0 ? error_set_errno(error, errno, "open the folder") : -1;
-    summary.bytes = limits->bytes_max - image.room.bytes_left;
+    summary.bytes = room + image.given_back - image.room.bytes_left;
     summary.files = limits->files_max - image.room.files_left;
     *out_summary = summary;
     return 0;

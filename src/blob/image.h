@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct image_limits {
-    uint64_t bytes_max; /* of the archive, and of all files of the root */
+    uint64_t bytes_max; /* of the archive, its files and those of the root, all together */
     uint64_t files_max; /* of the root: folders and links counted */
 };
 

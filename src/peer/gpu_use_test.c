@@ -1,32 +1,14 @@
 /* Whose load a GPU has, by a library that stands for the driver's; covers gpu_use.c, nvml.c. */
 #include "peer/gpu_use.h"
-#include "testing/testing.h"
+#include "testing/sleeper.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define MS INT64_C(1000000)
 
 /* The large GPU is /dev/nvidia3 there, the small ones are 2 and 1. */
 enum { LARGE = 1 << 3, SMALL = 1 << 2, MUTE = 1 << 1 };
-
-static pid_t start_sleeper(void)
-{
-    const pid_t pid = fork();
-    if (pid == 0) {
-        pause();
-        _exit(0);
-    }
-    assert_true(pid > 0);
-    return pid;
-}
-
-static void end_sleeper(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
 
 static void say_use(const char *words)
 {
@@ -37,7 +19,7 @@ static void say_use(const char *words)
 TEST(load_of_a_lease_and_of_others_is_told_apart_by_process)
 {
     AUTO(gpu_use) struct gpu_use *use = gpu_use_new(NVML_FIXTURE);
-    const pid_t other = start_sleeper();
+    const pid_t other = sleeper_start();
     char words[64];
     /* This process stands for the keeper, its child for the job; init is nobody's. */
     snprintf(words, sizeof(words), "%d:60,1:25", (int)other);
@@ -54,7 +36,7 @@ TEST(load_of_a_lease_and_of_others_is_told_apart_by_process)
     say_use(words);
     assert_int_equal(gpu_use_read(use, &holder, 1, 100000 * MS), 250);
     assert_int_equal(holder.used_us, 300000 + 1800000);
-    end_sleeper(other);
+    sleeper_end(other);
 }
 
 TEST(a_lease_is_not_charged_for_a_gpu_it_does_not_have)

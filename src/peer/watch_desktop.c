@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { ASK_MS_MAX = 5000 }; /* a process that takes longer is ended */
@@ -68,15 +69,20 @@ void watch_desktop_free(struct watch_desktop *watch)
     free(watch);
 }
 
-static void on_child(void *context, const struct child_exit *exit)
+/* One that was ended has written what it knew. */
+static void take_answer(struct watch_desktop *watch)
 {
-    struct watch_desktop *watch = context;
     struct answer answer = nobody;
-    (void)exit; /* one that was ended has written what it knew */
     watch->answer = nobody;
     if (read(watch->answer_fd, &answer, sizeof(answer)) >= (ssize_t)sizeof(answer.bus))
         watch->answer = answer;
     forget_child(watch);
+}
+
+static void on_child(void *context, const struct child_exit *exit)
+{
+    (void)exit;
+    take_answer(context);
 }
 
 static bool has_bus(const char *root)
@@ -107,7 +113,7 @@ static _Noreturn void become_asker(const struct watch_desktop *watch, int fd)
     _exit(size == sizeof(answer.x11_idle_ms) ? 0 : 1);
 }
 
-static int start_child(struct watch_desktop *watch, struct error *error)
+static int start_asker(struct watch_desktop *watch, struct error *error)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -120,7 +126,14 @@ static int start_child(struct watch_desktop *watch, struct error *error)
     if (pid == 0)
         become_asker(watch, write_fd);
     watch->pid = pid;
-    return loop_child_open(watch->loop, pid, on_child, watch, &watch->child, error);
+    return 0;
+}
+
+static int start_child(struct watch_desktop *watch, struct error *error)
+{
+    if (start_asker(watch, error) < 0)
+        return -1;
+    return loop_child_open(watch->loop, watch->pid, on_child, watch, &watch->child, error);
 }
 
 static void ask(struct watch_desktop *watch, int64_t now_ns)
@@ -205,10 +218,19 @@ const char *watch_desktop_describe(const struct watch_desktop *watch,
 const char *watch_desktop_probe(const char *root, const char *display,
                                 char out[WATCH_DESKTOP_WORDS_SIZE])
 {
-    struct answer answer = nobody;
-    if (has_bus(root))
-        watch_bus_ask(root, &answer.bus);
-    if (display)
-        answer.x11_idle_ms = watch_x11_idle_ms(display);
-    return describe(&answer, out);
+    struct watch_desktop watch = {
+        .root = root, .display = display, .answer = nobody, .answer_fd = -1};
+    struct error error;
+    if (!has_bus(root) && !display)
+        return describe(&nobody, out);
+    if (start_asker(&watch, &error) < 0) {
+        log_event(LOG_WARN, "desktop_not_watched", "error=\"%s\"", error.message);
+        forget_child(&watch);
+        return describe(&nobody, out);
+    }
+    /* It ends itself in time. */
+    while (waitpid(watch.pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    take_answer(&watch);
+    return describe(&watch.answer, out);
 }

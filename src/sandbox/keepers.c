@@ -4,15 +4,19 @@
  * which weighs little while the machine's owner works. It is never held still, and never waits for
  * everybody else: whoever ends a sandbox must get its turn.
  */
+#include "base/scope.h"
 #include "base/text.h"
 #include "sandbox/cgroup_internal.h"
 #include "sandbox/sandbox_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Against 1024 and 100 of everybody else. */
@@ -67,13 +71,39 @@ int sandbox_host_set_light(struct sandbox_host *host, bool is_light, struct erro
     return access(folder, F_OK) == 0 ? set_weight(host, folder, error) : 0;
 }
 
-void sandbox_host_disband(struct sandbox_host *host, int64_t wait_ms)
+/* Until the group may be empty, or `wait_ms` are over. v2 tells when the last has gone; v1 has only
+ * a program to start then (notify_on_release), and is looked at again a little later. */
+static void wait_for_empty(const struct sandbox_host *host, int events_fd, int64_t wait_ms)
 {
     enum { STEP_MS = 10 };
-    char folder[CGROUP_PATH_SIZE];
+    if (host->cgroups.version == CGROUP_V1 || events_fd < 0) {
+        usleep((useconds_t)(wait_ms < STEP_MS ? wait_ms : STEP_MS) * 1000);
+        return;
+    }
+    struct pollfd changed = {.fd = events_fd, .events = POLLPRI};
+    char text[128] = {0};
+    /* What was before the reading wakes nobody. */
+    if (pread(events_fd, text, sizeof(text) - 1, 0) > 0 && strstr(text, "populated 1"))
+        poll(&changed, 1, (int)wait_ms);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void sandbox_host_disband(struct sandbox_host *host, int64_t wait_ms)
+{
+    char folder[CGROUP_PATH_SIZE], path[CGROUP_PATH_SIZE + 16];
     struct error ignored; /* who outlives us keeps it; the next of us comes here again */
     if (host->cgroups.version == CGROUP_NONE || keepers_folder(host, folder, &ignored) < 0)
         return;
-    for (; rmdir(folder) < 0 && errno == EBUSY && wait_ms > 0; wait_ms -= STEP_MS)
-        usleep(STEP_MS * 1000);
+    snprintf(path, sizeof(path), "%s/cgroup.events", folder);
+    AUTO_FD int events_fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int64_t end_ms = now_ms() + wait_ms;
+    for (int64_t left_ms = wait_ms; rmdir(folder) < 0 && errno == EBUSY && left_ms > 0;
+         left_ms = end_ms - now_ms())
+        wait_for_empty(host, events_fd, left_ms);
 }

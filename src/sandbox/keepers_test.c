@@ -2,25 +2,12 @@
 #include "base/log.h"
 #include "sandbox/cgroup_internal.h"
 #include "sandbox/sandbox_internal.h"
-#include "testing/testing.h"
+#include "testing/sleeper.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-static pid_t start_sleeper(void)
-{
-    const pid_t pid = fork();
-    if (pid == 0) {
-        pause();
-        _exit(0);
-    }
-    assert_true(pid > 0);
-    return pid;
-}
 
 /* Its line of /proc/PID/cgroup that names the group; false: it is in none. */
 static bool find_group(pid_t pid, char *out, size_t out_size)
@@ -54,7 +41,7 @@ TEST(a_keeper_weighs_less_while_the_owner_works)
     }
     const bool is_v1 = host.cgroups.version == CGROUP_V1;
     const char *file = is_v1 ? "cpu.shares" : "cpu.weight";
-    const pid_t pid = start_sleeper();
+    const pid_t pid = sleeper_start();
     ASSERT_OK(sandbox_host_adopt(&host, pid, &error));
     assert_true(find_group(pid, name, sizeof(name)));
     snprintf(folder, sizeof(folder), "%s/%s", host.cgroups.folders[CGROUP_CPU], name);
@@ -68,10 +55,11 @@ TEST(a_keeper_weighs_less_while_the_owner_works)
     assert_int_equal(access(folder, F_OK), 0);
     ASSERT_OK(sandbox_host_set_light(&host, false, &error));
     assert_int_equal(cgroup_read_number(folder, file, NULL), is_v1 ? 1024 : 100);
+    /* Who is about to end is waited for. */
     kill(pid, SIGKILL);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-    sandbox_host_disband(&host, 0);
+    sandbox_host_disband(&host, INT32_MAX);
     assert_int_equal(access(folder, F_OK), -1);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
     cgroup_host_done(&host.cgroups);
 }
 

@@ -8,6 +8,7 @@ that are asked for, since neither runs where tests do.
 import contextlib
 import os
 import pathlib
+import socket
 import subprocess
 import time
 
@@ -152,3 +153,17 @@ def test_a_lender_sees_who_is_at_an_x_display(tmp_path):
     assert "watch desktop: none" in subprocess.run(
         [PROGRAM, "lend", "--doctor", "--state-dir", str(tmp_path / "doctor"), "--display", display,
          "--system-root", str(tmp_path)], capture_output=True, text=True, timeout=60).stdout
+
+
+def test_the_doctor_does_not_wait_for_a_display_that_says_nothing(tmp_path):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        display = f"127.0.0.1:{silent.getsockname()[1] - 6000}"
+        doctor = subprocess.Popen(
+            [PROGRAM, "lend", "--doctor", "--state-dir", str(tmp_path / "doctor"), "--display", display,
+             "--system-root", str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        silent.settimeout(60)
+        with silent.accept()[0]:  # it has asked, and gets no answer
+            said, _ = doctor.communicate(timeout=60)
+    assert doctor.returncode == 0 and "watch desktop: none" in said, said

@@ -75,6 +75,19 @@ def test_without_a_command_the_image_says_what_runs_and_where(place, tmp_path):
     assert done.returncode != 0 and "names no command" in done.stderr, done
 
 
+def test_the_archive_its_layers_and_its_files_have_one_room(place, tmp_path):
+    def image(name, mebibytes):
+        return oci.write_layout(tmp_path / name, [oci.busybox(), *(oci.layer(oci.entry(
+            f"data-{name}-{i}", os.urandom(mebibytes << 20))) for i in range(2))], {"Env": ["PATH=/bin"]}, how="")
+
+    # Twice 10 MiB, three times over, do not fit into 64 MiB; but layers go as their files come.
+    done = run(place, "--image", str(image("fits", 10)), "--", "ls /data-fits-1")
+    assert (done.returncode, done.stdout) == (0, "/data-fits-1\n"), done
+    done = run(place, "--image", str(image("large", 17)), "--", "true")
+    words = " ".join(done.stderr.split())
+    assert done.returncode != 0 and "its archive, its layers and its files have 64 MiB here" in words, done
+
+
 def test_docker_save_and_whiteouts(place, tmp_path):
     image = oci.write_save(tmp_path / "image.tar", [
         oci.busybox(),
