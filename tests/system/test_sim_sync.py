@@ -76,3 +76,38 @@ def test_wrong_requests_are_said_before_anything_is_computed():
         assert words in done.stderr, done.stderr
     done = sim(*QUICK, "--profile", "spot", environment={"SOUK_DATA": ""})
     assert done.returncode != 0 and "SOUK_DATA" in done.stderr
+
+
+def kept_run(policy, rate, seed, seconds, limit=20000):
+    return json.dumps({"key": f"mlp H=3.2 O=5 | {policy} | {rate} | {seed}", "limit": limit,
+                       "target_s": seconds, "end": "target" if seconds else "time", "commits": 10,
+                       "waiting_share": 0.5, "chosen": policy})
+
+
+def hetero(*arguments, program="/bin/false"):
+    script = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "hetero.py")
+    done = subprocess.run([script, "--json", "--program", program, *arguments], capture_output=True,
+                          text=True, timeout=120, check=True)
+    return json.loads(done.stdout)
+
+
+def test_the_bench_does_not_run_again_what_is_kept(tmp_path):
+    kept = tmp_path / "runs"
+    lines = [kept_run("bsp", rate, 1, seconds)
+             for rate, seconds in [("0.1", 2000), ("0.05", None), ("0.2", 1600), ("0.025", None)]]
+    lines += [kept_run("adsp", rate, 1, seconds)
+              for rate, seconds in [("0.1", 400), ("0.05", 500), ("0.2", None), ("0.025", None)]]
+    lines += [kept_run("bsp", "0.2", 2, 2000), kept_run("adsp", "0.1", 2, 500)]
+    kept.write_text("\n".join(lines) + "\n")
+    answer = hetero("--resume", str(kept), "--policies", "bsp,adsp", "--seeds", "1,2")
+    assert answer["not_run"] == []
+    rows = {row["policy"]: row for row in answer["results"][0]["rows"]}
+    assert rows["bsp"]["rate"] == 0.2 and rows["bsp"]["seconds"] == 1800  # its own best rate
+    assert rows["adsp"]["rate"] == 0.1 and rows["adsp"]["seconds"] == 450
+    assert answer["adsp_vs_bsp"] == pytest.approx(0.75) and answer["adsp_waiting_share"] == 0.5
+
+    # What is missing is run; where that fails, the cell says so.
+    kept.write_text("\n".join(lines[:-1]) + "\n")
+    answer = hetero("--resume", str(kept), "--policies", "bsp,adsp", "--seeds", "1,2")
+    assert answer["not_run"] == ["mlp H=3.2 O=5"]
+    assert answer["adsp_vs_bsp"] is None

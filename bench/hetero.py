@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Synchronisation policies on unequal machines: real gradients in virtual time (`souk sim sync`).
+
+    bench/hetero.py [--json] [--cells N|all] [--resume FILE] [--program build/souk]
+                    [--policies a,b] [--seeds 1,2,3] [--jobs 2] [--list]
+
+The 18 machines of the ADSP paper's testbed, spread to H, a push and its answer taking O mean steps.
+In each cell every policy trains at each of four rates on one seed; at its own best rate it then runs
+on the other seeds. One target for all. Runs are kept in FILE one by one: what is there is not run
+again. A run is given up when it can no longer be its policy's best, or takes half as long again as
+bsp at its best.
+"""
+import argparse
+import concurrent.futures
+import itertools
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RATES = ["0.1", "0.05", "0.2", "0.025"]  # the likeliest first: it bounds the others
+MOMENTUM_RATES = ["0.01", "0.005", "0.02", "0.0025"]
+POLICIES = ["bsp", "ssp", "tap", "fixed-adacomm:8", "fixed-adacomm:40", "adacomm", "adsp", "hsp",
+            "batchtune", "batchtune-fixed", "backup", "diloco", "async-local", "pace", "auto"]
+TARGETS = {"mlp": 0.40, "lenet5": 0.45, "cifar-cnn": 1.2}
+LAST_TIME = 20000  # virtual seconds, where nothing else bounds a run
+OVERSHOOT = 1.15  # a run must go on this much past its target for the mean of five to cross it
+
+
+def cell(heterogeneity, delay, model="mlp", momentum=False, policies=None, **more):
+    name = f"{model} H={heterogeneity} O={delay:g}" + (" momentum" if momentum else "")
+    name += "".join(f" {key}={value}" for key, value in more.items())
+    return {"name": name, "model": model, "heterogeneity": heterogeneity, "delay": delay,
+            "momentum": momentum, "more": more, "policies": policies or POLICIES}
+
+
+def all_cells():
+    levels = list(itertools.product([3.2, 2.0, 2.6, 1.45], [5, 1, 0.2]))
+    cells = [cell(heterogeneity, delay) for heterogeneity, delay in levels]
+    disturbed = [{"jitter": "0.5"}, {"stay": "300s", "absence": "60s"}, {"skew": "0.5"}]
+    cells += [cell(3.2, delay, **more) for more in disturbed for delay in (5, 1)]
+    cells += [cell(heterogeneity, delay, model="lenet5") for heterogeneity in (3.2, 2.0) for delay in (5, 1)]
+    cells += [cell(heterogeneity, delay, momentum=True) for heterogeneity, delay in levels]
+    cells.append(cell(3.2, 5, model="cifar-cnn", policies=["bsp", "adsp", "auto"]))
+    return cells
+
+
+class Runs:
+    """Every run that is done, by its key; written down as it ends."""
+
+    def __init__(self, wanted):
+        self.wanted, self.lock, self.done = wanted, threading.Lock(), {}
+        if wanted.resume and os.path.exists(wanted.resume):
+            for line in pathlib.Path(wanted.resume).read_text().splitlines():
+                run = json.loads(line)
+                self.done[run["key"]] = run
+
+    def find(self, key, limit):
+        """One that was given up counts as long as its limit was not lower."""
+        run = self.done.get(key)
+        if run and (run["target_s"] is not None or run["end"] == "diverged" or run["limit"] >= limit):
+            return run
+        return None
+
+    def get(self, place, policy, rate, seed, limit):
+        key = f"{place['name']} | {policy} | {rate} | {seed}"
+        run = self.find(key, limit)
+        if run:
+            return run
+        arguments = [os.path.abspath(self.wanted.program), "sim", "sync", "--json", "--quiet",
+                     "--profile", "testbed-h3.2", "--heterogeneity", str(place["heterogeneity"]),
+                     "--delay", f"{round(1000 * place['delay'])}ms", "--model", place["model"],
+                     "--policy", policy, "--rate", rate, "--seed", str(seed),
+                     "--target-loss", str(TARGETS[place["model"]]), "--max-time", f"{math.ceil(limit)}s"]
+        if place["model"] == "cifar-cnn":
+            arguments += ["--data", "cifar-10"]
+        if place["momentum"]:
+            arguments += ["--momentum", "0.9"]
+        for name, value in place["more"].items():
+            arguments += [f"--{name}", value]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr else "no reason")
+        run = json.loads(done.stdout)["runs"][0]
+        run = {"key": key, "limit": limit, **run}
+        with self.lock:
+            self.done[key] = run
+            if self.wanted.resume:
+                with open(self.wanted.resume, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(run) + "\n")
+            reached = "given up" if run["target_s"] is None else f"{run['target_s']:.0f} s"
+            print(f"{key}: {reached}", file=sys.stderr)
+        return run
+
+
+def tune(runs, place, policy, limit):
+    """(rate, run) of the rate that reaches the target first on the first seed; None: none does."""
+    best = None
+    for rate in MOMENTUM_RATES if place["momentum"] else RATES:
+        run = runs.get(place, policy, rate, runs.wanted.seeds[0], limit)
+        if run["target_s"] is not None and (best is None or run["target_s"] < best[1]["target_s"]):
+            best = rate, run
+            limit = min(limit, OVERSHOOT * run["target_s"])
+    return best
+
+
+def measure(runs, place, policy, limit):
+    best = tune(runs, place, policy, limit)
+    if best is None:
+        return {"policy": policy, "seconds": None, "rate": None}
+    rate, first = best
+    chosen = [first] + [runs.get(place, policy, rate, seed, limit) for seed in runs.wanted.seeds[1:]]
+    times = [run["target_s"] for run in chosen]
+    mean = None if None in times else sum(times) / len(times)
+    return {"policy": policy, "seconds": mean, "rate": float(rate), "all_seconds": times,
+            "waiting_share": sum(run["waiting_share"] for run in chosen) / len(chosen),
+            "commits": sum(run["commits"] for run in chosen) / len(chosen),
+            "chosen": first["chosen"]}
+
+
+def run_cell(runs, place, pool):
+    policies = [name for name in place["policies"] if not runs.wanted.policies or
+                name in runs.wanted.policies or name.split(":")[0] in runs.wanted.policies]
+    try:
+        # Momentum and skew may make even bsp slow: it alone is bounded by nothing else.
+        bsp = measure(runs, place, "bsp", LAST_TIME)
+        limit = 1.5 * OVERSHOOT * max(bsp["all_seconds"]) if bsp["seconds"] else LAST_TIME
+        rows = list(pool.map(lambda name: bsp if name == "bsp" else measure(runs, place, name, limit),
+                             policies))
+    except RuntimeError as reason:
+        return {"cell": place["name"], "not_run": str(reason)}
+    return {"cell": place["name"], "rows": rows, "target_loss": TARGETS[place["model"]]}
+
+
+def seconds(answer, *names):
+    found = [row["seconds"] for row in answer.get("rows", [])
+             if row["policy"].split(":")[0] in names and row["seconds"]]
+    return min(found) if found else None
+
+
+def saved(faster, slower):
+    return None if not faster or not slower else 1 - faster / slower
+
+
+def figures_of(answer):
+    singles = {row["policy"].split(":")[0] for row in answer.get("rows", [])} - {"auto"}
+    automatic, adsp = seconds(answer, "auto"), seconds(answer, "adsp")
+    best = seconds(answer, *singles)
+    waiting = [row.get("waiting_share") for row in answer.get("rows", []) if row["policy"] == "adsp"]
+    return {"adsp_vs_bsp": saved(adsp, seconds(answer, "bsp")),
+            "adsp_vs_ssp": saved(adsp, seconds(answer, "ssp")),
+            "adsp_vs_fixed": saved(adsp, seconds(answer, "fixed-adacomm")),
+            "adsp_waiting_share": waiting[0] if waiting else None,
+            "auto_vs_adsp": saved(automatic, adsp),
+            "auto_regret": automatic / best - 1 if automatic and best else None}
+
+
+def show(answer):
+    print(f"\n{answer['cell']}")
+    if "not_run" in answer:
+        print(f"  not run: {answer['not_run']}")
+        return
+    for row in sorted(answer["rows"], key=lambda row: row["seconds"] or math.inf):
+        if row["seconds"] is None:
+            print(f"  {row['policy']:18} not reached")
+            continue
+        spread = " ".join("-" if each is None else f"{each:.0f}" for each in row["all_seconds"])
+        print(f"  {row['policy']:18} {row['seconds']:8.0f} s  rate {row['rate']:<6g} waiting "
+              f"{100 * row['waiting_share']:5.1f} %  seeds {spread}")
+    print("  " + "  ".join(f"{name} {value:.3f}" for name, value in figures_of(answer).items()
+                           if value is not None))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--program", default="build/souk")
+    parser.add_argument("--cells", default="1", help="how many, from the first; or all")
+    parser.add_argument("--resume", help="where runs are kept")
+    parser.add_argument("--policies", default="", help="only these")
+    parser.add_argument("--seeds", default="1,2,3", help="the first tunes the rates")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--list", action="store_true", help="name the cells and end")
+    wanted = parser.parse_args()
+    wanted.seeds = [int(seed) for seed in wanted.seeds.split(",")]
+    wanted.policies = [name for name in wanted.policies.split(",") if name]
+    cells = all_cells()
+    if wanted.cells != "all":
+        cells = cells[:int(wanted.cells)]
+    if wanted.list:
+        print("\n".join(place["name"] for place in cells))
+        return
+    runs = Runs(wanted)
+    answers = []
+    with concurrent.futures.ThreadPoolExecutor(wanted.jobs) as pool:
+        for place in cells:
+            answers.append(run_cell(runs, place, pool))
+            if not wanted.json:
+                show(answers[-1])
+    result = figures_of(answers[0])  # H = 3.2, O = 5, MLP
+    regrets = [figures_of(answer)["auto_regret"] for answer in answers]
+    result["auto_regret_worst"] = max((regret for regret in regrets if regret is not None), default=None)
+    result["cells"] = len(answers)
+    result["not_run"] = [answer["cell"] for answer in answers if "not_run" in answer]
+    if wanted.json:
+        print(json.dumps({**result, "results": answers}))
+    else:
+        print("\n" + "\n".join(f"{name:20} {value if value is None else round(value, 4)}"
+                               for name, value in result.items() if name != "not_run"))
+        print("not run: " + (", ".join(result["not_run"]) or "nothing"))
+
+
+if __name__ == "__main__":
+    main()
