@@ -418,6 +418,8 @@ static bool is_left_out(const struct json_field *field, const void *source)
     ASSERT(!field->is_required);
     if (field->kind == JSON_BOOL)
         return !*(const bool *)source;
+    if (field->kind == JSON_DOUBLE)
+        return *(const double *)source == 0;
     ASSERT(field->kind == JSON_I64 || field->kind == JSON_U64);
     return *(const int64_t *)source == 0;
 }

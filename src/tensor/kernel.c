@@ -139,12 +139,16 @@ int operation_open_dense(struct kernel_set *set, const struct dense_shape *shape
 
 uint32_t conv_output_size(const struct conv_shape *shape, uint32_t input_size)
 {
-    return input_size + 2 * shape->pad - shape->kernel + 1;
+    const uint32_t stride = shape->stride ? shape->stride : 1;
+    return (input_size + 2 * shape->pad - shape->kernel) / stride + 1;
 }
 
 static int conv_check(const struct conv_shape *shape, struct error *error)
 {
     enum { KERNEL_MAX = 64 };
+    if (shape->stride > KERNEL_MAX)
+        return error_set(error, ERROR_INVALID, "convolution: stride %u is above %d", shape->stride,
+                         KERNEL_MAX);
     if (shape->kernel == 0 || shape->kernel > KERNEL_MAX || shape->pad >= shape->kernel)
         return error_set(error, ERROR_INVALID, "convolution: kernel %u with padding %u",
                          shape->kernel, shape->pad);
@@ -169,7 +173,30 @@ int operation_open_conv(struct kernel_set *set, const struct conv_shape *shape,
 {
     if (conv_check(shape, error) < 0)
         return -1;
-    return set->ops->open_conv(set->state, shape, options, out_operation, error);
+    struct conv_shape whole = *shape;
+    whole.stride = shape->stride ? shape->stride : 1;
+    return set->ops->open_conv(set->state, &whole, options, out_operation, error);
+}
+
+static uint32_t pool_output_size(uint32_t size, uint32_t window, uint32_t stride, bool is_partial)
+{
+    if (is_partial && size > window)
+        return (size - window + stride - 1) / stride + 1;
+    return (size - window) / stride + 1;
+}
+
+uint32_t pool_output_height(const struct pool_shape *shape)
+{
+    return pool_output_size(shape->height, shape->window_height,
+                            shape->stride_height ? shape->stride_height : shape->window_height,
+                            shape->is_partial);
+}
+
+uint32_t pool_output_width(const struct pool_shape *shape)
+{
+    return pool_output_size(shape->width, shape->window_width,
+                            shape->stride_width ? shape->stride_width : shape->window_width,
+                            shape->is_partial);
 }
 
 int operation_open_pool(struct kernel_set *set, const struct pool_shape *shape,
@@ -179,10 +206,18 @@ int operation_open_pool(struct kernel_set *set, const struct pool_shape *shape,
     if (!ELEMENTS(shape->batch, shape->channels, shape->height, shape->width))
         return error_set(error, ERROR_INVALID, "pooling of %u x %u x %u x %u: empty or too large",
                          shape->batch, shape->channels, shape->height, shape->width);
-    if (shape->size == 0 || shape->size > shape->height || shape->size > shape->width)
-        return error_set(error, ERROR_INVALID, "pooling: window %u does not fit into %u x %u",
-                         shape->size, shape->height, shape->width);
-    return set->ops->open_pool(set->state, shape, options, out_operation, error);
+    struct pool_shape whole = *shape;
+    whole.stride_height = shape->stride_height ? shape->stride_height : shape->window_height;
+    whole.stride_width = shape->stride_width ? shape->stride_width : shape->window_width;
+    if (whole.window_height == 0 || whole.window_width == 0 || whole.window_height > whole.height ||
+        whole.window_width > whole.width)
+        return error_set(error, ERROR_INVALID, "pooling: window %u x %u does not fit into %u x %u",
+                         whole.window_height, whole.window_width, whole.height, whole.width);
+    if (whole.stride_height > whole.window_height || whole.stride_width > whole.window_width)
+        return error_set(error, ERROR_INVALID,
+                         "pooling: stride %u x %u is above the window %u x %u", whole.stride_height,
+                         whole.stride_width, whole.window_height, whole.window_width);
+    return set->ops->open_pool(set->state, &whole, options, out_operation, error);
 }
 
 int operation_open_activation(struct kernel_set *set, const struct activation_shape *shape,
@@ -193,6 +228,87 @@ int operation_open_activation(struct kernel_set *set, const struct activation_sh
         return error_set(error, ERROR_INVALID, "activation of %zu elements: empty or too large",
                          shape->count);
     return set->ops->open_activation(set->state, shape, options, out_operation, error);
+}
+
+int operation_open_norm(struct kernel_set *set, const struct norm_shape *shape,
+                        const struct operation_options *options, struct operation **out_operation,
+                        struct error *error)
+{
+    if (!ELEMENTS(shape->outer, shape->features, shape->inner))
+        return error_set(error, ERROR_INVALID, "norm of %u x %u x %u: empty or too large",
+                         shape->outer, shape->features, shape->inner);
+    if (shape->kind == NORM_LAYER && shape->inner != 1)
+        return error_set(error, ERROR_INVALID, "layer norm: %u values of each feature",
+                         shape->inner);
+    if (shape->kind == NORM_LOCAL && shape->window % 2 == 0)
+        return error_set(error, ERROR_INVALID, "local norm: a window of %u is not odd",
+                         shape->window);
+    return set->ops->open_norm(set->state, shape, options, out_operation, error);
+}
+
+int operation_open_dropout(struct kernel_set *set, const struct dropout_shape *shape,
+                           const struct operation_options *options,
+                           struct operation **out_operation, struct error *error)
+{
+    if (shape->count == 0 || shape->count > TENSOR_ELEMENTS_MAX ||
+        !(shape->rate >= 0 && shape->rate < 1))
+        return error_set(error, ERROR_INVALID, "dropout of %zu elements at rate %g", shape->count,
+                         (double)shape->rate);
+    return set->ops->open_dropout(set->state, shape, options, out_operation, error);
+}
+
+int operation_open_embedding(struct kernel_set *set, const struct embedding_shape *shape,
+                             const struct operation_options *options,
+                             struct operation **out_operation, struct error *error)
+{
+    if (!ELEMENTS(shape->count, shape->width) || !ELEMENTS(shape->vocabulary, shape->width))
+        return error_set(error, ERROR_INVALID, "embedding of %u of %u in %u: empty or too large",
+                         shape->count, shape->vocabulary, shape->width);
+    return set->ops->open_embedding(set->state, shape, options, out_operation, error);
+}
+
+int operation_open_sequence_conv(struct kernel_set *set, const struct sequence_conv_shape *shape,
+                                 const struct operation_options *options,
+                                 struct operation **out_operation, struct error *error)
+{
+    if (!ELEMENTS(shape->batch, shape->steps, shape->features) ||
+        !ELEMENTS(shape->outputs, shape->kernel, shape->features) || shape->pad >= shape->kernel ||
+        shape->steps + 2 * shape->pad < shape->kernel ||
+        !ELEMENTS(shape->batch, shape->steps + 2 * shape->pad, shape->outputs))
+        return error_set(error, ERROR_INVALID,
+                         "convolution over %u steps of %u with a kernel of %u, padded by %u: empty "
+                         "or too large",
+                         shape->steps, shape->features, shape->kernel, shape->pad);
+    return set->ops->open_sequence_conv(set->state, shape, options, out_operation, error);
+}
+
+int operation_open_recurrent(struct kernel_set *set, const struct recurrent_shape *shape,
+                             const struct operation_options *options,
+                             struct operation **out_operation, struct error *error)
+{
+    if (!ELEMENTS(shape->batch, shape->steps, shape->inputs) ||
+        !ELEMENTS(shape->batch, shape->steps, shape->units, 4) ||
+        !ELEMENTS(shape->units, shape->units, 4) || !ELEMENTS(shape->units, shape->inputs, 4))
+        return error_set(error, ERROR_INVALID,
+                         "recurrent layer of %u units over %u x %u x %u: empty or too large",
+                         shape->units, shape->batch, shape->steps, shape->inputs);
+    return set->ops->open_recurrent(set->state, shape, options, out_operation, error);
+}
+
+bool kernel_set_prefers_channels_last(struct kernel_set *set)
+{
+    return set->ops->prefers_channels_last && set->ops->prefers_channels_last(set->state);
+}
+
+void kernel_transpose(const float *in, float *out, uint32_t batch, uint32_t rows, uint32_t columns)
+{
+    enum { TILE = 16 }; /* both sides of a tile stay in the nearest cache */
+    for (size_t n = 0; n < batch; n++, in += (size_t)rows * columns, out += (size_t)rows * columns)
+        for (uint32_t row = 0; row < rows; row += TILE)
+            for (uint32_t column = 0; column < columns; column += TILE)
+                for (uint32_t i = row; i < rows && i < row + TILE; i++)
+                    for (uint32_t j = column; j < columns && j < column + TILE; j++)
+                        out[(size_t)j * rows + i] = in[(size_t)i * columns + j];
 }
 
 bool kernel_set_has_conv_block(const struct kernel_set *set)
@@ -209,6 +325,8 @@ int operation_open_conv_block(struct kernel_set *set, const struct conv_block_sh
         return -1;
     const uint32_t height = conv_output_size(&shape->conv, shape->conv.height);
     const uint32_t width = conv_output_size(&shape->conv, shape->conv.width);
+    if (shape->conv.stride > 1 || shape->conv.is_channels_last)
+        return error_set(error, ERROR_INVALID, "convolution with pooling: a stride or a layout");
     if (shape->conv.kernel % 2 == 0)
         return error_set(error, ERROR_INVALID, "convolution with pooling: kernel %u is even",
                          shape->conv.kernel);
@@ -264,6 +382,12 @@ void kernel_sgd(struct kernel_set *set, const struct sgd_rule *rule, float *weig
                 float *velocity, const float *gradient, size_t count)
 {
     set->ops->sgd(set->state, rule, weights, velocity, gradient, count);
+}
+
+void kernel_adam(struct kernel_set *set, const struct adam_rule *rule, float *weights, float *first,
+                 float *second, const float *gradient, size_t count)
+{
+    set->ops->adam(set->state, rule, weights, first, second, gradient, count);
 }
 
 void kernel_axpy(struct kernel_set *set, float a, const float *x, float *y, size_t count)

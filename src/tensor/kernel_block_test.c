@@ -133,12 +133,15 @@ static void plain_block(const struct conv_shape *s, struct operation_tensors *t)
     struct error error;
     const uint32_t P = conv_output_size(s, s->height), Q = conv_output_size(s, s->width);
     const size_t conv_count = (size_t)s->batch * s->channels_out * P * Q;
-    const struct pool_shape pool_shape = {POOL_MAX, s->batch, s->channels_out, P, Q, 2};
+    const struct pool_shape pool_shape = {POOL_MAX, s->batch, s->channels_out, P,    Q, 2, 2,
+                                          2,        2,        false,           false};
     const struct activation_shape relu_shape = {ACTIVATION_RELU, conv_count / 4};
     AUTO(operation) struct operation *conv = NULL;
     AUTO(operation) struct operation *pool = NULL;
     AUTO(operation) struct operation *relu = NULL;
-    ASSERT_OK(kernel_plain.open_conv(NULL, s, &training, &conv, &error));
+    struct conv_shape by_one = *s;
+    by_one.stride = 1;
+    ASSERT_OK(kernel_plain.open_conv(NULL, &by_one, &training, &conv, &error));
     ASSERT_OK(kernel_plain.open_pool(NULL, &pool_shape, &training, &pool, &error));
     ASSERT_OK(kernel_plain.open_activation(NULL, &relu_shape, &training, &relu, &error));
     float *conv_output = floats(conv_count, 0), *conv_gradient = floats(conv_count, 0);

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AS(type, operation) ((struct type *)(void *)(operation))
-
 struct onednn_dense {
     struct operation operation;
     const struct onednn_library *library;
@@ -99,8 +97,14 @@ struct onednn_conv {
 struct conv_descriptors {
     dnnl_memory_desc_t input, weights, bias, output;
     dnnl_memory_desc_t input_any, weights_any, output_any;
-    dnnl_dims_t strides, pad;
+    dnnl_dims_t strides, pad, pad_end;
 };
+
+/* What a stride leaves over of the padding behind is not padded: oneDNN wants sizes to agree. */
+static dnnl_dim_t pad_end(const struct conv_shape *s, uint32_t size)
+{
+    return (dnnl_dim_t)(conv_output_size(s, size) - 1) * s->stride + s->kernel - size - s->pad;
+}
 
 static struct conv_descriptors conv_describe(const struct onednn_library *library,
                                              const struct conv_shape *s)
@@ -110,16 +114,20 @@ static struct conv_descriptors conv_describe(const struct onednn_library *librar
     const dnnl_dim_t bias[] = {s->channels_out};
     const dnnl_dim_t output[] = {s->batch, s->channels_out, conv_output_size(s, s->height),
                                  conv_output_size(s, s->width)};
+    const dnnl_format_tag_t layout = s->is_channels_last ? dnnl_nhwc : dnnl_nchw;
+    /* Asked for any layout, oneDNN takes a blocked one; held to nhwc it is faster. */
+    const dnnl_format_tag_t any = s->is_channels_last ? dnnl_nhwc : dnnl_format_tag_any;
     return (struct conv_descriptors){
-        .input = onednn_descriptor(library, 4, input, dnnl_nchw),
+        .input = onednn_descriptor(library, 4, input, layout),
         .weights = onednn_descriptor(library, 4, weights, dnnl_oihw),
         .bias = onednn_descriptor(library, 1, bias, dnnl_x),
-        .output = onednn_descriptor(library, 4, output, dnnl_nchw),
-        .input_any = onednn_descriptor(library, 4, input, dnnl_format_tag_any),
+        .output = onednn_descriptor(library, 4, output, layout),
+        .input_any = onednn_descriptor(library, 4, input, any),
         .weights_any = onednn_descriptor(library, 4, weights, dnnl_format_tag_any),
-        .output_any = onednn_descriptor(library, 4, output, dnnl_format_tag_any),
-        .strides = {1, 1},
+        .output_any = onednn_descriptor(library, 4, output, any),
+        .strides = {s->stride, s->stride},
         .pad = {s->pad, s->pad},
+        .pad_end = {pad_end(s, s->height), pad_end(s, s->width)},
     };
 }
 
@@ -131,7 +139,7 @@ static int conv_open_forward(struct onednn_conv *conv, const struct onednn_libra
     const dnnl_status_t status = library->dnnl_convolution_forward_desc_init(
         &operation, is_training ? dnnl_forward_training : dnnl_forward_inference,
         dnnl_convolution_direct, &d->input_any, &d->weights_any, &d->bias, &d->output_any,
-        d->strides, d->pad, d->pad);
+        d->strides, d->pad, d->pad_end);
     ASSERT(status == dnnl_success);
     struct step *step = &conv->forward;
     if (step_init(step, library, &operation, NULL, error) < 0 ||
@@ -148,7 +156,7 @@ static int conv_open_weights(struct onednn_conv *conv, const struct onednn_libra
     dnnl_convolution_desc_t operation;
     const dnnl_status_t status = library->dnnl_convolution_backward_weights_desc_init(
         &operation, dnnl_convolution_direct, &d->input_any, &d->weights_any, &d->bias,
-        &d->output_any, d->strides, d->pad, d->pad);
+        &d->output_any, d->strides, d->pad, d->pad_end);
     ASSERT(status == dnnl_success);
     struct step *step = &conv->weights;
     if (step_init(step, library, &operation, &conv->forward, error) < 0 ||
@@ -166,7 +174,7 @@ static int conv_open_data(struct onednn_conv *conv, const struct onednn_library 
     dnnl_convolution_desc_t operation;
     const dnnl_status_t status = library->dnnl_convolution_backward_data_desc_init(
         &operation, dnnl_convolution_direct, &d->input_any, &d->weights_any, &d->output_any,
-        d->strides, d->pad, d->pad);
+        d->strides, d->pad, d->pad_end);
     ASSERT(status == dnnl_success);
     struct step *step = &conv->data;
     if (step_init(step, library, &operation, &conv->forward, error) < 0 ||
@@ -298,25 +306,34 @@ static int pool_open(void *state, const struct pool_shape *s,
     operation->free = pool_free;
 
     const dnnl_dim_t input_sizes[] = {s->batch, s->channels, s->height, s->width};
-    const dnnl_dim_t output_sizes[] = {s->batch, s->channels, s->height / s->size,
-                                       s->width / s->size};
-    const dnnl_memory_desc_t input = onednn_descriptor(library, 4, input_sizes, dnnl_nchw);
-    const dnnl_memory_desc_t output = onednn_descriptor(library, 4, output_sizes, dnnl_nchw);
-    const dnnl_dims_t window = {s->size, s->size}, none = {0, 0};
+    const uint32_t P = pool_output_height(s), Q = pool_output_width(s);
+    const dnnl_dim_t output_sizes[] = {s->batch, s->channels, P, Q};
+    const dnnl_format_tag_t layout = s->is_channels_last ? dnnl_nhwc : dnnl_nchw;
+    const dnnl_memory_desc_t input = onednn_descriptor(library, 4, input_sizes, layout);
+    const dnnl_memory_desc_t output = onednn_descriptor(library, 4, output_sizes, layout);
+    const dnnl_dims_t window = {s->window_height, s->window_width};
+    const dnnl_dims_t stride = {s->stride_height, s->stride_width}, none = {0, 0};
+    /* A window that hangs over the edge is one that reaches into padding; what fills no window is
+     * cut off by a negative one. */
+    const dnnl_dims_t end = {
+        (dnnl_dim_t)(P - 1) * s->stride_height + s->window_height - s->height,
+        (dnnl_dim_t)(Q - 1) * s->stride_width + s->window_width - s->width,
+    };
     const dnnl_alg_kind_t algorithm =
         s->kind == POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
     dnnl_pooling_desc_t forward, backward;
     dnnl_status_t status = library->dnnl_pooling_forward_desc_init(
         &forward, options->is_training ? dnnl_forward_training : dnnl_forward_inference, algorithm,
-        &input, &output, window, window, none, none);
-    ASSERT(status == dnnl_success);
+        &input, &output, stride, window, none, end);
+    if (status != dnnl_success)
+        return error_set(error, ERROR_UNAVAILABLE, "oneDNN has no such pooling");
     if (step_init(&pool->forward, library, &forward, NULL, error) < 0 ||
         step_add_port(&pool->forward, DNNL_ARG_SRC, dnnl_query_src_md, &input, error) < 0 ||
         step_add_port(&pool->forward, DNNL_ARG_DST, dnnl_query_dst_md, &output, error) < 0 ||
         pool_open_workspace(pool, error) < 0)
         return -1;
-    status = library->dnnl_pooling_backward_desc_init(&backward, algorithm, &input, &output, window,
-                                                      window, none, none);
+    status = library->dnnl_pooling_backward_desc_init(&backward, algorithm, &input, &output, stride,
+                                                      window, none, end);
     ASSERT(status == dnnl_success);
     if (options->is_training &&
         (step_init(&pool->backward, library, &backward, &pool->forward, error) < 0 ||
@@ -341,13 +358,40 @@ static int onednn_open_pool(void *state, const struct pool_shape *shape,
     return kernel_plain.open_pool(NULL, shape, options, out_operation, error);
 }
 
-/* Elementwise work is bound by memory, not arithmetic: the plain loops do as well. */
-static int onednn_open_activation(void *state, const struct activation_shape *shape,
-                                  const struct operation_options *options,
-                                  struct operation **out_operation, struct error *error)
+static void library_gemm(void *state, const struct gemm *gemm)
+{
+    onednn_library_gemm(state, gemm);
+}
+
+struct kernel_math onednn_math(void *state)
+{
+    struct kernel_math math = kernel_math_plain;
+    math.name = "onednn";
+    math.gemm = library_gemm;
+    math.gemm_state = state;
+    return math;
+}
+
+static int onednn_open_sequence_conv(void *state, const struct sequence_conv_shape *shape,
+                                     const struct operation_options *options,
+                                     struct operation **out_operation, struct error *error)
+{
+    const struct kernel_math math = onednn_math(state);
+    return sequence_conv_open(&math, shape, options, out_operation, error);
+}
+
+static int onednn_open_recurrent(void *state, const struct recurrent_shape *shape,
+                                 const struct operation_options *options,
+                                 struct operation **out_operation, struct error *error)
+{
+    const struct kernel_math math = onednn_math(state);
+    return recurrent_open(&math, shape, options, out_operation, error);
+}
+
+static bool onednn_prefers_channels_last(void *state)
 {
     (void)state;
-    return kernel_plain.open_activation(NULL, shape, options, out_operation, error);
+    return true;
 }
 
 static void onednn_sgd(void *state, const struct sgd_rule *rule, float *weights, float *velocity,
@@ -355,6 +399,13 @@ static void onednn_sgd(void *state, const struct sgd_rule *rule, float *weights,
 {
     (void)state;
     kernel_plain.sgd(NULL, rule, weights, velocity, gradient, count);
+}
+
+static void onednn_adam(void *state, const struct adam_rule *rule, float *weights, float *first,
+                        float *second, const float *gradient, size_t count)
+{
+    (void)state;
+    kernel_plain.adam(NULL, rule, weights, first, second, gradient, count);
 }
 
 static void onednn_axpy(void *state, float a, const float *x, float *y, size_t count)
@@ -390,8 +441,16 @@ const struct kernel_ops kernel_onednn = {
     .open_dense = onednn_open_dense,
     .open_conv = onednn_open_conv,
     .open_pool = onednn_open_pool,
-    .open_activation = onednn_open_activation,
+    /* Elementwise work is bound by memory, not arithmetic: the plain loops do as well. */
+    .open_activation = plain_open_activation,
+    .open_norm = plain_open_norm,
+    .open_dropout = plain_open_dropout,
+    .open_embedding = plain_open_embedding,
+    .open_sequence_conv = onednn_open_sequence_conv,
+    .open_recurrent = onednn_open_recurrent,
+    .prefers_channels_last = onednn_prefers_channels_last,
     .sgd = onednn_sgd,
+    .adam = onednn_adam,
     .axpy = onednn_axpy,
     .scale = onednn_scale,
 };

@@ -11,18 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Casting the first member back to the struct around it. */
-#define AS(type, operation) ((struct type *)(void *)(operation))
-
 static void plain_free(struct operation *operation)
 {
     free(operation);
 }
 
-static struct operation *
-plain_new(size_t size, const char *description,
-          void (*forward)(struct operation *, const struct operation_tensors *),
-          void (*backward)(struct operation *, const struct operation_tensors *))
+struct operation *plain_new(size_t size, const char *description,
+                            void (*forward)(struct operation *, const struct operation_tensors *),
+                            void (*backward)(struct operation *, const struct operation_tensors *))
 {
     struct operation *operation = kernel_alloc(size);
     operation->forward = forward;
@@ -96,10 +92,11 @@ struct plain_conv {
     bool needs_input_gradient;
 };
 
-/* One kernel element joins one output row to one input row: output[q] meets input[q], both counted
- * from these offsets, for `count` elements. */
+/* One kernel element joins one output row to one input row: output[q] meets input[q * stride], both
+ * counted from these offsets, for `count` elements. */
 struct row_pair {
     size_t weight, output, input;
+    size_t stride;
     uint32_t count; /* 0: the element lies in the padding there */
 };
 
@@ -108,15 +105,19 @@ static struct row_pair pair_rows(const struct conv_shape *s, uint32_t k, uint32_
 {
     const uint32_t R = s->kernel, column = r % R;
     const uint32_t P = conv_output_size(s, s->height), Q = conv_output_size(s, s->width);
-    const uint32_t row = p + r / R; /* of the padded input */
+    const uint32_t row = p * s->stride + r / R; /* of the padded input */
     if (row < s->pad || row >= s->pad + s->height)
         return (struct row_pair){.count = 0};
-    const uint32_t begin = column < s->pad ? s->pad - column : 0;
-    const uint32_t last = s->width + s->pad - column, end = last < Q ? last : Q;
+    /* The first and the last column whose place, q stride + column, lies in the image. */
+    const uint32_t begin = column < s->pad ? (s->pad - column + s->stride - 1) / s->stride : 0;
+    const uint32_t last = (s->width + s->pad - column + s->stride - 1) / s->stride;
+    const uint32_t end = last < Q ? last : Q;
     return (struct row_pair){
         .weight = ((size_t)k * s->channels_in + c) * R * R + r,
         .output = ((size_t)k * P + p) * Q + begin,
-        .input = ((size_t)c * s->height + row - s->pad) * s->width + begin + column - s->pad,
+        .input = ((size_t)c * s->height + row - s->pad) * s->width + (size_t)begin * s->stride +
+                 column - s->pad,
+        .stride = s->stride,
         .count = end > begin ? end - begin : 0,
     };
 }
@@ -125,7 +126,7 @@ static void visit_forward(const struct operation_tensors *image, struct row_pair
 {
     const float weight = image->weights[pair.weight];
     for (uint32_t q = 0; q < pair.count; q++)
-        image->output[pair.output + q] += weight * image->input[pair.input + q];
+        image->output[pair.output + q] += weight * image->input[pair.input + q * pair.stride];
 }
 
 static void visit_backward(const struct operation_tensors *image, struct row_pair pair)
@@ -134,10 +135,10 @@ static void visit_backward(const struct operation_tensors *image, struct row_pai
     const float *gradient = image->output_gradient + pair.output;
     float sum = 0;
     for (uint32_t q = 0; q < pair.count; q++)
-        sum += gradient[q] * image->input[pair.input + q];
+        sum += gradient[q] * image->input[pair.input + q * pair.stride];
     image->weights_gradient[pair.weight] += sum;
     for (uint32_t q = 0; image->input_gradient && q < pair.count; q++)
-        image->input_gradient[pair.input + q] += weight * gradient[q];
+        image->input_gradient[pair.input + q * pair.stride] += weight * gradient[q];
 }
 
 /* Calls `visit` for every pair of rows of one image. */
@@ -197,7 +198,8 @@ static int plain_open_conv(void *state, const struct conv_shape *shape,
                            struct operation **out_operation, struct error *error)
 {
     (void)state;
-    (void)error;
+    if (shape->is_channels_last)
+        return error_set(error, ERROR_UNAVAILABLE, "plain has no channels-last convolution");
     *out_operation = plain_new(sizeof(struct plain_conv), "conv", conv_forward,
                                options->is_training ? conv_backward : NULL);
     AS(plain_conv, *out_operation)->shape = *shape;
@@ -208,64 +210,103 @@ static int plain_open_conv(void *state, const struct conv_shape *shape,
 struct plain_pool {
     struct operation operation;
     struct pool_shape shape;
+    uint32_t P, Q;
 };
 
-/* The window's element that holds its maximum, the first of equals. */
-static size_t window_largest(const float *input, uint32_t width, uint32_t size)
+/* One window: where it begins in its plane, and how much of it lies in the image. */
+struct window {
+    uint32_t y, x, height, width;
+};
+
+static struct window window_at(const struct plain_pool *pool, uint32_t p, uint32_t q)
 {
-    size_t best = 0;
-    for (uint32_t y = 0; y < size; y++)
-        for (uint32_t x = 0; x < size; x++)
-            if (input[(size_t)y * width + x] > input[best])
-                best = (size_t)y * width + x;
+    const struct pool_shape *s = &pool->shape;
+    const uint32_t y = p * s->stride_height, x = q * s->stride_width;
+    const uint32_t height = s->height - y, width = s->width - x;
+    return (struct window){y, x, height < s->window_height ? height : s->window_height,
+                           width < s->window_width ? width : s->window_width};
+}
+
+/* Of a plane's element (y, x). */
+static size_t pool_place(const struct pool_shape *s, size_t plane, uint32_t y, uint32_t x)
+{
+    if (!s->is_channels_last)
+        return (plane * s->height + y) * s->width + x;
+    const size_t image = plane / s->channels, channel = plane % s->channels;
+    return ((image * s->height + y) * s->width + x) * s->channels + channel;
+}
+
+static size_t pool_output_place(const struct plain_pool *pool, size_t plane, uint32_t p, uint32_t q)
+{
+    const struct pool_shape output = {.channels = pool->shape.channels,
+                                      .height = pool->P,
+                                      .width = pool->Q,
+                                      .is_channels_last = pool->shape.is_channels_last};
+    return pool_place(&output, plane, p, q);
+}
+
+/* The window's element that holds its maximum, the first of equals. */
+static size_t window_largest(const struct pool_shape *s, const float *input, size_t plane,
+                             struct window window)
+{
+    size_t best = pool_place(s, plane, window.y, window.x);
+    for (uint32_t y = 0; y < window.height; y++)
+        for (uint32_t x = 0; x < window.width; x++) {
+            const size_t place = pool_place(s, plane, window.y + y, window.x + x);
+            if (input[place] > input[best])
+                best = place;
+        }
     return best;
 }
 
-static float window_mean(const float *input, uint32_t width, uint32_t size)
+static float window_mean(const struct pool_shape *s, const float *input, size_t plane,
+                         struct window window)
 {
     float sum = 0;
-    for (uint32_t y = 0; y < size; y++)
-        for (uint32_t x = 0; x < size; x++)
-            sum += input[(size_t)y * width + x];
-    return sum / (float)(size * size);
+    for (uint32_t y = 0; y < window.height; y++)
+        for (uint32_t x = 0; x < window.width; x++)
+            sum += input[pool_place(s, plane, window.y + y, window.x + x)];
+    return sum / (float)(window.height * window.width);
 }
 
 static void pool_forward(struct operation *operation, const struct operation_tensors *t)
 {
-    const struct pool_shape s = AS(plain_pool, operation)->shape;
-    const uint32_t P = s.height / s.size, Q = s.width / s.size;
-    for (size_t plane = 0; plane < (size_t)s.batch * s.channels; plane++)
-        for (uint32_t p = 0; p < P; p++)
-            for (uint32_t q = 0; q < Q; q++) {
-                const float *window = t->input + plane * s.height * s.width +
-                                      (size_t)p * s.size * s.width + (size_t)q * s.size;
-                t->output[(plane * P + p) * Q + q] =
-                    s.kind == POOL_MAX ? window[window_largest(window, s.width, s.size)]
-                                       : window_mean(window, s.width, s.size);
+    const struct plain_pool *pool = AS(plain_pool, operation);
+    const struct pool_shape *s = &pool->shape;
+    for (size_t plane = 0; plane < (size_t)s->batch * s->channels; plane++)
+        for (uint32_t p = 0; p < pool->P; p++)
+            for (uint32_t q = 0; q < pool->Q; q++) {
+                const struct window window = window_at(pool, p, q);
+                t->output[pool_output_place(pool, plane, p, q)] =
+                    s->kind == POOL_MAX ? t->input[window_largest(s, t->input, plane, window)]
+                                        : window_mean(s, t->input, plane, window);
             }
+}
+
+static void pool_backward_window(const struct plain_pool *pool, const struct operation_tensors *t,
+                                 size_t plane, struct window window, float gradient)
+{
+    const struct pool_shape *s = &pool->shape;
+    if (s->kind == POOL_MAX) {
+        t->input_gradient[window_largest(s, t->input, plane, window)] += gradient;
+        return;
+    }
+    const float share = gradient / (float)(window.height * window.width);
+    for (uint32_t y = 0; y < window.height; y++)
+        for (uint32_t x = 0; x < window.width; x++)
+            t->input_gradient[pool_place(s, plane, window.y + y, window.x + x)] += share;
 }
 
 static void pool_backward(struct operation *operation, const struct operation_tensors *t)
 {
-    const struct pool_shape s = AS(plain_pool, operation)->shape;
-    const uint32_t P = s.height / s.size, Q = s.width / s.size;
-    const float share = 1.0F / (float)(s.size * s.size);
-    memset(t->input_gradient, 0, sizeof(float) * s.batch * s.channels * s.height * s.width);
-    for (size_t plane = 0; plane < (size_t)s.batch * s.channels; plane++)
-        for (uint32_t p = 0; p < P; p++)
-            for (uint32_t q = 0; q < Q; q++) {
-                const size_t window =
-                    plane * s.height * s.width + (size_t)p * s.size * s.width + (size_t)q * s.size;
-                const float gradient = t->output_gradient[(plane * P + p) * Q + q];
-                if (s.kind == POOL_MAX) {
-                    const size_t best = window_largest(t->input + window, s.width, s.size);
-                    t->input_gradient[window + best] = gradient;
-                    continue;
-                }
-                for (uint32_t y = 0; y < s.size; y++)
-                    for (uint32_t x = 0; x < s.size; x++)
-                        t->input_gradient[window + (size_t)y * s.width + x] = gradient * share;
-            }
+    const struct plain_pool *pool = AS(plain_pool, operation);
+    const struct pool_shape *s = &pool->shape;
+    memset(t->input_gradient, 0, sizeof(float) * s->batch * s->channels * s->height * s->width);
+    for (size_t plane = 0; plane < (size_t)s->batch * s->channels; plane++)
+        for (uint32_t p = 0; p < pool->P; p++)
+            for (uint32_t q = 0; q < pool->Q; q++)
+                pool_backward_window(pool, t, plane, window_at(pool, p, q),
+                                     t->output_gradient[pool_output_place(pool, plane, p, q)]);
 }
 
 static int plain_open_pool(void *state, const struct pool_shape *shape,
@@ -276,70 +317,10 @@ static int plain_open_pool(void *state, const struct pool_shape *shape,
     (void)error;
     *out_operation = plain_new(sizeof(struct plain_pool), "pool", pool_forward,
                                options->is_training ? pool_backward : NULL);
-    AS(plain_pool, *out_operation)->shape = *shape;
-    return 0;
-}
-
-struct plain_activation {
-    struct operation operation;
-    struct activation_shape shape;
-};
-
-static void activation_forward(struct operation *operation, const struct operation_tensors *t)
-{
-    const struct activation_shape s = AS(plain_activation, operation)->shape;
-    switch (s.kind) {
-    case ACTIVATION_RELU:
-        for (size_t i = 0; i < s.count; i++)
-            t->output[i] = t->input[i] > 0 ? t->input[i] : 0;
-        return;
-    case ACTIVATION_TANH:
-        for (size_t i = 0; i < s.count; i++)
-            t->output[i] = tanhf(t->input[i]);
-        return;
-    case ACTIVATION_SIGMOID:
-        for (size_t i = 0; i < s.count; i++)
-            t->output[i] = 1 / (1 + expf(-t->input[i]));
-        return;
-    case ACTIVATION_KIND_COUNT:
-        break;
-    }
-    ASSERT(false);
-}
-
-/* From the output alone, so that an activation may overwrite its input. */
-static void activation_backward(struct operation *operation, const struct operation_tensors *t)
-{
-    const struct activation_shape s = AS(plain_activation, operation)->shape;
-    const float *y = t->output, *dy = t->output_gradient;
-    switch (s.kind) {
-    case ACTIVATION_RELU:
-        for (size_t i = 0; i < s.count; i++)
-            t->input_gradient[i] = y[i] > 0 ? dy[i] : 0;
-        return;
-    case ACTIVATION_TANH:
-        for (size_t i = 0; i < s.count; i++)
-            t->input_gradient[i] = dy[i] * (1 - y[i] * y[i]);
-        return;
-    case ACTIVATION_SIGMOID:
-        for (size_t i = 0; i < s.count; i++)
-            t->input_gradient[i] = dy[i] * y[i] * (1 - y[i]);
-        return;
-    case ACTIVATION_KIND_COUNT:
-        break;
-    }
-    ASSERT(false);
-}
-
-static int plain_open_activation(void *state, const struct activation_shape *shape,
-                                 const struct operation_options *options,
-                                 struct operation **out_operation, struct error *error)
-{
-    (void)state;
-    (void)error;
-    *out_operation = plain_new(sizeof(struct plain_activation), "activation", activation_forward,
-                               options->is_training ? activation_backward : NULL);
-    AS(plain_activation, *out_operation)->shape = *shape;
+    struct plain_pool *pool = AS(plain_pool, *out_operation);
+    pool->shape = *shape;
+    pool->P = pool_output_height(shape);
+    pool->Q = pool_output_width(shape);
     return 0;
 }
 
@@ -352,6 +333,21 @@ static void plain_sgd(void *state, const struct sgd_rule *rule, float *restrict 
         const float step = gradient[i] + r.weight_decay * weights[i];
         velocity[i] = r.momentum * velocity[i] + step;
         weights[i] -= r.lr * (r.is_nesterov ? step + r.momentum * velocity[i] : velocity[i]);
+    }
+}
+
+static void plain_adam(void *state, const struct adam_rule *rule, float *restrict weights,
+                       float *restrict first, float *restrict second,
+                       const float *restrict gradient, size_t count)
+{
+    (void)state;
+    const struct adam_rule r = *rule;
+    for (size_t i = 0; i < count; i++) {
+        const float g = gradient[i] + r.weight_decay * weights[i];
+        first[i] = r.beta1 * first[i] + (1 - r.beta1) * g;
+        second[i] = r.beta2 * second[i] + (1 - r.beta2) * g * g;
+        weights[i] = r.shrink * weights[i] -
+                     r.lr * first[i] / (r.second_scale * sqrtf(second[i]) + r.epsilon);
     }
 }
 
@@ -376,7 +372,13 @@ const struct kernel_ops kernel_plain = {
     .open_conv = plain_open_conv,
     .open_pool = plain_open_pool,
     .open_activation = plain_open_activation,
+    .open_norm = plain_open_norm,
+    .open_dropout = plain_open_dropout,
+    .open_embedding = plain_open_embedding,
+    .open_sequence_conv = plain_open_sequence_conv,
+    .open_recurrent = plain_open_recurrent,
     .sgd = plain_sgd,
+    .adam = plain_adam,
     .axpy = plain_axpy,
     .scale = plain_scale,
 };

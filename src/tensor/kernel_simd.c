@@ -3,12 +3,11 @@
  * where they are faster than the libraries by half and more; the rest is left to oneDNN, or to
  * plain where that is not installed. They also start at once: nothing is opened or generated.
  */
+#include "tensor/kernel_math.h"
 #include "tensor/kernel_simd_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define AS(type, operation) ((struct type *)(void *)(operation))
 
 static const struct simd_isa *pick_isa(void)
 {
@@ -177,18 +176,48 @@ static int simd_open_pool(void *state, const struct pool_shape *shape,
     return ops->open_pool(other, shape, options, out_operation, error);
 }
 
-static int simd_open_activation(void *state, const struct activation_shape *shape,
-                                const struct operation_options *options,
-                                struct operation **out_operation, struct error *error)
+/* Products by the libraries where there are any, gates by this set's vectors. */
+static struct kernel_math simd_math(struct simd_state *state)
 {
-    (void)state;
-    return kernel_plain.open_activation(NULL, shape, options, out_operation, error);
+    void *other;
+    const struct kernel_ops *ops = fallback(state, &other);
+    struct kernel_math math = ops == &kernel_onednn ? onednn_math(other) : kernel_math_plain;
+    math.name = state->isa->name;
+    return math;
+}
+
+static int simd_open_sequence_conv(void *state, const struct sequence_conv_shape *shape,
+                                   const struct operation_options *options,
+                                   struct operation **out_operation, struct error *error)
+{
+    const struct kernel_math math = simd_math(state);
+    return sequence_conv_open(&math, shape, options, out_operation, error);
+}
+
+static int simd_open_recurrent(void *state, const struct recurrent_shape *shape,
+                               const struct operation_options *options,
+                               struct operation **out_operation, struct error *error)
+{
+    const struct kernel_math math = simd_math(state);
+    return recurrent_open(&math, shape, options, out_operation, error);
+}
+
+static bool simd_prefers_channels_last(void *state)
+{
+    void *other;
+    return fallback(state, &other) == &kernel_onednn;
 }
 
 static void simd_sgd(void *state, const struct sgd_rule *rule, float *weights, float *velocity,
                      const float *gradient, size_t count)
 {
     ((struct simd_state *)state)->isa->sgd(rule, weights, velocity, gradient, count);
+}
+
+static void simd_adam(void *state, const struct adam_rule *rule, float *weights, float *first,
+                      float *second, const float *gradient, size_t count)
+{
+    ((struct simd_state *)state)->isa->adam(rule, weights, first, second, gradient, count);
 }
 
 static void simd_axpy(void *state, float a, const float *x, float *y, size_t count)
@@ -208,9 +237,16 @@ const struct kernel_ops kernel_simd = {
     .open_dense = simd_open_dense,
     .open_conv = simd_open_conv,
     .open_pool = simd_open_pool,
-    .open_activation = simd_open_activation,
+    .open_activation = plain_open_activation,
+    .open_norm = plain_open_norm,
+    .open_dropout = plain_open_dropout,
+    .open_embedding = plain_open_embedding,
+    .open_sequence_conv = simd_open_sequence_conv,
+    .open_recurrent = simd_open_recurrent,
+    .prefers_channels_last = simd_prefers_channels_last,
     .open_conv_block = simd_open_conv_block,
     .sgd = simd_sgd,
+    .adam = simd_adam,
     .axpy = simd_axpy,
     .scale = simd_scale,
 };

@@ -55,6 +55,8 @@ struct simd_isa {
     void (*block_backward)(const struct simd_block *block, const struct operation_tensors *tensors);
     void (*sgd)(const struct sgd_rule *rule, float *weights, float *velocity, const float *gradient,
                 size_t count);
+    void (*adam)(const struct adam_rule *rule, float *weights, float *first, float *second,
+                 const float *gradient, size_t count);
     void (*axpy)(float a, const float *x, float *y, size_t count);
     void (*scale)(float a, float *x, size_t count);
 };

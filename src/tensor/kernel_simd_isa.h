@@ -6,6 +6,7 @@
  */
 #include "tensor/kernel_simd_internal.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
@@ -290,6 +291,19 @@ static void isa_sgd(const struct sgd_rule *rule, float *restrict weights, float 
     }
 }
 
+static void isa_adam(const struct adam_rule *rule, float *restrict weights, float *restrict first,
+                     float *restrict second, const float *restrict gradient, size_t count)
+{
+    const struct adam_rule r = *rule;
+    for (size_t i = 0; i < count; i++) {
+        const float g = gradient[i] + r.weight_decay * weights[i];
+        first[i] = r.beta1 * first[i] + (1 - r.beta1) * g;
+        second[i] = r.beta2 * second[i] + (1 - r.beta2) * g * g;
+        weights[i] = r.shrink * weights[i] -
+                     r.lr * first[i] / (r.second_scale * sqrtf(second[i]) + r.epsilon);
+    }
+}
+
 static void isa_axpy(float a, const float *restrict x, float *restrict y, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -312,6 +326,7 @@ const struct simd_isa ISA = {
     .block_forward = isa_block_forward,
     .block_backward = isa_block_backward,
     .sgd = isa_sgd,
+    .adam = isa_adam,
     .axpy = isa_axpy,
     .scale = isa_scale,
 };

@@ -132,7 +132,7 @@ static void open_pool(struct kernel_set *set, const void *shape, struct fixture 
     ASSERT_OK(operation_open_pool(set, s, &training, &fixture->operation, &error));
     const size_t planes = (size_t)s->batch * s->channels;
     fixture->input_count = planes * s->height * s->width;
-    fixture->output_count = planes * (s->height / s->size) * (s->width / s->size);
+    fixture->output_count = planes * pool_output_height(s) * pool_output_width(s);
 }
 
 static void open_activation(struct kernel_set *set, const void *shape, struct fixture *fixture)
@@ -185,6 +185,15 @@ TEST(every_set_computes_convolutions_as_plain_does)
         {.batch = 3, .channels_in = 6, .height = 14, .width = 14, 16, .kernel = 5, .pad = 0},
         {.batch = 1, .channels_in = 3, .height = 7, .width = 9, 4, .kernel = 3, .pad = 1},
         {.batch = 17, .channels_in = 2, .height = 5, .width = 5, 3, .kernel = 1, .pad = 0},
+        {.batch = 2,
+         .channels_in = 4,
+         .height = 9,
+         .width = 8,
+         5,
+         .kernel = 3,
+         .pad = 1,
+         .stride = 2},
+        {.batch = 3, .channels_in = 16, .height = 8, .width = 8, 32, .kernel = 1, .stride = 2},
     };
     compare_all_sets(open_conv, shapes, sizeof(*shapes), sizeof(shapes) / sizeof(*shapes));
 }
@@ -192,8 +201,18 @@ TEST(every_set_computes_convolutions_as_plain_does)
 TEST(every_set_pools_as_plain_does)
 {
     const struct pool_shape shapes[] = {
-        {POOL_MAX, 2, 6, 28, 28, 2},     {POOL_MAX, 5, 16, 10, 10, 2},  {POOL_MAX, 1, 3, 7, 9, 2},
-        {POOL_AVERAGE, 2, 6, 28, 28, 2}, {POOL_AVERAGE, 3, 2, 9, 9, 3},
+        {POOL_MAX, 2, 6, 28, 28, 2, 2, 2, 2, false, false},
+        {POOL_MAX, 5, 16, 10, 10, 2, 2, 0, 0, false, false},
+        {POOL_MAX, 1, 3, 7, 9, 2, 2, 2, 2, false, false},
+        {POOL_MAX, 2, 16, 8, 8, 3, 3, 2, 2, true, false},
+        {POOL_MAX, 2, 16, 8, 8, 3, 3, 2, 2, true, true},
+        {POOL_MAX, 2, 1, 12, 5, 3, 1, 2, 1, false, false},
+        {POOL_AVERAGE, 2, 6, 28, 28, 2, 2, 2, 2, false, false},
+        {POOL_AVERAGE, 3, 2, 9, 9, 3, 3, 3, 3, false, false},
+        {POOL_AVERAGE, 2, 16, 8, 8, 8, 8, 8, 8, false, true},
+        {POOL_AVERAGE, 4, 8, 2, 2, 2, 2, 1, 1, false, false},
+        {POOL_AVERAGE, 4, 8, 2, 2, 2, 2, 1, 1, false, true},
+        {POOL_AVERAGE, 2, 5, 6, 7, 3, 3, 2, 2, false, true},
     };
     compare_all_sets(open_pool, shapes, sizeof(*shapes), sizeof(shapes) / sizeof(*shapes));
 }
@@ -260,7 +279,8 @@ TEST(gradients_of_plain_are_the_slopes_of_its_outputs)
     check_finite_differences(open_dense, &(struct dense_shape){3, 5, 4});
     check_finite_differences(open_conv, &(struct conv_shape){2, 2, 5, 6, 3, 3, 1});
     check_finite_differences(open_conv, &(struct conv_shape){1, 1, 6, 6, 2, 5, 2});
-    check_finite_differences(open_pool, &(struct pool_shape){POOL_AVERAGE, 2, 2, 4, 6, 2});
+    check_finite_differences(
+        open_pool, &(struct pool_shape){POOL_AVERAGE, 2, 2, 4, 6, 2, 2, 0, 0, false, false});
     check_finite_differences(open_activation, &(struct activation_shape){ACTIVATION_TANH, 20});
     check_finite_differences(open_activation, &(struct activation_shape){ACTIVATION_SIGMOID, 20});
 }
@@ -269,7 +289,8 @@ TEST(pooling_sends_the_gradient_to_the_largest)
 {
     AUTO(kernel_set) struct kernel_set *plain = open_plain();
     struct fixture fixture = {0};
-    open_pool(plain, &(struct pool_shape){POOL_MAX, 1, 1, 2, 4, 2}, &fixture);
+    open_pool(plain, &(struct pool_shape){POOL_MAX, 1, 1, 2, 4, 2, 2, 0, 0, false, false},
+              &fixture);
     fixture_init(&fixture, 1);
     const float image[] = {1, 2, 9, 0, 4, 3, 5, 6};
     memcpy(fixture.input, image, sizeof(image));
@@ -340,7 +361,7 @@ TEST(shapes_that_make_no_sense_are_refused)
     const struct conv_shape wide = {1, 1, 3, 3, 1, 5, 0}, padded = {1, 1, 3, 3, 1, 2, 2};
     ASSERT_FAILS(operation_open_conv(plain, &wide, &training, &none, &error), ERROR_INVALID);
     ASSERT_FAILS(operation_open_conv(plain, &padded, &training, &none, &error), ERROR_INVALID);
-    const struct pool_shape big = {POOL_MAX, 1, 1, 3, 3, 4};
+    const struct pool_shape big = {POOL_MAX, 1, 1, 3, 3, 4, 4, 0, 0, false, false};
     ASSERT_FAILS(operation_open_pool(plain, &big, &training, &none, &error), ERROR_INVALID);
     const struct activation_shape nothing = {ACTIVATION_RELU, 0};
     ASSERT_FAILS(operation_open_activation(plain, &nothing, &training, &none, &error),

@@ -83,16 +83,15 @@ void onednn_library_gemm(const struct onednn_library *library, const struct gemm
      * above, oneDNN's generated code is 1.3 to 1.6 x faster. */
     const size_t small_max = 1000000;
     enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 }; /* from cblas.h */
-    const uint32_t lda = g->is_a_transposed ? g->m : g->k;
-    const uint32_t ldb = g->is_b_transposed ? g->k : g->n;
+    const uint32_t lda = gemm_lda(g), ldb = gemm_ldb(g), ldc = gemm_ldc(g);
     if (library->blas_sgemm && (size_t)g->m * g->n * g->k <= small_max) {
         library->blas_sgemm(ROW_MAJOR, g->is_a_transposed ? TRANSPOSED : AS_IS,
                             g->is_b_transposed ? TRANSPOSED : AS_IS, (int)g->m, (int)g->n,
-                            (int)g->k, 1, g->a, (int)lda, g->b, (int)ldb, 0, g->c, (int)g->n);
+                            (int)g->k, 1, g->a, (int)lda, g->b, (int)ldb, g->beta, g->c, (int)ldc);
         return;
     }
     const dnnl_status_t status =
         library->dnnl_sgemm(g->is_a_transposed ? 'T' : 'N', g->is_b_transposed ? 'T' : 'N', g->m,
-                            g->n, g->k, 1, g->a, lda, g->b, ldb, 0, g->c, g->n);
+                            g->n, g->k, 1, g->a, lda, g->b, ldb, g->beta, g->c, ldc);
     ASSERT(status == dnnl_success);
 }

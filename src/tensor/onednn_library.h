@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/scope.h"
+#include "tensor/kernel_math.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <stdbool.h>
@@ -41,14 +42,6 @@
     X(dnnl_primitive_destroy)                                                                      \
     X(dnnl_primitive_execute)                                                                      \
     X(dnnl_sgemm)
-
-/* C [m, n] = A B, row-major; a "transposed" operand is stored the other way round. */
-struct gemm {
-    uint32_t m, n, k;
-    bool is_a_transposed, is_b_transposed;
-    const float *a, *b;
-    float *c;
-};
 
 struct onednn_library {
 #define X(name) __typeof__(&(name)) name; /* NOLINT(bugprone-macro-parentheses) */

@@ -9,18 +9,19 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats are written as they lie");
 
-enum { HASH_SIZE = 32, PREFIX_SIZE = 16, HEAD_SIZE_MAX = 4096, VERSION = 1 };
+enum { HASH_SIZE = 32, PREFIX_SIZE = 16, HEAD_SIZE_MAX = MODEL_SPEC_JSON_MAX + 1024, VERSION = 2 };
 static const char magic[8] = {'S', 'O', 'U', 'K', 'C', 'K', 'P', 'T'};
 #define CHECKPOINT_SIZE_MAX ((size_t)1 << 30)
 
 /* The head, for its table; the spec is JSON of its own. */
 struct head {
     struct text spec;
-    uint64_t step, samples, epoch, position, seed, stream, parameters;
+    uint64_t step, samples, epoch, position, seed, stream, parameters, moments;
 };
 
 static const struct json_field head_fields[] = {
-    {"spec", JSON_ANY, offsetof(struct head, spec), .is_required = true, .size_max = 1024},
+    {"spec", JSON_ANY, offsetof(struct head, spec), .is_required = true,
+     .size_max = MODEL_SPEC_JSON_MAX},
     {"step", JSON_U64, offsetof(struct head, step), .is_required = true},
     {"samples", JSON_U64, offsetof(struct head, samples), .is_required = true},
     {"epoch", JSON_U64, offsetof(struct head, epoch), .is_required = true},
@@ -28,6 +29,7 @@ static const struct json_field head_fields[] = {
     {"seed", JSON_U64, offsetof(struct head, seed), .is_required = true},
     {"stream", JSON_U64, offsetof(struct head, stream), .is_required = true},
     {"parameters", JSON_U64, offsetof(struct head, parameters), .is_required = true},
+    {"moments", JSON_U64, offsetof(struct head, moments), .is_required = true},
 };
 static const struct json_schema head_schema = JSON_SCHEMA("checkpoint", head_fields, struct head);
 
@@ -46,7 +48,7 @@ static int write_head(const struct checkpoint *checkpoint, struct buffer *buffer
                       struct error *error)
 {
     struct buffer spec AUTO_BUFFER;
-    buffer_init(&spec, 1024);
+    buffer_init(&spec, MODEL_SPEC_JSON_MAX);
     struct json_writer writer;
     json_writer_init(&writer, &spec);
     model_spec_write(&writer, &checkpoint->spec);
@@ -61,6 +63,7 @@ static int write_head(const struct checkpoint *checkpoint, struct buffer *buffer
         .seed = checkpoint->seed,
         .stream = checkpoint->stream,
         .parameters = checkpoint->parameter_count,
+        .moments = checkpoint->second ? 2 : 1,
     };
     json_writer_init(&writer, buffer);
     json_write(&writer, &head_schema, &head);
@@ -87,6 +90,7 @@ int checkpoint_write(const char *path, const struct checkpoint *checkpoint, stru
         buffer_text(&head),
         {(const char *)checkpoint->parameters, vector_size},
         {(const char *)checkpoint->velocity, vector_size},
+        {(const char *)checkpoint->second, checkpoint->second ? vector_size : 0},
         {(const char *)hash, sizeof(hash)},
     };
     enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
@@ -107,9 +111,10 @@ static int check_hash(const uint8_t *bytes, size_t size, struct error *error)
     return 0;
 }
 
-static int read_head(struct text json, struct checkpoint *checkpoint, struct error *error)
+static int read_head(struct text json, struct checkpoint *checkpoint, uint64_t *out_moments,
+                     struct error *error)
 {
-    AUTO(arena) struct arena *arena = arena_new((size_t)64 * 1024);
+    AUTO(arena) struct arena *arena = arena_new((size_t)1 << 20);
     struct head head = {0};
     struct parameter_table table;
     if (json_read(arena, json, &head_schema, &head, error) < 0 ||
@@ -119,6 +124,9 @@ static int read_head(struct text json, struct checkpoint *checkpoint, struct err
     if (head.parameters != table.float_count)
         return error_set(error, ERROR_CORRUPT, "checkpoint: its model has %zu parameters, not %zu",
                          table.float_count, (size_t)head.parameters);
+    if (head.moments != 1 && head.moments != 2)
+        return error_set(error, ERROR_CORRUPT, "checkpoint: it has no 1 or 2 moments");
+    *out_moments = head.moments;
     checkpoint->step = head.step;
     checkpoint->samples = head.samples;
     checkpoint->epoch = head.epoch;
@@ -152,10 +160,12 @@ int checkpoint_parse(const uint8_t *bytes, size_t size, struct checkpoint **out_
         return error_set(error, ERROR_CORRUPT, "checkpoint: a head of %zu bytes does not fit",
                          head_size);
     struct checkpoint head = {0};
-    if (read_head((struct text){(const char *)bytes + PREFIX_SIZE, head_size}, &head, error) < 0)
+    uint64_t moments;
+    if (read_head((struct text){(const char *)bytes + PREFIX_SIZE, head_size}, &head, &moments,
+                  error) < 0)
         return -1;
     const size_t count = head.parameter_count;
-    if (size != PREFIX_SIZE + head_size + 2 * sizeof(float) * count + HASH_SIZE)
+    if (size != PREFIX_SIZE + head_size + (1 + moments) * sizeof(float) * count + HASH_SIZE)
         return error_set(error, ERROR_CORRUPT, "checkpoint: %zu bytes do not hold %zu parameters",
                          size, count);
     const uint8_t *vectors = bytes + PREFIX_SIZE + head_size;
@@ -164,6 +174,8 @@ int checkpoint_parse(const uint8_t *bytes, size_t size, struct checkpoint **out_
     *checkpoint = head;
     checkpoint->parameters = copy_floats(vectors, count);
     checkpoint->velocity = copy_floats(vectors + sizeof(float) * count, count);
+    if (moments == 2)
+        checkpoint->second = copy_floats(vectors + 2 * sizeof(float) * count, count);
     *out_checkpoint = checkpoint;
     return 0;
 }
@@ -185,5 +197,6 @@ void checkpoint_free(struct checkpoint *checkpoint)
         return;
     free(checkpoint->parameters);
     free(checkpoint->velocity);
+    free(checkpoint->second);
     free(checkpoint);
 }

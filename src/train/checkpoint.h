@@ -3,11 +3,13 @@
  *
  *     offset  size   what (integers little-endian)
  *     0       8      "SOUKCKPT"
- *     8       4      version, 1
+ *     8       4      version, 2
  *     12      4      size h of the head
- *     16      h      head: JSON {spec, step, samples, epoch, position, seed, stream, parameters}
+ *     16      h      head: JSON {spec, step, samples, epoch, position, seed, stream, parameters,
+ *                    moments}
  *     16+h    4 n    parameters, float
- *     ...     4 n    velocity, float
+ *     ...     4 n    velocity, float: an optimizer's first moment
+ *     ...     4 n    its second moment, float, where moments is 2
  *     ...     32     BLAKE2b-256 of all bytes before it
  */
 #pragma once
@@ -27,6 +29,7 @@ struct checkpoint {
     size_t parameter_count; /* as the spec's layout says */
     float *parameters;      /* [parameter_count] */
     float *velocity;        /* [parameter_count] */
+    float *second;          /* [parameter_count], of Adam; NULL of others */
 };
 
 /* Writes beside `path`, syncs, renames over it. A failure leaves the old file as it was. */

@@ -3,14 +3,16 @@
 #include "base/assert.h"
 #include "train/idx_reader.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct dataset {
     struct idx *images, *labels;
     struct dataset_shape shape;
-    size_t element_count; /* elements of one */
-    float scale, shift;   /* pixel = byte * scale + shift; of floats nothing is changed */
+    size_t element_count;         /* elements of one */
+    float scale, shift;           /* pixel = byte * scale + shift; of floats nothing is changed */
+    struct dataset_arrays arrays; /* instead of files */
 };
 
 static int check_labels(const struct idx *labels, uint32_t classes, struct error *error)
@@ -71,6 +73,52 @@ int dataset_open(const struct dataset_options *options, struct dataset **out_dat
     return 0;
 }
 
+static int check_arrays(const struct dataset_shape *shape, const struct dataset_arrays *arrays,
+                        size_t element_count, struct error *error)
+{
+    const size_t each = dataset_labels_each(shape);
+    for (size_t i = 0; i < shape->count * element_count; i++) {
+        const float value = arrays->inputs[i];
+        if (!isfinite(value))
+            return error_set(error, ERROR_INVALID, "record %zu has a number that is not finite",
+                             i / element_count);
+        if (shape->vocabulary &&
+            (value < 0 || value >= (float)shape->vocabulary || value != floorf(value)))
+            return error_set(error, ERROR_INVALID, "token %g of record %zu is not below %u",
+                             (double)value, i / element_count, shape->vocabulary);
+    }
+    for (size_t i = 0; i < shape->count * each; i++)
+        if (arrays->labels[i] < 0 || (uint32_t)arrays->labels[i] >= shape->classes)
+            return error_set(error, ERROR_INVALID, "label %d of record %zu is not below %u",
+                             arrays->labels[i], i / each, shape->classes);
+    for (size_t i = 0; arrays->values && i < (size_t)shape->count * shape->values; i++)
+        if (!isfinite(arrays->values[i]))
+            return error_set(error, ERROR_INVALID, "the target of record %zu is not finite",
+                             i / shape->values);
+    return 0;
+}
+
+int dataset_open_arrays(const struct dataset_shape *shape, const struct dataset_arrays *arrays,
+                        struct dataset **out_dataset, struct error *error)
+{
+    const bool has_values = shape->target == DATASET_VALUES;
+    const size_t element_count = (size_t)shape->channels * shape->height * shape->width;
+    if (shape->count == 0 || element_count == 0)
+        return error_set(error, ERROR_INVALID, "dataset: no records");
+    if (!arrays->inputs || has_values != (arrays->values != NULL) ||
+        has_values == (arrays->labels != NULL) || (has_values && shape->values == 0))
+        return error_set(error, ERROR_INVALID, "dataset: inputs or targets are missing");
+    if (check_arrays(shape, arrays, element_count, error) < 0)
+        return error_wrap(error, "dataset");
+    struct dataset *dataset = calloc(1, sizeof(*dataset));
+    ASSERT(dataset != NULL);
+    dataset->shape = *shape;
+    dataset->arrays = *arrays;
+    dataset->element_count = element_count;
+    *out_dataset = dataset;
+    return 0;
+}
+
 void dataset_free(struct dataset *dataset)
 {
     if (!dataset)
@@ -85,10 +133,38 @@ const struct dataset_shape *dataset_shape(const struct dataset *dataset)
     return &dataset->shape;
 }
 
+static void gather_arrays(const struct dataset *dataset, const uint32_t *indices, uint32_t count,
+                          float *out_inputs, int32_t *out_labels)
+{
+    const size_t size = dataset->element_count, each = dataset_labels_each(&dataset->shape);
+    for (uint32_t n = 0; n < count; n++) {
+        DEBUG_ASSERT(indices[n] < dataset->shape.count);
+        memcpy(out_inputs + n * size, dataset->arrays.inputs + indices[n] * size,
+               sizeof(float) * size);
+        if (each)
+            memcpy(out_labels + n * each, dataset->arrays.labels + indices[n] * each,
+                   sizeof(int32_t) * each);
+    }
+}
+
+void dataset_gather_values(const struct dataset *dataset, const uint32_t *indices, uint32_t count,
+                           float *out_values)
+{
+    const size_t each = dataset->shape.values;
+    ASSERT(dataset->shape.target == DATASET_VALUES && dataset->arrays.values);
+    for (uint32_t n = 0; n < count; n++)
+        memcpy(out_values + n * each, dataset->arrays.values + indices[n] * each,
+               sizeof(float) * each);
+}
+
 void dataset_gather(const struct dataset *dataset, const uint32_t *indices, uint32_t count,
                     float *out_images, int32_t *out_labels)
 {
     const size_t size = dataset->element_count;
+    if (dataset->arrays.inputs) {
+        gather_arrays(dataset, indices, count, out_images, out_labels);
+        return;
+    }
     const bool is_float = dataset->images->header.element == IDX_FLOAT;
     for (uint32_t n = 0; n < count; n++) {
         DEBUG_ASSERT(indices[n] < dataset->shape.count);

@@ -1,8 +1,10 @@
 #include "train/evaluation.h"
 
+#include "base/assert.h"
 #include "train/loss.h"
 
-#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 
 enum { SLICE_MAX = 1024 }; /* rows gathered at a time, so that indices fit on the stack */
 
@@ -16,11 +18,8 @@ int evaluation_init(struct evaluation *evaluation, struct model *model,
         return error_set(error, ERROR_INVALID,
                          "evaluation: records %u + %u are not within the %u there are", first,
                          count, shape->count);
-    if (shape->channels != spec->channels || shape->height != spec->height ||
-        shape->width != spec->width || shape->classes > spec->classes)
-        return error_set(error, ERROR_INVALID,
-                         "evaluation: images of %u x %u x %u in %u classes do not fit the model",
-                         shape->channels, shape->height, shape->width, shape->classes);
+    if (loss_check_data(spec, shape, error) < 0)
+        return error_wrap(error, "evaluation");
     *evaluation = (struct evaluation){
         .model = model,
         .dataset = dataset,
@@ -28,6 +27,26 @@ int evaluation_init(struct evaluation *evaluation, struct model *model,
         .count = count ? count : shape->count - first,
     };
     return 0;
+}
+
+static struct loss measure_slice(struct evaluation *evaluation, const uint32_t *indices,
+                                 uint32_t rows)
+{
+    const struct dataset_shape *shape = dataset_shape(evaluation->dataset);
+    const bool has_values = shape->target == DATASET_VALUES;
+    const size_t each = has_values ? shape->values : dataset_labels_each(shape);
+    void *memory = calloc(rows * each, sizeof(float));
+    ASSERT(memory != NULL);
+    int32_t *labels = has_values ? NULL : memory;
+    float *values = has_values ? memory : NULL;
+    dataset_gather(evaluation->dataset, indices, rows, model_input(evaluation->model), labels);
+    if (has_values)
+        dataset_gather_values(evaluation->dataset, indices, rows, values);
+    model_predict(evaluation->model);
+    const struct targets targets = {labels, values};
+    const struct loss loss = loss_of_rows(evaluation->model, &targets, rows);
+    free(memory);
+    return loss;
 }
 
 /* The model's batch may be larger than a slice: its last rows are then left as they were. */
@@ -40,14 +59,12 @@ bool evaluation_advance(struct evaluation *evaluation)
     rows = rows < left ? rows : left;
     rows = rows < SLICE_MAX ? rows : SLICE_MAX;
     uint32_t indices[SLICE_MAX];
-    int32_t labels[SLICE_MAX];
     for (uint32_t i = 0; i < rows; i++)
         indices[i] = evaluation->first + evaluation->next + i;
-    dataset_gather(evaluation->dataset, indices, rows, model_input(evaluation->model), labels);
-    model_forward(evaluation->model);
-    const struct loss loss = loss_of_rows(evaluation->model, labels, rows);
-    evaluation->loss_sum += loss.mean * rows;
+    const struct loss loss = measure_slice(evaluation, indices, rows);
+    evaluation->loss_sum += loss.mean * loss.rows;
     evaluation->correct += loss.correct;
+    evaluation->rows += loss.rows;
     evaluation->next += rows;
     return evaluation->next == evaluation->count;
 }
@@ -56,9 +73,14 @@ struct evaluation_result evaluation_result(const struct evaluation *evaluation)
 {
     if (evaluation->next == 0)
         return (struct evaluation_result){0};
+    const bool has_values = model_spec(evaluation->model)->loss == LOSS_MSE;
+    const double loss = evaluation->loss_sum / (double)evaluation->rows;
+    const double accuracy = (double)evaluation->correct / (double)evaluation->rows;
     return (struct evaluation_result){
-        .loss = evaluation->loss_sum / evaluation->next,
-        .accuracy = (double)evaluation->correct / evaluation->next,
+        .loss = loss,
+        .accuracy = accuracy,
+        .error = has_values ? sqrt(loss) : 1 - accuracy,
+        .perplexity = model_output_rows(evaluation->model) > 1 ? exp(loss) : 0,
         .count = evaluation->next,
     };
 }

@@ -22,13 +22,15 @@ struct evaluation {
     struct model *model;
     const struct dataset *dataset;
     uint32_t first, count, next;
-    double loss_sum;
-    uint64_t correct;
+    double loss_sum; /* over rows */
+    uint64_t correct, rows;
 };
 
 struct evaluation_result {
     double loss;
-    double accuracy; /* 0 to 1 */
+    double accuracy;   /* 0 to 1; 0 of numbers */
+    double error;      /* of numbers: the root of the mean squared error; of classes 1 - accuracy */
+    double perplexity; /* of a sequence model: exp(loss); else 0 */
     uint32_t count;
 };
 

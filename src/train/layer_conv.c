@@ -1,6 +1,6 @@
 /*
- * Convolution, alone or joined with the pooling and ReLU behind it where the kernel set computes
- * the three faster as one.
+ * Convolution: of images, alone or joined with the pooling and ReLU behind it where the kernel set
+ * computes the three faster as one; and of sequences, over their steps.
  */
 #include "train/layer.h"
 
@@ -12,98 +12,108 @@ static struct conv_shape conv_shape_of(const struct layer_plan *plan, struct lay
         .channels_in = input.channels,
         .height = input.height,
         .width = input.width,
-        .channels_out = plan->outputs,
-        .kernel = plan->kernel,
-        .pad = plan->pad,
+        .channels_out = (uint32_t)plan->spec.outputs,
+        .kernel = (uint32_t)plan->spec.kernel,
+        .pad = (uint32_t)plan->spec.pad,
+        .stride = (uint32_t)plan->spec.stride,
+        .is_channels_last = plan->is_channels_last,
     };
 }
 
 static int conv_infer(const struct layer_plan *plan, struct layer_shape input,
                       struct layer_shape *out_output, struct error *error)
 {
-    if (input.height + 2 * plan->pad < plan->kernel || input.width + 2 * plan->pad < plan->kernel)
-        return error_set(error, ERROR_INVALID, "%s: a kernel of %u does not fit into %u x %u",
-                         plan->name, plan->kernel, input.height, input.width);
     const struct conv_shape shape = conv_shape_of(plan, input, 1);
-    *out_output = (struct layer_shape){plan->outputs, conv_output_size(&shape, input.height),
-                                       conv_output_size(&shape, input.width)};
+    if (input.height + 2 * shape.pad < shape.kernel || input.width + 2 * shape.pad < shape.kernel)
+        return error_set(error, ERROR_INVALID, "a kernel of %u does not fit", shape.kernel);
+    *out_output = (struct layer_shape){shape.channels_out, conv_output_size(&shape, input.height),
+                                       conv_output_size(&shape, input.width), false, 0};
     return 0;
 }
 
-static void conv_describe_weights(const struct layer_plan *plan, struct layer_shape input,
-                                  struct parameter *out_weights)
-{
-    out_weights->rank = 4;
-    out_weights->shape[0] = plan->outputs;
-    out_weights->shape[1] = input.channels;
-    out_weights->shape[2] = out_weights->shape[3] = plan->kernel;
-}
-
-static int conv_open(struct layer *layer, struct kernel_set *kernels, uint32_t batch,
-                     const struct operation_options *options, struct error *error)
-{
-    const struct conv_shape shape = conv_shape_of(&layer->plan, layer->input_shape, batch);
-    return operation_open_conv(kernels, &shape, options, &layer->operation, error);
-}
-
 /* weights [outputs, channels, kernel, kernel] */
-static void conv_forward(struct layer *layer)
+static uint32_t conv_describe(const struct layer_plan *plan,
+                              struct parameter out_parameters[LAYER_PARAMETERS_MAX])
 {
-    const struct operation_tensors tensors = {
-        .input = layer->input,
-        .weights = layer->weights,
-        .bias = layer->bias,
-        .output = layer->output,
-    };
-    operation_forward(layer->operation, &tensors);
+    const uint32_t kernel = (uint32_t)plan->spec.kernel;
+    const uint32_t shape[] = {(uint32_t)plan->spec.outputs, plan->input.channels, kernel, kernel};
+    return layer_describe_weights(plan, plan->input.channels * kernel * kernel, shape, 4,
+                                  out_parameters);
 }
 
-static void conv_backward(struct layer *layer)
+static int conv_open(struct layer *layer, const struct operation_options *options,
+                     struct error *error)
 {
-    const struct operation_tensors tensors = {
-        .input = layer->input,
-        .weights = layer->weights,
-        .bias = layer->bias,
-        .output = layer->output,
-        .output_gradient = layer->output_gradient,
-        .input_gradient = layer->input_gradient,
-        .weights_gradient = layer->weights_gradient,
-        .bias_gradient = layer->bias_gradient,
-    };
-    operation_backward(layer->operation, &tensors);
+    const struct conv_shape shape = conv_shape_of(&layer->plan, layer->plan.input, layer->batch);
+    return operation_open_conv(layer->kernels, &shape, options, &layer->operation, error);
 }
 
 const struct layer_kind layer_conv = {
     .name = "conv",
+    .prefix = "conv",
     .infer = conv_infer,
-    .describe_weights = conv_describe_weights,
+    .describe = conv_describe,
     .open = conv_open,
-    .forward = conv_forward,
-    .backward = conv_backward,
 };
 
-static int block_infer(const struct layer_plan *plan, struct layer_shape input,
-                       struct layer_shape *out_output, struct error *error)
+static int block_open(struct layer *layer, const struct operation_options *options,
+                      struct error *error)
 {
-    if (conv_infer(plan, input, out_output, error) < 0)
-        return -1;
-    out_output->height /= 2;
-    out_output->width /= 2;
-    return 0;
-}
-
-static int block_open(struct layer *layer, struct kernel_set *kernels, uint32_t batch,
-                      const struct operation_options *options, struct error *error)
-{
-    const struct conv_block_shape shape = {conv_shape_of(&layer->plan, layer->input_shape, batch)};
-    return operation_open_conv_block(kernels, &shape, options, &layer->operation, error);
+    const struct conv_block_shape shape = {
+        conv_shape_of(&layer->plan, layer->plan.input, layer->batch)};
+    return operation_open_conv_block(layer->kernels, &shape, options, &layer->operation, error);
 }
 
 const struct layer_kind layer_conv_block = {
     .name = "conv+pool+relu",
-    .infer = block_infer,
-    .describe_weights = conv_describe_weights,
+    .prefix = "conv",
+    .describe = conv_describe,
     .open = block_open,
-    .forward = conv_forward,
-    .backward = conv_backward,
+};
+
+static int sequence_infer(const struct layer_plan *plan, struct layer_shape input,
+                          struct layer_shape *out_output, struct error *error)
+{
+    const struct layer_spec *spec = &plan->spec;
+    if (spec->stride != 1)
+        return error_set(error, ERROR_INVALID, "over a sequence it has no stride");
+    if (input.height + 2 * spec->pad < spec->kernel)
+        return error_set(error, ERROR_INVALID, "a kernel of %u does not fit",
+                         (uint32_t)spec->kernel);
+    *out_output =
+        (struct layer_shape){1, (uint32_t)(input.height + 2 * spec->pad - spec->kernel + 1),
+                             (uint32_t)spec->outputs, true, 0};
+    return 0;
+}
+
+/* weights [outputs, kernel, features] */
+static uint32_t sequence_describe(const struct layer_plan *plan,
+                                  struct parameter out_parameters[LAYER_PARAMETERS_MAX])
+{
+    const uint32_t shape[] = {(uint32_t)plan->spec.outputs, (uint32_t)plan->spec.kernel,
+                              plan->input.width};
+    return layer_describe_weights(plan, shape[1] * shape[2], shape, 3, out_parameters);
+}
+
+static int sequence_open(struct layer *layer, const struct operation_options *options,
+                         struct error *error)
+{
+    const struct layer_spec *spec = &layer->plan.spec;
+    const struct sequence_conv_shape shape = {
+        .batch = layer->batch,
+        .steps = layer->plan.input.height,
+        .features = layer->plan.input.width,
+        .outputs = (uint32_t)spec->outputs,
+        .kernel = (uint32_t)spec->kernel,
+        .pad = (uint32_t)spec->pad,
+    };
+    return operation_open_sequence_conv(layer->kernels, &shape, options, &layer->operation, error);
+}
+
+const struct layer_kind layer_sequence_conv = {
+    .name = "conv over steps",
+    .prefix = "conv",
+    .infer = sequence_infer,
+    .describe = sequence_describe,
+    .open = sequence_open,
 };

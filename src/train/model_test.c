@@ -9,6 +9,7 @@
 
 enum { BATCH = 3 };
 static const int32_t labels[BATCH] = {1, 0, 2};
+static const struct targets targets = {.labels = labels};
 
 static struct kernel_set *open_set(const char *name)
 {
@@ -41,14 +42,14 @@ static struct model *open_model(struct kernel_set *set, const struct model_spec 
 static double loss_of(struct model *model)
 {
     model_forward(model);
-    return loss_of_rows(model, labels, BATCH).mean;
+    return loss_of_rows(model, &targets, BATCH).mean;
 }
 
 /* The gradient of each parameter group, by its most telling element, against the slope. */
 static void assert_gradients_are_slopes(struct model *model)
 {
     model_forward(model);
-    loss_with_gradient(model, labels);
+    loss_with_gradient(model, &targets);
     model_backward(model);
     const struct parameter_table *table = model_parameter_table(model);
     for (uint32_t p = 0; p < table->count; p++) {
@@ -77,8 +78,12 @@ static const struct model_spec small_mlp = {.kind = MODEL_MLP,
                                             .height = 3,
                                             .width = 3,
                                             .classes = 4,
-                                            .hidden_count = 2,
-                                            .hidden = {7, 5}};
+                                            .layer_count = 5,
+                                            .layers = {{.type = LAYER_DENSE, .outputs = 7},
+                                                       {.type = LAYER_RELU},
+                                                       {.type = LAYER_DENSE, .outputs = 5},
+                                                       {.type = LAYER_RELU},
+                                                       {.type = LAYER_DENSE}}};
 
 TEST(gradients_of_every_model_are_the_slopes_of_the_loss)
 {
@@ -105,7 +110,7 @@ TEST(every_set_gives_the_gradients_of_plain)
     AUTO(kernel_set) struct kernel_set *plain = open_set("plain");
     AUTO(model) struct model *expected = open_model(plain, &spec);
     model_forward(expected);
-    loss_with_gradient(expected, labels);
+    loss_with_gradient(expected, &targets);
     model_backward(expected);
     float scale = 0;
     for (size_t i = 0; i < model_parameter_count(expected); i++)
@@ -116,7 +121,7 @@ TEST(every_set_gives_the_gradients_of_plain)
             continue;
         AUTO(model) struct model *model = open_model(set, &spec);
         model_forward(model);
-        loss_with_gradient(model, labels);
+        loss_with_gradient(model, &targets);
         model_backward(model);
         for (size_t i = 0; i < model_parameter_count(model); i++) {
             const float difference = model_gradients(model)[i] - model_gradients(expected)[i];

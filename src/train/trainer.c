@@ -15,24 +15,16 @@ struct trainer {
     struct optimizer *optimizer;
     struct sampler sampler;
     uint32_t *indices; /* [batch] */
-    int32_t *labels;   /* [batch] */
+    int32_t *labels;   /* [batch, dataset_labels_each] */
+    float *values;     /* [batch, values] of numbers */
     uint64_t step_count, sample_count;
 };
 
 static int check_data(const struct dataset_shape *shape, const struct trainer_options *options,
                       struct error *error)
 {
-    const struct model_spec *spec = &options->spec;
-    if (shape->channels != spec->channels || shape->height != spec->height ||
-        shape->width != spec->width)
-        return error_set(error, ERROR_INVALID,
-                         "images are %u x %u x %u, but the model takes %" PRIu64 " x %" PRIu64
-                         " x %" PRIu64,
-                         shape->channels, shape->height, shape->width, spec->channels, spec->height,
-                         spec->width);
-    if (shape->classes > spec->classes)
-        return error_set(error, ERROR_INVALID, "%u classes, but the model tells %" PRIu64 " apart",
-                         shape->classes, spec->classes);
+    if (loss_check_data(&options->spec, shape, error) < 0)
+        return -1;
     if (options->record_first >= shape->count)
         return error_set(error, ERROR_INVALID, "the shard starts at record %u of %u",
                          options->record_first, shape->count);
@@ -59,7 +51,7 @@ int trainer_open(struct kernel_set *kernels, const struct dataset *dataset,
     const struct model_options model = {options->spec, options->batch, .is_training = true};
     if (model_open(kernels, &model, &trainer->model, error) < 0 ||
         optimizer_open(&options->optimizer, model_parameter_count(trainer->model),
-                       &trainer->optimizer, error) < 0)
+                       model_learned_count(trainer->model), &trainer->optimizer, error) < 0)
         return -1;
     const uint64_t seed = trainer_sampler_seed(options);
     const uint32_t count =
@@ -67,8 +59,10 @@ int trainer_open(struct kernel_set *kernels, const struct dataset *dataset,
     if (sampler_init(&trainer->sampler, dataset, options->record_first, count, seed, error) < 0)
         return -1;
     trainer->indices = calloc(options->batch, sizeof(*trainer->indices));
-    trainer->labels = calloc(options->batch, sizeof(*trainer->labels));
-    ASSERT(trainer->indices != NULL && trainer->labels != NULL);
+    trainer->labels =
+        calloc((size_t)options->batch * dataset_labels_each(shape) + 1, sizeof(*trainer->labels));
+    trainer->values = calloc((size_t)options->batch * shape->values + 1, sizeof(*trainer->values));
+    ASSERT(trainer->indices != NULL && trainer->labels != NULL && trainer->values != NULL);
     model_init_parameters(trainer->model, options->seed);
     *out_trainer = TAKE(trainer);
     return 0;
@@ -83,6 +77,7 @@ void trainer_free(struct trainer *trainer)
     sampler_done(&trainer->sampler);
     free(trainer->indices);
     free(trainer->labels);
+    free(trainer->values);
     free(trainer);
 }
 
@@ -92,8 +87,14 @@ int trainer_gradient(struct trainer *trainer, double *out_loss, struct error *er
     sampler_next(&trainer->sampler, trainer->indices, batch);
     dataset_gather(trainer->dataset, trainer->indices, batch, model_input(trainer->model),
                    trainer->labels);
+    if (dataset_shape(trainer->dataset)->target == DATASET_VALUES)
+        dataset_gather_values(trainer->dataset, trainer->indices, batch, trainer->values);
+    /* What is dropped follows from seed and step, so that a restored trainer drops the same. */
+    model_set_seed(trainer->model,
+                   trainer_sampler_seed(&trainer->options) + (trainer->step_count << 16));
     model_forward(trainer->model);
-    const struct loss loss = loss_with_gradient(trainer->model, trainer->labels);
+    const struct targets targets = {trainer->labels, trainer->values};
+    const struct loss loss = loss_with_gradient(trainer->model, &targets);
     if (!isfinite(loss.mean))
         return error_set(error, ERROR_INVALID,
                          "the loss is not finite at step %" PRIu64 ": take a lower lr than %g",
@@ -153,6 +154,7 @@ void trainer_save(struct trainer *trainer, struct checkpoint *out_checkpoint)
         .parameter_count = model_parameter_count(trainer->model),
         .parameters = model_parameters(trainer->model),
         .velocity = optimizer_velocity(trainer->optimizer),
+        .second = optimizer_second(trainer->optimizer),
     };
 }
 
@@ -167,12 +169,17 @@ int trainer_restore(struct trainer *trainer, const struct checkpoint *checkpoint
     if (checkpoint->position > trainer->sampler.count)
         return error_set(error, ERROR_INVALID, "the checkpoint is of a larger shard");
     ASSERT(checkpoint->parameter_count == model_parameter_count(trainer->model));
+    if (!checkpoint->second != !optimizer_second(trainer->optimizer))
+        return error_set(error, ERROR_INVALID, "the checkpoint is of another optimizer");
     if (sampler_seek(&trainer->sampler, checkpoint->epoch, (uint32_t)checkpoint->position, error) <
         0)
         return -1;
     const size_t size = sizeof(float) * checkpoint->parameter_count;
     memcpy(model_parameters(trainer->model), checkpoint->parameters, size);
     memcpy(optimizer_velocity(trainer->optimizer), checkpoint->velocity, size);
+    if (checkpoint->second)
+        memcpy(optimizer_second(trainer->optimizer), checkpoint->second, size);
+    optimizer_set_step_count(trainer->optimizer, checkpoint->step);
     trainer->step_count = checkpoint->step;
     trainer->sample_count = checkpoint->samples;
     return 0;
