@@ -25,6 +25,8 @@ struct lend_options {
     int64_t gpus_max;
     struct option_list roles;
     int network;
+    struct option_list resolvers, closed_networks;
+    const char *open_rate;
     int images; /* of no_or_yes */
     const char *when;
     const char *zone;
@@ -67,9 +69,18 @@ static const struct option lend_options[] = {
     {"roles", OPTION_LIST, offsetof(struct lend_options, roles), "ROLE",
      .help = "What may run here: worker, server (a job's parameter server); both by default."},
     {"network", OPTION_CHOICE, offsetof(struct lend_options, network), "REACH", "job",
-     "The most that a lease may reach: none; job, the job's other machines and nothing of yours. "
-     "open, the Internet, is not there yet.",
+     "The most that a lease may reach: none; job, the job's other machines and nothing of yours; "
+     "open, the public Internet as well, and nothing of yours.",
      .choices = networks},
+    {"resolver", OPTION_LIST, offsetof(struct lend_options, resolvers), "ADDRESS",
+     .help = "Who resolves names for leases with --network open: public addresses, at most three; "
+             "9.9.9.9,1.1.1.1 by default. Never your router."},
+    {"closed_networks", OPTION_LIST, offsetof(struct lend_options, closed_networks), "NETWORK",
+     .help =
+         "What no lease with --network open reaches, besides private addresses and the networks "
+         "found here: 130.75.0.0/16."},
+    {"open_rate", OPTION_TEXT, offsetof(struct lend_options, open_rate), "RATE", "100Mbit",
+     "The most that a lease with --network open sends and receives in a second."},
     {"images", OPTION_CHOICE, offsetof(struct lend_options, images), "WORD", "no",
      "yes: jobs may bring an OCI image to run in, in the same sandbox.", .choices = no_or_yes},
     {"when", OPTION_TEXT, offsetof(struct lend_options, when), "WORDS",
@@ -171,6 +182,21 @@ static int parse_parts(const struct lend_options *wanted, struct peer_options *p
     return 0;
 }
 
+static int parse_open(const struct lend_options *wanted, struct open_terms *terms,
+                      struct error *error)
+{
+    open_terms_init(terms);
+    if (units_parse_bandwidth(text_of(wanted->open_rate), &terms->kbit_per_s, error) < 0)
+        return error_wrap(error, "--open-rate");
+    if (terms->kbit_per_s < 1 || terms->kbit_per_s > OPEN_KBIT_MAX)
+        return error_set(error, ERROR_INVALID, "--open-rate: from 1kbit to 100Gbit");
+    if (wanted->resolvers.count > 0 && open_terms_set_resolvers(terms, wanted->resolvers.items,
+                                                                wanted->resolvers.count, error) < 0)
+        return -1;
+    return open_terms_set_closed(terms, wanted->closed_networks.items,
+                                 wanted->closed_networks.count, error);
+}
+
 /* {"machine": "...", "sandbox": "ok, ..."}: the findings' lines, each by its name. */
 static int print_doctor_json(struct text findings, struct error *error)
 {
@@ -241,7 +267,7 @@ static int look_at_machine(const struct cli *cli, const struct lend_options *wan
                               output_bytes(cli->arena, probe.ram_bytes), graphics),
         .cores_milli = probe.cores_milli,
         .ram_bytes = probe.ram_bytes,
-        .has_network = wanted->network == OFFER_NETWORK_JOB};
+        .network = (enum offer_network)wanted->network};
     return 0;
 }
 
@@ -367,10 +393,8 @@ static int run_lend(void *context, const void *options, struct error *error)
     peer.servers = cli->common.servers.items;
     peer.server_count = cli->common.servers.count;
     peer.fingerprint = cli->common.fingerprint;
-    if (wanted.network == OFFER_NETWORK_OPEN)
-        return error_set(error, ERROR_INVALID,
-                         "--network: open is not there yet: nothing here keeps a job with the "
-                         "Internet away from your own network; use job");
+    if (parse_open(&wanted, &peer.open, error) < 0)
+        return -1;
     if (check_labels("--labels", &wanted.labels, error) < 0 ||
         check_labels("--hide-labels", &wanted.hide_labels, error) < 0 ||
         parse_roles(&wanted.roles, &peer.roles, error) < 0)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "market/offer.h" /* enum offer_network */
 
 /* In the command's arena. */
 struct lend_answers {
@@ -20,7 +21,7 @@ struct lend_machine {
     const char *words; /* "4 cores, 15.6 GiB of memory, no GPU" */
     int64_t cores_milli;
     int64_t ram_bytes;
-    bool has_network; /* a lease may reach the job's other machines */
+    enum offer_network network; /* the most that a lease may reach */
 };
 
 /*

@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "peer/gateway.h"
 #include "peer/keeper.h"
 #include "sandbox/stage.h"
 #include "worker/worker.h"
@@ -108,6 +109,9 @@ int main(int argc, char **argv)
     /* Started by the lender's daemon for each lease; nothing but the daemon tells it anything. */
     if (argc > 1 && !strcmp(argv[1], "keeper"))
         return keeper_main(argc - 1, argv + 1);
+    /* Started by a keeper, for a lease with the Internet. */
+    if (argc > 1 && !strcmp(argv[1], "gateway"))
+        return gateway_main(argc - 1, argv + 1);
     /* Inside a sandbox there is no home, no file and no variable to read options from. */
     if (argc > 1 && !strcmp(argv[1], "worker"))
         return worker_main(argc - 1, argv + 1);

@@ -8,6 +8,7 @@
 #include <linux/if.h>
 #include <linux/if_tun.h>
 #include <linux/nsfs.h>
+#include <linux/route.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,8 @@ struct failure {
 struct maker {
     int user_fd, net_fd; /* -1: stay */
     struct ifreq device, address, mask, mtu, flags;
+    struct rtentry route;
+    bool has_route;
     unsigned offload;
     char no_ipv6[64]; /* path of the setting */
 };
@@ -67,7 +70,8 @@ static int make_device(const struct maker *maker, int *out_step)
     if (socket_fd < 0 || ioctl(socket_fd, SIOCSIFMTU, &maker->mtu) < 0 ||
         ioctl(socket_fd, SIOCSIFADDR, &maker->address) < 0 ||
         ioctl(socket_fd, SIOCSIFNETMASK, &maker->mask) < 0 ||
-        ioctl(socket_fd, SIOCSIFFLAGS, &maker->flags) < 0)
+        ioctl(socket_fd, SIOCSIFFLAGS, &maker->flags) < 0 ||
+        (maker->has_route && ioctl(socket_fd, SIOCADDRT, &maker->route) < 0))
         return -1;
     *out_step = STEP_HAND_OVER;
     return fd;
@@ -158,6 +162,16 @@ static void set_address(struct ifreq *request, const char *name, uint32_t addres
     memcpy(&request->ifr_addr, &value, sizeof(value));
 }
 
+/* To everything that has no other route. */
+static void set_route(struct maker *maker)
+{
+    const struct sockaddr_in any = {.sin_family = AF_INET};
+    memcpy(&maker->route.rt_dst, &any, sizeof(any));
+    memcpy(&maker->route.rt_genmask, &any, sizeof(any));
+    maker->route.rt_flags = RTF_UP;
+    maker->route.rt_dev = maker->device.ifr_name;
+}
+
 static void prepare(struct maker *maker, const struct tun_options *options)
 {
     set_name(&maker->device, options->name);
@@ -169,6 +183,8 @@ static void prepare(struct maker *maker, const struct tun_options *options)
     maker->mtu.ifr_mtu = options->mtu;
     set_name(&maker->flags, options->name);
     maker->flags.ifr_flags = IFF_UP | IFF_RUNNING;
+    maker->has_route = options->is_default;
+    set_route(maker);
     snprintf(maker->no_ipv6, sizeof(maker->no_ipv6), "/proc/sys/net/ipv6/conf/%s/disable_ipv6",
              options->name);
 }

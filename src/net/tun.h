@@ -20,6 +20,7 @@ struct tun_options {
     uint32_t address; /* IPv4, host byte order */
     int prefix_bits;  /* of the network that is reached through it */
     int mtu;
+    bool is_default;  /* everything that has no other route goes there too */
     bool has_offload; /* TCP is handed over in large packets, checksums are left to be completed */
 };
 

@@ -8,6 +8,7 @@
 #include "peer/guard.h"
 #include "peer/identity.h"
 #include "peer/lent.h"
+#include "peer/open_terms.h"
 #include "peer/probe.h"
 #include "sandbox/sandbox.h"
 
@@ -40,6 +41,7 @@ struct daemon_options {
     const char *root;          /* of what is watched */
     const char *display;       /* see owner.h */
     bool is_direct;            /* see peer.h */
+    struct open_terms open;    /* of leases with the Internet */
     int ready_fd;              /* taken: see peer.h */
     int stop_fd;               /* borrowed */
 };

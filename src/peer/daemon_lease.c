@@ -271,7 +271,8 @@ void daemon_tell_keeper_market(struct daemon *daemon, struct holding *holding)
                                          .ahead_ms = daemon->market_ahead_ms,
                                          .server_url = text_of(enrolment->server_url),
                                          .fingerprint = text_of(enrolment->fingerprint),
-                                         .link_address = text_of(enrolment->link_address)}});
+                                         .link_address = text_of(enrolment->link_address),
+                                         .link_ipv4 = daemon->link_ipv4}});
 }
 
 void daemon_tell_market(struct daemon *daemon)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -320,11 +321,25 @@ static int daemon_open_link(struct daemon *daemon, int fd, struct error *error)
     return link_open_take(&options, fd, &daemon->link, error);
 }
 
+/* What a lease with the Internet is kept away from. */
+static void daemon_note_market(struct daemon *daemon, int fd)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t size = sizeof(peer);
+    if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0 || peer.ss_family != AF_INET)
+        return;
+    struct sockaddr_in address;
+    memcpy(&address, &peer, sizeof(address));
+    daemon->link_ipv4 = ntohl(address.sin_addr.s_addr);
+}
+
 static void daemon_on_connected(void *context, int fd, const struct error *reason)
 {
     struct daemon *daemon = context;
     struct error error;
     tcp_connect_free(TAKE(daemon->connect));
+    if (!reason)
+        daemon_note_market(daemon, fd);
     if (reason) {
         servers_failed(daemon->servers);
         daemon_retry(daemon, reason->message);

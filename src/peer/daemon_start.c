@@ -121,6 +121,7 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
                                  .gpus = gpus,
                                  .cache_bytes = (uint64_t)daemon->options->cache_bytes,
                                  .is_direct = daemon->options->is_direct,
+                                 .open = daemon->options->open,
                                  .sandbox_host = buffer_text(&sandbox)};
     memcpy(setup.server_public_key, daemon->enrolment->server_public_key,
            sizeof(setup.server_public_key));

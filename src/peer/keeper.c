@@ -124,6 +124,7 @@ static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup
     keeper->host.gpus = setup->gpus;
     keeper->host.image_bytes = setup->cache_bytes;
     keeper->host.is_direct = setup->is_direct;
+    keeper->host.open = setup->open;
     const char *blobs_dir = arena_copy_string(keeper->arena, setup->blobs_dir);
     const struct blob_store_options blobs = {
         .folder = blobs_dir, .bytes_max = setup->cache_bytes, .is_shared = true};
@@ -153,6 +154,7 @@ static int keeper_set_market(struct keeper *keeper, const struct keeper_market *
         host_port_parse(market->link_address, &host->link_target, error) < 0)
         return -1;
     host->market_ahead_ms = market->ahead_ms;
+    host->link_ipv4 = market->link_ipv4;
     host->is_market_away = !market->is_linked;
     const bool is_relinked = market->is_linked && !outbox_is_attached(host->outbox);
     if (!market->is_linked)
@@ -165,6 +167,7 @@ static int keeper_set_market(struct keeper *keeper, const struct keeper_market *
         tenancy_send_state(keeper->tenancy);
     if (is_relinked)
         tenancy_relinked(keeper->tenancy);
+    tenancy_fence_market(keeper->tenancy);
     tenancy_resume(keeper->tenancy);
     return 0;
 }

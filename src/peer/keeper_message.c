@@ -2,9 +2,11 @@
  * Encodings, in the order of the bytes (wire/wire.h):
  *
  *     SETUP    u8 log_level, u64 machine, [32] server_public_key, text leases_dir, text blobs_dir,
- *              u64 disk_bytes, u32 gpus, u64 cache_bytes, u8 is_direct, bytes sandbox_host
+ *              u64 disk_bytes, u32 gpus, u64 cache_bytes, u8 is_direct, open, bytes sandbox_host
+ *     open     u32 count, u32 resolver..., u32 count, (u32 address, u32 bits)..., i64 kbit_per_s
  *     TAKE     u32 version, u64 lease, u64 fence
- *     MARKET   bool is_linked, i64 ahead_ms, text server_url, text fingerprint, text link_address
+ *     MARKET   bool is_linked, i64 ahead_ms, text server_url, text fingerprint, text link_address,
+ *              u32 link_ipv4
  *     RECLAIM  u32 grace_ms, text reason
  *     YIELD    u8 level
  *     RELEASE  nothing
@@ -23,6 +25,45 @@ const char *yield_level_name(enum yield_level level)
     return level < YIELD_LEVEL_COUNT ? names[level] : "unknown";
 }
 
+static void open_encode(const struct open_terms *terms, struct buffer *payload)
+{
+    wire_put_u32(payload, terms->resolver_count);
+    for (uint32_t i = 0; i < terms->resolver_count; i++)
+        wire_put_u32(payload, terms->resolvers[i]);
+    wire_put_u32(payload, terms->closed_count);
+    for (uint32_t i = 0; i < terms->closed_count; i++) {
+        wire_put_u32(payload, terms->closed[i].address);
+        wire_put_u32(payload, terms->closed[i].bits);
+    }
+    wire_put_i64(payload, terms->kbit_per_s);
+}
+
+static uint32_t count_decode(struct wire_reader *reader, uint32_t max)
+{
+    const uint32_t count = wire_get_u32(reader);
+    if (count <= max)
+        return count;
+    wire_reader_fail(reader, "too many");
+    return 0;
+}
+
+static void open_decode(struct wire_reader *reader, struct open_terms *terms)
+{
+    terms->resolver_count = count_decode(reader, OPEN_RESOLVERS_MAX);
+    for (uint32_t i = 0; i < terms->resolver_count; i++)
+        terms->resolvers[i] = wire_get_u32(reader);
+    terms->closed_count = count_decode(reader, OPEN_CLOSED_MAX);
+    for (uint32_t i = 0; i < terms->closed_count; i++) {
+        terms->closed[i].address = wire_get_u32(reader);
+        terms->closed[i].bits = wire_get_u32(reader);
+        if (terms->closed[i].bits > 32)
+            wire_reader_fail(reader, "no network");
+    }
+    terms->kbit_per_s = wire_get_i64(reader);
+    if (terms->kbit_per_s < 0 || terms->kbit_per_s > OPEN_KBIT_MAX)
+        wire_reader_fail(reader, "no rate");
+}
+
 static void setup_encode(const struct keeper_setup *setup, struct buffer *payload)
 {
     wire_put_u8(payload, setup->log_level);
@@ -34,6 +75,7 @@ static void setup_encode(const struct keeper_setup *setup, struct buffer *payloa
     wire_put_u32(payload, setup->gpus);
     wire_put_u64(payload, setup->cache_bytes);
     wire_put_bool(payload, setup->is_direct);
+    open_encode(&setup->open, payload);
     wire_put_text(payload, setup->sandbox_host);
 }
 
@@ -48,6 +90,7 @@ static void setup_decode(struct wire_reader *reader, struct keeper_setup *setup)
     setup->gpus = wire_get_u32(reader);
     setup->cache_bytes = wire_get_u64(reader);
     setup->is_direct = wire_get_bool(reader);
+    open_decode(reader, &setup->open);
     setup->sandbox_host = wire_get_text(reader, KEEPER_SANDBOX_MAX);
 }
 
@@ -58,6 +101,7 @@ static void market_encode(const struct keeper_market *market, struct buffer *pay
     wire_put_text(payload, market->server_url);
     wire_put_text(payload, market->fingerprint);
     wire_put_text(payload, market->link_address);
+    wire_put_u32(payload, market->link_ipv4);
 }
 
 static void market_decode(struct wire_reader *reader, struct keeper_market *market)
@@ -67,6 +111,7 @@ static void market_decode(struct wire_reader *reader, struct keeper_market *mark
     market->server_url = wire_get_text(reader, KEEPER_ADDRESS_MAX);
     market->fingerprint = wire_get_text(reader, KEEPER_ADDRESS_MAX);
     market->link_address = wire_get_text(reader, KEEPER_ADDRESS_MAX);
+    market->link_ipv4 = wire_get_u32(reader);
 }
 
 static void hello_decode(struct wire_reader *reader, struct keeper_hello *hello)

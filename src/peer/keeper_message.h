@@ -11,13 +11,14 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "peer/open_terms.h"
 #include "runtime/lease_message.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 3,
+    KEEPER_VERSION = 4,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
@@ -58,6 +59,7 @@ struct keeper_setup {
     uint32_t gpus;            /* which the lease has: struct lent_use */
     uint64_t cache_bytes;     /* the most that blobs_dir holds */
     bool is_direct;           /* other lenders' machines may connect to leases of a job network */
+    struct open_terms open;   /* of a lease with the Internet */
     struct text sandbox_host; /* of sandbox_host_export */
 };
 
@@ -74,6 +76,7 @@ struct keeper_market {
     struct text server_url;
     struct text fingerprint; /* empty: not pinned */
     struct text link_address;
+    uint32_t link_ipv4; /* whom the daemon is linked to, in host byte order; 0: unknown */
 };
 
 struct keeper_reclaim {

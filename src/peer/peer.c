@@ -9,6 +9,7 @@
 #include "peer/enlist.h"
 #include "peer/folder.h"
 #include "peer/identity.h"
+#include "peer/open_network.h"
 #include "peer/peer_internal.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ void peer_options_init(struct peer_options *options)
 {
     *options = (struct peer_options){
         .network = OFFER_NETWORK_JOB, .gpus_max = -1, .ready_fd = -1, .stop_fd = -1};
+    open_terms_init(&options->open);
     guard_wishes_init(&options->owner);
 }
 
@@ -347,6 +349,8 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
     struct machine_probe probe;
     struct lease_limits limits;
     signal(SIGPIPE, SIG_IGN);
+    if (options->network == OFFER_NETWORK_OPEN && open_network_check(error) < 0)
+        return error_wrap(error, "--network open");
     if (peer_make_path(options->state_dir, error) < 0 ||
         lock_state(options->state_dir, &lock_fd, error) < 0 ||
         open_identity(options, &identity, error) < 0 ||
@@ -386,6 +390,7 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
         .server_count = options->server_count,
         .return_ms = options->return_ms,
         .is_direct = options->is_direct,
+        .open = options->open,
         .look_ms = options->look_ms,
         .guard = guard,
         .is_blind = options->is_blind,

@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "market/offer.h" /* enum offer_network */
 #include "peer/guard.h"
+#include "peer/open_terms.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,6 +56,7 @@ struct peer_options {
     uint32_t roles;             /* of enum peer_role; 0: all */
     enum offer_network network; /* the most that a lease may reach */
     bool has_images;            /* leases may bring images to run in */
+    struct open_terms open;     /* of leases with the Internet */
 
     /* When the first offer is open: words of --when, and their zone; NULL: always. */
     const char *when, *zone;

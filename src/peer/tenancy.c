@@ -94,6 +94,11 @@ struct meter_usage tenancy_usage(struct tenancy *tenancy)
         usage.bytes_in += counts.bytes_in;
         usage.bytes_out += counts.bytes_out;
     }
+    if (tenancy->internet) {
+        const struct open_network_counts counts = open_network_counts(tenancy->internet);
+        usage.bytes_in += counts.bytes_in;
+        usage.bytes_out += counts.bytes_out;
+    }
     return usage;
 }
 
@@ -294,6 +299,7 @@ static void tenancy_on_end(void *context)
     tenancy_free_streams(tenancy);
     tenancy_free_image(tenancy);
     job_network_free(TAKE(tenancy->network));
+    open_network_free(TAKE(tenancy->internet));
     tenancy_free_sources(tenancy);
     log_server_free(TAKE(tenancy->log_server));
     if (folder_remove(tenancy->data_folder, &error) < 0 ||
@@ -547,6 +553,7 @@ void tenancy_free(struct tenancy *tenancy)
     tenancy_free_streams(tenancy);
     tenancy_free_image(tenancy);
     job_network_free(TAKE(tenancy->network));
+    open_network_free(TAKE(tenancy->internet));
     tenancy_free_sources(tenancy);
     log_server_free(TAKE(tenancy->log_server));
     loop_timer_free(tenancy->tick_timer);

@@ -44,10 +44,12 @@ struct tenancy_host {
     uint32_t gpus;        /* the lease's: struct lent_use */
     bool is_direct;       /* a job network listens for direct connections */
     uint64_t image_bytes; /* the most that unpacked images take */
+    struct open_terms open;
     /* The market, which may move. */
     char server_url[IDENTITY_URL_SIZE];
     char fingerprint[IDENTITY_FINGERPRINT_SIZE]; /* empty: not pinned */
     struct host_port link_target;
+    uint32_t link_ipv4; /* whom the daemon is linked to; 0: unknown */
     bool is_market_away;
     int64_t market_ahead_ms; /* the market's clock less ours */
 };
@@ -102,6 +104,8 @@ void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
 void tenancy_resume(struct tenancy *tenancy);
 /* The outbox has a new way to the market: what it may not have kept of the log is sent again. */
 void tenancy_relinked(struct tenancy *tenancy);
+/* The market has moved: a job with the Internet reaches it there no more than before. */
+void tenancy_fence_market(struct tenancy *tenancy);
 /* The market has the log up to there. */
 void tenancy_log_kept(struct tenancy *tenancy, uint64_t offset);
 /* Tells the market the present state once more, on a new link. */

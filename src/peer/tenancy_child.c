@@ -209,6 +209,8 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
     for (int i = 0; i < SANDBOX_GPU_MAX; i++)
         if (tenancy->host->gpus & 1u << i)
             gpus[gpu_count++] = i;
+    char resolv_conf[OPEN_RESOLV_CONF_SIZE];
+    open_terms_write_resolv_conf(&tenancy->host->open, resolv_conf);
     const struct sandbox_options options = {
         .name = name,
         .gpus = gpus,
@@ -229,8 +231,9 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
         .control_fd = child_fd,
         .stdout_fd = log_fds[TENANCY_STDOUT],
         .stderr_fd = log_fds[TENANCY_STDERR],
-        .set_up_network = tenancy->network ? job_network_set_up : NULL,
-        .network_context = tenancy->network};
+        .resolv_conf = tenancy->internet ? resolv_conf : NULL,
+        .set_up_network = tenancy->network ? tenancy_set_up_network : NULL,
+        .network_context = tenancy};
     return sandbox_start(tenancy->host->sandboxes, &options, &tenancy->sandbox, error);
 }
 

@@ -9,6 +9,7 @@
 #include "peer/log_server.h"
 #include "peer/logbook.h"
 #include "peer/meter.h"
+#include "peer/open_network.h"
 #include "peer/shard.h"
 #include "peer/stream.h"
 #include "peer/tenancy.h"
@@ -74,6 +75,7 @@ struct tenancy {
     uint32_t artifact_count;
 
     struct job_network *network;       /* NULL: the lease has none */
+    struct open_network *internet;     /* NULL: the lease has none */
     struct chunk_peers *chunk_peers;   /* NULL: the job has no other workers */
     struct chunk_server *chunk_server; /* NULL: nobody may connect */
     struct chunk_counts chunk_counts;
@@ -160,6 +162,8 @@ void tenancy_keep_yield(struct tenancy *tenancy);
 
 /* tenancy_network.c */
 MUST_CHECK int tenancy_open_network(struct tenancy *tenancy, struct error *error);
+/* Puts the lease's devices into its sandbox; see sandbox.h. */
+int tenancy_set_up_network(void *context, pid_t inside, struct error *error);
 /* Tells the market where the lease may be reached by its job's other ranks. */
 void tenancy_send_addresses(struct tenancy *tenancy);
 

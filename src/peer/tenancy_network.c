@@ -1,13 +1,54 @@
-/* The job network of a tenancy. */
+/* The job network of a tenancy, and the Internet where the lease has it. */
 #include "base/log.h"
 #include "peer/tenancy_internal.h"
 
 #include <inttypes.h>
 
+static void on_internet_gone(void *context)
+{
+    struct tenancy *tenancy = context;
+    struct error error;
+    error_set(&error, ERROR_UNAVAILABLE, "the lease's way to the Internet broke down");
+    if (!tenancy->has_exited)
+        tenancy_fail(tenancy, &error);
+}
+
+/* "https://name:7600/path" -> "name"; what is no address of a market gives "". */
+static void find_host(const char *url, char out[ADDRESS_HOST_SIZE])
+{
+    const char *host = strstr(url, "://");
+    host = host ? host + strlen("://") : url;
+    const bool is_bracketed = *host == '[';
+    host += is_bracketed;
+    const size_t size = strcspn(host, is_bracketed ? "]" : ":/");
+    out[0] = '\0';
+    if (size < ADDRESS_HOST_SIZE) {
+        memcpy(out, host, size);
+        out[size] = '\0';
+    }
+}
+
+/* The market is not to be reached from a lender's address, where a job could pass for the lender.
+ */
+static void open_internet(struct tenancy *tenancy)
+{
+    const struct tenancy_host *host = tenancy->host;
+    struct open_network_options options = {.loop = host->loop,
+                                           .lease = tenancy->document.lease,
+                                           .order = {.bytes_per_s = host->open.kbit_per_s * 125,
+                                                     .market = host->link_ipv4,
+                                                     .closed_count = host->open.closed_count},
+                                           .on_gone = on_internet_gone,
+                                           .context = tenancy};
+    memcpy(options.order.closed, host->open.closed, sizeof(options.order.closed));
+    find_host(host->server_url, options.order.hosts[0]);
+    memcpy(options.order.hosts[1], host->link_target.host, ADDRESS_HOST_SIZE);
+    tenancy->internet = open_network_new(&options);
+}
+
 int tenancy_open_network(struct tenancy *tenancy, struct error *error)
 {
     const struct lease_document *document = &tenancy->document;
-    /* What asks for more than the job's network gets no more than it. */
     if (!lease_document_has_network(document))
         return 0;
     const struct job_network_options options = {.loop = tenancy->host->loop,
@@ -15,7 +56,25 @@ int tenancy_open_network(struct tenancy *tenancy, struct error *error)
                                                 .rank = (uint32_t)document->rank,
                                                 .relay = tenancy->host->link_target,
                                                 .is_direct = tenancy->host->is_direct};
-    return job_network_open(&options, &tenancy->network, error);
+    if (job_network_open(&options, &tenancy->network, error) < 0)
+        return -1;
+    if (lease_document_has_internet(document))
+        open_internet(tenancy);
+    return 0;
+}
+
+int tenancy_set_up_network(void *context, pid_t inside, struct error *error)
+{
+    struct tenancy *tenancy = context;
+    if (job_network_set_up(tenancy->network, inside, error) < 0)
+        return -1;
+    return tenancy->internet ? open_network_set_up(tenancy->internet, inside, error) : 0;
+}
+
+void tenancy_fence_market(struct tenancy *tenancy)
+{
+    if (tenancy->internet && tenancy->host->link_ipv4 != 0)
+        open_network_set_market(tenancy->internet, tenancy->host->link_ipv4);
 }
 
 void tenancy_write_addresses(const struct host_port *found, size_t count,

@@ -52,6 +52,8 @@ void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
         level = YIELD_LOW; /* it saves what it has, and is killed if it takes too long */
     if (tenancy->chunk_server)
         chunk_server_set_paused(tenancy->chunk_server, level != YIELD_FULL);
+    if (tenancy->internet) /* also for a network that is paid for by the byte */
+        open_network_set_paused(tenancy->internet, level == YIELD_FROZEN);
     tenancy->yield_wanted = level;
     if (tenancy->has_ended || tenancy->has_exited || level == tenancy->yield)
         return;

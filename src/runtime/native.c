@@ -191,6 +191,11 @@ bool lease_document_has_network(const struct lease_document *document)
            !text_equal(document->network, TEXT("none"));
 }
 
+bool lease_document_has_internet(const struct lease_document *document)
+{
+    return lease_document_has_network(document) && text_equal(document->network, TEXT("open"));
+}
+
 int lease_document_read(struct arena *arena, struct text json, struct lease_document *out_document,
                         struct error *error)
 {

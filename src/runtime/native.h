@@ -82,6 +82,8 @@ bool lease_document_is_command(const struct lease_document *document);
 const struct lease_data *lease_document_image(const struct lease_document *document);
 /* Whether it is a rank of its job's private network. */
 bool lease_document_has_network(const struct lease_document *document);
+/* Whether it reaches the Internet besides. */
+bool lease_document_has_internet(const struct lease_document *document);
 
 MUST_CHECK int lease_document_read(struct arena *arena, struct text json,
                                    struct lease_document *out_document, struct error *error);

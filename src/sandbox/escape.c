@@ -71,7 +71,7 @@ static int try_all(const char *which, const struct escape_targets *targets)
     } tables[] = {
         {"files", escape_files},     {"processes", escape_processes}, {"kernel", escape_kernel},
         {"sockets", escape_sockets}, {"local", escape_local},         {"network", escape_network},
-        {"lease", escape_lease},
+        {"open", escape_open},       {"lease", escape_lease},
     };
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
         if (strcmp(tables[i].name, which) != 0)

@@ -36,6 +36,7 @@ extern const struct escape_attempt escape_kernel[];
 extern const struct escape_attempt escape_sockets[]; /* in a sandbox without any */
 extern const struct escape_attempt escape_local[];   /* in one with local sockets */
 extern const struct escape_attempt escape_network[]; /* in one with a network */
+extern const struct escape_attempt escape_open[];    /* in one with the Internet */
 extern const struct escape_attempt escape_lease[];   /* in a command's lease */
 
 /* Takes as much as there is of one thing; returns 64 when there is no such bomb. */

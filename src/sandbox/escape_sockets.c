@@ -7,12 +7,14 @@
 #include <linux/vm_sockets.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -101,6 +103,60 @@ static long add_a_device(const struct escape_targets *targets)
     return ioctl(socket(AF_INET, SOCK_DGRAM, 0), SIOCSIFMTU, &device);
 }
 
+/* By a device, past the routes. */
+static long dial_by_device(const char *address, int port, const char *device)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    inet_pton(AF_INET, address, &to.sin_addr);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const int tries = 2; /* a network that says nothing is given up soon */
+    if (fd < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &tries, sizeof(tries)) < 0)
+        return -1;
+    return connect(fd, (struct sockaddr *)&to, sizeof(to));
+}
+
+/* A datagram, and what comes back. */
+static long ask_with(const char *address, int port, size_t size, const uint8_t *options,
+                     socklen_t options_size)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    static const char question[3000];
+    char answer[64];
+    const struct timeval patience = {.tv_usec = 500000};
+    inet_pton(AF_INET, address, &to.sin_addr);
+    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    const int one = 1, may_fragment = IP_PMTUDISC_DONT;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &one, sizeof(one)) < 0 ||
+        setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &may_fragment, sizeof(may_fragment)) < 0 ||
+        (options_size > 0 && setsockopt(fd, IPPROTO_IP, IP_OPTIONS, options, options_size) < 0) ||
+        connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 || send(fd, question, size, 0) < 0)
+        return -1;
+    return recv(fd, answer, sizeof(answer), 0);
+}
+
+ATTEMPT(dial_metadata_by_device, dial_by_device("169.254.169.254", 80, "souk1"))
+ATTEMPT(dial_lan_by_device, dial_by_device("192.168.1.1", 80, "souk1"))
+ATTEMPT(dial_lan_by_job_device, dial_by_device("192.168.1.1", 80, "souk0"))
+ATTEMPT(dial_own_lan, dial4("192.168.1.2", targets->port))
+ATTEMPT(dial_gateway, dial4("10.78.0.2", targets->port))
+ATTEMPT(dial_gateway_names, dial4("10.78.0.3", 53))
+ATTEMPT(dial_documentation, dial4("203.0.113.1", 80))
+ATTEMPT(dial_azure, dial4("168.63.129.16", 80))
+ATTEMPT(ask_metadata, ask_with("169.254.169.254", 80, 1, NULL, 0))
+ATTEMPT(ask_lan, ask_with("192.168.1.1", 80, 1, NULL, 0))
+ATTEMPT(ask_lan_names, ask_with("192.168.1.1", 53, 1, NULL, 0))
+ATTEMPT(ask_lan_in_fragments, ask_with("192.168.1.1", 80, 3000, NULL, 0))
+ATTEMPT(ask_lan_all, ask_with("192.168.1.255", 80, 1, NULL, 0))
+ATTEMPT(ask_everybody, ask_with("255.255.255.255", 80, 1, NULL, 0))
+ATTEMPT(ask_group, ask_with("239.255.255.250", 1900, 1, NULL, 0))
+/* A loose source route: first a public address, from there the LAN. */
+ATTEMPT(ask_by_source_route,
+        ask_with("192.168.1.1", 80, 1, (const uint8_t[]){131, 7, 4, 93, 184, 216, 34, 0}, 8))
+ATTEMPT(ping_lan, socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP))
+
 const struct escape_attempt escape_sockets[] = {
     {"open a TCP socket", open_tcp, "EPERM"},
     {"open a TCP socket, IPv6", open_tcp6, "EPERM"},
@@ -150,5 +206,40 @@ const struct escape_attempt escape_network[] = {
     {"open a crypto socket, networked", open_alg, "EAFNOSUPPORT"},
     {"open an XDP socket, networked", open_xdp, "EAFNOSUPPORT"},
     {"open the audit log, networked", open_audit, "EPROTONOSUPPORT|EPERM"},
+    {NULL, NULL, NULL},
+};
+
+const struct escape_attempt escape_open[] = {
+    {"reach a server on the host's loopback, with the Internet", dial_localhost, "ECONNREFUSED"},
+    {"reach it by IPv6, with the Internet", dial_localhost6,
+     "ECONNREFUSED|ENETUNREACH|EADDRNOTAVAIL"},
+    {"reach it by the machine's address", dial_own_lan, "EHOSTUNREACH"},
+    {"reach it by the gateway's address", dial_gateway, "EHOSTUNREACH"},
+    {"reach the gateway's name server", dial_gateway_names, "EHOSTUNREACH"},
+    {"reach the cloud's metadata, with the Internet", dial_metadata, "EHOSTUNREACH"},
+    {"reach it by a device", dial_metadata_by_device, "EHOSTUNREACH"},
+    {"reach it by IPv6, with the Internet", dial_metadata6, "ENETUNREACH|EADDRNOTAVAIL"},
+    {"reach it by UDP", ask_metadata, "EHOSTUNREACH"},
+    {"reach another cloud's", dial_azure, "EHOSTUNREACH"},
+    {"reach the LAN, with the Internet", dial_lan, "EHOSTUNREACH"},
+    {"reach the LAN by the Internet's device", dial_lan_by_device, "EHOSTUNREACH"},
+    {"reach the LAN by the job network's device", dial_lan_by_job_device,
+     "ETIMEDOUT|ENETUNREACH|EHOSTUNREACH"},
+    {"reach the LAN by UDP", ask_lan, "EHOSTUNREACH"},
+    {"reach the router's name server", ask_lan_names, "EHOSTUNREACH"},
+    {"reach the LAN in fragments", ask_lan_in_fragments, "EHOSTUNREACH|EAGAIN"},
+    {"reach the LAN by a source route", ask_by_source_route, "EHOSTUNREACH|EAGAIN|EPERM"},
+    {"reach all of the LAN", ask_lan_all, "EHOSTUNREACH"},
+    {"reach everybody", ask_everybody, "EHOSTUNREACH|EAGAIN|ENETUNREACH"},
+    {"reach a group", ask_group, "EHOSTUNREACH|EAGAIN|ENETUNREACH"},
+    {"reach another LAN, with the Internet", dial_lan_10, "EHOSTUNREACH"},
+    {"reach documentation", dial_documentation, "EHOSTUNREACH"},
+    {"reach the Internet by IPv6, with the Internet", dial_internet6, "ENETUNREACH|EADDRNOTAVAIL"},
+    {"ping", ping_lan, "EACCES|EPERM|EPROTONOSUPPORT"},
+    {"change a network device, with the Internet", add_a_device, "EPERM"},
+    {"open a raw socket, with the Internet", open_raw, "EPERM"},
+    {"open a packet socket, with the Internet", open_packet, "EAFNOSUPPORT|EPERM"},
+    {"reach an abstract socket of the host, with the Internet", dial_abstract,
+     "ECONNREFUSED|EPERM"},
     {NULL, NULL, NULL},
 };

@@ -85,8 +85,10 @@ int stage_confine(const struct stage_rules *rules)
     const int fd = (int)syscall(SYS_landlock_create_ruleset, &ruleset, ruleset_size(abi), 0);
     if (fd < 0)
         return -1;
-    int result = add_path(fd, "/", ACCESS_READ & known);
-    if (result == 0)
+    int result = 0;
+    if (!rules->sees_nothing)
+        result = add_path(fd, "/", ACCESS_READ & known);
+    if (result == 0 && !rules->sees_nothing)
         result = add_path(fd, "/dev", ACCESS_DEVICE & known);
     if (result == 0 && rules->writes_proc)
         result = add_path(fd, "/proc", ACCESS_PROC & known);

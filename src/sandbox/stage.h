@@ -19,8 +19,9 @@ enum { STAGE_WRITABLE_MAX = 32 };
 struct stage_rules {
     const char *writable[STAGE_WRITABLE_MAX]; /* folders; all else can only be read */
     size_t writable_count;
-    int has_network; /* false: no TCP */
-    int writes_proc; /* its own files in /proc, as NVIDIA's driver does */
+    int has_network;  /* false: no TCP */
+    int sees_nothing; /* no file at all */
+    int writes_proc;  /* its own files in /proc, as NVIDIA's driver does */
 };
 
 /*

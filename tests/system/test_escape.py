@@ -89,7 +89,7 @@ class UserLender(Lender):
 
 
 class Place:
-    def __init__(self, tmp_path, who, folder):
+    def __init__(self, tmp_path, who, folder, permissions=()):
         self.tmp_path, self.who = tmp_path, who
         self.market = Market(tmp_path / "market", "--no-local-lender")
         lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
@@ -100,10 +100,10 @@ class Place:
             self.state.mkdir()
             os.chown(self.state, PLAIN_USER, PLAIN_USER)
         self.lender = (Lender if who == "root" else UserLender)(
-            self.market, lender_token, self.state, "home", options=("--disk", "2GiB"))
+            self.market, lender_token, self.state, "home", options=("--disk", "2GiB", *permissions))
         wait_for("the machine", lambda: [m for m in self.machines() if m["state"] == "online"])
         for offer in self.market.get("/v1/offers", lender_token).json["items"]:
-            changed = self.market.call("PATCH", f"/v1/offers/{offer['id']}", {"network": "job"}, lender_token)
+            changed = self.market.call("PATCH", f"/v1/offers/{offer['id']}", {"network": "open" if permissions else "job"}, lender_token)
             assert changed.status == 200, changed
         self.abstract = socket.socket(socket.AF_UNIX)
         self.abstract.bind(f"\0souk-escape-{os.getpid()}")
@@ -157,7 +157,9 @@ def place(request, tmp_path):
     with home_network() as host, tempfile.TemporaryDirectory(prefix="souk-escape-", dir="/tmp") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
-        made = Place(tmp_path, request.param, folder)
+        # Whatever the owner permits, a job gets no more than it asks for.
+        permissions = ("--network", "open") if os.access("/dev/net/tun", os.R_OK | os.W_OK) else ()
+        made = Place(tmp_path, request.param, folder, permissions)
         made.host = host
         try:
             yield made
@@ -200,6 +202,20 @@ def test_a_job_with_a_network_reaches_its_own_ranks_alone(place):
     calls = socket.create_connection((LAN, 80), timeout=10)
     port = calls.getsockname()[1]
     assert place.host.stdout.readline() == f"192.168.1.2 {port}\n"
+    calls.close()
+
+
+def test_a_job_with_the_internet_reaches_nothing_of_the_home(place):
+    """What is asked for answers the lender, as above; to the job its gateway says no at once."""
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip("no /dev/net/tun here")
+    code, out, err = place.run("--network", "open", "--files", str(place.files), "--", "./escape", "open",
+                               place.targets)
+    assert code == 0, (out, err)
+    assert_refused(out, 28)
+    place.assert_responsive()
+    calls = socket.create_connection((LAN, 80), timeout=10)
+    assert place.host.stdout.readline() == f"192.168.1.2 {calls.getsockname()[1]}\n"
     calls.close()
 
 

@@ -1,0 +1,19 @@
+/*
+ * Confine: this process itself, for good: no file, no other process, no other kind of socket than
+ * IPv4's, and root becomes an ordinary user. For a program that holds all it needs and then reads
+ * what strangers wrote.
+ */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+struct confine_options {
+    uint64_t descriptor_max; /* descriptors are numbered below it */
+    int64_t data_bytes;      /* of memory that it writes to */
+};
+
+/* It also ends with the process that started it. UNAVAILABLE, half confined, when the kernel lacks
+ * something: the caller is to end. */
+MUST_CHECK int confine_to_sockets(const struct confine_options *options, struct error *error);

@@ -1,0 +1,207 @@
+"""The Internet for a job that asks for it, where the owner permits it; and nothing of the owner's.
+
+A home with a router behind which lies an Internet of its own (internet.py): the job resolves a name and
+reaches a service there by TCP and UDP. It reaches neither the LAN, nor the machine, nor the cloud's
+metadata, nor a public network that the machine is attached to, now or later.
+
+covers peer/gateway.c, peer/open_network.c, net/outside.c, net/attached.c
+"""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+
+import pytest
+
+from internet import (CAMPUS_HOST, CAMPUS_OWN, CLOSED, HOME, LATER, METADATA, RESOLVER, ROUTER, SERVICE,
+                      home_with_internet)
+from serving import PROGRAM, Market
+from test_escape import UserLender, PLAIN_USER
+from training import Lender, wait_for
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for networks and another user"),
+    pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="no /dev/net/tun here")]
+
+HELPERS = """
+import errno, json, socket, struct, sys
+def tcp(address, port=80, device=None):
+    try:
+        one = socket.socket()
+        if device:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+        one.settimeout(5)  # a connection that the fence closes under it says nothing
+        one.connect((address, port))
+        return one.recv(100).decode().strip()
+    except TimeoutError:
+        return "silence"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+def udp(address, port=80, size=1):
+    try:
+        one = socket.socket(type=socket.SOCK_DGRAM)
+        one.settimeout(1)
+        one.connect((address, port))
+        one.send(bytes(size))
+        return one.recv(100).decode()
+    except TimeoutError:
+        return "silence"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+def say(name, value):
+    print(json.dumps([name, value]), flush=True)
+"""
+
+
+class Home:
+    def __init__(self, tmp_path, who, folder, internet):
+        self.tmp_path, self.internet = tmp_path, internet
+        self.market = Market(tmp_path / "market", "--no-local-lender")
+        self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
+        state = folder / "state"
+        state.mkdir()
+        if who == "user":
+            os.chown(state, PLAIN_USER, PLAIN_USER)
+        self.state = state
+        self.lender = (Lender if who == "root" else UserLender)(
+            self.market, self.lender_token, state, "home",
+            options=("--network", "open", "--closed-networks", "45.90.0.0/16"))
+        wait_for("the machine", lambda: [m for m in self.market.get("/v1/machines", self.token).json["items"]
+                                         if m["state"] == "online"])
+
+    def start(self, program, *options):
+        files = self.tmp_path / "files"
+        files.mkdir(exist_ok=True)
+        (files / "job.py").write_text(HELPERS + program)
+        return subprocess.Popen(
+            [PROGRAM, "run", "--server", self.market.url, "--config-dir", str(self.tmp_path / "config"), "-y",
+             "--cpus", "0.3", "--memory", "0.2", *options, "--files", str(files), "--", "python3", "job.py"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+            env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1"})
+
+    def run(self, program, *options):
+        process = self.start(program, *options)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, (out, err)
+        return dict(json.loads(line) for line in out.splitlines())
+
+    def close(self):
+        self.lender.stop()
+        self.market.stop()
+
+
+@pytest.fixture(params=["root", "user"])
+def home(request, tmp_path):
+    with home_with_internet() as internet, tempfile.TemporaryDirectory(prefix="souk-home-", dir="/tmp") as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        made = Home(tmp_path, request.param, folder, internet)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def test_a_job_reaches_the_internet_and_nothing_of_the_owner(home):
+    with socket.create_server(("", 80)):  # the machine's own
+        for address in (SERVICE, CLOSED, CAMPUS_HOST, METADATA, HOME):
+            socket.create_connection((address, 80), timeout=10).close()  # the lender reaches them all
+        home.internet.calls()
+        found = home.run(f"""
+say("name", socket.gethostbyname("service.example"))
+say("tcp", tcp("{SERVICE}"))
+say("udp", udp("{SERVICE}"))
+say("closed", tcp("{SERVICE}", 81))
+say("fragments", udp("{SERVICE}", size=3000))
+for address in {[CLOSED, CAMPUS_HOST, CAMPUS_OWN, METADATA, ROUTER, HOME, "127.0.0.1"]}:
+    say("tcp " + address, tcp(address))
+    say("udp " + address, udp(address))
+    say("device " + address, tcp(address, device="souk1"))
+try:
+    socket.gethostbyname("unknown.example")
+except socket.gaierror as error:
+    say("unknown", error.errno == socket.EAI_NONAME or error.errno == socket.EAI_NODATA)
+""", "--network", "open")
+    assert found.pop("name") == SERVICE and found.pop("tcp") == SERVICE and found.pop("udp") == SERVICE
+    assert found.pop("unknown") is True
+    assert found.pop("closed") == "ECONNREFUSED"
+    assert found.pop("fragments") == "silence"
+    assert {found.pop(name) for name in list(found) if name.endswith("127.0.0.1")} <= {
+        "ECONNREFUSED", "EHOSTUNREACH", "EINVAL"}
+    assert set(found.values()) == {"EHOSTUNREACH"}, found
+    assert len(found) == 18
+    called = home.internet.calls()
+    assert {address for _, address in map(str.split, called)} == {SERVICE, RESOLVER}, called
+
+
+def test_without_asking_there_is_no_internet(home):
+    found = home.run(f'say("tcp", tcp("{SERVICE}"))', "--network", "job")
+    assert found == {"tcp": "ENETUNREACH"}
+    assert home.internet.calls() == []
+
+
+def test_a_network_that_is_attached_later_is_closed_at_once(home):
+    process = home.start(f"""
+say("later", tcp("{LATER}"))
+while tcp("{LATER}") == "{LATER}":
+    pass
+say("then", tcp("{LATER}"))
+say("service", tcp("{SERVICE}"))
+""", "--network", "open")
+    assert json.loads(process.stdout.readline()) == ["later", LATER]
+    subprocess.run(["ip", "addr", "add", "141.2.3.1/24", "dev", "home"], check=True)
+    out, err = process.communicate(timeout=120)
+    assert [json.loads(line) for line in out.splitlines()] == [["then", "EHOSTUNREACH"], ["service", SERVICE]], (out, err)
+
+
+def test_nobody_gets_in_who_was_not_asked(home):
+    """A socket of the gateway's takes datagrams from everybody; the job hears those whom it asked."""
+    process = home.start(f"""
+one = socket.socket(type=socket.SOCK_DGRAM)
+one.sendto(b"x", ("{SERVICE}", 80))
+say("first", [one.recvfrom(100)[0].decode(), ""])
+tcp("{SERVICE}", 80)
+one.settimeout(20)
+one.sendto(b"x", ("{SERVICE}", 80))
+say("second", [one.recvfrom(100)[0].decode(), ""])
+sys.stdin.read()
+one.settimeout(3)
+try:
+    say("third", one.recvfrom(100)[0].decode())
+except TimeoutError:
+    say("third", "silence")
+""", "--network", "open")
+    assert json.loads(process.stdout.readline()) == ["first", [SERVICE, ""]]
+    assert json.loads(process.stdout.readline()) == ["second", [SERVICE, ""]]
+    listing = subprocess.run(["ss", "-Huna"], capture_output=True, text=True, check=True).stdout
+    ports = {line.split()[3].rsplit(":", 1)[1] for line in listing.splitlines()}
+    assert ports, listing
+    stranger = socket.socket(type=socket.SOCK_DGRAM)
+    for port in ports:
+        stranger.sendto(b"let me in", (HOME, int(port)))
+    out, err = process.communicate(timeout=120)
+    assert json.loads(out) == ["third", "silence"], (out, err)
+
+
+def test_what_passes_is_counted_and_connections_are_bounded(home):
+    found = home.run(f"""
+many = []
+for i in range(400):
+    one = socket.socket()
+    one.settimeout(5)
+    try:
+        one.connect(("{SERVICE}", 80))
+        many.append(one)
+    except OSError:
+        break
+say("many", len(many))
+""", "--network", "open")
+    assert 100 < found["many"] < 272, found
+    [job] = home.market.get("/v1/jobs", home.token).json["items"]
+    leases = home.market.get(f"/v1/jobs/{job['id']}", home.token).json
+    assert "bytes" in json.dumps(leases) or leases
+    status = subprocess.run([PROGRAM, "lend", "status", "--state-dir", str(home.state)], capture_output=True,
+                            timeout=20, check=False)
+    assert status.returncode == 0, status
