@@ -51,6 +51,11 @@ void open_network_free(struct open_network *network)
     }
     if (network->control_fd >= 0)
         close(network->control_fd);
+    const struct open_network_counts counts = open_network_counts(network);
+    if (network->counts)
+        log_event(LOG_INFO, "internet_used",
+                  "lease=%" PRIu64 " bytes_in=%" PRIu64 " bytes_out=%" PRIu64 " refused=%" PRIu64,
+                  network->options.lease, counts.bytes_in, counts.bytes_out, counts.refused);
     if (network->counts)
         munmap(network->counts, sizeof(*network->counts));
     free(network);
