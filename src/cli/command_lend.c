@@ -252,6 +252,11 @@ static int look_at_machine(const struct cli *cli, const struct lend_options *wan
                            struct lend_machine *out_machine, struct error *error)
 {
     static const struct machine_probe no_speeds;
+    static const char *const reaches[OFFER_NETWORK_COUNT] = {
+        [OFFER_NETWORK_NONE] = "nothing",
+        [OFFER_NETWORK_JOB] = "its own other machines, and nothing of yours",
+        [OFFER_NETWORK_OPEN] = "its own other machines and the Internet, and nothing of yours",
+    };
     const struct probe_options options = {.root = wanted->system_root ? wanted->system_root : "",
                                           .state_dir = "/",
                                           .known = &no_speeds};
@@ -267,7 +272,7 @@ static int look_at_machine(const struct cli *cli, const struct lend_options *wan
                               output_bytes(cli->arena, probe.ram_bytes), graphics),
         .cores_milli = probe.cores_milli,
         .ram_bytes = probe.ram_bytes,
-        .network = (enum offer_network)wanted->network};
+        .reaches = reaches[wanted->network]};
     return 0;
 }
 

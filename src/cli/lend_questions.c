@@ -385,11 +385,6 @@ static int ask_all(const struct cli *cli, const struct lend_machine *machine,
 static int say_plan(const struct cli *cli, const struct lend_machine *machine,
                     const struct lend_answers *answers, struct error *error)
 {
-    static const char *const reaches[OFFER_NETWORK_COUNT] = {
-        [OFFER_NETWORK_NONE] = "nothing",
-        [OFFER_NETWORK_JOB] = "its own other machines, and nothing of yours",
-        [OFFER_NETWORK_OPEN] = "its own other machines and the Internet, and nothing of yours",
-    };
     int64_t milli = 0, cores_milli = 0;
     if (units_parse_share(text_of(answers->share), &milli, error) < 0)
         return -1;
@@ -402,7 +397,7 @@ static int say_plan(const struct cli *cli, const struct lend_machine *machine,
             "over the network a job reaches %s.\n",
             output_core_count(cli->arena, cores_milli),
             output_bytes(cli->arena, machine->ram_bytes * milli / 1000), answers->when,
-            reaches[machine->network]);
+            machine->reaches);
     return 0;
 }
 

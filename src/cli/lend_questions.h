@@ -5,7 +5,6 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "market/offer.h" /* enum offer_network */
 
 /* In the command's arena. */
 struct lend_answers {
@@ -21,7 +20,7 @@ struct lend_machine {
     const char *words; /* "4 cores, 15.6 GiB of memory, no GPU" */
     int64_t cores_milli;
     int64_t ram_bytes;
-    enum offer_network network; /* the most that a lease may reach */
+    const char *reaches; /* what a lease may over the network: "nothing" */
 };
 
 /*

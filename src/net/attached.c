@@ -173,14 +173,16 @@ static int socket_open(uint32_t groups, int flags, int *out_fd, struct error *er
 
 int attached_open(struct attached **out_attached, struct error *error)
 {
-    AUTO(attached) struct attached *attached = calloc(1, sizeof(*attached));
+    struct attached *attached = calloc(1, sizeof(*attached));
     ASSERT(attached);
     attached->ask_fd = attached->watch_fd = -1;
     if (socket_open(0, 0, &attached->ask_fd, error) < 0 ||
         socket_open(RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE, SOCK_NONBLOCK, &attached->watch_fd,
-                    error) < 0)
+                    error) < 0) {
+        attached_free(attached);
         return -1;
-    *out_attached = TAKE(attached);
+    }
+    *out_attached = attached;
     return 0;
 }
 

@@ -37,10 +37,10 @@ TEST(silence_ends_a_flow_and_answers_keep_it)
     flow_table_note(table, &udp, 0);
     flow_table_note(table, &tcp, 0);
     assert_true(flow_table_has(table, &udp, FLOW_TABLE_SILENCE_MS));
-    assert_true(flow_table_has(table, &udp, 2 * FLOW_TABLE_SILENCE_MS));
-    assert_false(flow_table_has(table, &udp, 3 * FLOW_TABLE_SILENCE_MS + 1));
+    assert_true(flow_table_has(table, &udp, INT64_C(2) * FLOW_TABLE_SILENCE_MS));
+    assert_false(flow_table_has(table, &udp, INT64_C(3) * FLOW_TABLE_SILENCE_MS + 1));
     assert_true(flow_table_has(table, &tcp, FLOW_TABLE_TCP_SILENCE_MS));
-    assert_false(flow_table_has(table, &tcp, 2 * FLOW_TABLE_TCP_SILENCE_MS + 1));
+    assert_false(flow_table_has(table, &tcp, INT64_C(2) * FLOW_TABLE_TCP_SILENCE_MS + 1));
 }
 
 TEST(a_flood_of_flows_takes_the_place_of_the_silent_ones)

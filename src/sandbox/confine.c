@@ -24,8 +24,8 @@ static const char *const allowed_calls[] = {
     "newfstatat",      "poll",           "ppoll",        "read",
     "readv",           "recvfrom",       "recvmsg",      "restart_syscall",
     "rt_sigaction",    "rt_sigprocmask", "rt_sigreturn", "sendmsg",
-    "sendto",          "setsockopt",     "shutdown",     "tgkill",
-    "write",           "writev",
+    "sendto",          "setsockopt",     "shutdown",     "sigaltstack",
+    "tgkill",          "write",          "writev",
 };
 
 static int add_rules(scmp_filter_ctx context)

@@ -4,7 +4,7 @@ A home with a router behind which lies an Internet of its own (internet.py): the
 reaches a service there by TCP and UDP. It reaches neither the LAN, nor the machine, nor the cloud's
 metadata, nor a public network that the machine is attached to, now or later.
 
-covers peer/gateway.c, peer/open_network.c, net/outside.c, net/attached.c
+covers peer/gateway.c, peer/open_network.c, net/outside.c, net/slirp_library.c
 """
 import json
 import os
