@@ -109,7 +109,7 @@ static long dial_by_device(const char *address, int port, const char *device)
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     inet_pton(AF_INET, address, &to.sin_addr);
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    const int tries = 2; /* a network that says nothing is given up soon */
+    const int tries = 1; /* a network that says nothing is given up soon */
     if (fd < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device)) < 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &tries, sizeof(tries)) < 0)

@@ -210,6 +210,9 @@ int command_build(struct child *child, const struct sandbox_options *options, st
         arguments_add_system(arguments);
     else if (command_add_root(child, options->root, error) < 0)
         return -1;
+    /* Who resolves names also asks others who they are. */
+    if (!options->root && options->resolv_conf)
+        arguments_add(arguments, "--ro-bind-try", "/etc/ssl/certs", "/etc/ssl/certs");
     command_add_files(child);
     if (command_add_mounts(child, options, error) < 0)
         return -1;

@@ -58,7 +58,7 @@ def say(name, value):
 
 class Home:
     def __init__(self, tmp_path, who, folder, internet):
-        self.tmp_path, self.internet, self.who = tmp_path, internet, who
+        self.tmp_path, self.internet = tmp_path, internet
         self.market = Market(tmp_path / "market", "--no-local-lender")
         self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
         state = folder / "state"
@@ -93,7 +93,11 @@ class Home:
         self.market.stop()
 
 
-@pytest.fixture(params=["root", "user"])
+def lent_by(*who):
+    return pytest.mark.parametrize("home", who, indirect=True)
+
+
+@pytest.fixture
 def home(request, tmp_path):
     with home_with_internet() as internet, tempfile.TemporaryDirectory(prefix="souk-home-", dir="/tmp") as name:
         folder = pathlib.Path(name)
@@ -105,6 +109,7 @@ def home(request, tmp_path):
             made.close()
 
 
+@lent_by("root", "user")
 def test_a_job_reaches_the_internet_and_nothing_of_the_owner(home):
     with socket.create_server(("", 80)):  # the machine's own
         for address in (SERVICE, CLOSED, CAMPUS_HOST, METADATA, HOME):
@@ -137,12 +142,14 @@ except socket.gaierror as error:
     assert {address for _, address in map(str.split, called)} == {SERVICE, RESOLVER}, called
 
 
+@lent_by("user")
 def test_without_asking_there_is_no_internet(home):
     found = home.run(f'say("tcp", tcp("{SERVICE}"))', "--network", "job")
     assert found == {"tcp": "ENETUNREACH"}
     assert home.internet.calls() == []
 
 
+@lent_by("user")
 def test_a_network_that_is_attached_later_is_closed_at_once(home):
     process = home.start(f"""
 say("later", tcp("{LATER}"))
@@ -157,6 +164,7 @@ say("service", tcp("{SERVICE}"))
     assert [json.loads(line) for line in out.splitlines()] == [["then", "EHOSTUNREACH"], ["service", SERVICE]], (out, err)
 
 
+@lent_by("user")
 def test_nobody_gets_in_who_was_not_asked(home):
     """A socket of the gateway's takes datagrams from everybody; the job hears those whom it asked."""
     process = home.start(f"""
@@ -186,12 +194,12 @@ except TimeoutError:
     assert json.loads(out) == ["third", "silence"], (out, err)
 
 
+@lent_by("root")
 def test_what_passes_is_counted_and_connections_are_bounded(home):
-    # Without a cgroup sockets count as memory of the job, whose bound comes first.
-    count = 400 if home.who == "root" else 8
+    """As root: without a cgroup sockets count as memory of the job, whose bound comes first."""
     found = home.run(f"""
 many = []
-for i in range({count}):
+for i in range(400):
     one = socket.socket()
     one.settimeout(5)
     try:
@@ -202,7 +210,7 @@ for i in range({count}):
 say("many", len(many))
 tcp("192.168.1.1")
 """, "--network", "open", "--memory", "0.8")
-    assert 100 < found["many"] < 272 if home.who == "root" else found["many"] == count, found
+    assert 100 < found["many"] < 272, found
     wait_for("the end of all keepers", lambda: not home.lender.keepers())
     [used] = re.findall(r"internet_used .*bytes_in=(\d+) bytes_out=(\d+) refused=(\d+)",
                         pathlib.Path(home.lender.log_path).read_text())

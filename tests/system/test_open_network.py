@@ -1,4 +1,4 @@
-"""The Internet for jobs: refused at every step, with the reason.
+"""The Internet for jobs where the owner does not permit it: refused at every step, with the reason.
 
 covers peer/lent.c
 """
@@ -19,8 +19,10 @@ def souk(market, token, folder, *arguments):
 def test_open_is_refused_by_the_daemon_and_no_job_is_placed_by_it(tmp_path):
     market = Market(tmp_path / "market")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
-    refused = souk(market, lender_token, tmp_path, "lend", "--network", "open", "--state-dir", str(tmp_path / "none"))
-    assert refused.returncode != 0 and "not there yet" in refused.stderr, refused
+    for wrong in (("--resolver", "192.168.1.1"), ("--closed-networks", "fe80::/10"), ("--open-rate", "much")):
+        refused = souk(market, lender_token, tmp_path, "lend", "--network", "open", *wrong,
+                       "--state-dir", str(tmp_path / "none"))
+        assert refused.returncode != 0 and wrong[0] in refused.stderr, refused
     lender = Lender(market, lender_token, tmp_path / "first", "first")
     try:
         wait_for("the machine", lambda: any(m["state"] == "online" and m["name"] == "first" for m in
