@@ -88,6 +88,13 @@ class Home:
         assert process.returncode == 0, (out, err)
         return dict(json.loads(line) for line in out.splitlines())
 
+    def used(self):
+        """What passed in and out, and how many packets did not, as the log says of the one lease."""
+        wait_for("the end of all keepers", lambda: not self.lender.keepers())
+        [used] = re.findall(r"internet_used .*bytes_in=(\d+) bytes_out=(\d+) refused=(\d+)",
+                            pathlib.Path(self.lender.log_path).read_text())
+        return map(int, used)
+
     def close(self):
         self.lender.stop()
         self.market.stop()
@@ -192,6 +199,8 @@ except TimeoutError:
         stranger.sendto(b"let me in", (HOME, int(port)))
     out, err = process.communicate(timeout=120)
     assert json.loads(out) == ["third", "silence"], (out, err)
+    _, _, refused = home.used()
+    assert refused >= 1  # the stranger was heard, and not let in
 
 
 @lent_by("root")
@@ -211,12 +220,9 @@ say("many", len(many))
 tcp("192.168.1.1")
 """, "--network", "open", "--memory", "0.8")
     assert 100 < found["many"] < 272, found
-    wait_for("the end of all keepers", lambda: not home.lender.keepers())
-    [used] = re.findall(r"internet_used .*bytes_in=(\d+) bytes_out=(\d+) refused=(\d+)",
-                        pathlib.Path(home.lender.log_path).read_text())
-    came, went, refused = map(int, used)
+    came, went, refused = home.used()
     # A handshake each way, and what the service says; the last, and one on the LAN, were refused.
-    assert came >= found["many"] * (40 + 40 + 14) and went >= found["many"] * (60 + 40) and refused >= 1, used
+    assert came >= found["many"] * (40 + 40 + 14) and went >= found["many"] * (60 + 40) and refused >= 1
     status = subprocess.run([PROGRAM, "lend", "status", "--state-dir", str(home.state)], capture_output=True,
                             timeout=20, check=False)
     assert status.returncode == 0, status
