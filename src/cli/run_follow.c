@@ -10,8 +10,12 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+enum { QUIET_MS = 5000, WORDS_SIZE = 400 };
 
 struct run {
     struct cli *cli;
@@ -26,6 +30,9 @@ struct run {
     struct direct *direct; /* NULL: not wanted */
     struct map fills;      /* struct fill by lease, owned */
     size_t direct_count;   /* leases that were read so */
+    struct loop_timer *quiet;
+    char waits_for[WORDS_SIZE]; /* as the job was last seen; empty: it runs */
+    char said[WORDS_SIZE];      /* of that */
 };
 
 /* What is missing of a rank's log, asked for. */
@@ -98,6 +105,43 @@ static void fill_begin(struct run *run, uint64_t lease, uint64_t rank)
     map_put(&run->fills, lease, fill);
 }
 
+/* ---- What it waits for ----------------------------------------------------------------------- */
+
+static void note_wait(struct run *run, const struct api_job *job)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct api_lease *leases = job->leases.items;
+    run->waits_for[0] = '\0';
+    if (text_is(job->state, "pending")) {
+        snprintf(run->waits_for, WORDS_SIZE, "Job %" PRIu64 " waits%s%s", run->job,
+                 job->reason.size ? ": " : "", output_text(arena, job->reason));
+        return;
+    }
+    for (size_t i = 0; i < job->leases.count && !run->waits_for[0]; i++) {
+        const struct api_lease *lease = &leases[i];
+        const bool is_held = text_is(lease->yield, "frozen") || text_is(lease->yield, "paused") ||
+                             text_is(lease->yield, "paused_remotely");
+        if (text_is(lease->state, "ended") || !(is_held || lease->is_unreachable))
+            continue;
+        snprintf(run->waits_for, WORDS_SIZE, "rank %" PRIu64 " on \"%s\" %s", lease->rank,
+                 output_text(arena, lease->machine_name),
+                 is_held ? "is held still: the machine's owner needs it"
+                         : "does not answer the market");
+    }
+}
+
+/* Nothing came for a while: then why, once for each reason. */
+static void on_quiet(void *context)
+{
+    struct run *run = context;
+    if (run->waits_for[0] && strcmp(run->waits_for, run->said) != 0)
+        output_note(run->cli, "%s", run->waits_for);
+    memcpy(run->said, run->waits_for, WORDS_SIZE);
+    loop_timer_start(run->quiet, QUIET_MS);
+}
+
+/* ---- Following ------------------------------------------------------------------------------- */
+
 /* A rank that was moved begins anew: what it says from then on is another run's. */
 static void on_job(void *context, const struct api_job *job)
 {
@@ -116,6 +160,7 @@ static void on_job(void *context, const struct api_job *job)
                     output_text(run->cli->arena, lease->machine_name));
     }
     run->last_lease = newest;
+    note_wait(run, job);
     for (size_t i = 0; i < job->leases.count; i++)
         if (rank_log_is_waiting(run->log, leases[i].id))
             fill_begin(run, leases[i].id, leases[i].rank);
@@ -152,6 +197,7 @@ static void on_log(void *context, const struct api_event *event)
     uint64_t rank = 0;
     struct error error;
     const struct rank_log_text text = {event->offset, event->next_offset, event->text};
+    loop_timer_start(run->quiet, QUIET_MS);
     if (text_parse_u64(event->rank, &rank, &error) == 0 &&
         !rank_log_take_text(run->log, event->lease, rank, &text))
         fill_begin(run, event->lease, rank);
@@ -166,6 +212,7 @@ static bool on_direct(void *context, uint64_t lease, uint64_t rank, uint64_t off
                       struct text bytes)
 {
     struct run *run = context;
+    loop_timer_start(run->quiet, QUIET_MS);
     const bool is_taken = rank_log_take_ahead(run->log, lease, rank, offset, bytes);
     if (rank_log_is_waiting(run->log, lease))
         fill_begin(run, lease, rank);
@@ -176,6 +223,8 @@ static void on_begin(void *context, struct loop *loop, struct http_client *http)
 {
     struct run *run = context;
     run->http = http;
+    run->quiet = loop_timer_new(loop, on_quiet, run);
+    loop_timer_start(run->quiet, QUIET_MS);
     const struct direct_options options = {.client = run->client,
                                            .loop = loop,
                                            .http = http,
@@ -192,6 +241,7 @@ static void on_end(void *context)
     struct run *run = context;
     run->direct_count = run->direct ? direct_count(run->direct) : 0;
     direct_free(TAKE(run->direct));
+    loop_timer_free(TAKE(run->quiet));
     for (size_t i = 0; i < run->fills.count; i++) {
         struct fill *fill = run->fills.entries[i].value;
         http_transfer_cancel(fill->transfer);

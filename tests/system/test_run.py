@@ -245,3 +245,32 @@ market: {max_run_time: 60s}
     for rank in (0, 1):
         log = market.get(f"/v1/jobs/{job['id']}/logs?rank={rank}", token).json
         assert "ten is 10\n" in log["text"], log
+
+
+def read_until(stream, words):
+    """Of notes, which break between words."""
+    said = ""
+    while words not in " ".join(said.split()):
+        line = stream.readline()
+        assert line, said
+        said += line
+
+
+def test_a_run_says_what_it_waits_for(place):
+    market, token, folder = place
+    waiting = subprocess.Popen(command(market, folder, "-y", "--wait", "-n", "3", "--", "true"), stderr=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL, text=True, env=environment(token))
+    read_until(waiting.stderr, "waits: ")
+    waiting.send_signal(signal.SIGINT)
+    waiting.communicate(timeout=60)
+
+    held = subprocess.Popen(command(market, folder, "-y", "--", "while :; do :; done"), stderr=subprocess.PIPE,
+                            stdout=subprocess.DEVNULL, text=True, env=environment(token))
+    lease = wait_for("the lease", lambda: next((lease for lease in market.get(
+        f"/v1/jobs/{last_job(market, token)['id']}", token).json["leases"] if lease["state"] == "running"), None))
+    name, machine = lease["machine_name"], lease["machine"]
+    assert market.post(f"/v1/machines/{machine}/pause", {"for_ms": 600000}, market.lender_token).status == 200
+    read_until(held.stderr, f'rank 0 on "{name}" is held still')
+    assert market.post(f"/v1/machines/{machine}/resume", None, market.lender_token).status == 200
+    held.send_signal(signal.SIGINT)
+    held.communicate(timeout=60)
