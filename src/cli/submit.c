@@ -130,10 +130,7 @@ static int write_spec(const struct job_spec *spec, struct buffer *json, struct e
     struct job_spec told = *spec;
     told.workdir = (struct text){0};
     if (job_train_is_file(&told.train)) {
-        const char *slash = memrchr(told.train.data.data, '/', told.train.data.size);
-        const size_t skipped = slash ? (size_t)(slash + 1 - told.train.data.data) : 0;
-        told.train.data.data += skipped;
-        told.train.data.size -= skipped;
+        told.train.data = upload_name(told.train.data);
     }
     /* Nor where its image lies. */
     struct text *image = &told.resources.image_id;

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,19 @@ enum { FILES_MAX = 30000, PATH_SIZE = 4096 };
 #define DATA_SIZE_MAX  ((size_t)4 << 30)
 #define IMAGE_SIZE_MAX ((size_t)16 << 30)
 
+static int check_imported(const struct dataset_entry *entry, const char *folder,
+                          struct error *error)
+{
+    if (!folder)
+        return error_set(error, ERROR_NOT_FOUND,
+                         "train.data: data set \"%s\" comes with no package: name the folder that "
+                         "holds it with --dataset-dir",
+                         entry->name);
+    if (access(folder, R_OK) < 0)
+        return error_set_errno(error, errno, "train.data: \"%s\"", folder);
+    return 0;
+}
+
 int upload_check_data(const struct job_spec *spec, const char *folder, struct error *error)
 {
     if (job_train_is_file(&spec->train))
@@ -26,6 +40,8 @@ int upload_check_data(const struct job_spec *spec, const char *folder, struct er
     const struct dataset_entry *entry;
     if (dataset_entry_find(spec->train.data, &entry, error) < 0)
         return error_wrap(error, "train.data");
+    if (entry->is_imported)
+        return check_imported(entry, folder, error);
     for (int part = 0; part < DATASET_PART_COUNT; part++) {
         char path[PATH_SIZE];
         if (dataset_entry_path(entry, folder, (enum dataset_part)part, path, sizeof(path), error) <
@@ -33,6 +49,19 @@ int upload_check_data(const struct job_spec *spec, const char *folder, struct er
             return error_wrap(error, "train.data");
     }
     return 0;
+}
+
+struct text upload_name(struct text path)
+{
+    size_t end = path.size;
+    while (end > 1 && path.data[end - 1] == '/')
+        end--;
+    const char *slash = memrchr(path.data, '/', end);
+    const bool has_dot = memchr(slash ? slash : path.data, '.',
+                                end - (slash ? (size_t)(slash - path.data) : 0)) != NULL;
+    /* Without a dot a slash must stay, or it would be a name of the catalogue. */
+    const size_t start = slash ? (size_t)(slash - path.data) + (has_dot || end < path.size) : 0;
+    return (struct text){path.data + start, (end < path.size ? end + 1 : end) - start};
 }
 
 static void free_idx(void *idx)
@@ -48,6 +77,10 @@ int upload_data(struct arena *arena, const struct upload_options *options, struc
         return upload_table(arena, options, spec, error);
     if (dataset_entry_find(spec->train.data, &entry, error) < 0)
         return error_wrap(error, "train.data");
+    if (entry->is_imported)
+        return check_imported(entry, options->folder, error) < 0
+                   ? -1
+                   : upload_import(arena, options, options->folder, spec, error);
     struct job_input *inputs = arena_alloc(arena, DATASET_PART_COUNT * sizeof(*inputs));
     for (int i = 0; i < DATASET_PART_COUNT; i++) {
         const enum dataset_part part = (enum dataset_part)i;

@@ -36,6 +36,9 @@ MUST_CHECK int upload_image(struct arena *arena, const struct upload_options *op
 /* Fails as that would for what is not there, or no image at first sight. */
 MUST_CHECK int upload_check_image(struct text path, struct error *error);
 
+/* What the market is told of a path: its last name; a folder keeps the slash behind it. */
+struct text upload_name(struct text path);
+
 /* Fails as upload_data would for data that is not there, without reading it. */
 MUST_CHECK int upload_check_data(const struct job_spec *spec, const char *folder,
                                  struct error *error);

@@ -1,15 +1,19 @@
 /*
- * Upload of a table: a CSV file of the borrower's is read and scaled here, and sent as the parts of
- * a data set.
+ * Upload of a file or folder of the borrower's: it is read and scaled here, and sent as the parts
+ * of a data set.
  */
 #pragma once
 
 #include "cli/upload.h"
 
-/* As upload_data, which calls it; also fills in train.features and train.classes. */
+/* As upload_data, which calls it; also fills in the shape: train.features, train.classes ... */
 MUST_CHECK int upload_table(struct arena *arena, const struct upload_options *options,
                             struct job_spec *spec, struct error *error);
 
 /* As upload_check_data, which calls it. */
 MUST_CHECK int upload_check_table(const struct job_spec *spec, const char *folder,
                                   struct error *error);
+
+/* The same of the file or folder at `path`. */
+MUST_CHECK int upload_import(struct arena *arena, const struct upload_options *options,
+                             const char *path, struct job_spec *spec, struct error *error);

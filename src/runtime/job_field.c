@@ -87,7 +87,14 @@ static int read_choice(struct job_reader *reader, const struct job_field *field,
                       (int)(node->value.size < 40 ? node->value.size : 40), node->value.data,
                       nearest.name);
     return REFUSE(reader, node, place, "must be %sone of %s",
-                  field->kind == JOB_FIELD_DATA ? "a file NAME.csv or " : "", allowed);
+                  field->kind == JOB_FIELD_DATA ? "a file like rows.csv, a folder like ./images or "
+                                                : "",
+                  allowed);
+}
+
+bool job_data_is_path(struct text data)
+{
+    return data.size && (memchr(data.data, '.', data.size) || memchr(data.data, '/', data.size));
 }
 
 static int read_data(struct job_reader *reader, const struct job_field *field,
@@ -95,7 +102,7 @@ static int read_data(struct job_reader *reader, const struct job_field *field,
 {
     const struct text value = node->value;
     int index = 0;
-    if (text_ends_with(value, TEXT(".csv")) || text_ends_with(value, TEXT(".csv.gz"))) {
+    if (job_data_is_path(value)) {
         if (value.size > (size_t)field->maximum || !text_is_plain(value))
             return REFUSE(reader, node, place, "must be a path of at most %" PRId64 " characters",
                           field->maximum);

@@ -35,7 +35,7 @@ MUST_CHECK int job_node_read_json(struct arena *arena, struct text json, struct 
 enum job_field_kind {
     JOB_FIELD_NAME,         /* struct text of letters, digits, '-', '_', '.'; at most `maximum` */
     JOB_FIELD_WORD,         /* struct text, one of `choices` */
-    JOB_FIELD_DATA,         /* struct text, one of `choices` or a path ending in .csv or .csv.gz */
+    JOB_FIELD_DATA,         /* struct text, one of `choices` or a path: job_data_is_path */
     JOB_FIELD_INDEX,        /* int, an index into `choices` */
     JOB_FIELD_U64,          /* uint64_t from minimum to maximum */
     JOB_FIELD_DOUBLE,       /* double from minimum to maximum */
@@ -71,7 +71,7 @@ struct job_field {
     const char *const *later;   /* values of the format that are not supported yet */
     const struct job_table *table;
     size_t count_offset; /* of a list or envs: its length; of nodes: the end of the range */
-    bool is_left_out;    /* of an object: not written while its first field is empty */
+    bool is_left_out;    /* of an object: not written while its fields are empty */
 };
 
 struct job_table {
@@ -104,3 +104,6 @@ void job_table_write_schema(struct json_writer *writer, const struct job_table *
 MUST_CHECK int job_spec_read_tree(struct arena *arena, const struct job_node *root,
                                   const char *file_name, struct job_spec *out_spec,
                                   struct buffer *more, struct error *error);
+
+/* Whether a value of JOB_FIELD_DATA is a path: it has a dot or a slash. */
+bool job_data_is_path(struct text data);

@@ -38,6 +38,17 @@ static void write_duration(struct json_writer *writer, int64_t ms)
     json_string(writer, text);
 }
 
+static bool is_given(const struct job_field *field, const char *base);
+
+static bool has_given(const struct job_table *table, const char *base)
+{
+    for (size_t i = 0; i < table->field_count; i++)
+        if (table->fields[i].kind != JOB_FIELD_OBJECT && !table->fields[i].default_text &&
+            is_given(&table->fields[i], base))
+            return true;
+    return is_given(&table->fields[0], base);
+}
+
 static bool is_given(const struct job_field *field, const char *base)
 {
     const char *value = base + field->offset;
@@ -74,7 +85,7 @@ static bool is_given(const struct job_field *field, const char *base)
     case JOB_FIELD_HASH:
         return true;
     case JOB_FIELD_OBJECT:
-        return !field->is_left_out || is_given(&field->table->fields[0], value);
+        return !field->is_left_out || has_given(field->table, value);
     }
     return false;
 }
@@ -256,7 +267,7 @@ static void write_data(struct json_writer *writer, const struct job_field *field
     json_object_end(writer);
     json_object_begin(writer);
     json_field_string(writer, "type", "string");
-    json_field_string(writer, "pattern", "\\.csv(\\.gz)?$");
+    json_field_string(writer, "pattern", "[./]");
     json_object_end(writer);
     json_array_end(writer);
 }

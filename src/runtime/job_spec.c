@@ -16,7 +16,12 @@
 static const char *const runtimes[] = {"native", "command", NULL};
 static const char *const runtimes_later[] = {"torch", "tensorflow", "spark", "mpi", NULL};
 static const char *const models[] = {"lenet5", "mlp", "logistic", NULL};
-static const char *const data_sets[] = {"fashion-mnist", "mnist", NULL}; /* of train/ */
+static const char *const data_sets[] = {"cifar10", "fashion-mnist", "mnist", NULL}; /* of train/ */
+static const char *const formats[] = {"cifar",  "cifar-strips", "csv", "idx",
+                                      "images", "libsvm",       "npy", NULL}; /* of train/ */
+static const char *const formats_later[] = {"text", NULL};
+static const char *const category_ways[] = {"refuse", "one-hot", NULL};
+static const char *const category_ways_later[] = {"hashed", NULL};
 static const char *const losses[] = {"cross_entropy", NULL};
 static const char *const optimizers[] = {"sgd", NULL};
 static const char *const optimizers_later[] = {"adam", "adamw", NULL};
@@ -95,21 +100,64 @@ static const struct job_field target_fields[] = {
 };
 static const struct job_table target_table = JOB_TABLE(target_fields, struct job_target);
 
+static const struct job_field read_fields[] = {
+    {"format", JOB_FIELD_WORD, offsetof(struct job_read, format),
+     .help = "What the file is; by default found out by its content and name.", .choices = formats,
+     .later = formats_later},
+    {"missing", JOB_FIELD_SCRIPT, offsetof(struct job_read, missing),
+     .help =
+         "Numbers that are missing: refuse the file, drop the row, take the column's mean, or a "
+         "number.",
+     .maximum = 31},
+    {"categories", JOB_FIELD_WORD, offsetof(struct job_read, categories),
+     .help = "Columns of words: refuse the file, or one-hot: a place for each word.",
+     .choices = category_ways, .later = category_ways_later},
+    {"category_columns", JOB_FIELD_SCRIPT, offsetof(struct job_read, category_columns),
+     .help = "Columns that are categories though they hold numbers, with commas between; * is all.",
+     .maximum = 4095},
+    {"skip", JOB_FIELD_SCRIPT, offsetof(struct job_read, skip),
+     .help = "Columns to leave out, with commas between.", .maximum = 4095},
+    {"image_height", JOB_FIELD_U64, offsetof(struct job_read, image_height),
+     .help = "Bring all images to this height.", .minimum = 1, .maximum = 1024},
+    {"image_width", JOB_FIELD_U64, offsetof(struct job_read, image_width),
+     .help = "Bring all images to this width.", .minimum = 1, .maximum = 1024},
+    {"label_skew", JOB_FIELD_DOUBLE, offsetof(struct job_read, label_skew),
+     .help =
+         "Share of the records that lie sorted by label, so that shards differ; for experiments.",
+     .minimum = 0, .maximum = 1},
+};
+static const struct job_table read_table = JOB_TABLE(read_fields, struct job_read);
+
 static const struct job_field train_fields[] = {
     {"model", JOB_FIELD_WORD, offsetof(struct job_train, model), .help = "A built-in model.",
      .is_required = true, .choices = models},
     LATER_SAYING("layers", "is not supported yet; name a built-in model with train.model"),
     {"data", JOB_FIELD_DATA, offsetof(struct job_train, data),
-     .help = "A data set of the catalogue, or a CSV file of numbers with a label in each row.",
+     .help = "A data set of the catalogue, or a file or folder of your own: docs/data.md.",
      .is_required = true, .choices = data_sets, .maximum = 4095},
     {"label", JOB_FIELD_SCRIPT, offsetof(struct job_train, label),
      .help = "The column of a CSV file to be told; by default the last.", .maximum = 63},
+    {"read", JOB_FIELD_OBJECT, offsetof(struct job_train, read),
+     .help = "How a file of your own is read.", .table = &read_table, .is_left_out = true},
+    {"channels", JOB_FIELD_U64, offsetof(struct job_train, channels),
+     .help = "Of the images of a file; `souk job submit` fills it in.", .minimum = 1,
+     .maximum = 64},
+    {"height", JOB_FIELD_U64, offsetof(struct job_train, height),
+     .help = "Of the images of a file; `souk job submit` fills it in.", .minimum = 1,
+     .maximum = 1024},
     {"features", JOB_FIELD_U64, offsetof(struct job_train, features),
-     .help = "Columns of a CSV file without the label; `souk job submit` fills it in.",
+     .help = "Columns of a file without the label, or the width of its images; `souk job submit` "
+             "fills it in.",
      .minimum = 1, .maximum = 1024},
     {"classes", JOB_FIELD_U64, offsetof(struct job_train, classes),
-     .help = "Different labels of a CSV file; `souk job submit` fills it in.", .minimum = 2,
+     .help = "Different labels of a file; `souk job submit` fills it in.", .minimum = 2,
      .maximum = 256},
+    {"mean", JOB_FIELD_DOUBLE, offsetof(struct job_train, mean),
+     .help = "Of the bytes of images over 255; `souk job submit` fills it in.", .minimum = 0,
+     .maximum = 1},
+    {"deviation", JOB_FIELD_DOUBLE, offsetof(struct job_train, deviation),
+     .help = "Of the bytes of images over 255; `souk job submit` fills it in.", .minimum = 0,
+     .maximum = 1},
     {"loss", JOB_FIELD_WORD, offsetof(struct job_train, loss), "cross_entropy",
      "What is minimised.", .choices = losses},
     {"optimizer", JOB_FIELD_OBJECT, offsetof(struct job_train, optimizer),
@@ -237,8 +285,7 @@ bool job_spec_is_command(const struct job_spec *spec)
 
 bool job_train_is_file(const struct job_train *train)
 {
-    return text_ends_with(train->data, TEXT(".csv")) ||
-           text_ends_with(train->data, TEXT(".csv.gz"));
+    return job_data_is_path(train->data);
 }
 
 static int check_data(const struct job_node *root, const char *file_name,
@@ -246,15 +293,26 @@ static int check_data(const struct job_node *root, const char *file_name,
 {
     const struct job_train *train = &spec->train;
     const bool is_file = job_train_is_file(train);
-    if (is_file && text_equal(train->model, TEXT("lenet5")))
+    double ignored;
+    struct error other;
+    const struct text missing = train->read.missing;
+    if (text_equal(train->model, TEXT("lenet5")) &&
+        (text_ends_with(train->data, TEXT(".csv")) || text_ends_with(train->data, TEXT(".csv.gz"))))
         return job_table_refuse(root, file_name, "train.model",
                                 "lenet5 takes images; use logistic or mlp for a CSV file", error);
+    if (missing.size && !text_is(missing, "refuse") && !text_is(missing, "drop") &&
+        !text_is(missing, "mean") && text_parse_double(missing, &ignored, &other) < 0)
+        return job_table_refuse(root, file_name, "train.read.missing",
+                                "must be refuse, drop, mean or a number", error);
+    if (!train->read.image_height != !train->read.image_width)
+        return job_table_refuse(root, file_name, "train.read",
+                                "image_height and image_width go together", error);
     if (!is_file && (train->label.size || train->features || train->classes))
         return job_table_refuse(root, file_name,
                                 train->label.size ? "train.label"
                                 : train->features ? "train.features"
                                                   : "train.classes",
-                                "is for a CSV file only; leave it out", error);
+                                "is for a file of your own only; leave it out", error);
     if (is_file && spec->input_count && (!train->features || !train->classes))
         return job_table_refuse(root, file_name,
                                 train->features ? "train.classes" : "train.features", "is missing",

@@ -57,13 +57,26 @@ struct job_target {
     int64_t min_time_ms; /* train at least this long */
 };
 
+/* How a file of the borrower's is read: docs/data.md. */
+struct job_read {
+    struct text format;                 /* of train/reader.c; optional: found out */
+    struct text missing;                /* "refuse", "drop", "mean" or a number; optional */
+    struct text categories;             /* "refuse" or "one-hot"; optional */
+    struct text category_columns, skip; /* names with a comma between; optional */
+    uint64_t image_height, image_width; /* optional: as they are */
+    double label_skew;                  /* 0 to 1 */
+};
+
 struct job_train {
-    struct text model; /* "lenet5", "mlp", "logistic" */
-    struct text data;  /* a name of the data set catalogue, or a file: job_train_is_file */
-    struct text label; /* of a file: the column's name; optional: the last */
-    uint64_t features; /* of a file; 0 until it is read */
-    uint64_t classes;  /* of a file; 0 until it is read */
-    struct text loss;  /* "cross_entropy" */
+    struct text model;    /* "lenet5", "mlp", "logistic" */
+    struct text data;     /* a name of the data set catalogue, or a file: job_train_is_file */
+    struct text label;    /* of a file: the column's name; optional: the last */
+    struct job_read read; /* of a file */
+    /* Of a file, 0 until it is read: */
+    uint64_t channels, height, features; /* features: the width of an image */
+    uint64_t classes;
+    double mean, deviation; /* of an image's bytes over 255 */
+    struct text loss;       /* "cross_entropy" */
     struct job_optimizer optimizer;
     uint64_t batch;
     uint64_t epochs;
@@ -157,7 +170,8 @@ bool job_spec_is_command(const struct job_spec *spec);
 /* The input that is its image; NULL: it has none. */
 const struct job_input *job_spec_image(const struct job_spec *spec);
 
-/* Its data are a CSV file of the borrower's, not of the catalogue. */
+/* Its data are a file or folder of the borrower's, not of the catalogue: the path has a dot or a
+ * slash. */
 bool job_train_is_file(const struct job_train *train);
 
 /* What a lease carries: {"train":{...},"sync":{...}} of runtime `native`, with gamma and tick

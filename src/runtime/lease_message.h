@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 5,
+    LEASE_MESSAGE_VERSION = 6,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */

@@ -117,7 +117,7 @@ static int refuse_word(const struct csv_column *column, struct error *error)
 {
     return error_set(error, ERROR_INVALID,
                      "line %" PRIu64 ": column \"%s\": \"%s\" is not a number (words are "
-                     "categories with train.read.categories: one-hot or hashed)",
+                     "categories with train.read.categories: one-hot)",
                      column->word_line, column->name, column->word);
 }
 
@@ -197,10 +197,10 @@ static int end_columns(struct csv_columns *columns, const struct import_options 
                              column->name, column->missing);
         if (column->kind == CSV_COLUMN_CATEGORY &&
             options->categories == IMPORT_CATEGORIES_ONE_HOT && column->has_too_many)
-            return error_set(error, ERROR_INVALID,
-                             "column \"%s\" has more than %d different values: hash them "
-                             "(train.read.categories: hashed) or leave it out (train.read.skip)",
-                             column->name, CSV_CATEGORIES_MAX);
+            return error_set(
+                error, ERROR_INVALID,
+                "column \"%s\" has more than %d different values: leave it out (train.read.skip)",
+                column->name, CSV_CATEGORIES_MAX);
         number_values(column);
     }
     return 0;

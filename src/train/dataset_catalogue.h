@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct dataset_entry {
     const char *train_images, *train_labels, *test_images, *test_labels; /* file names */
     uint32_t channels, height, width, classes;
     double mean, deviation;
+    bool is_imported; /* a folder for train/reader.h, not the four files: they are NULL */
 };
 
 size_t dataset_entry_count(void);

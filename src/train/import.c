@@ -101,8 +101,8 @@ int import_class(struct import *import, struct text name, uint32_t classes_max, 
     if (!known) {
         if (import->class_names.count >= classes_max)
             return error_set(error, ERROR_INVALID,
-                             "more than %u different labels: a label is one of a few classes; for "
-                             "a measure set train.read.task to number",
+                             "more than %u different labels: a label is one of a few classes, no "
+                             "measure",
                              classes_max);
         if (name.size == 0 || name.size >= IMPORT_NAME_SIZE || !text_is_plain(name))
             return error_set(error, ERROR_INVALID,

@@ -294,7 +294,7 @@ TEST(a_folder_of_images_gives_its_classes)
     struct import_options options = default_options();
     struct import import AUTO_IMPORT = {0};
     ASSERT_FAILS(import_read(scratch.folder, &options, &import, &error), ERROR_INVALID);
-    assert_says(&error, "train.read.image_size");
+    assert_says(&error, "train.read.image_height");
     options.image_height = options.image_width = 2;
     ASSERT_OK(import_read(scratch.folder, &options, &import, &error));
     assert_int_equal(import.train.count, 10);

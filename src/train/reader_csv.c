@@ -93,8 +93,8 @@ static int plan(struct table *table, struct error *error)
         return error_set(error, ERROR_INVALID, "no column is left to learn from");
     if (import->width > (table->is_sparse ? IMPORT_SPARSE_WIDTH_MAX : IMPORT_WIDTH_MAX))
         return error_set(error, ERROR_INVALID,
-                         "%u places in a row are more than %d: hash the categories "
-                         "(train.read.categories: hashed) or use fewer buckets",
+                         "%u places in a row are more than %d: leave columns out (train.read.skip) "
+                         "or use fewer buckets",
                          import->width,
                          table->is_sparse ? IMPORT_SPARSE_WIDTH_MAX : IMPORT_WIDTH_MAX);
     import->form = table->is_sparse ? IMPORT_SPARSE : IMPORT_FLOATS;

@@ -34,7 +34,7 @@ static int set_shape(struct import *import, const struct import_options *options
         (import->height != image->height || import->width != image->width))
         return error_set(error, ERROR_INVALID,
                          "%u x %u pixels, the first has %u x %u: bring them to one size with "
-                         "train.read.image_size",
+                         "train.read.image_height and image_width",
                          image->width, image->height, import->width, import->height);
     return 0;
 }

@@ -83,9 +83,7 @@ static int count_word(struct texts *texts, struct text word, struct error *error
     if (number == 0) {
         if (texts->words.count == DIFFERENT_MAX)
             return error_set(error, ERROR_EXHAUSTED,
-                             "more than %d different words: hash them (train.read.vocabulary: "
-                             "hashed)",
-                             DIFFERENT_MAX);
+                             "more than %d different words: they must be hashed", DIFFERENT_MAX);
         if (texts->words.count == texts->room) {
             texts->room = texts->room ? 2 * texts->room : 1024;
             texts->counts = realloc(texts->counts, texts->room * sizeof(*texts->counts));

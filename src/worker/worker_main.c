@@ -57,11 +57,12 @@ static int data_find(struct work *work, struct error *error)
         return dataset_entry_find(train->data, &work->data, error);
     work->own_data = (struct dataset_entry){
         .name = arena_copy_string(work->arena, train->data),
-        .channels = 1,
-        .height = 1,
+        .channels = train->channels ? (uint32_t)train->channels : 1,
+        .height = train->height ? (uint32_t)train->height : 1,
         .width = (uint32_t)train->features,
         .classes = (uint32_t)train->classes,
-        .deviation = 1,
+        .mean = train->mean,
+        .deviation = train->deviation > 0 ? train->deviation : 1,
     };
     work->data = &work->own_data;
     return 0;

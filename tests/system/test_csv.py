@@ -1,12 +1,14 @@
-"""A CSV file of the borrower's own, trained on lent machines.
+"""Files of the borrower's own, trained on lent machines.
 
-covers cli/upload_table.c, train/csv_table.c, train/csv_parts.c, worker/worker_main.c
+covers cli/upload_table.c, worker/worker_main.c
 """
+import gzip
 import json
 import os
 import random
 import struct
 import subprocess
+import zlib
 
 import pytest
 
@@ -96,11 +98,41 @@ def test_what_is_wrong_with_the_file_is_said_before_anything_is_sent(place):
     write_rows(folder / "petals.csv")
     with open(folder / "petals.csv", "a", encoding="utf-8") as file:
         file.write("1.5,blue,n/a\n")
-    for model, data, said in (("logistic", folder / "petals.csv", 'line 402: column "height": "n/a" is not a number'),
+    for model, data, said in (("logistic", folder / "petals.csv", 'line 402: column "height": the value is missing, it is not a number'),
                               ("logistic", folder / "none.csv", "No such file"),
                               ("lenet5", folder / "petals.csv", "lenet5 takes images"),
-                              ("logistic", "petals.tsv", "must be a file NAME.csv or one of")):
+                              ("logistic", "petals", "must be a file like rows.csv, a folder like ./images or one of")):
         (folder / "job.yaml").write_text(JOB.format(model=model, data=data))
         done = souk(place, "job", "submit", "-y", str(folder / "job.yaml"))
         assert done.returncode != 0 and said in done.stderr, (data, done)
     assert market.get("/v1/jobs", token).json["items"] == []
+
+
+def png(path, side, shade):
+    """A grey picture of one shade, as PNG."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
+                     + chunk(b"IDAT", zlib.compress((b"\0" + bytes([shade]) * side) * side)) + chunk(b"IEND", b""))
+
+
+def test_other_formats_train_too(place):
+    market, token, folder = place
+    with gzip.open(folder / "rows.libsvm.gz", "wt") as file:
+        file.writelines(f"{'+1' if i % 2 else '-1'} {1 + i % 2}:1 7:0.{i % 10}\n" for i in range(400))
+    (folder / "towns.csv").write_text("size,town,kind\n" + "".join(
+        f"{'NA' if i % 50 == 0 else i % 7},{'Rome' if i % 2 else 'Oslo'},{i % 2}\n" for i in range(400)))
+    for i in range(100):
+        png(folder / "shades" / ("dark" if i % 2 else "light") / f"{i}.png", 6 if i % 3 else 12, i if i % 2 else 255 - i)
+    for data, read, shape in (("rows.libsvm.gz", "", (None, None, 7)),
+                              ("towns.csv", ", read: {missing: mean, categories: one-hot}", (None, None, 3)),
+                              ("shades/", ", read: {image_height: 4, image_width: 4}", (1, 4, 4))):
+        (folder / "job.yaml").write_text(
+            JOB.format(model="logistic", data=f"{folder}/{data}").replace(", label: kind", read))
+        done = souk(place, "job", "submit", "-y", "--json", str(folder / "job.yaml"))
+        assert done.returncode == 0, done
+        job = json.loads(done.stdout)
+        train = job["spec"]["train"]
+        assert (train.get("channels"), train.get("height"), train["features"]) == shape, train
+        assert train["data"] == data and train["classes"] == 2 and job["test_accuracy"] > 0.95, job

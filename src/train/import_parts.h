@@ -1,0 +1,37 @@
+/*
+ * Import parts: an import as the four files of a data set. Rows that train come in a seeded order;
+ * where the import has no test rows, a tenth of them (at most IMPORT_TEST_ROWS_MAX) is kept for it.
+ *
+ * Images are idx of bytes, numbers and sparse rows of at most IMPORT_DENSE_WIDTH_MAX places idx of
+ * floats, tokens idx of ints; labels are idx of bytes up to 256 classes, else ints, and floats
+ * where a number is to be told. Columns of numbers are scaled to mean 0 and deviation 1 by the rows
+ * that train. `columns` is JSON that says how to bring further rows into the same shape:
+ *
+ *     {"form":"floats","target":"class","label":"NAME","classes":["NAME",...],
+ *      "features":[{"name":"NAME","mean":0,"deviation":1},...],"words":["WORD",...]}
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "train/dataset_catalogue.h"
+#include "train/import.h"
+
+enum { IMPORT_TEST_ROWS_MAX = 10000, IMPORT_DENSE_WIDTH_MAX = 1024 };
+
+struct import_parts_options {
+    uint64_t seed;
+    double label_skew; /* 0: every shard looks like the whole; 1: the rows lie sorted by their
+                          target, so that each shard has few classes; between: that share of rows */
+};
+
+struct import_parts {
+    struct spool files[DATASET_PART_COUNT];
+    struct buffer columns;
+    double mean, deviation; /* of the bytes of images that train, over 255; else 0 and 1 */
+};
+
+/* EXHAUSTED: no room. INVALID: sparse rows that are too wide. On success the caller calls
+ * import_parts_done. */
+MUST_CHECK int import_parts_init(struct import_parts *parts, const struct import *import,
+                                 const struct import_parts_options *options, struct error *error);
+void import_parts_done(struct import_parts *parts);
