@@ -55,12 +55,32 @@ TEST(every_search_of_adsp_can_be_named)
         assert_taken("mlp", "mnist", sync_search_name((enum sync_search)i));
 }
 
+TEST(policies_that_can_be_named_are_those_of_sync)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    const char *name;
+    for (uint32_t i = 0; (name = sync_policy_name_at(i)); i++) {
+        const char *json = arena_format(arena,
+                                        "{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":"
+                                        "\"mnist\"},\"sync\":{\"policy\":\"%s\"}}",
+                                        name);
+        ASSERT_OK(job_spec_read(arena, text_of(json), &spec, &error));
+        struct sync_policy *policy = NULL;
+        ASSERT_OK(sync_policy_new(spec.sync.policy, &(struct sync_settings){.gamma_ms = 1}, &policy,
+                                  &error));
+        sync_policy_free(policy);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_built_in_model_can_be_named),
         cmocka_unit_test(data_sets_that_can_be_named_are_those_of_the_catalogue),
         cmocka_unit_test(every_search_of_adsp_can_be_named),
+        cmocka_unit_test(policies_that_can_be_named_are_those_of_sync),
     };
     return cmocka_run_group_tests_name("catalogue", tests, NULL, NULL);
 }

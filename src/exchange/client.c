@@ -72,8 +72,16 @@ static void push_begin(struct exchange_client *client, const float *parameters)
     wake_link(client);
 }
 
+/* It may not go on without telling the server, or the limit of epochs would be passed. */
+static bool is_full(const struct exchange_client *client)
+{
+    return client->samples_max > 0 && client->samples_unsent >= client->samples_max;
+}
+
 static bool is_due(struct exchange_client *client)
 {
+    if (is_full(client))
+        return true;
     if (client->settings.local_steps > 0)
         return client->steps_unsent >= client->settings.local_steps;
     client->due_ns = client->answer_ns + client->settings.period_ns - client->late_ns;
@@ -83,6 +91,8 @@ static bool is_due(struct exchange_client *client)
 static bool must_wait(const struct exchange_client *client)
 {
     const struct exchange_settings *settings = &client->settings;
+    if (is_full(client))
+        return true;
     if (client->is_in_flight)
         return client->steps_unsent >= settings->overlap;
     /* Without a server it may go ahead as far as with a slow one. */
@@ -233,6 +243,7 @@ int exchange_client_open(const struct exchange_client_options *options,
     client->options = *options;
     client->wake_fd = -1;
     client->settings.local_steps = options->local_steps;
+    client->samples_max = options->samples_max;
     client->settings.density = 1;
     pthread_mutex_init(&client->mutex, NULL);
     pthread_condattr_t attributes;

@@ -36,6 +36,7 @@ struct exchange_client_options {
     uint64_t shard_samples;
     size_t parameter_count;
     uint32_t local_steps; /* before the server's first settings: 1 for bsp and tap, 0 for adsp */
+    uint64_t samples_max; /* before the server's first model; 0: no bound */
     /* On the link's thread, after an answer, a stop or a loss of the link; may be NULL. */
     void (*on_change)(void *context);
     void *context;

@@ -35,10 +35,11 @@ struct exchange_client {
     struct exchange_settings settings;
     struct exchange_push push; /* of the update in flight, or the next one's number */
     float *answer;
-    int64_t sent_ns;   /* of the push in flight */
-    int64_t answer_ns; /* when the last answer came */
-    int64_t late_ns;   /* what the last push was late by */
-    int64_t due_ns;    /* of the push in flight, by period */
+    uint64_t samples_max; /* in the next push; 0: no bound */
+    int64_t sent_ns;      /* of the push in flight */
+    int64_t answer_ns;    /* when the last answer came */
+    int64_t late_ns;      /* what the last push was late by */
+    int64_t due_ns;       /* of the push in flight, by period */
     int64_t commit_ns, waiting_ns, lost_since_ns;
     uint64_t steps, samples, commits;
     double loss; /* moving mean */

@@ -157,6 +157,7 @@ static void answer_came(struct exchange_client *client, uint64_t push, bool has_
     if (has_model) {
         client_swap(&client->answer, &client->incoming.values);
         client->has_answer = true;
+        client->samples_max = client->incoming_model.samples_max;
     }
     pthread_cond_broadcast(&client->changed);
     client_unlock(client);

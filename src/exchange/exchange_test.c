@@ -15,7 +15,15 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { WORKERS = 3, FEATURES = 20, SAMPLES = 600, BATCH = 8, FENCE = 4, TURN_STEP = 12 };
+enum {
+    WORKERS = 3,
+    FEATURES = 20,
+    SAMPLES = 600,
+    BATCH = 8,
+    FENCE = 4,
+    TURN_STEP = 12,
+    EPOCHS = 3
+};
 
 struct data {
     float x[SAMPLES][FEATURES];
@@ -213,6 +221,7 @@ static void worker_open(struct bench *bench, uint32_t rank, const char *policy)
         .fence = FENCE,
         .rank = rank,
         .shard_samples = SAMPLES / WORKERS,
+        .samples_max = EPOCHS * SAMPLES / WORKERS / EXCHANGE_SHARES,
         .parameter_count = FEATURES,
         .local_steps = strcmp(policy, "adsp") == 0 ? 0 : 1,
     };
@@ -508,6 +517,23 @@ TEST(training_ends_after_its_epochs)
     assert_true(bench->outcome.has_accuracy); /* the last model is measured too */
 }
 
+/* The data are few and the first commit of adsp comes late: the limit holds all the same. */
+TEST(epochs_are_kept_by_a_policy_that_seldom_pushes)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "adsp");
+    options.sync.gamma_ms = 60000;
+    options.target_accuracy = 0;
+    options.epochs = EPOCHS;
+    bench_run(bench, &options);
+    assert_string_equal(exchange_end_name(bench->outcome.end), "epochs");
+    assert_true(bench->status.epochs >= EPOCHS);
+    /* Beyond it lies what two workers may have had under way when the third reached it, and one
+     * step of each. */
+    const double share = (double)EPOCHS / WORKERS / EXCHANGE_SHARES + (double)BATCH / SAMPLES;
+    assert_true(bench->status.epochs < EPOCHS + WORKERS * share);
+}
+
 TEST(training_ends_when_nobody_is_left)
 {
     AUTO(bench) struct bench *bench = bench_new();
@@ -768,6 +794,7 @@ int main(void)
         cmocka_unit_test(a_worker_with_a_new_stream_goes_on_under_any_policy),
         cmocka_unit_test(an_update_that_is_not_finite_drops_its_worker_only),
         cmocka_unit_test(training_ends_after_its_epochs),
+        cmocka_unit_test(epochs_are_kept_by_a_policy_that_seldom_pushes),
         cmocka_unit_test(training_ends_when_nobody_is_left),
         cmocka_unit_test(a_failed_measurement_ends_training_with_the_reason),
         cmocka_unit_test(a_wrong_lease_key_is_refused),

@@ -7,7 +7,7 @@
  *     PROGRESS  u64 steps, u64 samples, f64 steps_per_second
  *     LEAVE     nothing
  *     DATA      a run of floats (vector.h); they come in order and without gaps
- *     MODEL     u64 version, u64 push, u8 codec
+ *     MODEL     u64 version, u64 push, u64 samples_max, u8 codec
  *     SETTINGS  u32 local_steps, i64 period_ns, u32 overlap, u32 batch, u8 codec, f32 density,
  *               f32 momentum
  *     ACCEPTED  u64 push
@@ -54,6 +54,7 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
     case EXCHANGE_MODEL:
         wire_put_u64(payload, message->model.version);
         wire_put_u64(payload, message->model.push);
+        wire_put_u64(payload, message->model.samples_max);
         wire_put_u8(payload, (uint8_t)message->model.codec);
         return;
     case EXCHANGE_SETTINGS:
@@ -164,6 +165,7 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
     case EXCHANGE_MODEL:
         message->model.version = wire_get_u64(reader);
         message->model.push = wire_get_u64(reader);
+        message->model.samples_max = wire_get_u64(reader);
         message->model.codec = codec_get(reader);
         return;
     case EXCHANGE_SETTINGS:

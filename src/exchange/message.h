@@ -27,6 +27,7 @@ enum {
     EXCHANGE_REASON_MAX = 512,
     EXCHANGE_BATCH_MAX = 65536,
     EXCHANGE_IDENTITY_SIZE = 64,
+    EXCHANGE_SHARES = 4, /* pushes at least in which a worker tells its share of all epochs */
 };
 
 enum exchange_message_type {
@@ -66,8 +67,9 @@ struct exchange_progress {
 
 struct exchange_model {
     uint64_t version;
-    uint64_t push;    /* the push it answers; 0: a join */
-    enum codec codec; /* of its DATA; but for f32 they are differences to the model before */
+    uint64_t push;        /* the push it answers; 0: a join */
+    uint64_t samples_max; /* the next push comes after so many at the latest; 0: no bound */
+    enum codec codec;     /* of its DATA; but for f32 they are differences to the model before */
 };
 
 /* Exactly one of the first two is not 0. */

@@ -82,6 +82,10 @@ server_end(struct exchange_server *server, enum exchange_end end, const char *fo
 
 /* --- server_member.c --- */
 
+/* A part of a shard's share of what is left until the epochs are done, at least 1; 0: no end. So
+ * that the limit is kept however seldom a policy has workers push: what others have under way when
+ * it is reached is at most that part of what was left when they were answered last. */
+uint64_t server_samples_left(const struct exchange_server *server);
 double server_epochs(const struct exchange_server *server);
 
 /* May fail and change nothing: the connection is then dropped. */

@@ -117,6 +117,7 @@ void connection_send_model(struct connection *connection, uint64_t push)
                                     .type = EXCHANGE_MODEL,
                                     .model = {.version = global_model_version(server->model),
                                               .push = push,
+                                              .samples_max = server_samples_left(server),
                                               .codec = codec}});
     answer_pump(connection);
 }

@@ -119,6 +119,16 @@ double server_epochs(const struct exchange_server *server)
     return size > 0 ? (double)server->status.samples / size : 0;
 }
 
+uint64_t server_samples_left(const struct exchange_server *server)
+{
+    const double all = (double)server->options.epochs * dataset_samples(server);
+    if (all <= 0)
+        return 0;
+    const double left = all - (double)server->status.samples;
+    const double share = left / server->options.world / EXCHANGE_SHARES;
+    return share > 1 ? (uint64_t)share : 1;
+}
+
 /* What the push before took on its way there and back: the time it was held is not the link's. */
 static int64_t commit_ns_of(const struct connection *connection)
 {

@@ -133,8 +133,10 @@ static const struct {
      "job.yaml:2:41: train.label: is for a file of your own only; leave it out"},
     {"name: j\ntrain: {model: mlp, data: mnist, classes: 3}\n",
      "job.yaml:2:43: train.classes: is for a file of your own only; leave it out"},
-    {MINIMAL "sync: {policy: pace}\n",
-     "job.yaml:3:16: sync.policy: \"pace\" is not supported yet; use adsp, bsp, tap"},
+    {MINIMAL "sync: {policy: ssp, deadline: 2s}\n",
+     "job.yaml:3:31: sync.deadline: policy ssp has no such setting"},
+    {MINIMAL "sync:\n  policy: adacomm\n  taus: [1, 0, 20]\n",
+     "job.yaml:5:9: sync.taus: must be at most 16 whole numbers from 1 to 1000000"},
     {MINIMAL "sync: {gamma: 5 parsecs}\n",
      "job.yaml:3:15: sync.gamma: \"5 parsecs\" is not a span of time; write it like 30s, 250ms or "
      "1h30m"},

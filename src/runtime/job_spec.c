@@ -8,6 +8,8 @@
 #include "runtime/job_field_internal.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #define MINUTE_MS INT64_C(60000)
 #define DAY_MS    (INT64_C(1440) * MINUTE_MS)
@@ -25,9 +27,22 @@ static const char *const category_ways_later[] = {"hashed", NULL};
 static const char *const losses[] = {"cross_entropy", NULL};
 static const char *const optimizers[] = {"sgd", NULL};
 static const char *const optimizers_later[] = {"adam", "adamw", NULL};
-static const char *const policies[] = {"adsp", "bsp", "tap", NULL};
-static const char *const policies_later[] = {
-    "ssp", "fixed-adacomm", "adacomm", "hsp", "batchtune", "diloco", "async-local", "pace", NULL};
+static const char *const policies[] = {"adsp",
+                                       "auto",
+                                       "pace",
+                                       "bsp",
+                                       "ssp",
+                                       "tap",
+                                       "fixed-adacomm",
+                                       "adacomm",
+                                       "hsp",
+                                       "backup",
+                                       "diloco",
+                                       "async-local", /* of sync/ */
+                                       "batchtune",
+                                       "batchtune-fixed",
+                                       NULL};
+static const char *const overlaps[] = {"auto", "on", "off", NULL};
 static const char *const searches[] = {"auto", "paper", "off", NULL};
 static const char *const networks[] = {"none", "job", "open", NULL};
 static const char *const installs[] = {"none", "wheels", "index", NULL};
@@ -176,9 +191,9 @@ static const struct job_table train_table = JOB_TABLE(train_fields, struct job_t
 
 static const struct job_field sync_fields[] = {
     {"policy", JOB_FIELD_WORD, offsetof(struct job_sync, policy), "adsp",
-     "How the workers keep in step.", .choices = policies, .later = policies_later},
+     "How the workers keep in step.", .choices = policies},
     {"gamma", JOB_FIELD_DURATION, offsetof(struct job_sync, gamma_ms),
-     .help = "adsp's check period; by default a twentieth of the expected run, 1 s to 60 s.",
+     .help = "The check period; by default a twentieth of the expected run, 1 s to 60 s.",
      .minimum = 100, .maximum = 3600000},
     {"commit_interval_min", JOB_FIELD_DURATION, offsetof(struct job_sync, commit_interval_min_ms),
      .help = "Commits of a worker come no closer; by default twice the measured commit time.",
@@ -188,8 +203,32 @@ static const struct job_field sync_fields[] = {
      .minimum = 200, .maximum = 60000},
     {"search", JOB_FIELD_WORD, offsetof(struct job_sync, search), "auto",
      "How adsp finds the commit rate.", .choices = searches},
-    {"local_steps", JOB_FIELD_U64, offsetof(struct job_sync, local_steps), "1",
-     "Steps between pushes under bsp and tap.", .minimum = 1, .maximum = 100000},
+    {"local_steps", JOB_FIELD_U64, offsetof(struct job_sync, local_steps),
+     .help = "Steps between pushes; by default the policy's own. Not of adsp.", .minimum = 1,
+     .maximum = 100000},
+    {"slack", JOB_FIELD_U64, offsetof(struct job_sync, slack),
+     .help = "ssp: the fastest waits when it is so many steps ahead; by default 40.", .minimum = 1,
+     .maximum = 1000000},
+    {"backups", JOB_FIELD_U64, offsetof(struct job_sync, backups),
+     .help = "backup: workers that are not waited for; by default a tenth, at least one.",
+     .minimum = 1, .maximum = JOB_NODES_MAX},
+    {"epoch_steps", JOB_FIELD_U64, offsetof(struct job_sync, epoch_steps),
+     .help = "hsp: steps of all workers between barriers; by default 1000.", .minimum = 1,
+     .maximum = INT64_C(1000000000)},
+    {"outer_rate", JOB_FIELD_DOUBLE, offsetof(struct job_sync, outer_rate),
+     .help = "How far the model follows the workers' mean; by default the policy's own.",
+     .minimum = 0, .maximum = 100},
+    {"outer_momentum", JOB_FIELD_DOUBLE, offsetof(struct job_sync, outer_momentum), "-1",
+     "Of the model from one update to the next, below 1; -1: the policy's own.", .minimum = -1,
+     .maximum = 1},
+    {"deadline", JOB_FIELD_DURATION, offsetof(struct job_sync, deadline_ms),
+     .help = "pace: a round ends so long after its first push; by default from the speeds.",
+     .minimum = 1, .maximum = 3600000},
+    {"overlap", JOB_FIELD_WORD, offsetof(struct job_sync, overlap), "auto",
+     "Whether workers compute on while a push is under way; auto: as the policy does.",
+     .choices = overlaps},
+    {"taus", JOB_FIELD_WORDS, offsetof(struct job_sync, taus),
+     .help = "adacomm: local steps to try at the start, a gamma each.", .maximum = 127},
 };
 static const struct job_table sync_table = JOB_TABLE(sync_fields, struct job_sync);
 
@@ -320,6 +359,65 @@ static int check_data(const struct job_node *root, const char *file_name,
     return 0;
 }
 
+int job_sync_taus(const struct job_sync *sync, uint32_t out_taus[JOB_TAUS_MAX])
+{
+    int count = 0;
+    struct text rest = sync->taus;
+    while (rest.size > 0) {
+        struct text tau = rest;
+        struct error error;
+        uint64_t value;
+        if (!text_cut(rest, ',', &tau, &rest))
+            rest = (struct text){0};
+        if (count == JOB_TAUS_MAX || text_parse_u64(tau, &value, &error) < 0 || value < 1 ||
+            value > 1000000)
+            return -1;
+        out_taus[count++] = (uint32_t)value;
+    }
+    return count;
+}
+
+/* A setting that the policy does not have is a mistake: it would silently do nothing. */
+static int check_sync(const struct job_node *root, const char *file_name,
+                      const struct job_spec *spec, struct error *error)
+{
+    const struct job_sync *sync = &spec->sync;
+    const struct {
+        const char *path;
+        bool is_given;
+        const char *policies; /* words between blanks */
+    } rules[] = {
+        {"sync.slack", sync->slack > 0, " ssp "},
+        {"sync.backups", sync->backups > 0, " backup "},
+        {"sync.epoch_steps", sync->epoch_steps > 0, " hsp "},
+        {"sync.outer_rate", sync->outer_rate > 0, " adsp auto pace hsp diloco async-local "},
+        {"sync.outer_momentum", sync->outer_momentum >= 0, " adsp auto pace diloco async-local "},
+        {"sync.deadline", sync->deadline_ms > 0, " auto pace "},
+        {"sync.overlap", !text_equal(sync->overlap, TEXT("auto")),
+         " adsp auto pace tap async-local "},
+        {"sync.taus", sync->taus.size > 0, " adacomm "},
+    };
+    char word[64], what[192];
+    uint32_t taus[JOB_TAUS_MAX];
+    if (job_spec_is_command(spec))
+        return 0;
+    snprintf(word, sizeof word, " " TEXT_FORMAT " ", TEXT_ARGS(sync->policy));
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (!rules[i].is_given || strstr(rules[i].policies, word))
+            continue;
+        const int size = snprintf(what, sizeof what, "policy " TEXT_FORMAT " has no such setting",
+                                  TEXT_ARGS(sync->policy));
+        return job_table_refuse(root, file_name, rules[i].path,
+                                size > 0 ? what : "is not of this policy", error);
+    }
+    if (sync->outer_momentum >= 1)
+        return job_table_refuse(root, file_name, "sync.outer_momentum", "must be below 1", error);
+    if (job_sync_taus(sync, taus) < 0)
+        return job_table_refuse(root, file_name, "sync.taus",
+                                "must be at most 16 whole numbers from 1 to 1000000", error);
+    return 0;
+}
+
 const struct job_input *job_spec_image(const struct job_spec *spec)
 {
     for (size_t i = 0; i < spec->input_count; i++)
@@ -368,7 +466,8 @@ int job_spec_read_tree(struct arena *arena, const struct job_node *root, const c
     job_table_set_defaults(arena, &spec_table, &spec);
     if (job_table_read(arena, &spec_table, root, file_name, &spec, more, error) < 0 ||
         check_runtime(root, file_name, &spec, error) < 0 ||
-        check_data(root, file_name, &spec, error) < 0)
+        check_data(root, file_name, &spec, error) < 0 ||
+        check_sync(root, file_name, &spec, error) < 0)
         return -1;
     if (spec.market.expected_run_time_ms > spec.market.max_run_time_ms)
         return job_table_refuse(root, file_name, "market.expected_run_time",

@@ -99,12 +99,21 @@ struct job_market {
 };
 
 struct job_sync {
-    struct text policy;             /* "bsp", "tap" or "adsp" */
-    int64_t gamma_ms;               /* adsp's check period; optional: job_spec_gamma_ms */
+    struct text policy;             /* a name of sync/policy.h */
+    int64_t gamma_ms;               /* the check period; optional: job_spec_gamma_ms */
     int64_t commit_interval_min_ms; /* optional: twice the measured commit time */
     int64_t tick_ms;                /* of meter and bill; optional: job_spec_tick_ms */
     struct text search;             /* adsp's search for the commit rate: "auto", "paper", "off" */
-    uint64_t local_steps;           /* per push, of bsp and tap; at least 1 */
+    /* The rest as in sync/policy.h; all are optional: the policy's own. */
+    uint64_t local_steps; /* per push */
+    uint64_t slack;
+    uint64_t backups;
+    uint64_t epoch_steps;
+    double outer_rate;
+    double outer_momentum; /* below 0: the policy's own */
+    int64_t deadline_ms;
+    struct text overlap; /* "auto", "on", "off" */
+    struct text taus;    /* whole numbers, joined by commas */
 };
 
 /* train: each worker gets its part of the records; test: the parameter server gets it whole;
@@ -173,6 +182,11 @@ const struct job_input *job_spec_image(const struct job_spec *spec);
 /* Its data are a file or folder of the borrower's, not of the catalogue: the path has a dot or a
  * slash. */
 bool job_train_is_file(const struct job_train *train);
+
+/* The values of sync.taus: their number, at most JOB_TAUS_MAX, or -1 when one is not from 1 to
+ * 1,000,000. */
+enum { JOB_TAUS_MAX = 16 };
+int job_sync_taus(const struct job_sync *sync, uint32_t out_taus[JOB_TAUS_MAX]);
 
 /* What a lease carries: {"train":{...},"sync":{...}} of runtime `native`, with gamma and tick
  * filled in, so that daemon and worker derive nothing; {"envs":{...},"setup":"...","run":"..."} of

@@ -14,7 +14,8 @@ static const char whole[] =
     "\"mnist\",\"loss\":\"cross_entropy\",\"optimizer\":{\"name\":\"sgd\",\"lr\":0.02,\"momentum\":"
     "0.9,\"weight_decay\":0},\"batch\":32,\"epochs\":5,\"target\":{\"accuracy\":0.885,\"min_time\":"
     "\"30s\"},\"seed\":1},\"sync\":{\"policy\":\"adsp\",\"tick\":\"2500ms\",\"search\":\"auto\","
-    "\"local_steps\":1},\"market\":{\"max_total_cost\":\"1.5\",\"max_run_time\":\"180s\",\"start\":"
+    "\"local_steps\":4,\"outer_rate\":0.5,\"outer_momentum\":0.25,\"overlap\":\"off\"},\"market\":{"
+    "\"max_total_cost\":\"1.5\",\"max_run_time\":\"180s\",\"start\":"
     "\"by "
     "2026-11-20T18:00:00Z\",\"rush\":true,\"replace_lost\":true,\"spare\":false,\"max_rtt\":"
     "\"50ms\","
@@ -84,6 +85,31 @@ TEST(wrong_json_is_refused_by_field)
                    "\",\"records\":1},{\"name\":\"a\",\"split\":\"test\",\"manifest\":\"" HASH
                    "\",\"records\":1}]}",
                    "inputs[1].name: \"a\" is there twice");
+}
+
+TEST(a_setting_that_the_policy_does_not_have_is_refused)
+{
+#define SYNC_JOB(sync_)                                                                            \
+    "{\"name\":\"j\",\"train\":{\"model\":\"mlp\",\"data\":\"mnist\"},\"sync\":{" sync_ "}}"
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec;
+    assert_refused(SYNC_JOB("\"policy\":\"bsp\",\"slack\":3"),
+                   "sync.slack: policy bsp has no such setting");
+    assert_refused(SYNC_JOB("\"policy\":\"pace\",\"taus\":[\"1\",\"2\"]"),
+                   "sync.taus: policy pace has no such setting");
+    assert_refused(SYNC_JOB("\"policy\":\"bsp\",\"outer_momentum\":0"),
+                   "sync.outer_momentum: policy bsp has no such setting");
+    assert_refused(SYNC_JOB("\"policy\":\"diloco\",\"outer_momentum\":1"),
+                   "sync.outer_momentum: must be below 1");
+    assert_refused(SYNC_JOB("\"policy\":\"adacomm\",\"taus\":[\"1\",\"0\"]"),
+                   "sync.taus: must be at most 16 whole numbers from 1 to 1000000");
+    ASSERT_OK(job_spec_read(
+        arena, text_of(SYNC_JOB("\"policy\":\"adacomm\",\"taus\":[\"1\",\"20\"]")), &spec, &error));
+    uint32_t taus[JOB_TAUS_MAX];
+    assert_int_equal(job_sync_taus(&spec.sync, taus), 2);
+    assert_int_equal(taus[0], 1);
+    assert_int_equal(taus[1], 20);
 }
 
 #define ROWS_JOB(more)                                                                             \
@@ -203,7 +229,7 @@ TEST(the_schema_names_every_field_and_its_limits)
     assert_non_null(strstr(schema, "\"required\":[\"name\"]"));
     assert_non_null(strstr(schema, "\"batch\":{\"description\":\"Samples per step.\",\"type\":"
                                    "\"integer\",\"minimum\":1,\"maximum\":65536,\"default\":32}"));
-    assert_non_null(strstr(schema, "\"enum\":[\"adsp\",\"bsp\",\"tap\"]"));
+    assert_non_null(strstr(schema, "\"enum\":[\"adsp\",\"auto\",\"pace\","));
     assert_non_null(strstr(schema, "\"pattern\":\"[./]\""));
     assert_non_null(strstr(schema, "\"not\":{}"));
 }
@@ -214,6 +240,7 @@ int main(void)
         cmocka_unit_test(canonical_json_reads_back_to_equal_bytes),
         cmocka_unit_test(order_and_spelling_of_the_source_do_not_matter),
         cmocka_unit_test(wrong_json_is_refused_by_field),
+        cmocka_unit_test(a_setting_that_the_policy_does_not_have_is_refused),
         cmocka_unit_test(rows_of_a_file_come_with_their_shape),
         cmocka_unit_test(gamma_and_tick_follow_the_expected_run),
         cmocka_unit_test(the_work_part_carries_gamma_and_tick),

@@ -115,6 +115,25 @@ int trainer_step(struct trainer *trainer, double *out_loss, struct error *error)
     return 0;
 }
 
+int trainer_set_batch(struct trainer *trainer, uint32_t batch, struct error *error)
+{
+    if (batch == trainer->options.batch)
+        return 0;
+    const struct model_options options = {trainer->options.spec, batch, .is_training = true};
+    AUTO(model) struct model *model = NULL;
+    if (model_open(model_kernels(trainer->model), &options, &model, error) < 0)
+        return -1;
+    memcpy(model_parameters(model), model_parameters(trainer->model),
+           sizeof(float) * model_parameter_count(model));
+    model_free(trainer->model);
+    trainer->model = TAKE(model);
+    trainer->options.batch = batch;
+    trainer->indices = realloc(trainer->indices, batch * sizeof(*trainer->indices));
+    trainer->labels = realloc(trainer->labels, batch * sizeof(*trainer->labels));
+    ASSERT(trainer->indices != NULL && trainer->labels != NULL);
+    return 0;
+}
+
 struct model *trainer_model(struct trainer *trainer)
 {
     return trainer->model;

@@ -51,6 +51,10 @@ MUST_CHECK int trainer_step(struct trainer *trainer, double *out_loss, struct er
  * that apply gradients elsewhere. Counts as a step. */
 MUST_CHECK int trainer_gradient(struct trainer *trainer, double *out_loss, struct error *error);
 
+/* From the next step on; the model is opened anew, so model_parameters is another address. Seed,
+ * velocity and the place in the data are kept. The step before is no part of it when it fails. */
+MUST_CHECK int trainer_set_batch(struct trainer *trainer, uint32_t batch, struct error *error);
+
 struct model *trainer_model(struct trainer *trainer);
 struct optimizer *trainer_optimizer(struct trainer *trainer);
 uint64_t trainer_step_count(const struct trainer *trainer);

@@ -201,6 +201,31 @@ static void data_that_does_not_fit_the_model_is_refused(void **state)
     ASSERT_FAILS(trainer_open(set, data->train, &options, &none, &error), ERROR_INVALID);
 }
 
+TEST(another_batch_goes_on_where_the_last_one_stood)
+{
+    const struct data *data = *state;
+    struct error error;
+    AUTO(kernel_set) struct kernel_set *kernels = NULL;
+    AUTO(trainer) struct trainer *trainer = NULL;
+    const struct trainer_options options = lenet_options();
+    ASSERT_OK(kernel_set_open(NULL, &kernels, &error));
+    ASSERT_OK(trainer_open(kernels, data->train, &options, &trainer, &error));
+    run_steps(trainer, 2);
+    const size_t count = model_parameter_count(trainer_model(trainer));
+    float *before = test_malloc(count * sizeof(float));
+    memcpy(before, model_parameters(trainer_model(trainer)), count * sizeof(float));
+    ASSERT_OK(trainer_set_batch(trainer, 48, &error));
+    assert_memory_equal(before, model_parameters(trainer_model(trainer)), count * sizeof(float));
+    run_steps(trainer, 1);
+    assert_int_equal(trainer_sample_count(trainer), 2 * 32 + 48);
+    assert_memory_not_equal(before, model_parameters(trainer_model(trainer)),
+                            count * sizeof(float));
+    ASSERT_FAILS(trainer_set_batch(trainer, MODEL_BATCH_MAX + 1, &error), ERROR_INVALID);
+    run_steps(trainer, 1);
+    assert_int_equal(trainer_sample_count(trainer), 2 * 32 + 2 * 48);
+    test_free(before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +234,7 @@ int main(void)
         cmocka_unit_test(a_restored_trainer_goes_on_exactly),
         cmocka_unit_test(a_loss_that_explodes_is_an_error),
         cmocka_unit_test(data_that_does_not_fit_the_model_is_refused),
+        cmocka_unit_test(another_batch_goes_on_where_the_last_one_stood),
     };
     return cmocka_run_group_tests(tests, open_data, close_data);
 }

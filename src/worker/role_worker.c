@@ -130,13 +130,22 @@ static int train(struct role *role, struct trainer *trainer, struct error *error
 {
     const struct clock *clock = loop_clock(role->loop);
     float *parameters = model_parameters(trainer_model(trainer));
-    struct exchange_step step = {.samples = (uint32_t)role->work->lease.train.batch};
+    struct exchange_step step = {0};
+    const uint32_t batch_first = (uint32_t)role->work->lease.train.batch;
+    uint32_t batch = batch_first;
     exchange_client_begin(role->client, parameters);
     do {
+        /* A policy may give this machine a batch of its own. */
+        const uint32_t given = exchange_client_batch(role->client);
+        batch = given > 0 ? given : batch_first;
+        if (trainer_set_batch(trainer, batch, error) < 0)
+            return -1;
+        parameters = model_parameters(trainer_model(trainer));
         step.started_ns = clock_monotonic_ns(clock);
         if (trainer_step(trainer, &step.loss, error) < 0)
             return -1;
         step.ended_ns = clock_monotonic_ns(clock);
+        step.samples = batch;
         if (trainer_step_count(trainer) == 1) {
             role->first_step_ms = clock_utc_ms(clock);
             loop_post(role->loop, report_posted, role);
@@ -196,8 +205,8 @@ static int role_open(struct role *role, struct error *error)
         .rank = (uint32_t)work->lease.rank,
         .shard_samples = shard_samples(&work->lease),
         .parameter_count = work->parameter_count,
-        .local_steps =
-            text_equal(work->lease.sync.policy, TEXT("adsp")) ? 0 : work->sync.local_steps,
+        .local_steps = text_equal(work->lease.sync.policy, TEXT("adsp")) ? 0 : 1,
+        .samples_max = shard_samples(&work->lease) * work->lease.train.epochs / EXCHANGE_SHARES,
         .on_change = on_change,
         .context = role,
     };

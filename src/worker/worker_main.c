@@ -88,6 +88,22 @@ static int lease_check(struct work *work, struct error *error)
     work->sync.gamma_ms = sync->gamma_ms;
     work->sync.commit_interval_min_ms = sync->commit_interval_min_ms;
     work->sync.local_steps = (uint32_t)sync->local_steps;
+    work->sync.slack = (uint32_t)sync->slack;
+    work->sync.backups = (uint32_t)sync->backups;
+    work->sync.epoch_steps = sync->epoch_steps;
+    work->sync.batch = (uint32_t)train->batch;
+    work->sync.outer_rate = sync->outer_rate;
+    /* In the file 0 is none and less the policy's own; here it is the other way round. */
+    const double momentum = sync->outer_momentum;
+    work->sync.outer_momentum = momentum > 0 ? momentum : momentum < 0 ? 0 : -1;
+    work->sync.deadline_ms = sync->deadline_ms;
+    work->sync.overlap = text_equal(sync->overlap, TEXT("on"))    ? SYNC_OVERLAP_ON
+                         : text_equal(sync->overlap, TEXT("off")) ? SYNC_OVERLAP_OFF
+                                                                  : SYNC_OVERLAP_DEFAULT;
+    const int tau_count = job_sync_taus(sync, work->sync.taus);
+    if (tau_count < 0)
+        return error_set(error, ERROR_INVALID, "sync.taus: not a list of whole numbers");
+    work->sync.tau_count = (uint32_t)tau_count;
     return sync_search_parse(sync->search, &work->sync.search, error);
 }
 
