@@ -37,6 +37,20 @@ uint64_t trainer_sampler_seed(const struct trainer_options *options)
     return options->seed ^ (options->stream + 1) * 0x9e3779b97f4a7c15ULL;
 }
 
+/* Room for the records of one batch, in place of what there was. */
+static void batch_allocate(struct trainer *trainer)
+{
+    const struct dataset_shape *shape = dataset_shape(trainer->dataset);
+    const size_t batch = trainer->options.batch;
+    free(trainer->indices);
+    free(trainer->labels);
+    free(trainer->values);
+    trainer->indices = calloc(batch, sizeof(*trainer->indices));
+    trainer->labels = calloc(batch * dataset_labels_each(shape) + 1, sizeof(*trainer->labels));
+    trainer->values = calloc(batch * shape->values + 1, sizeof(*trainer->values));
+    ASSERT(trainer->indices != NULL && trainer->labels != NULL && trainer->values != NULL);
+}
+
 int trainer_open(struct kernel_set *kernels, const struct dataset *dataset,
                  const struct trainer_options *options, struct trainer **out_trainer,
                  struct error *error)
@@ -58,11 +72,7 @@ int trainer_open(struct kernel_set *kernels, const struct dataset *dataset,
         options->record_count ? options->record_count : shape->count - options->record_first;
     if (sampler_init(&trainer->sampler, dataset, options->record_first, count, seed, error) < 0)
         return -1;
-    trainer->indices = calloc(options->batch, sizeof(*trainer->indices));
-    trainer->labels =
-        calloc((size_t)options->batch * dataset_labels_each(shape) + 1, sizeof(*trainer->labels));
-    trainer->values = calloc((size_t)options->batch * shape->values + 1, sizeof(*trainer->values));
-    ASSERT(trainer->indices != NULL && trainer->labels != NULL && trainer->values != NULL);
+    batch_allocate(trainer);
     model_init_parameters(trainer->model, options->seed);
     *out_trainer = TAKE(trainer);
     return 0;
@@ -123,14 +133,13 @@ int trainer_set_batch(struct trainer *trainer, uint32_t batch, struct error *err
     AUTO(model) struct model *model = NULL;
     if (model_open(model_kernels(trainer->model), &options, &model, error) < 0)
         return -1;
+    model_init_parameters(model, trainer->options.seed); /* of layers that draw at random, too */
     memcpy(model_parameters(model), model_parameters(trainer->model),
            sizeof(float) * model_parameter_count(model));
     model_free(trainer->model);
     trainer->model = TAKE(model);
     trainer->options.batch = batch;
-    trainer->indices = realloc(trainer->indices, batch * sizeof(*trainer->indices));
-    trainer->labels = realloc(trainer->labels, batch * sizeof(*trainer->labels));
-    ASSERT(trainer->indices != NULL && trainer->labels != NULL);
+    batch_allocate(trainer);
     return 0;
 }
 
