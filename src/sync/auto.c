@@ -95,7 +95,7 @@ static bool always(const struct auto_facts *facts)
 static const struct auto_rule rules[] = {
     {is_alone, {"tap", 0, 0, SYNC_OVERLAP_ON}, "one worker has nobody to keep in step with"},
     {is_wild, {"adsp", 0, -1, SYNC_OVERLAP_ON}, "the loss rose twice under outer momentum"},
-    {is_shaky, {"pace", 0, 0.5, SYNC_OVERLAP_ON}, "the loss rose under full outer momentum"},
+    {is_shaky, {"pace", 0, 0.5, SYNC_OVERLAP_DEFAULT}, "the loss rose under full outer momentum"},
     {always, {"pace", 0, 0, SYNC_OVERLAP_DEFAULT}, "equal time for all and outer momentum"},
 };
 

@@ -11,7 +11,8 @@
  * rest, and a worker that jitters, freezes or comes and goes only weighs less.
  *
  * With overlap workers compute on while they wait for the end of the round: a round then takes T
- * however long a commit takes. Without it each worker's time is shortened by how much longer than
+ * however long a commit takes. By default it is on where a commit takes more than three mean steps,
+ * off below two. Without it each worker's time is shortened by how much longer than
  * the mean its commits take, and a late worker makes only what fits into the rest of the round.
  *
  * A worker whose speed is not known yet pushes after one step.
@@ -26,13 +27,14 @@ static const double steps_per_commit = 1.25; /* h is at least so many mean commi
 static const double slack_share = 0.5;       /* of T: the deadline after a round's first push */
 static const double slack_steps = 2;         /* of the slowest: at least so long */
 static const double slack_first = 8;         /* rounds without speeds: of the time until then */
+static const double overlap_steps_off = 2, overlap_steps_on = 3; /* a commit's mean steps */
 static const double rate_default = 0.7, momentum_default = 0.9;
 
 struct pace_worker {
-    double speed;    /* v_i; 0: unknown */
-    double commit_s; /* O_i; 0: unknown */
-    uint32_t steps;  /* as last set */
-    uint64_t round;  /* whose model it has */
+    double speed;            /* v_i; 0: unknown */
+    double commit_s;         /* O_i; 0: unknown */
+    uint32_t steps, overlap; /* as last set */
+    uint64_t round;          /* whose model it has */
     bool is_held;
 };
 
@@ -57,7 +59,7 @@ static void pace_open(struct sync_policy *policy)
 {
     struct pace *pace = pace_of(policy);
     const struct sync_settings *settings = &policy->settings;
-    pace->overlap = sync_overlap_of(settings, SYNC_OVERLAP_ON);
+    pace->overlap = sync_overlap_of(settings, SYNC_OVERLAP_OFF);
     pace->outer = sync_outer_nesterov(sync_outer_rate_of(settings, rate_default),
                                       sync_outer_momentum_of(settings, momentum_default));
     pace->deadline_ns = INT64_MAX;
@@ -95,6 +97,18 @@ static struct pace_means means_of(const struct pace *pace)
     return means;
 }
 
+/* Steps made on a model that is past are worth less: they pay only where commits are dear. */
+static void overlap_choose(struct pace *pace, const struct pace_means *means)
+{
+    const double commit_steps = means->commit_s * means->speed;
+    if (pace->policy.settings.overlap != SYNC_OVERLAP_DEFAULT)
+        return;
+    if (commit_steps < overlap_steps_off)
+        pace->overlap = 0;
+    else if (commit_steps > overlap_steps_on)
+        pace->overlap = SYNC_OVERLAP_FREE;
+}
+
 /* What the worker does within `span_s` from its answer to its push's arrival. */
 static uint32_t steps_within(const struct pace *pace, const struct pace_worker *worker,
                              double span_s)
@@ -118,15 +132,18 @@ static uint32_t steps_of(const struct pace *pace, const struct pace_worker *work
 static void steps_set(struct pace *pace, uint32_t index, uint32_t steps,
                       struct sync_actions *actions)
 {
-    if (pace->workers[index].steps == steps)
+    struct pace_worker *worker = &pace->workers[index];
+    if (worker->steps == steps && worker->overlap == pace->overlap)
         return;
-    pace->workers[index].steps = steps;
+    worker->steps = steps;
+    worker->overlap = pace->overlap;
     sync_set_steps(actions, index, steps, pace->overlap);
 }
 
 static void round_end(struct pace *pace, int64_t now_ns, struct sync_actions *actions)
 {
     const struct pace_means means = means_of(pace);
+    overlap_choose(pace, &means);
     const double members = fmax(1, pace->policy.member_count);
     sync_append(actions,
                 (struct sync_action){.kind = SYNC_FOLD, .weight = members, .outer = pace->outer});

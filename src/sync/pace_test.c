@@ -16,7 +16,8 @@ static struct script *measured(const struct sync_settings *settings)
 
 TEST(steps_are_in_proportion_to_speed)
 {
-    struct script *script = script_open("pace", &(struct sync_settings){0});
+    struct script *script =
+        script_open("pace", &(struct sync_settings){.overlap = SYNC_OVERLAP_ON});
     assert_string_equal(script_join(script, 0, 0), "steps 0 1+");
     assert_string_equal(script_join(script, 0, 1), "steps 1 1+");
     assert_string_equal(script_push_timed(script, 10, 0, 1, 10, 0), "gather 0 1, hold 0");
@@ -30,7 +31,7 @@ TEST(steps_are_in_proportion_to_speed)
 
 TEST(a_round_ends_at_its_deadline_and_a_late_push_enters_the_next_for_half)
 {
-    struct script *script = measured(&(struct sync_settings){0});
+    struct script *script = measured(&(struct sync_settings){.overlap = SYNC_OVERLAP_ON});
     assert_true(sync_policy_wake_ns(script->policy) == INT64_MAX);
     assert_string_equal(script_push_timed(script, 170, 0, 13, 10, 0), "gather 0 1, hold 0");
     /* Two steps of the slowest are longer than half of T. */
@@ -45,8 +46,11 @@ TEST(a_round_ends_at_its_deadline_and_a_late_push_enters_the_next_for_half)
 
 TEST(a_given_deadline_and_outer_step_are_kept)
 {
-    const struct sync_settings given = {
-        .local_steps = 16, .deadline_ms = 7, .outer_rate = 1, .outer_momentum = -1};
+    const struct sync_settings given = {.overlap = SYNC_OVERLAP_ON,
+                                        .local_steps = 16,
+                                        .deadline_ms = 7,
+                                        .outer_rate = 1,
+                                        .outer_momentum = -1};
     struct script *script = script_open("pace", &given);
     script_join(script, 0, 0);
     script_join(script, 0, 1);
@@ -58,7 +62,8 @@ TEST(a_given_deadline_and_outer_step_are_kept)
 
 TEST(dear_commits_make_rounds_longer)
 {
-    struct script *script = script_open("pace", &(struct sync_settings){0});
+    struct script *script =
+        script_open("pace", &(struct sync_settings){.overlap = SYNC_OVERLAP_ON});
     script_join(script, 0, 0);
     script_push_timed(script, 10, 0, 1, 10, 0);
     /* A commit takes 20 steps: h = 25. */
@@ -67,9 +72,27 @@ TEST(dear_commits_make_rounds_longer)
     script_close(script);
 }
 
+TEST(by_default_workers_compute_on_only_where_commits_are_dear)
+{
+    struct script *script = script_open("pace", &(struct sync_settings){0});
+    assert_string_equal(script_join(script, 0, 0), "steps 0 1");
+    assert_string_equal(script_push_timed(script, 10, 0, 1, 10, 0),
+                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 8, release 0");
+    /* A commit of four steps. */
+    assert_string_equal(script_push_timed(script, 130, 0, 8, 10, 40),
+                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 8+, release 0");
+    /* 0.7 * 4 + 0.3 * 1 = 3.1, then 2.47 and 2.03 steps: neither dear nor cheap; 1.72 is. */
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(script_push_timed(script, 230 + i, 0, 8, 10, 10),
+                            "gather 0 1, hold 0, " FOLD("1") ", release 0");
+    assert_string_equal(script_push_timed(script, 240, 0, 8, 10, 10),
+                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 8, release 0");
+    script_close(script);
+}
+
 TEST(who_leaves_is_not_waited_for_and_its_push_stays)
 {
-    struct script *script = measured(&(struct sync_settings){0});
+    struct script *script = measured(&(struct sync_settings){.overlap = SYNC_OVERLAP_ON});
     script_push_timed(script, 170, 0, 13, 10, 0);
     /* Alone, it makes h steps a round. */
     assert_string_equal(script_leave(script, 180, 1), FOLD("1") ", steps 0 8+, release 0");
@@ -115,6 +138,7 @@ int main(void)
         cmocka_unit_test(a_round_ends_at_its_deadline_and_a_late_push_enters_the_next_for_half),
         cmocka_unit_test(a_given_deadline_and_outer_step_are_kept),
         cmocka_unit_test(dear_commits_make_rounds_longer),
+        cmocka_unit_test(by_default_workers_compute_on_only_where_commits_are_dear),
         cmocka_unit_test(who_leaves_is_not_waited_for_and_its_push_stays),
         cmocka_unit_test(without_overlap_far_links_get_less_time_to_compute),
         cmocka_unit_test(without_overlap_a_late_worker_fills_the_rest_of_the_round),

@@ -55,6 +55,7 @@ struct role {
     struct loop_timer *report_timer;
     struct measurer measurer;
     int64_t reported_ns;
+    char sync_reason[SYNC_REASON_SIZE];             /* as last logged */
     uint64_t reported_leases[EXCHANGE_WORKERS_MAX]; /* whose the next are */
     uint64_t reported_commits[EXCHANGE_WORKERS_MAX];
     struct child_peer *peers; /* [peer_count], those of CONFIG first */
@@ -198,6 +199,11 @@ static void report_send(struct role *role, const struct exchange_outcome *outcom
         .is_final = outcome != NULL,
         .workers = {workers, status->worker_count},
     };
+    if (strcmp(role->sync_reason, status->sync.reason) != 0) {
+        memcpy(role->sync_reason, status->sync.reason, sizeof role->sync_reason);
+        log_event(LOG_INFO, "policy_chosen", "policy=%s reason=\"%s\"", status->sync.policy,
+                  status->sync.reason);
+    }
     snprintf(report.policy, sizeof report.policy, TEXT_FORMAT,
              TEXT_ARGS(role->work->lease.sync.policy));
     if (outcome && outcome->has_accuracy) {
