@@ -335,13 +335,13 @@ static void a_batch_in_pieces_has_the_gradient_of_the_whole(void **state)
 static void shards_hold_every_record_once_and_skew_parts_labels(void **state)
 {
     const struct fixture *fixture = *state;
-    const uint32_t count = dataset_shape(fixture->train)->count;
+    const uint32_t count = dataset_shape(fixture->test)->count;
     const double skews[] = {0, 0.5, 1};
     uint32_t most[3] = {0}; /* records of one label in the shard that has most of it */
     for (int s = 0; s < 3; s++) {
         struct error error;
         struct sync_data *data = NULL;
-        const struct sync_data_options options = {.train = fixture->train,
+        const struct sync_data_options options = {.train = fixture->test,
                                                   .test = fixture->test,
                                                   .shard_count = 18,
                                                   .seed = 4,
@@ -358,7 +358,7 @@ static void shards_hold_every_record_once_and_skew_parts_labels(void **state)
                 int32_t label;
                 assert_false(seen[record]);
                 seen[record] = true;
-                dataset_gather(fixture->train, &record, 1, image, &label);
+                dataset_gather(fixture->test, &record, 1, image, &label);
                 if (++labels[label] > most[s])
                     most[s] = labels[label];
             }
@@ -368,7 +368,7 @@ static void shards_hold_every_record_once_and_skew_parts_labels(void **state)
         free(image);
         sync_data_free(data);
     }
-    assert_true(most[0] < 450 && most[1] > 1500 && most[1] < 2200 && most[2] > 3000);
+    assert_true(most[0] < 100 && most[1] > 250 && most[1] < 370 && most[2] > 500);
 }
 
 static void the_same_seed_gives_the_same_bits_on_any_number_of_threads(void **state)
@@ -384,9 +384,9 @@ static void the_same_seed_gives_the_same_bits_on_any_number_of_threads(void **st
         .train = fixture->train, .test = fixture->test, .shard_count = 18, .seed = 5, .skew = 0.3};
     const struct sync_presence_options coming = {.machine_count = 18,
                                                  .seed = 5,
-                                                 .end_ns = 100 * second,
-                                                 .stay_ms = 40000,
-                                                 .absence_ms = 10000};
+                                                 .end_ns = 40 * second,
+                                                 .stay_ms = 20000,
+                                                 .absence_ms = 5000};
     ASSERT_OK(sync_data_open(&sharing, &data, &error));
     ASSERT_OK(sync_presence_open(&coming, &presence, &error));
     enum { RUNS = 16 };
@@ -399,13 +399,13 @@ static void the_same_seed_gives_the_same_bits_on_any_number_of_threads(void **st
             .presence = presence,
             .data = data,
             .policy = text_of(name),
-            .settings = {.gamma_ms = 20000, .batch = 8},
+            .settings = {.gamma_ms = 10000, .batch = 8},
             .sgd = {.lr = 0.05F, .momentum = 0.5F},
             .batch = 8,
             .seed = 5,
             .jitter = 0.3,
-            .measure_ns = 10 * second,
-            .time_max_ns = 100 * second,
+            .measure_ns = 9 * second,
+            .time_max_ns = 40 * second,
         };
     runs[count] = runs[0];
     runs[count++].seed = 6;
@@ -426,7 +426,7 @@ static void the_same_seed_gives_the_same_bits_on_any_number_of_threads(void **st
         assert_true(isfinite(first[i].loss));
         assert_true(first[i].waiting_share >= 0 && first[i].waiting_share < 1);
     }
-    assert_true(first[0].loss < 2); /* bsp learns; rounds of 40 steps do not end in that time */
+    assert_true(first[0].loss < first[0].points[0].loss); /* bsp learns in that time */
     assert_true(first[0].fingerprint != first[count - 1].fingerprint);
     runs[1].policy = TEXT("no-such-policy");
     struct sync_run_result none[RUNS];
