@@ -24,7 +24,8 @@ enum {
     HANDSHAKE_MS = 1500,
     PER_ACCOUNT_MAX = 8,
     BORROWERS_MAX = 1024,
-    PAYLOAD_MAX = 64 << 10, /* it says what it has, which is of no interest here */
+    PAYLOAD_MAX = 64 << 10,   /* it says what it has, which is of no interest here */
+    SAID_BYTES_MAX = 2 << 20, /* more than there is to say */
 };
 
 struct borrower {
@@ -70,6 +71,15 @@ static bool has_data_of(const struct borrower *borrower, const struct hub_lease 
            memcmp(borrower->options.manifest, lease->manifest, sizeof(lease->manifest)) == 0;
 }
 
+/* The market has linked to that port and to no other. */
+static bool is_at_port(const struct borrower *borrower, const char *address)
+{
+    struct host_port parsed;
+    struct error ignored; /* what cannot be read is nowhere */
+    return host_port_parse(text_of(address), &parsed, &ignored) == 0 &&
+           parsed.port == borrower->options.seen_at.port;
+}
+
 static void tell(const struct borrower *borrower, struct hub_machine *machine,
                  const struct hub_lease *lease)
 {
@@ -77,7 +87,8 @@ static void tell(const struct borrower *borrower, struct hub_machine *machine,
         .type = LEASE_MESSAGE_CHUNK_PEER,
         .rank = {.lease = lease->id, .fence = lease->fence, .peer = {.lease = SOURCE_BORROWER}}};
     for (uint32_t i = 0; i < borrower->options.address_count; i++)
-        if (tell_may(connection_host(machine->connection), borrower->options.seen_at.host,
+        if (is_at_port(borrower, borrower->options.addresses[i]) &&
+            tell_may(connection_host(machine->connection), borrower->options.seen_at.host,
                      text_of(borrower->options.addresses[i])))
             message.rank.addresses[message.rank.address_count++] =
                 text_of(borrower->options.addresses[i]);
@@ -88,19 +99,26 @@ static void tell(const struct borrower *borrower, struct hub_machine *machine,
     sodium_memzero(&message, sizeof(message));
 }
 
+/* One is enough, and its key is the one that counts: the first, or NULL. */
+static const struct borrower *find_for(const struct hub *hub, const struct hub_lease *lease)
+{
+    LIST_EACH(&hub->borrowers, node)
+    {
+        const struct borrower *borrower = LIST_ITEM(node, struct borrower, node);
+        if (has_data_of(borrower, lease))
+            return borrower;
+    }
+    return NULL;
+}
+
 void borrower_tell(struct hub *hub, const struct hub_lease *lease)
 {
     struct hub_machine *machine = hub_machine(hub, lease->machine);
     if (!machine || !machine->is_welcome || lease->is_over)
         return;
-    LIST_EACH(&hub->borrowers, node)
-    {
-        const struct borrower *borrower = LIST_ITEM(node, struct borrower, node);
-        if (!has_data_of(borrower, lease))
-            continue;
+    const struct borrower *borrower = find_for(hub, lease);
+    if (borrower)
         tell(borrower, machine, lease);
-        return; /* one is enough, and its key is the one that counts */
-    }
 }
 
 /* ---- Whether it can be reached --------------------------------------------------------------- */
@@ -112,14 +130,22 @@ static void on_open(struct link *link, struct text identity, void *context)
     (void)link, (void)identity;
     borrower->is_reached = true;
     log_event(LOG_INFO, "borrower_reached", "account=%" PRIu64, borrower->options.account);
-    for (size_t i = 0; i < hub->leases.count; i++)
-        borrower_tell(hub, hub->leases.entries[i].value);
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        const struct hub_lease *lease = hub->leases.entries[i].value;
+        if (has_data_of(borrower, lease)) /* others have heard of theirs */
+            borrower_tell(hub, lease);
+    }
     answer(borrower);
 }
 
 static void on_frame(struct link *link, uint16_t type, struct text payload, void *context)
 {
-    (void)link, (void)type, (void)payload, (void)context;
+    struct borrower *borrower = context;
+    (void)type, (void)payload;
+    if (link_received_bytes(link) <= SAID_BYTES_MAX)
+        return;
+    log_event(LOG_WARN, "borrower_talks_on", "account=%" PRIu64, borrower->options.account);
+    borrower_free(borrower);
 }
 
 static void on_close(struct link *link, const struct error *reason, void *context)

@@ -12,8 +12,7 @@ static bool is_private(uint32_t host)
            host >> 24 == IN_LOOPBACKNET;
 }
 
-/* Of an IPv4 address, also as a socket of both kinds has it; 0: it is none. */
-static uint32_t host_number(const char *host)
+uint32_t tell_host_number(const char *host)
 {
     static const char mapped[] = "::ffff:";
     struct in_addr parsed;
@@ -28,8 +27,8 @@ bool tell_may(const char *asked_at, const char *told_at, struct text address)
     struct error ignored; /* one that cannot be read is none */
     if (host_port_parse(address, &target, &ignored) < 0)
         return false;
-    const uint32_t host = host_number(target.host);
-    const uint32_t source = host_number(told_at);
+    const uint32_t host = tell_host_number(target.host);
+    const uint32_t source = tell_host_number(told_at);
     const bool is_same = !strcmp(told_at, asked_at);
     const bool is_here = is_same && source >> 24 == IN_LOOPBACKNET;
     return address_may_dial(&target, is_here) &&

@@ -9,7 +9,11 @@
 #include "base/text.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* `asked_at` and `told_at` are where the market sees the two: hosts, as connection_host has them.
  */
 bool tell_may(const char *asked_at, const char *told_at, struct text address);
+
+/* Of an IPv4 address, also as a socket of both kinds has it; 0: it is none. */
+uint32_t tell_host_number(const char *host);

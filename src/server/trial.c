@@ -22,7 +22,6 @@
 #include "server/hub_internal.h"
 #include "server/tell.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -67,16 +66,6 @@ void trial_addresses(struct hub_machine *machine, const struct addresses_message
         if (text_copy(addresses->addresses[i], machine->addresses[machine->address_count],
                       sizeof(machine->addresses[0]), &ignored) == 0)
             machine->address_count++;
-}
-
-/* Of an IPv4 address, also as a socket of both kinds has it; 0: it is none. */
-static uint32_t host_number(const char *host)
-{
-    static const char mapped[] = "::ffff:";
-    struct in_addr parsed;
-    if (!strncmp(host, mapped, sizeof(mapped) - 1))
-        host += sizeof(mapped) - 1;
-    return inet_pton(AF_INET, host, &parsed) == 1 ? ntohl(parsed.s_addr) : 0;
 }
 
 /* Whether `asked` is sent to an address that `told` says it has. */
@@ -243,8 +232,8 @@ static int compare_couples(const void *left, const void *right)
 
 static struct couple couple_of(struct hub_machine *a, struct hub_machine *b)
 {
-    const uint32_t differing =
-        host_number(connection_host(a->connection)) ^ host_number(connection_host(b->connection));
+    const uint32_t differing = tell_host_number(connection_host(a->connection)) ^
+                               tell_host_number(connection_host(b->connection));
     const int64_t more_us = a->probe.rtt_us - b->probe.rtt_us;
     return (struct couple){.low = a->id < b->id ? a : b,
                            .high = a->id < b->id ? b : a,
