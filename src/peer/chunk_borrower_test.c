@@ -5,6 +5,7 @@
 #include "peer/chunk_scene_internal.h"
 #include "runtime/source_key.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 static const uint8_t secret[SOURCE_SECRET_SIZE] = {3, 1, 4};
@@ -165,6 +166,80 @@ static void one_that_leaves_in_the_middle_is_made_up_for(void **state)
     assert_true(scene->asked_count >= CHUNKS - 3 && scene->asked_count < CHUNKS);
 }
 
+/* One that has the key and says what it has without end. */
+struct talker {
+    struct scene *scene;
+    struct link *link;
+    size_t sent_count;
+    bool is_closed;
+};
+
+static int find_talkers_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
+{
+    (void)context, (void)identity;
+    source_key(secret, 2, out_key);
+    return 0;
+}
+
+static void talk(struct link *link, void *context)
+{
+    static const char hashes[CHUNK_LINK_HASHES_MAX * BLOB_HASH_SIZE];
+    struct talker *talker = context;
+    struct error error; /* the queue is full for now */
+    while (link_send_text(link, CHUNK_LINK_HAS, (struct text){hashes, sizeof(hashes)}, &error) == 0)
+        talker->sent_count += CHUNK_LINK_HASHES_MAX;
+}
+
+static void begin_to_talk(struct link *link, struct text identity, void *context)
+{
+    (void)identity;
+    talk(link, context);
+}
+
+static void on_word(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    (void)link, (void)type, (void)payload, (void)context;
+}
+
+static void on_left(struct link *link, const struct error *reason, void *context)
+{
+    (void)link, (void)reason;
+    ((struct talker *)context)->is_closed = true;
+}
+
+static void one_that_talks_without_end_is_left(void **state)
+{
+    struct scene *scene = *state;
+    struct error error;
+    struct address any;
+    struct talker talker = {.scene = scene};
+    AUTO_FD int listen_fd = -1;
+    uint16_t port = 0;
+    int fd;
+    ASSERT_OK(address_resolve(&(struct host_port){.host = "127.0.0.1"}, &any, &error));
+    ASSERT_OK(tcp_listen(&any, "", &listen_fd, &port, &error));
+    tell(scene, 1, port, 2);
+    while ((fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC)) < 0)
+        turn(scene);
+    const struct link_options options = {.loop = scene->loop,
+                                         .is_server = true,
+                                         .find_key = find_talkers_key,
+                                         .payload_max = CHUNK_LINK_PAYLOAD_MAX,
+                                         .callbacks = {.on_open = begin_to_talk,
+                                                       .on_frame = on_word,
+                                                       .on_close = on_left,
+                                                       .on_drained = talk},
+                                         .context = &talker};
+    ASSERT_OK(link_open_take(&options, fd, &talker.link, &error));
+    while (!talker.is_closed) /* or the test runs into its time limit */
+        turn(scene);
+    assert_true(talker.sent_count > (size_t)2 * CHUNK_SERVER_OFFERS_MAX); /* as much as one may have */
+    start_fetch(scene, 1);
+    finish_fetch(scene, 1);
+    assert_int_equal(scene->asked_count, CHUNKS);
+    link_free(talker.link);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +249,7 @@ int main(void)
         EXCHANGE_TEST(what_is_not_of_the_job_is_denied),
         EXCHANGE_TEST(one_that_cannot_be_reached_costs_a_moment),
         EXCHANGE_TEST(one_that_leaves_in_the_middle_is_made_up_for),
+        EXCHANGE_TEST(one_that_talks_without_end_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

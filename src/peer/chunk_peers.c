@@ -11,7 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HANDSHAKE_TIMEOUT_MS = 3000, HASHES_MAX = 1 << 14, DIAL_ROUNDS = 3, DIAL_AGAIN_MS = 1000 };
+enum {
+    HANDSHAKE_TIMEOUT_MS = 3000,
+    HASHES_MAX = 1 << 14,
+    TOLD_MAX = 8 * HASHES_MAX, /* each taken, then held, and again on a few new links */
+    DIAL_ROUNDS = 3,
+    DIAL_AGAIN_MS = 1000,
+};
 
 struct chunk_peer {
     struct chunk_peers *peers;
@@ -29,6 +35,7 @@ struct chunk_peer {
     struct loop_timer *chunk_timer;
     struct loop_timer *await_timer; /* runs: it is waited for */
     struct map held, taken;         /* hash -> the peer itself */
+    size_t told_count;              /* of hashes so far, the same ones too */
     bool is_busy;
     bool is_banned;
     uint64_t taken_bytes;
@@ -135,6 +142,12 @@ static void on_slow(void *context)
 
 static void take_hashes(struct chunk_peer *peer, struct text hashes, struct map *known)
 {
+    peer->told_count += hashes.size / BLOB_HASH_SIZE + 1;
+    if (peer->told_count > TOLD_MAX) {
+        peer->is_banned = true;
+        peer_fail(peer, "it says the same all the time");
+        return;
+    }
     for (size_t at = 0; at + BLOB_HASH_SIZE <= hashes.size && known->count < HASHES_MAX;
          at += BLOB_HASH_SIZE)
         map_put_text(known, (struct text){hashes.data + at, BLOB_HASH_SIZE}, peer);
