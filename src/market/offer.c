@@ -145,14 +145,6 @@ static int64_t amount_again(int64_t had, int64_t before, int64_t said, int64_t n
     return had < now ? had : now;
 }
 
-/* As far as its daemon lets leases reach. */
-static enum offer_network reach_of(const struct probe *probe)
-{
-    if (probe->allows_open_network)
-        return OFFER_NETWORK_OPEN;
-    return probe->forbids_job_network ? OFFER_NETWORK_NONE : OFFER_NETWORK_JOB;
-}
-
 static bool has_price(struct price_vector price)
 {
     return price.core_micro || price.ram_micro || price.gpu_micro || price.disk_micro;
@@ -175,7 +167,7 @@ struct offer_terms offer_terms_again(const struct offer_terms *had, const struct
         amounts->gpus_milli = said->resources.gpus_milli;
     if (found->bandwidth_kbit == 0) /* not known */
         amounts->bandwidth_kbit = had->resources.bandwidth_kbit;
-    if (had->network >= reach_of(before) || had->network > said->network)
+    if (had->network >= probe_network(before) || had->network > said->network)
         terms.network = said->network;
     terms.roles = had->roles & said->roles ? had->roles & said->roles : said->roles;
     if (has_price(said->minimum))
