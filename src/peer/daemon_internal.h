@@ -114,6 +114,8 @@ void daemon_on_release(void *context);
 void daemon_pace_keepers(struct daemon *daemon);
 /* How much of their share all leases get, those that come later too. */
 void daemon_set_yield(struct daemon *daemon, enum yield_level level);
+void daemon_reclaim(struct daemon *daemon, struct holding *holding, int64_t grace_ms,
+                    struct text reason);
 void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms, struct text reason);
 /* Those that run, into `out` if it is not NULL, which has room for all. */
 size_t daemon_list_running(const struct daemon *daemon, struct lease_fence *out);

@@ -299,15 +299,19 @@ void daemon_set_yield(struct daemon *daemon, enum yield_level level)
         daemon_tell_keeper_yield(daemon, daemon_holding_at(daemon, i));
 }
 
+void daemon_reclaim(struct daemon *daemon, struct holding *holding, int64_t grace_ms,
+                    struct text reason)
+{
+    daemon_tell_keeper_market(daemon, holding);
+    holding_tell(holding, &(struct keeper_message){
+                              .type = KEEPER_MESSAGE_RECLAIM,
+                              .reclaim = {.grace_ms = (uint32_t)grace_ms, .reason = reason}});
+}
+
 void daemon_reclaim_all(struct daemon *daemon, int64_t grace_ms, struct text reason)
 {
-    for (size_t i = 0; i < daemon->holdings.count; i++) {
-        daemon_tell_keeper_market(daemon, daemon_holding_at(daemon, i));
-        holding_tell(daemon_holding_at(daemon, i),
-                     &(struct keeper_message){
-                         .type = KEEPER_MESSAGE_RECLAIM,
-                         .reclaim = {.grace_ms = (uint32_t)grace_ms, .reason = reason}});
-    }
+    for (size_t i = 0; i < daemon->holdings.count; i++)
+        daemon_reclaim(daemon, daemon_holding_at(daemon, i), grace_ms, reason);
 }
 
 void daemon_pass_on(struct daemon *daemon, struct lease_fence lease, enum lease_message_type type,

@@ -91,6 +91,11 @@ static void daemon_on_hello(struct holding *holding, const struct keeper_hello *
               lease.lease, lease.fence, lease_run_state_name(hello->state));
     daemon_tell_keeper_market(daemon, holding);
     daemon_tell_keeper_yield(daemon, holding); /* the former daemon may have said something else */
+    if (lent_check_permissions(&daemon->lent, &document, &error) == 0)
+        return;
+    log_event(LOG_WARN, "lease_not_permitted", "error=\"%s\"", error.message);
+    daemon_reclaim(daemon, holding, DAEMON_STOP_GRACE_MS,
+                   TEXT("the machine's owner no longer permits what it uses"));
 }
 
 static struct holding_options daemon_holding_options(struct daemon *daemon,

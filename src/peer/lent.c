@@ -35,10 +35,10 @@ struct lent_use lent_use_of(const struct lease_document *document)
                                            .gpus_milli = document->gpus_milli}};
 }
 
-/* The owner's word, whatever the market says. */
-static int check_permissions(const struct lease_limits *ceiling,
-                             const struct lease_document *document, struct error *error)
+int lent_check_permissions(const struct lent *lent, const struct lease_document *document,
+                           struct error *error)
 {
+    const struct lease_limits *ceiling = &lent->ceiling;
     enum offer_network wanted = OFFER_NETWORK_NONE;
     if (lease_document_has_network(document))
         wanted =
@@ -83,7 +83,7 @@ int lent_check(const struct lent *lent, const struct lease_document *document,
     if (!(lent->ceiling.roles & offer->roles & (1u << document->role)))
         return error_set(error, ERROR_REFUSED, "lease %" PRIu64 " has the role %s, not lent here",
                          document->lease, lease_role_name(document->role));
-    if (check_permissions(&lent->ceiling, document, error) < 0)
+    if (lent_check_permissions(lent, document, error) < 0)
         return -1;
     for (size_t i = 0; i < running_count; i++) {
         of_machine = resources_add(of_machine, running[i].resources);

@@ -56,6 +56,11 @@ MUST_CHECK int lent_check(const struct lent *lent, const struct lease_document *
                           const struct lent_use *running, size_t running_count,
                           struct error *error);
 
+/* REFUSED when the lease reaches further, or brings more, than the owner lets any, whatever the
+ * market says. Part of lent_check; alone for leases that run already. */
+MUST_CHECK int lent_check_permissions(const struct lent *lent,
+                                      const struct lease_document *document, struct error *error);
+
 /* Which GPUs the lease gets: whole ones that no other has, or a part of one that others have parts
  * of. REFUSED when there are too few. */
 MUST_CHECK int lent_choose_gpus(const struct lent *lent, int64_t gpus_milli,

@@ -6,10 +6,12 @@ covers cli/main.c
 import os
 import pathlib
 import signal
+import subprocess
 
 import pytest
 
-from training import cgroups, keepers, running, submit, wait_for
+from serving import PROGRAM, Market
+from training import Lender, cgroups, keepers, running, submit, wait_for
 
 
 @pytest.fixture
@@ -151,3 +153,32 @@ def test_a_lease_nobody_takes_up_ends_when_it_expires(place):
     folder = pathlib.Path(lenders[0].log_path.removesuffix(".log"))
     assert not list((folder / "leases").iterdir()) and not list((folder / "sandboxes").iterdir())
     market.start()
+
+
+def test_a_lease_ends_that_the_owner_no_longer_permits(tmp_path):
+    """Started while leases had a network, it does not keep it under a daemon that allows none."""
+    market = Market(tmp_path / "market", "--no-local-lender")
+    lender = Lender(market, market.sign_up("lender"), tmp_path / "lender", "lender")
+    token = market.sign_up("borrower")
+    try:
+        wait_for("the machine", lambda: [m for m in market.get("/v1/machines", token).json["items"]
+                                         if m["state"] == "online"])
+        subprocess.run([PROGRAM, "run", "-y", "-d", "--server", market.url, "--config-dir", str(tmp_path / "config"),
+                        "--network", "job", "--cpus", "0.1", "--memory", "0.1", "--", "sleep", "600"],
+                       check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+                       env={**os.environ, "SOUK_TOKEN": token})
+        job = market.get("/v1/jobs", token).json["items"][0]["id"]
+        wait_for("the lease", lambda: any(l["ticks"] > 0 for l in leases_of(market, token, job)))
+        [before] = leases_of(market, token, job)
+        lender.stop(signal.SIGKILL)
+        assert lender.keepers()
+        lender.command += ["--network", "none"]
+        lender.start()
+        wait_for("the keeper's end", lambda: not lender.keepers())
+        wait_for("the lease's end", lambda: leases_of(market, token, job)[0]["state"] == "ended")
+        ended = leases_of(market, token, job)[0]
+        assert ended["id"] == before["id"] and ended["outcome"] == "reclaimed", ended
+        assert "lease_not_permitted" in pathlib.Path(lender.log_path).read_text()
+    finally:
+        lender.stop()
+        market.stop()
