@@ -23,8 +23,10 @@ static void assert_taken(const char *model, const char *data, const char *search
 TEST(every_built_in_model_can_be_named)
 {
     assert_non_null(model_kind_names[0]);
+    /* A file's shape is not known yet, so that no model is too much for it but one of images. */
     for (size_t i = 0; model_kind_names[i]; i++)
-        assert_taken(model_kind_names[i], "mnist", "auto");
+        if (i != MODEL_LAYERS)
+            assert_taken(model_kind_names[i], i == MODEL_LENET5 ? "mnist" : "rows.csv", "auto");
 }
 
 TEST(data_sets_that_can_be_named_are_those_of_the_catalogue)

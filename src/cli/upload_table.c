@@ -1,6 +1,7 @@
 #include "cli/upload_table.h"
 
 #include "base/assert.h"
+#include "runtime/job_model.h"
 #include "train/idx_reader.h"
 #include "train/import_parts.h"
 #include "train/model_spec.h"
@@ -28,16 +29,15 @@ int upload_check_table(const struct job_spec *spec, const char *folder, struct e
 /* Here, where the borrower sees it, and not at the first lender. */
 static int check_model(const struct job_train *train, struct error *error)
 {
-    enum model_kind kind;
     struct model_spec model;
-    if (model_kind_parse(train->model, &kind, error) < 0)
-        return error_wrap(error, "train.model");
-    model_spec_default(kind, &model);
-    model.channels = train->channels ? train->channels : 1;
-    model.height = train->height ? train->height : 1;
-    model.width = train->features;
-    model.classes = train->classes;
-    return model_spec_check(&model, error);
+    const struct dataset_shape shape = {.channels = train->channels ? (uint32_t)train->channels : 1,
+                                        .height = train->height ? (uint32_t)train->height : 1,
+                                        .width = (uint32_t)train->features,
+                                        .classes = (uint32_t)train->classes};
+    int layer;
+    if (job_train_model(train, &shape, &model, &layer, error) < 0)
+        return error_wrap(error, train->layer_count ? "train.layers" : "train.model");
+    return 0;
 }
 
 static void tell(const struct upload_options *options, const char *what)

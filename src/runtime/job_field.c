@@ -30,7 +30,7 @@ static size_t format_place(const struct job_place *place, char *out, size_t size
 int job_refuse(struct job_reader *reader, unsigned line, unsigned column,
                const struct job_place *place, const char *format, ...)
 {
-    char path[PATH_SIZE] = "", what[160];
+    char path[PATH_SIZE] = "", what[192];
     format_place(place, path, sizeof(path));
     va_list args;
     va_start(args, format);
@@ -57,8 +57,10 @@ static void format_choices(const char *const *choices, char *out, size_t size)
     out[0] = '\0';
     for (size_t i = 0; choices[i]; i++) {
         const int added = snprintf(out + used, size - used, "%s%s", i ? ", " : "", choices[i]);
-        if (added < 0 || used + (size_t)added >= size)
+        if (added < 0 || used + (size_t)added >= size) {
+            out[used] = '\0'; /* whole names only */
             return;
+        }
         used += (size_t)added;
     }
 }
@@ -72,7 +74,7 @@ static int read_choice(struct job_reader *reader, const struct job_field *field,
             return 0;
         }
     }
-    char allowed[96];
+    char allowed[144];
     format_choices(field->choices, allowed, sizeof(allowed));
     for (size_t i = 0; field->later && field->later[i]; i++)
         if (text_equal(node->value, text_of(field->later[i])))

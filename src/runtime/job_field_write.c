@@ -77,6 +77,7 @@ static bool is_given(const struct job_field *field, const char *base)
     case JOB_FIELD_LATER:
         return false;
     case JOB_FIELD_BOOL:
+        return field->default_text || *(const bool *)value;
     case JOB_FIELD_NODES:
     case JOB_FIELD_START:
     case JOB_FIELD_INDEX:

@@ -1,5 +1,6 @@
-/* covers job_field.c, job_node.c */
+/* covers job_field.c, job_node.c, job_model.c */
 #include "runtime/job_file.h"
+#include "runtime/job_model.h"
 #include "testing/testing.h"
 
 #include <string.h>
@@ -116,7 +117,33 @@ static const struct {
     {"name: j\ntrain: {model: lenet, data: mnist}\n",
      "job.yaml:2:16: train.model: \"lenet\" is unknown; did you mean \"lenet5\"?"},
     {"name: j\ntrain: {model: gpt, data: mnist}\n",
-     "job.yaml:2:16: train.model: must be one of lenet5, mlp, logistic"},
+     "job.yaml:2:16: train.model: must be one of lenet5, mlp, logistic, linear, svm, cifar-cnn, "
+     "resnet, text-cnn, lstm, gru, lstm-forecast, gru-forecast, char-lstm, layers"},
+    /* networks */
+    {"name: j\ntrain: {data: mnist}\n", "job.yaml:2:8: train.model: is missing"},
+    {"name: j\ntrain: {model: layers, data: mnist}\n", "job.yaml:2:8: train.layers: is missing"},
+    {"name: j\ntrain: {model: mlp, data: mnist, layers: [{type: dense}]}\n",
+     "job.yaml:2:42: train.layers: a built-in model has its own: give model or layers"},
+    {"name: j\ntrain:\n  data: mnist\n  layers:\n  - {type: conv, outputs: 4, kernel: 5}\n"
+     "  - {type: conv, outputs: 4, kernel: 25}\n  - {type: dense}\n",
+     "job.yaml:6:5: train.layers[1]: layers: layer 2 (conv, of 4 x 24 x 24): a kernel of 25 does "
+     "not fit"},
+    {"name: j\ntrain:\n  data: mnist\n  layers:\n  - {type: dense, outputs: 9}\n",
+     "job.yaml:5:5: train.layers[0]: layers: layer 1 (dense, of 1 x 28 x 28): gives 9 outputs, but "
+     "the loss cross_entropy needs 10"},
+    {"name: j\ntrain: {data: mnist, layers: [{type: dense, width: 3}]}\n",
+     "job.yaml:2:45: train.layers[0]: unknown field \"width\""},
+    {"name: j\ntrain: {data: mnist, layers: [{type: thick}]}\n",
+     "job.yaml:2:38: train.layers[0].type: must be one of dense, conv, max_pool, average_pool, "
+     "batch_norm, layer_norm, local_norm, dropout, embedding, lstm, gru, residual, relu, tanh, "
+     "sigmoid, gelu"},
+    {"name: j\ntrain: {model: char-lstm, data: mnist}\n",
+     "job.yaml:2:16: train.model: char-lstm: layer 1 (embedding, of 1 x 28 x 28): takes tokens, so "
+     "it can only be the first layer"},
+    {"name: j\ntrain: {model: mlp, data: mnist, optimizer: {name: adam, momentum: 0.9}}\n",
+     "job.yaml:2:45: train.optimizer: optimizer: momentum is of sgd; adam has beta1"},
+    {"name: j\ntrain: {model: mlp, data: mnist, optimizer: {schedule: {name: step}}}\n",
+     "job.yaml:2:45: train.optimizer: schedule: step needs a period"},
     {"name: j\ntrain: {model: mlp, data: rows}\n",
      "job.yaml:2:27: train.data: must be a file like rows.csv, a folder like ./images or one of "
      "cifar10, fashion-mnist, mnist"},
@@ -222,6 +249,46 @@ TEST(every_mistake_is_told_with_its_place)
     }
 }
 
+TEST(a_network_of_ones_own_is_read_and_written)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec, back;
+    ASSERT_OK(job_file_parse(arena,
+                             TEXT("name: j\n"
+                                  "train:\n"
+                                  "  data: mnist\n"
+                                  "  layers:\n"
+                                  "  - {type: conv, outputs: 8, kernel: 3, pad: 1}\n"
+                                  "  - {type: batch_norm}\n"
+                                  "  - {type: relu}\n"
+                                  "  - {type: max_pool, kernel: 3, stride: 2, partial: true}\n"
+                                  "  - {type: dropout, rate: 0.25}\n"
+                                  "  - {type: dense}\n"
+                                  "  optimizer: {name: adamw, lr: 0.001, clip_norm: 1,\n"
+                                  "    schedule: {name: cosine, warmup: 10, period: 1000}}\n"),
+                             "job.yaml", &spec, NULL, &error));
+    assert_true(text_equal(spec.train.model, TEXT("layers")));
+    assert_true(text_equal(spec.train.loss, TEXT("cross_entropy")));
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, JOB_SPEC_SIZE_MAX);
+    job_spec_write(&spec, &json);
+    ASSERT_OK(job_spec_read(arena, buffer_text(&json), &back, &error));
+    assert_int_equal(back.train.layer_count, 6);
+    const struct dataset_shape shape = {.channels = 1, .height = 28, .width = 28, .classes = 10};
+    struct model_spec first, second;
+    int layer;
+    ASSERT_OK(job_train_model(&spec.train, &shape, &first, &layer, &error));
+    ASSERT_OK(job_train_model(&back.train, &shape, &second, &layer, &error));
+    assert_true(model_spec_equal(&first, &second));
+    struct optimizer_options options;
+    job_train_optimizer(&back.train, &options);
+    assert_int_equal(options.kind, OPTIMIZER_ADAMW);
+    assert_int_equal(options.schedule.kind, SCHEDULE_COSINE);
+    assert_int_equal(options.schedule.period, 1000);
+    assert_true(options.clip_norm == 1);
+}
+
 TEST(a_file_that_is_too_large_or_absent_is_refused)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -323,6 +390,7 @@ int main(void)
         cmocka_unit_test(a_whole_job_file_is_read),
         cmocka_unit_test(json_is_yaml_too),
         cmocka_unit_test(every_mistake_is_told_with_its_place),
+        cmocka_unit_test(a_network_of_ones_own_is_read_and_written),
         cmocka_unit_test(a_file_that_is_too_large_or_absent_is_refused),
         cmocka_unit_test(wishes_of_every_kind_are_read),
         cmocka_unit_test(sizes_may_name_their_unit),

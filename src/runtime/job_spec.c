@@ -6,6 +6,8 @@
 
 #include "market/job.h" /* JOB_NODES_MAX */
 #include "runtime/job_field_internal.h"
+#include "runtime/job_model_internal.h"
+#include "train/model_spec.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -17,16 +19,12 @@
 
 static const char *const runtimes[] = {"native", "command", NULL};
 static const char *const runtimes_later[] = {"torch", "tensorflow", "spark", "mpi", NULL};
-static const char *const models[] = {"lenet5", "mlp", "logistic", NULL};
 static const char *const data_sets[] = {"cifar10", "fashion-mnist", "mnist", NULL}; /* of train/ */
 static const char *const formats[] = {"cifar",  "cifar-strips", "csv", "idx",
                                       "images", "libsvm",       "npy", NULL}; /* of train/ */
 static const char *const formats_later[] = {"text", NULL};
 static const char *const category_ways[] = {"refuse", "one-hot", NULL};
 static const char *const category_ways_later[] = {"hashed", NULL};
-static const char *const losses[] = {"cross_entropy", NULL};
-static const char *const optimizers[] = {"sgd", NULL};
-static const char *const optimizers_later[] = {"adam", "adamw", NULL};
 static const char *const policies[] = {"adsp",
                                        "auto",
                                        "pace",
@@ -95,18 +93,6 @@ static const struct job_field resources_fields[] = {
 };
 static const struct job_table resources_table = JOB_TABLE(resources_fields, struct job_resources);
 
-static const struct job_field optimizer_fields[] = {
-    {"name", JOB_FIELD_WORD, offsetof(struct job_optimizer, name), "sgd", "How steps are taken.",
-     .choices = optimizers, .later = optimizers_later},
-    {"lr", JOB_FIELD_DOUBLE, offsetof(struct job_optimizer, lr), "0.01", "Learning rate.",
-     .minimum = 0, .maximum = 100},
-    {"momentum", JOB_FIELD_DOUBLE, offsetof(struct job_optimizer, momentum), "0", "Momentum.",
-     .minimum = 0, .maximum = 1},
-    {"weight_decay", JOB_FIELD_DOUBLE, offsetof(struct job_optimizer, weight_decay), "0",
-     "L2 penalty.", .minimum = 0, .maximum = 1},
-};
-static const struct job_table optimizer_table = JOB_TABLE(optimizer_fields, struct job_optimizer);
-
 static const struct job_field target_fields[] = {
     {"accuracy", JOB_FIELD_DOUBLE, offsetof(struct job_target, accuracy),
      .help = "Stop once the test set's accuracy reaches this.", .minimum = 0, .maximum = 1},
@@ -145,8 +131,11 @@ static const struct job_table read_table = JOB_TABLE(read_fields, struct job_rea
 
 static const struct job_field train_fields[] = {
     {"model", JOB_FIELD_WORD, offsetof(struct job_train, model), .help = "A built-in model.",
-     .is_required = true, .choices = models},
-    LATER_SAYING("layers", "is not supported yet; name a built-in model with train.model"),
+     .choices = model_kind_names},
+    {"layers", JOB_FIELD_LIST, offsetof(struct job_train, layers),
+     .help = "A network of your own, layer by layer, instead of a model.",
+     .maximum = MODEL_LAYERS_MAX, .table = &job_layer_table,
+     .count_offset = offsetof(struct job_train, layer_count)},
     {"data", JOB_FIELD_DATA, offsetof(struct job_train, data),
      .help = "A data set of the catalogue, or a file or folder of your own: docs/data.md.",
      .is_required = true, .choices = data_sets, .maximum = 4095},
@@ -173,10 +162,11 @@ static const struct job_field train_fields[] = {
     {"deviation", JOB_FIELD_DOUBLE, offsetof(struct job_train, deviation),
      .help = "Of the bytes of images over 255; `souk job submit` fills it in.", .minimum = 0,
      .maximum = 1},
-    {"loss", JOB_FIELD_WORD, offsetof(struct job_train, loss), "cross_entropy",
-     "What is minimised.", .choices = losses},
+    {"loss", JOB_FIELD_WORD, offsetof(struct job_train, loss),
+     .help = "What is minimised; by default what the model is known for, else cross_entropy.",
+     .choices = loss_kind_names},
     {"optimizer", JOB_FIELD_OBJECT, offsetof(struct job_train, optimizer),
-     .help = "How each worker steps.", .table = &optimizer_table},
+     .help = "How each worker steps.", .table = &job_optimizer_table},
     {"batch", JOB_FIELD_U64, offsetof(struct job_train, batch), "32", "Samples per step.",
      .minimum = 1, .maximum = 65536},
     {"epochs", JOB_FIELD_U64, offsetof(struct job_train, epochs), "1",
@@ -467,7 +457,8 @@ int job_spec_read_tree(struct arena *arena, const struct job_node *root, const c
     if (job_table_read(arena, &spec_table, root, file_name, &spec, more, error) < 0 ||
         check_runtime(root, file_name, &spec, error) < 0 ||
         check_data(root, file_name, &spec, error) < 0 ||
-        check_sync(root, file_name, &spec, error) < 0)
+        check_sync(root, file_name, &spec, error) < 0 ||
+        (!job_spec_is_command(&spec) && job_model_check(root, file_name, &spec.train, error) < 0))
         return -1;
     if (spec.market.expected_run_time_ms > spec.market.max_run_time_ms)
         return job_table_refuse(root, file_name, "market.expected_run_time",

@@ -45,11 +45,23 @@ struct job_resources {
     struct text image_id;                 /* an image of the borrower's to run in; optional */
 };
 
+struct layer_spec;
+
+struct job_schedule {
+    struct text name; /* of train/optimizer.h; optional: constant */
+    uint64_t warmup, period;
+    double factor;
+};
+
 struct job_optimizer {
-    struct text name; /* "sgd" */
+    struct text name; /* "sgd", "adam", "adamw" */
     double lr;
     double momentum;
+    bool nesterov;
     double weight_decay;
+    double beta1, beta2, epsilon; /* optional */
+    double clip_norm;             /* optional */
+    struct job_schedule schedule; /* optional */
 };
 
 struct job_target {
@@ -68,7 +80,9 @@ struct job_read {
 };
 
 struct job_train {
-    struct text model;    /* "lenet5", "mlp", "logistic" */
+    struct text model; /* of train/model_spec.h; "layers" with a list of its own */
+    const struct layer_spec *layers;
+    size_t layer_count;
     struct text data;     /* a name of the data set catalogue, or a file: job_train_is_file */
     struct text label;    /* of a file: the column's name; optional: the last */
     struct job_read read; /* of a file */
@@ -76,7 +90,7 @@ struct job_train {
     uint64_t channels, height, features; /* features: the width of an image */
     uint64_t classes;
     double mean, deviation; /* of an image's bytes over 255 */
-    struct text loss;       /* "cross_entropy" */
+    struct text loss;       /* of train/model_spec.h */
     struct job_optimizer optimizer;
     uint64_t batch;
     uint64_t epochs;

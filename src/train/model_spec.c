@@ -64,6 +64,8 @@ static int check_sizes(const struct model_spec *spec, struct error *error)
         return -1;
     if (spec->channels * spec->height * spec->width > TENSOR_ELEMENTS_MAX)
         return error_set(error, ERROR_INVALID, "model: an input is too large");
+    if (spec->loss == LOSS_MSE && spec->values == 0)
+        return error_set(error, ERROR_INVALID, "model: loss mse tells numbers, not classes");
     if (spec->loss == LOSS_MSE)
         return check_size("values", spec->values, 1, VALUES_MAX, error);
     return check_size("classes", spec->classes, 2, spec->loss == LOSS_LOGISTIC ? 2 : CLASSES_MAX,

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "exchange/client.h"
+#include "runtime/job_model.h"
 #include "tensor/kernel.h"
 #include "train/trainer.h"
 #include "worker/worker_internal.h"
@@ -165,15 +166,13 @@ static int load_and_train(struct role *role, struct error *error)
     if (work_open_dataset(work, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS, &dataset, error) < 0 ||
         kernel_set_open(NULL, &kernels, error) < 0)
         return -1;
-    const struct trainer_options options = {
+    struct trainer_options options = {
         .spec = work->model,
-        .optimizer = {.lr = job->optimizer.lr,
-                      .momentum = job->optimizer.momentum,
-                      .weight_decay = job->optimizer.weight_decay},
         .batch = (uint32_t)job->batch,
         .seed = job->seed,
         .stream = work->lease.rank,
     };
+    job_train_optimizer(job, &options.optimizer);
     if (trainer_open(kernels, dataset, &options, &trainer, error) < 0)
         return -1;
     log_event(LOG_INFO, "worker_ready", "rank=%" PRIu64 " records=%" PRIu32 " kernels=%s",

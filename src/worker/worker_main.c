@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "runtime/job_model.h"
 #include "worker/worker.h"
 #include "worker/worker_internal.h"
 
@@ -74,15 +75,15 @@ static int lease_check(struct work *work, struct error *error)
     const struct job_train *train = &work->lease.train;
     const struct job_sync *sync = &work->lease.sync;
     struct parameter_table table;
-    enum model_kind kind;
-    if (data_find(work, error) < 0 || model_kind_parse(train->model, &kind, error) < 0)
+    int layer;
+    if (data_find(work, error) < 0)
         return -1;
-    model_spec_default(kind, &work->model);
-    work->model.channels = work->data->channels;
-    work->model.height = work->data->height;
-    work->model.width = work->data->width;
-    work->model.classes = work->data->classes;
-    if (model_spec_layout(&work->model, &table, error) < 0)
+    const struct dataset_shape shape = {.channels = work->data->channels,
+                                        .height = work->data->height,
+                                        .width = work->data->width,
+                                        .classes = work->data->classes};
+    if (job_train_model(train, &shape, &work->model, &layer, error) < 0 ||
+        model_spec_layout(&work->model, &table, error) < 0)
         return -1;
     work->parameter_count = table.float_count;
     work->sync.gamma_ms = sync->gamma_ms;

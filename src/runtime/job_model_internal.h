@@ -1,0 +1,12 @@
+/* Job model internals: the field tables of layers and optimizer, for job_spec.c. */
+#pragma once
+
+#include "runtime/job_field_internal.h"
+
+extern const struct job_table job_layer_table;     /* struct layer_spec */
+extern const struct job_table job_optimizer_table; /* struct job_optimizer */
+
+/* What no single field can say of the network: fills in model and loss, and where the data's shape
+ * is known builds it; a mistake is told with the layer's place in the file. */
+MUST_CHECK int job_model_check(const struct job_node *root, const char *file_name,
+                               struct job_train *train, struct error *error);
