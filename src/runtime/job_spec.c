@@ -41,6 +41,7 @@ static const char *const policies[] = {"adsp",
                                        "batchtune-fixed",
                                        NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
+static const char *const codecs[] = {"f32", "f16", "bf16", "int8", "1bit", "topk", "auto", NULL};
 static const char *const searches[] = {"auto", "paper", "off", NULL};
 static const char *const networks[] = {"none", "job", "open", NULL};
 static const char *const installs[] = {"none", "wheels", "index", NULL};
@@ -219,6 +220,13 @@ static const struct job_field sync_fields[] = {
      .choices = overlaps},
     {"taus", JOB_FIELD_WORDS, offsetof(struct job_sync, taus),
      .help = "adacomm: local steps to try at the start, a gamma each.", .maximum = 127},
+    {"compress", JOB_FIELD_WORD, offsetof(struct job_sync, compress), "f32",
+     "How updates and models travel; auto: as each worker's link asks for.", .choices = codecs},
+    {"density", JOB_FIELD_DOUBLE, offsetof(struct job_sync, density), "0.01",
+     "topk: the share of an update that travels at once; the rest waits.", .minimum = 0,
+     .maximum = 1},
+    {"compress_momentum", JOB_FIELD_DOUBLE, offsetof(struct job_sync, compress_momentum), "0",
+     "topk: of what waits, below 1; for optimizers without momentum.", .minimum = 0, .maximum = 1},
 };
 static const struct job_table sync_table = JOB_TABLE(sync_fields, struct job_sync);
 
@@ -400,6 +408,11 @@ static int check_sync(const struct job_node *root, const char *file_name,
         return job_table_refuse(root, file_name, rules[i].path,
                                 size > 0 ? what : "is not of this policy", error);
     }
+    if (sync->compress_momentum >= 1)
+        return job_table_refuse(root, file_name, "sync.compress_momentum", "must be below 1",
+                                error);
+    if (sync->density <= 0)
+        return job_table_refuse(root, file_name, "sync.density", "must be above 0", error);
     if (sync->outer_momentum >= 1)
         return job_table_refuse(root, file_name, "sync.outer_momentum", "must be below 1", error);
     if (job_sync_taus(sync, taus) < 0)

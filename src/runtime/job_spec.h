@@ -128,6 +128,10 @@ struct job_sync {
     int64_t deadline_ms;
     struct text overlap; /* "auto", "on", "off" */
     struct text taus;    /* whole numbers, joined by commas */
+    /* How updates and models travel: "auto", or a name of exchange/codec.h. */
+    struct text compress;
+    double density;           /* of topk */
+    double compress_momentum; /* of topk */
 };
 
 /* train: each worker gets its part of the records; test: the parameter server gets it whole;

@@ -56,6 +56,7 @@ struct role {
     struct measurer measurer;
     int64_t reported_ns;
     char sync_reason[SYNC_REASON_SIZE];             /* as last logged */
+    enum codec codecs[EXCHANGE_WORKERS_MAX];        /* of the workers, as last logged */
     uint64_t reported_leases[EXCHANGE_WORKERS_MAX]; /* whose the next are */
     uint64_t reported_commits[EXCHANGE_WORKERS_MAX];
     struct child_peer *peers; /* [peer_count], those of CONFIG first */
@@ -174,6 +175,23 @@ static void worker_reports_fill(const struct role *role, const struct exchange_s
     }
 }
 
+/* What the policy and the links made of `auto`. */
+static void choices_log(struct role *role, const struct exchange_status *status)
+{
+    if (strcmp(role->sync_reason, status->sync.reason) != 0) {
+        memcpy(role->sync_reason, status->sync.reason, sizeof role->sync_reason);
+        log_event(LOG_INFO, "policy_chosen", "policy=%s reason=\"%s\"", status->sync.policy,
+                  status->sync.reason);
+    }
+    for (uint32_t i = 0; i < status->worker_count; i++) {
+        if (role->codecs[i] == status->workers[i].codec)
+            continue;
+        role->codecs[i] = status->workers[i].codec;
+        log_event(LOG_INFO, "codec_chosen", "lease=%" PRIu64 " codec=%s", status->workers[i].lease,
+                  codec_name(role->codecs[i]));
+    }
+}
+
 static void report_send(struct role *role, const struct exchange_outcome *outcome)
 {
     const struct exchange_status *status = exchange_server_status(role->server);
@@ -199,11 +217,7 @@ static void report_send(struct role *role, const struct exchange_outcome *outcom
         .is_final = outcome != NULL,
         .workers = {workers, status->worker_count},
     };
-    if (strcmp(role->sync_reason, status->sync.reason) != 0) {
-        memcpy(role->sync_reason, status->sync.reason, sizeof role->sync_reason);
-        log_event(LOG_INFO, "policy_chosen", "policy=%s reason=\"%s\"", status->sync.policy,
-                  status->sync.reason);
-    }
+    choices_log(role, status);
     snprintf(report.policy, sizeof report.policy, TEXT_FORMAT,
              TEXT_ARGS(role->work->lease.sync.policy));
     if (outcome && outcome->has_accuracy) {
@@ -418,6 +432,7 @@ static int server_open(struct role *role, struct error *error)
         .loop = role->loop,
         .policy = work->lease.sync.policy,
         .sync = work->sync,
+        .compress = work->compress,
         .parameter_count = work->parameter_count,
         .parameters = parameters,
         .world = (uint32_t)work->lease.world,

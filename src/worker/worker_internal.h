@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "exchange/server.h"
 #include "runtime/child_message.h"
 #include "runtime/native.h"
 #include "sync/policy.h"
@@ -23,6 +24,7 @@ struct work {
     struct model_spec model;
     size_t parameter_count;
     struct sync_settings sync;
+    struct exchange_compress compress;
 };
 
 /* What a role ends with; DONE says it to the daemon. */

@@ -105,6 +105,13 @@ static int lease_check(struct work *work, struct error *error)
     if (tau_count < 0)
         return error_set(error, ERROR_INVALID, "sync.taus: not a list of whole numbers");
     work->sync.tau_count = (uint32_t)tau_count;
+    work->compress = (struct exchange_compress){
+        .is_auto = text_equal(sync->compress, TEXT("auto")),
+        .density = sync->density,
+        .momentum = sync->compress_momentum,
+    };
+    if (!work->compress.is_auto && codec_parse(sync->compress, &work->compress.codec, error) < 0)
+        return -1;
     return sync_search_parse(sync->search, &work->sync.search, error);
 }
 
