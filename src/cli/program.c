@@ -87,6 +87,7 @@ static const struct command *const commands[] = {
     &command_settings,
     &command_settings_set,
     &command_audit,
+    &command_bench_exchange,
     &command_bench_jobnet,
     &command_bench_ledger,
     &command_bench_lenders,

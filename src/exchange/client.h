@@ -37,6 +37,9 @@ struct exchange_client_options {
     size_t parameter_count;
     uint32_t local_steps; /* before the server's first settings: 1 for bsp and tap, 0 for adsp */
     uint64_t samples_max; /* before the server's first model; 0: no bound */
+    /* For `souk bench exchange` alone: links in TLS records, or not encrypted at all (net/link.h).
+     */
+    bool is_bench_tls, is_bench_plain;
     /* On the link's thread, after an answer, a stop or a loss of the link; may be NULL. */
     void (*on_change)(void *context);
     void *context;

@@ -306,6 +306,8 @@ int exchange_client_attach_take(struct exchange_client *client, int fd, struct e
         .key = client->options.key,
         .payload_max = EXCHANGE_PAYLOAD_MAX,
         .queue_max_bytes = EXCHANGE_QUEUE_MAX,
+        .is_bulk = !client->options.is_bench_tls,
+        .is_bench_plain = client->options.is_bench_plain,
         .callbacks = {on_open, on_frame, on_close, on_drained},
         .context = client,
     };

@@ -106,6 +106,9 @@ struct exchange_server_options {
     int64_t lonely_ms;     /* without any worker: ends; 0: 20 s */
     int64_t join_ms;       /* until the first worker: ends; 0: 60 s */
     int64_t stop_grace_ms; /* for the workers to leave at the end; 0: 2 s */
+    /* For `souk bench exchange` alone: links in TLS records, or not encrypted at all (net/link.h).
+     */
+    bool is_bench_tls, is_bench_plain;
 
     /* Who holds this lease; -1 for one that does not belong to the job. */
     int (*find_peer)(void *context, uint64_t lease, uint64_t fence, struct exchange_peer *out_peer);

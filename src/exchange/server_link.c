@@ -276,6 +276,8 @@ int exchange_server_attach_take(struct exchange_server *server, int fd, struct e
         .find_key = find_key,
         .payload_max = EXCHANGE_PAYLOAD_MAX,
         .queue_max_bytes = EXCHANGE_QUEUE_MAX,
+        .is_bulk = !server->options.is_bench_tls,
+        .is_bench_plain = server->options.is_bench_plain,
         .callbacks = {on_open, on_frame, on_close, on_drained},
         .context = connection,
     };

@@ -1,15 +1,14 @@
 #include "net/link.h"
 
 #include "base/assert.h"
-#include "base/buffer.h"
-#include "base/list.h"
+#include "net/link_in_internal.h"
+#include "net/link_out_internal.h"
 #include "net/link_tls_internal.h"
 #include "wire/frame.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
-#include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,24 +17,20 @@
 enum {
     PAYLOAD_MAX_DEFAULT = 1 << 20,
     HANDSHAKE_MS_DEFAULT = 10000,
-    FINISH_MS = 5000,            /* for the peer to take leave after we did */
-    RECORD_SIZE = 16384,         /* the most TLS gives by one read */
-    CHUNK_SIZE = 16384,          /* small frames are gathered up to this */
-    KEPT_CAPACITY = 256 * 1024,  /* a larger receive buffer is given back when empty */
-    BYTES_PER_TURN = 1024 * 1024 /* then the loop's other descriptors get theirs */
+    FINISH_MS = 5000,             /* for the peer to take leave after we did */
+    BYTES_PER_TURN = 1024 * 1024, /* then the loop's other descriptors get theirs */
+    SEAL_KEY_RECORDS = 1 << 24,   /* far below what a nonce could count */
 };
+
+/* What both ends may agree on in the handshake, beside frames in TLS records. */
+static const char PROTOCOL_SEALED[] = "souk-sealed/1";
+static const char PROTOCOL_BENCH_PLAIN[] = "souk-bench-plain/1";
 
 enum link_state {
     LINK_HANDSHAKE,
     LINK_OPEN,
     LINK_FINISHING, /* sends what is queued and its farewell, then waits for the peer's */
     LINK_CLOSED,
-};
-
-struct chunk {
-    struct list_node node;
-    size_t size, capacity, sent;
-    uint8_t data[];
 };
 
 struct link {
@@ -46,6 +41,8 @@ struct link {
     int fd;
     SSL *ssl;
     struct link_tls_keys keys;
+    bool is_server;
+    bool is_bench_plain;
     enum link_state state;
     bool is_finish_asked;
     bool is_farewell_sent;
@@ -56,11 +53,11 @@ struct link {
     bool is_freed;
 
     uint32_t payload_max;
-    size_t queue_max_bytes, queue_low_bytes, queued_bytes;
-    struct chunk *sending; /* taken from the queue; NULL: none */
-    struct list queue;     /* of struct chunk */
-    struct buffer received;
-    uint64_t received_bytes, sent_bytes;
+    size_t queue_max_bytes, queue_low_bytes;
+    int64_t seal_key_bytes;
+    uint64_t seal_key_records;
+    struct link_out out;
+    struct link_in in;
 
     struct link_callbacks callbacks;
     void *context;
@@ -71,13 +68,11 @@ static void release(struct link *link)
     loop_watch_free(link->watch);
     loop_timer_free(link->deadline);
     loop_timer_free(link->soon);
+    link_out_done(&link->out);
+    link_in_done(&link->in);
     SSL_free(link->ssl);
     if (link->fd >= 0)
         close(link->fd);
-    free(link->sending);
-    for (struct list_node *node; (node = list_take_first(&link->queue));)
-        free(LIST_ITEM(node, struct chunk, node));
-    buffer_done(&link->received);
     OPENSSL_cleanse(&link->keys, sizeof(link->keys));
     free(link);
 }
@@ -101,7 +96,7 @@ static bool is_alive(const struct link *link)
 
 static bool has_to_send(const struct link *link)
 {
-    return link->sending || !list_is_empty(&link->queue) ||
+    return !link_out_is_empty(&link->out) ||
            (link->state == LINK_FINISHING && !link->is_farewell_sent);
 }
 
@@ -132,61 +127,45 @@ static void close_with(struct link *link, const struct error *reason)
 
 /* --- receiving --- */
 
-static void deliver_frames(struct link *link)
-{
-    size_t done = 0;
-    struct error error;
-    while (is_alive(link) && !link->is_paused) {
-        const struct text left = {(const char *)link->received.data + done,
-                                  link->received.size - done};
-        struct frame frame;
-        size_t size;
-        const int found = frame_decode(left, link->payload_max, &frame, &size, &error);
-        if (found < 0) {
-            close_with(link, &error);
-            return;
-        }
-        if (found == 0)
-            break;
-        done += size;
-        link->received_bytes += size;
-        if (link->state == LINK_OPEN)
-            link->callbacks.on_frame(link, frame.type, frame.payload, link->context);
-    }
-    if (!is_alive(link))
-        return;
-    buffer_consume(&link->received, done);
-    if (link->received.size == 0 && link->received.capacity > KEPT_CAPACITY) {
-        const size_t size_max = link->received.size_max;
-        buffer_done(&link->received);
-        buffer_init(&link->received, size_max);
-    }
-}
-
 static void receive_end(struct link *link)
 {
     struct error error;
-    if (link->state != LINK_FINISHING && frame_decode_end(buffer_text(&link->received), &error) < 0)
+    const size_t left = link->in.form == LINK_FORM_TLS ? link_in_left(&link->in) : 0;
+    const struct text bytes = {(const char *)link->in.received.data, left};
+    if (link->state != LINK_FINISHING && frame_decode_end(bytes, &error) < 0)
         close_with(link, &error);
     else
         close_with(link, NULL);
 }
 
-static void receive_failed(struct link *link, int result)
+static void deliver_frames(struct link *link)
 {
-    const int kind = SSL_get_error(link->ssl, result);
-    if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE)
-        return;
-    if (kind == SSL_ERROR_ZERO_RETURN) {
-        receive_end(link);
-        return;
-    }
     struct error error;
-    link_tls_error(link->ssl, result, &link->keys, &error);
-    if (link->received.size > 0)
-        error_wrap(&error, "inside a frame");
+    struct frame frame;
+    while (is_alive(link) && !link->is_paused) {
+        switch (link_in_frame(&link->in, &frame, &error)) {
+        case LINK_IN_FAILED:
+            close_with(link, &error);
+            return;
+        case LINK_IN_WAIT:
+            return;
+        case LINK_IN_END:
+            receive_end(link);
+            return;
+        case LINK_IN_MORE:
+            if (link->state == LINK_OPEN)
+                link->callbacks.on_frame(link, frame.type, frame.payload, link->context);
+            break;
+        }
+    }
+}
+
+static void receive_failed(struct link *link, struct error *error)
+{
+    if (link_in_left(&link->in) > 0)
+        error_wrap(error, "inside a frame");
     /* After our farewell all we had to say was said, and nothing more was asked of the peer. */
-    close_with(link, link->is_farewell_sent ? NULL : &error);
+    close_with(link, link->is_farewell_sent ? NULL : error);
 }
 
 static void receive(struct link *link)
@@ -194,28 +173,27 @@ static void receive(struct link *link)
     size_t budget = BYTES_PER_TURN;
     deliver_frames(link);
     while (is_alive(link) && !link->is_paused) {
-        uint8_t *room = buffer_reserve(&link->received, RECORD_SIZE);
-        if (!room) {
-            struct error error;
-            error_set(&error, ERROR_EXHAUSTED, "no memory for a frame");
-            close_with(link, &error);
+        struct error error;
+        size_t got = 0;
+        switch (link_in_read(&link->in, &got, &error)) {
+        case LINK_IN_FAILED:
+            receive_failed(link, &error);
             return;
-        }
-        ERR_clear_error();
-        errno = 0;
-        const int got = SSL_read(link->ssl, room, RECORD_SIZE);
-        if (got <= 0) {
-            receive_failed(link, got);
+        case LINK_IN_WAIT:
             return;
+        case LINK_IN_END:
+            receive_end(link);
+            return;
+        case LINK_IN_MORE:
+            break;
         }
-        buffer_advance(&link->received, (size_t)got);
         deliver_frames(link);
-        if ((size_t)got >= budget) {
-            if (is_alive(link) && SSL_has_pending(link->ssl))
+        if (got >= budget) {
+            if (is_alive(link) && link_in_has_hidden(&link->in))
                 loop_timer_start(link->soon, 0);
             return;
         }
-        budget -= (size_t)got;
+        budget -= got;
     }
 }
 
@@ -223,38 +201,12 @@ static void receive(struct link *link)
 
 static void send_queue(struct link *link)
 {
-    size_t budget = BYTES_PER_TURN;
-    while (budget > 0) {
-        if (!link->sending && !list_is_empty(&link->queue))
-            link->sending = LIST_ITEM(list_take_first(&link->queue), struct chunk, node);
-        struct chunk *chunk = link->sending;
-        if (!chunk)
-            break;
-        size_t size = chunk->size - chunk->sent;
-        if (size > BYTES_PER_TURN)
-            size = BYTES_PER_TURN;
-        ERR_clear_error();
-        errno = 0;
-        const int sent = SSL_write(link->ssl, chunk->data + chunk->sent, (int)size);
-        if (sent <= 0) {
-            const int kind = SSL_get_error(link->ssl, sent);
-            if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE)
-                break;
-            struct error error;
-            link_tls_error(link->ssl, sent, &link->keys, &error);
-            close_with(link, &error);
-            return;
-        }
-        chunk->sent += (size_t)sent;
-        link->queued_bytes -= (size_t)sent;
-        link->sent_bytes += (uint64_t)sent;
-        budget -= (size_t)sent < budget ? (size_t)sent : budget;
-        if (chunk->sent == chunk->size) {
-            link->sending = NULL;
-            free(chunk);
-        }
+    struct error error;
+    if (link_out_send(&link->out, BYTES_PER_TURN, &error) < 0) {
+        close_with(link, &error);
+        return;
     }
-    if (link->is_above_low && link->queued_bytes <= link->queue_low_bytes) {
+    if (link->is_above_low && link->out.queued_bytes <= link->queue_low_bytes) {
         link->is_above_low = false;
         if (link->callbacks.on_drained && link->state == LINK_OPEN)
             link->callbacks.on_drained(link, link->context);
@@ -264,13 +216,16 @@ static void send_queue(struct link *link)
 static void send_farewell_when_due(struct link *link)
 {
     if (!is_alive(link) || link->state != LINK_FINISHING || link->is_farewell_sent ||
-        link->sending || !list_is_empty(&link->queue))
+        (!link_out_is_empty(&link->out) && !link->out.is_farewell_queued))
         return;
-    ERR_clear_error();
-    /* Tells the peer that nothing was cut off. */
-    const int result = SSL_shutdown(link->ssl);
-    if (result < 0 && SSL_get_error(link->ssl, result) == SSL_ERROR_WANT_WRITE)
+    struct error error;
+    const int result = link_out_farewell(&link->out, &error);
+    if (result == 0)
         return;
+    if (result < 0) {
+        close_with(link, &error);
+        return;
+    }
     link->is_farewell_sent = true;
     (void)shutdown(link->fd, SHUT_WR);
 }
@@ -288,33 +243,12 @@ int link_send(struct link *link, uint16_t type, const struct text *parts, size_t
         return error_set(error, ERROR_INVALID, "frame of %zu bytes is over the maximum of %u",
                          payload_size, link->payload_max);
     const size_t size = FRAME_HEADER_SIZE + payload_size;
-    if (size > link->queue_max_bytes - link->queued_bytes)
+    if (size > link->queue_max_bytes - link->out.queued_bytes)
         return error_set(error, ERROR_EXHAUSTED, "link has %zu bytes waiting to be sent",
-                         link->queued_bytes);
-
-    struct chunk *chunk = NULL;
-    if (!list_is_empty(&link->queue)) {
-        chunk = LIST_ITEM(link->queue.head.previous, struct chunk, node);
-        if (chunk->capacity - chunk->size < size)
-            chunk = NULL;
-    }
-    if (!chunk) {
-        const size_t capacity = size > CHUNK_SIZE ? size : CHUNK_SIZE;
-        chunk = malloc(sizeof(*chunk) + capacity);
-        if (!chunk)
-            return error_set(error, ERROR_EXHAUSTED, "no memory for a frame of %zu bytes", size);
-        *chunk = (struct chunk){.capacity = capacity};
-        list_append(&link->queue, &chunk->node);
-    }
-    frame_header_encode((uint32_t)payload_size, type, chunk->data + chunk->size);
-    chunk->size += FRAME_HEADER_SIZE;
-    for (size_t i = 0; i < part_count; i++) {
-        if (parts[i].size > 0)
-            memcpy(chunk->data + chunk->size, parts[i].data, parts[i].size);
-        chunk->size += parts[i].size;
-    }
-    link->queued_bytes += size;
-    link->is_above_low = link->is_above_low || link->queued_bytes > link->queue_low_bytes;
+                         link->out.queued_bytes);
+    if (link_out_add(&link->out, type, parts, part_count, payload_size, error) < 0)
+        return -1;
+    link->is_above_low = link->is_above_low || link->out.queued_bytes > link->queue_low_bytes;
     /* The loop sends: what is sent together leaves together, and no callback comes from here. */
     update_interest(link);
     return 0;
@@ -335,13 +269,46 @@ static void start_finishing(struct link *link)
     send_farewell_when_due(link);
 }
 
+static int make_seal(const struct link *link, bool is_opening, struct seal **out_seal,
+                     struct error *error)
+{
+    const struct seal_options options = {.tls = link->ssl,
+                                         .is_from_client = link->is_server == is_opening,
+                                         .is_opening = is_opening,
+                                         .key_bytes = link->seal_key_bytes,
+                                         .key_records = link->seal_key_records};
+    return seal_new(&options, out_seal, error);
+}
+
+/* After the handshake: in the form that both ends agreed on in it. */
+static int start_form(struct link *link, struct error *error)
+{
+    AUTO(seal) struct seal *sealing = NULL;
+    AUTO(seal) struct seal *opening = NULL;
+    enum link_form form = LINK_FORM_TLS;
+    const bool is_agreed = link_tls_is_agreed(link->ssl, &link->keys);
+    if (link->is_bench_plain && !is_agreed)
+        return error_set(error, ERROR_REFUSED, "the peer measures no plain links");
+    /* The handshake is read record by record: what follows it is still in the kernel. */
+    ASSERT(!is_agreed || !SSL_has_pending(link->ssl));
+    if (is_agreed)
+        form = link->is_bench_plain ? LINK_FORM_PLAIN : LINK_FORM_SEALED;
+    if (form == LINK_FORM_SEALED &&
+        (make_seal(link, false, &sealing, error) < 0 || make_seal(link, true, &opening, error) < 0))
+        return -1;
+    link_out_start_take(&link->out, form, link->fd, TAKE(sealing));
+    link_in_start_take(&link->in, form, link->fd, TAKE(opening));
+    return 0;
+}
+
 static void handshake(struct link *link)
 {
     struct error error;
-    const int result =
-        link_tls_handshake(link->ssl, &link->keys, &link->handshake_wants_write, &error);
+    int result = link_tls_handshake(link->ssl, &link->keys, &link->handshake_wants_write, &error);
     if (result == 0)
         return;
+    if (result > 0)
+        result = start_form(link, &error);
     if (result < 0) {
         close_with(link, &error);
         return;
@@ -418,8 +385,16 @@ int link_open_take(const struct link_options *options, int fd, struct link **out
     link->context = options->context;
     link->deadline = loop_timer_new(link->loop, on_deadline, link);
     link->soon = loop_timer_new(link->loop, on_soon, link);
-    list_init(&link->queue);
-    buffer_init(&link->received, FRAME_HEADER_SIZE + (size_t)link->payload_max + RECORD_SIZE);
+    link->is_server = options->is_server;
+    link->is_bench_plain = options->is_bench_plain;
+    link->seal_key_bytes = options->seal_key_bytes;
+    link->seal_key_records =
+        options->seal_key_records ? options->seal_key_records : SEAL_KEY_RECORDS;
+    link->keys.protocol = options->is_bench_plain ? PROTOCOL_BENCH_PLAIN
+                          : options->is_bulk      ? PROTOCOL_SEALED
+                                                  : NULL;
+    link_out_init(&link->out, NULL, &link->keys);
+    link_in_init(&link->in, NULL, &link->keys, link->payload_max);
     link->keys.find_key = options->find_key;
     link->keys.context = &link->context;
     if (!options->is_server) {
@@ -437,6 +412,7 @@ int link_open_take(const struct link_options *options, int fd, struct link **out
         release(link);
         return -1;
     }
+    link->out.ssl = link->in.ssl = link->ssl;
     link->handshake_wants_write = !options->is_server;
     link->fd = fd;
     loop_timer_start(link->deadline, options->handshake_timeout_ms ? options->handshake_timeout_ms
@@ -482,17 +458,17 @@ bool link_is_open(const struct link *link)
 
 size_t link_queued_bytes(const struct link *link)
 {
-    return link->queued_bytes;
+    return link->out.queued_bytes;
 }
 
 uint64_t link_received_bytes(const struct link *link)
 {
-    return link->received_bytes;
+    return link->in.received_bytes;
 }
 
 uint64_t link_sent_bytes(const struct link *link)
 {
-    return link->sent_bytes;
+    return link->out.sent_bytes;
 }
 
 void link_set_context(struct link *link, void *context)

@@ -4,7 +4,9 @@
  *
  * The client names the key by an identity, the server looks it up. One suite,
  * TLS_AES_128_GCM_SHA256, and one group, X25519 (forward secrecy), are spoken; a peer without the
- * key is refused by both ends.
+ * key is refused by both ends. After the handshake frames travel in TLS records, or, where both
+ * ends ask for it (is_bulk), in records of our own that cost less: sealed by the same cipher under
+ * keys of that handshake (net/seal.h), with as much proved about each byte, its order and the end.
  *
  * Order of callbacks: on_open once, on_frame and on_drained any number of times, on_close once.
  * After on_close the link is dead and waits for link_free. link_free gives no callback and may be
@@ -49,6 +51,13 @@ struct link_options {
     size_t queue_max_bytes;       /* waiting to be sent; 0: payload_max + 1 MiB */
     size_t queue_low_bytes;       /* for on_drained; 0: a quarter of queue_max_bytes */
     int64_t handshake_timeout_ms; /* 0: 10 s */
+
+    bool is_bulk;              /* for much data: larger records, where the peer wants them too */
+    int64_t seal_key_bytes;    /* of those, under one key; 0: SEAL_KEY_BYTES */
+    uint64_t seal_key_records; /* the same; 0: 2^24. Both must be the peer's */
+    /* Nothing is encrypted or checked after the handshake: what `souk bench exchange` measures
+     * encryption against, and for nothing else. Both ends must ask for it. */
+    bool is_bench_plain;
 
     struct link_callbacks callbacks; /* copied */
     void *context;                   /* for all callbacks, find_key too */

@@ -120,6 +120,44 @@ static int find_session(SSL *ssl, const unsigned char *identity, size_t identity
     return *out_session != NULL;
 }
 
+/* --- what follows the handshake --- */
+
+static int select_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_size,
+                           const unsigned char *offered, unsigned int offered_size,
+                           void *context __attribute__((unused)))
+{
+    const struct link_tls_keys *keys = SSL_get_app_data(ssl);
+    const size_t wanted_size = keys->protocol ? strlen(keys->protocol) : 0;
+    /* OpenSSL has checked that the sizes add up. */
+    for (unsigned int at = 0; at < offered_size; at += 1U + offered[at])
+        if (wanted_size > 0 && offered[at] == wanted_size &&
+            memcmp(offered + at + 1, keys->protocol, wanted_size) == 0) {
+            *out = offered + at + 1;
+            *out_size = offered[at];
+            return SSL_TLSEXT_ERR_OK;
+        }
+    return SSL_TLSEXT_ERR_NOACK;
+}
+
+static bool offer_protocol(SSL *ssl, const char *protocol)
+{
+    unsigned char offer[64];
+    const size_t size = strlen(protocol);
+    ASSERT(size > 0 && size < sizeof(offer));
+    offer[0] = (unsigned char)size;
+    memcpy(offer + 1, protocol, size);
+    return SSL_set_alpn_protos(ssl, offer, (unsigned int)size + 1) == 0; /* 0 is success */
+}
+
+bool link_tls_is_agreed(SSL *ssl, const struct link_tls_keys *keys)
+{
+    const unsigned char *selected = NULL;
+    unsigned int size = 0;
+    SSL_get0_alpn_selected(ssl, &selected, &size);
+    return keys->protocol && size > 0 && size == strlen(keys->protocol) &&
+           memcmp(selected, keys->protocol, size) == 0;
+}
+
 static SSL_CTX *make_context(bool is_server)
 {
     char groups[] = "X25519"; /* OpenSSL's macro wants it writable */
@@ -132,10 +170,12 @@ static SSL_CTX *make_context(bool is_server)
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                   SSL_MODE_RELEASE_BUFFERS);
-    if (is_server)
+    if (is_server) {
         SSL_CTX_set_psk_find_session_callback(context, find_session);
-    else
+        SSL_CTX_set_alpn_select_cb(context, select_protocol, NULL);
+    } else {
         SSL_CTX_set_psk_use_session_callback(context, use_session);
+    }
     if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
         SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
         SSL_CTX_set_ciphersuites(context, SUITE) == 1 &&
@@ -161,7 +201,8 @@ int link_tls_new(bool is_server, int fd, struct link_tls_keys *keys, SSL **out_s
     SSL_CTX *context = shared.contexts[is_server];
     SSL *ssl = context ? SSL_new(context) : NULL;
     BIO *bio = ssl ? BIO_new(shared.bio_method) : NULL;
-    if (!bio) {
+    if (!bio || (!is_server && keys->protocol && !offer_protocol(ssl, keys->protocol))) {
+        BIO_free(bio);
         SSL_free(ssl);
         ERR_clear_error();
         return error_set(error, ERROR_EXHAUSTED, "TLS could not be set up");

@@ -18,6 +18,9 @@ struct seal {
     bool is_opening;
     int64_t key_bytes;
     int64_t used_bytes;
+    uint64_t key_records; /* 0: no bound */
+    size_t begun_size;    /* of the content begun and not ended; 0: none */
+    size_t begun_done;
     uint32_t key_number;
     uint64_t record_number; /* under this key */
     uint8_t nonce[NONCE_SIZE];
@@ -61,7 +64,8 @@ int seal_new(const struct seal_options *options, struct seal **out_seal, struct 
                           .cipher = EVP_CIPHER_CTX_new(),
                           .is_from_client = options->is_from_client,
                           .is_opening = options->is_opening,
-                          .key_bytes = options->key_bytes ? options->key_bytes : SEAL_KEY_BYTES};
+                          .key_bytes = options->key_bytes ? options->key_bytes : SEAL_KEY_BYTES,
+                          .key_records = options->key_records};
     ASSERT(seal->cipher);
     if (set_key(seal, error) < 0) {
         seal_free(seal);
@@ -83,7 +87,8 @@ void seal_free(struct seal *seal)
 /* Nonce and key for the next record of that size. */
 static int next_record(struct seal *seal, size_t content_size, struct error *error)
 {
-    if (seal->used_bytes >= seal->key_bytes) {
+    if (seal->used_bytes >= seal->key_bytes ||
+        (seal->key_records > 0 && seal->record_number >= seal->key_records)) {
         seal->key_number++;
         if (set_key(seal, error) < 0)
             return -1;
@@ -99,28 +104,54 @@ static int next_record(struct seal *seal, size_t content_size, struct error *err
                : fail(error, "AES-GCM took no nonce");
 }
 
-static bool run_cipher(struct seal *seal, uint8_t *record, size_t content_size)
+int seal_begin(struct seal *seal, uint8_t *record, size_t content_size, struct error *error)
 {
+    ASSERT(!seal->is_opening && content_size > 0 && content_size < INT32_MAX);
+    ASSERT(seal->begun_size == 0);
+    write_le32(record, (uint32_t)content_size);
     int done = 0;
-    uint8_t *content = record + SEAL_HEADER_SIZE;
-    return EVP_CipherUpdate(seal->cipher, NULL, &done, record, SEAL_HEADER_SIZE) == 1 &&
-           EVP_CipherUpdate(seal->cipher, content, &done, content, (int)content_size) == 1 &&
-           done == (int)content_size;
+    if (next_record(seal, content_size, error) < 0)
+        return -1;
+    if (EVP_CipherUpdate(seal->cipher, NULL, &done, record, SEAL_HEADER_SIZE) != 1)
+        return fail(error, "AES-GCM did not begin a record");
+    seal->begun_size = content_size;
+    seal->begun_done = 0;
+    return 0;
+}
+
+int seal_add(struct seal *seal, uint8_t *record, struct text part, struct error *error)
+{
+    ASSERT(part.size <= seal->begun_size - seal->begun_done);
+    if (part.size == 0)
+        return 0;
+    int done = 0;
+    if (EVP_CipherUpdate(seal->cipher, record + SEAL_HEADER_SIZE + seal->begun_done, &done,
+                         (const uint8_t *)part.data, (int)part.size) != 1 ||
+        done != (int)part.size)
+        return fail(error, "AES-GCM did not seal a record");
+    seal->begun_done += part.size;
+    return 0;
+}
+
+int seal_end(struct seal *seal, uint8_t *record, struct error *error)
+{
+    ASSERT(seal->begun_size > 0 && seal->begun_done == seal->begun_size);
+    uint8_t *tag = record + SEAL_HEADER_SIZE + seal->begun_size;
+    int done = 0;
+    seal->begun_size = 0;
+    if (EVP_CipherFinal_ex(seal->cipher, tag, &done) != 1 ||
+        EVP_CIPHER_CTX_ctrl(seal->cipher, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG_SIZE, tag) != 1)
+        return fail(error, "AES-GCM did not end a record");
+    return 0;
 }
 
 int seal_close(struct seal *seal, uint8_t *record, size_t content_size, struct error *error)
 {
-    ASSERT(!seal->is_opening && content_size > 0 && content_size < INT32_MAX);
-    write_le32(record, (uint32_t)content_size);
-    uint8_t *tag = record + SEAL_HEADER_SIZE + content_size;
-    int done = 0;
-    if (next_record(seal, content_size, error) < 0)
-        return -1;
-    if (!run_cipher(seal, record, content_size) ||
-        EVP_CipherFinal_ex(seal->cipher, tag, &done) != 1 ||
-        EVP_CIPHER_CTX_ctrl(seal->cipher, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG_SIZE, tag) != 1)
-        return fail(error, "AES-GCM did not seal a record");
-    return 0;
+    const struct text content = {(const char *)record + SEAL_HEADER_SIZE, content_size};
+    return seal_begin(seal, record, content_size, error) < 0 ||
+                   seal_add(seal, record, content, error) < 0
+               ? -1
+               : seal_end(seal, record, error);
 }
 
 size_t seal_content_size(const uint8_t header[SEAL_HEADER_SIZE])
@@ -131,13 +162,14 @@ size_t seal_content_size(const uint8_t header[SEAL_HEADER_SIZE])
 int seal_open(struct seal *seal, uint8_t *record, size_t content_size, struct error *error)
 {
     ASSERT(seal->is_opening && content_size > 0 && content_size < INT32_MAX);
-    uint8_t *tag = record + SEAL_HEADER_SIZE + content_size;
+    uint8_t *content = record + SEAL_HEADER_SIZE, *tag = content + content_size;
     int done = 0;
     if (next_record(seal, content_size, error) < 0)
         return -1;
     if (EVP_CIPHER_CTX_ctrl(seal->cipher, EVP_CTRL_AEAD_SET_TAG, SEAL_TAG_SIZE, tag) != 1 ||
-        !run_cipher(seal, record, content_size) ||
-        EVP_CipherFinal_ex(seal->cipher, tag, &done) != 1) {
+        EVP_CipherUpdate(seal->cipher, NULL, &done, record, SEAL_HEADER_SIZE) != 1 ||
+        EVP_CipherUpdate(seal->cipher, content, &done, content, (int)content_size) != 1 ||
+        done != (int)content_size || EVP_CipherFinal_ex(seal->cipher, tag, &done) != 1) {
         ERR_clear_error();
         return error_set(error, ERROR_CORRUPT, "a record is not what the peer sealed");
     }

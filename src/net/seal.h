@@ -11,12 +11,14 @@
  *          -    16  the tag
  *
  * Records are counted and the count is part of the nonce: none can be left out, repeated or moved.
- * After SEAL_KEY_BYTES under one key both ends go on to the next, which needs no word between them.
+ * After SEAL_KEY_BYTES under one key, or a number of records where the options bound it, both ends
+ * go on to the next, which needs no word between them.
  */
 #pragma once
 
 #include "base/error.h"
 #include "base/scope.h"
+#include "base/text.h"
 
 #include <openssl/types.h>
 #include <stdbool.h>
@@ -34,8 +36,9 @@ struct seal;
 struct seal_options {
     SSL *tls; /* its handshake is done; outlives the seal */
     bool is_from_client;
-    bool is_opening;   /* opens what the peer sealed */
-    int64_t key_bytes; /* under one key; 0: SEAL_KEY_BYTES */
+    bool is_opening;      /* opens what the peer sealed */
+    int64_t key_bytes;    /* under one key; 0: SEAL_KEY_BYTES */
+    uint64_t key_records; /* under one key; 0: as many as the bytes allow */
 };
 
 MUST_CHECK int seal_new(const struct seal_options *options, struct seal **out_seal,
@@ -46,6 +49,14 @@ DEFINE_AUTO(seal);
 /* `record` has the content at SEAL_HEADER_SIZE and room for the tag behind it. */
 MUST_CHECK int seal_close(struct seal *seal, uint8_t *record, size_t content_size,
                           struct error *error);
+/*
+ * The same from content that lies elsewhere, which is not copied first: begin, the parts in order
+ * with content_size bytes in all, end. No other record of this seal may come between.
+ */
+MUST_CHECK int seal_begin(struct seal *seal, uint8_t *record, size_t content_size,
+                          struct error *error);
+MUST_CHECK int seal_add(struct seal *seal, uint8_t *record, struct text part, struct error *error);
+MUST_CHECK int seal_end(struct seal *seal, uint8_t *record, struct error *error);
 
 /* The size of the content that a header announces; 0 is no record's. */
 size_t seal_content_size(const uint8_t header[SEAL_HEADER_SIZE]);
