@@ -8,6 +8,8 @@
 #include "net/address.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +189,8 @@ static int connect_pair(int *out_client_fd, int *out_server_fd, struct error *er
     if (fd < 0 || getsockname(listen_fd, (struct sockaddr *)&address.storage, &address.size) < 0 ||
         connect(fd, (struct sockaddr *)&address.storage, address.size) < 0)
         return error_set_errno(error, errno, "connect on loopback");
+    const int one = 1; /* as tcp_connect_start and tcp_accept do */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     const int accepted = tcp_accept(listen_fd, out_server_fd, NULL, error);
     if (accepted <= 0)
         return accepted < 0 ? -1 : error_set(error, ERROR_UNAVAILABLE, "nobody connected");

@@ -33,9 +33,9 @@ static void take_answer(struct exchange_client *client, float *parameters)
     client->has_answer = false;
     client_swap(&client->answer, &client->taken);
     client_unlock(client);
-    const float *model = client->taken;
+    const float *restrict model = client->taken, *restrict base = client->base;
     for (size_t i = 0; i < client->options.parameter_count; i++)
-        parameters[i] += model[i] - client->base[i];
+        parameters[i] += model[i] - base[i];
     client_swap(&client->base, &client->taken);
     client_lock(client);
 }
@@ -45,9 +45,12 @@ static void push_begin(struct exchange_client *client, const float *parameters)
 {
     ASSERT(client->is_joined && !client->is_in_flight && !client->has_answer);
     client_unlock(client);
-    for (size_t i = 0; i < client->options.parameter_count; i++)
-        client->update[i] = parameters[i] - client->base[i];
-    memcpy(client->base, parameters, client->options.parameter_count * sizeof(float));
+    float *restrict update = client->update, *restrict base = client->base;
+    for (size_t i = 0; i < client->options.parameter_count; i++) {
+        const float now = parameters[i];
+        update[i] = now - base[i];
+        base[i] = now;
+    }
     client_lock(client);
     const uint32_t steps = client->steps_unsent;
     client->push = (struct exchange_push){

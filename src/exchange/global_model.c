@@ -60,11 +60,11 @@ uint64_t global_model_version(const struct global_model *model)
 }
 
 /* D = scale * x enters W. */
-static void enter(struct global_model *model, const float *x, double scale,
+static void enter(struct global_model *model, const float *restrict x, double scale,
                   const struct sync_outer *outer)
 {
-    float *const w = model->parameters;
-    float *const b = model->momentum;
+    float *restrict const w = model->parameters;
+    float *restrict const b = model->momentum;
     model->version++;
     const double rate = outer->rate > 0 ? outer->rate : 1;
     const double direct = outer->rate > 0 ? outer->direct : 1;

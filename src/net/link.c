@@ -394,6 +394,7 @@ int link_open_take(const struct link_options *options, int fd, struct link **out
                           : options->is_bulk      ? PROTOCOL_SEALED
                                                   : NULL;
     link_out_init(&link->out, NULL, &link->keys);
+    link->out.is_bulk = options->is_bulk;
     link_in_init(&link->in, NULL, &link->keys, link->payload_max);
     link->keys.find_key = options->find_key;
     link->keys.context = &link->context;

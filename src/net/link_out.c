@@ -10,6 +10,8 @@
 
 enum {
     WRITE_SIZE_MAX = 1 << 20, /* by one call of TLS */
+    SPARE_MAX = 8,            /* chunks kept for the next frames */
+    SPARE_CAPACITY_MAX = 256 << 10,
 };
 
 struct link_chunk {
@@ -24,13 +26,20 @@ void link_out_init(struct link_out *out, SSL *ssl, const struct link_tls_keys *k
 {
     *out = (struct link_out){.fd = -1, .ssl = ssl, .keys = keys};
     list_init(&out->queue);
+    list_init(&out->spare);
+}
+
+static void free_chunks(struct list *list)
+{
+    for (struct list_node *node; (node = list_take_first(list));)
+        free(LIST_ITEM(node, struct link_chunk, node));
 }
 
 void link_out_done(struct link_out *out)
 {
     free(out->sending);
-    for (struct list_node *node; (node = list_take_first(&out->queue));)
-        free(LIST_ITEM(node, struct link_chunk, node));
+    free_chunks(&out->queue);
+    free_chunks(&out->spare);
     seal_free(out->seal);
 }
 
@@ -50,9 +59,38 @@ bool link_out_is_empty(const struct link_out *out)
 
 /* --- chunks --- */
 
+/* The last one given back, where it fits: memory of this size is otherwise mapped anew each time.
+ */
+static struct link_chunk *take_spare(struct link_out *out, size_t capacity)
+{
+    if (list_is_empty(&out->spare))
+        return NULL;
+    struct link_chunk *chunk = LIST_ITEM(out->spare.head.next, struct link_chunk, node);
+    if (chunk->capacity < capacity)
+        return NULL;
+    list_remove(&chunk->node);
+    out->spare_count--;
+    return chunk;
+}
+
+static void give_chunk(struct link_out *out, struct link_chunk *chunk)
+{
+    if (!out->is_bulk || out->spare_count == SPARE_MAX || chunk->capacity <= LINK_GATHER_SIZE ||
+        chunk->capacity > SPARE_CAPACITY_MAX) {
+        free(chunk);
+        return;
+    }
+    out->spare_count++;
+    list_prepend(&out->spare, &chunk->node); /* the one still in the cache */
+}
+
 static struct link_chunk *append_chunk(struct link_out *out, size_t capacity, struct error *error)
 {
-    struct link_chunk *chunk = malloc(sizeof(*chunk) + capacity + SEAL_OVERHEAD);
+    struct link_chunk *chunk = take_spare(out, capacity);
+    if (chunk)
+        capacity = chunk->capacity;
+    else
+        chunk = malloc(sizeof(*chunk) + capacity + SEAL_OVERHEAD);
     if (!chunk) {
         error_set(error, ERROR_EXHAUSTED, "no memory for a frame of %zu bytes", capacity);
         return NULL;
@@ -257,7 +295,7 @@ int link_out_send(struct link_out *out, size_t budget, struct error *error)
         budget -= (size_t)sent < budget ? (size_t)sent : budget;
         if (chunk->sent == whole_size(out, chunk)) {
             out->sending = NULL;
-            free(chunk);
+            give_chunk(out, chunk);
         }
     }
     return 0;

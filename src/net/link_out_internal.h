@@ -36,12 +36,15 @@ struct link_chunk;
 struct link_out {
     enum link_form form;
     bool is_started; /* before, frames only wait */
+    bool is_bulk;    /* keeps memory for the next frames */
     int fd;
     SSL *ssl;
     const struct link_tls_keys *keys; /* to explain failures of TLS */
     struct seal *seal;
     struct link_chunk *sending; /* taken from the queue; NULL: none */
     struct list queue;          /* of struct link_chunk */
+    struct list spare;          /* of struct link_chunk; the same memory serves again */
+    size_t spare_count;
     size_t queued_bytes;        /* of frames */
     uint64_t sent_bytes;        /* of frames */
     bool is_farewell_queued;    /* in records */

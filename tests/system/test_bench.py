@@ -3,6 +3,7 @@
 covers cli/bench.c, cli/command_bench_ledger.c, server/bench_ledger.c, store/store_raw.c
 covers cli/command_bench_market.c, server/bench_market.c
 covers cli/command_bench_lenders.c, peer/bench_lenders.c
+covers cli/command_bench_exchange.c, exchange/bench_exchange.c
 covers cli/command_bench_jobnet.c, peer/bench_jobnet.c, peer/bench_jobnet_bare.c, peer/bench_jobnet_end.c
 """
 import json
@@ -52,6 +53,13 @@ def test_the_job_network_is_measured_beside_plainer_ways(souk):
     assert {"jobnet_ratio", "jobnet_rtt_added_ms", "jobnet_ratio_to_copy"} <= figures.keys()
     assert all(figures[f"{way}_mb_per_s"] > 0 and figures[f"{way}_rtt_ms"] > 0
                for way in ("jobnet", "bare", "copy", "plain"))
+
+
+def test_push_and_pull_are_measured_over_all_kinds_of_links(souk):
+    figures = json.loads(souk("bench", "exchange", "--mb", 4, "--workers", 2, "--rounds", 1, "--round", "50ms",
+                              "--json").stdout)
+    assert all(figures[f"{way}_mb_per_s"] > 0 and figures[f"{way}_cpu_s_per_gb"] > 0
+               for way in ("sealed", "tls", "plain"))
 
 
 def test_a_crowd_of_lenders_takes_leases_and_is_paid(tmp_path):
