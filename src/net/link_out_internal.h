@@ -45,10 +45,10 @@ struct link_out {
     struct list queue;          /* of struct link_chunk */
     struct list spare;          /* of struct link_chunk; the same memory serves again */
     size_t spare_count;
-    size_t queued_bytes;        /* of frames */
-    uint64_t sent_bytes;        /* of frames */
-    bool is_farewell_queued;    /* in records */
-    bool is_broken;             /* sealing failed: nothing leaves any more */
+    size_t queued_bytes;     /* of frames */
+    uint64_t sent_bytes;     /* of frames */
+    bool is_farewell_queued; /* in records */
+    bool is_broken;          /* sealing failed: nothing leaves any more */
     struct error broken;
 };
 
