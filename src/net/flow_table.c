@@ -13,6 +13,8 @@ struct entry {
 
 struct flow_table {
     uint64_t seed;
+    int64_t new_milli; /* how many may begin, in thousandths */
+    int64_t filled_ms;
     struct entry entries[FLOW_TABLE_SETS][FLOW_TABLE_WAYS];
 };
 
@@ -21,6 +23,7 @@ struct flow_table *flow_table_new(uint64_t seed)
     struct flow_table *table = calloc(1, sizeof(*table));
     ASSERT(table);
     table->seed = seed;
+    table->new_milli = FLOW_TABLE_NEW_MAX * INT64_C(1000);
     return table;
 }
 
@@ -53,10 +56,35 @@ static struct entry *find(struct entry *set, const struct fence_flow *flow)
     return NULL;
 }
 
-void flow_table_note(struct flow_table *table, const struct fence_flow *flow, int64_t now_ms)
+static int64_t silence_of(const struct fence_flow *flow)
+{
+    return flow->protocol == IPPROTO_TCP ? FLOW_TABLE_TCP_SILENCE_MS : FLOW_TABLE_SILENCE_MS;
+}
+
+/* Whether one more may begin; then it has. */
+static bool take_new(struct flow_table *table, int64_t now_ms)
+{
+    const int64_t most = FLOW_TABLE_NEW_MAX * INT64_C(1000);
+    const int64_t passed_ms = now_ms - table->filled_ms;
+    if (passed_ms >= most / FLOW_TABLE_NEW_PER_S)
+        table->new_milli = most;
+    else
+        table->new_milli += passed_ms * FLOW_TABLE_NEW_PER_S;
+    if (table->new_milli > most)
+        table->new_milli = most;
+    table->filled_ms = now_ms;
+    if (table->new_milli < 1000)
+        return false;
+    table->new_milli -= 1000;
+    return true;
+}
+
+bool flow_table_note(struct flow_table *table, const struct fence_flow *flow, int64_t now_ms)
 {
     struct entry *set = set_of(table, flow);
     struct entry *chosen = find(set, flow);
+    if ((!chosen || now_ms - chosen->heard_ms > silence_of(flow)) && !take_new(table, now_ms))
+        return false;
     for (int i = 0; !chosen && i < FLOW_TABLE_WAYS; i++)
         if (!set[i].is_used)
             chosen = &set[i];
@@ -67,14 +95,13 @@ void flow_table_note(struct flow_table *table, const struct fence_flow *flow, in
                 chosen = &set[i];
     }
     *chosen = (struct entry){.flow = *flow, .is_used = true, .heard_ms = now_ms};
+    return true;
 }
 
 bool flow_table_has(struct flow_table *table, const struct fence_flow *flow, int64_t now_ms)
 {
     struct entry *found = find(set_of(table, flow), flow);
-    const int64_t silence_ms =
-        flow->protocol == IPPROTO_TCP ? FLOW_TABLE_TCP_SILENCE_MS : FLOW_TABLE_SILENCE_MS;
-    if (!found || now_ms - found->heard_ms > silence_ms)
+    if (!found || now_ms - found->heard_ms > silence_of(flow))
         return false;
     found->heard_ms = now_ms;
     return true;

@@ -149,7 +149,10 @@ static void on_job_packet(struct gateway *gateway, const uint8_t *packet, size_t
             give_job(refusal, refusal_size);
         return;
     }
-    flow_table_note(gateway->flows, &flow, now_ms());
+    if (!flow_table_note(gateway->flows, &flow, now_ms())) {
+        gateway->counts->refused++; /* it goes later: whoever means it sends again */
+        return;
+    }
     gateway->counts->bytes_out += size;
     outside_put(gateway->outside, packet, size);
 }
