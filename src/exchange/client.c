@@ -34,8 +34,11 @@ static void take_answer(struct exchange_client *client, float *parameters)
     client_swap(&client->answer, &client->taken);
     client_unlock(client);
     const float *restrict model = client->taken, *restrict base = client->base;
-    for (size_t i = 0; i < client->options.parameter_count; i++)
-        parameters[i] += model[i] - base[i];
+    if (client->steps_unsent == 0) /* L is B: the sum would be W but for its rounding */
+        memcpy(parameters, model, client->options.parameter_count * sizeof(float));
+    else
+        for (size_t i = 0; i < client->options.parameter_count; i++)
+            parameters[i] += model[i] - base[i];
     client_swap(&client->base, &client->taken);
     client_lock(client);
 }
