@@ -16,7 +16,7 @@ struct blob_entry {
     uint64_t size_bytes;     /* of its file */
     int64_t used_ms;
     int64_t touched_ms; /* the use that the file's own time tells */
-    bool is_checked; /* this process has hashed what its file holds */
+    bool is_checked;    /* this process has hashed what its file holds */
 };
 
 struct blob_store {

@@ -233,7 +233,8 @@ static void one_that_talks_without_end_is_left(void **state)
     ASSERT_OK(link_open_take(&options, fd, &talker.link, &error));
     while (!talker.is_closed) /* or the test runs into its time limit */
         turn(scene);
-    assert_true(talker.sent_count > (size_t)2 * CHUNK_SERVER_OFFERS_MAX); /* as much as one may have */
+    assert_true(talker.sent_count >
+                (size_t)2 * CHUNK_SERVER_OFFERS_MAX); /* as much as one may have */
     start_fetch(scene, 1);
     finish_fetch(scene, 1);
     assert_int_equal(scene->asked_count, CHUNKS);
