@@ -16,6 +16,7 @@ enum {
     ICMP_PROHIBITED_CODE = 13,
     QUOTED_SIZE = IP_HEADER_SIZE + 8,
     REFUSAL_TTL = 64,
+    SMTP_PORT = 25,
 };
 
 /* RFC 6890 and what was registered since, less what is reached like any other address; and the one
@@ -49,9 +50,13 @@ struct packet {
 const char *fence_verdict_name(enum fence_verdict verdict)
 {
     static const char *const names[FENCE_VERDICT_COUNT] = {
-        [FENCE_PASSES] = "passes",         [FENCE_MALFORMED] = "malformed",
-        [FENCE_OTHER_KIND] = "other_kind", [FENCE_FRAGMENT] = "fragment",
-        [FENCE_SPOOFED] = "spoofed",       [FENCE_INSIDE] = "inside",
+        [FENCE_PASSES] = "passes",
+        [FENCE_MALFORMED] = "malformed",
+        [FENCE_OTHER_KIND] = "other_kind",
+        [FENCE_FRAGMENT] = "fragment",
+        [FENCE_SPOOFED] = "spoofed",
+        [FENCE_INSIDE] = "inside",
+        [FENCE_MAIL] = "mail",
     };
     return names[verdict];
 }
@@ -192,6 +197,8 @@ enum fence_verdict fence_check_out(const struct fence *fence, const uint8_t *pac
         return FENCE_OTHER_KIND;
     if (!fence_has_outside(fence, found.destination))
         return FENCE_INSIDE;
+    if (found.protocol == IPPROTO_TCP && found.destination_port == SMTP_PORT)
+        return FENCE_MAIL;
     *out_flow = (struct fence_flow){.protocol = found.protocol,
                                     .remote = found.destination,
                                     .job_port = found.source_port,

@@ -3,10 +3,10 @@
  *
  * Out goes IPv4 with TCP, UDP or an ICMP echo request from the job's own address to an address that
  * is public: none of RFC 6890's private, local and special ranges, no cloud's own, none of the
- * networks that were added (this machine's, the owner's list, the market). In come answers from
- * such addresses, and the gateway's own ICMP errors; whether anybody asked is for
- * net/flow_table.h. Fragments and IP options are refused both ways: neither is needed, and both
- * have been used to get past filters.
+ * networks that were added (this machine's, the owner's list, the market). TCP to port 25 never
+ * goes out: mail would be taken for the owner's. In come answers from such addresses, and the
+ * gateway's own ICMP errors; whether anybody asked is for net/flow_table.h. Fragments and IP
+ * options are refused both ways: neither is needed, and both have been used to get past filters.
  *
  * Addresses and ports are in host byte order. A fence belongs to one thread.
  */
@@ -61,6 +61,7 @@ enum fence_verdict {
     FENCE_FRAGMENT,
     FENCE_SPOOFED, /* from an address that is not the sender's */
     FENCE_INSIDE,  /* to or from an address within the fence */
+    FENCE_MAIL,    /* to a mail server, as one of its kind */
     FENCE_VERDICT_COUNT,
 };
 const char *fence_verdict_name(enum fence_verdict verdict);

@@ -90,6 +90,21 @@ TEST(a_public_address_is_reached_by_tcp_udp_and_echo)
     }
 }
 
+TEST(mail_is_sent_by_nobody)
+{
+    const struct fence fence = open_fence();
+    struct sample sample = sample_of(IPPROTO_TCP, FENCE_JOB_ADDRESS, SOMEWHERE);
+    put_be16(sample.bytes + 22, 25);
+    assert_int_equal(out(&fence, &sample), FENCE_MAIL);
+    put_be16(sample.bytes + 22, 587); /* there one has to say who one is */
+    assert_int_equal(out(&fence, &sample), FENCE_PASSES);
+    put_be16(sample.bytes + 20, 25);
+    assert_int_equal(out(&fence, &sample), FENCE_PASSES);
+    sample = sample_of(IPPROTO_UDP, FENCE_JOB_ADDRESS, SOMEWHERE);
+    put_be16(sample.bytes + 22, 25);
+    assert_int_equal(out(&fence, &sample), FENCE_PASSES);
+}
+
 TEST(private_local_and_special_addresses_are_inside)
 {
     static const char *const inside[] = {
@@ -306,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_public_address_is_reached_by_tcp_udp_and_echo),
+        cmocka_unit_test(mail_is_sent_by_nobody),
         cmocka_unit_test(private_local_and_special_addresses_are_inside),
         cmocka_unit_test(added_networks_are_inside_to_their_last_address),
         cmocka_unit_test(a_fence_that_does_not_know_lets_nothing_pass),
