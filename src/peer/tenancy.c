@@ -235,7 +235,7 @@ void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
     tenancy->is_stop_wanted = true;
     tenancy_set_stop_reason(tenancy, reason);
     if (tenancy->yield == YIELD_FROZEN)
-        tenancy_yield(tenancy, YIELD_LOW); /* it can only end in good order if it runs */
+        tenancy_yield(tenancy, tenancy->yield_wanted); /* to end in good order it has to run */
     if (tenancy->has_config && grace_ms > 0) {
         const struct child_message message = {
             .kind = CHILD_STOP,

@@ -60,7 +60,7 @@ struct tenancy {
 
     enum lease_run_state state;
     enum yield_level yield;
-    enum yield_level yield_wanted; /* while nothing runs that could yield */
+    enum yield_level yield_wanted; /* by the owner, also while nothing runs that could yield */
     struct image_hold image;       /* the lease runs in it; none: in this machine's system */
     bool needs_image;              /* it has to be unpacked first */
     bool has_begun;                /* its own process was started; before, it has nothing to say */

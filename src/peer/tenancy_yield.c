@@ -48,13 +48,13 @@ static int change_level(struct tenancy *tenancy, enum yield_level level, struct 
 void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
 {
     struct error error;
-    if (tenancy->is_stop_wanted && level == YIELD_FROZEN)
-        level = YIELD_LOW; /* it saves what it has, and is killed if it takes too long */
+    tenancy->yield_wanted = level;
     if (tenancy->chunk_server)
         chunk_server_set_paused(tenancy->chunk_server, level != YIELD_FULL);
-    if (tenancy->internet) /* also for a network that is paid for by the byte */
+    if (tenancy->internet) /* by the owner's word also while it ends: bytes may cost */
         open_network_set_paused(tenancy->internet, level == YIELD_FROZEN);
-    tenancy->yield_wanted = level;
+    if (tenancy->is_stop_wanted && level == YIELD_FROZEN)
+        level = YIELD_LOW; /* it saves what it has, and is killed if it takes too long */
     if (tenancy->has_ended || tenancy->has_exited || level == tenancy->yield)
         return;
     if (change_level(tenancy, level, &error) < 0) {

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import tempfile
@@ -127,6 +128,7 @@ say("name", socket.gethostbyname("service.example"))
 say("tcp", tcp("{SERVICE}"))
 say("udp", udp("{SERVICE}"))
 say("closed", tcp("{SERVICE}", 81))
+say("mail", tcp("{SERVICE}", 25))
 say("fragments", udp("{SERVICE}", size=3000))
 for address in {[CLOSED, CAMPUS_HOST, CAMPUS_OWN, METADATA, ROUTER, HOME, "127.0.0.1"]}:
     say("tcp " + address, tcp(address))
@@ -144,7 +146,7 @@ except socket.gaierror as error:
     assert {found.pop(name) for name in list(found) if name.endswith("127.0.0.1")} <= {
         "ECONNREFUSED", "EHOSTUNREACH", "EINVAL"}
     assert set(found.values()) == {"EHOSTUNREACH"}, found
-    assert len(found) == 18
+    assert len(found) == 19
     called = home.internet.calls()
     assert {address for _, address in map(str.split, called)} == {SERVICE, RESOLVER}, called
 
@@ -169,6 +171,25 @@ say("service", tcp("{SERVICE}"))
     subprocess.run(["ip", "addr", "add", "141.2.3.1/24", "dev", "home"], check=True)
     out, err = process.communicate(timeout=120)
     assert [json.loads(line) for line in out.splitlines()] == [["then", "EHOSTUNREACH"], ["service", SERVICE]], (out, err)
+
+
+@lent_by("user")
+def test_what_is_stopped_while_the_owner_pauses_it_ends_without_the_internet(home):
+    process = home.start(f"""
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+say("first", udp("{SERVICE}"))
+signal.sigwait([signal.SIGTERM])
+say("last", udp("{SERVICE}"))
+""", "--network", "open")
+    assert json.loads(process.stdout.readline()) == ["first", SERVICE]
+    subprocess.run([PROGRAM, "lend", "pause", "--state-dir", str(home.state)], check=True, timeout=20)
+    wait_for("the pause", lambda: re.search("lease_yields .*level=frozen", pathlib.Path(home.lender.log_path).read_text()))
+    home.internet.calls()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert json.loads(out) == ["last", "silence"], (out, err)
+    assert home.internet.calls() == []
 
 
 @lent_by("user")
