@@ -62,6 +62,20 @@ TEST(a_slow_rate_adds_up_from_many_looks)
     assert_in_range(bucket.bytes, 900, 1000);
 }
 
+TEST(another_rate_holds_from_then_on_for_what_was_saved_and_for_a_debt)
+{
+    struct bucket bucket = full_bucket(10000000);
+    bucket_fill(&bucket, 1000 * MS);
+    assert_int_equal(bucket.bytes, 1000000);
+    bucket_set_rate(&bucket, 1000000);
+    bucket_fill(&bucket, 1001 * MS);
+    assert_int_equal(bucket.bytes, 100000);
+    bucket_take(&bucket, 200000);
+    assert_in_range(bucket_wait_ms(&bucket), 100, 102);
+    bucket_set_rate(&bucket, 10000000);
+    assert_in_range(bucket_wait_ms(&bucket), 10, 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -70,6 +84,7 @@ int main(void)
         cmocka_unit_test(a_debt_is_waited_for_until_it_is_paid),
         cmocka_unit_test(a_long_rest_earns_no_more_than_a_burst),
         cmocka_unit_test(a_slow_rate_adds_up_from_many_looks),
+        cmocka_unit_test(another_rate_holds_from_then_on_for_what_was_saved_and_for_a_debt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

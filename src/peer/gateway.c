@@ -184,10 +184,12 @@ static int receive_order(struct gateway *gateway, int flags)
     if (got < 0 && errno == EAGAIN)
         return 0;
     if (got != (ssize_t)sizeof(order) || order.closed_count > OPEN_CLOSED_MAX ||
-        order.bytes_per_s <= 0)
+        order.bytes_per_s < 0)
         return -1;
     gateway->order = order;
-    bucket_set_rate(&gateway->bucket, order.bytes_per_s);
+    bucket_fill(&gateway->bucket, clock_monotonic_ns(&clock_system)); /* by the rate until now */
+    if (order.bytes_per_s > 0)
+        bucket_set_rate(&gateway->bucket, order.bytes_per_s);
     add_market(gateway, order.market);
     return 1;
 }
@@ -205,12 +207,13 @@ static int take_orders(struct gateway *gateway, struct error *error)
 static int wait_and_serve(struct gateway *gateway, struct error *error)
 {
     bucket_fill(&gateway->bucket, clock_monotonic_ns(&clock_system));
-    const bool is_serving = !gateway->order.is_paused && bucket_has_some(&gateway->bucket);
+    const bool is_paused = gateway->order.bytes_per_s == 0;
+    const bool is_serving = !is_paused && bucket_has_some(&gateway->bucket);
     struct pollfd *polls = gateway->polls;
     polls[POLL_CONTROL] = (struct pollfd){.fd = GATEWAY_CONTROL_FD, .events = POLLIN};
     polls[POLL_ATTACHED] = (struct pollfd){.fd = attached_fd(gateway->attached), .events = POLLIN};
     polls[POLL_TUN] = (struct pollfd){.fd = is_serving ? GATEWAY_TUN_FD : -1, .events = POLLIN};
-    int timeout_ms = gateway->order.is_paused ? -1 : bucket_wait_ms(&gateway->bucket);
+    int timeout_ms = is_paused ? -1 : bucket_wait_ms(&gateway->bucket);
     size_t outside_count = 0;
     if (is_serving)
         outside_count =

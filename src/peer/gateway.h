@@ -32,8 +32,7 @@ enum {
 
 /* The whole state each time; the reader is the very same program. */
 struct gateway_order {
-    bool is_paused;
-    int64_t bytes_per_s;   /* in and out together */
+    int64_t bytes_per_s;   /* in and out together; 0: nothing passes */
     uint32_t market;       /* an address of the market's; 0: none is known */
     uint32_t closed_count; /* what the owner keeps jobs away from */
     struct fence_network closed[OPEN_CLOSED_MAX];

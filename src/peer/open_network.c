@@ -18,7 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FIRST_FREE_FD = 16 };
+enum {
+    FIRST_FREE_FD = 16,
+    LOW_PARTS = 10, /* the owner works, and wants the line as well */
+};
 
 struct open_network {
     struct open_network_options options;
@@ -189,11 +192,26 @@ int open_network_set_up(struct open_network *network, pid_t inside, struct error
 
 /* ---- Orders ---------------------------------------------------------------------------------- */
 
-void open_network_set_paused(struct open_network *network, bool is_paused)
+int64_t open_network_rate(const struct open_terms *terms, enum yield_level level)
 {
-    if (network->order.is_paused == is_paused)
+    const int64_t full = terms->kbit_per_s * 125;
+    switch (level) {
+    case YIELD_FULL:
+        return full;
+    case YIELD_LOW:
+        return full / LOW_PARTS;
+    case YIELD_FROZEN:
+    case YIELD_LEVEL_COUNT:
+        break;
+    }
+    return 0;
+}
+
+void open_network_set_rate(struct open_network *network, int64_t bytes_per_s)
+{
+    if (network->order.bytes_per_s == bytes_per_s)
         return;
-    network->order.is_paused = is_paused;
+    network->order.bytes_per_s = bytes_per_s;
     send_order(network);
 }
 

@@ -9,6 +9,7 @@
 #include "base/scope.h"
 #include "net/loop.h"
 #include "peer/gateway.h"
+#include "peer/keeper_message.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -34,8 +35,9 @@ DEFINE_AUTO(open_network);
 /* Puts the device into the sandbox of `inside` and starts the gateway; see sandbox.h. */
 MUST_CHECK int open_network_set_up(struct open_network *network, pid_t inside, struct error *error);
 
-/* Nothing passes while it is paused. */
-void open_network_set_paused(struct open_network *network, bool is_paused);
+/* What a lease may send and receive in a second at that level; 0: nothing. */
+int64_t open_network_rate(const struct open_terms *terms, enum yield_level level);
+void open_network_set_rate(struct open_network *network, int64_t bytes_per_s);
 /* An address of the market's, in host byte order, which the job is not to reach; 0: none. */
 void open_network_set_market(struct open_network *network, uint32_t address);
 

@@ -33,13 +33,14 @@ static void find_host(const char *url, char out[ADDRESS_HOST_SIZE])
 static void open_internet(struct tenancy *tenancy)
 {
     const struct tenancy_host *host = tenancy->host;
-    struct open_network_options options = {.loop = host->loop,
-                                           .lease = tenancy->document.lease,
-                                           .order = {.bytes_per_s = host->open.kbit_per_s * 125,
-                                                     .market = host->link_ipv4,
-                                                     .closed_count = host->open.closed_count},
-                                           .on_gone = on_internet_gone,
-                                           .context = tenancy};
+    struct open_network_options options = {
+        .loop = host->loop,
+        .lease = tenancy->document.lease,
+        .order = {.bytes_per_s = open_network_rate(&host->open, tenancy->yield_wanted),
+                  .market = host->link_ipv4,
+                  .closed_count = host->open.closed_count},
+        .on_gone = on_internet_gone,
+        .context = tenancy};
     memcpy(options.order.closed, host->open.closed, sizeof(options.order.closed));
     find_host(host->server_url, options.order.hosts[0]);
     memcpy(options.order.hosts[1], host->link_target.host, ADDRESS_HOST_SIZE);

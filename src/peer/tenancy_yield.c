@@ -52,7 +52,7 @@ void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
     if (tenancy->chunk_server)
         chunk_server_set_paused(tenancy->chunk_server, level != YIELD_FULL);
     if (tenancy->internet) /* by the owner's word also while it ends: bytes may cost */
-        open_network_set_paused(tenancy->internet, level == YIELD_FROZEN);
+        open_network_set_rate(tenancy->internet, open_network_rate(&tenancy->host->open, level));
     if (tenancy->is_stop_wanted && level == YIELD_FROZEN)
         level = YIELD_LOW; /* it saves what it has, and is killed if it takes too long */
     if (tenancy->has_ended || tenancy->has_exited || level == tenancy->yield)
