@@ -15,13 +15,19 @@
 #include "server/tell.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sodium.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
     CONNECT_MS = 1500,
     HANDSHAKE_MS = 1500,
+    QUIET_S = 30, /* then it is asked whether it is still there */
+    ASK_AGAIN_S = 5,
+    SILENCE_MS = 45000, /* then it is not */
     PER_ACCOUNT_MAX = 8,
     BORROWERS_MAX = 1024,
     PAYLOAD_MAX = 64 << 10,   /* it says what it has, which is of no interest here */
@@ -154,6 +160,17 @@ static void on_close(struct link *link, const struct error *reason, void *contex
     borrower_free(context);
 }
 
+/* One that vanished says no good-bye, and on this link nobody has anything to say either. */
+static bool watch_for_vanishing(int fd)
+{
+    const int one = 1, quiet_s = QUIET_S, again_s = ASK_AGAIN_S;
+    const unsigned silence_ms = SILENCE_MS;
+    return setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)) == 0 &&
+           setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &quiet_s, sizeof(quiet_s)) == 0 &&
+           setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &again_s, sizeof(again_s)) == 0 &&
+           setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof(silence_ms)) == 0;
+}
+
 static void on_connected(void *context, int fd, const struct error *reason)
 {
     struct borrower *borrower = context;
@@ -169,7 +186,8 @@ static void on_connected(void *context, int fd, const struct error *reason)
         .handshake_timeout_ms = HANDSHAKE_MS,
         .callbacks = {.on_open = on_open, .on_frame = on_frame, .on_close = on_close},
         .context = borrower};
-    const bool is_linked = !reason && link_open_take(&options, fd, &borrower->link, &error) == 0;
+    const bool is_linked = !reason && watch_for_vanishing(fd) &&
+                           link_open_take(&options, fd, &borrower->link, &error) == 0;
     sodium_memzero(key, sizeof(key));
     if (is_linked)
         return;

@@ -2,6 +2,8 @@
  * covers borrower.c */
 #include "server/hub_fixture_internal.h"
 
+#include <netinet/tcp.h>
+
 enum { TOLD_MAX = 8, FRAME_BYTES = 32 << 10 };
 
 /* What the worker's machine is told of borrowers. */
@@ -214,6 +216,45 @@ TEST(a_lease_is_told_of_its_borrower_once_and_only_of_the_port_that_was_reached)
     link_free(machine.link);
 }
 
+/* The market's end, which is in this process. */
+static int find_market_end(const struct borrower_end *end)
+{
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in peer = {0};
+        socklen_t size = sizeof(peer);
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.sin_family == AF_INET &&
+            ntohs(peer.sin_port) == end->offer.seen_at.port)
+            return fd;
+    }
+    fail_msg("the market has no link to the borrower");
+    return -1;
+}
+
+static int option_of(int fd, int level, int name)
+{
+    int value = 0;
+    socklen_t size = sizeof(value);
+    assert_int_equal(getsockopt(fd, level, name, &value, &size), 0);
+    return value;
+}
+
+TEST(a_borrower_that_vanishes_without_a_word_is_noticed_within_a_minute)
+{
+    struct fixture *fixture = *state;
+    struct borrower_end end;
+    offer(fixture, &end, fixture->borrower, 1);
+    take_market(&end);
+    const int fd = find_market_end(&end);
+    assert_int_equal(option_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    const int idle_s = option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE);
+    const int again_s = option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL);
+    const int silence_ms = option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT);
+    assert_in_range(silence_ms, 1, 60000);
+    assert_true((idle_s + 2 * again_s) * 1000 < silence_ms); /* asked more than once */
+    assert_true(silence_ms + again_s * 1000 < 60000);
+    leave(&end);
+}
+
 TEST(a_borrower_that_talks_on_is_let_go)
 {
     static const char bytes[FRAME_BYTES];
@@ -242,6 +283,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_lease_is_told_of_its_borrower_once_and_only_of_the_port_that_was_reached,
             setup_started, teardown_started),
+        cmocka_unit_test_setup_teardown(
+            a_borrower_that_vanishes_without_a_word_is_noticed_within_a_minute, setup_started,
+            teardown_started),
         cmocka_unit_test_setup_teardown(a_borrower_that_talks_on_is_let_go, setup_started,
                                         teardown_started),
     };
