@@ -4,6 +4,7 @@
 #   make demo     a market, three unequal lenders, one real training job
 #   make test     every test
 #   make bench    the measurements behind docs/benchmarks.md
+#   make reference   every built-in model and optimizer beside torch
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
 #   make lint     format, clang-tidy and style gates
 #   make format   bring the sources into the house format
@@ -18,7 +19,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test bench sim lint lint-all format asan asan-all tsan tsan-system clang fuzz fuzz-replay arm64 install install-files deb test-deb clean
+.PHONY: all deps web demo test bench reference sim lint lint-all format asan asan-all tsan tsan-system clang fuzz fuzz-replay arm64 install install-files deb test-deb clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -40,6 +41,10 @@ test: all
 bench: all
 	@tools/install-deps --bench
 	@for bench in bench/*.py; do echo "== $$bench"; $$bench || exit 1; done
+
+# Every built-in model, optimizer and kernel set beside torch (python3-torch); minutes.
+reference: all
+	@SOUK_BUILD=build/release SOUK_REFERENCE=all /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/reference/test_models.py
 
 SOUK_DATA ?= traces
 sim: all

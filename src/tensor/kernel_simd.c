@@ -183,6 +183,10 @@ static struct kernel_math simd_math(struct simd_state *state)
     const struct kernel_ops *ops = fallback(state, &other);
     struct kernel_math math = ops == &kernel_onednn ? onednn_math(other) : kernel_math_plain;
     math.name = state->isa->name;
+    math.lstm_forward = state->isa->lstm_forward;
+    math.lstm_backward = state->isa->lstm_backward;
+    math.gru_forward = state->isa->gru_forward;
+    math.gru_backward = state->isa->gru_backward;
     return math;
 }
 

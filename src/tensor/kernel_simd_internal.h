@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "tensor/kernel_internal.h"
+#include "tensor/kernel_math.h"
 
 struct simd_isa;
 
@@ -53,6 +53,10 @@ struct simd_isa {
     void (*dense_backward)(const struct simd_dense *dense, const struct operation_tensors *tensors);
     void (*block_forward)(const struct simd_block *block, const struct operation_tensors *tensors);
     void (*block_backward)(const struct simd_block *block, const struct operation_tensors *tensors);
+    void (*lstm_forward)(const struct gate_step *step);
+    void (*lstm_backward)(const struct gate_step *step);
+    void (*gru_forward)(const struct gate_step *step);
+    void (*gru_backward)(const struct gate_step *step);
     void (*sgd)(const struct sgd_rule *rule, float *weights, float *velocity, const float *gradient,
                 size_t count);
     void (*adam)(const struct adam_rule *rule, float *weights, float *first, float *second,

@@ -317,6 +317,7 @@ static void isa_scale(float a, float *x, size_t count)
 }
 
 #include "tensor/kernel_simd_conv.h"
+#include "tensor/kernel_simd_gates.h"
 
 const struct simd_isa ISA = {
     .name = ISA_NAME,
@@ -325,6 +326,10 @@ const struct simd_isa ISA = {
     .dense_backward = isa_dense_backward,
     .block_forward = isa_block_forward,
     .block_backward = isa_block_backward,
+    .lstm_forward = isa_lstm_forward,
+    .lstm_backward = isa_lstm_backward,
+    .gru_forward = isa_gru_forward,
+    .gru_backward = isa_gru_backward,
     .sgd = isa_sgd,
     .adam = isa_adam,
     .axpy = isa_axpy,
