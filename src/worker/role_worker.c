@@ -133,12 +133,11 @@ static int train(struct role *role, struct trainer *trainer, struct error *error
     float *parameters = model_parameters(trainer_model(trainer));
     struct exchange_step step = {0};
     const uint32_t batch_first = (uint32_t)role->work->lease.train.batch;
-    uint32_t batch = batch_first;
     exchange_client_begin(role->client, parameters);
     do {
         /* A policy may give this machine a batch of its own. */
         const uint32_t given = exchange_client_batch(role->client);
-        batch = given > 0 ? given : batch_first;
+        const uint32_t batch = given > 0 ? given : batch_first;
         if (trainer_set_batch(trainer, batch, error) < 0)
             return -1;
         parameters = model_parameters(trainer_model(trainer));
