@@ -58,6 +58,7 @@ struct daemon {
     bool is_held_back;       /* the market is slow: keepers are not read from */
     int64_t market_ahead_ms; /* the market's clock less ours */
     uint32_t link_ipv4;      /* the link's other end, when it is one; last known */
+    uint32_t seen_ipv4;      /* where the market sees us; last known */
     int64_t retry_ms;
     struct loop_timer *retry_timer;
     struct loop_timer *heartbeat_timer;

@@ -272,7 +272,8 @@ void daemon_tell_keeper_market(struct daemon *daemon, struct holding *holding)
                                          .server_url = text_of(enrolment->server_url),
                                          .fingerprint = text_of(enrolment->fingerprint),
                                          .link_address = text_of(enrolment->link_address),
-                                         .link_ipv4 = daemon->link_ipv4}});
+                                         .link_ipv4 = daemon->link_ipv4,
+                                         .seen_ipv4 = daemon->seen_ipv4}});
 }
 
 void daemon_tell_market(struct daemon *daemon)

@@ -107,6 +107,8 @@ static void daemon_on_welcome(struct daemon *daemon, const struct welcome_messag
     daemon->is_welcome = true;
     daemon->retry_ms = DAEMON_RETRY_FIRST_MS;
     daemon->market_ahead_ms = welcome->now_ms - clock_utc_ms(loop_clock(daemon->loop));
+    if (welcome->seen_ipv4 != 0)
+        daemon->seen_ipv4 = welcome->seen_ipv4;
     servers_welcomed(daemon->servers, daemon_on_better, daemon);
     log_event(LOG_INFO, "linked", "machine=%" PRIu64 " market=%s", daemon->enrolment->machine,
               daemon->enrolment->link_address);

@@ -29,7 +29,7 @@ enum {
     DESCRIPTOR_MAX = 16 + GATEWAY_SOCKET_MAX, /* some are its own */
     POLL_MAX = POLL_FIXED + DESCRIPTOR_MAX,
     PACKETS_PER_TURN = 64,
-    MARKETS_MAX = 32,
+    HEARD_MAX = 32,
     ADDRESSES_PER_HOST = 8,
 };
 
@@ -41,8 +41,8 @@ struct gateway {
     struct flow_table *flows;
     struct outside *outside;
     struct bucket bucket;
-    uint32_t markets[MARKETS_MAX]; /* every address of the market's that was ever heard of */
-    size_t market_count;
+    uint32_t heard[HEARD_MAX]; /* every address of the market's, and of ours as it sees it */
+    size_t heard_count;
     bool has_ended;
     struct pollfd polls[POLL_MAX];
 };
@@ -54,13 +54,13 @@ static int64_t now_ms(void)
 
 /* ---- The fence ------------------------------------------------------------------------------- */
 
-static void add_market(struct gateway *gateway, uint32_t address)
+static void add_heard(struct gateway *gateway, uint32_t address)
 {
-    for (size_t i = 0; i < gateway->market_count; i++)
-        if (gateway->markets[i] == address)
+    for (size_t i = 0; i < gateway->heard_count; i++)
+        if (gateway->heard[i] == address)
             return;
-    if (address != 0 && gateway->market_count < MARKETS_MAX)
-        gateway->markets[gateway->market_count++] = address;
+    if (address != 0 && gateway->heard_count < HEARD_MAX)
+        gateway->heard[gateway->heard_count++] = address;
 }
 
 /* Shut while it is being built, and for good when that fails. */
@@ -71,8 +71,8 @@ static int build_fence(struct gateway *gateway, struct error *error)
     fence_open(fence);
     for (uint32_t i = 0; i < gateway->order.closed_count; i++)
         fence_add(fence, gateway->order.closed[i]);
-    for (size_t i = 0; i < gateway->market_count; i++)
-        fence_add(fence, (struct fence_network){gateway->markets[i], 32});
+    for (size_t i = 0; i < gateway->heard_count; i++)
+        fence_add(fence, (struct fence_network){gateway->heard[i], 32});
     if (attached_read(gateway->attached, fence, error) < 0) {
         fence_init(fence);
         return -1;
@@ -101,7 +101,7 @@ static void look_up_hosts(struct gateway *gateway)
             if (found[k].storage.ss_family == AF_INET) {
                 struct sockaddr_in address;
                 memcpy(&address, &found[k].storage, sizeof(address));
-                add_market(gateway, ntohl(address.sin_addr.s_addr));
+                add_heard(gateway, ntohl(address.sin_addr.s_addr));
             }
     }
 }
@@ -190,7 +190,8 @@ static int receive_order(struct gateway *gateway, int flags)
     bucket_fill(&gateway->bucket, clock_monotonic_ns(&clock_system)); /* by the rate until now */
     if (order.bytes_per_s > 0)
         bucket_set_rate(&gateway->bucket, order.bytes_per_s);
-    add_market(gateway, order.market);
+    add_heard(gateway, order.market);
+    add_heard(gateway, order.seen);
     return 1;
 }
 

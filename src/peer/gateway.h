@@ -32,8 +32,9 @@ enum {
 
 /* The whole state each time; the reader is the very same program. */
 struct gateway_order {
-    int64_t bytes_per_s;   /* in and out together; 0: nothing passes */
-    uint32_t market;       /* an address of the market's; 0: none is known */
+    int64_t bytes_per_s; /* in and out together; 0: nothing passes */
+    uint32_t market;     /* an address of the market's; 0: none is known */
+    uint32_t seen;       /* where the market sees this machine, as a rule its router; 0: unknown */
     uint32_t closed_count; /* what the owner keeps jobs away from */
     struct fence_network closed[OPEN_CLOSED_MAX];
     /* Looked up once, with the first order. */

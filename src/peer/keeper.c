@@ -155,6 +155,7 @@ static int keeper_set_market(struct keeper *keeper, const struct keeper_market *
         return -1;
     host->market_ahead_ms = market->ahead_ms;
     host->link_ipv4 = market->link_ipv4;
+    host->seen_ipv4 = market->seen_ipv4;
     host->is_market_away = !market->is_linked;
     const bool is_relinked = market->is_linked && !outbox_is_attached(host->outbox);
     if (!market->is_linked)

@@ -6,7 +6,7 @@
  *     open     u32 count, u32 resolver..., u32 count, (u32 address, u32 bits)..., i64 kbit_per_s
  *     TAKE     u32 version, u64 lease, u64 fence
  *     MARKET   bool is_linked, i64 ahead_ms, text server_url, text fingerprint, text link_address,
- *              u32 link_ipv4
+ *              u32 link_ipv4, u32 seen_ipv4
  *     RECLAIM  u32 grace_ms, text reason
  *     YIELD    u8 level
  *     RELEASE  nothing
@@ -102,6 +102,7 @@ static void market_encode(const struct keeper_market *market, struct buffer *pay
     wire_put_text(payload, market->fingerprint);
     wire_put_text(payload, market->link_address);
     wire_put_u32(payload, market->link_ipv4);
+    wire_put_u32(payload, market->seen_ipv4);
 }
 
 static void market_decode(struct wire_reader *reader, struct keeper_market *market)
@@ -112,6 +113,7 @@ static void market_decode(struct wire_reader *reader, struct keeper_market *mark
     market->fingerprint = wire_get_text(reader, KEEPER_ADDRESS_MAX);
     market->link_address = wire_get_text(reader, KEEPER_ADDRESS_MAX);
     market->link_ipv4 = wire_get_u32(reader);
+    market->seen_ipv4 = wire_get_u32(reader);
 }
 
 static void hello_decode(struct wire_reader *reader, struct keeper_hello *hello)

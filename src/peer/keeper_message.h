@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 4,
+    KEEPER_VERSION = 5,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
@@ -77,6 +77,7 @@ struct keeper_market {
     struct text fingerprint; /* empty: not pinned */
     struct text link_address;
     uint32_t link_ipv4; /* whom the daemon is linked to, in host byte order; 0: unknown */
+    uint32_t seen_ipv4; /* where the market sees the daemon; 0: unknown */
 };
 
 struct keeper_reclaim {

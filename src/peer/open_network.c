@@ -215,11 +215,14 @@ void open_network_set_rate(struct open_network *network, int64_t bytes_per_s)
     send_order(network);
 }
 
-void open_network_set_market(struct open_network *network, uint32_t address)
+void open_network_set_market(struct open_network *network, uint32_t address, uint32_t seen)
 {
-    if (network->order.market == address)
+    const uint32_t market = address ? address : network->order.market;
+    const uint32_t own = seen ? seen : network->order.seen;
+    if (network->order.market == market && network->order.seen == own)
         return;
-    network->order.market = address;
+    network->order.market = market;
+    network->order.seen = own;
     send_order(network);
 }
 

@@ -38,8 +38,9 @@ MUST_CHECK int open_network_set_up(struct open_network *network, pid_t inside, s
 /* What a lease may send and receive in a second at that level; 0: nothing. */
 int64_t open_network_rate(const struct open_terms *terms, enum yield_level level);
 void open_network_set_rate(struct open_network *network, int64_t bytes_per_s);
-/* An address of the market's, in host byte order, which the job is not to reach; 0: none. */
-void open_network_set_market(struct open_network *network, uint32_t address);
+/* Addresses that the job is not to reach: one of the market's, and the one that the market sees
+ * this machine at. In host byte order; 0: nothing new is known. */
+void open_network_set_market(struct open_network *network, uint32_t address, uint32_t seen);
 
 struct open_network_counts {
     uint64_t bytes_in, bytes_out;

@@ -50,6 +50,7 @@ struct tenancy_host {
     char fingerprint[IDENTITY_FINGERPRINT_SIZE]; /* empty: not pinned */
     struct host_port link_target;
     uint32_t link_ipv4; /* whom the daemon is linked to; 0: unknown */
+    uint32_t seen_ipv4; /* where the market sees the daemon; 0: unknown */
     bool is_market_away;
     int64_t market_ahead_ms; /* the market's clock less ours */
 };

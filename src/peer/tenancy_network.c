@@ -38,6 +38,7 @@ static void open_internet(struct tenancy *tenancy)
         .lease = tenancy->document.lease,
         .order = {.bytes_per_s = open_network_rate(&host->open, tenancy->yield_wanted),
                   .market = host->link_ipv4,
+                  .seen = host->seen_ipv4,
                   .closed_count = host->open.closed_count},
         .on_gone = on_internet_gone,
         .context = tenancy};
@@ -74,8 +75,9 @@ int tenancy_set_up_network(void *context, pid_t inside, struct error *error)
 
 void tenancy_fence_market(struct tenancy *tenancy)
 {
-    if (tenancy->internet && tenancy->host->link_ipv4 != 0)
-        open_network_set_market(tenancy->internet, tenancy->host->link_ipv4);
+    if (tenancy->internet)
+        open_network_set_market(tenancy->internet, tenancy->host->link_ipv4,
+                                tenancy->host->seen_ipv4);
 }
 
 void tenancy_write_addresses(const struct host_port *found, size_t count,

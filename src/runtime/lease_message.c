@@ -21,7 +21,7 @@
  *     CHUNKS_AT     the same
  *     LOGS_AT       the same
  *     TRIED         u64 trial, u32 rtt_us
- *     WELCOME       u32 version, u64 machine, i64 now_ms
+ *     WELCOME       u32 version, u64 machine, i64 now_ms, u32 seen_ipv4
  *     START         text document, [64] signature, [32] key, text fetch_token, u32 count,
  *                   count x peer
  *     PEER          u64 lease, u64 fence, peer
@@ -329,6 +329,7 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
         wire_put_u32(payload, message->welcome.version);
         wire_put_u64(payload, message->welcome.machine);
         wire_put_i64(payload, message->welcome.now_ms);
+        wire_put_u32(payload, message->welcome.seen_ipv4);
         return;
     case LEASE_MESSAGE_START:
         put_start(payload, &message->start);

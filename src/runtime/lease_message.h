@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 6,
+    LEASE_MESSAGE_VERSION = 7,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
@@ -208,7 +208,8 @@ struct yield_message {
 struct welcome_message {
     uint32_t version;
     uint64_t machine;
-    int64_t now_ms; /* the market's clock, UTC */
+    int64_t now_ms;     /* the market's clock, UTC */
+    uint32_t seen_ipv4; /* where the link comes from, in host byte order; 0: not from IPv4 */
 };
 
 /*

@@ -188,6 +188,7 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->welcome.now_ms = wire_get_i64(reader);
         if (message->welcome.now_ms < 0 || message->welcome.now_ms > time_ms_max)
             wire_reader_fail(reader, "not a time");
+        message->welcome.seen_ipv4 = wire_get_u32(reader);
         return true;
     case LEASE_MESSAGE_START:
         get_start(arena, reader, &message->start);

@@ -9,6 +9,7 @@ enum { TOLD_MAX = 8, FRAME_BYTES = 32 << 10 };
 /* What the worker's machine is told of borrowers. */
 struct machine_end {
     struct link *link;
+    uint32_t seen_ipv4; /* by the welcome */
     uint32_t told_count;
     uint32_t address_counts[TOLD_MAX];
     uint8_t keys[TOLD_MAX][LINK_KEY_SIZE];
@@ -36,9 +37,13 @@ static void on_told(struct link *link, uint16_t type, struct text payload, void 
     struct lease_message message;
     struct error error;
     (void)link;
-    if (type != LEASE_MESSAGE_CHUNK_PEER)
+    if (type != LEASE_MESSAGE_CHUNK_PEER && type != LEASE_MESSAGE_WELCOME)
         return;
     ASSERT_OK(lease_message_decode(arena, type, payload, &message, &error));
+    if (type == LEASE_MESSAGE_WELCOME) {
+        end->seen_ipv4 = message.welcome.seen_ipv4;
+        return;
+    }
     assert_true(end->told_count < TOLD_MAX);
     end->address_counts[end->told_count] = message.rank.address_count;
     memcpy(end->keys[end->told_count++], message.rank.peer.key, LINK_KEY_SIZE);
@@ -201,6 +206,7 @@ TEST(a_lease_is_told_of_its_borrower_once_and_only_of_the_port_that_was_reached)
     offer(fixture, &own, fixture->borrower, 1);
     take_market(&own);
     let_arrive(fixture, &machine);
+    assert_int_equal(machine.seen_ipv4, INADDR_LOOPBACK);
     assert_int_equal(machine.told_count, 1);
     assert_int_equal(machine.address_counts[0], 1);
     source_key(own.secret, fixture->leases[1].id, key);

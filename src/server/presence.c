@@ -15,6 +15,7 @@
 #include "server/hub_internal.h"
 #include "server/probe_body.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <sodium.h>
 
@@ -269,6 +270,15 @@ static void note_heard(struct hub_machine *machine)
     pthread_mutex_unlock(&hub->live_mutex);
 }
 
+/* Its router's, as a rule: jobs with the Internet are kept away from it. */
+static uint32_t seen_ipv4(const struct hub_machine *machine)
+{
+    struct in_addr address;
+    return inet_pton(AF_INET, connection_host(machine->connection), &address) == 1
+               ? ntohl(address.s_addr)
+               : 0;
+}
+
 static void welcome(struct hub_machine *machine, const struct hello_message *hello)
 {
     struct hub_presence *presence = &machine->presence;
@@ -284,7 +294,8 @@ static void welcome(struct hub_machine *machine, const struct hello_message *hel
                           .type = LEASE_MESSAGE_WELCOME,
                           .welcome = {.version = LEASE_MESSAGE_VERSION,
                                       .machine = machine->id,
-                                      .now_ms = clock_utc_ms(machine->hub->server->clock)}});
+                                      .now_ms = clock_utc_ms(machine->hub->server->clock),
+                                      .seen_ipv4 = seen_ipv4(machine)}});
     hub_send_encoded(machine, LEASE_MESSAGE_OFFERS, buffer_text(&machine->offers));
     hub_send(machine, &(struct lease_message){.type = LEASE_MESSAGE_EARNINGS,
                                               .earnings = machine->earnings});

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -171,6 +172,25 @@ say("service", tcp("{SERVICE}"))
     subprocess.run(["ip", "addr", "add", "141.2.3.1/24", "dev", "home"], check=True)
     out, err = process.communicate(timeout=120)
     assert [json.loads(line) for line in out.splitlines()] == [["then", "EHOSTUNREACH"], ["service", SERVICE]], (out, err)
+
+
+@pytest.mark.skipif(not shutil.which("iptables"), reason="no iptables here, to translate addresses with")
+@lent_by("user")
+def test_the_address_that_the_market_sees_is_closed(home):
+    """As a router does: what the lender sends to the market comes from another, public address."""
+    rule = f"-t nat -A POSTROUTING -o lo -p tcp -s 127.0.0.1 -j SNAT --to-source {LATER}"
+    pathlib.Path("/proc/sys/net/ipv4/conf/home/route_localnet").write_text("1")  # for the way back
+    subprocess.run(["iptables", *rule.split()], check=True)
+    home.lender.stop()
+    home.lender.start()
+    wait_for("its second link", lambda: pathlib.Path(home.lender.log_path).read_text().count(" linked machine=") == 2)
+    wait_for("the machine", lambda: [m for m in home.market.get("/v1/machines", home.token).json["items"]
+                                     if m["state"] == "online"])
+    found = home.run(f"""
+say("seen", tcp("{LATER}"))
+say("service", tcp("{SERVICE}"))
+""", "--network", "open")
+    assert found == {"seen": "EHOSTUNREACH", "service": SERVICE}
 
 
 @lent_by("user")
