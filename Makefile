@@ -13,13 +13,14 @@
 #   make arm64    cross build for arm64, and its unit tests under qemu-user
 #   make install  copy the program, its manual, completions and service below PREFIX (/usr/local)
 #   make deb      a Debian package of it in build/; make test-deb tries it in a bare Debian
+#   make service-test   the package under systemd, in a virtual machine
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test bench reference sim lint lint-all format asan asan-all tsan tsan-system clang fuzz fuzz-replay arm64 install install-files deb test-deb clean
+.PHONY: all deps web demo test bench reference sim lint lint-all format asan asan-all tsan tsan-system clang fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -122,6 +123,10 @@ install-files:
 
 deb: all
 	@tools/build-deb
+
+service-test: deb
+	@tools/install-deps --service
+	@tools/service-test
 
 test-deb: deb
 	@tools/install-deps --lint
