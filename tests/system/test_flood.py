@@ -7,6 +7,7 @@ covers server/pace.c, server/link_budget.c, server/admission.c, server/connectio
 import contextlib
 import json
 import pathlib
+import re
 import select
 import socket
 import struct
@@ -20,8 +21,9 @@ from serving import Follower, Market
 from training import Lender, wait_for
 
 HELLO, HEARTBEAT, YIELD = 1, 2, 12
+MESSAGES = pathlib.Path(__file__).resolve().parents[2] / "src/runtime/lease_message.h"
 YIELDS = ("none", "low", "frozen", "paused", "draining", "paused_remotely")
-VERSION = 5
+VERSION = int(re.search(r"LEASE_MESSAGE_VERSION = (\d+)", MESSAGES.read_text())[1])
 GIB = 1 << 30
 MIB = 1 << 20
 
