@@ -108,6 +108,9 @@ def lent_by(*who):
 
 @pytest.fixture
 def home(request, tmp_path):
+    # A plain user's leases have no cgroup; what limits their memory is their address space.
+    if request.param == "user" and re.search(rb"__[at]san_init", pathlib.Path(PROGRAM).read_bytes()):
+        pytest.skip("a sanitizer maps more than a lease without a cgroup may")
     with home_with_internet() as internet, tempfile.TemporaryDirectory(prefix="souk-home-", dir="/tmp") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
