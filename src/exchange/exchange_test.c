@@ -208,7 +208,7 @@ static void stream_open(struct bench *bench, int *out_fd)
     *out_fd = ends[1];
 }
 
-static void worker_open(struct bench *bench, uint32_t rank, const char *policy)
+static void worker_open(struct bench *bench, uint32_t rank, const char *policy, uint64_t epochs)
 {
     struct error error;
     struct worker *worker = &bench->workers[rank];
@@ -221,7 +221,7 @@ static void worker_open(struct bench *bench, uint32_t rank, const char *policy)
         .fence = FENCE,
         .rank = rank,
         .shard_samples = SAMPLES / WORKERS,
-        .samples_max = EPOCHS * SAMPLES / WORKERS / EXCHANGE_SHARES,
+        .samples_max = epochs * SAMPLES / WORKERS / EXCHANGE_SHARES,
         .parameter_count = FEATURES,
         .local_steps = strcmp(policy, "adsp") == 0 ? 0 : 1,
     };
@@ -323,7 +323,7 @@ static void bench_run(struct bench *bench, const struct exchange_server_options 
     assert_int_equal(text_copy(options->policy, policy, sizeof policy, &error), 0);
     ASSERT_OK(exchange_server_open(options, &bench->server, &error));
     for (uint32_t i = 0; i < bench->worker_count; i++)
-        worker_open(bench, i, policy);
+        worker_open(bench, i, policy, options->epochs);
     for (uint32_t i = 0; i < bench->worker_count; i++)
         worker_start(&bench->workers[i]);
     ASSERT_OK(loop_run(bench->loop, &error));
