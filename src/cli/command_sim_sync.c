@@ -4,7 +4,6 @@
 #include "train/dataset_catalogue.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,31 +98,15 @@ static int read_number(const char *flag, const char *words, double most, double 
     return 0;
 }
 
-static int open_dataset(const struct dataset_entry *entry, const char *folder,
-                        enum dataset_part images, enum dataset_part labels,
-                        struct dataset **out_dataset, struct error *error)
-{
-    char image_path[PATH_MAX], label_path[PATH_MAX];
-    if (dataset_entry_path(entry, folder, images, image_path, sizeof(image_path), error) < 0 ||
-        dataset_entry_path(entry, folder, labels, label_path, sizeof(label_path), error) < 0)
-        return -1;
-    const struct dataset_options options = {.images_path = image_path,
-                                            .labels_path = label_path,
-                                            .classes = entry->classes,
-                                            .mean = entry->mean,
-                                            .deviation = entry->deviation};
-    return dataset_open(&options, out_dataset, error);
-}
-
 static int plan_data(struct sim_sync *plan, struct error *error)
 {
     const struct sim_sync_options *wanted = plan->wanted;
     const struct dataset_entry *entry;
     if (dataset_entry_find(text_of(wanted->data), &entry, error) < 0 ||
-        open_dataset(entry, wanted->folder, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS,
-                     &plan->train, error) < 0 ||
-        open_dataset(entry, wanted->folder, DATASET_TEST_IMAGES, DATASET_TEST_LABELS, &plan->test,
-                     error) < 0)
+        dataset_entry_open(entry, wanted->folder, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS,
+                           &plan->train, error) < 0 ||
+        dataset_entry_open(entry, wanted->folder, DATASET_TEST_IMAGES, DATASET_TEST_LABELS,
+                           &plan->test, error) < 0)
         return -1;
     struct model_spec *spec = &plan->compare.engine.spec;
     model_spec_default((enum model_kind)wanted->model, spec);

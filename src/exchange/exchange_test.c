@@ -702,17 +702,27 @@ TEST(who_breaks_the_protocol_is_dropped)
 
 TEST(a_stream_cut_within_a_push_changes_nothing)
 {
-    AUTO(bench) struct bench *bench = hand_bench();
+    enum { COUNT = EXCHANGE_DATA_FLOATS + FEATURES };
+    static const float zero[COUNT];
+    static char first_run[8 + EXCHANGE_DATA_FLOATS * sizeof(float)]; /* of two */
+    AUTO(bench) struct bench *bench = bench_new();
     struct hand hand;
     struct error error;
+    struct exchange_server_options options = server_options(bench, "tap");
+    struct exchange_message large_join = join;
+    options.parameter_count = large_join.join.parameter_count = COUNT;
+    options.parameters = zero;
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
     hand_open(bench, &hand, lease_of(0));
     RUN_UNTIL(bench, hand.is_open);
-    hand_send(&hand, &join);
-    RUN_UNTIL(bench, hand.data_bytes == FEATURES * sizeof(float));
+    hand_send(&hand, &large_join);
+    RUN_UNTIL(bench, hand.data_bytes == COUNT * sizeof(float));
     hand_send(&hand,
               &(struct exchange_message){.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}});
-    for (int i = 0; i < 20; i++)
-        ASSERT_OK(loop_step(bench->loop, 1, &error));
+    memset(first_run + 8, 0x3e, sizeof first_run - 8); /* numbers above 0 */
+    ASSERT_OK(link_send_text(hand.link, EXCHANGE_DATA, (struct text){first_run, sizeof first_run},
+                             &error));
+    RUN_UNTIL(bench, exchange_server_status(bench->server)->received_bytes == sizeof first_run);
     link_free(hand.link);
     RUN_UNTIL(bench, bench->drops == 1);
     assert_int_equal(exchange_server_status(bench->server)->version, 0);

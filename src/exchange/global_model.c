@@ -129,3 +129,21 @@ void global_model_return(struct global_model *model)
     sum_empty(model);
     model->version++;
 }
+
+bool global_model_act(struct global_model *model, const struct sync_action *action,
+                      const float *update)
+{
+    if (action->kind == SYNC_APPLY)
+        global_model_apply(model, update, action->weight, &action->outer);
+    else if (action->kind == SYNC_GATHER)
+        global_model_gather(model, update, action->weight);
+    else if (action->kind == SYNC_FOLD)
+        global_model_fold(model, action->weight, &action->outer);
+    else if (action->kind == SYNC_KEEP)
+        global_model_keep(model);
+    else if (action->kind == SYNC_RETURN)
+        global_model_return(model);
+    else
+        return false;
+    return true;
+}

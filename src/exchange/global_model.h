@@ -10,6 +10,7 @@
 #include "base/scope.h"
 #include "sync/policy.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,3 +33,6 @@ void global_model_gather(struct global_model *model, const float *update, double
 void global_model_fold(struct global_model *model, double weight, const struct sync_outer *outer);
 void global_model_keep(struct global_model *model);
 void global_model_return(struct global_model *model);
+/* Whichever of them the action is, with the update of its worker; false: it is none of them. */
+bool global_model_act(struct global_model *model, const struct sync_action *action,
+                      const float *update);

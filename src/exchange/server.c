@@ -157,24 +157,10 @@ static void worker_answer(struct exchange_server *server, struct connection *con
 
 static void action_do(struct exchange_server *server, const struct sync_action *action)
 {
-    struct global_model *model = server->model;
     struct connection *connection = server->connection_of[action->worker];
+    if (global_model_act(server->model, action, connection ? connection->update.values : NULL))
+        return;
     switch (action->kind) {
-    case SYNC_APPLY:
-        global_model_apply(model, connection->update.values, action->weight, &action->outer);
-        return;
-    case SYNC_GATHER:
-        global_model_gather(model, connection->update.values, action->weight);
-        return;
-    case SYNC_FOLD:
-        global_model_fold(model, action->weight, &action->outer);
-        return;
-    case SYNC_KEEP:
-        global_model_keep(model);
-        return;
-    case SYNC_RETURN:
-        global_model_return(model);
-        return;
     case SYNC_REPLY:
     case SYNC_RELEASE:
         worker_answer(server, connection);
@@ -194,6 +180,11 @@ static void action_do(struct exchange_server *server, const struct sync_action *
     case SYNC_STOP:
         server_end(server, EXCHANGE_END_STOPPED, "the policy sees no further gain");
         return;
+    case SYNC_APPLY:
+    case SYNC_GATHER:
+    case SYNC_FOLD:
+    case SYNC_KEEP:
+    case SYNC_RETURN: /* done above */
     case SYNC_ACTION_KIND_COUNT:
         break;
     }

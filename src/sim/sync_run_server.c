@@ -93,24 +93,10 @@ static void answer(struct sync_state *state, uint32_t index)
 
 static void action_do(struct sync_state *state, const struct sync_action *action)
 {
-    struct global_model *model = state->model;
     const struct sync_vector *update = state->workers[action->worker].update;
+    if (global_model_act(state->model, action, update ? update->values : NULL))
+        return;
     switch (action->kind) {
-    case SYNC_APPLY:
-        global_model_apply(model, update->values, action->weight, &action->outer);
-        return;
-    case SYNC_GATHER:
-        global_model_gather(model, update->values, action->weight);
-        return;
-    case SYNC_FOLD:
-        global_model_fold(model, action->weight, &action->outer);
-        return;
-    case SYNC_KEEP:
-        global_model_keep(model);
-        return;
-    case SYNC_RETURN:
-        global_model_return(model);
-        return;
     case SYNC_REPLY:
     case SYNC_RELEASE:
         answer(state, action->worker);
@@ -128,6 +114,11 @@ static void action_do(struct sync_state *state, const struct sync_action *action
     case SYNC_STOP:
         sync_end(state, SYNC_RUN_STOPPED);
         return;
+    case SYNC_APPLY:
+    case SYNC_GATHER:
+    case SYNC_FOLD:
+    case SYNC_KEEP:
+    case SYNC_RETURN: /* done above */
     case SYNC_ACTION_KIND_COUNT:
         break;
     }

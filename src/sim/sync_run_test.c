@@ -9,7 +9,6 @@
 #include "testing/testing.h"
 #include "train/dataset_catalogue.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,31 +19,16 @@ struct fixture {
     struct dataset *train, *test;
 };
 
-static struct dataset *open_part(const struct dataset_entry *entry, enum dataset_part images,
-                                 enum dataset_part labels)
-{
-    struct error error;
-    char images_path[PATH_MAX], labels_path[PATH_MAX];
-    ASSERT_OK(dataset_entry_path(entry, NULL, images, images_path, sizeof(images_path), &error));
-    ASSERT_OK(dataset_entry_path(entry, NULL, labels, labels_path, sizeof(labels_path), &error));
-    const struct dataset_options options = {.images_path = images_path,
-                                            .labels_path = labels_path,
-                                            .classes = entry->classes,
-                                            .mean = entry->mean,
-                                            .deviation = entry->deviation};
-    struct dataset *dataset = NULL;
-    ASSERT_OK(dataset_open(&options, &dataset, &error));
-    return dataset;
-}
-
 static int open_data(void **state)
 {
     struct error error;
     static struct fixture fixture;
     const struct dataset_entry *entry = NULL;
     ASSERT_OK(dataset_entry_find(TEXT("fashion-mnist"), &entry, &error));
-    fixture.train = open_part(entry, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS);
-    fixture.test = open_part(entry, DATASET_TEST_IMAGES, DATASET_TEST_LABELS);
+    ASSERT_OK(dataset_entry_open(entry, NULL, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS,
+                                 &fixture.train, &error));
+    ASSERT_OK(dataset_entry_open(entry, NULL, DATASET_TEST_IMAGES, DATASET_TEST_LABELS,
+                                 &fixture.test, &error));
     *state = &fixture;
     return 0;
 }

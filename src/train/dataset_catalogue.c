@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -125,4 +126,20 @@ int dataset_entry_path(const struct dataset_entry *entry, const char *folder,
         return error_set(error, ERROR_NOT_FOUND, "\"%s/%s\" is not there: install %s", folder, file,
                          entry->package);
     return error_set(error, ERROR_NOT_FOUND, "\"%s/%s\" is not there", folder, file);
+}
+
+int dataset_entry_open(const struct dataset_entry *entry, const char *folder,
+                       enum dataset_part images, enum dataset_part labels,
+                       struct dataset **out_dataset, struct error *error)
+{
+    char images_path[PATH_MAX], labels_path[PATH_MAX];
+    if (dataset_entry_path(entry, folder, images, images_path, sizeof(images_path), error) < 0 ||
+        dataset_entry_path(entry, folder, labels, labels_path, sizeof(labels_path), error) < 0)
+        return -1;
+    const struct dataset_options options = {.images_path = images_path,
+                                            .labels_path = labels_path,
+                                            .classes = entry->classes,
+                                            .mean = entry->mean,
+                                            .deviation = entry->deviation};
+    return dataset_open(&options, out_dataset, error);
 }

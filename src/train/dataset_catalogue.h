@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "train/dataset.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,3 +45,8 @@ const char *dataset_part_name(enum dataset_part part); /* "train-images" ... */
 MUST_CHECK int dataset_entry_path(const struct dataset_entry *entry, const char *folder,
                                   enum dataset_part part, char *out_path, size_t out_size,
                                   struct error *error);
+/* Both files of it as one data set, scaled as the entry says. Fails as dataset_entry_path and
+ * dataset_open do. */
+MUST_CHECK int dataset_entry_open(const struct dataset_entry *entry, const char *folder,
+                                  enum dataset_part images, enum dataset_part labels,
+                                  struct dataset **out_dataset, struct error *error);

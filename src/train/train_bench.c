@@ -16,7 +16,6 @@
 #include "train/dataset_catalogue.h"
 #include "train/trainer.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,20 +190,10 @@ static int bench_all(const struct bench_options *options, struct json_writer *wr
                      struct error *error)
 {
     const struct dataset_entry *entry;
-    char images[PATH_MAX], labels[PATH_MAX];
-    if (dataset_entry_find(TEXT("fashion-mnist"), &entry, error) < 0 ||
-        dataset_entry_path(entry, options->folder, DATASET_TRAIN_IMAGES, images, sizeof(images),
-                           error) < 0 ||
-        dataset_entry_path(entry, options->folder, DATASET_TRAIN_LABELS, labels, sizeof(labels),
-                           error) < 0)
-        return -1;
     AUTO(dataset) struct dataset *dataset = NULL;
-    const struct dataset_options data = {.images_path = images,
-                                         .labels_path = labels,
-                                         .classes = entry->classes,
-                                         .mean = entry->mean,
-                                         .deviation = entry->deviation};
-    if (dataset_open(&data, &dataset, error) < 0)
+    if (dataset_entry_find(TEXT("fashion-mnist"), &entry, error) < 0 ||
+        dataset_entry_open(entry, options->folder, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS,
+                           &dataset, error) < 0)
         return -1;
     const uint32_t batches[] = {32, 128};
     const enum model_kind kinds[] = {MODEL_LENET5, MODEL_MLP, MODEL_LOGISTIC};

@@ -8,29 +8,11 @@
 #include "train/evaluation.h"
 #include "train/trainer.h"
 
-#include <limits.h>
 #include <string.h>
 
 struct data {
     struct dataset *train, *test;
 };
-
-static struct dataset *open_part(const struct dataset_entry *entry, enum dataset_part images,
-                                 enum dataset_part labels)
-{
-    struct error error;
-    char images_path[PATH_MAX], labels_path[PATH_MAX];
-    ASSERT_OK(dataset_entry_path(entry, NULL, images, images_path, sizeof(images_path), &error));
-    ASSERT_OK(dataset_entry_path(entry, NULL, labels, labels_path, sizeof(labels_path), &error));
-    const struct dataset_options options = {.images_path = images_path,
-                                            .labels_path = labels_path,
-                                            .classes = entry->classes,
-                                            .mean = entry->mean,
-                                            .deviation = entry->deviation};
-    struct dataset *dataset = NULL;
-    ASSERT_OK(dataset_open(&options, &dataset, &error));
-    return dataset;
-}
 
 static int open_data(void **state)
 {
@@ -38,8 +20,10 @@ static int open_data(void **state)
     static struct data data;
     const struct dataset_entry *entry = NULL;
     ASSERT_OK(dataset_entry_find(TEXT("fashion-mnist"), &entry, &error));
-    data.train = open_part(entry, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS);
-    data.test = open_part(entry, DATASET_TEST_IMAGES, DATASET_TEST_LABELS);
+    ASSERT_OK(dataset_entry_open(entry, NULL, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS,
+                                 &data.train, &error));
+    ASSERT_OK(dataset_entry_open(entry, NULL, DATASET_TEST_IMAGES, DATASET_TEST_LABELS, &data.test,
+                                 &error));
     *state = &data;
     return 0;
 }
