@@ -91,19 +91,32 @@ class Internet:
 
 
 @contextlib.contextmanager
-def home_with_internet():
-    """This process moves into the home; what it starts is there too."""
+def home_apart(answering):
+    """This process, and what it starts, in a network of its own, `home`, with a cable to a host: `lan`. The host
+    runs the program `answering`, which says "up" when it is."""
     libc = ctypes.CDLL(None, use_errno=True)
     before = os.open("/proc/self/ns/net", os.O_RDONLY)
     check(libc.unshare(CLONE_NEWNET))
     host = None
     try:
-        host = subprocess.Popen(["unshare", "--net", sys.executable, "-c", ANSWERING],
+        host = subprocess.Popen(["unshare", "--net", sys.executable, "-c", answering],
                                 stdout=subprocess.PIPE, text=True)
         assert host.stdout.readline() == "up\n"
-        internet = Internet(host)
-        for words in ("link set lo up", f"link add home type veth peer name lan netns {host.pid}",
-                      f"addr add {HOME}/24 dev home", f"addr add {CAMPUS_OWN}/24 dev home", "link set home up",
+        for words in ("link set lo up", f"link add home type veth peer name lan netns {host.pid}"):
+            subprocess.run(["ip", *words.split()], check=True)
+        yield Internet(host)
+    finally:
+        check(libc.setns(before, CLONE_NEWNET))
+        os.close(before)
+        if host:
+            host.kill()
+            host.wait()
+
+
+@contextlib.contextmanager
+def home_with_internet():
+    with home_apart(ANSWERING) as internet:
+        for words in (f"addr add {HOME}/24 dev home", f"addr add {CAMPUS_OWN}/24 dev home", "link set home up",
                       f"route add {METADATA} dev home", f"route add default via {ROUTER} src {HOME}"):
             subprocess.run(["ip", *words.split()], check=True)
         for words in ("link set lo up", f"addr add {ROUTER}/24 dev lan", f"addr add {METADATA}/32 dev lan",
@@ -111,9 +124,3 @@ def home_with_internet():
                       f"addr add {RESOLVER}/32 dev lo", f"addr add {LATER}/32 dev lo", f"addr add {CLOSED}/32 dev lo"):
             internet.ip(words)
         yield internet
-    finally:
-        check(libc.setns(before, CLONE_NEWNET))
-        os.close(before)
-        if host:
-            host.kill()
-            host.wait()

@@ -7,7 +7,6 @@ folder, its process. Each is refused, and afterwards the machine takes the next 
 covers sandbox/escape_lease.c, worker/role_command.c, peer/tenancy_child.c
 """
 import contextlib
-import ctypes
 import io
 import json
 import os
@@ -17,19 +16,18 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
 
 import pytest
 
+from internet import HOME, METADATA, ROUTER, home_apart
 from serving import PROGRAM, Market
 from training import Lender, upload, wait_for
 
 PLAIN_USER = 65533
-CLONE_NEWNET = 0x40000000
-METADATA, LAN = "169.254.169.254", "192.168.1.1"
+LAN = ROUTER
 ESCAPE = pathlib.Path(PROGRAM).resolve().parent / "escape"
 
 # Answers at every address of its network namespace, and says how often somebody called.
@@ -46,36 +44,15 @@ while True:
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for networks and another user")
 
 
-def check(result):
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
 @contextlib.contextmanager
 def home_network():
     """This process in a network of its own, with a LAN on which one host is all that answers."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    before = os.open("/proc/self/ns/net", os.O_RDONLY)
-    check(libc.unshare(CLONE_NEWNET))
-    host = None
-    try:
-        host = subprocess.Popen(["unshare", "--net", sys.executable, "-c", ANSWERING],
-                                stdout=subprocess.PIPE, text=True)
-        assert host.stdout.readline() == "up\n"
-        for words in ("link set lo up", f"link add home type veth peer name lan netns {host.pid}",
-                      "addr add 192.168.1.2/24 dev home", "link set home up",
-                      f"route add {METADATA} dev home"):
+    with home_apart(ANSWERING) as lan:
+        for words in (f"addr add {HOME}/24 dev home", "link set home up", f"route add {METADATA} dev home"):
             subprocess.run(["ip", *words.split()], check=True)
-        for words in (f"addr add {LAN}/24 dev lan", f"addr add {METADATA}/32 dev lan",
-                      "link set lan up"):
-            subprocess.run(["nsenter", f"--net=/proc/{host.pid}/ns/net", "ip", *words.split()], check=True)
-        yield host
-    finally:
-        check(libc.setns(before, CLONE_NEWNET))
-        os.close(before)
-        if host:
-            host.kill()
-            host.wait()
+        for words in (f"addr add {LAN}/24 dev lan", f"addr add {METADATA}/32 dev lan", "link set lan up"):
+            lan.ip(words)
+        yield lan.host
 
 
 class UserLender(Lender):

@@ -6,7 +6,6 @@ The library is the fixture of the unit tests, which the daemon finds where it fi
 one GPU, and says who uses it as a file does that the test writes. The device file is there for the daemon
 and its leases alone: theirs is a /dev over the machine's own.
 """
-import contextlib
 import json
 import os
 import pathlib
@@ -14,8 +13,8 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Follower, Market, audit, is_built_with
-from test_owner import OwnedLender, machine_of
+from serving import PROGRAM, Follower, is_built_with
+from test_owner import OwnedLender, machine_of, owned
 from training import wait_for
 
 FIXTURE = pathlib.Path(PROGRAM).resolve().parent / "peer" / "libnvml_fixture.so"
@@ -68,23 +67,6 @@ class GpuLender(OwnedLender):
         fresh.rename(self.use_file)
 
 
-@contextlib.contextmanager
-def lent_gpu(tmp_path):
-    market = Market(tmp_path / "market")
-    lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
-    lender = GpuLender(market, lender_token, tmp_path / "laptop")
-    try:
-        wait_for("two machines", lambda: 2 == sum(
-            m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
-        yield market, token, lender_token, lender
-    finally:
-        lender.stop()
-        stopped = market.stop()
-    assert stopped == 0
-    status, text = audit(market.folder)
-    assert status == 0, text
-
-
 def souk(market, token, *words):
     done = subprocess.run([PROGRAM, *words, "--server", market.url], capture_output=True, text=True, timeout=40,
                           env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"})
@@ -117,7 +99,7 @@ def test_a_gpu_is_lent_metered_and_given_back_to_its_owner(tmp_path):
     probing.mkdir()
     if not FIXTURE.exists() or not can_have_devices(probing):
         pytest.skip("needs the fixture, and to be allowed device files of its own")
-    with lent_gpu(tmp_path) as (market, token, lender_token, lender):
+    with owned(tmp_path, make=GpuLender) as (market, token, lender_token, lender):
         machine = machine_of(market, token)
         probe = machine["probe"]
         assert (probe["gpus_milli"], probe["gpu_ram_bytes"]) == (1000, 4 << 20), probe

@@ -74,10 +74,13 @@ class OwnedLender(Lender):
 
 
 @contextlib.contextmanager
-def owned(tmp_path, *options):
+def owned(tmp_path, *options, make=None):
+    """A market, a borrower, and an owner's machine, an OwnedLender or what `make` makes."""
     market = Market(tmp_path / "market")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
-    lender = OwnedLender(market, lender_token, tmp_path / "laptop", "laptop", options)
+    folder = tmp_path / "laptop"
+    lender = (make(market, lender_token, folder) if make
+              else OwnedLender(market, lender_token, folder, "laptop", options))
     try:
         wait_for("two machines", lambda: 2 == sum(
             m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
