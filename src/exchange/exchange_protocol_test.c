@@ -1,0 +1,249 @@
+/* A parameter server, and one worker that is played by hand on its own loop: who breaks the
+ * protocol, is cut off, is silent or comes back. */
+#include "exchange/exchange_fixture_internal.h"
+
+struct hand {
+    struct link *link;
+    bool is_open, is_closed;
+    uint32_t models;
+    size_t data_bytes;
+    struct error reason;
+};
+
+static void hand_on_open(struct link *link, struct text identity, void *context)
+{
+    (void)link, (void)identity;
+    ((struct hand *)context)->is_open = true;
+}
+
+static void hand_on_frame(struct link *link, uint16_t type, struct text payload, void *context)
+{
+    (void)link;
+    struct hand *hand = context;
+    hand->models += type == EXCHANGE_MODEL;
+    if (type == EXCHANGE_DATA)
+        hand->data_bytes += payload.size - 8;
+}
+
+static void hand_on_close(struct link *link, const struct error *reason, void *context)
+{
+    (void)link;
+    struct hand *hand = context;
+    hand->is_closed = true;
+    if (reason)
+        hand->reason = *reason;
+}
+
+static void hand_open(struct bench *bench, struct hand *hand, uint64_t key_lease)
+{
+    struct error error;
+    uint8_t key[LINK_KEY_SIZE];
+    key_of(key_lease, key);
+    int fd;
+    stream_open(bench, &fd);
+    const struct link_options options = {
+        .loop = bench->loop,
+        .identity = "lease:100:4",
+        .key = key,
+        .callbacks = {hand_on_open, hand_on_frame, hand_on_close, NULL},
+        .context = hand,
+    };
+    *hand = (struct hand){0};
+    ASSERT_OK(link_open_take(&options, fd, &hand->link, &error));
+}
+
+static void hand_send(struct hand *hand, const struct exchange_message *message)
+{
+    struct error error;
+    struct buffer payload AUTO_BUFFER;
+    buffer_init(&payload, 4096);
+    exchange_message_encode(&payload, message);
+    ASSERT_OK(link_send_text(hand->link, (uint16_t)message->type, buffer_text(&payload), &error));
+}
+
+static void bench_turn(struct bench *bench)
+{
+    struct error error;
+    ASSERT_OK(loop_step(bench->loop, -1, &error));
+}
+
+#define RUN_UNTIL(bench, condition)                                                                \
+    while (!(condition))                                                                           \
+    bench_turn(bench)
+
+static struct bench *hand_bench(void)
+{
+    struct error error;
+    struct bench *bench = bench_new();
+    const struct exchange_server_options options = server_options(bench, "tap");
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
+    return bench;
+}
+
+static const struct exchange_message join = {
+    .type = EXCHANGE_JOIN, .join = {.rank = 0, .shard_samples = 200, .parameter_count = FEATURES}};
+
+TEST(a_wrong_lease_key_is_refused)
+{
+    AUTO(bench) struct bench *bench = hand_bench();
+    struct hand hand;
+    hand_open(bench, &hand, 999);
+    RUN_UNTIL(bench, hand.is_closed && bench->drops == 1);
+    assert_false(hand.is_open);
+    assert_int_equal(exchange_server_status(bench->server)->worker_count, 0);
+    link_free(hand.link);
+}
+
+static void assert_dropped(struct bench *bench, const struct exchange_message *first,
+                           const struct exchange_message *second, struct text data,
+                           const char *reason)
+{
+    struct hand hand;
+    struct error error;
+    const uint32_t drops = bench->drops;
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    if (first)
+        hand_send(&hand, first);
+    if (second)
+        hand_send(&hand, second);
+    if (data.size > 0)
+        ASSERT_OK(link_send_text(hand.link, EXCHANGE_DATA, data, &error));
+    RUN_UNTIL(bench, hand.is_closed && bench->drops == drops + 1);
+    if (!strstr(bench->drop_reason, reason))
+        fail_msg("dropped with \"%s\", not \"%s\"", bench->drop_reason, reason);
+    link_free(hand.link);
+    assert_int_equal(exchange_server_status(bench->server)->member_count, 0);
+}
+
+/* A vector in which one float has these bits, and all others are 0. */
+static struct text run_with(uint32_t bits)
+{
+    static char run[8 + FEATURES * sizeof(float)];
+    memset(run, 0, sizeof run);
+    memcpy(run + sizeof run - sizeof bits, &bits, sizeof bits);
+    return (struct text){run, sizeof run};
+}
+
+TEST(who_breaks_the_protocol_is_dropped)
+{
+    AUTO(bench) struct bench *bench = hand_bench();
+    const struct exchange_message push = {.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}};
+    const struct exchange_message stop = {.type = EXCHANGE_STOP};
+    struct exchange_message other_model = join;
+    other_model.join.parameter_count = 7;
+    const struct text nothing = {0};
+    assert_dropped(bench, &push, NULL, nothing, "out of turn");
+    assert_dropped(bench, &join, &join, nothing, "second join");
+    assert_dropped(bench, &other_model, NULL, nothing, "7 parameters");
+    assert_dropped(bench, &stop, NULL, nothing, "only a server sends");
+    struct exchange_message other_rank = join, empty_push = push;
+    other_rank.join.rank = 1;
+    empty_push.push.steps = 0;
+    assert_dropped(bench, &other_rank, NULL, nothing, "rank 1 is not its own");
+    assert_dropped(bench, &join, &empty_push, nothing, "without a step");
+    assert_dropped(bench, &join, &push, run_with(0x7e800000), "as good as");
+    assert_dropped(bench, &join, NULL, TEXT("\0\0\0\0\0\0\0\0abcd"), "data without a push");
+    assert_dropped(bench, &join, &push, TEXT("\1\0\0\0\0\0\0\0abcd"), "at 1 where 0");
+    assert_dropped(bench, &join, &push, run_with(0x7f800000), "not finite");
+    assert_dropped(bench, &join, &push, TEXT("\0\0\0"), "no run");
+    struct exchange_message int8_push = push;
+    int8_push.push.codec = CODEC_INT8;
+    assert_dropped(bench, &join, &int8_push, run_with(0), "no run of 20 floats as int8");
+    assert_int_equal(exchange_server_status(bench->server)->version, 0);
+}
+
+TEST(a_stream_cut_within_a_push_changes_nothing)
+{
+    enum { COUNT = EXCHANGE_DATA_FLOATS + FEATURES };
+    static const float zero[COUNT];
+    static char first_run[8 + EXCHANGE_DATA_FLOATS * sizeof(float)]; /* of two */
+    AUTO(bench) struct bench *bench = bench_new();
+    struct hand hand;
+    struct error error;
+    struct exchange_server_options options = server_options(bench, "tap");
+    struct exchange_message large_join = join;
+    options.parameter_count = large_join.join.parameter_count = COUNT;
+    options.parameters = zero;
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    hand_send(&hand, &large_join);
+    RUN_UNTIL(bench, hand.data_bytes == COUNT * sizeof(float));
+    hand_send(&hand,
+              &(struct exchange_message){.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}});
+    memset(first_run + 8, 0x3e, sizeof first_run - 8); /* numbers above 0 */
+    ASSERT_OK(link_send_text(hand.link, EXCHANGE_DATA, (struct text){first_run, sizeof first_run},
+                             &error));
+    RUN_UNTIL(bench, exchange_server_status(bench->server)->received_bytes == sizeof first_run);
+    link_free(hand.link);
+    RUN_UNTIL(bench, bench->drops == 1);
+    assert_int_equal(exchange_server_status(bench->server)->version, 0);
+    assert_int_equal(exchange_server_status(bench->server)->member_count, 0);
+}
+
+TEST(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead)
+{
+    AUTO(bench) struct bench *bench = hand_bench();
+    struct hand old, new;
+    hand_open(bench, &old, lease_of(0));
+    RUN_UNTIL(bench, old.is_open);
+    hand_send(&old, &join);
+    RUN_UNTIL(bench, old.models == 1);
+    hand_open(bench, &new, lease_of(0));
+    RUN_UNTIL(bench, new.is_open);
+    hand_send(&new, &join);
+    RUN_UNTIL(bench, new.models == 1 && old.is_closed);
+    const struct exchange_status *status = exchange_server_status(bench->server);
+    assert_int_equal(status->worker_count, 1);
+    assert_int_equal(status->member_count, 1);
+    link_free(old.link);
+    link_free(new.link);
+}
+
+TEST(a_silent_worker_is_dropped)
+{
+    struct error error;
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "bsp");
+    options.silent_ms = 120;
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
+    struct hand hand;
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    hand_send(&hand, &join);
+    RUN_UNTIL(bench, hand.is_closed);
+    assert_non_null(strstr(bench->drop_reason, "silent"));
+    link_free(hand.link);
+}
+
+TEST(a_stop_does_not_wait_for_a_slow_measurement)
+{
+    AUTO(bench) struct bench *bench = hand_bench();
+    struct hand hand;
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    hand_send(&hand, &join);
+    RUN_UNTIL(bench, hand.models == 1);
+    pthread_mutex_lock(&bench->gate);
+    exchange_server_stop(bench->server, "cancelled", 200);
+    RUN_UNTIL(bench, bench->has_ended);
+    pthread_mutex_unlock(&bench->gate);
+    assert_string_equal(exchange_end_name(bench->outcome.end), "stopped");
+    assert_string_equal(bench->reason, "cancelled");
+    assert_false(bench->outcome.has_accuracy);
+    link_free(hand.link);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wrong_lease_key_is_refused),
+        cmocka_unit_test(who_breaks_the_protocol_is_dropped),
+        cmocka_unit_test(a_stream_cut_within_a_push_changes_nothing),
+        cmocka_unit_test(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead),
+        cmocka_unit_test(a_silent_worker_is_dropped),
+        cmocka_unit_test(a_stop_does_not_wait_for_a_slow_measurement),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
