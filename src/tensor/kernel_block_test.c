@@ -1,8 +1,9 @@
 /*
- * covers kernel_simd.c, kernel_simd_base.c, kernel_simd_avx2.c, kernel_simd_avx512.c
+ * covers kernel_simd.c, kernel_simd_norm.c, kernel_simd_base.c, kernel_simd_avx2.c
+ * covers kernel_simd_avx512.c
  *
- * Every instruction set this processor has, against plain: dense layers of awkward sizes, and
- * convolution with pooling and ReLU in one against the three one after the other.
+ * Every instruction set this processor has, against plain: dense layers of awkward sizes, norms and
+ * ReLU, and convolution with pooling and ReLU in one against the three one after the other.
  */
 #include "base/random.h"
 #include "tensor/kernel_simd_internal.h"
@@ -10,6 +11,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { ROOM = 128 }; /* for running statistics */
 
 static const struct operation_options training = {.is_training = true,
                                                   .needs_input_gradient = true};
@@ -18,7 +22,7 @@ static float *floats(size_t count, uint64_t seed)
 {
     struct random random;
     random_init(&random, seed);
-    float *values = malloc(sizeof(float) * count);
+    float *values = malloc(sizeof(float) * (count + 1));
     assert_non_null(values);
     for (size_t i = 0; i < count; i++)
         values[i] = seed ? (float)random_normal(&random) : NAN;
@@ -128,6 +132,80 @@ TEST(dense_layers_of_any_size_match_plain)
     compare_dense(&(struct dense_shape){32, 401, 121});
 }
 
+/* Opens what is compared with a set's table and state. */
+typedef int (*open_function)(const struct kernel_ops *ops, void *state, const void *shape,
+                             struct operation **out_operation, struct error *error);
+
+static int open_norm(const struct kernel_ops *ops, void *state, const void *shape,
+                     struct operation **out_operation, struct error *error)
+{
+    return ops->open_norm(state, shape, &training, out_operation, error);
+}
+
+static int open_activation(const struct kernel_ops *ops, void *state, const void *shape,
+                           struct operation **out_operation, struct error *error)
+{
+    return ops->open_activation(state, shape, &training, out_operation, error);
+}
+
+/* Twice: the second round meets what the first left. */
+static void run_twice(struct operation *operation, struct operation_tensors *t, float *running)
+{
+    t->running_mean = running;
+    t->running_variance = running + ROOM;
+    for (int round = 0; round < 2; round++) {
+        operation_forward(operation, t);
+        operation_backward(operation, t);
+    }
+}
+
+static void compare_rows(open_function open, const void *shape, struct sizes sizes)
+{
+    struct error error;
+    AUTO(operation) struct operation *plain = NULL;
+    ASSERT_OK(open(&kernel_plain, NULL, shape, &plain, &error));
+    struct operation_tensors expected = tensors_new(sizes);
+    float expected_running[2 * ROOM] = {0};
+    run_twice(plain, &expected, expected_running);
+    const struct simd_isa *isas[3];
+    const int count = isas_here(isas);
+    for (int i = 0; i < count; i++) {
+        struct simd_state state = {.isa = isas[i]};
+        AUTO(operation) struct operation *operation = NULL;
+        ASSERT_OK(open(&kernel_simd, &state, shape, &operation, &error));
+        assert_true(strncmp(operation_describe(operation), "simd:", 5) == 0);
+        struct operation_tensors actual = tensors_new(sizes);
+        float running[2 * ROOM] = {0};
+        run_twice(operation, &actual, running);
+        assert_same(isas[i]->name, &actual, &expected, sizes);
+        assert_near(isas[i]->name, "running", running, expected_running, 2 * ROOM);
+        tensors_free(&actual);
+    }
+    tensors_free(&expected);
+}
+
+TEST(norms_of_rows_and_relu_match_plain)
+{
+    const struct norm_shape batches[] = {{NORM_BATCH, 1, 1, 1, 0, 0, 0},
+                                         {NORM_BATCH, 130, 67, 1, 0, 0, 0},
+                                         {NORM_BATCH, 4096, 64, 1, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof(batches) / sizeof(*batches); i++) {
+        const size_t F = batches[i].features, all = F * batches[i].outer;
+        compare_rows(open_norm, &batches[i], (struct sizes){all, F, F, all});
+    }
+    const struct norm_shape locals[] = {{NORM_LOCAL, 90, 64, 1, 9, 0.5F, 0.75F},
+                                        {NORM_LOCAL, 7, 3, 1, 9, 2, 0.75F},
+                                        {NORM_LOCAL, 11, 37, 1, 1, 2, 0.75F}};
+    for (size_t i = 0; i < sizeof(locals) / sizeof(*locals); i++) {
+        const size_t all = (size_t)locals[i].features * locals[i].outer;
+        compare_rows(open_norm, &locals[i], (struct sizes){all, 0, 0, all});
+    }
+    const struct activation_shape relus[] = {{ACTIVATION_RELU, 3}, {ACTIVATION_RELU, 1037}};
+    for (size_t i = 0; i < 2; i++)
+        compare_rows(open_activation, &relus[i],
+                     (struct sizes){relus[i].count, 0, 0, relus[i].count});
+}
+
 static void plain_block(const struct conv_shape *s, struct operation_tensors *t)
 {
     struct error error;
@@ -221,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_layers_of_any_size_match_plain),
+        cmocka_unit_test(norms_of_rows_and_relu_match_plain),
         cmocka_unit_test(convolution_pooling_and_relu_in_one_match_plain),
         cmocka_unit_test(blocks_that_cannot_be_are_refused),
     };

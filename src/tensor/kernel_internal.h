@@ -80,6 +80,10 @@ struct operation *plain_new(size_t size, const char *description,
 int plain_open_norm(void *state, const struct norm_shape *shape,
                     const struct operation_options *options, struct operation **out_operation,
                     struct error *error);
+/* Moves running statistics towards those of a batch: `second` holds the features' sums of squares
+ * around `mean` over `count` values each. */
+void norm_keep_running(const struct operation_tensors *tensors, const float *mean,
+                       const double *second, size_t features, double count);
 int plain_open_dropout(void *state, const struct dropout_shape *shape,
                        const struct operation_options *options, struct operation **out_operation,
                        struct error *error);

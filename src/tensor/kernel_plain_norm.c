@@ -13,6 +13,7 @@ struct plain_norm {
     size_t group_count;     /* batch: features; layer: outer; local: none */
     float *mean, *scale;    /* [group_count]; scale is 1 / deviation */
     double *first, *second; /* [group_count], sums on the way */
+    double *slope, *shift;  /* [features], gradients of weights and bias on the way */
     float *sums;            /* of local: 1 + alpha / window * sum of squares, as the input */
 };
 
@@ -23,6 +24,8 @@ static void norm_free(struct operation *operation)
     free(norm->scale);
     free(norm->first);
     free(norm->second);
+    free(norm->slope);
+    free(norm->shift);
     free(norm->sums);
     free(norm);
 }
@@ -52,20 +55,19 @@ static void norm_measure(struct plain_norm *norm, const float *input)
         for (size_t f = 0; f < s->features; f++)
             for (size_t i = 0; i < s->inner; i++) {
                 const float off = *x++ - norm->mean[group_of(s, o, f)];
-                norm->second[group_of(s, o, f)] += (double)(off * off);
+                norm->second[group_of(s, o, f)] += (double)off * (double)off;
             }
     for (size_t g = 0; g < norm->group_count; g++)
         norm->scale[g] = 1 / sqrtf((float)(norm->second[g] / count) + NORM_EPSILON);
 }
 
 /* The variance kept is that of the population the batch was drawn from: divided by n - 1. */
-static void norm_keep(const struct plain_norm *norm, const struct operation_tensors *t)
+void norm_keep_running(const struct operation_tensors *t, const float *mean, const double *second,
+                       size_t features, double count)
 {
-    const struct norm_shape *s = &norm->shape;
-    const double count = (double)s->outer * s->inner;
-    for (size_t f = 0; f < s->features; f++) {
-        const float variance = (float)(norm->second[f] / (count > 1 ? count - 1 : 1));
-        t->running_mean[f] += NORM_MOMENTUM * (norm->mean[f] - t->running_mean[f]);
+    for (size_t f = 0; f < features; f++) {
+        const float variance = (float)(second[f] / (count > 1 ? count - 1 : 1));
+        t->running_mean[f] += NORM_MOMENTUM * (mean[f] - t->running_mean[f]);
         t->running_variance[f] += NORM_MOMENTUM * (variance - t->running_variance[f]);
     }
 }
@@ -81,7 +83,8 @@ static void norm_forward(struct operation *operation, const struct operation_ten
     } else {
         norm_measure(norm, t->input);
         if (s->kind == NORM_BATCH)
-            norm_keep(norm, t);
+            norm_keep_running(t, norm->mean, norm->second, s->features,
+                              (double)s->outer * s->inner);
     }
     size_t at = 0;
     for (size_t o = 0; o < s->outer; o++)
@@ -101,22 +104,27 @@ static void norm_backward(struct operation *operation, const struct operation_te
     const size_t per_group = (size_t)s->outer * s->features * s->inner / norm->group_count;
     memset(norm->first, 0, sizeof(double) * norm->group_count);
     memset(norm->second, 0, sizeof(double) * norm->group_count);
-    memset(t->weights_gradient, 0, sizeof(float) * s->features);
-    memset(t->bias_gradient, 0, sizeof(float) * s->features);
+    memset(norm->slope, 0, sizeof(double) * s->features);
+    memset(norm->shift, 0, sizeof(double) * s->features);
     size_t at = 0;
     for (size_t o = 0; o < s->outer; o++)
         for (size_t f = 0; f < s->features; f++) {
             const size_t g = group_of(s, o, f);
-            float sum = 0, dot = 0;
+            double sum = 0, dot = 0;
             for (size_t i = 0; i < s->inner; i++, at++) {
-                sum += t->output_gradient[at];
-                dot += t->output_gradient[at] * (t->input[at] - norm->mean[g]) * norm->scale[g];
+                const float x = (t->input[at] - norm->mean[g]) * norm->scale[g];
+                sum += (double)t->output_gradient[at];
+                dot += (double)t->output_gradient[at] * (double)x;
             }
-            t->weights_gradient[f] += dot;
-            t->bias_gradient[f] += sum;
-            norm->first[g] += (double)(sum * t->weights[f]);
-            norm->second[g] += (double)(dot * t->weights[f]);
+            norm->slope[f] += dot;
+            norm->shift[f] += sum;
+            norm->first[g] += sum * (double)t->weights[f];
+            norm->second[g] += dot * (double)t->weights[f];
         }
+    for (size_t f = 0; f < s->features; f++) {
+        t->weights_gradient[f] = (float)norm->slope[f];
+        t->bias_gradient[f] = (float)norm->shift[f];
+    }
     at = 0;
     for (size_t o = 0; norm->needs_input_gradient && o < s->outer; o++)
         for (size_t f = 0; f < s->features; f++) {
@@ -211,5 +219,7 @@ int plain_open_norm(void *state, const struct norm_shape *shape,
     norm->scale = kernel_alloc(sizeof(float) * norm->group_count);
     norm->first = kernel_alloc(sizeof(double) * norm->group_count);
     norm->second = kernel_alloc(sizeof(double) * norm->group_count);
+    norm->slope = kernel_alloc(sizeof(double) * shape->features);
+    norm->shift = kernel_alloc(sizeof(double) * shape->features);
     return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Kernel simd, one instruction set: gates of LSTM and GRU, and the local norm with channels last.
+ * Kernel simd, one instruction set: gates of LSTM and GRU.
  *
  * Included by kernel_simd_isa.h. Loops are plain and without branches, so that the compiler makes
  * vectors of them; exp is a polynomial because no library's is inlined.

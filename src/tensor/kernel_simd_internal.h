@@ -46,6 +46,24 @@ struct simd_block {
     float *weights_sums;   /* [K, C, R, R, lane], lanes not yet added up */
 };
 
+/* The tensor is rows of features; what a kind does not need is NULL. */
+struct simd_norm {
+    struct operation operation;
+    const struct simd_isa *isa;
+    struct norm_shape shape;
+    bool needs_input_gradient;
+    float *mean, *scale;          /* of batch, [features]; scale is 1 / deviation */
+    double *first, *second;       /* of batch, [features]: sums over rows */
+    float *part;                  /* of batch, [2, features]: sums of a few rows; else zeros */
+    float *padded, *base, *power; /* of local: one row; padded by half a window of zeros */
+};
+
+struct simd_relu {
+    struct operation operation;
+    const struct simd_isa *isa;
+    size_t count;
+};
+
 struct simd_isa {
     const char *name;
     uint32_t width; /* floats in a vector */
@@ -57,6 +75,16 @@ struct simd_isa {
     void (*lstm_backward)(const struct gate_step *step);
     void (*gru_forward)(const struct gate_step *step);
     void (*gru_backward)(const struct gate_step *step);
+    void (*relu_forward)(const float *input, float *output, size_t count);
+    void (*relu_backward)(const float *output, const float *output_gradient, float *input_gradient,
+                          size_t count);
+    void (*batch_first)(const struct simd_norm *norm, const float *input);
+    void (*batch_second)(const struct simd_norm *norm, const float *input);
+    void (*batch_apply)(const struct simd_norm *norm, const struct operation_tensors *tensors);
+    void (*batch_sums)(const struct simd_norm *norm, const struct operation_tensors *tensors);
+    void (*batch_spread)(const struct simd_norm *norm, const struct operation_tensors *tensors);
+    void (*local_forward)(const struct simd_norm *norm, const struct operation_tensors *tensors);
+    void (*local_backward)(const struct simd_norm *norm, const struct operation_tensors *tensors);
     void (*sgd)(const struct sgd_rule *rule, float *weights, float *velocity, const float *gradient,
                 size_t count);
     void (*adam)(const struct adam_rule *rule, float *weights, float *first, float *second,
@@ -64,6 +92,14 @@ struct simd_isa {
     void (*axpy)(float a, const float *x, float *y, size_t count);
     void (*scale)(float a, float *x, size_t count);
 };
+
+/* kernel_simd_norm.c */
+int simd_open_norm(void *state, const struct norm_shape *shape,
+                   const struct operation_options *options, struct operation **out_operation,
+                   struct error *error);
+int simd_open_activation(void *state, const struct activation_shape *shape,
+                         const struct operation_options *options, struct operation **out_operation,
+                         struct error *error);
 
 /* Those compiled for this architecture, best first; whether the processor has them is another
  * question. */

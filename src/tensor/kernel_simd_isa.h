@@ -318,6 +318,7 @@ static void isa_scale(float a, float *x, size_t count)
 
 #include "tensor/kernel_simd_conv.h"
 #include "tensor/kernel_simd_gates.h"
+#include "tensor/kernel_simd_norm.h"
 
 const struct simd_isa ISA = {
     .name = ISA_NAME,
@@ -330,6 +331,15 @@ const struct simd_isa ISA = {
     .lstm_backward = isa_lstm_backward,
     .gru_forward = isa_gru_forward,
     .gru_backward = isa_gru_backward,
+    .relu_forward = isa_relu_forward,
+    .relu_backward = isa_relu_backward,
+    .batch_first = isa_batch_first,
+    .batch_second = isa_batch_second,
+    .batch_apply = isa_batch_apply,
+    .batch_sums = isa_batch_sums,
+    .batch_spread = isa_batch_spread,
+    .local_forward = isa_local_forward,
+    .local_backward = isa_local_backward,
     .sgd = isa_sgd,
     .adam = isa_adam,
     .axpy = isa_axpy,

@@ -25,6 +25,23 @@ static bool is_block(const struct layer_plan *plans, uint32_t count, uint32_t i)
            !is_skipped_from(plans, count, i + 2);
 }
 
+/* The largest of what ReLU leaves is what ReLU leaves of the largest, and so are their gradients:
+ * behind the pool there is less to go through. */
+static void pool_before_relu(struct layer_plan *plans, uint32_t count)
+{
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        struct layer_plan *relu = &plans[i], *pool = &plans[i + 1];
+        if (relu->kind != &layer_activation || relu->spec.type != LAYER_RELU ||
+            pool->kind != &layer_pool || pool->spec.type != LAYER_MAX_POOL ||
+            is_skipped_from(plans, count, i) || is_skipped_from(plans, count, i + 1))
+            continue;
+        const struct layer_plan kept = *relu;
+        *relu = *pool;
+        *pool = kept;
+        pool->input = pool->output = relu->output;
+    }
+}
+
 static bool takes_channels_last(const struct layer_plan *plan)
 {
     const struct layer_shape s = plan->input;
@@ -110,6 +127,7 @@ static uint32_t join_blocks(struct layer_plan *plans, uint32_t count)
 uint32_t layer_arrange(struct kernel_set *kernels, bool can_be_channels_last,
                        struct layer_plan plans[LAYERS_MAX], uint32_t count)
 {
+    pool_before_relu(plans, count);
     if (kernel_set_has_conv_block(kernels))
         count = join_blocks(plans, count);
     bool has_conv = false;

@@ -46,7 +46,8 @@ static void layer_bind_memory(struct model *model, struct layer *layer, const st
     const size_t count = (size_t)model->options.batch * layer_shape_size(layer->plan.output);
     layer->input = before ? before->output : model->input;
     layer->input_gradient = before ? before->output_gradient : NULL;
-    layer->needs_input_gradient = before != NULL;
+    layer->needs_input_gradient =
+        before && (before->needs_input_gradient || before->plan.kind->describe);
     /* What is added again later must not be overwritten. */
     layer->is_in_place = layer->plan.kind->is_in_place && before && !is_kept;
     layer->output = layer->is_in_place ? layer->input : floats_new(count);
