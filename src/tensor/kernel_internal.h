@@ -100,6 +100,11 @@ int plain_open_recurrent(void *state, const struct recurrent_shape *shape,
                          const struct operation_options *options, struct operation **out_operation,
                          struct error *error);
 
+/* kernel_onednn_conv.c; `state` is that of an open set. */
+int onednn_open_conv(void *state, const struct conv_shape *shape,
+                     const struct operation_options *options, struct operation **out_operation,
+                     struct error *error);
+
 /* For memory whose size follows from a checked shape: aborts when it is out. Zeroed, aligned to a
  * cache line; released by free(). */
 void *kernel_alloc(size_t size);

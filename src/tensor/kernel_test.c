@@ -1,5 +1,5 @@
 /*
- * covers kernel.c, kernel_plain.c, kernel_onednn.c, onednn_step.c
+ * covers kernel.c, kernel_plain.c, kernel_onednn.c, kernel_onednn_conv.c, onednn_step.c
  *
  * Every set against plain on shapes that fill no vector evenly; plain against finite differences.
  */
@@ -198,6 +198,65 @@ TEST(every_set_computes_convolutions_as_plain_does)
     compare_all_sets(open_conv, shapes, sizeof(*shapes), sizeof(shapes) / sizeof(*shapes));
 }
 
+static struct kernel_set *open_plain(void)
+{
+    struct error error;
+    struct kernel_set *set = NULL;
+    ASSERT_OK(kernel_set_open("plain", &set, &error));
+    return set;
+}
+
+/* The same tensors with channels last, and the results turned back. */
+static void compare_channels_last(struct kernel_set *set, const struct conv_shape *shape)
+{
+    struct kernel_set *plain = open_plain();
+    struct conv_shape last = *shape;
+    last.is_channels_last = true;
+    struct fixture expected = {0}, actual = {0};
+    open_conv(plain, shape, &expected);
+    open_conv(set, &last, &actual);
+    fixture_init(&expected, 1);
+    fixture_init(&actual, 1);
+    const uint32_t in = shape->height * shape->width;
+    const uint32_t out =
+        conv_output_size(shape, shape->height) * conv_output_size(shape, shape->width);
+    kernel_transpose(expected.input, actual.input, shape->batch, shape->channels_in, in);
+    kernel_transpose(expected.output_gradient, actual.output_gradient, shape->batch,
+                     shape->channels_out, out);
+    operation_forward(expected.operation, &expected.tensors);
+    operation_backward(expected.operation, &expected.tensors);
+    operation_forward(actual.operation, &actual.tensors);
+    operation_backward(actual.operation, &actual.tensors);
+    float *turned = poisoned_floats(expected.output_count + expected.input_count);
+    kernel_transpose(actual.tensors.output, turned, shape->batch, out, shape->channels_out);
+    assert_near("output", turned, expected.tensors.output, expected.output_count);
+    kernel_transpose(actual.tensors.input_gradient, turned, shape->batch, in, shape->channels_in);
+    assert_near("input_gradient", turned, expected.tensors.input_gradient, expected.input_count);
+    assert_near("weights_gradient", actual.tensors.weights_gradient,
+                expected.tensors.weights_gradient, expected.weights_count);
+    assert_near("bias_gradient", actual.tensors.bias_gradient, expected.tensors.bias_gradient,
+                expected.bias_count);
+    free(turned);
+    fixture_done(&expected);
+    fixture_done(&actual);
+    kernel_set_free(plain);
+}
+
+TEST(convolutions_with_channels_last_match_plain)
+{
+    struct error error;
+    AUTO(kernel_set) struct kernel_set *set = NULL;
+    if (kernel_set_open("onednn", &set, &error) < 0) {
+        print_message("left out: %s\n", error.message);
+        return;
+    }
+    compare_channels_last(set, &(struct conv_shape){2, 3, 9, 8, 16, 5, 2, 1, false});
+    compare_channels_last(set, &(struct conv_shape){3, 16, 8, 8, 32, 3, 1, 1, false});
+    compare_channels_last(set, &(struct conv_shape){2, 32, 6, 7, 16, 3, 0, 1, false});
+    compare_channels_last(set, &(struct conv_shape){2, 16, 8, 8, 32, 3, 1, 2, false});
+    compare_channels_last(set, &(struct conv_shape){1, 64, 16, 16, 64, 5, 2, 1, false});
+}
+
 TEST(every_set_pools_as_plain_does)
 {
     const struct pool_shape shapes[] = {
@@ -222,14 +281,6 @@ TEST(every_set_activates_as_plain_does)
     const struct activation_shape shapes[] = {
         {ACTIVATION_RELU, 1000}, {ACTIVATION_TANH, 1001}, {ACTIVATION_SIGMOID, 37}};
     compare_all_sets(open_activation, shapes, sizeof(*shapes), sizeof(shapes) / sizeof(*shapes));
-}
-
-static struct kernel_set *open_plain(void)
-{
-    struct error error;
-    struct kernel_set *set = NULL;
-    ASSERT_OK(kernel_set_open("plain", &set, &error));
-    return set;
 }
 
 /* sum(output * output_gradient): its derivatives are what backward computes. */
@@ -401,6 +452,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_set_computes_dense_layers_as_plain_does),
         cmocka_unit_test(every_set_computes_convolutions_as_plain_does),
+        cmocka_unit_test(convolutions_with_channels_last_match_plain),
         cmocka_unit_test(every_set_pools_as_plain_does),
         cmocka_unit_test(every_set_activates_as_plain_does),
         cmocka_unit_test(gradients_of_plain_are_the_slopes_of_its_outputs),
