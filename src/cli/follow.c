@@ -81,6 +81,7 @@ static void set_expectations(struct progress_view *view, struct text spec_json)
         return; /* a newer market's job: shown without expectations */
     view->expected_ms = job_spec_expected_run_ms(&spec);
     view->target_accuracy = spec.train.target.accuracy;
+    view->target_loss = spec.train.target.loss;
     view->min_ms = spec.train.target.min_time_ms;
 }
 

@@ -188,7 +188,8 @@ static double fraction(const struct progress_view *view)
 {
     if (is_success(view))
         return 1.0;
-    const bool ends_early = view->target_accuracy > 0.0 && view->min_ms > 0;
+    const bool has_target = view->target_accuracy > 0.0 || view->target_loss > 0.0;
+    const bool ends_early = has_target && view->min_ms > 0;
     const int64_t expected_ms = ends_early ? view->min_ms : view->expected_ms;
     if (expected_ms <= 0)
         return 0.0;
@@ -224,14 +225,16 @@ static void draw_bar(struct progress *progress, const struct progress_view *view
     put_color(&line, PLAIN);
     put_format(&line, " %3.0f %%%s", 100.0 * fraction(view),
                is_success(view) || is_failure(view) ? "" : " of the time");
-    char accuracy[64] = "", target[32] = "";
+    char accuracy[64] = "", target[32] = "", target_loss[32] = "";
+    if (view->target_loss > 0.0)
+        snprintf(target_loss, sizeof(target_loss), " of %.4g", view->target_loss);
     if (isfinite(view->test_accuracy) && view->target_accuracy > 0.0)
         snprintf(target, sizeof(target), " of %.1f %%", 100.0 * view->target_accuracy);
     if (isfinite(view->test_accuracy))
         snprintf(accuracy, sizeof(accuracy), "  accuracy %.2f %%%s", 100.0 * view->test_accuracy,
                  target);
     if (isfinite(view->loss))
-        put_field(&line, "loss %.4f%s", view->loss, accuracy);
+        put_field(&line, "loss %.4f%s%s", view->loss, target_loss, accuracy);
     else if (accuracy[0])
         put_field(&line, "%s", accuracy + 2);
     put_field(&line, "spent %s",

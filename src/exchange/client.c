@@ -5,6 +5,7 @@
 #include "exchange/client_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -43,6 +44,13 @@ static void take_answer(struct exchange_client *client, float *parameters)
     client_lock(client);
 }
 
+/* The server would refuse such an update, and drop who sends it. */
+static void give_up(struct exchange_client *client)
+{
+    client->has_diverged = client->is_stopped = true;
+    snprintf(client->reason, sizeof client->reason, "its parameters are not finite any more");
+}
+
 /* Called with the mutex held; gives it up while it works on the vectors. */
 static void push_begin(struct exchange_client *client, const float *parameters)
 {
@@ -54,7 +62,12 @@ static void push_begin(struct exchange_client *client, const float *parameters)
         update[i] = now - base[i];
         base[i] = now;
     }
+    const bool is_sane = codec_is_sane(update, client->options.parameter_count);
     client_lock(client);
+    if (!is_sane) {
+        give_up(client);
+        return;
+    }
     const uint32_t steps = client->steps_unsent;
     client->push = (struct exchange_push){
         .number = client->push.number + 1,
@@ -129,7 +142,7 @@ bool exchange_client_step(struct exchange_client *client, const struct exchange_
             push_begin(client, parameters);
         if (client->has_answer)
             continue;
-        if (!must_wait(client))
+        if (client->is_stopped || !must_wait(client))
             break;
         const int64_t since_ns = client_now_ns(client);
         pthread_cond_wait(&client->changed, &client->mutex);
@@ -170,21 +183,40 @@ static bool wait_answer(struct exchange_client *client, const struct timespec *d
     return true;
 }
 
+/* Called with the mutex held. */
+static void leave(struct exchange_client *client, const struct timespec *deadline)
+{
+    client->wants_leave = true;
+    wake_link(client);
+    while (!client->has_left)
+        if (pthread_cond_timedwait(&client->changed, &client->mutex, deadline) == ETIMEDOUT)
+            break;
+}
+
 void exchange_client_finish(struct exchange_client *client, const float *parameters,
                             int64_t timeout_ms)
 {
     const struct timespec deadline = deadline_of(timeout_ms);
     client_lock(client);
-    if (wait_answer(client, &deadline) && client->is_joined && client->steps_unsent > 0) {
+    if (!client->has_diverged && wait_answer(client, &deadline) && client->is_joined &&
+        client->steps_unsent > 0) {
         client->has_answer = false; /* L - B is the same with or without it */
         push_begin(client, parameters);
         wait_answer(client, &deadline);
     }
-    client->wants_leave = true;
-    wake_link(client);
-    while (!client->has_left)
+    leave(client, &deadline);
+    client_unlock(client);
+}
+
+void exchange_client_diverged(struct exchange_client *client, int64_t timeout_ms)
+{
+    const struct timespec deadline = deadline_of(timeout_ms);
+    client_lock(client);
+    while (!client->is_joined && !client->is_stopped)
         if (pthread_cond_timedwait(&client->changed, &client->mutex, &deadline) == ETIMEDOUT)
             break;
+    client->has_diverged = true;
+    leave(client, &deadline);
     client_unlock(client);
 }
 

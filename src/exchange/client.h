@@ -91,9 +91,14 @@ bool exchange_client_step(struct exchange_client *client, const struct exchange_
 /* Samples a step from now on, as the policy says; 0: the job's. */
 uint32_t exchange_client_batch(struct exchange_client *client);
 /* Sends what is not pushed yet, waits for its acceptance and says goodbye; for at most timeout_ms.
+ * Of parameters that are not finite any more nothing is sent but that.
  * Nothing may be called by this thread afterwards. */
 void exchange_client_finish(struct exchange_client *client, const float *parameters,
                             int64_t timeout_ms);
+
+/* Instead, when its loss is not finite any more: pushes nothing, waits for the link if need be, and
+ * says so to the server. */
+void exchange_client_diverged(struct exchange_client *client, int64_t timeout_ms);
 
 /* --- the link's thread --- */
 

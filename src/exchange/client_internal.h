@@ -31,6 +31,7 @@ struct exchange_client {
     bool has_push;     /* ... and has yet to be sent */
     bool has_answer;   /* `answer` holds a model not yet taken over */
     bool wants_leave;  /* the training thread is done */
+    bool has_diverged; /* and its loss was not finite */
     bool has_left;     /* LEAVE is sent, or there is no link to send it on */
     struct exchange_settings settings;
     struct exchange_push push; /* of the update in flight, or the next one's number */

@@ -88,7 +88,8 @@ static void push_send(struct exchange_client *client, struct exchange_push *push
 
 static void leave_send(struct exchange_client *client)
 {
-    message_send(client, &(struct exchange_message){.type = EXCHANGE_LEAVE});
+    message_send(client, &(struct exchange_message){.type = EXCHANGE_LEAVE,
+                                                    .has_diverged = client->has_diverged});
     if (client->link) {
         link_finish(client->link); /* on_close tells when it is gone */
         return;

@@ -21,19 +21,24 @@ enum evaluation_kind {
     EVALUATION_KIND_COUNT,
 };
 
+enum { EVALUATION_REACHED_SIZE = 96 };
+
 struct evaluation_report {
     enum evaluation_kind kind;
     int64_t at_ns;           /* monotonic time of the model measured */
     uint64_t version;        /* of that model */
     const float *parameters; /* that model; valid during the call */
     double loss;
-    double accuracy; /* EVALUATION_FULL only */
+    /* EVALUATION_FULL only: */
+    double accuracy;
+    bool is_target_reached;
+    char reached[EVALUATION_REACHED_SIZE]; /* what of, then: "the test accuracy reached 0.9" */
 };
 
 struct evaluator_options {
     struct loop *loop;
     size_t parameter_count;
-    /* On the evaluator's thread. Fills loss and accuracy. */
+    /* On the evaluator's thread. Fills loss and the rest. */
     int (*measure)(void *context, struct evaluation_report *report, struct error *error);
     void *measure_context;
     /* The model as it is now: fills `out_parameters`, returns its version. */

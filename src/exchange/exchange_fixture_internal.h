@@ -42,6 +42,7 @@ struct worker {
     pthread_barrier_t *start; /* the first step waits until all have joined; NULL: it does not */
     uint64_t leave_at_step;   /* in good order; 0: never */
     uint64_t bad_at_step;     /* parameters become not finite; 0: never */
+    uint64_t diverge_at_step; /* says that its loss is not finite; 0: never */
     uint64_t rejoin_at_step;  /* on second_fd */
     int second_fd;
     float parameters[FEATURES];
@@ -62,8 +63,12 @@ struct bench {
     char drop_reason[256];
     struct exchange_status status;
     struct exchange_worker_status worker_statuses[WORKERS];
+    double target_accuracy; /* 0: none */
     bool must_fail_measuring;
-    pthread_mutex_t gate; /* locked: measuring stands still */
+    bool is_never_finite;    /* a loss that is measured */
+    uint32_t diverges_after; /* so many measurements on all data a loss is not finite; 0: never */
+    uint32_t full_count;     /* of those */
+    pthread_mutex_t gate;    /* locked: measuring stands still */
 };
 
 static inline void data_make(struct data *data, uint64_t seed)
@@ -105,6 +110,15 @@ static inline int measure(void *context, struct evaluation_report *report, struc
         report->loss += log1p(exp(-(double)margin)) / SAMPLES;
     }
     report->accuracy = (double)correct / SAMPLES;
+    if (bench->target_accuracy > 0 && report->accuracy >= bench->target_accuracy) {
+        report->is_target_reached = true;
+        snprintf(report->reached, sizeof report->reached, "the test accuracy reached %.4f",
+                 report->accuracy);
+    }
+    bench->full_count += report->kind == EVALUATION_FULL;
+    if (bench->is_never_finite ||
+        (bench->diverges_after > 0 && bench->full_count > bench->diverges_after))
+        report->loss = NAN;
     return 0;
 }
 
@@ -153,7 +167,8 @@ static inline void on_end(void *context, const struct exchange_outcome *outcome)
     bench->has_ended = true;
     bench->outcome = *outcome;
     snprintf(bench->reason, sizeof bench->reason, "%s", outcome->reason);
-    memcpy(bench->final, outcome->parameters, sizeof bench->final);
+    if (outcome->parameters)
+        memcpy(bench->final, outcome->parameters, sizeof bench->final);
     loop_stop(bench->loop);
 }
 
@@ -167,7 +182,6 @@ static inline struct exchange_server_options server_options(struct bench *bench,
         .parameter_count = FEATURES,
         .parameters = zero,
         .world = WORKERS,
-        .target_accuracy = 0.96,
         .find_peer = find_peer,
         .measure = measure,
         .measure_context = bench,
@@ -186,6 +200,7 @@ static inline struct bench *bench_new(void)
     pthread_mutex_init(&bench->gate, NULL);
     ASSERT_OK(loop_open(&clock_system, &bench->loop, &error));
     bench->worker_count = WORKERS;
+    bench->target_accuracy = 0.96;
     for (uint32_t i = 0; i < WORKERS; i++)
         bench->workers[i].step_us = 500 << i; /* speeds 4:2:1 */
     return bench;

@@ -2,7 +2,7 @@
  * A parameter server and workers of unequal speed, each with its own threads and loop, train a
  * seeded logistic regression over encrypted socket pairs.
  *
- * covers client.c, client_link.c, server.c, server_link.c, server_member.c
+ * covers client.c, client_link.c, server.c, server_diverge.c, server_link.c, server_member.c
  */
 #include "exchange/exchange_fixture_internal.h"
 
@@ -67,11 +67,15 @@ static void *training_run(void *context)
             loop_post(worker->loop, stream_replace, worker);
         if (count == worker->bad_at_step)
             worker->parameters[3] = NAN;
+        if (count == worker->diverge_at_step) {
+            exchange_client_diverged(worker->client, 2000);
+            break;
+        }
         const bool goes_on = exchange_client_step(worker->client, &done, worker->parameters);
         if (!goes_on || count == worker->leave_at_step || count == worker->die_at_step)
             break;
     }
-    if (worker->die_at_step == 0)
+    if (worker->die_at_step == 0 && worker->diverge_at_step == 0)
         exchange_client_finish(worker->client, worker->parameters, 2000);
     exchange_client_status(worker->client, &worker->status);
     loop_stop(worker->loop);
@@ -295,16 +299,17 @@ TEST(a_worker_with_a_new_stream_goes_on_under_any_policy)
     a_new_stream_goes_on("tap");
 }
 
-TEST(an_update_that_is_not_finite_drops_its_worker_only)
+TEST(a_worker_whose_update_is_not_finite_leaves_alone)
 {
     AUTO(bench) struct bench *bench = bench_new();
     struct exchange_server_options options = server_options(bench, "adsp");
     options.min_time_ms = 600;
     bench->workers[0].bad_at_step = 30;
-    bench->workers[0].die_at_step = 400;
     bench_run(bench, &options);
     assert_target_reached(bench);
-    assert_true(bench->drops >= 1);
+    assert_int_equal(bench->drops, 0);
+    assert_true(status_of(bench, 0)->has_diverged);
+    assert_non_null(strstr(bench->workers[0].status.reason, "not finite"));
     for (int k = 0; k < FEATURES; k++)
         assert_true(isfinite(bench->final[k]));
 }
@@ -317,7 +322,7 @@ TEST(training_ends_after_its_epochs)
         AUTO(bench) struct bench *bench = bench_new();
         struct exchange_server_options options = server_options(bench, policy);
         options.sync.gamma_ms = 60000;
-        options.target_accuracy = 0;
+        bench->target_accuracy = 0;
         options.epochs = EPOCHS;
         bench_run(bench, &options);
         assert_string_equal(exchange_end_name(bench->outcome.end), "epochs");
@@ -333,12 +338,75 @@ TEST(training_ends_when_nobody_is_left)
 {
     AUTO(bench) struct bench *bench = bench_new();
     struct exchange_server_options options = server_options(bench, "adsp");
-    options.target_accuracy = 2;
+    bench->target_accuracy = 2;
     options.lonely_ms = 200;
     for (uint32_t i = 0; i < WORKERS; i++)
         bench->workers[i].die_at_step = 10 + i;
     bench_run(bench, &options);
     assert_string_equal(exchange_end_name(bench->outcome.end), "lost");
+}
+
+TEST(a_loss_that_is_not_finite_ends_training_with_the_last_good_model)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    const struct exchange_server_options options = server_options(bench, "tap");
+    bench->target_accuracy = 2;
+    bench->diverges_after = 2;
+    bench_run(bench, &options);
+    assert_string_equal(exchange_end_name(bench->outcome.end), "diverged");
+    assert_non_null(strstr(bench->reason, "the loss on the test data is not finite"));
+    assert_true(bench->outcome.has_accuracy && isfinite(bench->outcome.test_loss));
+    struct evaluation_report again = {.parameters = bench->final};
+    struct error error;
+    bench->diverges_after = 0;
+    ASSERT_OK(measure(bench, &again, &error));
+    assert_true(again.loss == bench->outcome.test_loss); /* the very model measured */
+}
+
+TEST(without_a_good_model_there_is_none)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    const struct exchange_server_options options = server_options(bench, "bsp");
+    bench->target_accuracy = 2;
+    bench->is_never_finite = true;
+    bench_run(bench, &options);
+    assert_string_equal(exchange_end_name(bench->outcome.end), "diverged");
+    assert_null(bench->outcome.parameters);
+    assert_false(bench->outcome.has_accuracy);
+}
+
+TEST(a_last_model_that_is_not_good_is_not_the_outcome)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "tap");
+    options.sync.gamma_ms = 60000; /* only the end is measured */
+    options.epochs = EPOCHS;
+    bench->target_accuracy = 0;
+    bench->is_never_finite = true;
+    bench_run(bench, &options);
+    assert_string_equal(exchange_end_name(bench->outcome.end), "diverged");
+    assert_null(bench->outcome.parameters);
+}
+
+TEST(most_workers_must_say_that_they_diverged)
+{
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "tap");
+    options.min_time_ms = 600;
+    bench->workers[1].diverge_at_step = TURN_STEP;
+    bench_run(bench, &options);
+    assert_target_reached(bench); /* one of three is not believed */
+    assert_true(status_of(bench, 1)->has_diverged);
+    assert_int_equal(bench->drops, 0);
+
+    AUTO(bench) struct bench *all = bench_new();
+    options = server_options(all, "tap");
+    all->target_accuracy = 2;
+    for (uint32_t i = 0; i < WORKERS; i++)
+        all->workers[i].diverge_at_step = TURN_STEP + i;
+    bench_run(all, &options);
+    assert_string_equal(exchange_end_name(all->outcome.end), "diverged");
+    assert_non_null(strstr(all->reason, "the loss of 2 of 3 workers is not finite"));
 }
 
 TEST(a_failed_measurement_ends_training_with_the_reason)
@@ -362,9 +430,13 @@ int main(void)
         cmocka_unit_test(a_worker_that_dies_stops_nobody_under_any_policy),
         cmocka_unit_test(a_worker_that_leaves_in_good_order_has_pushed_all_it_learnt),
         cmocka_unit_test(a_worker_with_a_new_stream_goes_on_under_any_policy),
-        cmocka_unit_test(an_update_that_is_not_finite_drops_its_worker_only),
+        cmocka_unit_test(a_worker_whose_update_is_not_finite_leaves_alone),
         cmocka_unit_test(training_ends_after_its_epochs),
         cmocka_unit_test(training_ends_when_nobody_is_left),
+        cmocka_unit_test(a_loss_that_is_not_finite_ends_training_with_the_last_good_model),
+        cmocka_unit_test(without_a_good_model_there_is_none),
+        cmocka_unit_test(a_last_model_that_is_not_good_is_not_the_outcome),
+        cmocka_unit_test(most_workers_must_say_that_they_diverged),
         cmocka_unit_test(a_failed_measurement_ends_training_with_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
 /*
  * Exchange messages: the payloads of frames (wire/frame.h), all integers little-endian:
  *
- *     JOIN      u16 version (3), u32 rank, u64 shard_samples, u64 parameter_count
+ *     JOIN      u16 version (4), u32 rank, u64 shard_samples, u64 parameter_count
  *     PUSH      u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns, i64 commit_ns,
  *               u8 codec
  *     PROGRESS  u64 steps, u64 samples, f64 steps_per_second
- *     LEAVE     nothing
+ *     LEAVE     u8 whether its loss was not finite any more
  *     DATA      a run of floats (vector.h); they come in order and without gaps
  *     MODEL     u64 version, u64 push, u64 samples_max, u8 codec
  *     SETTINGS  u32 local_steps, i64 period_ns, u32 overlap, u32 batch, u8 codec, f32 density,
@@ -50,6 +50,7 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         wire_put_f64(payload, message->progress.steps_per_second);
         return;
     case EXCHANGE_LEAVE:
+        wire_put_u8(payload, message->has_diverged);
         return;
     case EXCHANGE_MODEL:
         wire_put_u64(payload, message->model.version);
@@ -93,6 +94,14 @@ static double finite_get(struct wire_reader *reader)
     if (!isfinite(value))
         wire_reader_fail(reader, "a number is not finite");
     return value;
+}
+
+static bool flag_get(struct wire_reader *reader)
+{
+    const uint8_t flag = wire_get_u8(reader);
+    if (flag > 1)
+        wire_reader_fail(reader, "neither yes nor no");
+    return flag == 1;
 }
 
 static enum codec codec_get(struct wire_reader *reader)
@@ -161,6 +170,7 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
         message->progress.steps_per_second = finite_get(reader);
         return;
     case EXCHANGE_LEAVE:
+        message->has_diverged = flag_get(reader);
         return;
     case EXCHANGE_MODEL:
         message->model.version = wire_get_u64(reader);

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    EXCHANGE_VERSION = 3,
+    EXCHANGE_VERSION = 4,
     EXCHANGE_PARAMETERS_MAX = 64 << 20, /* floats: 256 MiB */
     EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
     EXCHANGE_PAYLOAD_MAX = 64 + 4 * EXCHANGE_DATA_FLOATS,
@@ -91,6 +91,7 @@ struct exchange_message {
         struct exchange_progress progress;
         struct exchange_model model;
         struct exchange_settings settings;
+        bool has_diverged; /* of LEAVE: its loss was not finite any more */
         uint64_t accepted_push;
         struct text stop_reason;
     };

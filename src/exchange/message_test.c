@@ -31,6 +31,7 @@ TEST(every_message_comes_back_as_it_went)
                                                     .commit_ns = 2}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_PROGRESS, .progress = {10, 320, 99.5}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_LEAVE});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_LEAVE, .has_diverged = true});
     assert_same(&(struct exchange_message){.type = EXCHANGE_MODEL, .model = {7, 3, 9}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_SETTINGS,
                                            .settings = {.local_steps = 1, .density = 1}});

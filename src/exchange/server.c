@@ -7,6 +7,7 @@
 #include "exchange/server_internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ const char *exchange_end_name(enum exchange_end end)
     static const char *const names[EXCHANGE_END_COUNT] = {
         [EXCHANGE_END_TARGET] = "target",   [EXCHANGE_END_EPOCHS] = "epochs",
         [EXCHANGE_END_STOPPED] = "stopped", [EXCHANGE_END_LOST] = "lost",
-        [EXCHANGE_END_FAILED] = "failed",
+        [EXCHANGE_END_FAILED] = "failed",   [EXCHANGE_END_DIVERGED] = "diverged",
     };
     ASSERT(end < EXCHANGE_END_COUNT);
     return names[end];
@@ -76,7 +77,9 @@ void server_end(struct exchange_server *server, enum exchange_end end, const cha
     loop_timer_stop(server->policy_timer);
     loop_timer_stop(server->evaluate_timer);
     loop_timer_stop(server->moment_timer);
-    if (!server->outcome.has_accuracy) {
+    if (end == EXCHANGE_END_DIVERGED) {
+        server_take_good(server);
+    } else if (!server->outcome.has_accuracy) {
         memcpy(server->final, global_model_parameters(server->model),
                server->options.parameter_count * sizeof(float));
         server->outcome.version = global_model_version(server->model);
@@ -229,12 +232,19 @@ static void full_report(struct exchange_server *server, const struct evaluation_
     server->status.accuracy_evaluations++;
     server->status.test_accuracy = report->accuracy;
     server->status.test_loss = report->loss;
-    const double target = server->options.target_accuracy;
     const int64_t elapsed_ms = (server_now_ns(server) - server->joined_ns) / 1000000;
-    const bool is_reached = server->state == SERVER_RUNNING && target > 0 &&
-                            report->accuracy >= target && elapsed_ms >= server->options.min_time_ms;
+    const bool is_reached = server->state == SERVER_RUNNING && report->is_target_reached &&
+                            elapsed_ms >= server->options.min_time_ms;
     const bool is_final =
         server->state == SERVER_ENDING && report->version == server->outcome.version;
+    if (!isfinite(report->loss)) {
+        if (is_final)
+            server_take_good(server);
+        server_measured_bad(server, /* has_gone_back= */ false);
+        return;
+    }
+    if (server->state == SERVER_RUNNING)
+        server_keep_good(server, report);
     if (!is_reached && !is_final)
         return;
     server->outcome.has_accuracy = true;
@@ -244,7 +254,7 @@ static void full_report(struct exchange_server *server, const struct evaluation_
         /* The model that was measured, not what became of it meanwhile. */
         memcpy(server->final, report->parameters, server->options.parameter_count * sizeof(float));
         server->outcome.version = report->version;
-        server_end(server, EXCHANGE_END_TARGET, "the test accuracy reached %.4f", report->accuracy);
+        server_end(server, EXCHANGE_END_TARGET, "%s", report->reached);
     }
 }
 
@@ -260,12 +270,17 @@ static void on_report(void *context, const struct evaluation_report *report,
         server->status.loss_evaluations++;
         server->status.loss = report->loss;
     }
+    bool has_gone_back = false; /* to a model from before */
     server_changed(server);
     if (!error && report->kind == EVALUATION_SAMPLE && server->loss_asked_ns > 0 &&
         report->at_ns >= server->loss_asked_ns) {
         server->loss_asked_ns = 0;
+        const uint64_t version = global_model_version(server->model);
         policy_tick(server, &(struct sync_loss){report->at_ns, report->loss});
+        has_gone_back = global_model_version(server->model) != version;
     }
+    if (!error && report->kind == EVALUATION_SAMPLE && !isfinite(report->loss))
+        server_measured_bad(server, has_gone_back);
     connections_sweep(server);
     if (server->state == SERVER_ENDING)
         loop_timer_start(server->moment_timer, 0);
@@ -413,6 +428,7 @@ void exchange_server_free(struct exchange_server *server)
     global_model_free(server->model);
     free(server->scratch);
     free(server->final);
+    free(server->good);
     free(server);
 }
 

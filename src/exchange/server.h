@@ -7,10 +7,11 @@
  * come back under the same lease and fence with a new stream. A worker that joins under the rank of
  * another lease is its successor: the other is dropped.
  *
- * Training ends when the test accuracy reaches the target (not before min_time_ms), when the
- * workers have seen `epochs` times the data set, when nobody is left, when a measurement fails, or
- * by exchange_server_stop. The outcome names the model: the one that was measured to reach the
- * target, else the last one.
+ * Training ends when a measurement reaches the target (not before min_time_ms), when the workers
+ * have seen `epochs` times the data set, when nobody is left, when a measurement fails, when the
+ * loss is not finite any more, or by exchange_server_stop. The outcome names the model: the one
+ * that was measured to reach the target, the last good one when training diverged, else the last
+ * one.
  */
 #pragma once
 
@@ -29,19 +30,21 @@
 enum { EXCHANGE_WORKERS_MAX = SYNC_WORKER_MAX };
 
 enum exchange_end {
-    EXCHANGE_END_TARGET,  /* the accuracy aimed at was measured */
-    EXCHANGE_END_EPOCHS,  /* all epochs are done */
-    EXCHANGE_END_STOPPED, /* exchange_server_stop, or the policy */
-    EXCHANGE_END_LOST,    /* no worker was left */
-    EXCHANGE_END_FAILED,  /* a measurement failed */
+    EXCHANGE_END_TARGET,   /* what was aimed at was measured */
+    EXCHANGE_END_EPOCHS,   /* all epochs are done */
+    EXCHANGE_END_STOPPED,  /* exchange_server_stop, or the policy */
+    EXCHANGE_END_LOST,     /* no worker was left */
+    EXCHANGE_END_FAILED,   /* a measurement failed */
+    EXCHANGE_END_DIVERGED, /* the loss is not finite any more */
     EXCHANGE_END_COUNT,
 };
 const char *exchange_end_name(enum exchange_end end);
 
 struct exchange_outcome {
     enum exchange_end end;
-    const char *reason;      /* one sentence */
-    const float *parameters; /* valid as long as the server */
+    const char *reason; /* one sentence */
+    const float
+        *parameters; /* valid as long as the server; NULL: it diverged before any good one */
     uint64_t version;
     bool has_accuracy; /* of exactly this model */
     double test_accuracy, test_loss;
@@ -58,6 +61,7 @@ struct exchange_worker_status {
     double commit_ms;        /* O_i, as the worker measured it */
     double loss;             /* of its last push */
     enum codec codec;        /* its vectors travel by */
+    bool has_diverged;       /* its loss was not finite any more */
 };
 
 struct exchange_status {
@@ -98,7 +102,6 @@ struct exchange_server_options {
     size_t parameter_count;
     const float *parameters; /* the first model; copied */
     uint32_t world;          /* shards of the data, 1 to EXCHANGE_WORKERS_MAX; ranks share them */
-    double target_accuracy;  /* 0: none */
     int64_t min_time_ms;
     uint64_t epochs;       /* 0: no end */
     int64_t evaluate_ms;   /* between measurements on all test data; 0: gamma */

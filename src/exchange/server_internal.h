@@ -63,6 +63,10 @@ struct exchange_server {
     int64_t opened_ns, joined_ns, lonely_since_ns, house_ns;
 
     float *final;
+    float *good; /* the last model with a good loss on all test data; NULL: none yet */
+    uint64_t good_version;
+    double good_accuracy, good_loss, good_loss_min;
+    uint32_t bad_measurements; /* since then, in a row */
     struct exchange_outcome outcome;
     bool is_late; /* stopped, and the time for a last measurement is over */
     char reason[EXCHANGE_REASON_MAX];
@@ -96,6 +100,17 @@ void server_push(struct exchange_server *server, struct connection *connection);
 void server_leave(struct exchange_server *server, struct connection *connection);
 /* server.c: a connection is gone; it may have been the last one waited for. */
 void server_connection_gone(struct exchange_server *server);
+
+/* --- server_diverge.c --- */
+
+/* A measurement on all test data with a finite loss: kept unless the loss has risen far. */
+void server_keep_good(struct exchange_server *server, const struct evaluation_report *report);
+/* The outcome is the last good model. */
+void server_take_good(struct exchange_server *server);
+/* A loss that is not finite was measured; whether the policy undid that. May end training. */
+void server_measured_bad(struct exchange_server *server, bool has_gone_back);
+/* The worker says that its loss is not finite any more. May end training. */
+void server_worker_diverged(struct exchange_server *server, const struct connection *connection);
 
 /* --- server_link.c: called by training --- */
 

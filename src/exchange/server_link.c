@@ -179,6 +179,8 @@ static int take_frame(struct connection *connection, uint16_t type, struct text 
         return 0;
     case EXCHANGE_LEAVE:
         connection->is_leaving = true;
+        if (message.has_diverged)
+            server_worker_diverged(connection->server, connection);
         error_set(error, ERROR_UNAVAILABLE, "left");
         connection_mark(connection, error);
         return 0;

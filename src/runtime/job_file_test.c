@@ -114,6 +114,14 @@ static const struct {
      "job.yaml:2:50: train.optimizer.lr: must be a number from 0 to 100"},
     {"name: j\ntrain: {model: mlp, data: mnist, target: {accuracy: 88}}\n",
      "job.yaml:2:53: train.target.accuracy: must be from 0 to 1"},
+    {"name: j\ntrain: {model: linear, data: x.csv, target: {accuracy: 0.9}}\n",
+     "job.yaml:2:56: train.target.accuracy: numbers have no accuracy: give target.loss or "
+     "target.error"},
+    {"name: j\ntrain: {model: mlp, data: mnist, target: {perplexity: 3}}\n",
+     "job.yaml:2:55: train.target.perplexity: only a model that tells the next token has one: give "
+     "target.loss"},
+    {"name: j\ntrain: {model: mlp, data: mnist, target: {loss: -1}}\n",
+     "job.yaml:2:49: train.target.loss: must be from 0 to 1000000000"},
     {"name: j\ntrain: {model: lenet, data: mnist}\n",
      "job.yaml:2:16: train.model: \"lenet\" is unknown; did you mean \"lenet5\"?"},
     {"name: j\ntrain: {model: gpt, data: mnist}\n",

@@ -4,6 +4,7 @@
 #include "runtime/job_reader_internal.h"
 #include "train/dataset_catalogue.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LAYER(member) offsetof(struct layer_spec, member)
@@ -106,6 +107,43 @@ int job_train_model(const struct job_train *train, const struct dataset_shape *s
     return model_spec_check_layers(out_spec, out_layer, error);
 }
 
+struct evaluation_target job_train_target(const struct job_train *train)
+{
+    const struct job_target *target = &train->target;
+    return (struct evaluation_target){
+        .accuracy = target->accuracy,
+        .loss = target->loss,
+        .error = target->error,
+        .perplexity = target->perplexity,
+    };
+}
+
+void job_train_diverged_advice(const struct job_train *train, char *out, size_t out_size)
+{
+    const struct job_optimizer *optimizer = &train->optimizer;
+    snprintf(out, out_size, "try a lower optimizer.lr than %g%s%s", optimizer->lr,
+             optimizer->clip_norm > 0 ? "" : ", clip_norm: 1",
+             optimizer->schedule.warmup > 0 ? "" : ", schedule.warmup");
+}
+
+/* A target that can never be reached. */
+static int check_target(const struct job_node *root, const char *file_name,
+                        const struct job_train *train, struct error *error)
+{
+    const bool is_numbers = text_equal(train->loss, text_of(loss_kind_name(LOSS_MSE)));
+    const bool is_steps = text_equal(train->model, text_of(model_kind_name(MODEL_CHAR_LSTM))) ||
+                          train->layer_count > 0;
+    if (is_numbers && train->target.accuracy > 0)
+        return job_table_refuse(root, file_name, "train.target.accuracy",
+                                "numbers have no accuracy: give target.loss or target.error",
+                                error);
+    if (train->target.perplexity > 0 && (is_numbers || !is_steps))
+        return job_table_refuse(root, file_name, "train.target.perplexity",
+                                "only a model that tells the next token has one: give target.loss",
+                                error);
+    return 0;
+}
+
 void job_train_optimizer(const struct job_train *train, struct optimizer_options *out_options)
 {
     const struct job_optimizer *o = &train->optimizer;
@@ -197,7 +235,8 @@ int job_model_check(const struct job_node *root, const char *file_name, struct j
         model_spec_default(kind, &spec);
         train->loss = text_of(loss_kind_name(spec.loss));
     }
-    if (check_optimizer(root, file_name, train, error) < 0)
+    if (check_optimizer(root, file_name, train, error) < 0 ||
+        check_target(root, file_name, train, error) < 0)
         return -1;
     int layer = -1;
     struct error reason;

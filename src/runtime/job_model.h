@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "runtime/job_spec.h"
 #include "train/dataset.h"
+#include "train/evaluation.h"
 #include "train/model_spec.h"
 #include "train/optimizer.h"
 
@@ -13,5 +14,11 @@
  * *out_layer is the layer it is about, -1: the whole. */
 MUST_CHECK int job_train_model(const struct job_train *train, const struct dataset_shape *shape,
                                struct model_spec *out_spec, int *out_layer, struct error *error);
+
+/* What training stops early at. */
+struct evaluation_target job_train_target(const struct job_train *train);
+
+/* What to try when the loss was not finite any more: "try a lower lr than 10, or clip_norm". */
+void job_train_diverged_advice(const struct job_train *train, char *out, size_t out_size);
 
 void job_train_optimizer(const struct job_train *train, struct optimizer_options *out_options);

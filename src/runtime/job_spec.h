@@ -65,7 +65,9 @@ struct job_optimizer {
 };
 
 struct job_target {
-    double accuracy;     /* on the test set, 0 to 1; optional: then all epochs run */
+    /* On the test set; all are optional: without any, all epochs run. */
+    double accuracy; /* 0 to 1 */
+    double loss, error, perplexity;
     int64_t min_time_ms; /* train at least this long */
 };
 

@@ -4,6 +4,7 @@
 #include "base/file.h"
 
 #include <sodium.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,8 +74,25 @@ static int write_head(const struct checkpoint *checkpoint, struct buffer *buffer
     return buffer_check(buffer, error);
 }
 
+/* Without branches, so that it is done at the speed of memory. */
+static bool is_finite(const float *values, size_t count)
+{
+    uint32_t is_beyond = 0;
+    for (size_t i = 0; values && i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof(bits));
+        is_beyond |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return !is_beyond;
+}
+
 int checkpoint_write(const char *path, const struct checkpoint *checkpoint, struct error *error)
 {
+    const size_t count = checkpoint->parameter_count;
+    if (!is_finite(checkpoint->parameters, count) || !is_finite(checkpoint->velocity, count) ||
+        !is_finite(checkpoint->second, count))
+        return error_set(error, ERROR_INVALID,
+                         "checkpoint: a parameter is not finite: the one before is kept");
     struct buffer head AUTO_BUFFER;
     buffer_init(&head, HEAD_SIZE_MAX);
     if (write_head(checkpoint, &head, error) < 0)
@@ -178,6 +196,19 @@ int checkpoint_parse(const uint8_t *bytes, size_t size, struct checkpoint **out_
         checkpoint->second = copy_floats(vectors + 2 * sizeof(float) * count, count);
     *out_checkpoint = checkpoint;
     return 0;
+}
+
+int checkpoint_refuse_other(const struct checkpoint *checkpoint, const struct model_spec *wanted,
+                            struct error *error)
+{
+    struct parameter_table table;
+    if (model_spec_layout(wanted, &table, error) < 0)
+        return -1;
+    return error_set(error, ERROR_INVALID,
+                     "the checkpoint is of another model: %s of %zu parameters, not %s of %zu; "
+                     "give the file it was made with, or begin anew without it",
+                     model_kind_name(checkpoint->spec.kind), checkpoint->parameter_count,
+                     model_kind_name(wanted->kind), table.float_count);
 }
 
 int checkpoint_read(const char *path, struct checkpoint **out_checkpoint, struct error *error)

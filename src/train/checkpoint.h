@@ -32,9 +32,14 @@ struct checkpoint {
     float *second;          /* [parameter_count], of Adam; NULL of others */
 };
 
-/* Writes beside `path`, syncs, renames over it. A failure leaves the old file as it was. */
+/* Writes beside `path`, syncs, renames over it. A failure leaves the old file as it was. INVALID
+ * when a value is not finite: a good one is not overwritten by what cannot be gone on from. */
 MUST_CHECK int checkpoint_write(const char *path, const struct checkpoint *checkpoint,
                                 struct error *error);
+
+/* INVALID, naming both models. */
+MUST_CHECK int checkpoint_refuse_other(const struct checkpoint *checkpoint,
+                                       const struct model_spec *wanted, struct error *error);
 
 /* CORRUPT when the file is cut, changed or not a checkpoint. The result owns its vectors. */
 MUST_CHECK int checkpoint_read(const char *path, struct checkpoint **out_checkpoint,

@@ -2,6 +2,7 @@
 #include "testing/testing.h"
 #include "train/checkpoint.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,11 +89,42 @@ TEST(a_checkpoint_cut_or_changed_anywhere_is_corrupt)
     ASSERT_FAILS(checkpoint_read(scratch.path, &none, &error), ERROR_NOT_FOUND);
 }
 
+TEST(a_good_checkpoint_is_not_overwritten_by_what_is_not_finite)
+{
+    struct error error;
+    static struct scratch scratch;
+    scratch_init(&scratch);
+    scratch.parameters[COUNT - 1] = NAN;
+    ASSERT_FAILS(checkpoint_write(scratch.path, &scratch.checkpoint, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "not finite: the one before is kept"));
+    scratch.parameters[COUNT - 1] = 1;
+    scratch.velocity[0] = -INFINITY;
+    ASSERT_FAILS(checkpoint_write(scratch.path, &scratch.checkpoint, &error), ERROR_INVALID);
+    AUTO(checkpoint) struct checkpoint *back = NULL;
+    ASSERT_OK(checkpoint_read(scratch.path, &back, &error));
+    assert_true(back->parameters[COUNT - 1] == (float)(COUNT - 1) / 3);
+    scratch_done(&scratch);
+}
+
+TEST(a_checkpoint_of_another_model_is_named)
+{
+    struct error error;
+    static struct scratch scratch;
+    scratch_init(&scratch);
+    struct model_spec wanted;
+    model_spec_default(MODEL_MLP, &wanted);
+    ASSERT_FAILS(checkpoint_refuse_other(&scratch.checkpoint, &wanted, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "logistic of 7850 parameters, not mlp of 235146"));
+    scratch_done(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_is_read_back),
         cmocka_unit_test(a_checkpoint_cut_or_changed_anywhere_is_corrupt),
+        cmocka_unit_test(a_good_checkpoint_is_not_overwritten_by_what_is_not_finite),
+        cmocka_unit_test(a_checkpoint_of_another_model_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

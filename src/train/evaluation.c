@@ -4,6 +4,7 @@
 #include "train/loss.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { SLICE_MAX = 1024 }; /* rows gathered at a time, so that indices fit on the stack */
@@ -83,6 +84,37 @@ struct evaluation_result evaluation_result(const struct evaluation *evaluation)
         .perplexity = model_output_rows(evaluation->model) > 1 ? exp(loss) : 0,
         .count = evaluation->next,
     };
+}
+
+bool evaluation_reaches(const struct evaluation_result *result,
+                        const struct evaluation_target *target, char *out_reached, size_t out_size)
+{
+    const struct {
+        const char *name;
+        double wanted, measured;
+        bool is_more_better;
+    } metrics[] = {
+        {"accuracy", target->accuracy, result->accuracy, true},
+        {"loss", target->loss, result->loss, false},
+        {"error", target->error, result->error, false},
+        {"perplexity", target->perplexity, result->perplexity, false},
+    };
+    const char *join = "the test ";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(*metrics); i++) {
+        const double wanted = metrics[i].wanted, measured = metrics[i].measured;
+        if (wanted <= 0)
+            continue;
+        const bool is_reached = metrics[i].is_more_better ? measured >= wanted : measured <= wanted;
+        if (!isfinite(result->loss) || !is_reached)
+            return false;
+        const int length = snprintf(out_reached + used, out_size - used, "%s%s reached %.4f", join,
+                                    metrics[i].name, measured);
+        used += length > 0 ? (size_t)length : 0;
+        used = used < out_size ? used : out_size - 1;
+        join = ", ";
+    }
+    return used > 0;
 }
 
 int evaluation_run(struct model *model, const struct dataset *dataset,

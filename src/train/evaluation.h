@@ -44,6 +44,16 @@ bool evaluation_advance(struct evaluation *evaluation);
 /* Of what was seen so far. */
 struct evaluation_result evaluation_result(const struct evaluation *evaluation);
 
+/* What training stops early at; 0: not asked for. All that is asked for must be reached. */
+struct evaluation_target {
+    double accuracy;                /* at least */
+    double loss, error, perplexity; /* at most */
+};
+
+/* Whether there is a target and the result reaches it; `out_reached` says by what then. */
+bool evaluation_reaches(const struct evaluation_result *result,
+                        const struct evaluation_target *target, char *out_reached, size_t out_size);
+
 /* All slices at once. */
 MUST_CHECK int evaluation_run(struct model *model, const struct dataset *dataset,
                               struct evaluation_result *out_result, struct error *error);

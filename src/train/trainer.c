@@ -18,6 +18,7 @@ struct trainer {
     int32_t *labels;   /* [batch, dataset_labels_each] */
     float *values;     /* [batch, values] of numbers */
     uint64_t step_count, sample_count;
+    bool has_diverged;
 };
 
 static int check_data(const struct dataset_shape *shape, const struct trainer_options *options,
@@ -105,7 +106,8 @@ int trainer_gradient(struct trainer *trainer, double *out_loss, struct error *er
     model_forward(trainer->model);
     const struct targets targets = {trainer->labels, trainer->values};
     const struct loss loss = loss_with_gradient(trainer->model, &targets);
-    if (!isfinite(loss.mean))
+    trainer->has_diverged = !isfinite(loss.mean);
+    if (trainer->has_diverged)
         return error_set(error, ERROR_INVALID,
                          "the loss is not finite at step %" PRIu64 ": take a lower lr than %g",
                          trainer->step_count + 1, optimizer_options(trainer->optimizer)->lr);
@@ -141,6 +143,11 @@ int trainer_set_batch(struct trainer *trainer, uint32_t batch, struct error *err
     trainer->options.batch = batch;
     batch_allocate(trainer);
     return 0;
+}
+
+bool trainer_has_diverged(const struct trainer *trainer)
+{
+    return trainer->has_diverged;
 }
 
 struct model *trainer_model(struct trainer *trainer)
@@ -191,7 +198,7 @@ int trainer_restore(struct trainer *trainer, const struct checkpoint *checkpoint
 {
     const struct trainer_options *options = &trainer->options;
     if (!model_spec_equal(&checkpoint->spec, &options->spec))
-        return error_set(error, ERROR_INVALID, "the checkpoint is of another model");
+        return checkpoint_refuse_other(checkpoint, &options->spec, error);
     if (checkpoint->seed != options->seed || checkpoint->stream != options->stream)
         return error_set(error, ERROR_INVALID, "the checkpoint has another seed or stream");
     if (checkpoint->position > trainer->sampler.count)

@@ -44,7 +44,7 @@ DEFINE_AUTO(trainer);
 uint64_t trainer_sampler_seed(const struct trainer_options *options);
 
 /* Draws a batch, goes forward and backward, updates. *out_loss is that batch's loss before the
- * update. INVALID, parameters unchanged, when the loss is not finite: the lr is too high. */
+ * update. INVALID, parameters unchanged, when the loss is not finite: trainer_has_diverged. */
 MUST_CHECK int trainer_step(struct trainer *trainer, double *out_loss, struct error *error);
 
 /* Forward and backward only: model_gradients holds the result, nothing is updated. For policies
@@ -54,6 +54,9 @@ MUST_CHECK int trainer_gradient(struct trainer *trainer, double *out_loss, struc
 /* From the next step on; the model is opened anew, so model_parameters is another address. Seed,
  * velocity and the place in the data are kept. The step before is no part of it when it fails. */
 MUST_CHECK int trainer_set_batch(struct trainer *trainer, uint32_t batch, struct error *error);
+
+/* The last step failed because its loss was not finite; no step follows. */
+bool trainer_has_diverged(const struct trainer *trainer);
 
 struct model *trainer_model(struct trainer *trainer);
 struct optimizer *trainer_optimizer(struct trainer *trainer);

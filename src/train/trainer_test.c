@@ -8,6 +8,7 @@
 #include "train/evaluation.h"
 #include "train/trainer.h"
 
+#include <math.h>
 #include <string.h>
 
 struct data {
@@ -142,6 +143,10 @@ static void a_restored_trainer_goes_on_exactly(void **state)
                         sizeof(float) * checkpoint.parameter_count);
     checkpoint.seed++;
     ASSERT_FAILS(trainer_restore(right, &checkpoint, &error), ERROR_INVALID);
+    model_spec_default(MODEL_MLP, &checkpoint.spec);
+    ASSERT_FAILS(trainer_restore(right, &checkpoint, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "another model: mlp of"));
+    assert_non_null(strstr(error.message, "not lenet5 of 61706"));
 }
 
 static void a_loss_that_explodes_is_an_error(void **state)
@@ -161,6 +166,39 @@ static void a_loss_that_explodes_is_an_error(void **state)
     assert_int_equal(result, -1);
     assert_int_equal(error.code, ERROR_INVALID);
     assert_non_null(strstr(error.message, "lower lr"));
+    assert_true(trainer_has_diverged(trainer));
+}
+
+static void every_metric_asked_for_must_be_reached(void **state)
+{
+    (void)state;
+    char reached[96] = "";
+    const struct evaluation_result result = {
+        .loss = 0.5, .accuracy = 0.8, .error = 0.2, .perplexity = 1.6};
+    const struct {
+        struct evaluation_target target;
+        bool is_reached;
+    } cases[] = {
+        {{0}, false},
+        {{.accuracy = 0.8}, true},
+        {{.accuracy = 0.81}, false},
+        {{.loss = 0.5}, true},
+        {{.loss = 0.49}, false},
+        {{.error = 0.3}, true},
+        {{.error = 0.1}, false},
+        {{.perplexity = 2}, true},
+        {{.perplexity = 1.5}, false},
+        {{.accuracy = 0.7, .loss = 0.4}, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        assert_int_equal(evaluation_reaches(&result, &cases[i].target, reached, sizeof(reached)),
+                         cases[i].is_reached);
+    const struct evaluation_target both = {.accuracy = 0.7, .loss = 0.6};
+    assert_true(evaluation_reaches(&result, &both, reached, sizeof(reached)));
+    assert_string_equal(reached, "the test accuracy reached 0.8000, loss reached 0.5000");
+    const struct evaluation_result gone = {.loss = NAN, .accuracy = 1};
+    assert_false(evaluation_reaches(&gone, &(struct evaluation_target){.accuracy = 0.5}, reached,
+                                    sizeof(reached)));
 }
 
 static void data_that_does_not_fit_the_model_is_refused(void **state)
@@ -216,6 +254,7 @@ int main(void)
         cmocka_unit_test(lenet_learns_fashion_in_few_steps),
         cmocka_unit_test(the_same_seed_gives_the_same_model),
         cmocka_unit_test(a_restored_trainer_goes_on_exactly),
+        cmocka_unit_test(every_metric_asked_for_must_be_reached),
         cmocka_unit_test(a_loss_that_explodes_is_an_error),
         cmocka_unit_test(data_that_does_not_fit_the_model_is_refused),
         cmocka_unit_test(another_batch_goes_on_where_the_last_one_stood),

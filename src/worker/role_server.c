@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "exchange/server.h"
+#include "runtime/job_model.h"
 #include "tensor/kernel.h"
 #include "train/checkpoint.h"
 #include "train/evaluation.h"
@@ -18,6 +19,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,8 +138,12 @@ static int measure(void *context, struct evaluation_report *report, struct error
     const struct evaluation_result result = evaluation_result(&evaluation);
     report->loss = result.loss;
     report->accuracy = result.accuracy;
+    const struct evaluation_target target = job_train_target(&measurer->work->lease.train);
+    if (report->kind == EVALUATION_FULL)
+        report->is_target_reached =
+            evaluation_reaches(&result, &target, report->reached, sizeof report->reached);
     const int64_t now_ns = clock_monotonic_ns(&clock_system);
-    if (report->kind == EVALUATION_FULL &&
+    if (report->kind == EVALUATION_FULL && isfinite(report->loss) &&
         now_ns - measurer->checkpoint_ns > CHECKPOINT_MS * INT64_C(1000000)) {
         measurer->checkpoint_ns = now_ns;
         /* A full disk costs the checkpoint, not the training. */
@@ -366,6 +372,18 @@ static int model_export(struct role *role, const struct exchange_outcome *outcom
     return 0;
 }
 
+/* What happened, what is left, what to try; short, as a lease's reason is. */
+static void diverged_say(struct role *role, const struct exchange_outcome *outcome)
+{
+    char kept[64] = "no model was measured before";
+    if (outcome->parameters)
+        snprintf(kept, sizeof kept, "the model of loss %.4g before it is kept", outcome->test_loss);
+    char advice[96];
+    job_train_diverged_advice(&role->work->lease.train, advice, sizeof advice);
+    snprintf(role->result->message, sizeof role->result->message, "the loss is not finite; %s; %s",
+             kept, advice);
+}
+
 static void on_end(void *context, const struct exchange_outcome *outcome)
 {
     struct role *role = context;
@@ -374,42 +392,59 @@ static void on_end(void *context, const struct exchange_outcome *outcome)
     loop_timer_stop(role->report_timer); /* nothing comes after the last report */
     report_send(role, outcome);
     /* With the accuracy of this model, nothing measures any more: the measurer is this thread's. */
-    if (model_export(role, outcome, &role->failure) == 0) {
+    if (!outcome->parameters) {
+        role->failure.code = ERROR_NONE; /* there is no model, and the reason is the outcome's */
+    } else if (model_export(role, outcome, &role->failure) == 0) {
         role->measurer.steps = exchange_server_status(role->server)->steps;
         if (outcome->has_accuracy &&
             checkpoint_save(&role->measurer, outcome->parameters, &role->failure) < 0)
             log_event(LOG_WARN, "checkpoint_failed", "error=\"%s\"", role->failure.message);
         role->failure.code = ERROR_NONE;
     }
-    role->result->is_ok = outcome->end != EXCHANGE_END_LOST && outcome->end != EXCHANGE_END_FAILED;
-    snprintf(role->result->message, sizeof role->result->message, "%s", outcome->reason);
+    role->result->is_ok = outcome->end != EXCHANGE_END_LOST &&
+                          outcome->end != EXCHANGE_END_FAILED &&
+                          outcome->end != EXCHANGE_END_DIVERGED;
+    if (outcome->end == EXCHANGE_END_DIVERGED)
+        diverged_say(role, outcome);
+    else
+        snprintf(role->result->message, sizeof role->result->message, "%s", outcome->reason);
     loop_stop(role->loop);
 }
 
 /* --- the start --- */
 
-/* The checkpoint of a run that was cut off, if there is one that fits. */
-static bool parameters_restore(const struct work *work, float *out_parameters)
+/* The checkpoint of a run that was cut off, if there is a whole one. INVALID when it is of another
+ * model: it is not overwritten. */
+static int parameters_restore(const struct work *work, float *out_parameters, bool *out_is_restored,
+                              struct error *error)
 {
     char path[PATH_MAX];
-    struct error error;
+    struct error reason;
     AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
-    if (path_of(work, checkpoint_name, path, &error) < 0 || access(path, R_OK) < 0)
-        return false;
-    if (checkpoint_read(path, &checkpoint, &error) < 0 ||
-        checkpoint->parameter_count != work->parameter_count) {
-        log_event(LOG_WARN, "checkpoint_ignored", "path=%s", path);
-        return false;
+    *out_is_restored = false;
+    if (path_of(work, checkpoint_name, path, error) < 0)
+        return -1;
+    if (access(path, R_OK) < 0)
+        return 0;
+    if (checkpoint_read(path, &checkpoint, &reason) < 0) {
+        log_event(LOG_WARN, "checkpoint_ignored", "error=\"%s\"", reason.message);
+        return 0;
     }
+    if (!model_spec_equal(&checkpoint->spec, &work->model))
+        return checkpoint_refuse_other(checkpoint, &work->model, error);
     memcpy(out_parameters, checkpoint->parameters, work->parameter_count * sizeof(float));
     log_event(LOG_INFO, "checkpoint_restored", "steps=%" PRIu64, checkpoint->step);
-    return true;
+    *out_is_restored = true;
+    return 0;
 }
 
 /* The plain kernels are there at once, and the parameters do not depend on them. */
 static int parameters_make(const struct work *work, float *out_parameters, struct error *error)
 {
-    if (parameters_restore(work, out_parameters))
+    bool is_restored;
+    if (parameters_restore(work, out_parameters, &is_restored, error) < 0)
+        return -1;
+    if (is_restored)
         return 0;
     AUTO(kernel_set) struct kernel_set *kernels = NULL;
     AUTO(model) struct model *model = NULL;
@@ -436,7 +471,6 @@ static int server_open(struct role *role, struct error *error)
         .parameter_count = work->parameter_count,
         .parameters = parameters,
         .world = (uint32_t)work->lease.world,
-        .target_accuracy = work->lease.train.target.accuracy,
         .min_time_ms = work->lease.train.target.min_time_ms,
         .epochs = work->lease.train.epochs,
         .lonely_ms = LONELY_MS,

@@ -26,6 +26,7 @@ enum {
     LOST_MS_MAX = 30000,
     FINISH_MS = 2000, /* to push the rest when the server ends training */
     LAST_REPORT_MS = 2000,
+    DIVERGED_MS = 10000, /* to say that the loss is not finite, also while the link comes up */
 };
 
 struct role {
@@ -142,8 +143,14 @@ static int train(struct role *role, struct trainer *trainer, struct error *error
             return -1;
         parameters = model_parameters(trainer_model(trainer));
         step.started_ns = clock_monotonic_ns(clock);
-        if (trainer_step(trainer, &step.loss, error) < 0)
-            return -1;
+        if (trainer_step(trainer, &step.loss, error) < 0) {
+            if (!trainer_has_diverged(trainer))
+                return -1;
+            /* The server decides what becomes of the job; this machine is not to blame. */
+            exchange_client_stop(role->client, error->message);
+            exchange_client_diverged(role->client, DIVERGED_MS);
+            return 0;
+        }
         step.ended_ns = clock_monotonic_ns(clock);
         step.samples = batch;
         if (trainer_step_count(trainer) == 1) {

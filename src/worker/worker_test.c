@@ -12,11 +12,13 @@
 #include "runtime/child_message.h"
 #include "runtime/native.h"
 #include "testing/testing.h"
+#include "train/checkpoint.h"
 #include "train/safetensors.h"
 #include "worker/worker.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -417,6 +419,48 @@ static void a_job_reaches_its_target(const char *policy)
     assert_true(share > 0.999 && share < 1.001);
 }
 
+TEST(a_job_stops_at_a_loss)
+{
+    AUTO(work_job)
+    struct work_job *job = job_start("\"model\":\"logistic\",\"batch\":16,\"epochs\":100000,"
+                                     "\"optimizer\":{\"lr\":0.02},\"target\":{\"loss\":0.9}",
+                                     "\"policy\":\"tap\",\"gamma\":\"300ms\"");
+    job_finish(job);
+    const struct process *server = &job->processes[SERVER];
+    assert_true(server->is_done && server->is_ok);
+    assert_true(server->server.is_final && server->server.test_loss <= 0.9);
+    assert_string_equal(server->message, arena_format(job->arena, "the test loss reached %.4f",
+                                                      server->server.test_loss));
+}
+
+TEST(a_job_that_diverges_fails_and_leaves_its_last_good_model)
+{
+    /* Once lr passes 2, the decay throws every weight further out than it was. */
+    AUTO(work_job)
+    struct work_job *job =
+        job_start("\"model\":\"logistic\",\"batch\":16,\"epochs\":100000,\"optimizer\":{\"lr\":100,"
+                  "\"weight_decay\":1,\"schedule\":{\"warmup\":100000}}",
+                  "\"policy\":\"tap\",\"gamma\":\"100ms\"");
+    job_finish(job);
+    const struct process *server = &job->processes[SERVER];
+    assert_true(server->is_done && !server->is_ok);
+    assert_non_null(strstr(server->message, "the loss is not finite; the model of loss "));
+    assert_non_null(strstr(server->message, "try a lower optimizer.lr than 100, clip_norm: 1"));
+    assert_true(strlen(server->message) < LEASE_REASON_SIZE);
+    assert_model_saved(job);
+    assert_true(server->server.test_loss < 10); /* not one on its way out */
+    AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
+    struct error error;
+    char path[160];
+    snprintf(path, sizeof path, "%s/checkpoint", server->out);
+    ASSERT_OK(checkpoint_read(path, &checkpoint, &error));
+    for (size_t i = 0; i < checkpoint->parameter_count; i++)
+        assert_true(isfinite(checkpoint->parameters[i]));
+    /* No machine is to blame. */
+    for (uint32_t i = 0; i < WORKERS; i++)
+        assert_true(job->processes[i].is_done && job->processes[i].is_ok);
+}
+
 TEST(a_job_reaches_its_target_under_every_policy)
 {
     a_job_reaches_its_target("adsp");
@@ -511,6 +555,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_reaches_its_target_under_every_policy),
+        cmocka_unit_test(a_job_stops_at_a_loss),
+        cmocka_unit_test(a_job_that_diverges_fails_and_leaves_its_last_good_model),
         cmocka_unit_test(a_killed_worker_stops_nobody_and_sigterm_ends_the_rest_in_good_order),
         cmocka_unit_test(missing_data_fails_with_a_sentence_that_names_the_file),
         cmocka_unit_test(a_first_message_that_is_not_the_lease_is_refused),
