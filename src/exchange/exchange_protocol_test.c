@@ -151,6 +151,8 @@ TEST(who_breaks_the_protocol_is_dropped)
     int8_push.push.codec = CODEC_INT8;
     assert_dropped(bench, &join, &int8_push, run_with(0), "no run of 20 floats as int8");
     assert_int_equal(exchange_server_status(bench->server)->version, 0);
+    /* Of them those with a value that is no number to speak of. */
+    assert_int_equal(exchange_server_status(bench->server)->workers[0].refused, 2);
 }
 
 TEST(a_stream_cut_within_a_push_changes_nothing)
@@ -180,6 +182,37 @@ TEST(a_stream_cut_within_a_push_changes_nothing)
     RUN_UNTIL(bench, bench->drops == 1);
     assert_int_equal(exchange_server_status(bench->server)->version, 0);
     assert_int_equal(exchange_server_status(bench->server)->member_count, 0);
+}
+
+/* The model starts at nothing, so a first push may be as long as one for each parameter. */
+TEST(a_push_that_is_far_too_long_is_shortened)
+{
+    static char run[8 + FEATURES * sizeof(float)];
+    AUTO(bench) struct bench *bench = bench_new();
+    struct error error;
+    struct hand hand;
+    struct exchange_server_options options = server_options(bench, "tap");
+    options.robust.kind = ROBUST_NORM;
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    hand_send(&hand, &join);
+    RUN_UNTIL(bench, hand.models == 1);
+    const float large = 1000;
+    for (size_t i = 0; i < FEATURES; i++)
+        memcpy(run + 8 + i * sizeof large, &large, sizeof large);
+    hand_send(&hand,
+              &(struct exchange_message){.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}});
+    ASSERT_OK(link_send_text(hand.link, EXCHANGE_DATA, (struct text){run, sizeof run}, &error));
+    RUN_UNTIL(bench, hand.models == 2);
+    const struct exchange_status *status = exchange_server_status(bench->server);
+    assert_int_equal(status->workers[0].clipped, 1);
+    assert_int_equal(status->workers[0].commits, 1);
+    exchange_server_stop(bench->server, "enough", 200);
+    RUN_UNTIL(bench, bench->has_ended);
+    for (size_t i = 0; i < FEATURES; i++)
+        assert_true(fabsf(bench->outcome.parameters[i] - 1) < 1e-5F);
+    link_free(hand.link);
 }
 
 TEST(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead)
@@ -241,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_wrong_lease_key_is_refused),
         cmocka_unit_test(who_breaks_the_protocol_is_dropped),
         cmocka_unit_test(a_stream_cut_within_a_push_changes_nothing),
+        cmocka_unit_test(a_push_that_is_far_too_long_is_shortened),
         cmocka_unit_test(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead),
         cmocka_unit_test(a_silent_worker_is_dropped),
         cmocka_unit_test(a_stop_does_not_wait_for_a_slow_measurement),

@@ -12,7 +12,8 @@ struct global_model {
     size_t count;
     float *parameters;
     float *sum;
-    double weight; /* in the sum */
+    double weight;              /* in the sum */
+    struct robust_round *round; /* what the sum is made of, at the fold; NULL: it is a plain one */
     float *momentum;
     float *kept, *kept_momentum;
     bool has_kept;
@@ -41,12 +42,20 @@ void global_model_free(struct global_model *model)
 {
     if (!model)
         return;
+    robust_round_free(model->round);
     free(model->parameters);
     free(model->sum);
     free(model->momentum);
     free(model->kept);
     free(model->kept_momentum);
     free(model);
+}
+
+void global_model_set_robust(struct global_model *model, const struct robust_options *options)
+{
+    ASSERT(model->weight == 0 && !model->round);
+    if (options->kind == ROBUST_TRIMMED || options->kind == ROBUST_MEDIAN)
+        model->round = robust_round_new(options, model->count);
 }
 
 const float *global_model_parameters(const struct global_model *model)
@@ -92,8 +101,12 @@ void global_model_apply(struct global_model *model, const float *update, double 
 void global_model_gather(struct global_model *model, const float *update, double weight)
 {
     const float factor = (float)weight;
-    for (size_t i = 0; i < model->count; i++)
-        model->sum[i] += factor * update[i];
+    struct error ignored; /* without memory to keep it the round does without this push */
+    if (model->round && robust_round_add(model->round, update, weight, &ignored) < 0)
+        return;
+    if (!model->round)
+        for (size_t i = 0; i < model->count; i++)
+            model->sum[i] += factor * update[i];
     model->weight += weight;
 }
 
@@ -101,13 +114,19 @@ static void sum_empty(struct global_model *model)
 {
     if (model->weight == 0)
         return;
+    if (model->round)
+        robust_round_empty(model->round);
     memset(model->sum, 0, model->count * sizeof(float));
     model->weight = 0;
 }
 
 void global_model_fold(struct global_model *model, double weight, const struct sync_outer *outer)
 {
-    ASSERT(model->weight > 0);
+    ASSERT(model->weight > 0 || model->round);
+    if (model->weight == 0)
+        return;
+    if (model->round)
+        robust_round_sum(model->round, model->sum);
     enter(model, model->sum, 1 / (weight > 0 ? weight : model->weight), outer);
     sum_empty(model);
 }

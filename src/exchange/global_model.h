@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/scope.h"
+#include "exchange/robust.h"
 #include "sync/policy.h"
 
 #include <stdbool.h>
@@ -21,6 +22,9 @@ MUST_CHECK int global_model_open(const float *parameters, size_t count,
                                  struct global_model **out_model, struct error *error);
 void global_model_free(struct global_model *model); /* NULL is fine */
 DEFINE_AUTO(global_model);
+
+/* How rounds are joined; before the first is begun. Then their pushes are kept until the fold. */
+void global_model_set_robust(struct global_model *model, const struct robust_options *options);
 
 const float *global_model_parameters(const struct global_model *model);
 /* Grows by one whenever the parameters change. */

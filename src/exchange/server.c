@@ -361,7 +361,10 @@ static int server_allocate(struct exchange_server *server, struct error *error)
         return error_set(error, ERROR_EXHAUSTED, "no memory for a model of %zu parameters", count);
     const float *parameters = server->options.parameters;
     server->options.parameters = NULL;
-    return global_model_open(parameters, count, &server->model, error);
+    if (global_model_open(parameters, count, &server->model, error) < 0)
+        return -1;
+    global_model_set_robust(server->model, &server->options.robust);
+    return 0;
 }
 
 int exchange_server_open(const struct exchange_server_options *options,
@@ -376,9 +379,12 @@ int exchange_server_open(const struct exchange_server_options *options,
     if (!(compress->density >= 0 && compress->density <= 1) ||
         !(compress->momentum >= 0 && compress->momentum < 1))
         return error_set(error, ERROR_INVALID, "compress: a density or momentum out of range");
+    if (!(options->robust.trim >= 0 && options->robust.trim < 0.5))
+        return error_set(error, ERROR_INVALID, "robust: the trim must be from 0 to below 0.5");
     AUTO(exchange_server) struct exchange_server *server = calloc(1, sizeof *server);
     ASSERT(server);
     list_init(&server->connections);
+    robust_norms_init(&server->norms);
     server->options = *options;
     server->options.evaluate_ms = or_else(options->evaluate_ms, options->sync.gamma_ms);
     server->options.silent_ms = or_else(options->silent_ms, 6000);

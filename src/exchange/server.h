@@ -19,6 +19,7 @@
 #include "base/scope.h"
 #include "exchange/codec.h"
 #include "exchange/evaluator.h"
+#include "exchange/robust.h"
 #include "net/link.h"
 #include "net/loop.h"
 #include "sync/policy.h"
@@ -62,6 +63,8 @@ struct exchange_worker_status {
     double loss;             /* of its last push */
     enum codec codec;        /* its vectors travel by */
     bool has_diverged;       /* its loss was not finite any more */
+    uint64_t clipped;        /* pushes that were shortened: robust.h */
+    uint64_t refused;        /* pushes with a value that is not finite */
 };
 
 struct exchange_status {
@@ -99,6 +102,7 @@ struct exchange_server_options {
     struct text policy;
     struct sync_settings sync;
     struct exchange_compress compress;
+    struct robust_options robust;
     size_t parameter_count;
     const float *parameters; /* the first model; copied */
     uint32_t world;          /* shards of the data, 1 to EXCHANGE_WORKERS_MAX; ranks share them */

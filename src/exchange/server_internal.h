@@ -34,6 +34,7 @@ struct connection {
     uint64_t push_bytes;  /* of its DATA until now */
     int64_t last_push_ns; /* when the one before it was whole; 0: none was */
     struct vector_receiver update;
+    double update_square_sum;    /* of what has come of it */
     struct vector_sender answer; /* W on its way out, as it is when a run goes */
     bool has_shadow;             /* the worker has the answer's shadow */
 };
@@ -54,6 +55,7 @@ struct exchange_server {
     uint32_t worker_count;
 
     struct global_model *model;
+    struct robust_norms norms;
 
     struct vector_scratch *scratch;
     struct evaluator *evaluator;

@@ -135,6 +135,7 @@ static int take_push(struct connection *connection, const struct exchange_push *
     connection->update.codec = push->codec;
     connection->update.count = connection->server->options.parameter_count;
     connection->update.done = 0;
+    connection->update_square_sum = 0;
     return 0;
 }
 
@@ -142,8 +143,16 @@ static int take_data(struct connection *connection, struct text payload, struct 
 {
     if (!connection->is_pushing)
         return error_set(error, ERROR_CORRUPT, "data without a push");
-    if (vector_take(&connection->update, payload, connection->server->scratch, error) < 0)
+    const size_t done = connection->update.done;
+    if (vector_take(&connection->update, payload, connection->server->scratch, error) < 0) {
+        if (error->code == ERROR_INVALID)
+            connection->server->workers[connection->worker].refused++;
         return -1;
+    }
+    /* While it is in the cache. */
+    if (connection->server->options.robust.kind != ROBUST_NONE)
+        connection->update_square_sum +=
+            robust_square_sum(connection->update.values + done, connection->update.done - done);
     connection->push_bytes += payload.size;
     connection->server->status.received_bytes += payload.size;
     if (connection->update.done == connection->update.count) {

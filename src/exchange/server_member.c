@@ -4,6 +4,7 @@
 #include "exchange/server_internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 enum {
     CHANGES_SHOWN = 3,
@@ -190,8 +191,25 @@ static void choose_codec(struct exchange_server *server, struct connection *conn
                                                            .settings = connection->settings});
 }
 
+/* A push that is far longer than is usual is shortened. */
+static void push_bound(struct exchange_server *server, struct connection *connection)
+{
+    if (server->options.robust.kind == ROBUST_NONE)
+        return;
+    const size_t count = server->options.parameter_count;
+    const double factor = robust_norms_take(
+        &server->norms, connection->worker, connection->push.steps,
+        sqrt(connection->update_square_sum), global_model_parameters(server->model), count);
+    if (factor >= 1)
+        return;
+    for (size_t i = 0; i < count; i++)
+        connection->update.values[i] *= (float)factor;
+    server->workers[connection->worker].clipped++;
+}
+
 void server_push(struct exchange_server *server, struct connection *connection)
 {
+    push_bound(server, connection);
     push_count(server, connection);
     choose_codec(server, connection);
     if (server->state != SERVER_RUNNING) {
@@ -227,6 +245,7 @@ void server_leave(struct exchange_server *server, struct connection *connection)
     server->member_count--;
     server->workers[worker].is_member = false;
     server->workers[worker].steps_per_second = 0;
+    robust_norms_forget(&server->norms, worker);
     if (server->member_count == 0)
         server->lonely_since_ns = server_now_ns(server);
     if (server->state != SERVER_RUNNING)

@@ -42,6 +42,7 @@ static const char *const policies[] = {"adsp",
                                        NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 static const char *const codecs[] = {"f32", "f16", "bf16", "int8", "1bit", "topk", "auto", NULL};
+static const char *const robusts[] = {"none", "norm", "trimmed", "median", NULL};
 static const char *const searches[] = {"auto", "paper", "off", NULL};
 static const char *const networks[] = {"none", "job", "open", NULL};
 static const char *const installs[] = {"none", "wheels", "index", NULL};
@@ -237,6 +238,11 @@ static const struct job_field sync_fields[] = {
      .maximum = 1},
     {"compress_momentum", JOB_FIELD_DOUBLE, offsetof(struct job_sync, compress_momentum), "0",
      "topk: of what waits, below 1; for optimizers without momentum.", .minimum = 0, .maximum = 1},
+    {"robust", JOB_FIELD_WORD, offsetof(struct job_sync, robust), "norm",
+     "How pushes that may be garbage are kept from spoiling the model.", .choices = robusts},
+    {"trim", JOB_FIELD_DOUBLE, offsetof(struct job_sync, trim), "0.2",
+     "trimmed: the share of a round's pushes left out at each end, below 0.5.", .minimum = 0,
+     .maximum = 1},
 };
 static const struct job_table sync_table = JOB_TABLE(sync_fields, struct job_sync);
 
@@ -420,6 +426,9 @@ static int check_sync(const struct job_node *root, const char *file_name,
     }
     if (sync->compress_momentum >= 1)
         return job_table_refuse(root, file_name, "sync.compress_momentum", "must be below 1",
+                                error);
+    if (!(sync->trim > 0 && sync->trim < 0.5))
+        return job_table_refuse(root, file_name, "sync.trim", "must be above 0 and below 0.5",
                                 error);
     if (sync->density <= 0)
         return job_table_refuse(root, file_name, "sync.density", "must be above 0", error);

@@ -134,6 +134,8 @@ struct job_sync {
     struct text compress;
     double density;           /* of topk */
     double compress_momentum; /* of topk */
+    struct text robust;       /* a name of exchange/robust.h */
+    double trim;              /* of trimmed */
 };
 
 /* train: each worker gets its part of the records; test: the parameter server gets it whole;

@@ -246,6 +246,8 @@ static int state_open(struct sync_state *state, struct error *error)
     sync_vector_release(state->vectors, &first);
     if (result < 0)
         return -1;
+    global_model_set_robust(state->model, &options->robust);
+    robust_norms_init(&state->norms);
     for (uint32_t i = 0; i < state->worker_count; i++)
         if (sync_worker_open(state, i, error) < 0)
             return -1;

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "exchange/robust.h"
 #include "sim/sync_data.h"
 #include "sim/sync_engine.h"
 #include "sim/sync_presence.h"
@@ -40,6 +41,8 @@ struct sync_run_options {
     double target_loss;  /* 0: none, until time_max_ns */
     int64_t measure_ns;  /* between measurements at first, then a 25th of the time passed */
     int64_t time_max_ns; /* of virtual time */
+    struct robust_options robust;
+    uint32_t liar_count; /* the first so many machines push noise, one deviation 1 for each value */
 };
 
 enum sync_run_end {
@@ -64,8 +67,10 @@ struct sync_run_result {
     uint64_t steps, samples, commits;
     uint64_t bytes; /* both ways */
     uint64_t joins, leaves;
-    double waiting_share; /* of the time that workers were there */
-    uint64_t fingerprint; /* of the final model */
+    uint64_t clipped;        /* pushes that were shortened */
+    uint64_t honest_clipped; /* of them by machines that do not lie */
+    double waiting_share;    /* of the time that workers were there */
+    uint64_t fingerprint;    /* of the final model */
     struct sync_status status;
     struct sync_point *points;
     size_t point_count, point_capacity;

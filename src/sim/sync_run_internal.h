@@ -72,6 +72,7 @@ struct sync_state {
     struct sync_policy *policy;
     struct sync_actions *actions;
     struct global_model *model;
+    struct robust_norms norms;
     struct sync_vector *snapshot; /* of the model at snapshot_version; NULL: none */
     uint64_t snapshot_version;
     struct agenda agenda;

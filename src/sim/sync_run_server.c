@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "sim/sync_run_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Policies may take the time 0 for none, as real clocks never show it. */
@@ -161,14 +162,38 @@ void sync_server_leave(struct sync_state *state, uint32_t index)
     ASSERT(worker->is_member);
     worker->is_member = worker->is_waiting = false;
     state->result->leaves++;
+    robust_norms_forget(&state->norms, index);
     sync_policy_leave(state->policy, policy_now_ns(state), index, state->actions);
     actions_do(state);
+}
+
+/* As exchange/server_member.c does. */
+static void push_bound(struct sync_state *state, uint32_t index)
+{
+    struct sync_worker *worker = &state->workers[index];
+    const size_t count = state->vectors->count;
+    float *values = worker->update->values;
+    if (index < state->options->liar_count)
+        for (size_t i = 0; i < count; i++)
+            values[i] = (float)random_normal(&worker->random);
+    if (state->options->robust.kind == ROBUST_NONE)
+        return;
+    const double factor = robust_norms_take(&state->norms, index, worker->push.steps,
+                                            sqrt(robust_square_sum(values, count)),
+                                            global_model_parameters(state->model), count);
+    if (factor >= 1)
+        return;
+    for (size_t i = 0; i < count; i++)
+        values[i] *= (float)factor;
+    state->result->clipped++;
+    state->result->honest_clipped += index >= state->options->liar_count;
 }
 
 void sync_server_push(struct sync_state *state, uint32_t index)
 {
     struct sync_worker *worker = &state->workers[index];
     worker->is_waiting = true;
+    push_bound(state, index);
     state->result->commits++;
     sync_policy_push(state->policy, policy_now_ns(state), &worker->push, state->actions);
     actions_do(state);

@@ -468,6 +468,7 @@ static int server_open(struct role *role, struct error *error)
         .policy = work->lease.sync.policy,
         .sync = work->sync,
         .compress = work->compress,
+        .robust = work->robust,
         .parameter_count = work->parameter_count,
         .parameters = parameters,
         .world = (uint32_t)work->lease.world,

@@ -25,6 +25,7 @@ struct work {
     size_t parameter_count;
     struct sync_settings sync;
     struct exchange_compress compress;
+    struct robust_options robust;
 };
 
 /* What a role ends with; DONE says it to the daemon. */

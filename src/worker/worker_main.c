@@ -112,6 +112,9 @@ static int lease_check(struct work *work, struct error *error)
     };
     if (!work->compress.is_auto && codec_parse(sync->compress, &work->compress.codec, error) < 0)
         return -1;
+    work->robust.trim = sync->trim;
+    if (robust_kind_parse(sync->robust, &work->robust.kind, error) < 0)
+        return -1;
     return sync_search_parse(sync->search, &work->sync.search, error);
 }
 
