@@ -60,6 +60,7 @@ extern const struct command command_bench_jobnet;
 extern const struct command command_bench_ledger;
 extern const struct command command_bench_lenders;
 extern const struct command command_bench_market;
+extern const struct command command_bench_wan;
 extern const struct command command_completion;
 extern const struct command command_demo;
 extern const struct command command_group_create;

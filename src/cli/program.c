@@ -92,6 +92,7 @@ static const struct command *const commands[] = {
     &command_bench_ledger,
     &command_bench_lenders,
     &command_bench_market,
+    &command_bench_wan,
     &command_sim_market,
     &command_sim_sync,
     &command_completion,

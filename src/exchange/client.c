@@ -26,6 +26,10 @@ static void wake_link(struct exchange_client *client)
 void exchange_client_begin(struct exchange_client *client, const float *parameters)
 {
     memcpy(client->base, parameters, client->options.parameter_count * sizeof(float));
+    client_lock(client);
+    client->has_begun = true;
+    client_unlock(client);
+    wake_link(client);
 }
 
 /* Called with the mutex held; gives it up while it works on the vectors. */

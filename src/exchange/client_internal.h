@@ -26,6 +26,7 @@ struct exchange_client {
 
     /* --- guarded by mutex --- */
     bool is_stopped;
+    bool has_begun;    /* `base` is the first model */
     bool is_joined;    /* the server's first model came on this link */
     bool is_in_flight; /* a push is with the link's thread or the server */
     bool has_push;     /* ... and has yet to be sent */
@@ -67,6 +68,9 @@ struct exchange_client {
     struct compressor *compressor; /* from the first push that a codec is to make smaller */
     struct vector_scratch *scratch;
     bool is_receiving; /* MODEL came, its DATA not all */
+    bool is_offered;   /* OFFER came, and the first model is not there to compare */
+    bool was_joined;   /* on this link or another: `base` may be any model */
+    struct exchange_offer offer;
     struct exchange_model incoming_model;
     uint64_t progress_steps; /* at progress_ns */
     int64_t progress_ns;

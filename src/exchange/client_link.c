@@ -16,7 +16,7 @@ static void changed(struct exchange_client *client)
 static void link_lost(struct exchange_client *client, const struct error *reason)
 {
     link_free(TAKE(client->link));
-    client->is_receiving = false;
+    client->is_receiving = client->is_offered = false;
     client->outgoing = (struct vector_sender){0}; /* the update goes back to its owner */
     client->has_shadow = false;
     client_lock(client);
@@ -86,6 +86,50 @@ static void push_send(struct exchange_client *client, struct exchange_push *push
     update_pump(client);
 }
 
+/* The answer to the push in flight, or to the join. */
+static void answer_came(struct exchange_client *client, uint64_t push, bool has_model)
+{
+    client_lock(client);
+    const int64_t now = client_now_ns(client);
+    if (push > 0) {
+        client->commit_ns = now - client->sent_ns;
+        client->commits++;
+        client->is_in_flight = false;
+    } else {
+        client->is_joined = client->was_joined = true;
+        client->lost_since_ns = 0;
+        client->late_ns = 0;
+    }
+    client->answer_ns = now;
+    if (has_model) {
+        client_swap(&client->answer, &client->incoming.values);
+        client->has_answer = true;
+        client->samples_max = client->incoming_model.samples_max;
+    }
+    pthread_cond_broadcast(&client->changed);
+    client_unlock(client);
+    changed(client);
+}
+
+/* Takes its own first model for the server's where they are equal. The training thread leaves
+ * `base` alone until the first join is done. */
+static void offer_answer(struct exchange_client *client)
+{
+    const size_t count = client->options.parameter_count;
+    client->is_offered = false;
+    if (client->was_joined || vector_digest(client->base, count) != client->offer.digest) {
+        message_send(client, &(struct exchange_message){.type = EXCHANGE_WANT});
+        return;
+    }
+    if (client->incoming.shadow)
+        memcpy(client->incoming.shadow, client->base, count * sizeof(float));
+    client->has_shadow = client->incoming.shadow != NULL;
+    client_lock(client);
+    client->samples_max = client->offer.samples_max;
+    client_unlock(client);
+    answer_came(client, 0, false);
+}
+
 static void leave_send(struct exchange_client *client)
 {
     message_send(client, &(struct exchange_message){.type = EXCHANGE_LEAVE,
@@ -109,10 +153,12 @@ void client_on_wake(void *context, uint32_t events)
         return;
     client_lock(client);
     const bool has_push = client->has_push;
-    const bool wants_leave = client->wants_leave;
+    const bool wants_leave = client->wants_leave, has_begun = client->has_begun;
     struct exchange_push push = client->push;
     client->has_push = false;
     client_unlock(client);
+    if (client->is_offered && has_begun)
+        offer_answer(client);
     if (has_push)
         push_send(client, &push);
     if (wants_leave)
@@ -133,36 +179,11 @@ void client_on_progress(void *context)
     const struct exchange_message message = {
         .type = EXCHANGE_PROGRESS,
         .progress = {client->steps, client->samples, client->steps_per_second}};
-    const bool is_joined = client->is_joined && !client->wants_leave;
+    const bool is_member = (client->is_joined || client->is_offered) && !client->wants_leave;
     client_unlock(client);
-    if (is_joined)
+    if (is_member)
         message_send(client, &message);
     loop_timer_start(client->progress_timer, EXCHANGE_PROGRESS_MS);
-}
-
-/* The answer to the push in flight, or to the join. */
-static void answer_came(struct exchange_client *client, uint64_t push, bool has_model)
-{
-    client_lock(client);
-    const int64_t now = client_now_ns(client);
-    if (push > 0) {
-        client->commit_ns = now - client->sent_ns;
-        client->commits++;
-        client->is_in_flight = false;
-    } else {
-        client->is_joined = true;
-        client->lost_since_ns = 0;
-        client->late_ns = 0;
-    }
-    client->answer_ns = now;
-    if (has_model) {
-        client_swap(&client->answer, &client->incoming.values);
-        client->has_answer = true;
-        client->samples_max = client->incoming_model.samples_max;
-    }
-    pthread_cond_broadcast(&client->changed);
-    client_unlock(client);
-    changed(client);
 }
 
 /* Whether an answer to `push` is expected now. */
@@ -197,14 +218,29 @@ static int take_model(struct exchange_client *client, const struct exchange_mode
 {
     if (client->is_receiving)
         return error_set(error, ERROR_CORRUPT, "a model within a model");
-    if (check_answer(client, model->push, error) < 0)
-        return -1;
+    if (client->is_offered || check_answer(client, model->push, error) < 0)
+        return error_set(error, ERROR_CORRUPT, "a model out of turn");
     if (model->codec != CODEC_F32 && !client->has_shadow)
         return error_set(error, ERROR_CORRUPT, "a difference to no model");
     client->is_receiving = true;
     client->incoming_model = *model;
     client->incoming.codec = model->codec;
     client->incoming.done = 0;
+    return 0;
+}
+
+static int take_offer(struct exchange_client *client, const struct exchange_offer *offer,
+                      struct error *error)
+{
+    if (client->is_offered || client->is_receiving || check_answer(client, 0, error) < 0)
+        return error_set(error, ERROR_CORRUPT, "an offer out of turn");
+    client->is_offered = true;
+    client->offer = *offer;
+    client_lock(client);
+    const bool has_begun = client->has_begun;
+    client_unlock(client);
+    if (has_begun)
+        offer_answer(client);
     return 0;
 }
 
@@ -230,6 +266,8 @@ static int take_message(struct exchange_client *client, const struct exchange_me
     switch (message->type) {
     case EXCHANGE_MODEL:
         return take_model(client, &message->model, error);
+    case EXCHANGE_OFFER:
+        return take_offer(client, &message->offer, error);
     case EXCHANGE_SETTINGS:
         return take_settings(client, &message->settings, error);
     case EXCHANGE_ACCEPTED:
@@ -249,6 +287,7 @@ static int take_message(struct exchange_client *client, const struct exchange_me
     case EXCHANGE_PUSH:
     case EXCHANGE_PROGRESS:
     case EXCHANGE_LEAVE:
+    case EXCHANGE_WANT:
     case EXCHANGE_DATA:
         break;
     }

@@ -79,14 +79,16 @@ size_t compressor_next(struct compressor *compressor, size_t first, size_t count
 enum codec compressor_choose(const struct compressor_link *link)
 {
     static const enum codec by_loss[] = {CODEC_F32, CODEC_F16, CODEC_INT8, CODEC_1BIT, CODEC_TOPK};
-    const double share = link->is_hidden ? SHARE_HIDDEN : SHARE_WAITED;
+    const double by_interval = link->interval_s * (link->is_hidden ? SHARE_HIDDEN : SHARE_WAITED);
+    const double by_steps = link->is_hidden ? COMPRESSOR_STEPS_HIDDEN * link->step_s : 0;
+    const double span_s = by_interval > by_steps ? by_interval : by_steps;
     enum codec least = CODEC_F32;
-    if (link->bytes_per_second <= 0 || link->interval_s <= 0)
+    if (link->bytes_per_second <= 0 || span_s <= 0)
         return CODEC_F32;
     for (size_t i = 0; i < sizeof(by_loss) / sizeof(*by_loss); i++) {
         const double bytes =
             2 * (double)link->count * codec_bytes_per_float(by_loss[i], link->density);
-        if (bytes / link->bytes_per_second <= share * link->interval_s)
+        if (bytes / link->bytes_per_second <= span_s)
             return by_loss[i];
         if (codec_bytes_per_float(by_loss[i], link->density) <
             codec_bytes_per_float(least, link->density))

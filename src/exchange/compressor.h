@@ -40,16 +40,21 @@ enum codec compressor_load(struct compressor *compressor, float *vector, enum co
  * bytes written. Runs come in order and without gaps. */
 size_t compressor_next(struct compressor *compressor, size_t first, size_t count, uint8_t *out);
 
+enum { COMPRESSOR_STEPS_HIDDEN = 12 };
+
 /* For choosing a codec by what was measured. */
 struct compressor_link {
     size_t count;            /* floats of a vector */
     double bytes_per_second; /* either way; 0: not known yet */
-    double interval_s;       /* from one push to the next */
+    double interval_s;       /* from one push to the next; 0: not known yet */
+    double step_s;           /* of the worker; 0: not known */
     double density;          /* of top-k */
     bool is_hidden;          /* computing goes on while a push is under way */
 };
 /*
  * The least lossy codec under which the vectors there and back take no more than a tenth of the
- * interval (a third where computing goes on meanwhile), or the one that takes least.
+ * interval, or the one that takes least. Where computing goes on meanwhile it is a third, or
+ * COMPRESSOR_STEPS_HIDDEN steps: policies that overlap space their pushes by how long one takes, so
+ * that a share of the interval alone would have every codec give way to the next.
  */
 enum codec compressor_choose(const struct compressor_link *link);

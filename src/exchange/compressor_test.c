@@ -139,6 +139,24 @@ TEST(the_choice_is_the_least_lossy_that_the_link_carries)
     }
 }
 
+/* A policy that spaces pushes by how long one takes must not drive the codec on and on. */
+TEST(where_computing_goes_on_a_few_steps_are_long_enough)
+{
+    struct compressor_link link = {.count = 10000000,
+                                   .bytes_per_second = 1.25e7,
+                                   .step_s = 0.2,
+                                   .density = 0.01,
+                                   .is_hidden = true};
+    assert_int_equal(compressor_choose(&link), CODEC_INT8); /* 1.6 s of 2.4 */
+    link.interval_s = 2;
+    assert_int_equal(compressor_choose(&link), CODEC_INT8);
+    link.interval_s = 30;
+    assert_int_equal(compressor_choose(&link), CODEC_F32);
+    link.interval_s = 2;
+    link.is_hidden = false;
+    assert_int_equal(compressor_choose(&link), CODEC_TOPK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +165,7 @@ int main(void)
         cmocka_unit_test(momentum_gathers_while_it_waits_and_stops_where_it_was_sent),
         cmocka_unit_test(what_is_not_finite_is_sent_as_it_is),
         cmocka_unit_test(the_choice_is_the_least_lossy_that_the_link_carries),
+        cmocka_unit_test(where_computing_goes_on_a_few_steps_are_long_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

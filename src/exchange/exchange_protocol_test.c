@@ -5,7 +5,7 @@
 struct hand {
     struct link *link;
     bool is_open, is_closed;
-    uint32_t models;
+    uint32_t models, offers;
     size_t data_bytes;
     struct error reason;
 };
@@ -21,6 +21,7 @@ static void hand_on_frame(struct link *link, uint16_t type, struct text payload,
     (void)link;
     struct hand *hand = context;
     hand->models += type == EXCHANGE_MODEL;
+    hand->offers += type == EXCHANGE_OFFER;
     if (type == EXCHANGE_DATA)
         hand->data_bytes += payload.size - 8;
 }
@@ -130,11 +131,13 @@ TEST(who_breaks_the_protocol_is_dropped)
     AUTO(bench) struct bench *bench = hand_bench();
     const struct exchange_message push = {.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}};
     const struct exchange_message stop = {.type = EXCHANGE_STOP};
+    const struct exchange_message want = {.type = EXCHANGE_WANT};
     struct exchange_message other_model = join;
     other_model.join.parameter_count = 7;
     const struct text nothing = {0};
     assert_dropped(bench, &push, NULL, nothing, "out of turn");
     assert_dropped(bench, &join, &join, nothing, "second join");
+    assert_dropped(bench, &want, NULL, nothing, "not offered");
     assert_dropped(bench, &other_model, NULL, nothing, "7 parameters");
     assert_dropped(bench, &stop, NULL, nothing, "only a server sends");
     struct exchange_message other_rank = join, empty_push = push;
@@ -171,7 +174,7 @@ TEST(a_stream_cut_within_a_push_changes_nothing)
     hand_open(bench, &hand, lease_of(0));
     RUN_UNTIL(bench, hand.is_open);
     hand_send(&hand, &large_join);
-    RUN_UNTIL(bench, hand.data_bytes == COUNT * sizeof(float));
+    RUN_UNTIL(bench, hand.offers == 1);
     hand_send(&hand,
               &(struct exchange_message){.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}});
     memset(first_run + 8, 0x3e, sizeof first_run - 8); /* numbers above 0 */
@@ -197,14 +200,14 @@ TEST(a_push_that_is_far_too_long_is_shortened)
     hand_open(bench, &hand, lease_of(0));
     RUN_UNTIL(bench, hand.is_open);
     hand_send(&hand, &join);
-    RUN_UNTIL(bench, hand.models == 1);
+    RUN_UNTIL(bench, hand.offers == 1);
     const float large = 1000;
     for (size_t i = 0; i < FEATURES; i++)
         memcpy(run + 8 + i * sizeof large, &large, sizeof large);
     hand_send(&hand,
               &(struct exchange_message){.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}});
     ASSERT_OK(link_send_text(hand.link, EXCHANGE_DATA, (struct text){run, sizeof run}, &error));
-    RUN_UNTIL(bench, hand.models == 2);
+    RUN_UNTIL(bench, hand.models == 1);
     const struct exchange_status *status = exchange_server_status(bench->server);
     assert_int_equal(status->workers[0].clipped, 1);
     assert_int_equal(status->workers[0].commits, 1);
@@ -215,6 +218,35 @@ TEST(a_push_that_is_far_too_long_is_shortened)
     link_free(hand.link);
 }
 
+TEST(the_first_model_is_sent_to_who_wants_it_and_a_later_one_to_everybody)
+{
+    AUTO(bench) struct bench *bench = hand_bench();
+    struct hand hand;
+    struct error error;
+    const struct exchange_message want = {.type = EXCHANGE_WANT};
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    hand_send(&hand, &join);
+    RUN_UNTIL(bench, hand.offers == 1);
+    assert_int_equal(hand.models, 0);
+    hand_send(&hand, &want);
+    RUN_UNTIL(bench, hand.data_bytes == FEATURES * sizeof(float));
+    assert_int_equal(hand.models, 1);
+    hand_send(&hand,
+              &(struct exchange_message){.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}});
+    ASSERT_OK(link_send_text(hand.link, EXCHANGE_DATA, run_with(0x3f800000), &error));
+    RUN_UNTIL(bench, hand.data_bytes == 2 * FEATURES * sizeof(float));
+    hand_send(&hand, &want);
+    RUN_UNTIL(bench, hand.is_closed);
+    link_free(hand.link);
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    hand_send(&hand, &join);
+    RUN_UNTIL(bench, hand.data_bytes == FEATURES * sizeof(float));
+    assert_int_equal(hand.offers, 0);
+    link_free(hand.link);
+}
+
 TEST(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead)
 {
     AUTO(bench) struct bench *bench = hand_bench();
@@ -222,11 +254,11 @@ TEST(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead)
     hand_open(bench, &old, lease_of(0));
     RUN_UNTIL(bench, old.is_open);
     hand_send(&old, &join);
-    RUN_UNTIL(bench, old.models == 1);
+    RUN_UNTIL(bench, old.offers == 1);
     hand_open(bench, &new, lease_of(0));
     RUN_UNTIL(bench, new.is_open);
     hand_send(&new, &join);
-    RUN_UNTIL(bench, new.models == 1 && old.is_closed);
+    RUN_UNTIL(bench, new.offers == 1 && old.is_closed);
     const struct exchange_status *status = exchange_server_status(bench->server);
     assert_int_equal(status->worker_count, 1);
     assert_int_equal(status->member_count, 1);
@@ -257,7 +289,7 @@ TEST(a_stop_does_not_wait_for_a_slow_measurement)
     hand_open(bench, &hand, lease_of(0));
     RUN_UNTIL(bench, hand.is_open);
     hand_send(&hand, &join);
-    RUN_UNTIL(bench, hand.models == 1);
+    RUN_UNTIL(bench, hand.offers == 1);
     pthread_mutex_lock(&bench->gate);
     exchange_server_stop(bench->server, "cancelled", 200);
     RUN_UNTIL(bench, bench->has_ended);
@@ -275,6 +307,7 @@ int main(void)
         cmocka_unit_test(who_breaks_the_protocol_is_dropped),
         cmocka_unit_test(a_stream_cut_within_a_push_changes_nothing),
         cmocka_unit_test(a_push_that_is_far_too_long_is_shortened),
+        cmocka_unit_test(the_first_model_is_sent_to_who_wants_it_and_a_later_one_to_everybody),
         cmocka_unit_test(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead),
         cmocka_unit_test(a_silent_worker_is_dropped),
         cmocka_unit_test(a_stop_does_not_wait_for_a_slow_measurement),

@@ -1,17 +1,19 @@
 /*
  * Exchange messages: the payloads of frames (wire/frame.h), all integers little-endian:
  *
- *     JOIN      u16 version (4), u32 rank, u64 shard_samples, u64 parameter_count
+ *     JOIN      u16 version (5), u32 rank, u64 shard_samples, u64 parameter_count
  *     PUSH      u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns, i64 commit_ns,
  *               u8 codec
  *     PROGRESS  u64 steps, u64 samples, f64 steps_per_second
  *     LEAVE     u8 whether its loss was not finite any more
+ *     WANT      nothing
  *     DATA      a run of floats (vector.h); they come in order and without gaps
  *     MODEL     u64 version, u64 push, u64 samples_max, u8 codec
  *     SETTINGS  u32 local_steps, i64 period_ns, u32 overlap, u32 batch, u8 codec, f32 density,
  *               f32 momentum
  *     ACCEPTED  u64 push
  *     STOP      text reason
+ *     OFFER     u64 digest, u64 samples_max
  *
  * A vector has parameter_count floats; the DATA frames of one end when it is full.
  */
@@ -51,6 +53,12 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         return;
     case EXCHANGE_LEAVE:
         wire_put_u8(payload, message->has_diverged);
+        return;
+    case EXCHANGE_WANT:
+        return;
+    case EXCHANGE_OFFER:
+        wire_put_u64(payload, message->offer.digest);
+        wire_put_u64(payload, message->offer.samples_max);
         return;
     case EXCHANGE_MODEL:
         wire_put_u64(payload, message->model.version);
@@ -171,6 +179,12 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
         return;
     case EXCHANGE_LEAVE:
         message->has_diverged = flag_get(reader);
+        return;
+    case EXCHANGE_WANT:
+        return;
+    case EXCHANGE_OFFER:
+        message->offer.digest = wire_get_u64(reader);
+        message->offer.samples_max = wire_get_u64(reader);
         return;
     case EXCHANGE_MODEL:
         message->model.version = wire_get_u64(reader);

@@ -4,6 +4,9 @@
  * worker -> server: JOIN, then PUSH followed by its DATA frames, one push at a time, PROGRESS each
  * second, LEAVE last. server -> worker: SETTINGS, MODEL followed by its DATA frames (the answer to
  * JOIN and to each PUSH), ACCEPTED (the answer to a push once training has ended), STOP.
+ * While nothing has entered the model, JOIN is answered by OFFER: the digest of the first model,
+ * which the worker has too, having made it from the job's seed; only who has another one sends
+ * WANT, and is answered by MODEL.
  * The bytes of each are described in message.c. All of it is foreign to the other end.
  */
 #pragma once
@@ -18,7 +21,7 @@
 #include <stdint.h>
 
 enum {
-    EXCHANGE_VERSION = 4,
+    EXCHANGE_VERSION = 5,
     EXCHANGE_PARAMETERS_MAX = 64 << 20, /* floats: 256 MiB */
     EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
     EXCHANGE_PAYLOAD_MAX = 64 + 4 * EXCHANGE_DATA_FLOATS,
@@ -35,11 +38,13 @@ enum exchange_message_type {
     EXCHANGE_PUSH = 2,
     EXCHANGE_PROGRESS = 3,
     EXCHANGE_LEAVE = 4,
+    EXCHANGE_WANT = 5,
     EXCHANGE_DATA = 32, /* both ways */
     EXCHANGE_MODEL = 64,
     EXCHANGE_SETTINGS = 65,
     EXCHANGE_ACCEPTED = 66,
     EXCHANGE_STOP = 67,
+    EXCHANGE_OFFER = 68,
 };
 
 struct exchange_join {
@@ -72,6 +77,12 @@ struct exchange_model {
     enum codec codec;     /* of its DATA; but for f32 they are differences to the model before */
 };
 
+/* Of the first model. */
+struct exchange_offer {
+    uint64_t digest;      /* vector_digest of it */
+    uint64_t samples_max; /* as a model's */
+};
+
 /* Exactly one of the first two is not 0. */
 struct exchange_settings {
     uint32_t local_steps; /* push after so many */
@@ -90,6 +101,7 @@ struct exchange_message {
         struct exchange_push push;
         struct exchange_progress progress;
         struct exchange_model model;
+        struct exchange_offer offer;
         struct exchange_settings settings;
         bool has_diverged; /* of LEAVE: its loss was not finite any more */
         uint64_t accepted_push;

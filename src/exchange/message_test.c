@@ -33,6 +33,8 @@ TEST(every_message_comes_back_as_it_went)
     assert_same(&(struct exchange_message){.type = EXCHANGE_LEAVE});
     assert_same(&(struct exchange_message){.type = EXCHANGE_LEAVE, .has_diverged = true});
     assert_same(&(struct exchange_message){.type = EXCHANGE_MODEL, .model = {7, 3, 9}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_OFFER, .offer = {7, 3}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_WANT});
     assert_same(&(struct exchange_message){.type = EXCHANGE_SETTINGS,
                                            .settings = {.local_steps = 1, .density = 1}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_ACCEPTED, .accepted_push = 9});
@@ -54,6 +56,8 @@ TEST(broken_messages_are_refused)
     assert_refused(999, "", 0);
     assert_refused(EXCHANGE_LEAVE, "x", 1);
     assert_refused(EXCHANGE_MODEL, "12345678", 8);
+    assert_refused(EXCHANGE_OFFER, "12345678", 8);
+    assert_refused(EXCHANGE_WANT, "x", 1);
     assert_refused(EXCHANGE_SETTINGS, "\0\0\0\0\0\0\0\0\0\0\0\0", 12); /* neither */
     assert_refused(EXCHANGE_SETTINGS, "\1\0\0\0\1\0\0\0\0\0\0\0", 12); /* both */
     assert_refused(EXCHANGE_JOIN, "\x09\0", 2);

@@ -361,6 +361,7 @@ static int server_allocate(struct exchange_server *server, struct error *error)
         return error_set(error, ERROR_EXHAUSTED, "no memory for a model of %zu parameters", count);
     const float *parameters = server->options.parameters;
     server->options.parameters = NULL;
+    server->first_digest = vector_digest(parameters, count);
     if (global_model_open(parameters, count, &server->model, error) < 0)
         return -1;
     global_model_set_robust(server->model, &server->options.robust);

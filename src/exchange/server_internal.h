@@ -37,6 +37,7 @@ struct connection {
     double update_square_sum;    /* of what has come of it */
     struct vector_sender answer; /* W on its way out, as it is when a run goes */
     bool has_shadow;             /* the worker has the answer's shadow */
+    bool is_offered;             /* the first model, and it may want it */
 };
 
 enum server_state { SERVER_RUNNING, SERVER_ENDING, SERVER_ENDED };
@@ -56,6 +57,7 @@ struct exchange_server {
 
     struct global_model *model;
     struct robust_norms norms;
+    uint64_t first_digest; /* of the model before anything entered it */
 
     struct vector_scratch *scratch;
     struct evaluator *evaluator;
@@ -119,6 +121,8 @@ void server_worker_diverged(struct exchange_server *server, const struct connect
 void connection_send(struct connection *connection, const struct exchange_message *message);
 /* Sends W as it is now, as the answer to `push` (0: to the join). */
 void connection_send_model(struct connection *connection, uint64_t push);
+/* Answers a join: the first model is offered, any later one sent. */
+void connection_welcome(struct connection *connection);
 /* Marks it; connections_sweep drops it and tells the policy. */
 void connection_mark(struct connection *connection, const struct error *reason);
 void connections_sweep(struct exchange_server *server);

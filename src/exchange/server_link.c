@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void connection_free(struct connection *connection)
 {
@@ -92,13 +93,18 @@ static void answer_pump(struct connection *connection)
     }
 }
 
+static void shadow_open(struct connection *connection)
+{
+    const size_t count = connection->server->options.parameter_count;
+    if (connection->settings.codec != CODEC_F32 && !connection->answer.shadow)
+        connection->answer.shadow = calloc(count, sizeof(float));
+}
+
 /* Whole the first time a codec is wanted, and then by what has changed. */
 static enum codec answer_codec(struct connection *connection)
 {
-    const size_t count = connection->server->options.parameter_count;
     const enum codec wanted = connection->settings.codec;
-    if (wanted != CODEC_F32 && !connection->answer.shadow)
-        connection->answer.shadow = calloc(count, sizeof(float));
+    shadow_open(connection);
     const bool had_shadow = connection->has_shadow;
     connection->has_shadow = connection->answer.shadow != NULL;
     return had_shadow ? wanted : CODEC_F32;
@@ -122,12 +128,42 @@ void connection_send_model(struct connection *connection, uint64_t push)
     answer_pump(connection);
 }
 
+void connection_welcome(struct connection *connection)
+{
+    const struct exchange_server *server = connection->server;
+    if (global_model_version(server->model) > 0) {
+        connection_send_model(connection, 0);
+        return;
+    }
+    connection->is_offered = true;
+    shadow_open(connection);
+    if (connection->answer.shadow)
+        memcpy(connection->answer.shadow, global_model_parameters(server->model),
+               server->options.parameter_count * sizeof(float));
+    connection->has_shadow = connection->answer.shadow != NULL;
+    connection_send(connection, &(struct exchange_message){
+                                    .type = EXCHANGE_OFFER,
+                                    .offer = {.digest = server->first_digest,
+                                              .samples_max = server_samples_left(server)}});
+}
+
+/* It made its first model otherwise, or has trained before. */
+static int take_want(struct connection *connection, struct error *error)
+{
+    if (!connection->is_offered)
+        return error_set(error, ERROR_CORRUPT, "it wants what was not offered");
+    connection->is_offered = connection->has_shadow = false;
+    connection_send_model(connection, 0);
+    return 0;
+}
+
 static int take_push(struct connection *connection, const struct exchange_push *push,
                      struct error *error)
 {
     if (!connection->is_member || connection->is_pushing || connection->is_waiting ||
         connection->answer.done < connection->answer.count)
         return error_set(error, ERROR_CORRUPT, "a push out of turn");
+    connection->is_offered = false;
     connection->push = *push;
     connection->push_came_ns = server_now_ns(connection->server);
     connection->push_bytes = 0;
@@ -186,6 +222,8 @@ static int take_frame(struct connection *connection, uint16_t type, struct text 
     case EXCHANGE_PROGRESS:
         take_progress(connection, &message.progress);
         return 0;
+    case EXCHANGE_WANT:
+        return take_want(connection, error);
     case EXCHANGE_LEAVE:
         connection->is_leaving = true;
         if (message.has_diverged)
@@ -198,6 +236,7 @@ static int take_frame(struct connection *connection, uint16_t type, struct text 
     case EXCHANGE_SETTINGS:
     case EXCHANGE_ACCEPTED:
     case EXCHANGE_STOP:
+    case EXCHANGE_OFFER:
         break;
     }
     return error_set(error, ERROR_CORRUPT, "a message that only a server sends");

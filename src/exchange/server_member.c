@@ -9,6 +9,7 @@
 enum {
     CHANGES_SHOWN = 3,
     MEASURABLE_BYTES = 64 << 10, /* less says nothing of a link, and costs little on any */
+    LARGE_FLOATS = 1 << 20,      /* a slow link would carry it whole for many steps */
 };
 #define DENSITY 0.01F /* of top-k */
 
@@ -49,6 +50,12 @@ static void drop_predecessor(struct exchange_server *server, const struct connec
     }
 }
 
+/* Before anything is known of a link: of a large model a first push by which it is measured. */
+static enum codec first_codec(const struct exchange_server *server)
+{
+    return server->options.parameter_count >= LARGE_FLOATS ? CODEC_INT8 : CODEC_F32;
+}
+
 int server_join(struct exchange_server *server, struct connection *connection,
                 const struct exchange_join *join, struct error *error)
 {
@@ -87,7 +94,7 @@ int server_join(struct exchange_server *server, struct connection *connection,
     }
     connection->is_member = true;
     connection->worker = worker;
-    connection->settings.codec = compress->is_auto ? CODEC_F32 : compress->codec;
+    connection->settings.codec = compress->is_auto ? first_codec(server) : compress->codec;
     connection->settings.density = compress->density > 0 ? (float)compress->density : DENSITY;
     connection->settings.momentum = (float)compress->momentum;
     server->connection_of[worker] = connection;
@@ -97,7 +104,7 @@ int server_join(struct exchange_server *server, struct connection *connection,
     server->shard_samples[join->rank % server->options.world] = join->shard_samples;
     sync_policy_join(server->policy, now_ns, worker, &server->actions);
     server_act(server);
-    connection_send_model(connection, 0);
+    connection_welcome(connection);
     server_changed(server);
     return 0;
 }
@@ -157,10 +164,10 @@ static void push_count(struct exchange_server *server, const struct connection *
     server->status.samples += push->samples;
 }
 
-/* Looked at after the 2nd, 4th, 8th, ... push of a worker, and at each 64th: links change. */
+/* Looked at after the 1st, 2nd, 4th, 8th, ... push of a worker, and at each 64th: links change. */
 static bool is_time_to_choose(uint64_t commits)
 {
-    return commits > 1 && ((commits & (commits - 1)) == 0 || commits % 64 == 0);
+    return (commits & (commits - 1)) == 0 || commits % 64 == 0;
 }
 
 /* By how fast its push came in and how far pushes are apart. The settings go out with the policy's,
@@ -169,10 +176,9 @@ static void choose_codec(struct exchange_server *server, struct connection *conn
 {
     const struct exchange_worker_status *worker = &server->workers[connection->worker];
     const int64_t now_ns = server_now_ns(server);
-    const int64_t apart_ns = now_ns - connection->last_push_ns;
+    const int64_t apart_ns = connection->last_push_ns > 0 ? now_ns - connection->last_push_ns : 0;
     const int64_t took_ns = now_ns - connection->push_came_ns;
-    const bool is_known =
-        connection->last_push_ns > 0 && took_ns > 0 && connection->push_bytes >= MEASURABLE_BYTES;
+    const bool is_known = took_ns > 0 && connection->push_bytes >= MEASURABLE_BYTES;
     connection->last_push_ns = now_ns;
     if (!server->options.compress.is_auto || !is_known || !is_time_to_choose(worker->commits))
         return;
@@ -180,6 +186,7 @@ static void choose_codec(struct exchange_server *server, struct connection *conn
         .count = server->options.parameter_count,
         .bytes_per_second = (double)connection->push_bytes / (1e-9 * (double)took_ns),
         .interval_s = 1e-9 * (double)apart_ns,
+        .step_s = 1e-9 * (double)connection->push.compute_ns / connection->push.steps,
         .density = (double)connection->settings.density,
         .is_hidden = connection->settings.overlap > 0,
     };

@@ -78,6 +78,37 @@ void vector_send_next(struct vector_sender *sender, struct vector_scratch *scrat
     sender->done += count;
 }
 
+uint64_t vector_digest(const float *values, size_t count)
+{
+    /* Lanes, so that one multiplication does not wait for the other. */
+    enum { LANES = 8 };
+    const uint64_t prime = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t lanes[LANES];
+    for (size_t lane = 0; lane < LANES; lane++)
+        lanes[lane] = prime * (lane + 1);
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        uint32_t bits[LANES];
+        memcpy(bits, values + i, sizeof(bits));
+        for (size_t lane = 0; lane < LANES; lane++) {
+            lanes[lane] = (lanes[lane] ^ bits[lane]) * prime;
+            lanes[lane] ^= lanes[lane] >> 29;
+        }
+    }
+    uint64_t digest = count;
+    for (; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, values + i, sizeof(bits));
+        digest = (digest ^ bits) * prime;
+        digest ^= digest >> 29;
+    }
+    for (size_t lane = 0; lane < LANES; lane++) {
+        digest = (digest ^ lanes[lane]) * prime;
+        digest ^= digest >> 29;
+    }
+    return digest;
+}
+
 /* ---- In -------------------------------------------------------------------------------------- */
 
 static int take_run(struct vector_receiver *receiver, struct text body, size_t count,

@@ -129,6 +129,26 @@ TEST(runs_out_of_place_or_not_finite_are_refused)
     }
 }
 
+TEST(a_digest_tells_vectors_apart)
+{
+    enum { SIZE = 21 };
+    float values[SIZE];
+    for (int i = 0; i < SIZE; i++)
+        values[i] = 0.5F * (float)i;
+    const uint64_t digest = vector_digest(values, SIZE);
+    assert_true(vector_digest(values, SIZE) == digest);
+    assert_true(vector_digest(values, SIZE - 1) != digest);
+    for (int i = 0; i < SIZE; i++) {
+        const float kept = values[i];
+        values[i] = nextafterf(kept, 100);
+        assert_true(vector_digest(values, SIZE) != digest);
+        values[i] = kept;
+    }
+    values[0] = 0.5F; /* two that change places */
+    values[1] = 0;
+    assert_true(vector_digest(values, SIZE) != digest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +156,7 @@ int main(void)
         cmocka_unit_test(both_ends_of_a_shadow_stay_equal_and_come_to_the_model),
         cmocka_unit_test(a_rest_goes_with_the_next_vector),
         cmocka_unit_test(runs_out_of_place_or_not_finite_are_refused),
+        cmocka_unit_test(a_digest_tells_vectors_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

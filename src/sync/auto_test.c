@@ -42,7 +42,7 @@ TEST(it_picks_pace_for_a_group_and_says_why)
 TEST(a_single_worker_is_left_alone)
 {
     struct script *script = script_open("auto", &(struct sync_settings){0});
-    assert_string_equal(script_join(script, 0, 0), "steps 0 1");
+    assert_string_equal(script_join(script, 0, 0), "steps 0 1+");
     script_push_timed(script, 10, 0, 1, 10, 0);
     /* A commit takes two steps: it pushes every eight. */
     assert_non_null(strstr(script_push_timed(script, 110, 0, 8, 10, 20), "steps 0 8+"));
@@ -75,7 +75,8 @@ TEST(a_loss_that_runs_away_brings_the_kept_model_back_and_more_care)
     assert_string_equal(script_push_timed(script, 2196, 0, 12, 10, 25), "gather 0 1, hold 0");
     assert_string_equal(script_loss(script, 2200, 1.4), "evaluate");
     /* What was gathered is gone with the model; who is held gets the old one. */
-    assert_string_equal(script_loss(script, 2210, 1.5), "return, steps 0 1, release 0, steps 1 1");
+    assert_string_equal(script_loss(script, 2210, 1.5),
+                        "return, steps 0 1+, release 0, steps 1 1+");
     assert_true(says(script, "the loss rose under full outer momentum"));
     script_push_timed(script, 2220, 0, 1, 10, 25);
     assert_string_equal(

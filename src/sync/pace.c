@@ -11,9 +11,10 @@
  * rest, and a worker that jitters, freezes or comes and goes only weighs less.
  *
  * With overlap workers compute on while they wait for the end of the round: a round then takes T
- * however long a commit takes. By default it is on where a commit takes more than three mean steps,
- * off below two. Without it each worker's time is shortened by how much longer than
- * the mean its commits take, and a late worker makes only what fits into the rest of the round.
+ * however long a commit takes. By default it is on until commits are measured and where one takes
+ * more than three mean steps, off below two. Without it each worker's time is shortened by how much
+ * longer than the mean its commits take, and a late worker makes only what fits into the rest of
+ * the round.
  *
  * A worker whose speed is not known yet pushes after one step.
  */
@@ -59,7 +60,7 @@ static void pace_open(struct sync_policy *policy)
 {
     struct pace *pace = pace_of(policy);
     const struct sync_settings *settings = &policy->settings;
-    pace->overlap = sync_overlap_of(settings, SYNC_OVERLAP_OFF);
+    pace->overlap = sync_overlap_of(settings, SYNC_OVERLAP_ON);
     pace->outer = sync_outer_nesterov(sync_outer_rate_of(settings, rate_default),
                                       sync_outer_momentum_of(settings, momentum_default));
     pace->deadline_ns = INT64_MAX;
@@ -103,6 +104,8 @@ static void overlap_choose(struct pace *pace, const struct pace_means *means)
     const double commit_steps = means->commit_s * means->speed;
     if (pace->policy.settings.overlap != SYNC_OVERLAP_DEFAULT)
         return;
+    if (means->commit_s <= 0 && pace->round < 1)
+        return; /* as at the start: a commit may take any time */
     if (commit_steps < overlap_steps_off)
         pace->overlap = 0;
     else if (commit_steps > overlap_steps_on)

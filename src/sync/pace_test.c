@@ -75,12 +75,13 @@ TEST(dear_commits_make_rounds_longer)
 TEST(by_default_workers_compute_on_only_where_commits_are_dear)
 {
     struct script *script = script_open("pace", &(struct sync_settings){0});
-    assert_string_equal(script_join(script, 0, 0), "steps 0 1");
+    /* Until the first commit is measured it may take any time. */
+    assert_string_equal(script_join(script, 0, 0), "steps 0 1+");
     assert_string_equal(script_push_timed(script, 10, 0, 1, 10, 0),
-                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 8, release 0");
+                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 8+, release 0");
     /* A commit of four steps. */
     assert_string_equal(script_push_timed(script, 130, 0, 8, 10, 40),
-                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 8+, release 0");
+                        "gather 0 1, hold 0, " FOLD("1") ", release 0");
     /* 0.7 * 4 + 0.3 * 1 = 3.1, then 2.47 and 2.03 steps: neither dear nor cheap; 1.72 is. */
     for (int i = 0; i < 3; i++)
         assert_string_equal(script_push_timed(script, 230 + i, 0, 8, 10, 10),

@@ -198,6 +198,13 @@ static uint64_t shard_samples(const struct lease_document *lease)
     return 0;
 }
 
+/* Whether its workers need not wait for the server's first word. */
+static bool computes_on(struct text policy)
+{
+    return text_equal(policy, TEXT("adsp")) || text_equal(policy, TEXT("pace")) ||
+           text_equal(policy, TEXT("auto"));
+}
+
 static int role_open(struct role *role, struct error *error)
 {
     const struct work *work = role->work;
@@ -210,7 +217,7 @@ static int role_open(struct role *role, struct error *error)
         .rank = (uint32_t)work->lease.rank,
         .shard_samples = shard_samples(&work->lease),
         .parameter_count = work->parameter_count,
-        .local_steps = text_equal(work->lease.sync.policy, TEXT("adsp")) ? 0 : 1,
+        .local_steps = computes_on(work->lease.sync.policy) ? 0 : 1,
         .samples_max = shard_samples(&work->lease) * work->lease.train.epochs / EXCHANGE_SHARES,
         .on_change = on_change,
         .context = role,

@@ -4,6 +4,7 @@ covers cli/bench.c, cli/command_bench_ledger.c, server/bench_ledger.c, store/sto
 covers cli/command_bench_market.c, server/bench_market.c
 covers cli/command_bench_lenders.c, peer/bench_lenders.c
 covers cli/command_bench_exchange.c, exchange/bench_exchange.c
+covers cli/command_bench_wan.c, exchange/bench_wan.c, exchange/bench_wan_host.c, exchange/bench_wire.c
 covers cli/command_bench_jobnet.c, peer/bench_jobnet.c, peer/bench_jobnet_bare.c, peer/bench_jobnet_end.c
 """
 import json
@@ -53,6 +54,19 @@ def test_the_job_network_is_measured_beside_plainer_ways(souk):
     assert {"jobnet_ratio", "jobnet_rtt_added_ms", "jobnet_ratio_to_copy"} <= figures.keys()
     assert all(figures[f"{way}_mb_per_s"] > 0 and figures[f"{way}_rtt_ms"] > 0
                for way in ("jobnet", "bare", "copy", "plain"))
+
+
+def test_a_wide_area_network_is_measured_and_lets_workers_compute_on(souk):
+    figures = json.loads(souk("bench", "wan", "--workers", 2, "--parameters", 100000, "--mbit", 20, "--server-mbit", 20,
+                              "--rtt", "40ms", "--step", "20ms", "--alone", "200ms", "--round", "2s", "--json").stdout)
+    assert figures["pushes_per_worker"] > 1 and figures["steps_per_push"] >= 1
+    assert figures["commit_ms"] >= 40  # a push and its answer are on the way for an RTT at least
+    assert 0 < figures["line_share"] <= 1.1 and 0 < figures["bytes_per_parameter"] <= 4.1
+    assert figures["compute_kept"] <= figures["steps_kept"]
+
+
+def test_a_codec_that_does_not_exist_is_refused(souk):
+    assert "no way to compress" in souk("bench", "wan", "--compress", "zip", code=2).stderr
 
 
 def test_push_and_pull_are_measured_over_all_kinds_of_links(souk):
