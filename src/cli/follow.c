@@ -82,6 +82,7 @@ static void set_expectations(struct progress_view *view, struct text spec_json)
     view->expected_ms = job_spec_expected_run_ms(&spec);
     view->target_accuracy = spec.train.target.accuracy;
     view->target_loss = spec.train.target.loss;
+    view->is_number = text_is(spec.train.predict, "number");
     view->min_ms = spec.train.target.min_time_ms;
 }
 

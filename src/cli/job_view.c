@@ -4,6 +4,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "runtime/job_file.h"
+#include "runtime/job_model.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -167,6 +168,30 @@ int64_t job_view_ends_by_ms(const struct api_job *job)
     return last_ms;
 }
 
+/* What the measured figures are of: classes are told rightly or not, numbers are told closely. */
+static void print_measures(const struct cli *cli, const struct api_job *job)
+{
+    struct job_spec spec;
+    struct error ignored;
+    enum dataset_target target = DATASET_CLASS;
+    double deviation = 0;
+    if (job->spec.size && job_spec_read(cli->arena, job->spec, &spec, &ignored) == 0) {
+        target = job_train_told(&spec.train);
+        deviation = spec.train.target_deviation;
+    }
+    if (isfinite(job->loss))
+        output_field(cli, "Loss:     ", "%.4f", job->loss);
+    if (isfinite(job->loss) && target == DATASET_STEPS)
+        output_field(cli, "Perplexity:", " %.3f", exp(job->loss));
+    if (isfinite(job->loss) && target == DATASET_VALUES)
+        output_field(cli, "Error:    ", "%.6g, the root of the mean square",
+                     sqrt(job->loss) * (deviation > 0 ? deviation : 1));
+    if (isfinite(job->test_accuracy) && target == DATASET_VALUES)
+        output_field(cli, "R^2:      ", "%.4f", job->test_accuracy);
+    else if (isfinite(job->test_accuracy))
+        output_field(cli, "Accuracy: ", "%.2f %%", 100.0 * job->test_accuracy);
+}
+
 void job_view_print(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
@@ -194,10 +219,7 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
     if (job->first_step_ms)
         output_field(cli, "Waited:   ", "%s until the first step",
                      output_duration(arena, job->first_step_ms - job->created_ms));
-    if (isfinite(job->loss))
-        output_field(cli, "Loss:     ", "%.4f", job->loss);
-    if (isfinite(job->test_accuracy))
-        output_field(cli, "Accuracy: ", "%.2f %%", 100.0 * job->test_accuracy);
+    print_measures(cli, job);
     print_money(cli, job);
     if (job->leases.count && job->model.size > 0)
         print_leases(cli, job);

@@ -230,7 +230,9 @@ static void draw_bar(struct progress *progress, const struct progress_view *view
         snprintf(target_loss, sizeof(target_loss), " of %.4g", view->target_loss);
     if (isfinite(view->test_accuracy) && view->target_accuracy > 0.0)
         snprintf(target, sizeof(target), " of %.1f %%", 100.0 * view->target_accuracy);
-    if (isfinite(view->test_accuracy))
+    if (isfinite(view->test_accuracy) && view->is_number)
+        snprintf(accuracy, sizeof(accuracy), "  R^2 %.4f", view->test_accuracy);
+    else if (isfinite(view->test_accuracy))
         snprintf(accuracy, sizeof(accuracy), "  accuracy %.2f %%%s", 100.0 * view->test_accuracy,
                  target);
     if (isfinite(view->loss))
@@ -313,7 +315,7 @@ static void print_line(struct progress *progress, const struct progress_view *vi
     if (isfinite(view->loss))
         fprintf(file, " loss=%.4f", view->loss);
     if (isfinite(view->test_accuracy))
-        fprintf(file, " accuracy=%.4f", view->test_accuracy);
+        fprintf(file, " %s=%.4f", view->is_number ? "r2" : "accuracy", view->test_accuracy);
     fprintf(file, " spent=\"%s\"",
             units_format_amount(view->spent_micro, progress->options.unit, spent));
     for (uint32_t i = 0; i < view->lender_count; i++) {

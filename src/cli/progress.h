@@ -38,6 +38,7 @@ struct progress_view {
     double test_accuracy;   /* NaN: not known */
     double target_accuracy; /* 0: none */
     double target_loss;     /* 0: none */
+    bool is_number;         /* told: then the accuracy is R^2 */
     int64_t spent_micro;
     int64_t held_micro;
     struct progress_lender lenders[PROGRESS_LENDERS_MAX];

@@ -6,6 +6,7 @@
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/upload.h"
+#include "runtime/job_model.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -159,8 +160,12 @@ static bool is_same(const struct cli *cli, const struct job_spec *spec, const st
     if (job_spec_read(cli->arena, job->spec, &theirs, &error) < 0)
         return false; /* of another version of this program */
     ours.input_count = theirs.input_count = 0;
-    ours.train.features = theirs.train.features = 0; /* ours is not read yet */
-    ours.train.classes = theirs.train.classes = 0;
+    const struct dataset_shape unknown = {0}; /* ours is not read yet */
+    job_train_set_shape(&ours.train, &unknown);
+    job_train_set_shape(&theirs.train, &unknown);
+    ours.train.mean = theirs.train.mean = 0;
+    ours.train.deviation = theirs.train.deviation = 0;
+    ours.train.target_deviation = theirs.train.target_deviation = 0;
     return write_spec(&ours, &left, &error) == 0 && write_spec(&theirs, &right, &error) == 0 &&
            text_equal(buffer_text(&left), buffer_text(&right));
 }

@@ -27,15 +27,12 @@ int upload_check_table(const struct job_spec *spec, const char *folder, struct e
 }
 
 /* Here, where the borrower sees it, and not at the first lender. */
-static int check_model(const struct job_train *train, struct error *error)
+static int check_model(const struct job_train *train, const struct dataset_shape *shape,
+                       struct error *error)
 {
     struct model_spec model;
-    const struct dataset_shape shape = {.channels = train->channels ? (uint32_t)train->channels : 1,
-                                        .height = train->height ? (uint32_t)train->height : 1,
-                                        .width = (uint32_t)train->features,
-                                        .classes = (uint32_t)train->classes};
     int layer;
-    if (job_train_model(train, &shape, &model, &layer, error) < 0)
+    if (job_train_model(train, shape, &model, &layer, error) < 0)
         return error_wrap(error, train->layer_count ? "train.layers" : "train.model");
     return 0;
 }
@@ -101,8 +98,23 @@ static void set_options(struct arena *arena, const struct job_train *train,
     out->skip_columns = read->skip.size ? arena_copy_string(arena, read->skip) : NULL;
     out->image_height = (uint32_t)read->image_height;
     out->image_width = (uint32_t)read->image_width;
+    out->is_number = text_is(train->predict, "number");
     if (text_is(read->categories, "one-hot"))
         out->categories = IMPORT_CATEGORIES_ONE_HOT;
+    if (text_is(read->categories, "hashed"))
+        out->categories = IMPORT_CATEGORIES_HASHED;
+    if (read->hash_bits)
+        out->buckets = 1U << read->hash_bits;
+    if (text_is(read->unit, "characters") || (!read->unit.size && text_is(train->predict, "next")))
+        out->unit = IMPORT_CHARACTERS;
+    out->are_words_hashed = text_is(read->words, "hashed");
+    if (read->vocabulary)
+        out->vocabulary = (uint32_t)read->vocabulary;
+    if (read->length)
+        out->length = (uint32_t)read->length;
+    out->window = (uint32_t)read->window;
+    if (read->ahead)
+        out->ahead = (uint32_t)read->ahead;
     if (text_is(read->missing, "drop"))
         out->missing = IMPORT_MISSING_DROP;
     else if (text_is(read->missing, "mean"))
@@ -111,29 +123,82 @@ static void set_options(struct arena *arena, const struct job_train *train,
         out->missing = IMPORT_MISSING_CONSTANT;
 }
 
-/* What the built-in models can take. */
-static int check_import(const struct import *import, struct error *error)
+/* Whether the file has what is to be told. */
+static int check_target(const struct job_train *train, const struct dataset_shape *shape,
+                        struct error *error)
 {
-    if (import->form == IMPORT_TOKENS)
-        return error_set(error, ERROR_INVALID, "it is text, which no built-in model takes yet");
-    if (import->classes > 256)
-        return error_set(error, ERROR_INVALID, "%u classes are more than 256", import->classes);
-    return 0;
+    static const char *const told[] = {"a class for each record", "a number for each record",
+                                       "running text to be continued"};
+    if (shape->target == job_train_told(train))
+        return 0;
+    return error_set(error, ERROR_INVALID,
+                     "it has %s, which train.predict: " TEXT_FORMAT " does not tell",
+                     told[shape->target], TEXT_ARGS(train->predict));
+}
+
+/* A folder named for a data set of the catalogue must hold that. */
+static int check_catalogue(const struct job_train *train, const struct dataset_shape *shape,
+                           struct error *error)
+{
+    struct dataset_shape known;
+    if (job_train_shape(train, &known) && known.channels == shape->channels &&
+        known.height == shape->height && known.width == shape->width &&
+        known.classes == shape->classes)
+        return 0;
+    return error_set(error, ERROR_INVALID,
+                     "%u x %u x %u in %u classes is not " TEXT_FORMAT ": name it as a folder of "
+                     "your own in train.data",
+                     shape->channels, shape->height, shape->width, shape->classes,
+                     TEXT_ARGS(train->data));
+}
+
+static const char *describe_records(struct arena *arena, const struct import *import,
+                                    const struct dataset_shape *shape)
+{
+    switch (import->form) {
+    case IMPORT_BYTES:
+        return arena_format(arena, "%u images of %u x %u x %u", shape->count, shape->channels,
+                            shape->height, shape->width);
+    case IMPORT_TOKENS:
+        return arena_format(arena, "%u texts of %u tokens out of %u", shape->count, shape->width,
+                            shape->vocabulary);
+    case IMPORT_SPARSE:
+        if (shape->vocabulary)
+            return arena_format(arena, "%u sparse rows of at most %u out of %u places",
+                                shape->count, shape->width, shape->vocabulary);
+        break;
+    case IMPORT_FLOATS:
+        if (shape->height > 1)
+            return arena_format(arena, "%u windows of %u rows of %u numbers", shape->count,
+                                shape->height, shape->width);
+        break;
+    case IMPORT_FORM_COUNT:
+        break;
+    }
+    return arena_format(arena, "%u rows of %u numbers", shape->count, shape->width);
+}
+
+static const char *describe_target(struct arena *arena, const struct import *import)
+{
+    const char *name =
+        import->target_name[0] ? arena_format(arena, " of \"%s\"", import->target_name) : "";
+    switch (import->target) {
+    case IMPORT_CLASS:
+        return arena_format(arena, "%u classes%s", import->classes, name);
+    case IMPORT_NUMBER:
+        return arena_format(arena, "a number%s to tell", name);
+    case IMPORT_NEXT:
+    case IMPORT_TARGET_COUNT:
+        break;
+    }
+    return "the next one of each to tell";
 }
 
 static void describe(struct arena *arena, const struct upload_options *options,
-                     const struct import *import)
+                     const struct import *import, const struct dataset_shape *shape)
 {
-    const uint32_t count = import->train.count + import->test.count;
-    if (import->form == IMPORT_BYTES)
-        tell(options,
-             arena_format(arena, "%u images of %u x %u x %u; %u classes.", count, import->channels,
-                          import->height, import->width, import->classes));
-    else
-        tell(options,
-             arena_format(arena, "%u rows of %u numbers; %u classes%s%s%s.", count, import->width,
-                          import->classes, import->target_name[0] ? " of \"" : "",
-                          import->target_name, import->target_name[0] ? "\"" : ""));
+    tell(options, arena_format(arena, "%s; %s.", describe_records(arena, import, shape),
+                               describe_target(arena, import)));
     if (import->dropped_rows || import->filled_values)
         tell(options, arena_format(arena, "%llu rows dropped, %llu missing values filled in.",
                                    (unsigned long long)import->dropped_rows,
@@ -149,24 +214,26 @@ static int read_parts(struct arena *arena, const struct upload_options *options,
     const struct import_parts_options split = {.seed = train->seed,
                                                .label_skew = train->read.label_skew};
     set_options(arena, train, &reading);
-    if (import_read(path, &reading, &import, error) < 0 || check_import(&import, error) < 0)
+    if (import_read(path, &reading, &import, error) < 0)
         return error_wrap(error, "train.data");
+    const struct dataset_shape shape = import_parts_shape(&import);
+    if (check_target(train, &shape, error) < 0)
+        return error_wrap(error, "train.data: \"%s\"", path);
+    describe(arena, options, &import, &shape);
+    if (!job_train_is_file(train) && check_catalogue(train, &shape, error) < 0)
+        return error_wrap(error, "train.data: \"%s\"", path);
     if (job_train_is_file(train)) {
-        const bool is_image = import.form == IMPORT_BYTES || import.height > 1;
-        train->channels = is_image ? import.channels : 0;
-        train->height = is_image ? import.height : 0;
-        train->features = import.width;
-        train->classes = import.classes;
-        if (check_model(train, error) < 0)
+        job_train_set_shape(train, &shape);
+        if (check_model(train, &shape, error) < 0)
             return -1;
     }
-    describe(arena, options, &import);
     if (import_parts_init(out_parts, &import, &split, error) < 0)
         return error_wrap(error, "train.data");
     if (job_train_is_file(train) && import.form == IMPORT_BYTES) {
         train->mean = out_parts->mean;
         train->deviation = out_parts->deviation;
     }
+    train->target_deviation = import.target == IMPORT_NUMBER ? out_parts->target_deviation : 0;
     return 0;
 }
 

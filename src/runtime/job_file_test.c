@@ -114,9 +114,6 @@ static const struct {
      "job.yaml:2:50: train.optimizer.lr: must be a number from 0 to 100"},
     {"name: j\ntrain: {model: mlp, data: mnist, target: {accuracy: 88}}\n",
      "job.yaml:2:53: train.target.accuracy: must be from 0 to 1"},
-    {"name: j\ntrain: {model: linear, data: x.csv, target: {accuracy: 0.9}}\n",
-     "job.yaml:2:56: train.target.accuracy: numbers have no accuracy: give target.loss or "
-     "target.error"},
     {"name: j\ntrain: {model: mlp, data: mnist, target: {perplexity: 3}}\n",
      "job.yaml:2:55: train.target.perplexity: only a model that tells the next token has one: give "
      "target.loss"},
@@ -159,7 +156,7 @@ static const struct {
      "job.yaml:2:50: train.read.missing: must be refuse, drop, mean or a number"},
     {"name: j\ntrain: {model: mlp, data: ./a, read: {format: parquet}}\n",
      "job.yaml:2:47: train.read.format: must be one of cifar, cifar-strips, csv, idx, images, "
-     "libsvm, npy"},
+     "libsvm, npy, text"},
     {"name: j\ntrain: {model: mlp, data: ./a, read: {image_width: 8}}\n",
      "job.yaml:2:38: train.read: image_height and image_width go together"},
     {"name: j\ntrain: {model: lenet5, data: rows.csv}\n",

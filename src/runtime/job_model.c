@@ -2,7 +2,6 @@
 
 #include "runtime/job_model_internal.h"
 #include "runtime/job_reader_internal.h"
-#include "train/dataset_catalogue.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -114,6 +113,7 @@ struct evaluation_target job_train_target(const struct job_train *train)
         .accuracy = target->accuracy,
         .loss = target->loss,
         .error = target->error,
+        .unit = train->target_deviation,
         .perplexity = target->perplexity,
     };
 }
@@ -130,14 +130,7 @@ void job_train_diverged_advice(const struct job_train *train, char *out, size_t 
 static int check_target(const struct job_node *root, const char *file_name,
                         const struct job_train *train, struct error *error)
 {
-    const bool is_numbers = text_equal(train->loss, text_of(loss_kind_name(LOSS_MSE)));
-    const bool is_steps = text_equal(train->model, text_of(model_kind_name(MODEL_CHAR_LSTM))) ||
-                          train->layer_count > 0;
-    if (is_numbers && train->target.accuracy > 0)
-        return job_table_refuse(root, file_name, "train.target.accuracy",
-                                "numbers have no accuracy: give target.loss or target.error",
-                                error);
-    if (train->target.perplexity > 0 && (is_numbers || !is_steps))
+    if (train->target.perplexity > 0 && !text_is(train->predict, "next"))
         return job_table_refuse(root, file_name, "train.target.perplexity",
                                 "only a model that tells the next token has one: give target.loss",
                                 error);
@@ -179,26 +172,19 @@ static int refuse_layer(const struct job_node *root, const char *file_name, int 
     return job_refuse(&reader, node ? node->line : 0, node ? node->column : 0, &place, "%s", what);
 }
 
-/* The shape of the data where it is known already. */
-static bool find_shape(const struct job_train *train, struct dataset_shape *out_shape)
+/* What is told goes with the loss; without a word on it the model is known for one. */
+static int check_predict(const struct job_node *root, const char *file_name,
+                         struct job_train *train, struct error *error)
 {
-    const struct dataset_entry *entry;
-    struct error ignored;
-    if (job_train_is_file(train)) {
-        *out_shape =
-            (struct dataset_shape){.channels = train->channels ? (uint32_t)train->channels : 1,
-                                   .height = train->height ? (uint32_t)train->height : 1,
-                                   .width = (uint32_t)train->features,
-                                   .classes = (uint32_t)train->classes};
-        return train->features && train->classes;
-    }
-    if (dataset_entry_find(train->data, &entry, &ignored) < 0)
-        return false;
-    *out_shape = (struct dataset_shape){.channels = entry->channels,
-                                        .height = entry->height,
-                                        .width = entry->width,
-                                        .classes = entry->classes};
-    return true;
+    const bool is_number = text_is(train->loss, "mse");
+    if (!train->predict.size)
+        train->predict = is_number                            ? TEXT("number")
+                         : text_is(train->model, "char-lstm") ? TEXT("next")
+                                                              : TEXT("class");
+    if (is_number != text_is(train->predict, "number"))
+        return job_table_refuse(root, file_name, "train.predict",
+                                "a number is told with loss mse, anything else without", error);
+    return 0;
 }
 
 static int check_optimizer(const struct job_node *root, const char *file_name,
@@ -235,12 +221,14 @@ int job_model_check(const struct job_node *root, const char *file_name, struct j
         model_spec_default(kind, &spec);
         train->loss = text_of(loss_kind_name(spec.loss));
     }
-    if (check_optimizer(root, file_name, train, error) < 0 ||
+    if (check_predict(root, file_name, train, error) < 0 ||
+        check_optimizer(root, file_name, train, error) < 0 ||
         check_target(root, file_name, train, error) < 0)
         return -1;
     int layer = -1;
     struct error reason;
-    if (!find_shape(train, &shape) || job_train_model(train, &shape, &spec, &layer, &reason) == 0)
+    if (!job_train_shape(train, &shape) ||
+        job_train_model(train, &shape, &spec, &layer, &reason) == 0)
         return 0;
     if (train->layer_count && layer >= 0)
         return refuse_layer(root, file_name, layer, reason.message, error);

@@ -20,5 +20,10 @@ struct evaluation_target job_train_target(const struct job_train *train);
 
 /* What to try when the loss was not finite any more: "try a lower lr than 10, or clip_norm". */
 void job_train_diverged_advice(const struct job_train *train, char *out, size_t out_size);
+/* What its records are, their count 0; false: that is not known before the file is read. */
+bool job_train_shape(const struct job_train *train, struct dataset_shape *out_shape);
+/* Fills in channels, height, features, vocabulary and classes. */
+void job_train_set_shape(struct job_train *train, const struct dataset_shape *shape);
+enum dataset_target job_train_told(const struct job_train *train);
 
 void job_train_optimizer(const struct job_train *train, struct optimizer_options *out_options);

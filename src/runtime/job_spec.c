@@ -20,11 +20,6 @@
 static const char *const runtimes[] = {"native", "command", NULL};
 static const char *const runtimes_later[] = {"torch", "tensorflow", "spark", "mpi", NULL};
 static const char *const data_sets[] = {"cifar10", "fashion-mnist", "mnist", NULL}; /* of train/ */
-static const char *const formats[] = {"cifar",  "cifar-strips", "csv", "idx",
-                                      "images", "libsvm",       "npy", NULL}; /* of train/ */
-static const char *const formats_later[] = {"text", NULL};
-static const char *const category_ways[] = {"refuse", "one-hot", NULL};
-static const char *const category_ways_later[] = {"hashed", NULL};
 static const char *const policies[] = {"adsp",
                                        "auto",
                                        "pace",
@@ -113,34 +108,6 @@ static const struct job_field target_fields[] = {
 };
 static const struct job_table target_table = JOB_TABLE(target_fields, struct job_target);
 
-static const struct job_field read_fields[] = {
-    {"format", JOB_FIELD_WORD, offsetof(struct job_read, format),
-     .help = "What the file is; by default found out by its content and name.", .choices = formats,
-     .later = formats_later},
-    {"missing", JOB_FIELD_SCRIPT, offsetof(struct job_read, missing),
-     .help =
-         "Numbers that are missing: refuse the file, drop the row, take the column's mean, or a "
-         "number.",
-     .maximum = 31},
-    {"categories", JOB_FIELD_WORD, offsetof(struct job_read, categories),
-     .help = "Columns of words: refuse the file, or one-hot: a place for each word.",
-     .choices = category_ways, .later = category_ways_later},
-    {"category_columns", JOB_FIELD_SCRIPT, offsetof(struct job_read, category_columns),
-     .help = "Columns that are categories though they hold numbers, with commas between; * is all.",
-     .maximum = 4095},
-    {"skip", JOB_FIELD_SCRIPT, offsetof(struct job_read, skip),
-     .help = "Columns to leave out, with commas between.", .maximum = 4095},
-    {"image_height", JOB_FIELD_U64, offsetof(struct job_read, image_height),
-     .help = "Bring all images to this height.", .minimum = 1, .maximum = 1024},
-    {"image_width", JOB_FIELD_U64, offsetof(struct job_read, image_width),
-     .help = "Bring all images to this width.", .minimum = 1, .maximum = 1024},
-    {"label_skew", JOB_FIELD_DOUBLE, offsetof(struct job_read, label_skew),
-     .help =
-         "Share of the records that lie sorted by label, so that shards differ; for experiments.",
-     .minimum = 0, .maximum = 1},
-};
-static const struct job_table read_table = JOB_TABLE(read_fields, struct job_read);
-
 static const struct job_field train_fields[] = {
     {"model", JOB_FIELD_WORD, offsetof(struct job_train, model), .help = "A built-in model.",
      .choices = model_kind_names},
@@ -154,26 +121,38 @@ static const struct job_field train_fields[] = {
     {"label", JOB_FIELD_SCRIPT, offsetof(struct job_train, label),
      .help = "The column of a CSV file to be told; by default the last.", .maximum = 63},
     {"read", JOB_FIELD_OBJECT, offsetof(struct job_train, read),
-     .help = "How a file of your own is read.", .table = &read_table, .is_left_out = true},
+     .help = "How a file of your own is read.", .table = &job_read_table, .is_left_out = true},
+    {"predict", JOB_FIELD_WORD, offsetof(struct job_train, predict),
+     .help = "What is told of a record: a class, a number, or the next word or character after "
+             "each; by default what model and loss tell.",
+     .choices = job_predict_names},
     {"channels", JOB_FIELD_U64, offsetof(struct job_train, channels),
      .help = "Of the images of a file; `souk job submit` fills it in.", .minimum = 1,
      .maximum = 64},
     {"height", JOB_FIELD_U64, offsetof(struct job_train, height),
-     .help = "Of the images of a file; `souk job submit` fills it in.", .minimum = 1,
-     .maximum = 1024},
-    {"features", JOB_FIELD_U64, offsetof(struct job_train, features),
-     .help = "Columns of a file without the label, or the width of its images; `souk job submit` "
+     .help = "Of the images of a file, the rows of a window, 2 of sparse rows; `souk job submit` "
              "fills it in.",
-     .minimum = 1, .maximum = 1024},
+     .minimum = 1, .maximum = 16384},
+    {"features", JOB_FIELD_U64, offsetof(struct job_train, features),
+     .help = "Columns of a file without the label, the width of its images, words of its texts, or "
+             "entries of its sparse rows; `souk job submit` fills it in.",
+     .minimum = 1, .maximum = 65536},
+    {"vocabulary", JOB_FIELD_U64, offsetof(struct job_train, vocabulary),
+     .help = "Different words or characters of a file, or places of its sparse rows; `souk job "
+             "submit` fills it in.",
+     .minimum = 2, .maximum = 1 << 24},
     {"classes", JOB_FIELD_U64, offsetof(struct job_train, classes),
      .help = "Different labels of a file; `souk job submit` fills it in.", .minimum = 2,
-     .maximum = 256},
+     .maximum = 65536},
     {"mean", JOB_FIELD_DOUBLE, offsetof(struct job_train, mean),
      .help = "Of the bytes of images over 255; `souk job submit` fills it in.", .minimum = 0,
      .maximum = 1},
     {"deviation", JOB_FIELD_DOUBLE, offsetof(struct job_train, deviation),
      .help = "Of the bytes of images over 255; `souk job submit` fills it in.", .minimum = 0,
      .maximum = 1},
+    {"target_deviation", JOB_FIELD_DOUBLE, offsetof(struct job_train, target_deviation),
+     .help = "Of the numbers to be told, which are scaled by it; `souk job submit` fills it in.",
+     .minimum = 0, .maximum = INT64_MAX},
     {"loss", JOB_FIELD_WORD, offsetof(struct job_train, loss),
      .help = "What is minimised; by default what the model is known for, else cross_entropy.",
      .choices = loss_kind_names},
@@ -336,43 +315,6 @@ bool job_spec_is_command(const struct job_spec *spec)
     return text_equal(spec->runtime, TEXT("command"));
 }
 
-bool job_train_is_file(const struct job_train *train)
-{
-    return job_data_is_path(train->data);
-}
-
-static int check_data(const struct job_node *root, const char *file_name,
-                      const struct job_spec *spec, struct error *error)
-{
-    const struct job_train *train = &spec->train;
-    const bool is_file = job_train_is_file(train);
-    double ignored;
-    struct error other;
-    const struct text missing = train->read.missing;
-    if (text_equal(train->model, TEXT("lenet5")) &&
-        (text_ends_with(train->data, TEXT(".csv")) || text_ends_with(train->data, TEXT(".csv.gz"))))
-        return job_table_refuse(root, file_name, "train.model",
-                                "lenet5 takes images; use logistic or mlp for a CSV file", error);
-    if (missing.size && !text_is(missing, "refuse") && !text_is(missing, "drop") &&
-        !text_is(missing, "mean") && text_parse_double(missing, &ignored, &other) < 0)
-        return job_table_refuse(root, file_name, "train.read.missing",
-                                "must be refuse, drop, mean or a number", error);
-    if (!train->read.image_height != !train->read.image_width)
-        return job_table_refuse(root, file_name, "train.read",
-                                "image_height and image_width go together", error);
-    if (!is_file && (train->label.size || train->features || train->classes))
-        return job_table_refuse(root, file_name,
-                                train->label.size ? "train.label"
-                                : train->features ? "train.features"
-                                                  : "train.classes",
-                                "is for a file of your own only; leave it out", error);
-    if (is_file && spec->input_count && (!train->features || !train->classes))
-        return job_table_refuse(root, file_name,
-                                train->features ? "train.classes" : "train.features", "is missing",
-                                error);
-    return 0;
-}
-
 int job_sync_taus(const struct job_sync *sync, uint32_t out_taus[JOB_TAUS_MAX])
 {
     int count = 0;
@@ -488,9 +430,9 @@ int job_spec_read_tree(struct arena *arena, const struct job_node *root, const c
     job_table_set_defaults(arena, &spec_table, &spec);
     if (job_table_read(arena, &spec_table, root, file_name, &spec, more, error) < 0 ||
         check_runtime(root, file_name, &spec, error) < 0 ||
-        check_data(root, file_name, &spec, error) < 0 ||
         check_sync(root, file_name, &spec, error) < 0 ||
-        (!job_spec_is_command(&spec) && job_model_check(root, file_name, &spec.train, error) < 0))
+        (!job_spec_is_command(&spec) && (job_model_check(root, file_name, &spec.train, error) < 0 ||
+                                         job_data_check(root, file_name, &spec, error) < 0)))
         return -1;
     if (spec.market.expected_run_time_ms > spec.market.max_run_time_ms)
         return job_table_refuse(root, file_name, "market.expected_run_time",

@@ -75,8 +75,13 @@ struct job_target {
 struct job_read {
     struct text format;                 /* of train/reader.c; optional: found out */
     struct text missing;                /* "refuse", "drop", "mean" or a number; optional */
-    struct text categories;             /* "refuse" or "one-hot"; optional */
+    struct text categories;             /* "refuse", "one-hot" or "hashed"; optional */
     struct text category_columns, skip; /* names with a comma between; optional */
+    uint64_t hash_bits;                 /* of hashed categories and words; optional: 16 */
+    struct text unit;                   /* of texts: "words" or "characters"; optional */
+    struct text words;                  /* of texts: "frequent" or "hashed"; optional */
+    uint64_t vocabulary, length;        /* of texts; optional */
+    uint64_t window, ahead;             /* of rows in order of time; optional */
     uint64_t image_height, image_width; /* optional: as they are */
     double label_skew;                  /* 0 to 1 */
 };
@@ -88,11 +93,13 @@ struct job_train {
     struct text data;     /* a name of the data set catalogue, or a file: job_train_is_file */
     struct text label;    /* of a file: the column's name; optional: the last */
     struct job_read read; /* of a file */
+    struct text predict;  /* "class", "number" or "next"; optional: by model and loss */
     /* Of a file, 0 until it is read: */
-    uint64_t channels, height, features; /* features: the width of an image */
-    uint64_t classes;
-    double mean, deviation; /* of an image's bytes over 255 */
-    struct text loss;       /* of train/model_spec.h */
+    uint64_t channels, height, features; /* of struct dataset_shape; features is its width */
+    uint64_t vocabulary, classes;
+    double mean, deviation;  /* of an image's bytes over 255 */
+    double target_deviation; /* of numbers to be told */
+    struct text loss;        /* of train/model_spec.h */
     struct job_optimizer optimizer;
     uint64_t batch;
     uint64_t epochs;

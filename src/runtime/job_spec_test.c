@@ -11,7 +11,8 @@ static const char whole[] =
     "\"memory\":\"256MiB+\",\"disk_size\":\"1024MiB\",\"accelerators\":\"T4:16384MiB+:2\","
     "\"bandwidth\":\"100Mbit\",\"labels\":[\"avx2\",\"cuda-12\"],\"network\":\"job\",\"install\":"
     "\"none\"},\"runtime\":\"native\",\"train\":{\"model\":\"lenet5\",\"data\":"
-    "\"mnist\",\"loss\":\"cross_entropy\",\"optimizer\":{\"name\":\"sgd\",\"lr\":0.02,\"momentum\":"
+    "\"mnist\",\"predict\":\"class\",\"loss\":\"cross_entropy\",\"optimizer\":{\"name\":\"sgd\","
+    "\"lr\":0.02,\"momentum\":"
     "0.9,\"weight_decay\":0},\"batch\":32,\"epochs\":5,\"target\":{\"accuracy\":0.885,\"min_time\":"
     "\"30s\"},\"seed\":1},\"sync\":{\"policy\":\"adsp\",\"tick\":\"2500ms\",\"search\":\"auto\","
     "\"local_steps\":4,\"outer_rate\":0.5,\"outer_momentum\":0.25,\"overlap\":\"off\",\"compress\":"
@@ -136,7 +137,7 @@ TEST(rows_of_a_file_come_with_their_shape)
     assert_int_equal(again.train.features, 10);
     assert_refused(ROWS_JOB(",\"classes\":2"), "train.features: is missing");
     assert_refused(ROWS_JOB(",\"features\":2"), "train.classes: is missing");
-    assert_refused(ROWS_JOB(",\"features\":1025"), "train.features: must be from 1 to 1024");
+    assert_refused(ROWS_JOB(",\"features\":65537"), "train.features: must be from 1 to 65536");
 }
 
 TEST(gamma_and_tick_follow_the_expected_run)

@@ -205,6 +205,11 @@ static void take_server_report(struct live_entry *entry, struct live_worker *wor
     job->has_accuracy = job->has_accuracy || report->accuracy_evaluations;
     if (report->accuracy_evaluations)
         job->test_accuracy = report->test_accuracy;
+    /* Of the model that stays: over the whole test, not a sample of it. */
+    if (report->is_final && report->accuracy_evaluations) {
+        job->has_loss = true;
+        job->loss = report->test_loss;
+    }
     const struct server_report_worker *members = report->workers.items;
     struct live_worker *workers = job->workers.items;
     for (size_t i = 0; i < report->workers.count; i++) {

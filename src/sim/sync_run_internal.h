@@ -8,6 +8,7 @@
 #include "exchange/global_model.h"
 #include "sim/agenda.h"
 #include "sim/sync_run.h"
+#include "train/sampler.h"
 
 enum { SYNC_CURVE_WINDOW = 5 };
 

@@ -8,6 +8,7 @@
 #include "sim/sync_compare.h"
 #include "testing/testing.h"
 #include "train/dataset_catalogue.h"
+#include "train/sampler.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct dataset {
     struct idx *images, *labels;
@@ -15,33 +16,126 @@ struct dataset {
     struct dataset_arrays arrays; /* instead of files */
 };
 
-static int check_labels(const struct idx *labels, uint32_t classes, struct error *error)
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* Where a record's element lies, for messages. */
+static size_t byte_of(const struct idx *idx, const uint8_t *element)
 {
-    for (uint32_t i = 0; i < labels->header.sizes[0]; i++)
-        if (*idx_record(labels, i) >= classes)
-            return error_set(error, ERROR_INVALID, "label %u of record %u is not below %u",
-                             *idx_record(labels, i), i, classes);
+    return (size_t)(element - idx->bytes);
+}
+
+static int check_label(const struct dataset_options *options, const struct idx *labels,
+                       uint32_t record, struct error *error)
+{
+    const uint8_t *at = idx_record(labels, record);
+    if (labels->header.element == IDX_FLOAT)
+        return isfinite(idx_float(at))
+                   ? 0
+                   : error_set(error, ERROR_INVALID,
+                               "the target of record %u is not finite (byte %zu)", record,
+                               byte_of(labels, at));
+    const int32_t label = labels->header.element == IDX_BYTE ? *at : idx_int(at);
+    if (label < 0 || (uint32_t)label >= options->classes)
+        return error_set(error, ERROR_INVALID, "label %d of record %u is not below %u (byte %zu)",
+                         label, record, options->classes, byte_of(labels, at));
     return 0;
 }
 
-static int check_shapes(const struct dataset_options *options, const struct idx *images,
-                        const struct idx *labels, struct error *error)
+static int check_labels(const struct dataset_options *options, const struct idx *labels,
+                        const struct idx *images, struct error *error)
 {
-    if (images->header.rank < 2 ||
-        (images->header.rank == 2 && images->header.element != IDX_FLOAT))
-        return error_set(error, ERROR_INVALID, "\"%s\": rank %u is no set of images",
-                         options->images_path, images->header.rank);
-    if (labels->header.rank != 1 || labels->header.element != IDX_BYTE)
-        return error_set(error, ERROR_INVALID, "\"%s\": rank %u is no list of labels",
-                         options->labels_path, labels->header.rank);
+    const bool has_values = options->target == DATASET_VALUES;
+    if (labels->header.rank != 1 || (labels->header.element == IDX_FLOAT) != has_values)
+        return error_set(error, ERROR_INVALID,
+                         "\"%s\": rank %u of element type 0x%02x is no list "
+                         "of %s",
+                         options->labels_path, labels->header.rank,
+                         (unsigned)labels->header.element, has_values ? "numbers" : "labels");
     if (images->header.sizes[0] != labels->header.sizes[0])
         return error_set(error, ERROR_INVALID, "%u images but %u labels", images->header.sizes[0],
                          labels->header.sizes[0]);
-    if (images->header.sizes[0] == 0)
-        return error_set(error, ERROR_INVALID, "\"%s\" holds no images", options->images_path);
-    if (check_labels(labels, options->classes, error) < 0)
-        return error_wrap(error, "\"%s\"", options->labels_path);
+    for (uint32_t i = 0; i < labels->header.sizes[0]; i++)
+        if (check_label(options, labels, i, error) < 0)
+            return error_wrap(error, "\"%s\"", options->labels_path);
     return 0;
+}
+
+static int check_whole(const struct dataset_options *options, const struct idx *images,
+                       const uint8_t *at, double number, struct error *error)
+{
+    if (number >= 0 && number < options->vocabulary && number == floor(number))
+        return 0;
+    return error_set(error, ERROR_INVALID, "%s %g of record %zu is not below %u (byte %zu)",
+                     images->header.element == IDX_INT ? "token" : "place", number,
+                     (byte_of(images, at) - images->header.header_size) /
+                         images->header.record_size,
+                     options->vocabulary, byte_of(images, at));
+}
+
+/* What layers index with must be within bounds; what they compute with must be numbers. */
+static int check_elements(const struct dataset_options *options, const struct idx *images,
+                          struct error *error)
+{
+    const struct idx_header *header = &images->header;
+    const size_t each = header->record_size / 4;
+    if (header->element == IDX_BYTE)
+        return 0;
+    for (uint32_t i = 0; i < header->sizes[0]; i++) {
+        const uint8_t *record = idx_record(images, i);
+        for (size_t k = 0; k < each; k++) {
+            const uint8_t *at = record + 4 * k;
+            const bool is_token = header->element == IDX_INT;
+            const float number = is_token ? (float)idx_int(at) : idx_float(at);
+            if (!isfinite(number))
+                return error_set(error, ERROR_INVALID,
+                                 "record %u has a number that is not finite (byte %zu)", i,
+                                 byte_of(images, at));
+            if ((is_token || (options->vocabulary && k < each / 2)) &&
+                check_whole(options, images, at, (double)number, error) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_images(const struct dataset_options *options, const struct idx *images,
+                        struct error *error)
+{
+    const struct idx_header *header = &images->header;
+    const bool is_token = header->element == IDX_INT;
+    const bool is_sparse = options->vocabulary && !is_token;
+    if (header->rank < 2 || (header->rank == 2 && header->element == IDX_BYTE) ||
+        (is_token && (header->rank != 2 || !options->vocabulary)) ||
+        (is_sparse &&
+         (header->rank != 3 || header->sizes[1] != 2 || header->element != IDX_FLOAT)) ||
+        (options->target == DATASET_STEPS && (!is_token || header->sizes[1] < 2)))
+        return error_set(error, ERROR_INVALID, "rank %u of element type 0x%02x is no set of %s",
+                         header->rank, (unsigned)header->element,
+                         is_sparse             ? "sparse rows"
+                         : options->vocabulary ? "tokens"
+                                               : "images");
+    if (header->sizes[0] == 0)
+        return error_set(error, ERROR_INVALID, "it holds no records");
+    return check_elements(options, images, error);
+}
+
+static struct dataset_shape shape_of(const struct dataset_options *options,
+                                     const struct idx_header *header)
+{
+    const uint32_t rank = header->rank;
+    struct dataset_shape shape = {
+        .count = header->sizes[0],
+        .channels = rank == 4 ? header->sizes[1] : 1,
+        .height = rank > 2 ? header->sizes[rank - 2] : 1,
+        .width = header->sizes[rank - 1],
+        .classes = options->target == DATASET_VALUES ? 0 : options->classes,
+        .vocabulary = options->vocabulary,
+        .target = options->target,
+        .values = options->target == DATASET_VALUES,
+    };
+    if (options->target == DATASET_STEPS)
+        shape.steps = --shape.width; /* the last token is only told */
+    return shape;
 }
 
 int dataset_open(const struct dataset_options *options, struct dataset **out_dataset,
@@ -53,25 +147,25 @@ int dataset_open(const struct dataset_options *options, struct dataset **out_dat
     AUTO(dataset) struct dataset *dataset = calloc(1, sizeof(*dataset));
     ASSERT(dataset != NULL);
     const size_t size_max = options->size_max ? options->size_max : DATASET_SIZE_MAX;
-    if (idx_open(options->images_path, size_max, &dataset->images, error) < 0 ||
-        idx_open(options->labels_path, size_max, &dataset->labels, error) < 0 ||
-        check_shapes(options, dataset->images, dataset->labels, error) < 0)
+    if (idx_open(options->images_path, size_max, &dataset->images, error) < 0)
+        return -1;
+    if (check_images(options, dataset->images, error) < 0)
+        return error_wrap(error, "\"%s\"", options->images_path);
+    if (options->target != DATASET_STEPS &&
+        (idx_open(options->labels_path, size_max, &dataset->labels, error) < 0 ||
+         check_labels(options, dataset->labels, dataset->images, error) < 0))
         return -1;
     const struct idx_header *header = &dataset->images->header;
-    const uint32_t rank = header->rank;
-    dataset->shape = (struct dataset_shape){
-        .count = header->sizes[0],
-        .channels = rank == 4 ? header->sizes[1] : 1,
-        .height = rank > 2 ? header->sizes[rank - 2] : 1,
-        .width = header->sizes[rank - 1],
-        .classes = options->classes,
-    };
-    dataset->element_count = header->record_size / idx_element_size(header->element);
+    dataset->shape = shape_of(options, header);
+    dataset->element_count =
+        (size_t)dataset->shape.channels * dataset->shape.height * dataset->shape.width;
     dataset->scale = (float)(1.0 / (255.0 * options->deviation));
     dataset->shift = (float)(-options->mean / options->deviation);
     *out_dataset = TAKE(dataset);
     return 0;
 }
+
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 static int check_arrays(const struct dataset_shape *shape, const struct dataset_arrays *arrays,
                         size_t element_count, struct error *error)
@@ -151,85 +245,83 @@ void dataset_gather_values(const struct dataset *dataset, const uint32_t *indice
                            float *out_values)
 {
     const size_t each = dataset->shape.values;
-    ASSERT(dataset->shape.target == DATASET_VALUES && dataset->arrays.values);
+    ASSERT(dataset->shape.target == DATASET_VALUES);
     for (uint32_t n = 0; n < count; n++)
-        memcpy(out_values + n * each, dataset->arrays.values + indices[n] * each,
-               sizeof(float) * each);
+        if (dataset->arrays.values)
+            memcpy(out_values + n * each, dataset->arrays.values + indices[n] * each,
+                   sizeof(float) * each);
+        else
+            out_values[n] = idx_float(idx_record(dataset->labels, indices[n]));
+}
+
+/* The image's elements as floats, from what the file has. */
+static void read_record(const struct dataset *dataset, const uint8_t *restrict bytes,
+                        float *restrict out)
+{
+    const size_t size = dataset->element_count;
+    switch (dataset->images->header.element) {
+    case IDX_BYTE:
+        for (size_t i = 0; i < size; i++)
+            out[i] = (float)bytes[i] * dataset->scale + dataset->shift;
+        break;
+    case IDX_INT:
+        for (size_t i = 0; i < size; i++)
+            out[i] = (float)idx_int(bytes + i * sizeof(float));
+        break;
+    case IDX_FLOAT:
+        for (size_t i = 0; i < size; i++)
+            out[i] = idx_float(bytes + i * sizeof(float));
+        break;
+    }
+}
+
+static void read_labels(const struct dataset *dataset, uint32_t index, int32_t *out_labels)
+{
+    if (dataset->shape.target == DATASET_STEPS) {
+        const uint8_t *tokens = idx_record(dataset->images, index);
+        for (size_t i = 0; i < dataset->shape.steps; i++)
+            out_labels[i] = idx_int(tokens + 4 * (i + 1));
+    } else if (dataset->shape.target == DATASET_CLASS) {
+        const uint8_t *label = idx_record(dataset->labels, index);
+        *out_labels = dataset->labels->header.element == IDX_BYTE ? *label : idx_int(label);
+    }
 }
 
 void dataset_gather(const struct dataset *dataset, const uint32_t *indices, uint32_t count,
                     float *out_images, int32_t *out_labels)
 {
-    const size_t size = dataset->element_count;
+    const size_t each = dataset_labels_each(&dataset->shape);
     if (dataset->arrays.inputs) {
         gather_arrays(dataset, indices, count, out_images, out_labels);
         return;
     }
-    const bool is_float = dataset->images->header.element == IDX_FLOAT;
     for (uint32_t n = 0; n < count; n++) {
         DEBUG_ASSERT(indices[n] < dataset->shape.count);
-        const uint8_t *restrict bytes = idx_record(dataset->images, indices[n]);
-        float *restrict image = out_images + n * size;
-        if (is_float)
-            for (size_t i = 0; i < size; i++)
-                image[i] = idx_float(bytes + i * sizeof(float));
-        else
-            for (size_t i = 0; i < size; i++)
-                image[i] = (float)bytes[i] * dataset->scale + dataset->shift;
-        out_labels[n] = *idx_record(dataset->labels, indices[n]);
+        read_record(dataset, idx_record(dataset->images, indices[n]),
+                    out_images + n * dataset->element_count);
+        read_labels(dataset, indices[n], out_labels + n * each);
     }
 }
 
-/* Seeds that differ in any of the two give unrelated orders. */
-static void sampler_shuffle(struct sampler *sampler)
+float dataset_black(const struct dataset *dataset)
 {
-    struct random random;
-    random_init(&random, sampler->seed);
-    random_init(&random, random_u64(&random) + sampler->epoch);
-    for (uint32_t i = 0; i < sampler->count; i++)
-        sampler->order[i] = sampler->first + i;
-    random_shuffle(&random, sampler->order, sampler->count);
+    const bool has_bytes = dataset->images && dataset->images->header.element == IDX_BYTE;
+    return has_bytes ? dataset->shift : 0;
 }
 
-int sampler_init(struct sampler *sampler, const struct dataset *dataset, uint32_t first,
-                 uint32_t count, uint64_t seed, struct error *error)
+size_t dataset_record_bytes(const struct dataset *dataset)
 {
-    const uint32_t all = dataset->shape.count;
-    if (count == 0 || first >= all || count > all - first)
-        return error_set(error, ERROR_INVALID, "records %u + %u are not within the %u there are",
-                         first, count, all);
-    uint32_t *order = malloc(sizeof(*order) * count);
-    ASSERT(order != NULL);
-    *sampler = (struct sampler){.order = order, .first = first, .count = count, .seed = seed};
-    sampler_shuffle(sampler);
-    return 0;
+    return dataset->images ? dataset->images->header.record_size : 0;
 }
 
-void sampler_done(struct sampler *sampler)
+void dataset_expect(const struct dataset *dataset, uint32_t first, uint32_t count)
 {
-    free(sampler->order);
-    *sampler = (struct sampler){0};
-}
-
-void sampler_next(struct sampler *sampler, uint32_t *out_indices, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (sampler->position == sampler->count) {
-            sampler->position = 0;
-            sampler->epoch++;
-            sampler_shuffle(sampler);
-        }
-        out_indices[i] = sampler->order[sampler->position++];
-    }
-}
-
-int sampler_seek(struct sampler *sampler, uint64_t epoch, uint32_t position, struct error *error)
-{
-    if (position > sampler->count)
-        return error_set(error, ERROR_INVALID, "position %u is past the %u records of an epoch",
-                         position, sampler->count);
-    sampler->epoch = epoch;
-    sampler->position = position;
-    sampler_shuffle(sampler);
-    return 0;
+    if (!dataset->images || count == 0)
+        return;
+    enum { PAGE = 4096 };
+    const uintptr_t begin = (uintptr_t)idx_record(dataset->images, first) & ~(uintptr_t)(PAGE - 1);
+    const uintptr_t end = (uintptr_t)idx_record(dataset->images, first + count - 1) +
+                          dataset->images->header.record_size;
+    /* Advice only: without it the pages come as they are touched. */
+    (void)madvise((void *)begin, end - begin, MADV_WILLNEED); // NOLINT(performance-no-int-to-ptr)
 }

@@ -97,34 +97,120 @@ TEST(labels_that_do_not_fit_are_refused)
     scratch_done(&scratch);
 }
 
-TEST(an_epoch_draws_each_record_once_in_a_seeded_order)
+static void put(const char *path, const void *bytes, size_t size)
+{
+    struct error error;
+    const struct text text = {bytes, size};
+    ASSERT_OK(file_replace(path, &text, 1, 0600, &error));
+}
+
+/* Big-endian words behind two zero bytes, an element type and a rank. */
+static void put_words(const char *path, uint8_t element, uint8_t rank, const uint32_t *words,
+                      size_t count)
+{
+    uint8_t bytes[256] = {0, 0, element, rank};
+    assert_true(4 + 4 * count <= sizeof(bytes));
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < 4; k++)
+            bytes[4 + 4 * i + k] = (uint8_t)(words[i] >> (24 - 8 * k));
+    put(path, bytes, 4 + 4 * count);
+}
+
+enum { BITS_1 = 0x3f800000, BITS_2 = 0x40000000, BITS_HALF = 0x3f000000, BITS_NAN = 0x7fc00000 };
+
+TEST(tokens_are_told_as_a_class_or_one_by_one)
 {
     struct error error;
     struct scratch scratch;
     scratch_init(&scratch);
+    const uint32_t tokens[] = {3, 3, 4, 0, 2, 1, 1, 3, 2, 2, 0};
+    put_words(scratch.images, 0x0c, 2, tokens, 11);
+    struct dataset_options options = options_for(&scratch);
+    options.vocabulary = 5;
+    options.target = DATASET_STEPS;
     AUTO(dataset) struct dataset *dataset = NULL;
-    const struct dataset_options options = options_for(&scratch);
     ASSERT_OK(dataset_open(&options, &dataset, &error));
-    struct sampler sampler;
-    ASSERT_OK(sampler_init(&sampler, dataset, 1, 2, 5, &error));
-    uint32_t drawn[20];
-    for (int i = 0; i < 20; i += 5)
-        sampler_next(&sampler, drawn + i, 5); /* runs over the ends of epochs */
-    bool is_reversed = false, is_forward = false;
-    for (int i = 0; i < 20; i += 2) {
-        assert_int_equal(drawn[i] + drawn[i + 1], 3); /* records 1 and 2, once each */
-        is_reversed |= drawn[i] == 2;
-        is_forward |= drawn[i] == 1;
-    }
-    assert_true(is_reversed && is_forward);
-    ASSERT_OK(sampler_seek(&sampler, 3, 1, &error));
-    uint32_t again[5];
-    sampler_next(&sampler, again, 5);
-    assert_memory_equal(again, drawn + 7, sizeof(again));
-    ASSERT_FAILS(sampler_seek(&sampler, 0, 3, &error), ERROR_INVALID);
-    sampler_done(&sampler);
-    ASSERT_FAILS(sampler_init(&sampler, dataset, 2, 2, 5, &error), ERROR_INVALID);
-    ASSERT_FAILS(sampler_init(&sampler, dataset, 0, 0, 5, &error), ERROR_INVALID);
+    const struct dataset_shape *shape = dataset_shape(dataset);
+    assert_true(shape->width == 2 && shape->steps == 2 && shape->vocabulary == 5);
+    const uint32_t indices[] = {1, 0};
+    float inputs[4];
+    int32_t told[4];
+    dataset_gather(dataset, indices, 2, inputs, told);
+    assert_true(inputs[0] == 1 && inputs[1] == 1 && inputs[2] == 4 && inputs[3] == 0);
+    assert_true(told[0] == 1 && told[1] == 3 && told[2] == 0 && told[3] == 2);
+
+    options.target = DATASET_CLASS;
+    AUTO(dataset) struct dataset *classes = NULL;
+    ASSERT_OK(dataset_open(&options, &classes, &error));
+    assert_int_equal(dataset_shape(classes)->width, 3);
+    options.vocabulary = 4;
+    struct dataset *none = NULL;
+    ASSERT_FAILS(dataset_open(&options, &none, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "token 4 of record 0 is not below 4 (byte 12)"));
+    options.vocabulary = 0;
+    ASSERT_FAILS(dataset_open(&options, &none, &error), ERROR_INVALID);
+    scratch_done(&scratch);
+}
+
+TEST(sparse_rows_and_numbers_to_tell_come_from_floats)
+{
+    struct error error;
+    struct scratch scratch;
+    scratch_init(&scratch);
+    uint32_t rows[] = {2, 2, 2, 0, BITS_2, BITS_1, BITS_HALF, BITS_1, 0, BITS_2, 0};
+    put_words(scratch.images, 0x0d, 3, rows, 11);
+    const uint32_t numbers[] = {2, BITS_HALF, BITS_2};
+    put_words(scratch.labels, 0x0d, 1, numbers, 3);
+    struct dataset_options options = options_for(&scratch);
+    options.vocabulary = 3;
+    options.target = DATASET_VALUES;
+    AUTO(dataset) struct dataset *dataset = NULL;
+    ASSERT_OK(dataset_open(&options, &dataset, &error));
+    assert_true(dataset_shape(dataset)->height == 2 && dataset_shape(dataset)->values == 1);
+    const uint32_t indices[] = {1};
+    float inputs[4], value;
+    dataset_gather(dataset, indices, 1, inputs, NULL);
+    dataset_gather_values(dataset, indices, 1, &value);
+    assert_true(inputs[0] == 1 && inputs[1] == 0 && inputs[2] == 2 && value == 2);
+
+    struct dataset *none = NULL;
+    options.vocabulary = 2;
+    ASSERT_FAILS(dataset_open(&options, &none, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "place 2 of record 0 is not below 2 (byte 20)"));
+    options.vocabulary = 3;
+    rows[7] = BITS_HALF; /* between two places */
+    put_words(scratch.images, 0x0d, 3, rows, 11);
+    ASSERT_FAILS(dataset_open(&options, &none, &error), ERROR_INVALID);
+    rows[7] = BITS_1;
+    rows[9] = BITS_NAN;
+    put_words(scratch.images, 0x0d, 3, rows, 11);
+    ASSERT_FAILS(dataset_open(&options, &none, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "record 1 has a number that is not finite (byte 40)"));
+    options.target = DATASET_CLASS; /* but the labels are floats */
+    ASSERT_FAILS(dataset_open(&options, &none, &error), ERROR_INVALID);
+    scratch_done(&scratch);
+}
+
+TEST(labels_may_be_ints_of_many_classes)
+{
+    struct error error;
+    struct scratch scratch;
+    scratch_init(&scratch);
+    const uint32_t wide[] = {3, 2, 65535, 40000};
+    put_words(scratch.labels, 0x0c, 1, wide, 4);
+    struct dataset_options options = options_for(&scratch);
+    options.classes = 65536;
+    AUTO(dataset) struct dataset *dataset = NULL;
+    ASSERT_OK(dataset_open(&options, &dataset, &error));
+    const uint32_t indices[] = {1};
+    float image[2];
+    int32_t label;
+    dataset_gather(dataset, indices, 1, image, &label);
+    assert_int_equal(label, 65535);
+    options.classes = 50000;
+    struct dataset *none = NULL;
+    ASSERT_FAILS(dataset_open(&options, &none, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "label 65535 of record 1 is not below 50000 (byte 12)"));
     scratch_done(&scratch);
 }
 
@@ -160,7 +246,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_is_scaled_as_it_is_drawn),
         cmocka_unit_test(labels_that_do_not_fit_are_refused),
-        cmocka_unit_test(an_epoch_draws_each_record_once_in_a_seeded_order),
+        cmocka_unit_test(tokens_are_told_as_a_class_or_one_by_one),
+        cmocka_unit_test(sparse_rows_and_numbers_to_tell_come_from_floats),
+        cmocka_unit_test(labels_may_be_ints_of_many_classes),
         cmocka_unit_test(the_catalogue_finds_files_with_and_without_gz),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,10 @@ static struct loss measure_slice(struct evaluation *evaluation, const uint32_t *
     dataset_gather(evaluation->dataset, indices, rows, model_input(evaluation->model), labels);
     if (has_values)
         dataset_gather_values(evaluation->dataset, indices, rows, values);
+    for (size_t i = 0; has_values && i < rows * each; i++) {
+        evaluation->value_sum += (double)values[i];
+        evaluation->value_squares += (double)values[i] * (double)values[i];
+    }
     model_predict(evaluation->model);
     const struct targets targets = {labels, values};
     const struct loss loss = loss_of_rows(evaluation->model, &targets, rows);
@@ -70,13 +74,23 @@ bool evaluation_advance(struct evaluation *evaluation)
     return evaluation->next == evaluation->count;
 }
 
+/* The share of the numbers' variance that is told. Of several numbers each, over all of them. */
+static double determination(const struct evaluation *evaluation, double loss)
+{
+    const double count = (double)evaluation->rows * (double)model_spec(evaluation->model)->values;
+    const double mean = evaluation->value_sum / count;
+    const double variance = evaluation->value_squares / count - mean * mean;
+    return variance > 0 ? 1 - loss / variance : 0;
+}
+
 struct evaluation_result evaluation_result(const struct evaluation *evaluation)
 {
     if (evaluation->next == 0)
         return (struct evaluation_result){0};
     const bool has_values = model_spec(evaluation->model)->loss == LOSS_MSE;
     const double loss = evaluation->loss_sum / (double)evaluation->rows;
-    const double accuracy = (double)evaluation->correct / (double)evaluation->rows;
+    const double accuracy = has_values ? determination(evaluation, loss)
+                                       : (double)evaluation->correct / (double)evaluation->rows;
     return (struct evaluation_result){
         .loss = loss,
         .accuracy = accuracy,
@@ -96,7 +110,7 @@ bool evaluation_reaches(const struct evaluation_result *result,
     } metrics[] = {
         {"accuracy", target->accuracy, result->accuracy, true},
         {"loss", target->loss, result->loss, false},
-        {"error", target->error, result->error, false},
+        {"error", target->error, result->error * (target->unit > 0 ? target->unit : 1), false},
         {"perplexity", target->perplexity, result->perplexity, false},
     };
     const char *join = "the test ";

@@ -22,13 +22,14 @@ struct evaluation {
     struct model *model;
     const struct dataset *dataset;
     uint32_t first, count, next;
-    double loss_sum; /* over rows */
+    double loss_sum;                 /* over rows */
+    double value_sum, value_squares; /* of numbers to be told */
     uint64_t correct, rows;
 };
 
 struct evaluation_result {
     double loss;
-    double accuracy;   /* 0 to 1; 0 of numbers */
+    double accuracy;   /* 0 to 1; of numbers R^2: 1 is all right, 0 no better than their mean */
     double error;      /* of numbers: the root of the mean squared error; of classes 1 - accuracy */
     double perplexity; /* of a sequence model: exp(loss); else 0 */
     uint32_t count;
@@ -48,6 +49,7 @@ struct evaluation_result evaluation_result(const struct evaluation *evaluation);
 struct evaluation_target {
     double accuracy;                /* at least */
     double loss, error, perplexity; /* at most */
+    double unit; /* of numbers: an error of 1 is so much in the data's own; 0: it is the same */
 };
 
 /* Whether there is a target and the result reaches it; `out_reached` says by what then. */

@@ -85,28 +85,33 @@ static int check_size(const struct idx_header *header, size_t size, struct error
     return 0;
 }
 
-/* With `size` bytes behind it, to be filled; NULL when memory is out. */
-static struct idx *idx_new(const struct idx_header *header, size_t size, uint8_t **out_bytes)
+/* With `size` bytes to be filled. */
+static int idx_new(const struct idx_header *header, size_t size, struct idx **out_idx,
+                   uint8_t **out_bytes, struct error *error)
 {
-    struct idx *idx = malloc(sizeof(*idx) + size);
-    if (!idx)
-        return NULL;
-    *out_bytes = (uint8_t *)(idx + 1);
-    *idx = (struct idx){.header = *header, .bytes = *out_bytes, .size = size};
-    return idx;
+    struct idx *idx = calloc(1, sizeof(*idx));
+    void *bytes;
+    ASSERT(idx != NULL);
+    if (spool_reserve(&idx->spool, size, &bytes, error) < 0) {
+        idx_free(idx);
+        return -1;
+    }
+    spool_advance(&idx->spool, size);
+    idx->header = *header;
+    idx->bytes = *out_bytes = bytes;
+    idx->size = size;
+    *out_idx = idx;
+    return 0;
 }
 
 int idx_open_bytes(const uint8_t *bytes, size_t size, struct idx **out_idx, struct error *error)
 {
     struct idx_header header;
     uint8_t *copy;
-    if (idx_parse_header(bytes, size, &header, error) < 0 || check_size(&header, size, error) < 0)
+    if (idx_parse_header(bytes, size, &header, error) < 0 || check_size(&header, size, error) < 0 ||
+        idx_new(&header, size, out_idx, &copy, error) < 0)
         return -1;
-    struct idx *idx = idx_new(&header, size, &copy);
-    if (!idx)
-        return error_set(error, ERROR_EXHAUSTED, "idx: no memory for %zu bytes", size);
     memcpy(copy, bytes, size);
-    *out_idx = idx;
     return 0;
 }
 
@@ -131,11 +136,10 @@ static int read_idx(const char *path, size_t size_max, struct idx **out_idx, str
         return -1;
     const size_t size = whole_size(&header);
     uint8_t *bytes;
-    AUTO(idx) struct idx *idx = idx_new(&header, size, &bytes);
-    if (!idx)
-        return error_set(error, ERROR_EXHAUSTED, "idx: no memory for %zu bytes", size);
+    AUTO(idx) struct idx *idx = NULL;
     size_t got = 0;
-    if (data_stream_read(stream, bytes, size, &got, error) < 0 ||
+    if (idx_new(&header, size, &idx, &bytes, error) < 0 ||
+        data_stream_read(stream, bytes, size, &got, error) < 0 ||
         check_size(&header, got, error) < 0 || data_stream_expect_end(stream, error) < 0)
         return -1;
     *out_idx = TAKE(idx);
@@ -178,7 +182,10 @@ int idx_open(const char *path, size_t size_max, struct idx **out_idx, struct err
 
 void idx_free(struct idx *idx)
 {
-    if (idx && idx->is_mapped)
+    if (!idx)
+        return;
+    if (idx->is_mapped)
         munmap(without_const(idx->bytes), idx->size);
+    spool_done(&idx->spool);
     free(idx);
 }

@@ -12,13 +12,14 @@
  * Sizes and elements are big-endian and stay as the file has them: idx_float and idx_int read one.
  *
  * Files come from outside: every size is checked against a maximum before memory is taken. A raw
- * file is mapped, not read: it may be larger than memory.
+ * file is mapped, not read, a compressed one lies in a spool: either may be larger than memory.
  */
 #pragma once
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/scope.h"
+#include "train/spool.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,7 +42,8 @@ struct idx {
     struct idx_header header;
     const uint8_t *bytes; /* the whole file, decompressed, header first */
     size_t size;
-    bool is_mapped; /* else the bytes are the struct's own */
+    bool is_mapped; /* else the bytes lie in the spool */
+    struct spool spool;
 };
 
 /* Reads the header at the start of `size` bytes; more may follow. CORRUPT with what is wrong. */

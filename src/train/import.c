@@ -28,22 +28,24 @@ void import_options_default(struct import_options *out_options)
         .buckets = 65536,
         .vocabulary = 20000,
         .length = 64,
+        .ahead = 1,
         .size_max = UINT64_C(64) << 30,
     };
 }
 
-static void rows_done(struct import_rows *rows)
+void import_rows_done(struct import_rows *rows)
 {
     spool_done(&rows->values);
     spool_done(&rows->indices);
     spool_done(&rows->starts);
     spool_done(&rows->targets);
+    rows->count = 0;
 }
 
 void import_done(struct import *import)
 {
-    rows_done(&import->train);
-    rows_done(&import->test);
+    import_rows_done(&import->train);
+    import_rows_done(&import->test);
     map_done(&import->class_names);
     map_done(&import->words);
     free(import->features);

@@ -22,6 +22,7 @@
 
 enum {
     IMPORT_ROWS_MIN = 10,
+    IMPORT_TEST_ROWS_MAX = 10000,
     IMPORT_CLASSES_MAX = 65536,
     IMPORT_COLUMNS_MAX = 4096,         /* of a table */
     IMPORT_WIDTH_MAX = 16384,          /* places of a dense row of a table */
@@ -100,8 +101,9 @@ struct import_options {
     uint32_t buckets;             /* of hashed categories, and of hashed words */
     enum import_unit unit;
     bool are_words_hashed;
-    uint32_t vocabulary;                /* words at most */
-    uint32_t length;                    /* tokens of a row */
+    uint32_t vocabulary;    /* words at most */
+    uint32_t length;        /* tokens of a row */
+    uint32_t window, ahead; /* of a table in order of time: import_windows.h; 0: rows alone */
     uint32_t image_height, image_width; /* 0: as they are, all alike */
     uint32_t classes;                   /* labels must be below; 0: as many as there are */
     uint64_t size_max;                  /* bytes of one file, decompressed */
@@ -113,6 +115,8 @@ void import_options_default(struct import_options *out_options);
 /* Releases all; an import of zeros is fine. */
 void import_done(struct import *import);
 #define AUTO_IMPORT __attribute__((cleanup(import_done)))
+
+void import_rows_done(struct import_rows *rows);
 
 /* The size of one element of `values`. */
 size_t import_element_size(enum import_form form);

@@ -21,7 +21,9 @@ struct selection {
     const struct import_rows *rows;
     const uint32_t *order;
     uint32_t count;
-    const struct scale *scales; /* [width]; NULL: as they are */
+    const struct scale *scales; /* [feature_count]; NULL: as they are */
+    struct scale target;        /* of a number to be told */
+    uint32_t entries;           /* of sparse rows that stay so: the most of a row; 0: dense */
 };
 
 /* ---- Order ----------------------------------------------------------------------------------- */
@@ -71,31 +73,87 @@ static void skew_order(const struct import *import, uint32_t *order, uint32_t co
 
 /* ---- Scale ----------------------------------------------------------------------------------- */
 
+/* A value that is one of a column's; false: it has none, or a sparse row has not this place. */
+static bool column_of(const struct import *import, size_t place, uint32_t *out_column)
+{
+    *out_column =
+        import->form == IMPORT_SPARSE ? (uint32_t)place : (uint32_t)(place % import->width);
+    return *out_column < import->feature_count && import->features[*out_column].is_scaled;
+}
+
+/* The entries of one row: of a dense one all of its places. */
+static size_t row_entries(const struct selection *train, uint32_t row, const float **out_values,
+                          const uint32_t **out_indices)
+{
+    const struct import *import = train->import;
+    const float *values = (const float *)(const void *)train->rows->values.data;
+    if (import->form != IMPORT_SPARSE) {
+        const size_t each = (size_t)import->height * import->width;
+        *out_values = values + row * each;
+        *out_indices = NULL;
+        return each;
+    }
+    const uint64_t *starts = (const uint64_t *)(const void *)train->rows->starts.data;
+    *out_values = values + starts[row];
+    *out_indices = (const uint32_t *)(const void *)train->rows->indices.data + starts[row];
+    return starts[row + 1] - starts[row];
+}
+
+static double end_scale(double squares, double mean, uint64_t count)
+{
+    const double deviation = count ? sqrt(squares / (double)count) : 0;
+    return deviation > 1e-12 * fabs(mean) ? deviation : 1; /* one that never changes stays */
+}
+
 /* Two passes: the squares of large values would drown what lies between them. A column that never
  * changes is left where it is. */
 static void measure(const struct selection *train, struct scale *scales)
 {
     const struct import *import = train->import;
-    const float *values = (const float *)(const void *)train->rows->values.data;
-    const uint32_t width = import->width;
-    for (uint32_t i = 0; i < train->count; i++)
-        for (uint32_t k = 0; k < width; k++)
-            scales[k].mean += (double)values[(size_t)train->order[i] * width + k];
-    for (uint32_t k = 0; k < width; k++)
-        scales[k].mean /= train->count;
-    for (uint32_t i = 0; i < train->count; i++)
-        for (uint32_t k = 0; k < width; k++) {
-            const double away =
-                (double)values[(size_t)train->order[i] * width + k] - scales[k].mean;
-            scales[k].deviation += away * away;
+    uint64_t *counts = calloc(import->feature_count, sizeof(*counts));
+    ASSERT(counts);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < train->count; i++) {
+            const float *values;
+            const uint32_t *indices;
+            uint32_t column;
+            const size_t entries = row_entries(train, train->order[i], &values, &indices);
+            for (size_t k = 0; k < entries; k++) {
+                if (!column_of(import, indices ? indices[k] : k, &column))
+                    continue;
+                const double away = (double)values[k] - scales[column].mean;
+                if (pass == 0) {
+                    scales[column].deviation += (double)values[k]; /* the sum, for now */
+                    counts[column]++;
+                } else {
+                    scales[column].deviation += away * away;
+                }
+            }
         }
-    for (uint32_t k = 0; k < width; k++) {
-        scales[k].deviation = sqrt(scales[k].deviation / train->count);
-        if (!(scales[k].deviation > 1e-12 * fabs(scales[k].mean)))
-            scales[k].deviation = 1;
-        if (!import->features[k].is_scaled)
-            scales[k] = (struct scale){0, 1};
+        for (uint32_t k = 0; k < import->feature_count; k++) {
+            struct scale *scale = &scales[k];
+            if (pass == 0)
+                *scale = (struct scale){counts[k] ? scale->deviation / (double)counts[k] : 0, 0};
+            else
+                scale->deviation = end_scale(scale->deviation, scale->mean, counts[k]);
+            if (pass == 1 && !import->features[k].is_scaled)
+                *scale = (struct scale){0, 1};
+        }
     }
+    free(counts);
+}
+
+static struct scale measure_target(const struct selection *train)
+{
+    struct scale scale = {0, 0};
+    for (uint32_t i = 0; i < train->count; i++)
+        scale.mean += target_of(train->import, train->rows, train->order[i]) / train->count;
+    for (uint32_t i = 0; i < train->count; i++) {
+        const double away = target_of(train->import, train->rows, train->order[i]) - scale.mean;
+        scale.deviation += away * away;
+    }
+    scale.deviation = end_scale(scale.deviation, scale.mean, train->count);
+    return scale;
 }
 
 /* Bytes are few: their counts tell all. */
@@ -125,14 +183,32 @@ static void put_bits(uint8_t *out, const void *value)
     memcpy(out, &bits, sizeof(bits));
 }
 
-static void put_sparse(const struct import_rows *rows, uint32_t row, uint32_t width, uint8_t *out)
+static float scaled(const struct selection *selection, size_t place, float value)
 {
-    const uint64_t *starts = (const uint64_t *)(const void *)rows->starts.data;
-    const uint32_t *indices = (const uint32_t *)(const void *)rows->indices.data;
-    const float *values = (const float *)(const void *)rows->values.data;
-    memset(out, 0, width * sizeof(float));
-    for (uint64_t i = starts[row]; i < starts[row + 1]; i++)
-        put_bits(out + indices[i] * sizeof(float), &values[i]);
+    uint32_t column;
+    if (!selection->scales || !column_of(selection->import, place, &column))
+        return value;
+    const struct scale *scale = &selection->scales[column];
+    return (float)(((double)value - scale->mean) / scale->deviation);
+}
+
+static void put_sparse(const struct selection *selection, uint32_t row, uint8_t *out)
+{
+    const float *values;
+    const uint32_t *indices;
+    const size_t entries = row_entries(selection, row, &values, &indices);
+    const size_t wide =
+        selection->entries ? 2 * (size_t)selection->entries : (size_t)selection->import->width;
+    memset(out, 0, wide * sizeof(float));
+    for (size_t i = 0; i < entries; i++) {
+        const float place = (float)indices[i], value = scaled(selection, indices[i], values[i]);
+        if (selection->entries) {
+            put_bits(out + i * sizeof(float), &place);
+            put_bits(out + (selection->entries + i) * sizeof(float), &value);
+        } else {
+            put_bits(out + indices[i] * sizeof(float), &value);
+        }
+    }
 }
 
 static void put_row(const struct selection *selection, uint32_t row, size_t elements, uint8_t *out)
@@ -142,16 +218,15 @@ static void put_row(const struct selection *selection, uint32_t row, size_t elem
     if (import->form == IMPORT_BYTES) {
         memcpy(out, data + row * elements, elements);
     } else if (import->form == IMPORT_SPARSE) {
-        put_sparse(selection->rows, row, import->width, out);
+        put_sparse(selection, row, out);
+    } else if (import->form == IMPORT_TOKENS) {
+        for (size_t i = 0; i < elements; i++)
+            put_bits(out + i * 4, data + (row * elements + i) * 4);
     } else {
-        const uint8_t *from = data + row * elements * 4;
+        const float *from = (const float *)(const void *)data + row * elements;
         for (size_t i = 0; i < elements; i++) {
-            float value;
-            memcpy(&value, from + i * 4, sizeof(value));
-            if (selection->scales)
-                value = (float)(((double)value - selection->scales[i].mean) /
-                                selection->scales[i].deviation);
-            put_bits(out + i * 4, selection->scales ? (const void *)&value : from + i * 4);
+            const float value = scaled(selection, i, from[i]);
+            put_bits(out + i * 4, &value);
         }
     }
 }
@@ -170,14 +245,18 @@ static int write_values(const struct selection *selection, struct spool *file, s
     const struct import *import = selection->import;
     const bool is_image =
         import->form == IMPORT_BYTES || import->height > 1 || import->channels > 1;
-    struct idx_header header = {.rank = is_image ? 4 : 2,
+    struct idx_header header = {.rank = selection->entries ? 3
+                                        : is_image         ? 4
+                                                           : 2,
                                 .element = import->form == IMPORT_BYTES    ? IDX_BYTE
                                            : import->form == IMPORT_TOKENS ? IDX_INT
                                                                            : IDX_FLOAT};
-    header.sizes[1] = is_image ? import->channels : import->width;
-    header.sizes[2] = import->height;
+    header.sizes[1] = selection->entries ? 2 : is_image ? import->channels : import->width;
+    header.sizes[2] = selection->entries ? selection->entries : import->height;
     header.sizes[3] = import->width;
-    const size_t elements = (size_t)import->channels * import->height * import->width;
+    const size_t elements = selection->entries
+                                ? 2 * (size_t)selection->entries
+                                : (size_t)import->channels * import->height * import->width;
     const size_t size = elements * idx_element_size(header.element);
     if (begin_file(file, &header, selection->count, error) < 0)
         return -1;
@@ -205,8 +284,14 @@ static int write_targets(const struct selection *selection, struct spool *file, 
     for (uint32_t i = 0; i < selection->count; i++) {
         const uint8_t *from = selection->rows->targets.data + (size_t)selection->order[i] * 4;
         uint8_t bytes[4] = {0};
-        if (import->target != IMPORT_NEXT) /* the tokens are their own targets */
+        if (import->target == IMPORT_NUMBER) {
+            const double number = target_of(import, selection->rows, selection->order[i]);
+            const float value =
+                (float)((number - selection->target.mean) / selection->target.deviation);
+            put_bits(bytes, &value);
+        } else if (import->target == IMPORT_CLASS) { /* tokens are their own targets */
             put_bits(bytes, from);
+        }
         const size_t size = is_byte ? 1 : 4;
         if (spool_append(file, bytes + 4 - size, size, error) < 0)
             return -1;
@@ -234,7 +319,7 @@ static void write_names(struct json_writer *writer, const char *key, const struc
 }
 
 static int write_columns(const struct import *import, const struct scale *scales,
-                         struct buffer *out, struct error *error)
+                         const struct scale *target, struct buffer *out, struct error *error)
 {
     struct json_writer writer;
     buffer_init(out, COLUMNS_SIZE_MAX);
@@ -256,12 +341,64 @@ static int write_columns(const struct import *import, const struct scale *scales
     json_array_end(&writer);
     if (import->words.count)
         write_names(&writer, "words", &import->words);
+    if (import->target == IMPORT_NUMBER) {
+        json_field_double(&writer, "target_mean", target->mean);
+        json_field_double(&writer, "target_deviation", target->deviation);
+    }
     json_object_end(&writer);
     buffer_append_byte(out, '\n');
     return buffer_check(out, error);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
+
+static uint32_t entries_most(const struct import_rows *rows, uint32_t most)
+{
+    const uint64_t *starts = (const uint64_t *)(const void *)rows->starts.data;
+    for (uint32_t i = 0; i < rows->count; i++)
+        if (starts[i + 1] - starts[i] > most)
+            most = (uint32_t)(starts[i + 1] - starts[i]); /* IMPORT_ROW_ENTRIES_MAX at most */
+    return most;
+}
+
+/* 0: the rows are written dense. */
+static uint32_t entries_kept(const struct import *import)
+{
+    if (import->form != IMPORT_SPARSE || import->width <= IMPORT_DENSE_WIDTH_MAX)
+        return 0;
+    return entries_most(&import->test, entries_most(&import->train, 1));
+}
+
+struct dataset_shape import_parts_shape(const struct import *import)
+{
+    const uint32_t entries = entries_kept(import);
+    struct dataset_shape shape = {
+        .count = import->train.count + import->test.count,
+        .channels = import->channels,
+        .height = entries ? 2 : import->height,
+        .width = entries ? entries : import->width,
+        .vocabulary = entries                         ? import->width
+                      : import->form == IMPORT_TOKENS ? import->vocabulary
+                                                      : 0,
+    };
+    switch (import->target) {
+    case IMPORT_CLASS:
+        shape.classes = import->classes;
+        break;
+    case IMPORT_NUMBER:
+        shape.target = DATASET_VALUES;
+        shape.values = 1;
+        break;
+    case IMPORT_NEXT:
+        shape.target = DATASET_STEPS;
+        shape.classes = import->vocabulary;
+        shape.steps = --shape.width; /* the last token is only told */
+        break;
+    case IMPORT_TARGET_COUNT:
+        UNREACHABLE("a target that is none");
+    }
+    return shape;
+}
 
 static int write_selection(struct import_parts *parts, const struct selection *selection,
                            bool is_train, struct error *error)
@@ -289,28 +426,37 @@ static int fill(struct import_parts *parts, const struct import *import,
     random_shuffle(&random, order, count);
     if (options->label_skew > 0 && import->target != IMPORT_NEXT)
         skew_order(import, order + test_count, count - test_count, options->label_skew);
-    struct selection train = {import, &import->train, order + test_count, count - test_count, NULL};
-    struct selection test = {import, &import->train, order, test_count, NULL};
+    const uint32_t entries = entries_kept(import);
+    struct selection train = {import, &import->train, order + test_count, count - test_count, NULL,
+                              {0, 1}, entries};
+    struct selection test = {import, &import->train, order, test_count, NULL, {0, 1}, entries};
     uint32_t *test_order = NULL;
     if (has_test) {
         test_order = malloc(import->test.count * sizeof(*test_order));
         ASSERT(test_order);
         for (uint32_t i = 0; i < import->test.count; i++)
             test_order[i] = i;
-        test = (struct selection){import, &import->test, test_order, import->test.count, NULL};
+        test.rows = &import->test;
+        test.order = test_order;
+        test.count = import->test.count;
     }
     if (scales) {
         measure(&train, scales);
         train.scales = test.scales = scales;
     }
+    if (import->target == IMPORT_NUMBER)
+        train.target = test.target = measure_target(&train);
+    parts->target_mean = train.target.mean;
+    parts->target_deviation = train.target.deviation;
     parts->deviation = 1;
     if (import->form == IMPORT_BYTES)
         measure_bytes(parts, &import->train.values);
-    const int result = write_selection(parts, &train, true, error) < 0 ||
-                               write_selection(parts, &test, false, error) < 0 ||
-                               write_columns(import, scales, &parts->columns, error) < 0
-                           ? -1
-                           : 0;
+    const int result =
+        write_selection(parts, &train, true, error) < 0 ||
+                write_selection(parts, &test, false, error) < 0 ||
+                write_columns(import, scales, &train.target, &parts->columns, error) < 0
+            ? -1
+            : 0;
     free(test_order);
     return result;
 }
@@ -320,14 +466,11 @@ int import_parts_init(struct import_parts *parts, const struct import *import,
 {
     *parts = (struct import_parts){0};
     buffer_init(&parts->columns, 0);
-    if (import->form == IMPORT_SPARSE && import->width > IMPORT_DENSE_WIDTH_MAX)
-        return error_set(
-            error, ERROR_INVALID,
-            "sparse rows of %u places are more than the %d that a built-in model takes",
-            import->width, IMPORT_DENSE_WIDTH_MAX);
-    const bool is_scaled = import->form == IMPORT_FLOATS && import->feature_count == import->width;
+    const bool is_scaled =
+        (import->form == IMPORT_FLOATS && import->feature_count == import->width) ||
+        (import->form == IMPORT_SPARSE && import->feature_count);
     uint32_t *order = malloc(import->train.count * sizeof(*order));
-    struct scale *scales = is_scaled ? calloc(import->width, sizeof(*scales)) : NULL;
+    struct scale *scales = is_scaled ? calloc(import->feature_count, sizeof(*scales)) : NULL;
     ASSERT(order && (scales || !is_scaled));
     const int result = fill(parts, import, options, order, scales, error);
     free(order);

@@ -3,12 +3,15 @@
  * where the import has no test rows, a tenth of them (at most IMPORT_TEST_ROWS_MAX) is kept for it.
  *
  * Images are idx of bytes, numbers and sparse rows of at most IMPORT_DENSE_WIDTH_MAX places idx of
- * floats, tokens idx of ints; labels are idx of bytes up to 256 classes, else ints, and floats
- * where a number is to be told. Columns of numbers are scaled to mean 0 and deviation 1 by the rows
- * that train. `columns` is JSON that says how to bring further rows into the same shape:
+ * floats, other sparse rows idx of floats [rows, 2, entries] (places, then the numbers there, zeros
+ * behind the last), tokens idx of ints; labels are idx of bytes up to 256 classes, else ints, and
+ * floats where a number is to be told. Columns of numbers and numbers to be told are scaled to mean
+ * 0 and deviation 1 by the rows that train. `columns` is JSON that says how to bring further rows
+ * into the same shape:
  *
  *     {"form":"floats","target":"class","label":"NAME","classes":["NAME",...],
- *      "features":[{"name":"NAME","mean":0,"deviation":1},...],"words":["WORD",...]}
+ *      "features":[{"name":"NAME","mean":0,"deviation":1},...],"words":["WORD",...],
+ *      "target_mean":0,"target_deviation":1}
  */
 #pragma once
 
@@ -16,7 +19,7 @@
 #include "train/dataset_catalogue.h"
 #include "train/import.h"
 
-enum { IMPORT_TEST_ROWS_MAX = 10000, IMPORT_DENSE_WIDTH_MAX = 1024 };
+enum { IMPORT_DENSE_WIDTH_MAX = 1024 };
 
 struct import_parts_options {
     uint64_t seed;
@@ -28,10 +31,14 @@ struct import_parts {
     struct spool files[DATASET_PART_COUNT];
     struct buffer columns;
     double mean, deviation; /* of the bytes of images that train, over 255; else 0 and 1 */
+    double target_mean, target_deviation; /* of numbers to be told that train; else 0 and 1 */
 };
 
-/* EXHAUSTED: no room. INVALID: sparse rows that are too wide. On success the caller calls
- * import_parts_done. */
+/* What the files will hold, as dataset_open says it of them; the count is that of rows that train
+ * and test together. */
+struct dataset_shape import_parts_shape(const struct import *import);
+
+/* EXHAUSTED: no room. On success the caller calls import_parts_done. */
 MUST_CHECK int import_parts_init(struct import_parts *parts, const struct import *import,
                                  const struct import_parts_options *options, struct error *error);
 void import_parts_done(struct import_parts *parts);

@@ -1,6 +1,8 @@
+/* covers import_parts.c, import_windows.c */
 #include "train/dataset.h"
 #include "train/idx_reader.h"
 #include "train/import_parts.h"
+#include "train/import_windows.h"
 #include "train/reader_testing.h"
 
 #include <math.h>
@@ -108,8 +110,6 @@ TEST(images_say_their_mean_and_sparse_rows_are_laid_out)
         assert_true(idx_float(idx_record(values, i) + 8) == 2 * label);
     }
     import_parts_done(&parts);
-    import.width = 5000;
-    ASSERT_FAILS(import_parts_init(&parts, &import, &split, &error), ERROR_INVALID);
     import_done(&import);
     import.form = IMPORT_BYTES;
     import.channels = import.height = import.width = 1;
@@ -126,12 +126,80 @@ TEST(images_say_their_mean_and_sparse_rows_are_laid_out)
     import_parts_done(&parts);
 }
 
+TEST(wide_sparse_rows_stay_places_and_numbers)
+{
+    struct error error;
+    struct import import AUTO_IMPORT = {0};
+    const struct import_options options = default_options();
+    const struct import_parts_options split = {.seed = 1};
+    struct import_parts parts;
+    struct buffer rows AUTO_BUFFER;
+    buffer_init(&rows, 1 << 12);
+    for (int i = 0; i < 10; i++)
+        buffer_append_format(&rows, i % 2 ? "1 3:2 4000001:5\n" : "0 1:1\n");
+    const struct reader_source source = {.bytes = buffer_text(&rows)};
+    ASSERT_OK(reader_libsvm_read(&source, &options, &import, &error));
+    ASSERT_OK(import_finish(&import, &error));
+    const struct dataset_shape shape = import_parts_shape(&import);
+    assert_true(shape.height == 2 && shape.width == 2 && shape.vocabulary == 4000001);
+    ASSERT_OK(import_parts_init(&parts, &import, &split, &error));
+    AUTO(idx) struct idx *values = open_part(&parts, DATASET_TRAIN_IMAGES);
+    AUTO(idx) struct idx *labels = open_part(&parts, DATASET_TRAIN_LABELS);
+    assert_true(values->header.rank == 3 && values->header.sizes[1] == 2);
+    for (uint32_t i = 0; i < 9; i++) {
+        const float label = (float)*idx_record(labels, i),
+                    expected[2][4] = {{0, 0, 1, 0}, {2, 4000000, 2, 5}};
+        for (int k = 0; k < 4; k++)
+            assert_true(idx_float(idx_record(values, i) + 4 * k) == expected[label > 0][k]);
+    }
+    import_parts_done(&parts);
+}
+
+TEST(windows_of_rows_tell_the_number_that_comes)
+{
+    struct error error;
+    struct import import AUTO_IMPORT = {0};
+    struct import_options options = default_options();
+    const struct import_parts_options split = {.seed = 1};
+    struct import_parts parts;
+    struct buffer rows AUTO_BUFFER;
+    buffer_init(&rows, 1 << 16);
+    buffer_append_format(&rows, "t,y\n");
+    for (int i = 0; i < 106; i++)
+        buffer_append_format(&rows, "%d,%d\n", i, 10 * i);
+    const struct reader_source source = {.bytes = buffer_text(&rows)};
+    options.is_number = true;
+    ASSERT_OK(reader_csv_read(&source, &options, &import, &error));
+    ASSERT_FAILS(import_make_windows(&import, 100, 2, &error), ERROR_INVALID);
+    ASSERT_OK(import_make_windows(&import, 5, 2, &error));
+    ASSERT_OK(import_finish(&import, &error));
+    assert_true(import.train.count == 90 && import.test.count == 10);
+    const struct dataset_shape shape = import_parts_shape(&import);
+    assert_true(shape.height == 5 && shape.width == 2 && shape.values == 1);
+    ASSERT_OK(import_parts_init(&parts, &import, &split, &error));
+    AUTO(idx) struct idx *values = open_part(&parts, DATASET_TEST_IMAGES);
+    AUTO(idx) struct idx *targets = open_part(&parts, DATASET_TEST_LABELS);
+    assert_true(values->header.rank == 4 && targets->header.element == IDX_FLOAT);
+    /* The last record has rows 99 to 103, with what is told of them, and tells that of row 105. */
+    const uint8_t *last = idx_record(values, 9);
+    const double told = (double)idx_float(idx_record(targets, 9));
+    assert_true(fabs(told * parts.target_deviation + parts.target_mean - 1050) < 1e-2);
+    const double move = (double)idx_float(last + 12) - (double)idx_float(last + 4);
+    const double wide = (double)idx_float(last + 36) - (double)idx_float(last + 4);
+    assert_true(fabs(wide - 4 * move) < 1e-4);
+    assert_true(move > 0);
+    assert_non_null(strstr(buffer_string(&parts.columns), "\"target_deviation\""));
+    import_parts_done(&parts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_whole_idx_files_of_scaled_rows_in_a_seeded_order),
         cmocka_unit_test(label_skew_gives_shards_of_few_classes),
         cmocka_unit_test(images_say_their_mean_and_sparse_rows_are_laid_out),
+        cmocka_unit_test(wide_sparse_rows_stay_places_and_numbers),
+        cmocka_unit_test(windows_of_rows_tell_the_number_that_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

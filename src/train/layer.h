@@ -23,8 +23,15 @@ enum { LAYERS_MAX = 2 * MODEL_LAYERS_MAX, LAYER_PARAMETERS_MAX = 4 };
 struct layer_shape {
     uint32_t channels, height, width;
     bool is_sequence;
-    uint32_t vocabulary; /* of tokens that no layer has looked up yet; else 0 */
+    uint32_t vocabulary; /* of tokens that no layer has looked up yet, and the places of sparse
+                            rows; else 0 */
 };
+
+/* [2, entries]: places, then the number at each. */
+static inline bool layer_shape_is_sparse(struct layer_shape shape)
+{
+    return shape.vocabulary > 0 && shape.height == 2;
+}
 
 static inline uint32_t layer_shape_size(struct layer_shape shape)
 {
@@ -77,6 +84,7 @@ struct layer_kind {
 };
 
 extern const struct layer_kind layer_dense;
+extern const struct layer_kind layer_sparse; /* dense, over sparse rows */
 extern const struct layer_kind layer_conv;
 extern const struct layer_kind layer_conv_block;    /* convolution, pooling, ReLU in one */
 extern const struct layer_kind layer_sequence_conv; /* over the steps of a sequence */

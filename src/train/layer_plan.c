@@ -10,7 +10,7 @@ static const struct layer_kind *kind_of(const struct layer_spec *spec, struct la
 {
     switch ((enum layer_type)spec->type) {
     case LAYER_DENSE:
-        return &layer_dense;
+        return layer_shape_is_sparse(input) ? &layer_sparse : &layer_dense;
     case LAYER_CONV:
         return input.is_sequence ? &layer_sequence_conv : &layer_conv;
     case LAYER_MAX_POOL:
@@ -122,8 +122,10 @@ static int plan_one(const struct model_spec *spec, struct layer_plan *plans, uin
         plan->from = index - (uint32_t)plan->spec.back;
         plan->skip = plans[plan->from].input;
     }
-    if (input.vocabulary && plan->kind != &layer_embedding)
-        return error_set(error, ERROR_INVALID, "takes numbers; tokens need an embedding first");
+    if (input.vocabulary && plan->kind != &layer_embedding && plan->kind != &layer_sparse)
+        return error_set(error, ERROR_INVALID, "takes numbers; %s first",
+                         layer_shape_is_sparse(input) ? "sparse rows need a dense layer"
+                                                      : "tokens need an embedding");
     if (plan->kind->infer(plan, input, &plan->output, error) < 0)
         return -1;
     const struct layer_shape s = plan->output;

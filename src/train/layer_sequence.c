@@ -8,6 +8,8 @@ static int embedding_infer(const struct layer_plan *plan, struct layer_shape inp
 {
     if (input.vocabulary == 0)
         return error_set(error, ERROR_INVALID, "takes tokens, so it can only be the first layer");
+    if (layer_shape_is_sparse(input))
+        return error_set(error, ERROR_INVALID, "takes tokens; sparse rows need a dense layer");
     *out_output =
         (struct layer_shape){1, layer_shape_size(input), (uint32_t)plan->spec.outputs, true, 0};
     return 0;

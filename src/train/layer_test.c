@@ -1,5 +1,5 @@
 /*
- * covers layer.c, layer_arrange.c, layer_norm.c, layer_residual.c, layer_sequence.c
+ * covers layer.c, layer_arrange.c, layer_norm.c, layer_residual.c, layer_sequence.c, layer_sparse.c
  *
  * Small networks of every type of layer: gradients against finite differences, every kernel set
  * against plain, and every loss.
@@ -61,6 +61,14 @@ static const struct model_spec networks[] = {
                 {.type = LAYER_DROPOUT, .rate = 0.3},
                 {.type = LAYER_RESIDUAL, .back = 2},
                 {.type = LAYER_DENSE}}},
+    {.kind = MODEL_LAYERS,
+     .channels = 1,
+     .height = 2,
+     .width = 5,
+     .vocabulary = 3,
+     .classes = 3,
+     .layer_count = 3,
+     .layers = {{.type = LAYER_DENSE, .outputs = 4}, {.type = LAYER_TANH}, {.type = LAYER_DENSE}}},
     {.kind = MODEL_LAYERS,
      .channels = 1,
      .height = 5,

@@ -12,7 +12,9 @@ enum {
     CHANNELS_MAX = 4096,
     WIDTH_MAX = 1 << 24, /* of a row of a table */
     CLASSES_MAX = 1 << 16,
-    VOCABULARY_MAX = 1 << 20, /* a float holds any token exactly */
+    VOCABULARY_MAX = 1 << 20,
+    PLACES_MAX = 1 << 24, /* of a sparse row: a float holds any exactly */
+    ENTRIES_MAX = 1 << 16,
     VALUES_MAX = 4096,
     FLOATS_MAX = 1 << 26,
 };
@@ -57,11 +59,20 @@ static int check_sizes(const struct model_spec *spec, struct error *error)
         return error_set(error, ERROR_INVALID, "model: kind %d or loss %d does not exist",
                          (int)spec->kind, (int)spec->loss);
     const bool is_row = spec->channels == 1 && spec->height == 1;
+    const bool is_sparse = spec->vocabulary && spec->channels == 1 && spec->height == 2;
     if (check_size("channels", spec->channels, 1, CHANNELS_MAX, error) < 0 ||
         check_size("height", spec->height, 1, SIDE_MAX, error) < 0 ||
-        check_size("width", spec->width, 1, is_row ? WIDTH_MAX : SIDE_MAX, error) < 0 ||
-        check_size("vocabulary", spec->vocabulary, 0, VOCABULARY_MAX, error) < 0)
+        check_size("width", spec->width, 1,
+                   is_row      ? WIDTH_MAX
+                   : is_sparse ? ENTRIES_MAX
+                               : SIDE_MAX,
+                   error) < 0 ||
+        check_size("vocabulary", spec->vocabulary, 0, is_sparse ? PLACES_MAX : VOCABULARY_MAX,
+                   error) < 0)
         return -1;
+    if (spec->vocabulary && !is_sparse && !is_row)
+        return error_set(error, ERROR_INVALID,
+                         "model: tokens come as one row, sparse rows as two: places and numbers");
     if (spec->channels * spec->height * spec->width > TENSOR_ELEMENTS_MAX)
         return error_set(error, ERROR_INVALID, "model: an input is too large");
     if (spec->loss == LOSS_MSE && spec->values == 0)

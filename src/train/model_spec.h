@@ -54,10 +54,11 @@ enum {
 struct model_spec {
     enum model_kind kind;
     enum loss_kind loss;
-    uint64_t channels, height, width; /* of one input; tokens are 1 x 1 x length */
-    uint64_t vocabulary;              /* of tokens; 0: the inputs are numbers */
-    uint64_t classes;                 /* told apart; 0 with LOSS_MSE */
-    uint64_t values;                  /* numbers told, with LOSS_MSE; else 0 */
+    uint64_t channels, height, width; /* of one input; tokens are 1 x 1 x length,
+                                         sparse rows 1 x 2 x entries: places, then numbers */
+    uint64_t vocabulary; /* of tokens, or places of sparse rows; 0: the inputs are numbers */
+    uint64_t classes;    /* told apart; 0 with LOSS_MSE */
+    uint64_t values;     /* numbers told, with LOSS_MSE; else 0 */
     int64_t layer_count;
     struct layer_spec layers[MODEL_LAYERS_MAX]; /* right behind its count: JSON_LIST */
 };

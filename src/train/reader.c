@@ -1,6 +1,7 @@
 #include "train/reader.h"
 
 #include "base/assert.h"
+#include "train/import_windows.h"
 #include "train/reader_internal.h"
 
 #include <dirent.h>
@@ -89,7 +90,10 @@ int import_read(const char *path, const struct import_options *options, struct i
     struct import import = {0};
     if (reader_find(path, options->format, &reader, error) < 0)
         return -1;
-    if (reader->read(path, options, &import, error) < 0 || import_finish(&import, error) < 0) {
+    if (reader->read(path, options, &import, error) < 0 ||
+        (options->window &&
+         import_make_windows(&import, options->window, options->ahead, error) < 0) ||
+        import_finish(&import, error) < 0) {
         import_done(&import);
         return error_wrap(error, "\"%s\" (%s)", path, reader->name);
     }

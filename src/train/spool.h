@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SPOOL_MEMORY_MAX ((size_t)256 << 20) /* above, they lie in a file */
+#define SPOOL_MEMORY_MAX ((size_t)64 << 20) /* above, they lie in a file */
 
 struct spool {
     uint8_t *data; /* moves when it grows */

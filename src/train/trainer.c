@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "train/loss.h"
+#include "train/sampler.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -21,6 +21,7 @@ struct work {
     struct lease_document lease;
     const struct dataset_entry *data;
     struct dataset_entry own_data; /* what `data` is for a file of the borrower's */
+    struct dataset_shape shape;    /* of a record; its count is 0 */
     struct model_spec model;
     size_t parameter_count;
     struct sync_settings sync;

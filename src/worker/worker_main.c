@@ -58,10 +58,6 @@ static int data_find(struct work *work, struct error *error)
         return dataset_entry_find(train->data, &work->data, error);
     work->own_data = (struct dataset_entry){
         .name = arena_copy_string(work->arena, train->data),
-        .channels = train->channels ? (uint32_t)train->channels : 1,
-        .height = train->height ? (uint32_t)train->height : 1,
-        .width = (uint32_t)train->features,
-        .classes = (uint32_t)train->classes,
         .mean = train->mean,
         .deviation = train->deviation > 0 ? train->deviation : 1,
     };
@@ -78,11 +74,9 @@ static int lease_check(struct work *work, struct error *error)
     int layer;
     if (data_find(work, error) < 0)
         return -1;
-    const struct dataset_shape shape = {.channels = work->data->channels,
-                                        .height = work->data->height,
-                                        .width = work->data->width,
-                                        .classes = work->data->classes};
-    if (job_train_model(train, &shape, &work->model, &layer, error) < 0 ||
+    if (!job_train_shape(train, &work->shape))
+        return error_set(error, ERROR_INVALID, "the lease does not say what its records are");
+    if (job_train_model(train, &work->shape, &work->model, &layer, error) < 0 ||
         model_spec_layout(&work->model, &table, error) < 0)
         return -1;
     work->parameter_count = table.float_count;
@@ -131,7 +125,9 @@ int work_open_dataset(const struct work *work, enum dataset_part images, enum da
     const struct dataset_options options = {
         .images_path = images_path,
         .labels_path = labels_path,
-        .classes = work->data->classes,
+        .target = work->shape.target,
+        .classes = work->shape.classes,
+        .vocabulary = work->shape.vocabulary,
         .mean = work->data->mean,
         .deviation = work->data->deviation,
     };
