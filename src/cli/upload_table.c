@@ -30,6 +30,9 @@ int upload_check_table(const struct job_spec *spec, const char *folder, struct e
 static int check_model(const struct job_train *train, const struct dataset_shape *shape,
                        struct error *error)
 {
+    const struct augment augment = job_train_augment(train);
+    if (augment_check(&augment, shape, error) < 0)
+        return error_wrap(error, "train.augment");
     struct model_spec model;
     int layer;
     if (job_train_model(train, shape, &model, &layer, error) < 0)

@@ -60,6 +60,15 @@ static const struct job_field read_fields[] = {
 };
 const struct job_table job_read_table = JOB_TABLE(read_fields, struct job_read);
 
+static const struct job_field augment_fields[] = {
+    {"crop", JOB_FIELD_U64, offsetof(struct job_augment, crop),
+     .help = "Each image is padded by so many black pixels, and cut to its size at random.",
+     .minimum = 1, .maximum = 1024},
+    {"flip", JOB_FIELD_BOOL, offsetof(struct job_augment, flip),
+     .help = "Half of the images are mirrored, left to right."},
+};
+const struct job_table job_augment_table = JOB_TABLE(augment_fields, struct job_augment);
+
 const char *const job_predict_names[] = {"class", "number", "next", NULL};
 
 bool job_train_is_file(const struct job_train *train)
@@ -72,6 +81,11 @@ enum dataset_target job_train_told(const struct job_train *train)
     return text_is(train->predict, "number") ? DATASET_VALUES
            : text_is(train->predict, "next") ? DATASET_STEPS
                                              : DATASET_CLASS;
+}
+
+struct augment job_train_augment(const struct job_train *train)
+{
+    return (struct augment){(uint32_t)train->augment.crop, train->augment.flip};
 }
 
 bool job_train_shape(const struct job_train *train, struct dataset_shape *out_shape)
@@ -146,6 +160,17 @@ static int check_filled(const struct job_node *root, const char *file_name,
     return 0;
 }
 
+static int check_augment(const struct job_node *root, const char *file_name,
+                         const struct job_train *train, struct error *error)
+{
+    struct dataset_shape shape;
+    struct error reason;
+    const struct augment augment = job_train_augment(train);
+    if (!job_train_shape(train, &shape) || augment_check(&augment, &shape, &reason) == 0)
+        return 0;
+    return job_table_refuse(root, file_name, "train.augment", reason.message, error);
+}
+
 int job_data_check(const struct job_node *root, const char *file_name, const struct job_spec *spec,
                    struct error *error)
 {
@@ -163,5 +188,7 @@ int job_data_check(const struct job_node *root, const char *file_name, const str
                                 : train->features ? "train.features"
                                                   : "train.classes",
                                 "is for a file of your own only; leave it out", error);
+    if (check_augment(root, file_name, train, error) < 0)
+        return -1;
     return is_file && spec->input_count ? check_filled(root, file_name, train, error) : 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "runtime/job_spec.h"
+#include "train/augment.h"
 #include "train/dataset.h"
 #include "train/evaluation.h"
 #include "train/model_spec.h"
@@ -24,6 +25,7 @@ void job_train_diverged_advice(const struct job_train *train, char *out, size_t 
 bool job_train_shape(const struct job_train *train, struct dataset_shape *out_shape);
 /* Fills in channels, height, features, vocabulary and classes. */
 void job_train_set_shape(struct job_train *train, const struct dataset_shape *shape);
+struct augment job_train_augment(const struct job_train *train);
 enum dataset_target job_train_told(const struct job_train *train);
 
 void job_train_optimizer(const struct job_train *train, struct optimizer_options *out_options);

@@ -6,6 +6,7 @@
 extern const struct job_table job_layer_table;     /* struct layer_spec */
 extern const struct job_table job_optimizer_table; /* struct job_optimizer */
 extern const struct job_table job_read_table;      /* struct job_read */
+extern const struct job_table job_augment_table;   /* struct job_augment */
 extern const char *const job_predict_names[];
 
 /* What no single field can say of the network: fills in model and loss, and where the data's shape

@@ -20,6 +20,7 @@
 static const char *const runtimes[] = {"native", "command", NULL};
 static const char *const runtimes_later[] = {"torch", "tensorflow", "spark", "mpi", NULL};
 static const char *const data_sets[] = {"cifar10", "fashion-mnist", "mnist", NULL}; /* of train/ */
+static const char *const shard_ways[] = {"even", "speed", NULL};
 static const char *const policies[] = {"adsp",
                                        "auto",
                                        "pace",
@@ -122,6 +123,12 @@ static const struct job_field train_fields[] = {
      .help = "The column of a CSV file to be told; by default the last.", .maximum = 63},
     {"read", JOB_FIELD_OBJECT, offsetof(struct job_train, read),
      .help = "How a file of your own is read.", .table = &job_read_table, .is_left_out = true},
+    {"shards", JOB_FIELD_WORD, offsetof(struct job_train, shards), "even",
+     "How many records each worker gets: all alike, or by the measured speed of its cores.",
+     .choices = shard_ways},
+    {"augment", JOB_FIELD_OBJECT, offsetof(struct job_train, augment),
+     .help = "What is done to images as they are drawn.", .table = &job_augment_table,
+     .is_left_out = true},
     {"predict", JOB_FIELD_WORD, offsetof(struct job_train, predict),
      .help = "What is told of a record: a class, a number, or the next word or character after "
              "each; by default what model and loss tell.",

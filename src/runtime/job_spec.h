@@ -86,14 +86,22 @@ struct job_read {
     double label_skew;                  /* 0 to 1 */
 };
 
+/* What is done to images as they are drawn. */
+struct job_augment {
+    uint64_t crop; /* pixels; optional */
+    bool flip;
+};
+
 struct job_train {
     struct text model; /* of train/model_spec.h; "layers" with a list of its own */
     const struct layer_spec *layers;
     size_t layer_count;
-    struct text data;     /* a name of the data set catalogue, or a file: job_train_is_file */
-    struct text label;    /* of a file: the column's name; optional: the last */
-    struct job_read read; /* of a file */
-    struct text predict;  /* "class", "number" or "next"; optional: by model and loss */
+    struct text data;           /* a name of the data set catalogue, or a file: job_train_is_file */
+    struct text label;          /* of a file: the column's name; optional: the last */
+    struct job_read read;       /* of a file */
+    struct text shards;         /* how large each worker's is: "even" or "speed" */
+    struct job_augment augment; /* optional */
+    struct text predict;        /* "class", "number" or "next"; optional: by model and loss */
     /* Of a file, 0 until it is read: */
     uint64_t channels, height, features; /* of struct dataset_shape; features is its width */
     uint64_t vocabulary, classes;

@@ -60,10 +60,22 @@ static const struct json_field document_fields[] = {
 static const struct json_schema document_schema =
     JSON_SCHEMA("lease", document_fields, struct raw_document);
 
-/* floor(records * part / parts) without overflow for any record count. */
-static uint64_t share(uint64_t records, uint64_t part, uint64_t parts)
+/* Where shard `part` begins: floor(records * before / all) without overflow for any record count.
+ */
+static uint64_t shard_begin(const struct native_lease *lease, uint64_t records, uint64_t part)
 {
-    return (uint64_t)((unsigned __int128)records * part / parts);
+    unsigned __int128 before = 0, all = 0;
+    uint64_t most = 1;
+    for (uint32_t i = 0; lease->speeds && i < lease->world; i++)
+        most = lease->speeds[i] > most ? lease->speeds[i] : most;
+    const uint64_t least = (most + NATIVE_SLOWNESS_MAX - 1) / NATIVE_SLOWNESS_MAX;
+    for (uint32_t i = 0; i < lease->world; i++) {
+        const uint64_t speed = lease->speeds ? lease->speeds[i] : 1;
+        const uint64_t weight = speed > least ? speed : least;
+        before += i < part ? weight : 0;
+        all += weight;
+    }
+    return (uint64_t)(records * before / all);
 }
 
 static int choose_data(const struct job_spec *spec, const struct native_lease *lease,
@@ -87,8 +99,8 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
         if (wanted != JOB_SPLIT_TRAIN)
             continue;
         const uint64_t shard = lease->rank % lease->world;
-        item->first_record = share(input->records, shard, lease->world);
-        item->record_count = share(input->records, shard + 1, lease->world) - item->first_record;
+        item->first_record = shard_begin(lease, input->records, shard);
+        item->record_count = shard_begin(lease, input->records, shard + 1) - item->first_record;
         if (item->record_count == 0)
             return error_set(error, ERROR_INVALID,
                              "input \"%s\" has %" PRIu64 " records, too few for %u workers",

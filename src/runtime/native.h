@@ -62,6 +62,7 @@ struct native_lease {
     enum lease_role role;
     uint32_t rank;
     uint32_t world;
+    const uint64_t *speeds; /* [world], of the workers of each shard; NULL: all count alike */
     int64_t cores_milli;
     int64_t ram_bytes;
     int64_t disk_bytes;
@@ -69,9 +70,12 @@ struct native_lease {
     int64_t expires_ms;
 };
 
+enum { NATIVE_SLOWNESS_MAX = 64 };
+
 /* A worker of rank r gets records [s*N/n, (s+1)*N/n) of each train input, where n is the world and
- * s is r modulo n: ranks that come later share a shard. The parameter server gets each test input
- * whole. Writes canonical JSON of at most LEASE_DOCUMENT_SIZE_MAX bytes;
+ * s is r modulo n: ranks that come later share a shard. With speeds shards are as large as those
+ * are, but none is less than a NATIVE_SLOWNESS_MAXth of the largest. The parameter server gets each
+ * test input whole. Writes canonical JSON of at most LEASE_DOCUMENT_SIZE_MAX bytes;
  * INVALID when a worker would get no record, EXHAUSTED when the buffer is too small. */
 MUST_CHECK int native_lease_write(const struct job_spec *spec, const struct native_lease *lease,
                                   struct buffer *json, struct error *error);

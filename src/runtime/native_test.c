@@ -87,6 +87,28 @@ TEST(the_parts_of_all_workers_cover_every_record_once)
     assert_int_equal(next, 100);
 }
 
+TEST(parts_by_speed_cover_every_record_once)
+{
+    static const uint64_t speeds[] = {1000, 3000, 0, 500};
+    static const uint64_t counts[] = {219, 659, 10, 110}; /* the third as if it were 3000 / 64 */
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct job_spec spec;
+    read_spec(arena, INPUT("a", "train", "1000"), &spec);
+    uint64_t next = 0;
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        struct native_lease lease = example;
+        lease.rank = rank;
+        lease.world = 4;
+        lease.speeds = speeds;
+        struct lease_document document;
+        write_and_read(arena, &spec, &lease, &document);
+        assert_int_equal(document.data[0].first_record, next);
+        assert_in_range(document.data[0].record_count, counts[rank], counts[rank] + 1);
+        next += document.data[0].record_count;
+    }
+    assert_int_equal(next, 1000);
+}
+
 TEST(a_rank_that_comes_later_shares_a_part)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -172,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_gets_its_part_of_the_training_records),
         cmocka_unit_test(the_parts_of_all_workers_cover_every_record_once),
+        cmocka_unit_test(parts_by_speed_cover_every_record_once),
         cmocka_unit_test(a_rank_that_comes_later_shares_a_part),
         cmocka_unit_test(the_parameter_server_gets_the_whole_test_set),
         cmocka_unit_test(a_worker_without_records_is_refused),

@@ -53,6 +53,25 @@ static const struct lease *server_lease_of(const struct job *job)
     return NULL;
 }
 
+/* What each shard's first worker was leased with: its successors take over the same records. */
+static const uint64_t *shard_speeds(struct arena *arena, const struct job *job)
+{
+    const size_t world = job->request.num_nodes;
+    uint64_t *speeds = arena_alloc(arena, world * sizeof(*speeds));
+    uint64_t *firsts = arena_alloc(arena, world * sizeof(*firsts));
+    memset(speeds, 0, world * sizeof(*speeds));
+    memset(firsts, 0, world * sizeof(*firsts));
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lease = job->leases[i];
+        if (lease->role != LEASE_ROLE_WORKER || lease->is_former || lease->rank >= world ||
+            (firsts[lease->rank] && firsts[lease->rank] < lease->id))
+            continue;
+        firsts[lease->rank] = lease->id;
+        speeds[lease->rank] = (uint64_t)lease->units.core_milli;
+    }
+    return speeds;
+}
+
 static int write_document(const struct core *core, const struct job *job, const struct lease *lease,
                           struct hub_lease *out, struct buffer *json, struct error *error)
 {
@@ -71,6 +90,7 @@ static int write_document(const struct core *core, const struct job *job, const 
         .role = lease->role,
         .rank = (uint32_t)lease->rank,
         .world = (uint32_t)job->request.num_nodes,
+        .speeds = text_is(spec.train.shards, "speed") ? shard_speeds(arena, job) : NULL,
         .cores_milli = lease->resources.cores_milli,
         .ram_bytes = lease->resources.ram_bytes,
         .disk_bytes = lease->resources.disk_bytes,

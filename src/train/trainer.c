@@ -25,7 +25,8 @@ struct trainer {
 static int check_data(const struct dataset_shape *shape, const struct trainer_options *options,
                       struct error *error)
 {
-    if (loss_check_data(&options->spec, shape, error) < 0)
+    if (loss_check_data(&options->spec, shape, error) < 0 ||
+        augment_check(&options->augment, shape, error) < 0)
         return -1;
     if (options->record_first >= shape->count)
         return error_set(error, ERROR_INVALID, "the shard starts at record %u of %u",
@@ -99,11 +100,14 @@ int trainer_gradient(struct trainer *trainer, double *out_loss, struct error *er
     sampler_next(&trainer->sampler, trainer->indices, batch);
     dataset_gather(trainer->dataset, trainer->indices, batch, model_input(trainer->model),
                    trainer->labels);
+    /* This and what is dropped follow from seed and step, so that a restored trainer does the same.
+     */
+    const uint64_t seed = trainer_sampler_seed(&trainer->options) + (trainer->step_count << 16);
+    augment_images(&trainer->options.augment, trainer->dataset, ~seed, batch,
+                   model_input(trainer->model));
     if (dataset_shape(trainer->dataset)->target == DATASET_VALUES)
         dataset_gather_values(trainer->dataset, trainer->indices, batch, trainer->values);
-    /* What is dropped follows from seed and step, so that a restored trainer drops the same. */
-    model_set_seed(trainer->model,
-                   trainer_sampler_seed(&trainer->options) + (trainer->step_count << 16));
+    model_set_seed(trainer->model, seed);
     model_forward(trainer->model);
     const struct targets targets = {trainer->labels, trainer->values};
     const struct loss loss = loss_with_gradient(trainer->model, &targets);

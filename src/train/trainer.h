@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/scope.h"
+#include "train/augment.h"
 #include "train/checkpoint.h"
 #include "train/dataset.h"
 #include "train/model.h"
@@ -26,9 +27,10 @@ struct trainer_options {
     struct model_spec spec;
     struct optimizer_options optimizer;
     uint32_t batch;
-    uint64_t seed;         /* of the parameters and, with `stream`, of the order of samples */
-    uint64_t stream;       /* the worker's rank: others draw in another order */
-    uint32_t record_first; /* the shard; count 0 means all from `first` on */
+    uint64_t seed;          /* of the parameters and, with `stream`, of the order of samples */
+    uint64_t stream;        /* the worker's rank: others draw in another order */
+    struct augment augment; /* of images; what it does follows from seed, stream and step */
+    uint32_t record_first;  /* the shard; count 0 means all from `first` on */
     uint32_t record_count;
 };
 

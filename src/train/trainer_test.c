@@ -127,6 +127,7 @@ static void a_restored_trainer_goes_on_exactly(void **state)
     struct trainer_options options = lenet_options();
     options.record_first = 100;
     options.record_count = 500; /* so that an epoch ends on the way */
+    options.augment = (struct augment){.crop = 2, .flip = true};
     AUTO(trainer) struct trainer *left = NULL;
     AUTO(trainer) struct trainer *right = NULL;
     ASSERT_OK(trainer_open(set, data->train, &options, &left, &error));

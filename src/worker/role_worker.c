@@ -177,6 +177,7 @@ static int load_and_train(struct role *role, struct error *error)
         .batch = (uint32_t)job->batch,
         .seed = job->seed,
         .stream = work->lease.rank,
+        .augment = job_train_augment(job),
     };
     job_train_optimizer(job, &options.optimizer);
     if (trainer_open(kernels, dataset, &options, &trainer, error) < 0)

@@ -141,7 +141,7 @@ def test_a_network_of_ones_own_over_each_input(place):
     layers = [{"type": "conv", "outputs": 8, "kernel": 3, "pad": 1}, {"type": "batch_norm"}, {"type": "relu"},
               {"type": "max_pool", "kernel": 4}, {"type": "dropout", "rate": 0.1}, {"type": "dense"}]
     job, said, shapes, _, _ = train(place, "digits", data=f"{digits}/", layers=layers, batch=32, epochs=6,
-                                    optimizer={"name": "adamw", "lr": 0.005})
+                                    shards="speed", augment={"crop": 1}, optimizer={"name": "adamw", "lr": 0.005})
     assert shapes["conv1.weight"] == [8, 1, 3, 3] and job["test_accuracy"] > 0.8, job
     assert job["spec"]["train"]["model"] == "layers"
 
@@ -167,6 +167,7 @@ def test_what_does_not_go_together_is_said_before_anything_is_sent(place):
             ({"data": str(rows), "model": "char-lstm"}, "a class for each record, which train.predict: next does not tell"),
             ({"data": str(rows), "model": "logistic", "predict": "number"}, "a number is told with loss mse"),
             ({"data": str(rows), "model": "linear", "read": {"window": 60}}, "50 rows are too few for windows of 60"),
+            ({"data": str(rows), "model": "logistic", "augment": {"flip": True}}, "only images are cropped and flipped"),
             ({"data": "mnist", "model": "linear"}, "loss mse tells numbers, not classes")):
         (folder / "bad.yaml").write_text(json.dumps({"name": "bad", "train": fields}))
         done = souk(place, "job", "submit", "-y", str(folder / "bad.yaml"))
