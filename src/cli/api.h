@@ -323,6 +323,7 @@ struct api_lease {
     uint64_t samples;
     double steps_per_second; /* 0: not known */
     double loss;             /* 0: not known */
+    struct text codec;       /* its vectors travel by; empty: not known */
 };
 
 struct api_job {
@@ -348,6 +349,8 @@ struct api_job {
     double loss;          /* NaN: not known */
     double test_accuracy; /* NaN: not known */
     uint64_t samples;
+    /* Of a detail: what the parameter server says of the policy; empty: not known. */
+    struct text policy_in_force, policy_reason;
     struct text spec;         /* of a detail: JSON */
     struct json_array leases; /* of a detail: struct api_lease */
 };

@@ -64,8 +64,8 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
     struct table table;
     table_init(&table, arena,
                (const char *const[]){">LEASE", "~MACHINE", "ROLE", ">/7RANK", "STATE", ">CORES",
-                                     ">STEPS", ">/8COMMITS", ">STEPS/S", ">/9TICKS", ">/5CPU",
-                                     ">/6GPU", ">PAID", NULL});
+                                     ">STEPS", ">/8COMMITS", ">STEPS/S", "/4CODEC", ">/9TICKS",
+                                     ">/5CPU", ">/6GPU", ">PAID", NULL});
     const struct api_lease *leases = job->leases.items;
     for (size_t i = 0; i < job->leases.count; i++) {
         const struct api_lease *lease = &leases[i];
@@ -76,6 +76,7 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
                   lease->steps_per_second > 0.0
                       ? arena_format(arena, "%.1f", lease->steps_per_second)
                       : "-",
+                  lease->codec.size > 0 ? output_text(arena, lease->codec) : "-",
                   output_number(arena, lease->ticks), used_seconds(arena, lease->cpu_ms),
                   used_seconds(arena, lease->gpu_ms), output_credits(arena, lease->posted_micro));
     }
@@ -205,6 +206,8 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
                      output_text(arena, job->policy), workers);
     else
         output_field(cli, "Runs:     ", "a command of your own on %s", workers);
+    if (job->policy_reason.size > 0)
+        output_field(cli, "Policy:   ", "%s", output_text(arena, job->policy_reason));
     output_field(cli, "Created:  ", "%s", output_instant(arena, job->created_ms));
     if (job->started_ms && job->ended_ms)
         output_field(cli, "Ran:      ", "%s",

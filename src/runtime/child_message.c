@@ -52,6 +52,8 @@ static const struct json_field server_report_worker_fields[] = {
     {"accepted_pushes", JSON_U64, offsetof(struct server_report_worker, accepted_pushes)},
     {"steps_per_second", JSON_DOUBLE, offsetof(struct server_report_worker, steps_per_second)},
     {"share", JSON_DOUBLE, offsetof(struct server_report_worker, share)},
+    {"codec", JSON_CHARS, offsetof(struct server_report_worker, codec),
+     .size_max = REPORT_CODEC_SIZE},
 };
 static const struct json_schema server_report_worker_schema =
     JSON_SCHEMA("worker", server_report_worker_fields, struct server_report_worker);
@@ -67,7 +69,11 @@ static const struct json_field server_report_fields[] = {
     {"accuracy_evaluations", JSON_U64, offsetof(struct server_report, accuracy_evaluations)},
     {"test_accuracy", JSON_DOUBLE, offsetof(struct server_report, test_accuracy)},
     {"test_loss", JSON_DOUBLE, offsetof(struct server_report, test_loss)},
-    {"policy", JSON_CHARS, offsetof(struct server_report, policy), .size_max = 16},
+    {"policy", JSON_CHARS, offsetof(struct server_report, policy), .size_max = REPORT_POLICY_SIZE},
+    {"policy_in_force", JSON_CHARS, offsetof(struct server_report, policy_in_force),
+     .size_max = REPORT_POLICY_SIZE},
+    {"policy_reason", JSON_CHARS, offsetof(struct server_report, policy_reason),
+     .size_max = REPORT_REASON_SIZE},
     {"gamma_ms", JSON_I64, offsetof(struct server_report, gamma_ms)},
     {"commit_target", JSON_DOUBLE, offsetof(struct server_report, commit_target)},
     {"commit_rate", JSON_DOUBLE, offsetof(struct server_report, commit_rate)},

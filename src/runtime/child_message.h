@@ -120,6 +120,8 @@ struct worker_report {
     int64_t first_step_ms; /* UTC instant of the first finished step; 0: none yet */
 };
 
+enum { REPORT_POLICY_SIZE = 16, REPORT_REASON_SIZE = 256, REPORT_CODEC_SIZE = 8 };
+
 struct server_report_worker {
     uint64_t lease;
     uint64_t fence;
@@ -129,7 +131,8 @@ struct server_report_worker {
     uint64_t commits;         /* pushes applied since the start */
     uint64_t accepted_pushes; /* pushes applied since the last report */
     double steps_per_second;
-    double share; /* of all samples so far, 0..1 */
+    double share;                  /* of all samples so far, 0..1 */
+    char codec[REPORT_CODEC_SIZE]; /* its vectors travel by; empty before its first push */
 };
 
 /* Role server. loss and test_accuracy are 0 while their evaluation counts are 0. */
@@ -144,7 +147,9 @@ struct server_report {
     uint64_t accuracy_evaluations;
     double test_accuracy;
     double test_loss;
-    char policy[16];
+    char policy[REPORT_POLICY_SIZE];
+    char policy_in_force[REPORT_POLICY_SIZE]; /* of auto: the one it chose */
+    char policy_reason[REPORT_REASON_SIZE];   /* of auto: what it chose and why; else empty */
     int64_t gamma_ms;
     double commit_target; /* cumulative, per worker */
     double commit_rate;   /* per worker and gamma */

@@ -131,10 +131,14 @@ TEST(a_report_keeps_every_worker)
     AUTO(arena) struct arena *arena = arena_new(0);
     struct server_report_worker workers[2] = {
         {.lease = 5, .fence = 1, .is_member = true, .steps = 10, .accepted_pushes = 3},
-        {.lease = 6, .fence = 2, .share = 0.25},
+        {.lease = 6, .fence = 2, .share = 0.25, .codec = "int8"},
     };
-    const struct server_report sent = {
-        .version = 9, .test_accuracy = 0.5, .policy = "adsp", .workers = {workers, 2}};
+    const struct server_report sent = {.version = 9,
+                                       .test_accuracy = 0.5,
+                                       .policy = "auto",
+                                       .policy_in_force = "pace",
+                                       .policy_reason = "pace: \"equal\" time for all",
+                                       .workers = {workers, 2}};
     struct buffer json AUTO_BUFFER;
     buffer_init(&json, CHILD_REPORT_MAX);
     struct json_writer writer;
@@ -143,7 +147,9 @@ TEST(a_report_keeps_every_worker)
     struct server_report got = {0};
     ASSERT_OK(json_read(arena, buffer_text(&json), &server_report_schema, &got, &error));
     assert_int_equal(got.version, 9);
-    assert_string_equal(got.policy, "adsp");
+    assert_string_equal(got.policy, "auto");
+    assert_string_equal(got.policy_in_force, "pace");
+    assert_string_equal(got.policy_reason, sent.policy_reason);
     assert_int_equal(got.workers.count, 2);
     assert_memory_equal(got.workers.items, workers, sizeof workers);
 }

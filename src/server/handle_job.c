@@ -229,10 +229,12 @@ static int write_job(struct server *server, struct arena *arena, const struct jo
     const uint64_t id = (uint64_t)row[JOBS_ID].integer;
     const enum live_part part = answer->is_list ? LIVE_FIGURES : LIVE_WORKERS;
     json_object_begin(writer);
-    view_job_fields(writer, &(struct view_job){.row = row,
-                                               .reason = answer->reasons[index],
-                                               .live = live_find(server->live, id, part)});
+    const struct live_job *live = live_find(server->live, id, part);
+    view_job_fields(writer,
+                    &(struct view_job){.row = row, .reason = answer->reasons[index], .live = live});
     if (!answer->is_list) {
+        json_field_string(writer, "policy_in_force", live ? live->policy_in_force : "");
+        json_field_string(writer, "policy_reason", live ? live->policy_reason : "");
         const struct store_value *spec = NULL;
         if (query_one(server, arena, TABLE_JOB_SPECS, "job", row[JOBS_ID], &spec, error) < 0)
             return -1;

@@ -198,6 +198,8 @@ static void take_server_report(struct live_entry *entry, struct live_worker *wor
     worker->steps_per_second = 0;
     job->samples = report->samples;
     job->gamma_ms = report->gamma_ms;
+    memcpy(job->policy_in_force, report->policy_in_force, sizeof(job->policy_in_force));
+    memcpy(job->policy_reason, report->policy_reason, sizeof(job->policy_reason));
     job->elapsed_ms = report->elapsed_ms;
     job->has_loss = job->has_loss || report->loss_evaluations;
     if (report->loss_evaluations)
@@ -218,6 +220,7 @@ static void take_server_report(struct live_entry *entry, struct live_worker *wor
                 continue;
             workers[j].share = members[i].share;
             workers[j].steps_per_second = members[i].steps_per_second;
+            memcpy(workers[j].codec, members[i].codec, sizeof(workers[j].codec));
         }
     }
     const uint64_t evaluations = report->loss_evaluations + report->accuracy_evaluations;
@@ -289,6 +292,8 @@ void live_write(struct json_writer *writer, uint64_t job, const struct live_job 
     measured(writer, "test_accuracy", live->has_accuracy, live->test_accuracy);
     json_field_u64(writer, "samples", live->samples);
     json_field_i64(writer, "gamma_ms", live->gamma_ms);
+    json_field_string(writer, "policy_in_force", live->policy_in_force);
+    json_field_string(writer, "policy_reason", live->policy_reason);
     json_key(writer, "workers");
     json_array_begin(writer);
     for (size_t i = 0; i < live->workers.count; i++) {
@@ -308,6 +313,7 @@ void live_write(struct json_writer *writer, uint64_t job, const struct live_job 
         measured(writer, "loss", worker->has_loss, worker->loss);
         json_field_double(writer, "steps_per_second", worker->steps_per_second);
         json_field_double(writer, "share", worker->share);
+        json_field_string(writer, "codec", worker->codec);
         json_object_end(writer);
     }
     json_array_end(writer);

@@ -15,6 +15,7 @@
 #include "core/core.h"
 #include "market/lease.h"
 #include "net/http_server.h"
+#include "runtime/child_message.h"
 
 struct server;
 struct live;
@@ -35,6 +36,7 @@ struct live_worker {
     double loss;
     double steps_per_second;
     double share;
+    char codec[REPORT_CODEC_SIZE]; /* its vectors travel by; empty: not known */
     /* As its machine metered it, over the ticks that came. */
     int64_t cpu_ms;
     int64_t gpu_ms; /* of a whole GPU */
@@ -61,6 +63,8 @@ struct live_job {
     double test_accuracy;
     uint64_t samples;
     int64_t gamma_ms;
+    char policy_in_force[REPORT_POLICY_SIZE]; /* these two with the workers; empty: not known */
+    char policy_reason[REPORT_REASON_SIZE];   /* of auto: what it chose and why */
     int64_t elapsed_ms;
     uint64_t stride;           /* one of so many points is kept */
     uint64_t point_count;      /* seen so far */

@@ -25,6 +25,7 @@ static const struct json_field worker_fields[] = {
     {"cpu_ms", JSON_I64, offsetof(struct live_worker, cpu_ms)},
     {"gpu_ms", JSON_I64, offsetof(struct live_worker, gpu_ms)},
     {"memory_peak_bytes", JSON_I64, offsetof(struct live_worker, memory_peak_bytes)},
+    {"codec", JSON_CHARS, offsetof(struct live_worker, codec), .size_max = REPORT_CODEC_SIZE},
 };
 static const struct json_schema worker_schema =
     JSON_SCHEMA("worker", worker_fields, struct live_worker);
@@ -44,6 +45,10 @@ static const struct json_schema point_schema =
 static const struct json_field workers_fields[] = {
     {"workers", JSON_ARRAY, offsetof(struct live_job, workers), .size_max = LIVE_WORKER_MAX,
      .schema = &worker_schema},
+    {"policy_in_force", JSON_CHARS, offsetof(struct live_job, policy_in_force),
+     .size_max = REPORT_POLICY_SIZE},
+    {"policy_reason", JSON_CHARS, offsetof(struct live_job, policy_reason),
+     .size_max = REPORT_REASON_SIZE},
 };
 static const struct json_schema workers_schema =
     JSON_SCHEMA("workers", workers_fields, struct live_job);

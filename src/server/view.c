@@ -332,6 +332,7 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
     json_field_u64(writer, "samples", live->samples);
     measured(writer, "steps_per_second", live->at_ms != 0, live->steps_per_second);
     measured(writer, "loss", live->has_loss, live->loss);
+    json_field_string(writer, "codec", live->codec);
     json_object_end(writer);
 }
 

@@ -178,6 +178,8 @@ static void worker_reports_fill(const struct role *role, const struct exchange_s
             .steps_per_second = worker->steps_per_second,
             .share = status->samples > 0 ? (double)worker->samples / (double)status->samples : 0,
         };
+        if (worker->commits > 0)
+            snprintf(out[i].codec, sizeof out[i].codec, "%s", codec_name(worker->codec));
     }
 }
 
@@ -226,6 +228,8 @@ static void report_send(struct role *role, const struct exchange_outcome *outcom
     choices_log(role, status);
     snprintf(report.policy, sizeof report.policy, TEXT_FORMAT,
              TEXT_ARGS(role->work->lease.sync.policy));
+    snprintf(report.policy_in_force, sizeof report.policy_in_force, "%s", status->sync.policy);
+    snprintf(report.policy_reason, sizeof report.policy_reason, "%s", status->sync.reason);
     if (outcome && outcome->has_accuracy) {
         report.test_accuracy = outcome->test_accuracy;
         report.test_loss = outcome->test_loss;

@@ -93,6 +93,24 @@ def test_a_file_of_rows_is_trained_and_comes_back_with_its_columns(place):
     assert again.returncode == 0 and again.stderr.count("in the market already") == 5, again
 
 
+def test_a_job_says_which_policy_auto_chose_and_how_vectors_travel(place):
+    market, token, folder = place
+    write_rows(folder / "petals.csv")
+    job_file = JOB.format(model="logistic", data=folder / "petals.csv")
+    (folder / "job.yaml").write_text(job_file.replace("policy: bsp, local_steps: 4", "policy: auto, compress: f16"))
+    done = souk(place, "job", "submit", "-y", "--json", str(folder / "job.yaml"))
+    assert done.returncode == 0, done
+    job = json.loads(done.stdout)
+    assert job["policy"] == "auto" and job["policy_in_force"] in ("pace", "tap"), job
+    assert job["policy_reason"].startswith(job["policy_in_force"]), job
+    codecs = {lease["codec"] for lease in job["leases"]}  # empty: the server's, and a worker's that others outran
+    assert codecs == {"f16", ""}, job
+    metrics = market.get(f"/v1/jobs/{job['id']}/metrics", token).json
+    assert metrics["policy_reason"] == job["policy_reason"] and "f16" in {w["codec"] for w in metrics["workers"]}, metrics
+    shown = souk(place, "job", "show", str(job["id"]), "--wide").stdout
+    assert f"Policy:   {job['policy_reason']}\n" in shown and " f16 " in shown, shown
+
+
 def test_what_is_wrong_with_the_file_is_said_before_anything_is_sent(place):
     market, token, folder = place
     write_rows(folder / "petals.csv")

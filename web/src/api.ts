@@ -76,6 +76,7 @@ export interface Worker {
   loss: number | null;
   steps_per_second: number | null;
   share: number | null;
+  codec: string;
 }
 
 export interface CurvePoint {
@@ -88,6 +89,8 @@ export interface Metrics {
   job: number;
   loss: number | null;
   test_accuracy: number | null;
+  policy_in_force: string;
+  policy_reason: string;
   workers: Worker[];
   curve: CurvePoint[];
 }

@@ -46,6 +46,7 @@ function Lane({ worker, held }: { worker: Worker; held: string | undefined }) {
       <td class="right">{worker.role === "server" ? "" : percent(worker.share)}</td>
       <td class="right">{worker.role === "server" ? "" : `${number(worker.steps_per_second, 0)} steps/s`}</td>
       <td class="right">{worker.role === "server" ? "" : `${worker.commits} commits`}</td>
+      <td class="right faint">{worker.codec}</td>
     </tr>
   );
 }
@@ -97,6 +98,7 @@ function Detail({ job, metrics, held, refresh }: DetailProps) {
         {!ended.has(job.state) && <button onClick={cancel}>Cancel</button>}
       </header>
       {job.reason && <p class="note">{job.reason}</p>}
+      {metrics?.policy_reason && <p class="faint">{metrics.policy_reason}</p>}
       {problem && <p class="problem">{problem}</p>}
       <div class="figures">
         <Figure label="loss" value={number(job.loss, 3)} />
