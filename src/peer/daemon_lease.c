@@ -293,9 +293,6 @@ void daemon_set_yield(struct daemon *daemon, enum yield_level level)
     if (level == daemon->yield)
         return;
     daemon->yield = level;
-    struct error error;
-    if (sandbox_host_set_light(daemon->options->sandboxes, level != YIELD_FULL, &error) < 0)
-        log_event(LOG_WARN, "keepers_not_light", "error=\"%s\"", error.message);
     for (size_t i = 0; i < daemon->holdings.count; i++)
         daemon_tell_keeper_yield(daemon, daemon_holding_at(daemon, i));
 }

@@ -25,6 +25,17 @@ static enum yield_level yield_level(const struct daemon *daemon)
     return YIELD_FROZEN;
 }
 
+/* Keepers weigh little while the owner works; not when the owner's programs want the memory, for
+ * then they end leases. */
+static void daemon_weigh_keepers(struct daemon *daemon)
+{
+    const enum guard_level level = owner_level(daemon->owner);
+    struct error error;
+    if (sandbox_host_set_light(daemon->options->sandboxes,
+                               level == GUARD_LOW || level == GUARD_FROZEN, &error) < 0)
+        log_event(LOG_WARN, "keepers_not_weighed", "error=\"%s\"", error.message);
+}
+
 static void daemon_release_leases(struct daemon *daemon)
 {
     daemon_reclaim_all(daemon, RELEASE_GRACE_MS, TEXT("the machine's owner needs its memory"));
@@ -67,6 +78,7 @@ void daemon_tell_yield(struct daemon *daemon)
 static void daemon_on_owner(void *context)
 {
     struct daemon *daemon = context;
+    daemon_weigh_keepers(daemon);
     daemon_set_yield(daemon, yield_level(daemon));
     if (owner_level(daemon->owner) == GUARD_RELEASED)
         daemon_release_leases(daemon);
@@ -224,7 +236,8 @@ int daemon_open_owner(struct daemon *daemon, struct error *error)
     if (earnings_load(options->state_dir, &daemon->earnings, &unread) < 0 &&
         unread.code != ERROR_NOT_FOUND)
         log_event(LOG_WARN, "earnings_forgotten", "error=\"%s\"", unread.message);
-    daemon_set_yield(daemon, yield_level(daemon)); /* it may have been paused before */
+    daemon_weigh_keepers(daemon); /* it may have been paused before */
+    daemon_set_yield(daemon, yield_level(daemon));
     return owner_line_open(daemon->loop, options->state_dir, daemon_on_request, daemon,
                            &daemon->owner_line, error);
 }

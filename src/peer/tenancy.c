@@ -234,8 +234,7 @@ void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
         return;
     tenancy->is_stop_wanted = true;
     tenancy_set_stop_reason(tenancy, reason);
-    if (tenancy->yield == YIELD_FROZEN)
-        tenancy_yield(tenancy, tenancy->yield_wanted); /* to end in good order it has to run */
+    tenancy_yield_to_end(tenancy);
     if (tenancy->has_config && grace_ms > 0) {
         const struct child_message message = {
             .kind = CHILD_STOP,

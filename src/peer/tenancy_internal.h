@@ -200,3 +200,5 @@ int64_t tenancy_disk_bytes(const struct tenancy *tenancy);
 
 /* tenancy_yield.c */
 void tenancy_on_breath(void *context);
+/* To end in good order it has to run, and its turn must not come after everybody else's. */
+void tenancy_yield_to_end(struct tenancy *tenancy);

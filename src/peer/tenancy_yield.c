@@ -23,8 +23,8 @@ static int set_share(struct tenancy *tenancy, enum yield_level level, struct err
     switch (level) {
     case YIELD_FULL:
         return sandbox_set_cpu(tenancy->sandbox, full_milli, /* is_idle= */ false, error);
-    case YIELD_LOW:
-        return sandbox_set_cpu(tenancy->sandbox, low_milli, /* is_idle= */ true, error);
+    case YIELD_LOW: /* the sooner it has ended, the sooner the owner has its memory */
+        return sandbox_set_cpu(tenancy->sandbox, low_milli, !tenancy->is_stop_wanted, error);
     case YIELD_FROZEN:
     case YIELD_LEVEL_COUNT:
         break;
@@ -70,6 +70,17 @@ void tenancy_yield(struct tenancy *tenancy, enum yield_level level)
         loop_timer_stop(tenancy->breath_timer);
     log_event(LOG_INFO, "lease_yields", "lease=%" PRIu64 " level=%s", tenancy->document.lease,
               yield_level_name(level));
+}
+
+void tenancy_yield_to_end(struct tenancy *tenancy)
+{
+    struct error error;
+    if (tenancy->yield == YIELD_FROZEN)
+        tenancy_yield(tenancy, tenancy->yield_wanted);
+    else if (tenancy->yield == YIELD_LOW && !tenancy->has_exited &&
+             set_share(tenancy, YIELD_LOW, &error) < 0)
+        log_event(LOG_ERROR, "yield_failed", "lease=%" PRIu64 " error=\"%s\"",
+                  tenancy->document.lease, error.message);
 }
 
 void tenancy_keep_yield(struct tenancy *tenancy)

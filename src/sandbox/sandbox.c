@@ -21,6 +21,7 @@ enum {
     PACE_PAUSE_MAX_MS = 2000,
     HOLD_LOOKS = 8, /* for processes that were forked meanwhile; the next pace looks again */
     SESSION_NICE_IDLE = 19,
+    DYING_CPU_MILLI = 1000, /* freeing gigabytes takes the kernel a second of it */
 };
 
 struct sandbox {
@@ -245,6 +246,15 @@ void sandbox_terminate(struct sandbox *sandbox)
     sandbox_set_held(sandbox, false);
 }
 
+/* To die takes CPU time of one's own: with a small share, or behind everybody else, it may take
+ * minutes until the memory is free. */
+static void sandbox_hurry(struct sandbox *sandbox)
+{
+    struct error ignored; /* it dies all the same */
+    if (sandbox_set_cpu(sandbox, DYING_CPU_MILLI, /* is_idle= */ false, &ignored) < 0)
+        return;
+}
+
 void sandbox_kill(struct sandbox *sandbox)
 {
     if (sandbox->has_ended || sandbox->launched.pidfd < 0)
@@ -256,6 +266,7 @@ void sandbox_kill(struct sandbox *sandbox)
     else
         pidfd_send_signal(sandbox->launched.pidfd, SIGKILL, NULL, 0);
     cgroup_kill(&sandbox->cgroup);
+    sandbox_hurry(sandbox);
 }
 
 int sandbox_stop(struct sandbox *sandbox, int64_t grace_ms, struct sandbox_exit *out_exit,

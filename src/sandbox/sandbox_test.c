@@ -6,7 +6,7 @@
  */
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "sandbox/cgroup.h"
+#include "sandbox/cgroup_internal.h"
 #include "sandbox/process_tree.h"
 #include "sandbox/sandbox_testing.h"
 #include "testing/testing.h"
@@ -240,6 +240,24 @@ static void idle_program_leaves_a_core_to_its_owner(void **state)
         fail_msg("beside 500 ms of its owner an idle program took %d ms", (int)taken_ms);
 }
 
+/* The first of its groups, which has the CPU share, and is there as all of them are; "": none. */
+static void read_first_cgroup(const struct trial *trial, char out_folder[CGROUP_PATH_SIZE])
+{
+    char note[128], line[CGROUP_PATH_SIZE + 16], folder[CGROUP_PATH_SIZE];
+    out_folder[0] = '\0';
+    snprintf(note, sizeof(note), "%s/test.sandbox", trial->folder);
+    FILE *file = fopen(note, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "cgroup %511s", folder) != 1)
+            continue;
+        assert_int_equal(access(folder, F_OK), 0);
+        if (!out_folder[0])
+            snprintf(out_folder, CGROUP_PATH_SIZE, "%s", folder);
+    }
+    fclose(file);
+}
+
 static void stop_leaves_no_process_no_cgroup_and_no_note(void **state)
 {
     struct trial *trial = *state;
@@ -250,14 +268,9 @@ static void stop_leaves_no_process_no_cgroup_and_no_note(void **state)
     close(fds[1]);
     char word[16];
     assert_true(read(fds[0], word, sizeof(word)) > 0);
-    char note[128], line[CGROUP_PATH_SIZE + 16], folder[CGROUP_PATH_SIZE] = "";
+    char note[128], folder[CGROUP_PATH_SIZE];
     snprintf(note, sizeof(note), "%s/test.sandbox", trial->folder);
-    FILE *file = fopen(note, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file))
-        if (sscanf(line, "cgroup %511s", folder) == 1)
-            assert_int_equal(access(folder, F_OK), 0);
-    fclose(file);
+    read_first_cgroup(trial, folder);
 
     struct sandbox_exit result;
     ASSERT_OK(sandbox_stop(sandbox, 50, &result, &error));
@@ -269,6 +282,28 @@ static void stop_leaves_no_process_no_cgroup_and_no_note(void **state)
     assert_int_not_equal(access(note, F_OK), 0);
     if (folder[0])
         assert_int_not_equal(access(folder, F_OK), 0);
+}
+
+static void what_is_killed_dies_with_a_core_and_not_after_everybody_else(void **state)
+{
+    struct trial *trial = *state;
+    if (!sandbox_is_hard(trial->host))
+        skip(); /* what is not held still by a group dies at once */
+    struct error error = {0};
+    char folder[CGROUP_PATH_SIZE];
+    AUTO(sandbox) struct sandbox *sandbox = trial_start(trial, RUN(.verb = "spin"), -1);
+    ASSERT_OK(sandbox_set_cpu(sandbox, 10, /* is_idle= */ true, &error));
+    read_first_cgroup(trial, folder);
+    const bool is_v1 = cgroup_read_number(folder, "cpu.shares", NULL) >= 0;
+    const bool has_idle = cgroup_read_number(folder, "cpu.idle", NULL) >= 0;
+    const char *weight = has_idle ? "cpu.idle" : is_v1 ? "cpu.shares" : "cpu.weight";
+    const char *quota = is_v1 ? "cpu.cfs_quota_us" : "cpu.max";
+    assert_int_equal(cgroup_read_number(folder, weight, NULL), has_idle || !is_v1 ? 1 : 2);
+    assert_true(cgroup_read_number(folder, quota, NULL) < cgroup_quota_us(1000));
+    sandbox_kill(sandbox);
+    const int64_t weight_after = has_idle ? 0 : is_v1 ? 1024 : 100;
+    assert_int_equal(cgroup_read_number(folder, weight, NULL), weight_after);
+    assert_int_equal(cgroup_read_number(folder, quota, NULL), cgroup_quota_us(1000));
 }
 
 static void program_that_obeys_ends_within_its_grace(void **state)
@@ -378,14 +413,8 @@ static void sweep_ends_what_a_killed_daemon_left(void **state)
     assert_int_equal(kill(daemon, SIGKILL), 0);
     assert_int_equal(waitpid(daemon, NULL, 0), daemon);
 
-    char note[128], line[CGROUP_PATH_SIZE + 16], folder[CGROUP_PATH_SIZE] = "";
-    snprintf(note, sizeof(note), "%s/test.sandbox", trial->folder);
-    FILE *file = fopen(note, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file))
-        if (sscanf(line, "cgroup %511s", folder) == 1)
-            assert_int_equal(access(folder, F_OK), 0);
-    fclose(file);
+    char folder[CGROUP_PATH_SIZE];
+    read_first_cgroup(trial, folder);
     size_t count = 0;
     ASSERT_OK(sandbox_sweep(trial->host, &count, &error));
     assert_int_equal(count, 1);
@@ -489,6 +518,7 @@ static int run_all(const char *name)
         TRIAL_TEST(share_shrinks_and_grows_while_the_program_runs),
         TRIAL_TEST(idle_program_leaves_a_core_to_its_owner),
         TRIAL_TEST(stop_leaves_no_process_no_cgroup_and_no_note),
+        TRIAL_TEST(what_is_killed_dies_with_a_core_and_not_after_everybody_else),
         TRIAL_TEST(program_that_obeys_ends_within_its_grace),
         TRIAL_TEST(paused_program_uses_no_cpu_and_goes_on_after),
         TRIAL_TEST(process_that_runs_in_a_pause_is_stopped_again),

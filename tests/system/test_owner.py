@@ -3,7 +3,9 @@
 covers peer/daemon_owner.c, sandbox/keepers.c, peer/tenancy_yield.c, cli/command_lend_owner.c, cli/lend_guard.c
 
 What the machine looks like is a folder that the tests write, since the real one is never quiet
-while tests run; the leases, their sandboxes and what holds them up are real.
+while tests run; the leases, their sandboxes and what holds them up are real. How soon each thing
+happens on a machine with nothing else to do is measured by bench/lender.py; here it is what happens,
+and in which order, however slow the machine.
 """
 import contextlib
 import glob
@@ -55,7 +57,9 @@ class OwnedLender(Lender):
     def start(self, environment=None):
         self.command = [word for word in self.command if word != "--no-watch"]
         if "--system-root" not in self.command:
-            self.command += ["--system-root", str(self.machine.root), "--resume-after", "500ms"]
+            self.command += ["--system-root", str(self.machine.root)]
+        if "--resume-after" not in self.command:
+            self.command += ["--resume-after", "500ms"]
         super().start(environment)
 
     def say(self, *words, code=0):
@@ -97,9 +101,13 @@ def machine_of(market, token):
     return next(m for m in market.get("/v1/machines", token).json["items"] if m["name"] == "laptop")
 
 
-def worker_of(market, token, job):
+def workers_of(market, token, job):
     leases = market.get(f"/v1/jobs/{job}", token).json["leases"]
-    return next((lease for lease in leases if lease["role"] == "worker"), None)
+    return [lease for lease in leases if lease["role"] == "worker"]
+
+
+def worker_of(market, token, job):
+    return next(iter(workers_of(market, token, job)), None)
 
 
 def wait_for_work(market, token, job):
@@ -107,20 +115,22 @@ def wait_for_work(market, token, job):
     wait_for("the worker's commits", lambda: worker_of(market, token, job)["commits"] > 2)
 
 
-def wait_for_level(lender, level, seconds=20):
-    begun = time.monotonic()
-    wait_for(f"level {level}", lambda: lender.status()["level"] == level, seconds, 0.02)
-    return time.monotonic() - begun
+def wait_for_level(lender, level):
+    wait_for(f"level {level}", lambda: lender.status()["level"] == level, 60, 0.02)
 
 
-def test_work_stops_within_a_second_and_goes_on_when_the_owner_is_gone(tmp_path):
+def submit_endless(market, token):
+    """A job that trains until it is cancelled: it waits for the test, not the test for it."""
+    return submit(market, token, 1, min_time="1h", max_run_time="1h", expected_run_time="1h")
+
+
+def test_work_stops_and_goes_on_when_the_owner_is_gone(tmp_path):
     with owned(tmp_path) as (market, token, lender_token, lender):
-        job = submit(market, token, 1, min_time="40s", max_run_time="120s")
+        job = submit_endless(market, token)
         wait_for_work(market, token, job)
         assert lender.status()["level"] == "full"
         lender.machine.plug(False)
-        # 1 s by the issue; a loaded machine starts the command that asks more slowly.
-        assert wait_for_level(lender, "frozen") < 3
+        wait_for_level(lender, "frozen")
         status = lender.status()
         assert status["reason"] == "the machine runs on its battery", status
         assert len(status["leases"]) == 1
@@ -145,16 +155,35 @@ def test_work_stops_within_a_second_and_goes_on_when_the_owner_is_gone(tmp_path)
         wait_for("the market knows", lambda: machine_of(market, token)["yield"] == "none")
 
 
+# A thread that shows what the owner uses is late on a busy machine; so long after, it is no quiet yet.
+LATE = ("--resume-after", "3s")
+
+
+@contextlib.contextmanager
+def showing_use(machine, ticks):
+    """The machine's count of CPU time, in hundredths of a second, until the end of the block."""
+    is_over = threading.Event()
+
+    def show():
+        while not is_over.wait(0.02):
+            machine.put("proc/stat", f"cpu {ticks()} 0 0 0 0 0 0 0 0 0\n")
+
+    thread = threading.Thread(target=show)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
 def test_a_busy_owner_gets_priority_first_and_then_the_machine(tmp_path):
-    with owned(tmp_path) as (market, token, _, lender):
-        job = submit(market, token, 1, min_time="30s", max_run_time="120s")
+    with owned(tmp_path, *LATE) as (market, token, _, lender):
+        job = submit_endless(market, token)
         wait_for_work(market, token, job)
-        begun, ticks = time.monotonic(), 0
-        while lender.status()["level"] != "frozen":
-            assert time.monotonic() - begun < 10
-            # Both cores, since the test began to look; the tick is a hundredth of a second.
-            ticks = int((time.monotonic() - begun) * 200)
-            lender.machine.put("proc/stat", f"cpu {ticks} 0 0 0 0 0 0 0 0 0\n")
+        begun = time.monotonic()
+        with showing_use(lender.machine, lambda: int((time.monotonic() - begun) * 200)):  # both cores
+            wait_for_level(lender, "frozen")
         levels = [change["level"] for change in lender.status()["changes"]]
         assert levels == ["low", "frozen"], levels
         wait_for_level(lender, "full")
@@ -177,34 +206,36 @@ def resident_bytes(pids):
     return total
 
 
-def wait_for_memory(lender, pids, seconds):
-    """Nothing of the job is left within so many seconds, whatever it does."""
-    begun = time.monotonic()
-    wait_for("the memory", lambda: resident_bytes(pids) == 0, seconds + 2, 0.02)
-    took = time.monotonic() - begun
-    assert took < seconds, took
-    wait_for("the end of the keeper", lambda: not lender.keepers())
+def wait_for_memory(lender, pids):
+    """Nothing of the job is left, whatever it does."""
+    wait_for("the memory", lambda: resident_bytes(pids) == 0, 60, 0.02)
+    wait_for("the end of the keeper", lambda: not lender.keepers(), 60)
 
 
 def lease_of(market, token, job, lease):
     return next(x for x in market.get(f"/v1/jobs/{job}", token).json["leases"] if x["id"] == lease)
 
 
-def assert_done_and_paid(market, token, job):
+def assert_ends_and_is_paid(market, token, job, state):
     done = wait_for("the job's end", lambda: (
         lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
             market.get(f"/v1/jobs/{job}", token).json), 90)
-    assert done["state"] == "succeeded", done
+    assert done["state"] == state, done
     bill = market.get(f"/v1/jobs/{job}/bill", token).json
     assert bill["ledger_sum_microcredits"] == 0 and bill["held_microcredits"] == 0, bill
     assert all(x["cpu_ms"] > 0 and x["memory_peak_bytes"] > 1 << 20 for x in done["leases"]), done["leases"]
     return done
 
 
+def cancel(market, token, job):
+    assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+    return assert_ends_and_is_paid(market, token, job, "cancelled")
+
+
 def test_a_frozen_job_gives_its_memory_back_and_goes_on_from_where_it_was(tmp_path):
     day = time.gmtime().tm_yday
     with owned(tmp_path) as (market, token, _, lender):
-        job = submit(market, token, 1, min_time="20s", max_run_time="120s")
+        job = submit_endless(market, token)
         wait_for_work(market, token, job)
         lease = wait_for("a tick that is paid", lambda: (
             lambda x: x["posted_microcredits"] > 0 and x)(worker_of(market, token, job)))
@@ -216,7 +247,7 @@ def test_a_frozen_job_gives_its_memory_back_and_goes_on_from_where_it_was(tmp_pa
         assert resident_bytes(pids) > 1 << 20
         commits = worker_of(market, token, job)["commits"]
         lender.machine.put("proc/meminfo", "MemAvailable: 1000 kB\n")
-        wait_for_memory(lender, pids, 6)  # 3 s of grace, of which it needs little
+        wait_for_memory(lender, pids)
         ended = wait_for("the lease's end", lambda: (
             lambda x: x if x["state"] == "ended" else None)(lease_of(market, token, job, lease["id"])))
         assert ended["outcome"] == "reclaimed" and "memory" in ended["reason"], ended
@@ -227,25 +258,32 @@ def test_a_frozen_job_gives_its_memory_back_and_goes_on_from_where_it_was(tmp_pa
         assert waiting["state"] == "running" and "no successor yet" in waiting["reason"], waiting
         lender.machine.plug(True)
         lender.machine.put("proc/meminfo", "MemAvailable: 8000000 kB\n")
-        done = assert_done_and_paid(market, token, job)
+        successor = wait_for("the successor's tick", lambda: (
+            lambda x: x["id"] != lease["id"] and x["posted_microcredits"] > 0 and x["commits"] > 2 and x)(
+                workers_of(market, token, job)[-1]), 60)
+        learnt = wait_for("what is learnt", lambda: (
+            lambda x: x["test_accuracy"] > 0.5 and x)(market.get(f"/v1/jobs/{job}", token).json), 60)
+        assert learnt["state"] == "running", learnt
+        done = cancel(market, token, job)
         workers = [x for x in done["leases"] if x["role"] == "worker"]
         earned = sum(x["earned_microcredits"] for x in workers)
         wait_for("the market's word", lambda: lender.status()["earned_microcredits"] == earned)
         today = lender.status()["earned_today_microcredits"]
         assert 0 < today == earned or (time.gmtime().tm_yday != day and today < earned)  # past midnight
-        assert [x["outcome"] for x in workers] == ["reclaimed", "succeeded"], workers
+        assert [(x["id"], x["outcome"]) for x in workers] == [
+            (lease["id"], "reclaimed"), (successor["id"], "stopped")], workers
         assert all(x["posted_microcredits"] > 0 for x in workers), workers
         assert [x["id"] for x in done["leases"] if x["role"] == "server"] == [server["id"]]
-        assert done["test_accuracy"] > 0.5, done
 
 
-STUBBORN = """trap '' TERM
+# Its own CPU time, which stands still when the lease does: a slow machine does not bring its end nearer.
+STUBBORN_MS = 2000
+STUBBORN = f"""trap '' TERM
 exec python3 -c "
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 held = bytearray(os.urandom(1 << 20) * 64)
-end = time.monotonic() + 12
-while time.monotonic() < end:
+while time.process_time() < {STUBBORN_MS} / 1000:
     sum(held[::4096])
 open(os.environ['SOUK_OUTPUT_DIR'] + '/held', 'w').write(str(len(held)))
 "
@@ -274,37 +312,32 @@ def test_a_command_that_does_not_go_is_killed_and_starts_again_elsewhere(tmp_pat
             wait_for_level(lender, "frozen")
             other.say("resume")
             lender.machine.put("proc/meminfo", "MemAvailable: 1000 kB\n")
-            wait_for_memory(lender, pids, 6)
-            done = assert_done_and_paid(market, token, job)
+            wait_for_memory(lender, pids)
+            done = assert_ends_and_is_paid(market, token, job, "succeeded")
         finally:
             other.stop()
         assert [x["outcome"] for x in done["leases"]] == ["reclaimed", "succeeded"], done
+        killed, ended = done["leases"]
+        assert killed["cpu_ms"] < STUBBORN_MS <= ended["cpu_ms"], "it was not killed before its end"
         held = market.get(f"/v1/jobs/{job}/artifacts/rank0-held", token)
         assert held.body == str(64 << 20).encode(), held
 
 
-class Owner:
+@contextlib.contextmanager
+def busy_owner(machine):
     """Real programs, one busy loop for each core. The machine's own count of CPU time shows them alone:
     others may test beside us, and are not the owner."""
+    loops = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) for _ in os.sched_getaffinity(0)]
 
-    def __init__(self, machine):
-        self.machine, self.ticks, self.is_over = machine, 0, threading.Event()
-        self.begun = time.monotonic()
-        self.loops = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"])
-                      for _ in os.sched_getaffinity(0)]
-        self.thread = threading.Thread(target=self.show)
-        self.thread.start()
+    def ticks():
+        fields = [pathlib.Path(f"/proc/{loop.pid}/stat").read_text().split() for loop in loops]
+        return sum(int(field[13]) + int(field[14]) for field in fields)
 
-    def show(self):
-        while not self.is_over.wait(0.02):
-            fields = [pathlib.Path(f"/proc/{loop.pid}/stat").read_text().split() for loop in self.loops]
-            self.ticks = sum(int(field[13]) + int(field[14]) for field in fields)
-            self.machine.put("proc/stat", f"cpu {self.ticks} 0 0 0 0 0 0 0 0 0\n")
-
-    def leave(self):
-        self.is_over.set()
-        self.thread.join()
-        for loop in self.loops:
+    try:
+        with showing_use(machine, ticks):
+            yield
+    finally:
+        for loop in loops:
             loop.kill()
             loop.wait()
 
@@ -329,58 +362,40 @@ def keeper_weight(keeper):
     return int(pathlib.Path(folder, file).read_text())
 
 
-def wait_until_it_yields(keeper, share=0.05, seconds=30):
-    """When the sandbox began to use less than this share of a core, over half a second."""
-    samples = []
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        samples.append((time.monotonic(), used_ms(keeper)))
-        at, used = samples[-1]
-        earlier = next((x for x in reversed(samples) if at - x[0] >= 0.5), None)
-        if earlier and (used - earlier[1]) / 1000 < share * (at - earlier[0]):
-            return earlier[0]
-        time.sleep(0.01)
-    pytest.fail("the lease did not yield")
-
-
 def test_a_real_program_of_the_owners_gets_the_processors(tmp_path):
     # Beside other tests a busy loop gets little of a processor.
-    with owned(tmp_path, "--yield-cpu", "1%", "--freeze-cpu", "2%") as (market, token, _, lender):
-        job = submit(market, token, 1, min_time="20s", max_run_time="180s")
+    limits = ("--yield-cpu", "1%", "--freeze-cpu", "2%")
+    with owned(tmp_path, *limits, *LATE) as (market, token, _, lender):
+        job = submit_endless(market, token)
         wait_for_work(market, token, job)
         lease = worker_of(market, token, job)
         (keeper,) = lender.keepers().values()
         before = used_ms(keeper)
         wait_for("work at full speed", lambda: used_ms(keeper) - before > 200, step=0.02)
-        owner = Owner(lender.machine)
-        try:
-            yielded_s = wait_until_it_yields(keeper) - owner.begun
-            # 1 s on a machine with nothing else to do (bench/lender.py measures that); here both the owner
-            # and the daemon wait for their turn behind whatever else is tested.
-            assert yielded_s < 6, yielded_s
+        with busy_owner(lender.machine):
             wait_for_level(lender, "frozen")
             status = lender.status()
             assert status["cause"] == "cpu" and "cores" in status["reason"], status
             # What looks after the lease weighs little now, and is never held still.
             assert keeper_weight(keeper) in (20, 2)
-            steps = worker_of(market, token, job)["steps"]
-            until = time.monotonic() + 8  # longer than anybody waits for a worker that says nothing
+            wait_for("the lease to be held", lambda: f"lease_yields lease={lease['id']} level=frozen" in
+                     pathlib.Path(lender.log_path).read_text(), 60)
+            steps, begun, used = worker_of(market, token, job)["steps"], time.monotonic(), used_ms(keeper)
+            until = begun + 8  # longer than anybody waits for a worker that says nothing
             while time.monotonic() < until:
                 held = worker_of(market, token, job)
                 assert held["state"] == "running" and not held["unreachable"], held
                 time.sleep(0.5)
             assert held["yield"] == "frozen", held
+            assert used_ms(keeper) - used < 0.05 * 1000 * (time.monotonic() - begun)
             slow_steps = held["steps"] - steps
-        finally:
-            owner.leave()
         wait_for_level(lender, "full")
         assert keeper_weight(keeper) in (1024, 100)
         steps = worker_of(market, token, job)["steps"]
         wait_for("steps at full speed", lambda: worker_of(market, token, job)["steps"] >
                  steps + 4 * slow_steps + 20, 60)
-        done = assert_done_and_paid(market, token, job)
-        workers = [x for x in done["leases"] if x["role"] == "worker"]
-        assert [(x["id"], x["outcome"]) for x in workers] == [(lease["id"], "succeeded")], workers
+        workers = [x for x in cancel(market, token, job)["leases"] if x["role"] == "worker"]
+        assert [(x["id"], x["outcome"]) for x in workers] == [(lease["id"], "stopped")], workers
         assert " yield_failed " not in pathlib.Path(lender.log_path).read_text()
 
 
@@ -395,7 +410,7 @@ def test_the_owners_word_holds_without_a_market_and_over_a_restart(tmp_path):
         market.kill()
         assert "Resumed" in lender.say("resume")
         assert lender.status()["level"] == "full"
-        assert not lender.status()["linked"]
+        wait_for("the link's end", lambda: not lender.status()["linked"])
         assert " in all, as of " in lender.say("status")
         market.start()
 
@@ -404,7 +419,7 @@ def test_draining_takes_nothing_new_and_stop_ends_in_good_order(tmp_path):
     with owned(tmp_path) as (market, token, lender_token, lender):
         assert "No new leases" in lender.say("drain")
         wait_for("the market knows", lambda: machine_of(market, lender_token)["yield"] == "draining")
-        job = submit(market, token, 1, min_time="60s", max_run_time="120s")
+        job = submit_endless(market, token)
         assert market.get(f"/v1/jobs/{job}", token).json["state"] == "pending"
         lender.say("resume")
         wait_for_work(market, token, job)
@@ -412,24 +427,22 @@ def test_draining_takes_nothing_new_and_stop_ends_in_good_order(tmp_path):
         before = worker_of(market, token, job)["commits"]
         wait_for("more commits", lambda: worker_of(market, token, job)["commits"] > before + 2)
         assert "Stopped; 1 lease" in lender.say("stop")
-        assert lender.process.wait(10) == 0
+        assert lender.process.wait(60) == 0
         assert "no \"souk lend\" runs" in lender.say("status", code=3)
         wait_for("the lease's end", lambda: worker_of(market, token, job)["outcome"] == "reclaimed")
 
 
-def test_one_button_on_the_page_reaches_the_machine_within_a_second(tmp_path):
+def test_one_button_on_the_page_reaches_the_machine(tmp_path):
     with owned(tmp_path) as (market, token, lender_token, lender):
         machine = machine_of(market, token)["id"]
         refused = market.post(f"/v1/machines/{machine}/pause", {}, token)
         assert refused.status == 403, refused
-        begun = time.monotonic()
-        assert market.post(f"/v1/machines/{machine}/pause", {"for_ms": 60000}, lender_token).status == 200
-        wait_for("the pause", lambda: machine_of(market, lender_token)["yield"] == "paused_remotely", 20, 0.02)
-        assert time.monotonic() - begun < 3
+        assert market.post(f"/v1/machines/{machine}/pause", {"for_ms": 600000}, lender_token).status == 200
+        wait_for("the pause", lambda: machine_of(market, lender_token)["yield"] == "paused_remotely", step=0.02)
         assert "paused from the page until" in lender.say("status")
         assert lender.status()["paused_until_ms"] > 0
         assert market.post(f"/v1/machines/{machine}/resume", {}, lender_token).status == 200
-        wait_for("the end of it", lambda: machine_of(market, token)["yield"] == "none", 20, 0.02)
+        wait_for("the end of it", lambda: machine_of(market, token)["yield"] == "none", step=0.02)
         bad = market.post(f"/v1/machines/{machine}/pause", {"for_ms": 5}, lender_token)
         assert bad.status == 400 or bad.status == 422, bad
 
