@@ -4,7 +4,7 @@
 #   make demo     a market, three unequal lenders, one real training job
 #   make test     every test
 #   make bench    the measurements behind docs/benchmarks.md
-#   make reference   every built-in model and optimizer beside torch
+#   make reference   every built-in model and optimizer beside torch, and exported models in other runtimes
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
 #   make lint     format, clang-tidy and style gates
 #   make format   bring the sources into the house format
@@ -43,9 +43,11 @@ bench: all
 	@tools/install-deps --bench
 	@for bench in bench/*.py; do echo "== $$bench"; $$bench || exit 1; done
 
-# Every built-in model, optimizer and kernel set beside torch (python3-torch); minutes.
+# Every built-in model, optimizer and kernel set beside torch (python3-torch), and what is exported as
+# onnxruntime, safetensors and tensorboard read it; minutes.
 reference: all
-	@SOUK_BUILD=build/release SOUK_REFERENCE=all /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/reference/test_models.py
+	@tools/install-deps --reference
+	@SOUK_BUILD=build/release SOUK_REFERENCE=all $$(tools/reference-python) -m pytest -q -p no:cacheprovider tests/reference/test_models.py tests/reference/test_export.py
 
 SOUK_DATA ?= traces
 sim: all

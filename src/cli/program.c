@@ -81,6 +81,7 @@ static const struct command *const commands[] = {
     &command_offer_resume,
     &command_offer_withdraw,
     &command_model_inspect,
+    &command_model_export,
     &command_account_invite,
     &command_account_freeze,
     &command_account_unfreeze,

@@ -19,6 +19,10 @@ void model_card_append(struct json_writer *writer, const struct model_card *card
     json_field_u64(writer, "job", card->job);
     json_field_string(writer, "data", card->data);
     json_field_string(writer, "policy", card->policy);
+    if (card->deviation > 0) {
+        json_field_double(writer, "mean", card->mean);
+        json_field_double(writer, "deviation", card->deviation);
+    }
     json_field_double(writer, "test_accuracy", card->test_accuracy);
     json_field_double(writer, "test_loss", card->test_loss);
     json_field_u64(writer, "samples", card->samples);
@@ -50,7 +54,16 @@ static int export_tensors(const char *folder, const struct model_card *card,
     if (model_spec_layout(&card->spec, &table, error) < 0 ||
         path_in(folder, "model.safetensors", path, error) < 0)
         return -1;
-    char accuracy[32], job[24], seed[24];
+    char accuracy[32], job[24], seed[24], mean[32], deviation[32];
+    struct buffer spec AUTO_BUFFER;
+    struct json_writer writer;
+    buffer_init(&spec, MODEL_SPEC_JSON_MAX);
+    json_writer_init(&writer, &spec);
+    model_spec_write(&writer, &card->spec);
+    if (buffer_check(&spec, error) < 0)
+        return -1;
+    snprintf(mean, sizeof(mean), "%.9g", card->mean);
+    snprintf(deviation, sizeof(deviation), "%.9g", card->deviation);
     snprintf(accuracy, sizeof(accuracy), "%.4f", card->test_accuracy);
     snprintf(job, sizeof(job), "%" PRIu64, card->job);
     snprintf(seed, sizeof(seed), "%" PRIu64, card->seed);
@@ -62,9 +75,12 @@ static int export_tensors(const char *folder, const struct model_card *card,
         {"test_accuracy", accuracy},
         {"job", job},
         {"seed", seed},
+        {MODEL_CARD_SPEC_KEY, buffer_string(&spec)},
+        {"mean", mean}, /* the last two of images of bytes only */
+        {"deviation", deviation},
     };
-    return safetensors_write(path, &table, parameters, metadata,
-                             sizeof(metadata) / sizeof(*metadata), error);
+    const uint32_t count = sizeof(metadata) / sizeof(*metadata) - (card->deviation > 0 ? 0 : 2);
+    return safetensors_write(path, &table, parameters, metadata, count, error);
 }
 
 static int export_card(const char *folder, const struct model_card *card, struct error *error)

@@ -9,6 +9,9 @@
 
 #include <stdint.h>
 
+/* Of a file's metadata: the whole spec as JSON, so that the file says itself what it is. */
+#define MODEL_CARD_SPEC_KEY "spec"
+
 struct model_card {
     struct model_spec spec;
     const char *job_name; /* NULL: none, left out */
@@ -16,6 +19,7 @@ struct model_card {
     const char *data;
     const char *policy;
     double test_accuracy, test_loss;
+    double mean, deviation;  /* of bytes of images over 255; deviation 0: none */
     uint64_t samples, steps; /* of all workers together */
     double train_seconds;
     uint32_t workers;

@@ -29,6 +29,20 @@ const char *loss_kind_name(enum loss_kind kind)
     return loss_kind_names[kind];
 }
 
+uint32_t model_spec_input_shape(const struct model_spec *spec,
+                                uint64_t out_shape[MODEL_INPUT_RANK_MAX])
+{
+    const uint64_t all[] = {spec->channels, spec->height, spec->width};
+    const int first = spec->layers[0].type;
+    const bool is_row = spec->channels == 1 && spec->height == 1;
+    const bool is_sequence = spec->channels == 1 && !is_row &&
+                             (first == LAYER_LSTM || first == LAYER_GRU || spec->vocabulary > 0);
+    const uint32_t rank = is_row ? 1 : is_sequence ? 2 : 3;
+    for (uint32_t i = 0; i < rank; i++)
+        out_shape[i] = all[MODEL_INPUT_RANK_MAX - rank + i];
+    return rank;
+}
+
 bool model_spec_equal(const struct model_spec *left, const struct model_spec *right)
 {
     if (left->kind != right->kind || left->loss != right->loss ||

@@ -111,6 +111,13 @@ extern const char *const loss_kind_names[];
  * for CIFAR-10, tokens for text. MODEL_LAYERS starts without layers. */
 void model_spec_default(enum model_kind kind, struct model_spec *out_spec);
 
+/* How one input is given to the model from outside, and its rank: images [channels, height, width];
+ * what a first LSTM or GRU takes [steps, features]; sparse rows [2, entries]; rows and tokens
+ * [length]. */
+enum { MODEL_INPUT_RANK_MAX = 3 };
+uint32_t model_spec_input_shape(const struct model_spec *spec,
+                                uint64_t out_shape[MODEL_INPUT_RANK_MAX]);
+
 bool model_spec_equal(const struct model_spec *left, const struct model_spec *right);
 
 /* INVALID with the reason when such a network cannot be built or is too large: "layer 3 (conv): a

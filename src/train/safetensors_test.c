@@ -32,7 +32,7 @@ TEST(an_exported_model_is_read_back_with_its_card)
     assert_int_equal(file->tensors[0].shape[1], 784);
     assert_int_equal(file->tensors[1].offset, 7840);
     assert_memory_equal(file->data, parameters, sizeof(float) * table.float_count);
-    assert_int_equal(file->metadata_count, 7);
+    assert_int_equal(file->metadata_count, 8);
     assert_string_equal(file->metadata[4].key, "test_accuracy");
     assert_string_equal(file->metadata[4].value, "0.8912");
 

@@ -353,6 +353,8 @@ static int model_export(struct role *role, const struct exchange_outcome *outcom
         .job = work->lease.job,
         .data = work->data->name,
         .policy = arena_copy_string(work->arena, work->lease.sync.policy),
+        .mean = work->data->mean,
+        .deviation = job_train_is_file(train) ? train->deviation : work->data->deviation,
         .test_accuracy = outcome->test_accuracy,
         .test_loss = outcome->test_loss,
         .samples = status->samples,

@@ -1,0 +1,109 @@
+"""Exported models in other people's programs: ONNX computed by onnxruntime gives what our forward pass
+gives, for every built-in model and every kind of layer; safetensors opened by its own package holds the
+tensors. Skipped where they are not installed; `make reference` installs them.
+"""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+numpy = pytest.importorskip("numpy")
+
+BUILD = pathlib.Path(os.environ["SOUK_BUILD"])
+MODELS = ["linear", "logistic", "svm", "mlp", "lenet5", "cifar-cnn", "resnet", "text-cnn", "lstm", "gru",
+          "lstm-forecast", "gru-forecast", "char-lstm"]
+
+
+def network(layers, channels=2, height=9, width=8, classes=3, loss="cross_entropy", **more):
+    return {"kind": "layers", "loss": loss, "channels": channels, "height": height, "width": width,
+            "classes": classes, "layers": layers, **more}
+
+
+DENSE = {"type": "dense"}
+LAYERS = {
+    "conv": network([{"type": "conv", "outputs": 4, "kernel": 3, "stride": 2, "pad": 1}, DENSE]),
+    "max_pool": network([{"type": "max_pool", "kernel": 3, "stride": 2}, DENSE]),
+    "max_pool_partial": network([{"type": "max_pool", "kernel": 2, "stride": 2, "partial": True}, DENSE]),
+    "average_pool": network([{"type": "average_pool", "kernel": 3, "stride": 2}, DENSE]),
+    "average_pool_partial": network([{"type": "average_pool", "kernel": 4, "stride": 3, "partial": True}, DENSE]),
+    "pool_whole": network([{"type": "max_pool"}, DENSE]),
+    "average_whole": network([{"type": "average_pool"}, DENSE]),
+    "batch_norm_image": network([{"type": "batch_norm"}, DENSE]),
+    "batch_norm_row": network([{"type": "dense", "outputs": 5}, {"type": "batch_norm"}, DENSE]),
+    "batch_norm_table": network([{"type": "batch_norm"}, DENSE], channels=1, height=1),
+    "layer_norm_image": network([{"type": "layer_norm"}, {"type": "conv", "outputs": 2, "kernel": 3}, DENSE]),
+    "layer_norm_row": network([{"type": "dense", "outputs": 5}, {"type": "layer_norm"}, DENSE]),
+    "local_norm": network([{"type": "conv", "outputs": 12, "kernel": 3}, {"type": "local_norm"}, DENSE]),
+    "activations": network([{"type": "dense", "outputs": 8}, {"type": "tanh"}, {"type": "dense", "outputs": 8},
+                            {"type": "sigmoid"}, {"type": "dense", "outputs": 8}, {"type": "gelu"},
+                            {"type": "dense", "outputs": 8}, {"type": "relu"}, {"type": "dropout"}, DENSE]),
+    "residual": network([{"type": "conv", "outputs": 2, "kernel": 3, "pad": 1}, {"type": "relu"},
+                         {"type": "residual", "back": 2}, DENSE]),
+    "residual_projected": network([{"type": "conv", "outputs": 6, "kernel": 3, "pad": 1, "stride": 2},
+                                   {"type": "residual", "back": 1}, DENSE]),
+    "residual_rows": network([{"type": "dense", "outputs": 6}, {"type": "dense", "outputs": 6}, {"type": "tanh"},
+                              {"type": "residual", "back": 2}, DENSE]),
+    "lstm_steps": network([{"type": "lstm", "outputs": 5, "steps": True}, {"type": "batch_norm"},
+                           {"type": "layer_norm"}, {"type": "gru", "outputs": 4, "steps": True},
+                           {"type": "tanh"}, {"type": "residual", "back": 1}, {"type": "lstm", "outputs": 4}, DENSE], channels=1),
+    "sequence_conv": network([{"type": "embedding", "outputs": 6}, {"type": "conv", "outputs": 5, "kernel": 3, "pad": 1},
+                              {"type": "max_pool", "kernel": 2}, {"type": "average_pool"}, DENSE],
+                             channels=1, height=1, width=11, vocabulary=9),
+    "sequence_flat": network([{"type": "embedding", "outputs": 3}, {"type": "dense", "outputs": 4}, {"type": "relu"},
+                              {"type": "flatten"}, DENSE], channels=1, height=1, width=7, vocabulary=9),
+    "sparse": network([{"type": "dense", "outputs": 5}, {"type": "relu"}, DENSE], channels=1, height=2, width=6,
+                      vocabulary=20),
+    "logistic_loss": network([DENSE], classes=2, loss="logistic"),
+    "numbers": network([{"type": "dense", "outputs": 4}, {"type": "relu"}, DENSE], classes=0, loss="mse", values=2),
+}
+
+
+@pytest.fixture(params=MODELS + sorted(LAYERS))
+def exported(request, tmp_path):
+    name = request.param
+    if name in LAYERS:
+        path = tmp_path / "spec.json"
+        path.write_text(json.dumps({key: value for key, value in LAYERS[name].items() if value != 0}))
+        name = path
+    done = subprocess.run([BUILD / "export_reference", name, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def test_onnxruntime_computes_what_we_do(exported):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(exported / "model.onnx"), providers=["CPUExecutionProvider"])
+    spec = json.loads((exported / "card.json").read_text())["model"]
+    wanted = session.get_inputs()[0]
+    inputs = numpy.fromfile(exported / "inputs.f32", dtype="<f4").reshape([-1] + wanted.shape[1:])
+    if wanted.type == "tensor(int64)":
+        inputs = inputs.astype("int64")
+    given = session.run(None, {"input": inputs})
+    expected = numpy.fromfile(exported / "outputs.f32", dtype="<f4").reshape(given[0].shape)
+    assert list(given[0].shape[1:]) == session.get_outputs()[0].shape[1:]
+    numpy.testing.assert_allclose(given[0], expected, rtol=2e-4, atol=2e-4 * abs(expected).max())
+    assert abs(expected).max() > 1e-3
+    if spec["loss"] == "cross_entropy":
+        numpy.testing.assert_allclose(given[1].sum(axis=-1), 1, rtol=1e-5)
+        assert (given[1].argmax(axis=-1) == given[0].argmax(axis=-1)).all()
+
+
+def test_onnx_finds_nothing_wrong(exported):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(str(exported / "model.onnx"))
+    onnx.checker.check_model(model, full_check=True)
+
+
+def test_safetensors_opens_the_tensors(exported):
+    opened = pytest.importorskip("safetensors.numpy")
+    raw = (exported / "model.safetensors").read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:8 + size])
+    tensors = opened.load_file(exported / "model.safetensors")
+    assert set(tensors) == set(header) - {"__metadata__"}
+    for name, tensor in tensors.items():
+        begin, end = header[name]["data_offsets"]
+        assert tensor.tobytes() == raw[8 + size + begin:8 + size + end]
+        assert list(tensor.shape) == header[name]["shape"]
