@@ -1,52 +1,90 @@
 #!/usr/bin/env python3
 """Synchronisation policies on unequal machines: real gradients in virtual time (`souk sim sync`).
 
-    bench/hetero.py [--json] [--cells N|all] [--resume FILE] [--program build/souk]
-                    [--policies a,b] [--seeds 1,2,3] [--jobs 2] [--list]
+    bench/hetero.py [--json] [--cells all] [--resume FILE] [--program build/souk] [--folder DIR]
+                    [--policies a,b] [--seeds 1,2,3] [--jobs 2] [--minutes M] [--list]
 
 The 18 machines of the ADSP paper's testbed, spread to H, a push and its answer taking O mean steps.
 In each cell every policy trains at each of four rates on one seed; at its own best rate it then runs
 on the other seeds. One target for all. Runs are kept in FILE one by one: what is there is not run
 again. A run is given up when it can no longer be its policy's best, or takes half as long again as
 bsp at its best.
+
+Cells are named by group (grid, disturbed, lenet5, momentum, cifar-cnn), by number from 1 as --list
+gives them, or by numbers 3-9. With --minutes no run begins later than that; --resume goes on.
+--folder holds Fashion-MNIST's four files, or folders fashion-mnist and cifar10.
 """
 import argparse
 import concurrent.futures
+import gzip
 import itertools
 import json
 import math
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RATES = ["0.1", "0.05", "0.2", "0.025"]  # the likeliest first: it bounds the others
-MOMENTUM_RATES = ["0.01", "0.005", "0.02", "0.0025"]
+# The likeliest first: it bounds the others.
+RATES = {"mlp": ["0.1", "0.2", "0.05", "0.4"], "lenet5": ["0.1", "0.05", "0.2", "0.4"],
+         "cifar-cnn": ["0.02", "0.01", "0.04", "0.005"]}
+MOMENTUM_RATES = ["0.01", "0.02", "0.005", "0.04"]
 POLICIES = ["bsp", "ssp", "tap", "fixed-adacomm:8", "fixed-adacomm:40", "adacomm", "adsp", "hsp",
             "batchtune", "batchtune-fixed", "backup", "diloco", "async-local", "pace", "auto"]
-TARGETS = {"mlp": 0.40, "lenet5": 0.45, "cifar-cnn": 1.2}
+TARGETS = {"mlp": 0.45, "lenet5": 0.50, "cifar-cnn": 1.6}
+DATA_FOLDER = "/usr/share/datasets/fashion-mnist"
 LAST_TIME = 20000  # virtual seconds, where nothing else bounds a run
 OVERSHOOT = 1.15  # a run must go on this much past its target for the mean of five to cross it
 
 
-def cell(heterogeneity, delay, model="mlp", momentum=False, policies=None, **more):
+def cell(group, heterogeneity, delay, model="mlp", momentum=False, policies=None, **more):
     name = f"{model} H={heterogeneity} O={delay:g}" + (" momentum" if momentum else "")
     name += "".join(f" {key}={value}" for key, value in more.items())
-    return {"name": name, "model": model, "heterogeneity": heterogeneity, "delay": delay,
+    return {"name": name, "group": group, "model": model, "heterogeneity": heterogeneity, "delay": delay,
             "momentum": momentum, "more": more, "policies": policies or POLICIES}
 
 
 def all_cells():
     levels = list(itertools.product([3.2, 2.0, 2.6, 1.45], [5, 1, 0.2]))
-    cells = [cell(heterogeneity, delay) for heterogeneity, delay in levels]
+    cells = [cell("grid", heterogeneity, delay) for heterogeneity, delay in levels]
     disturbed = [{"jitter": "0.5"}, {"stay": "300s", "absence": "60s"}, {"skew": "0.5"}]
-    cells += [cell(3.2, delay, **more) for more in disturbed for delay in (5, 1)]
-    cells += [cell(heterogeneity, delay, model="lenet5") for heterogeneity in (3.2, 2.0) for delay in (5, 1)]
-    cells += [cell(heterogeneity, delay, momentum=True) for heterogeneity, delay in levels]
-    cells.append(cell(3.2, 5, model="cifar-cnn", policies=["bsp", "adsp", "auto"]))
+    cells += [cell("disturbed", 3.2, delay, **more) for more in disturbed for delay in (5, 1)]
+    cells += [cell("lenet5", heterogeneity, delay, model="lenet5")
+              for heterogeneity in (3.2, 2.0) for delay in (5, 1)]
+    cells += [cell("momentum", heterogeneity, delay, momentum=True) for heterogeneity, delay in levels]
+    cells.append(cell("cifar-cnn", 3.2, 5, model="cifar-cnn", policies=["bsp", "adsp", "auto"]))
     return cells
+
+
+def cells_named(words):
+    """Of "grid,14,20-22" or "all", in the order of the whole list."""
+    cells, wanted = all_cells(), set()
+    for word in words.split(","):
+        first, _, last = word.partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            wanted |= set(range(int(first), int(last or first) + 1))
+            continue
+        found = {number for number, place in enumerate(cells, 1) if word in ("all", place["group"])}
+        if not found:
+            raise SystemExit(f"no cells \"{word}\": name a group, numbers or all")
+        wanted |= found
+    return [place for number, place in enumerate(cells, 1) if number in wanted]
+
+
+def unpack_data(given, scratch):
+    """A run reads Fashion-MNIST faster than it could unpack it: that is done once for all."""
+    folder = pathlib.Path(given or DATA_FOLDER)
+    if (folder / "fashion-mnist").is_dir():
+        folder = folder / "fashion-mnist"
+    for path in folder.glob("*-ubyte.gz"):
+        with gzip.open(path) as packed, open(scratch / path.stem, "wb") as file:
+            shutil.copyfileobj(packed, file)
+    return scratch if any(scratch.iterdir()) else folder
 
 
 class Runs:
@@ -54,6 +92,8 @@ class Runs:
 
     def __init__(self, wanted):
         self.wanted, self.lock, self.done = wanted, threading.Lock(), {}
+        self.places = threading.Semaphore(wanted.jobs)
+        self.end = time.monotonic() + 60 * wanted.minutes if wanted.minutes else math.inf
         if wanted.resume and os.path.exists(wanted.resume):
             for line in pathlib.Path(wanted.resume).read_text().splitlines():
                 run = json.loads(line)
@@ -77,16 +117,23 @@ class Runs:
                      "--policy", policy, "--rate", rate, "--seed", str(seed),
                      "--target-loss", str(TARGETS[place["model"]]), "--max-time", f"{math.ceil(limit)}s"]
         if place["model"] == "cifar-cnn":
-            arguments += ["--data", "cifar-10"]
+            folder = pathlib.Path(self.wanted.folder or ".") / "cifar10"
+            arguments += ["--data", "cifar10", "--folder", str(folder)]
+        else:
+            arguments += ["--folder", str(self.wanted.data)]
         if place["momentum"]:
             arguments += ["--momentum", "0.9"]
         for name, value in place["more"].items():
             arguments += [f"--{name}", value]
-        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        with self.places:
+            if time.monotonic() > self.end:
+                raise RuntimeError("no time left")
+            begin = time.monotonic()
+            done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr else "no reason")
         run = json.loads(done.stdout)["runs"][0]
-        run = {"key": key, "limit": limit, **run}
+        run = {"key": key, "limit": limit, "wall_s": round(time.monotonic() - begin, 2), **run}
         with self.lock:
             self.done[key] = run
             if self.wanted.resume:
@@ -100,7 +147,7 @@ class Runs:
 def tune(runs, place, policy, limit):
     """(rate, run) of the rate that reaches the target first on the first seed; None: none does."""
     best = None
-    for rate in MOMENTUM_RATES if place["momentum"] else RATES:
+    for rate in MOMENTUM_RATES if place["momentum"] else RATES[place["model"]]:
         run = runs.get(place, policy, rate, runs.wanted.seeds[0], limit)
         if run["target_s"] is not None and (best is None or run["target_s"] < best[1]["target_s"]):
             best = rate, run
@@ -122,15 +169,16 @@ def measure(runs, place, policy, limit):
             "chosen": first["chosen"]}
 
 
-def run_cell(runs, place, pool):
+def run_cell(runs, place):
     policies = [name for name in place["policies"] if not runs.wanted.policies or
                 name in runs.wanted.policies or name.split(":")[0] in runs.wanted.policies]
     try:
         # Momentum and skew may make even bsp slow: it alone is bounded by nothing else.
         bsp = measure(runs, place, "bsp", LAST_TIME)
         limit = 1.5 * OVERSHOOT * max(bsp["all_seconds"]) if bsp["seconds"] else LAST_TIME
-        rows = list(pool.map(lambda name: bsp if name == "bsp" else measure(runs, place, name, limit),
-                             policies))
+        with concurrent.futures.ThreadPoolExecutor(len(policies)) as pool:
+            rows = list(pool.map(lambda name: bsp if name == "bsp" else
+                                 measure(runs, place, name, limit), policies))
     except RuntimeError as reason:
         return {"cell": place["name"], "not_run": str(reason)}
     return {"cell": place["name"], "rows": rows, "target_loss": TARGETS[place["model"]]}
@@ -179,7 +227,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--program", default="build/souk")
-    parser.add_argument("--cells", default="1", help="how many, from the first; or all")
+    parser.add_argument("--cells", default="1", help="groups and numbers, or all")
+    parser.add_argument("--folder", help="where the data lie")
+    parser.add_argument("--minutes", type=float, help="begin no run later")
     parser.add_argument("--resume", help="where runs are kept")
     parser.add_argument("--policies", default="", help="only these")
     parser.add_argument("--seeds", default="1,2,3", help="the first tunes the rates")
@@ -188,20 +238,22 @@ def main():
     wanted = parser.parse_args()
     wanted.seeds = [int(seed) for seed in wanted.seeds.split(",")]
     wanted.policies = [name for name in wanted.policies.split(",") if name]
-    cells = all_cells()
-    if wanted.cells != "all":
-        cells = cells[:int(wanted.cells)]
+    cells = cells_named(wanted.cells)
     if wanted.list:
-        print("\n".join(place["name"] for place in cells))
+        print("\n".join(f"{number:3} {place['group']:10} {place['name']}"
+                        for number, place in enumerate(all_cells(), 1) if place in cells))
         return
-    runs = Runs(wanted)
-    answers = []
-    with concurrent.futures.ThreadPoolExecutor(wanted.jobs) as pool:
-        for place in cells:
-            answers.append(run_cell(runs, place, pool))
-            if not wanted.json:
-                show(answers[-1])
-    result = figures_of(answers[0])  # H = 3.2, O = 5, MLP
+    with tempfile.TemporaryDirectory() as scratch:
+        wanted.data = unpack_data(wanted.folder, pathlib.Path(scratch))
+        runs = Runs(wanted)
+        # More cells than one at a time: each begins with bsp, which the others wait for.
+        with concurrent.futures.ThreadPoolExecutor((wanted.jobs + 3) // 4) as pool:
+            answers = []
+            for answer in pool.map(lambda place: run_cell(runs, place), cells):
+                answers.append(answer)
+                if not wanted.json:
+                    show(answer)
+    result = figures_of(answers[0])  # H = 3.2, O = 5, MLP where all are run
     regrets = [figures_of(answer)["auto_regret"] for answer in answers]
     result["auto_regret_worst"] = max((regret for regret in regrets if regret is not None), default=None)
     result["cells"] = len(answers)

@@ -1,7 +1,6 @@
 /* souk sim sync: synchronisation policies with real gradients in virtual time. */
 #include "base/units.h"
 #include "cli/sim_sync.h"
-#include "train/dataset_catalogue.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -62,6 +61,10 @@ static const struct option sim_sync_options[] = {
      .choices = search_names},
     {"overlap", OPTION_CHOICE, FIELD(overlap), "HOW", "default",
      "Whether workers compute on while a push is under way.", .choices = overlap_names},
+    {"outer_rate", OPTION_TEXT, FIELD(outer_rate), "RATE", "0",
+     "Of what rounds bring, of policies with an outer step; 0: each policy's own."},
+    {"outer_momentum", OPTION_TEXT, FIELD(outer_momentum), "SHARE", "0",
+     "Of the outer step; 0: each policy's own."},
     {"measure", OPTION_DURATION, FIELD(measure_ms), "TIME",
      .help = "Virtual time between first measurements; without it, two mean steps.", .minimum = 1,
      .maximum = INT64_C(24) * 3600 * 1000},
@@ -84,8 +87,7 @@ static void plan_done(struct sim_sync *plan)
         sync_data_free(plan->data[i]);
         sync_presence_free(plan->presence[i]);
     }
-    dataset_free(plan->train);
-    dataset_free(plan->test);
+    sim_sync_close_data(plan);
 }
 
 static int read_number(const char *flag, const char *words, double most, double *out_value,
@@ -96,26 +98,6 @@ static int read_number(const char *flag, const char *words, double most, double 
         return error_set(error, ERROR_INVALID, "--%s: \"%.40s\" is not a number from 0 to %g", flag,
                          words, most);
     return 0;
-}
-
-static int plan_data(struct sim_sync *plan, struct error *error)
-{
-    const struct sim_sync_options *wanted = plan->wanted;
-    const struct dataset_entry *entry;
-    if (dataset_entry_find(text_of(wanted->data), &entry, error) < 0 ||
-        dataset_entry_open(entry, wanted->folder, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS,
-                           &plan->train, error) < 0 ||
-        dataset_entry_open(entry, wanted->folder, DATASET_TEST_IMAGES, DATASET_TEST_LABELS,
-                           &plan->test, error) < 0)
-        return -1;
-    struct model_spec *spec = &plan->compare.engine.spec;
-    model_spec_default((enum model_kind)wanted->model, spec);
-    spec->channels = entry->channels;
-    spec->height = entry->height;
-    spec->width = entry->width;
-    spec->classes = entry->classes;
-    plan->compare.engine.batch = (uint32_t)wanted->batch;
-    return model_spec_check(spec, error);
 }
 
 static int plan_profile(struct sim_sync *plan, struct error *error)
@@ -232,7 +214,10 @@ static int common_options(struct sim_sync *plan, struct sync_run_options *out, s
         read_number("momentum", wanted->momentum, 0.9999, &momentum, error) < 0 ||
         read_number("weight-decay", wanted->weight_decay, 1, &weight_decay, error) < 0 ||
         read_number("jitter", wanted->jitter, 3, &out->jitter, error) < 0 ||
-        read_number("compression", wanted->compression, 1, &out->compression, error) < 0)
+        read_number("compression", wanted->compression, 1, &out->compression, error) < 0 ||
+        read_number("outer-rate", wanted->outer_rate, 100, &out->settings.outer_rate, error) < 0 ||
+        read_number("outer-momentum", wanted->outer_momentum, 0.9999, &out->settings.outer_momentum,
+                    error) < 0)
         return -1;
     if (wanted->nesterov && momentum <= 0)
         return error_set(error, ERROR_INVALID, "--nesterov needs a --momentum");
@@ -293,7 +278,7 @@ static int run_sim_sync(void *context, const void *options, struct error *error)
     plan->cli = cli;
     plan->wanted = options;
     int result = -1;
-    if (plan_profile(plan, error) == 0 && plan_data(plan, error) == 0 &&
+    if (plan_profile(plan, error) == 0 && sim_sync_open_data(plan, error) == 0 &&
         plan_runs(plan, error) == 0) {
         plan->compare.runs = plan->runs;
         plan->compare.run_count = plan->run_count;

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "sim/sync_compare.h"
+#include "train/import.h"
 
 enum { SIM_SYNC_RUNS_MAX = 256 };
 
@@ -13,6 +14,7 @@ struct sim_sync_options {
     const char *profile, *data, *folder, *traces, *svg, *delay;
     int model, search, overlap;
     const char *target_loss, *momentum, *weight_decay, *heterogeneity, *jitter, *skew, *compression;
+    const char *outer_rate, *outer_momentum;
     bool nesterov, curve;
     uint64_t batch, local_steps, slack, threads;
     int64_t stay_ms, absence_ms, gamma_ms, measure_ms, max_time_ms;
@@ -29,6 +31,7 @@ struct sim_sync {
     struct cli *cli;
     const struct sim_sync_options *wanted;
     struct sync_profile profile;
+    struct import import; /* what the data sets borrow, where a reader made them; else zeros */
     struct dataset *train, *test;
     size_t seed_count, run_count;
     struct sync_data *data[SIM_SYNC_RUNS_MAX];         /* by seed */
@@ -41,6 +44,9 @@ struct sim_sync {
     double target_loss;
 };
 
+/* Opens the data sets and sets the model's shape by them. */
+MUST_CHECK int sim_sync_open_data(struct sim_sync *plan, struct error *error);
+void sim_sync_close_data(struct sim_sync *plan);
 /* The best rate of each policy and seed, for people. */
 void sim_sync_print(const struct sim_sync *plan);
 /* Every run. */

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-enum { SYNC_CURVE_RECORDS = 2000, SYNC_POLICY_RECORDS = 1000 };
+enum { SYNC_CURVE_RECORDS = 1000, SYNC_POLICY_RECORDS = 1000 };
 
 struct sync_data_options {
     const struct dataset *train, *test; /* borrowed */

@@ -15,14 +15,15 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { CAREFUL_MAX = 2, STREAK = 2 };
+enum { CAREFUL_MAX = 2, STREAK = 2, BATCH = 32 };
 static const int64_t measure_ns_max = INT64_C(60000000000);
 static const double loss_rise = 1.3;
 
 struct auto_worker {
     double speed, commit_s;
-    double spread; /* mean relative deviation of the speed from push to push */
-    bool is_held;  /* by the policy in force */
+    double spread;  /* mean relative deviation of the speed from push to push */
+    bool is_held;   /* by the policy in force */
+    uint32_t batch; /* as it set them; 0: the usual */
 };
 
 /* What the rules go by, over the members that are measured. */
@@ -163,6 +164,8 @@ static void observe(struct auto_policy *self, const struct sync_actions *actions
             self->gathered += action->weight;
         else if (action->kind == SYNC_FOLD)
             self->gathered = 0;
+        else if (action->kind == SYNC_SET_BATCH)
+            worker->batch = action->batch;
         else if (action->kind == SYNC_EVALUATE)
             self->has_inner_asked = true;
     }
@@ -185,6 +188,18 @@ static struct sync_policy *inner_new(const struct auto_policy *self,
     return inner;
 }
 
+/* The policy that comes may know nothing of batches. */
+static void batch_restore(struct auto_policy *self, uint32_t index, struct sync_actions *actions)
+{
+    const uint32_t usual = self->policy.settings.batch > 0 ? self->policy.settings.batch : BATCH;
+    struct auto_worker *worker = &self->workers[index];
+    if (worker->batch == 0 || worker->batch == usual)
+        return;
+    worker->batch = usual;
+    sync_append(actions,
+                (struct sync_action){.kind = SYNC_SET_BATCH, .worker = index, .batch = usual});
+}
+
 static void change(struct auto_policy *self, int64_t now_ns, const struct auto_choice *choice,
                    struct sync_actions *actions)
 {
@@ -199,7 +214,10 @@ static void change(struct auto_policy *self, int64_t now_ns, const struct auto_c
     for (uint32_t i = 0; i < SYNC_WORKER_MAX; i++) {
         if (!self->policy.is_member[i])
             continue;
+        batch_restore(self, i, actions);
+        const uint32_t first = actions->count;
         sync_policy_join(inner, now_ns, i, actions);
+        observe(self, actions, first);
         if (self->workers[i].is_held)
             sync_simple(actions, SYNC_RELEASE, i);
         self->workers[i].is_held = false;
@@ -333,13 +351,16 @@ static void auto_on_join(struct sync_policy *policy, int64_t now_ns, uint32_t wo
     observe(self, actions, first);
 }
 
-static void measure(struct auto_worker *worker, const struct sync_push *push)
+static void measure(struct auto_policy *self, const struct sync_push *push)
 {
+    struct auto_worker *worker = &self->workers[push->worker];
+    const uint32_t usual = self->policy.settings.batch > 0 ? self->policy.settings.batch : BATCH;
     if (push->commit_ns > 0)
         sync_smooth(&worker->commit_s, 1e-9 * (double)push->commit_ns);
     if (push->compute_ns <= 0)
         return;
-    const double speed = push->steps / (1e-9 * (double)push->compute_ns);
+    const double steps = push->samples > 0 ? (double)push->samples / usual : push->steps;
+    const double speed = steps / (1e-9 * (double)push->compute_ns);
     if (worker->speed > 0)
         sync_smooth(&worker->spread, fabs(speed - worker->speed) / worker->speed);
     sync_smooth(&worker->speed, speed);
@@ -349,7 +370,7 @@ static void auto_on_push(struct sync_policy *policy, int64_t now_ns, const struc
                          struct sync_actions *actions)
 {
     struct auto_policy *self = auto_of(policy);
-    measure(&self->workers[push->worker], push);
+    measure(self, push);
     const uint32_t first = actions->count;
     sync_policy_push(self->inner, now_ns, push, actions);
     observe(self, actions, first);

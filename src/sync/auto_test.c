@@ -76,12 +76,12 @@ TEST(a_loss_that_runs_away_brings_the_kept_model_back_and_more_care)
     assert_string_equal(script_loss(script, 2200, 1.4), "evaluate");
     /* What was gathered is gone with the model; who is held gets the old one. */
     assert_string_equal(script_loss(script, 2210, 1.5),
-                        "return, steps 0 1+, release 0, steps 1 1+");
+                        "return, steps 0 1+, release 0, batch 1 32, steps 1 1+");
     assert_true(says(script, "the loss rose under full outer momentum"));
     script_push_timed(script, 2220, 0, 1, 10, 25);
     assert_string_equal(
         script_push_timed(script, 2260, 1, 1, 40, 25),
-        "gather 1 1, hold 1, fold/2 (0.7 0.5 1 0.5), steps 0 12, release 0, steps 1 3, "
+        "gather 1 1, hold 1, fold/2 (0.7 0 1 0), steps 0 5, release 0, batch 1 20, steps 1 2, "
         "release 1");
     script_close(script);
 }

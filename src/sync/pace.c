@@ -4,38 +4,43 @@
  *
  *     steps_i = v_i T,   T = h / mean(v),   h local steps on average
  *
- * h is local_steps, or else 8, more where a commit takes longer than six mean steps. A round ends
- * when all members have pushed, or at a deadline after its first push; then the mean of what came,
- * D = sum w U / M, enters: B = m B + D, W += rate (D + m B). A push that missed its round enters
- * the next one, with w = 1 / (1 + rounds missed); all others have w = 1. So nobody holds up the
- * rest, and a worker that jitters, freezes or comes and goes only weighs less.
+ * h is local_steps, or else twice as long as a commit takes, at least one step: the number of
+ * rounds to a loss falls about as the root of h, so that their time is least where h is about a
+ * commit, and flat around it. A round ends when all members have pushed, or at a deadline after its
+ * first push; then the mean of what came, D = sum w U / M, enters: B = m B + D, W += rate (D + m
+ * B). m is r / (r + 3) in round r until that has grown to the momentum asked for. A push that
+ * missed its round enters the next one, with w = 1 / (1 + rounds missed); all others have w = 1. So
+ * nobody holds up the rest, and a worker that jitters, freezes or comes and goes only weighs less.
  *
  * With overlap workers compute on while they wait for the end of the round: a round then takes T
- * however long a commit takes. By default it is on until commits are measured and where one takes
- * more than three mean steps, off below two. Without it each worker's time is shortened by how much
- * longer than the mean its commits take, and a late worker makes only what fits into the rest of
- * the round.
+ * however long a commit takes, and h is 1.25 of a commit. By default it is on until commits are
+ * measured and where one takes more than three mean steps, off below two. Without it each worker's
+ * time is shortened by how much longer than the mean its commits take, and a late worker makes only
+ * what fits into the rest of the round.
  *
- * A worker whose speed is not known yet pushes after one step.
+ * Who makes fewer than four steps a round fills it by the size of its batches. A worker whose speed
+ * is not known yet pushes after one step.
  */
 #include "base/assert.h"
 #include "sync/policy_internal.h"
 
 #include <math.h>
 
-static const double steps_mean = 8;
-static const double steps_per_commit = 1.25; /* h is at least so many mean commit times long */
-static const double slack_share = 0.5;       /* of T: the deadline after a round's first push */
-static const double slack_steps = 2;         /* of the slowest: at least so long */
-static const double slack_first = 8;         /* rounds without speeds: of the time until then */
+enum { BATCH = 32, BATCH_PARTS = 8 };
+static const double trimmed_steps = 4;         /* who makes fewer has its batches trimmed */
+static const double commits_apart = 2;         /* h is so many mean commit times long, */
+static const double commits_apart_busy = 1.25; /* with overlap so many; at least one step */
+static const double slack_share = 0.5;         /* of T: the deadline after a round's first push */
+static const double slack_steps = 2;           /* of the slowest: at least so long */
+static const double slack_first = 8;           /* rounds without speeds: of the time until then */
 static const double overlap_steps_off = 2, overlap_steps_on = 3; /* a commit's mean steps */
 static const double rate_default = 0.7, momentum_default = 0.9;
 
 struct pace_worker {
-    double speed;            /* v_i; 0: unknown */
-    double commit_s;         /* O_i; 0: unknown */
-    uint32_t steps, overlap; /* as last set */
-    uint64_t round;          /* whose model it has */
+    double speed;                   /* v_i, of whole batches; 0: unknown */
+    double commit_s;                /* O_i; 0: unknown */
+    uint32_t steps, overlap, batch; /* as last set */
+    uint64_t round;                 /* whose model it has */
     bool is_held;
 };
 
@@ -92,19 +97,20 @@ static struct pace_means means_of(const struct pace *pace)
     means.speed /= count;
     means.commit_s /= count;
     const double given = pace->policy.settings.local_steps;
-    const double commit_steps = steps_per_commit * means.commit_s * means.speed;
-    means.steps = given > 0 ? given : fmax(steps_mean, ceil(commit_steps));
+    const double commits = pace->overlap > 0 ? commits_apart_busy : commits_apart;
+    means.steps = given > 0 ? given : fmax(1, commits * means.commit_s * means.speed);
     means.period_s = means.steps / means.speed;
     return means;
 }
 
 /* Steps made on a model that is past are worth less: they pay only where commits are dear. */
-static void overlap_choose(struct pace *pace, const struct pace_means *means)
+static void overlap_choose(struct pace *pace)
 {
-    const double commit_steps = means->commit_s * means->speed;
+    const struct pace_means means = means_of(pace);
+    const double commit_steps = means.commit_s * means.speed;
     if (pace->policy.settings.overlap != SYNC_OVERLAP_DEFAULT)
         return;
-    if (means->commit_s <= 0 && pace->round < 1)
+    if (means.commit_s <= 0 && pace->round < 1)
         return; /* as at the start: a commit may take any time */
     if (commit_steps < overlap_steps_off)
         pace->overlap = 0;
@@ -112,44 +118,76 @@ static void overlap_choose(struct pace *pace, const struct pace_means *means)
         pace->overlap = SYNC_OVERLAP_FREE;
 }
 
-/* What the worker does within `span_s` from its answer to its push's arrival. */
-static uint32_t steps_within(const struct pace *pace, const struct pace_worker *worker,
-                             double span_s)
+static uint32_t whole_batch(const struct pace *pace)
 {
-    if (worker->speed <= 0)
-        return 1;
-    const double exact = worker->speed * span_s;
-    const double whole = pace->overlap > 0 ? round(exact) : floor(exact);
-    return (uint32_t)fmin(1e6, fmax(1, whole));
+    return pace->policy.settings.batch > 0 ? pace->policy.settings.batch : BATCH;
 }
 
-static uint32_t steps_of(const struct pace *pace, const struct pace_worker *worker,
-                         const struct pace_means *means)
+/* What a worker does in a round. */
+struct pace_work {
+    uint32_t steps, batch;
+};
+
+/* What the worker does within `span_s` from its answer to its push's arrival. Few whole steps would
+ * fill it badly: their batches are trimmed, in eighths. */
+static struct pace_work work_within(const struct pace *pace, const struct pace_worker *worker,
+                                    double span_s)
+{
+    struct pace_work work = {1, whole_batch(pace)};
+    if (worker->speed <= 0)
+        return work;
+    const double exact = worker->speed * span_s;
+    if (exact >= trimmed_steps || work.batch < BATCH_PARTS) {
+        const double whole = pace->overlap > 0 ? round(exact) : floor(exact);
+        work.steps = (uint32_t)fmin(1e6, fmax(1, whole));
+        return work;
+    }
+    const double steps = fmax(1, ceil(exact - 1e-6));
+    const double parts = fmin(BATCH_PARTS, fmax(1, floor(BATCH_PARTS * exact / steps + 1e-6)));
+    work.steps = (uint32_t)steps;
+    work.batch = (uint32_t)(work.batch * parts / BATCH_PARTS);
+    return work;
+}
+
+static struct pace_work work_of(const struct pace *pace, const struct pace_worker *worker,
+                                const struct pace_means *means)
 {
     double span_s = means->period_s;
     if (pace->overlap == 0)
         span_s += means->commit_s - worker->commit_s;
-    return steps_within(pace, worker, span_s);
+    return work_within(pace, worker, span_s);
 }
 
-static void steps_set(struct pace *pace, uint32_t index, uint32_t steps,
-                      struct sync_actions *actions)
+static void work_set(struct pace *pace, uint32_t index, struct pace_work work,
+                     struct sync_actions *actions)
 {
     struct pace_worker *worker = &pace->workers[index];
-    if (worker->steps == steps && worker->overlap == pace->overlap)
-        return;
-    worker->steps = steps;
+    if (worker->batch != work.batch)
+        sync_append(actions, (struct sync_action){
+                                 .kind = SYNC_SET_BATCH, .worker = index, .batch = work.batch});
+    if (worker->steps != work.steps || worker->overlap != pace->overlap)
+        sync_set_steps(actions, index, work.steps, pace->overlap);
+    worker->batch = work.batch;
+    worker->steps = work.steps;
     worker->overlap = pace->overlap;
-    sync_set_steps(actions, index, steps, pace->overlap);
+}
+
+/* Nesterov's own sequence until it has grown to m: early rounds point the wrong way soon. */
+static struct sync_outer outer_now(const struct pace *pace)
+{
+    const double round = (double)pace->round;
+    const double most = pace->outer.momentum;
+    return sync_outer_nesterov(pace->outer.rate, fmin(most, round / (round + 3)));
 }
 
 static void round_end(struct pace *pace, int64_t now_ns, struct sync_actions *actions)
 {
+    overlap_choose(pace);
     const struct pace_means means = means_of(pace);
-    overlap_choose(pace, &means);
     const double members = fmax(1, pace->policy.member_count);
+    const struct sync_outer outer = outer_now(pace);
     sync_append(actions,
-                (struct sync_action){.kind = SYNC_FOLD, .weight = members, .outer = pace->outer});
+                (struct sync_action){.kind = SYNC_FOLD, .weight = members, .outer = outer});
     pace->round++;
     pace->round_ns = now_ns;
     pace->deadline_ns = INT64_MAX;
@@ -160,7 +198,7 @@ static void round_end(struct pace *pace, int64_t now_ns, struct sync_actions *ac
             continue;
         worker->is_held = false;
         worker->round = pace->round;
-        steps_set(pace, i, steps_of(pace, worker, &means), actions);
+        work_set(pace, i, work_of(pace, worker, &means), actions);
         sync_simple(actions, SYNC_RELEASE, i);
     }
 }
@@ -190,8 +228,8 @@ static void pace_on_join(struct sync_policy *policy, int64_t now_ns, uint32_t wo
     struct pace *pace = pace_of(policy);
     if (policy->member_count == 1 && pace->gathered_count == 0)
         pace->round_ns = now_ns;
-    pace->workers[worker] = (struct pace_worker){.round = pace->round};
-    steps_set(pace, worker, 1, actions);
+    pace->workers[worker] = (struct pace_worker){.round = pace->round, .batch = whole_batch(pace)};
+    work_set(pace, worker, (struct pace_work){1, whole_batch(pace)}, actions);
 }
 
 /* Without overlap a late worker would wait for nothing: it works in what is left of the round. */
@@ -207,7 +245,7 @@ static bool reply_if_late(struct pace *pace, int64_t now_ns, uint32_t index, uin
     if (worker->speed * left_s < 1)
         return false;
     worker->round = pace->round;
-    steps_set(pace, index, steps_within(pace, worker, left_s), actions);
+    work_set(pace, index, work_within(pace, worker, left_s), actions);
     sync_simple(actions, SYNC_REPLY, index);
     return true;
 }
@@ -218,8 +256,11 @@ static void pace_on_push(struct sync_policy *policy, int64_t now_ns, const struc
     struct pace *pace = pace_of(policy);
     struct pace_worker *worker = &pace->workers[push->worker];
     ASSERT(!worker->is_held);
+    const double samples =
+        push->samples > 0 ? (double)push->samples : (double)push->steps * worker->batch;
+    const double share = push->steps > 0 ? samples / push->steps / whole_batch(pace) : 1;
     if (push->compute_ns > 0)
-        sync_smooth(&worker->speed, push->steps / (1e-9 * (double)push->compute_ns));
+        sync_smooth(&worker->speed, share * push->steps / (1e-9 * (double)push->compute_ns));
     if (push->commit_ns > 0)
         sync_smooth(&worker->commit_s, 1e-9 * (double)push->commit_ns);
 

@@ -1,7 +1,8 @@
 /* Pace: equal time for all, the deadline, late pushes, and what changes without overlap. */
 #include "sync/policy_script.h"
 
-#define FOLD(members) "fold/" members " (0.7 0.9 1 0.9)"
+/* The momentum of round r is r / (r + 3) at first. */
+#define FOLD(members, momentum) "fold/" members " (0.7 " momentum " 1 " momentum ")"
 
 /* Two workers, 10 and 40 ms a step, measured by a first round of one step each. */
 static struct script *measured(const struct sync_settings *settings)
@@ -17,30 +18,31 @@ static struct script *measured(const struct sync_settings *settings)
 TEST(steps_are_in_proportion_to_speed)
 {
     struct script *script =
-        script_open("pace", &(struct sync_settings){.overlap = SYNC_OVERLAP_ON});
+        script_open("pace", &(struct sync_settings){.overlap = SYNC_OVERLAP_ON, .local_steps = 8});
     assert_string_equal(script_join(script, 0, 0), "steps 0 1+");
     assert_string_equal(script_join(script, 0, 1), "steps 1 1+");
     assert_string_equal(script_push_timed(script, 10, 0, 1, 10, 0), "gather 0 1, hold 0");
-    /* 100 and 25 steps a second: T = 8 / 62.5 = 128 ms, so 12.8 and 3.2 steps. */
+    /* 100 and 25 steps a second: T = 8 / 62.5 = 128 ms, so 12.8 and 3.2 steps; four of 6/8. */
     assert_string_equal(script_push_timed(script, 40, 1, 1, 40, 0),
-                        "gather 1 1, hold 1, " FOLD("2") ", steps 0 13+, release 0, steps 1 3+, "
-                                                         "release 1");
+                        "gather 1 1, hold 1, " FOLD("2", "0") ", steps 0 13+, release 0, "
+                                                              "batch 1 24, steps 1 4+, release 1");
     assert_int_equal(sync_policy_status(script->policy).round, 1);
     script_close(script);
 }
 
 TEST(a_round_ends_at_its_deadline_and_a_late_push_enters_the_next_for_half)
 {
-    struct script *script = measured(&(struct sync_settings){.overlap = SYNC_OVERLAP_ON});
+    struct script *script =
+        measured(&(struct sync_settings){.overlap = SYNC_OVERLAP_ON, .local_steps = 8});
     assert_true(sync_policy_wake_ns(script->policy) == INT64_MAX);
     assert_string_equal(script_push_timed(script, 170, 0, 13, 10, 0), "gather 0 1, hold 0");
     /* Two steps of the slowest are longer than half of T. */
     assert_true(sync_policy_wake_ns(script->policy) == 250000000);
     assert_string_equal(script_tick(script, 249), "");
-    assert_string_equal(script_tick(script, 250), FOLD("2") ", release 0");
+    assert_string_equal(script_tick(script, 250), FOLD("2", "0.25") ", release 0");
     assert_string_equal(script_push_timed(script, 300, 1, 3, 40, 0), "gather 1 0.5, hold 1");
     assert_string_equal(script_push_timed(script, 380, 0, 13, 10, 0),
-                        "gather 0 1, hold 0, " FOLD("2") ", release 0, release 1");
+                        "gather 0 1, hold 0, " FOLD("2", "0.4") ", release 0, release 1");
     script_close(script);
 }
 
@@ -68,41 +70,47 @@ TEST(dear_commits_make_rounds_longer)
     script_push_timed(script, 10, 0, 1, 10, 0);
     /* A commit takes 20 steps: h = 25. */
     assert_string_equal(script_push_timed(script, 300, 0, 8, 10, 200),
-                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 25+, release 0");
+                        "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 25+, release 0");
     script_close(script);
 }
 
 TEST(by_default_workers_compute_on_only_where_commits_are_dear)
 {
-    struct script *script = script_open("pace", &(struct sync_settings){0});
+    /* So small a batch is not trimmed. */
+    struct script *script = script_open("pace", &(struct sync_settings){.batch = 4});
     /* Until the first commit is measured it may take any time. */
     assert_string_equal(script_join(script, 0, 0), "steps 0 1+");
     assert_string_equal(script_push_timed(script, 10, 0, 1, 10, 0),
-                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 8+, release 0");
-    /* A commit of four steps. */
-    assert_string_equal(script_push_timed(script, 130, 0, 8, 10, 40),
-                        "gather 0 1, hold 0, " FOLD("1") ", release 0");
-    /* 0.7 * 4 + 0.3 * 1 = 3.1, then 2.47 and 2.03 steps: neither dear nor cheap; 1.72 is. */
-    for (int i = 0; i < 3; i++)
-        assert_string_equal(script_push_timed(script, 230 + i, 0, 8, 10, 10),
-                            "gather 0 1, hold 0, " FOLD("1") ", release 0");
-    assert_string_equal(script_push_timed(script, 240, 0, 8, 10, 10),
-                        "gather 0 1, hold 0, " FOLD("1") ", steps 0 8, release 0");
+                        "gather 0 1, hold 0, " FOLD("1", "0") ", release 0");
+    /* A commit of four steps: h is five. */
+    assert_string_equal(script_push_timed(script, 130, 0, 1, 10, 40),
+                        "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 5+, release 0");
+    /* 0.7 * 4 + 0.3 * 1 = 3.1 steps, then 2.47 and 2.03: neither dear nor cheap. */
+    assert_string_equal(script_push_timed(script, 230, 0, 5, 10, 10),
+                        "gather 0 1, hold 0, " FOLD("1", "0.4") ", steps 0 4+, release 0");
+    assert_string_equal(script_push_timed(script, 231, 0, 4, 10, 10),
+                        "gather 0 1, hold 0, " FOLD("1", "0.5") ", steps 0 3+, release 0");
+    assert_string_equal(script_push_timed(script, 232, 0, 3, 10, 10),
+                        "gather 0 1, hold 0, " FOLD("1", "0.571") ", release 0");
+    /* 1.72 is cheap, and h is twice that. */
+    assert_string_equal(script_push_timed(script, 240, 0, 3, 10, 10),
+                        "gather 0 1, hold 0, " FOLD("1", "0.625") ", steps 0 3, release 0");
     script_close(script);
 }
 
 TEST(who_leaves_is_not_waited_for_and_its_push_stays)
 {
-    struct script *script = measured(&(struct sync_settings){.overlap = SYNC_OVERLAP_ON});
+    struct script *script =
+        measured(&(struct sync_settings){.overlap = SYNC_OVERLAP_ON, .local_steps = 8});
     script_push_timed(script, 170, 0, 13, 10, 0);
     /* Alone, it makes h steps a round. */
-    assert_string_equal(script_leave(script, 180, 1), FOLD("1") ", steps 0 8+, release 0");
+    assert_string_equal(script_leave(script, 180, 1), FOLD("1", "0.25") ", steps 0 8+, release 0");
     script_close(script);
 }
 
 TEST(without_overlap_far_links_get_less_time_to_compute)
 {
-    const struct sync_settings settings = {.overlap = SYNC_OVERLAP_OFF};
+    const struct sync_settings settings = {.overlap = SYNC_OVERLAP_OFF, .local_steps = 8};
     struct script *script = script_open("pace", &settings);
     script_join(script, 0, 0);
     script_join(script, 0, 1);
@@ -111,21 +119,22 @@ TEST(without_overlap_far_links_get_less_time_to_compute)
     /* Commits of 10 and 30 ms: 80 ms, 10 more than the mean for one, 10 less for the other. */
     assert_string_equal(script_push_timed(script, 100, 0, 8, 10, 10), "gather 0 1, hold 0");
     assert_string_equal(script_push_timed(script, 120, 1, 8, 10, 30),
-                        "gather 1 1, hold 1, " FOLD("2") ", steps 0 9, release 0, steps 1 7, "
-                                                         "release 1");
+                        "gather 1 1, hold 1, " FOLD("2", "0.25") ", steps 0 9, release 0, "
+                                                                 "steps 1 7, release 1");
     script_close(script);
 }
 
 TEST(without_overlap_a_late_worker_fills_the_rest_of_the_round)
 {
-    const struct sync_settings settings = {.overlap = SYNC_OVERLAP_OFF, .deadline_ms = 20};
+    const struct sync_settings settings = {
+        .overlap = SYNC_OVERLAP_OFF, .local_steps = 8, .deadline_ms = 20};
     struct script *script = script_open("pace", &settings);
     script_join(script, 0, 0);
     script_join(script, 0, 1);
     script_push_timed(script, 10, 0, 1, 10, 0);
     script_push_timed(script, 10, 1, 1, 10, 0);
     script_push_timed(script, 90, 0, 8, 10, 0);
-    assert_string_equal(script_tick(script, 110), FOLD("2") ", release 0");
+    assert_string_equal(script_tick(script, 110), FOLD("2", "0.25") ", release 0");
     /* The round that began at 110 ms lasts 80: 45 ms are left for four steps. */
     assert_string_equal(script_push_timed(script, 145, 1, 8, 10, 0),
                         "gather 1 0.5, steps 1 4, reply 1");

@@ -41,7 +41,7 @@
 
 enum {
     SYNC_WORKER_MAX = 1024,
-    SYNC_ACTION_MAX = 3 * SYNC_WORKER_MAX + 8, /* no call appends more */
+    SYNC_ACTION_MAX = 6 * SYNC_WORKER_MAX + 8, /* no call appends more */
     SYNC_TAU_MAX = 16,
     SYNC_REASON_SIZE = 256,
 };

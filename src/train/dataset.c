@@ -138,6 +138,12 @@ static struct dataset_shape shape_of(const struct dataset_options *options,
     return shape;
 }
 
+static void scaling_set(struct dataset *dataset, double mean, double deviation)
+{
+    dataset->scale = (float)(1.0 / (255.0 * deviation));
+    dataset->shift = (float)(-mean / deviation);
+}
+
 int dataset_open(const struct dataset_options *options, struct dataset **out_dataset,
                  struct error *error)
 {
@@ -159,8 +165,7 @@ int dataset_open(const struct dataset_options *options, struct dataset **out_dat
     dataset->shape = shape_of(options, header);
     dataset->element_count =
         (size_t)dataset->shape.channels * dataset->shape.height * dataset->shape.width;
-    dataset->scale = (float)(1.0 / (255.0 * options->deviation));
-    dataset->shift = (float)(-options->mean / options->deviation);
+    scaling_set(dataset, options->mean, options->deviation);
     *out_dataset = TAKE(dataset);
     return 0;
 }
@@ -171,7 +176,7 @@ static int check_arrays(const struct dataset_shape *shape, const struct dataset_
                         size_t element_count, struct error *error)
 {
     const size_t each = dataset_labels_each(shape);
-    for (size_t i = 0; i < shape->count * element_count; i++) {
+    for (size_t i = 0; arrays->inputs && i < shape->count * element_count; i++) {
         const float value = arrays->inputs[i];
         if (!isfinite(value))
             return error_set(error, ERROR_INVALID, "record %zu has a number that is not finite",
@@ -199,9 +204,13 @@ int dataset_open_arrays(const struct dataset_shape *shape, const struct dataset_
     const size_t element_count = (size_t)shape->channels * shape->height * shape->width;
     if (shape->count == 0 || element_count == 0)
         return error_set(error, ERROR_INVALID, "dataset: no records");
-    if (!arrays->inputs || has_values != (arrays->values != NULL) ||
-        has_values == (arrays->labels != NULL) || (has_values && shape->values == 0))
+    if ((arrays->inputs != NULL) == (arrays->pixels != NULL) ||
+        has_values != (arrays->values != NULL) || has_values == (arrays->labels != NULL) ||
+        (has_values && shape->values == 0))
         return error_set(error, ERROR_INVALID, "dataset: inputs or targets are missing");
+    if (arrays->pixels && !(arrays->deviation > 0))
+        return error_set(error, ERROR_INVALID, "dataset: deviation %g is not above 0",
+                         arrays->deviation);
     if (check_arrays(shape, arrays, element_count, error) < 0)
         return error_wrap(error, "dataset");
     struct dataset *dataset = calloc(1, sizeof(*dataset));
@@ -209,6 +218,8 @@ int dataset_open_arrays(const struct dataset_shape *shape, const struct dataset_
     dataset->shape = *shape;
     dataset->arrays = *arrays;
     dataset->element_count = element_count;
+    if (arrays->pixels)
+        scaling_set(dataset, arrays->mean, arrays->deviation);
     *out_dataset = dataset;
     return 0;
 }
@@ -227,14 +238,25 @@ const struct dataset_shape *dataset_shape(const struct dataset *dataset)
     return &dataset->shape;
 }
 
+static void scale_pixels(const struct dataset *dataset, const uint8_t *restrict bytes,
+                         float *restrict image)
+{
+    for (size_t i = 0; i < dataset->element_count; i++)
+        image[i] = (float)bytes[i] * dataset->scale + dataset->shift;
+}
+
 static void gather_arrays(const struct dataset *dataset, const uint32_t *indices, uint32_t count,
                           float *out_inputs, int32_t *out_labels)
 {
     const size_t size = dataset->element_count, each = dataset_labels_each(&dataset->shape);
     for (uint32_t n = 0; n < count; n++) {
         DEBUG_ASSERT(indices[n] < dataset->shape.count);
-        memcpy(out_inputs + n * size, dataset->arrays.inputs + indices[n] * size,
-               sizeof(float) * size);
+        if (dataset->arrays.pixels)
+            scale_pixels(dataset, dataset->arrays.pixels + indices[n] * size,
+                         out_inputs + n * size);
+        else
+            memcpy(out_inputs + n * size, dataset->arrays.inputs + indices[n] * size,
+                   sizeof(float) * size);
         if (each)
             memcpy(out_labels + n * each, dataset->arrays.labels + indices[n] * each,
                    sizeof(int32_t) * each);
@@ -261,8 +283,7 @@ static void read_record(const struct dataset *dataset, const uint8_t *restrict b
     const size_t size = dataset->element_count;
     switch (dataset->images->header.element) {
     case IDX_BYTE:
-        for (size_t i = 0; i < size; i++)
-            out[i] = (float)bytes[i] * dataset->scale + dataset->shift;
+        scale_pixels(dataset, bytes, out);
         break;
     case IDX_INT:
         for (size_t i = 0; i < size; i++)
@@ -291,7 +312,7 @@ void dataset_gather(const struct dataset *dataset, const uint32_t *indices, uint
                     float *out_images, int32_t *out_labels)
 {
     const size_t each = dataset_labels_each(&dataset->shape);
-    if (dataset->arrays.inputs) {
+    if (!dataset->images) {
         gather_arrays(dataset, indices, count, out_images, out_labels);
         return;
     }
@@ -305,7 +326,8 @@ void dataset_gather(const struct dataset *dataset, const uint32_t *indices, uint
 
 float dataset_black(const struct dataset *dataset)
 {
-    const bool has_bytes = dataset->images && dataset->images->header.element == IDX_BYTE;
+    const bool has_bytes = dataset->images ? dataset->images->header.element == IDX_BYTE
+                                           : dataset->arrays.pixels != NULL;
     return has_bytes ? dataset->shift : 0;
 }
 

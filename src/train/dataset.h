@@ -67,11 +67,13 @@ struct dataset;
  * finite: with the record and the byte; else as idx_open. */
 MUST_CHECK int dataset_open(const struct dataset_options *options, struct dataset **out_dataset,
                             struct error *error);
-/* Of arrays in memory, which it borrows: inputs [count, channels height width], labels
+/* Of arrays in memory, which it borrows: inputs or pixels [count, channels height width], labels
  * [count, dataset_labels_each] or values [count, values], the other NULL. INVALID when a label or a
  * token is out of range, or a number is not finite. */
 struct dataset_arrays {
     const float *inputs;
+    const uint8_t *pixels;  /* instead of inputs, scaled as those of files are */
+    double mean, deviation; /* of pixels */
     const int32_t *labels;
     const float *values;
 };

@@ -70,6 +70,30 @@ TEST(a_batch_is_scaled_as_it_is_drawn)
     scratch_done(&scratch);
 }
 
+TEST(pixels_in_memory_are_scaled_as_those_of_files)
+{
+    struct error error;
+    AUTO(dataset) struct dataset *dataset = NULL;
+    const int32_t classes[] = {2, 0, 1};
+    const struct dataset_shape shape = {
+        .count = 3, .channels = 1, .height = 1, .width = 2, .classes = 3};
+    struct dataset_arrays arrays = {
+        .pixels = images + 16, .mean = 0.5, .deviation = 0.5, .labels = classes};
+    ASSERT_OK(dataset_open_arrays(&shape, &arrays, &dataset, &error));
+    float out[2];
+    int32_t label;
+    dataset_gather(dataset, &(uint32_t){2}, 1, out, &label);
+    assert_true(fabsf(out[0] - 0.6F) < 1e-6F && fabsf(out[1] - 1) < 1e-6F);
+    assert_int_equal(label, 1);
+
+    struct dataset *refused = NULL;
+    arrays.deviation = 0;
+    ASSERT_FAILS(dataset_open_arrays(&shape, &arrays, &refused, &error), ERROR_INVALID);
+    arrays.deviation = 1;
+    arrays.inputs = out; /* one or the other */
+    ASSERT_FAILS(dataset_open_arrays(&shape, &arrays, &refused, &error), ERROR_INVALID);
+}
+
 TEST(labels_that_do_not_fit_are_refused)
 {
     struct error error;
@@ -245,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_is_scaled_as_it_is_drawn),
+        cmocka_unit_test(pixels_in_memory_are_scaled_as_those_of_files),
         cmocka_unit_test(labels_that_do_not_fit_are_refused),
         cmocka_unit_test(tokens_are_told_as_a_class_or_one_by_one),
         cmocka_unit_test(sparse_rows_and_numbers_to_tell_come_from_floats),

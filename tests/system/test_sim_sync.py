@@ -1,6 +1,6 @@
 """souk sim sync: policies in virtual time, the same for the same seed.
 
-covers cli/command_sim_sync.c, cli/sim_sync_report.c
+covers cli/command_sim_sync.c, cli/sim_sync_data.c, cli/sim_sync_report.c
 """
 import json
 import os
@@ -60,6 +60,23 @@ def test_the_spot_profile_follows_recorded_absences():
     assert done.stderr == ""
 
 
+def test_cifar_is_read_from_its_binary_version(tmp_path):
+    """A record is a label and 3072 pixels; here the label tells which of them are bright."""
+    for name, count in [("data_batch_1.bin", 360), ("test_batch.bin", 60)]:
+        records = [bytes([n % 10]) + (n % 10 * bytes(300) + bytes([255]) * 300).ljust(3072, b"\0")
+                   for n in range(count)]
+        (tmp_path / name).write_bytes(b"".join(records))
+    asked = [*QUICK, "--policy", "bsp", "--data", "cifar10", "--json", "--rate", "0.01",
+             "--target-loss", "1"]
+    done = sim(*asked, "--folder", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["end"] == "target"
+    (tmp_path / "test_batch.bin").unlink()
+    for arguments, words in [([], "--folder"), (["--folder", str(tmp_path)], "no test records")]:
+        done = sim(*asked, *arguments)
+        assert done.returncode != 0 and words in done.stderr, done.stderr
+
+
 def test_wrong_requests_are_said_before_anything_is_computed():
     for arguments, words in [
             (["--policy", "nothing"], "nothing"),
@@ -94,9 +111,9 @@ def hetero(*arguments, program="/bin/false"):
 def test_the_bench_does_not_run_again_what_is_kept(tmp_path):
     kept = tmp_path / "runs"
     lines = [kept_run("bsp", rate, 1, seconds)
-             for rate, seconds in [("0.1", 2000), ("0.05", None), ("0.2", 1600), ("0.025", None)]]
+             for rate, seconds in [("0.1", 2000), ("0.05", None), ("0.2", 1600), ("0.4", None)]]
     lines += [kept_run("adsp", rate, 1, seconds)
-              for rate, seconds in [("0.1", 400), ("0.05", 500), ("0.2", None), ("0.025", None)]]
+              for rate, seconds in [("0.1", 400), ("0.05", 500), ("0.2", None), ("0.4", None)]]
     lines += [kept_run("bsp", "0.2", 2, 2000), kept_run("adsp", "0.1", 2, 500)]
     kept.write_text("\n".join(lines) + "\n")
     answer = hetero("--resume", str(kept), "--policies", "bsp,adsp", "--seeds", "1,2")
