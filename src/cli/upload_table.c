@@ -27,9 +27,10 @@ int upload_check_table(const struct job_spec *spec, const char *folder, struct e
 }
 
 /* Here, where the borrower sees it, and not at the first lender. */
-static int check_model(const struct job_train *train, const struct dataset_shape *shape,
+static int check_model(const struct job_spec *spec, const struct dataset_shape *shape,
                        struct error *error)
 {
+    const struct job_train *train = &spec->train;
     const struct augment augment = job_train_augment(train);
     if (augment_check(&augment, shape, error) < 0)
         return error_wrap(error, "train.augment");
@@ -37,6 +38,8 @@ static int check_model(const struct job_train *train, const struct dataset_shape
     int layer;
     if (job_train_model(train, shape, &model, &layer, error) < 0)
         return error_wrap(error, train->layer_count ? "train.layers" : "train.model");
+    if (job_train_check_memory(train, &model, spec->resources.memory_bytes.value, error) < 0)
+        return error_wrap(error, "resources.memory");
     return 0;
 }
 
@@ -227,7 +230,7 @@ static int read_parts(struct arena *arena, const struct upload_options *options,
         return error_wrap(error, "train.data: \"%s\"", path);
     if (job_train_is_file(train)) {
         job_train_set_shape(train, &shape);
-        if (check_model(train, &shape, error) < 0)
+        if (check_model(spec, &shape, error) < 0)
             return -1;
     }
     if (import_parts_init(out_parts, &import, &split, error) < 0)

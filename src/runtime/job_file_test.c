@@ -119,6 +119,11 @@ static const struct {
      "target.loss"},
     {"name: j\ntrain: {model: mlp, data: mnist, target: {loss: -1}}\n",
      "job.yaml:2:49: train.target.loss: must be from 0 to 1000000000"},
+    {"name: j\nresources: {memory: 0.25+}\ntrain: {data: mnist, optimizer: {name: adam}, layers: "
+     "[{type: dense, outputs: 20000}, {type: dense}]}\n",
+     "job.yaml:2:21: resources.memory: 256 MiB are too little: a worker takes at least 491 MiB for "
+     "15900010 parameters and a batch of 32; give resources.memory more, or a smaller model or "
+     "batch"},
     {"name: j\ntrain: {model: lenet, data: mnist}\n",
      "job.yaml:2:16: train.model: \"lenet\" is unknown; did you mean \"lenet5\"?"},
     {"name: j\ntrain: {model: gpt, data: mnist}\n",

@@ -3,6 +3,7 @@
 #include "runtime/job_model_internal.h"
 #include "runtime/job_reader_internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,6 +73,42 @@ static const struct job_field optimizer_fields[] = {
      .table = &schedule_table, .is_left_out = true},
 };
 const struct job_table job_optimizer_table = JOB_TABLE(optimizer_fields, struct job_optimizer);
+
+/* What a worker holds besides the trainer's own: the model it pulled, the one it comes from, its
+ * update, and one under way. */
+enum { EXCHANGE_VECTORS = 4 };
+
+int job_train_memory(const struct job_train *train, const struct model_spec *model,
+                     uint64_t *out_bytes, struct error *error)
+{
+    struct parameter_table table;
+    uint64_t bytes;
+    if (model_spec_memory(model, train->batch, &bytes, error) < 0 ||
+        model_spec_layout(model, &table, error) < 0)
+        return -1;
+    const uint64_t states =
+        text_is(train->optimizer.name, "sgd") ? train->optimizer.momentum > 0 : 2;
+    *out_bytes = bytes + sizeof(float) * table.float_count * (states + EXCHANGE_VECTORS);
+    return 0;
+}
+
+int job_train_check_memory(const struct job_train *train, const struct model_spec *model,
+                           int64_t memory_bytes, struct error *error)
+{
+    struct parameter_table table;
+    uint64_t needed;
+    if (job_train_memory(train, model, &needed, error) < 0 ||
+        model_spec_layout(model, &table, error) < 0)
+        return -1;
+    if (memory_bytes <= 0 || needed <= (uint64_t)memory_bytes)
+        return 0;
+    return error_set(error, ERROR_EXHAUSTED,
+                     "%" PRIu64 " MiB are too little: a worker takes at least %" PRIu64
+                     " MiB for %zu parameters and a batch of %" PRIu64
+                     "; give resources.memory more, or a smaller model or batch",
+                     (uint64_t)memory_bytes >> 20, (needed >> 20) + 1, table.float_count,
+                     train->batch);
+}
 
 static int index_of(const char *const *names, struct text name)
 {

@@ -21,6 +21,13 @@ struct evaluation_target job_train_target(const struct job_train *train);
 
 /* What to try when the loss was not finite any more: "try a lower lr than 10, or clip_norm". */
 void job_train_diverged_advice(const struct job_train *train, char *out, size_t out_size);
+/* The least memory that a worker needs for such a network, whatever its data. */
+MUST_CHECK int job_train_memory(const struct job_train *train, const struct model_spec *model,
+                                uint64_t *out_bytes, struct error *error);
+/* EXHAUSTED when `memory_bytes` are less than that: says how much it takes and why. */
+MUST_CHECK int job_train_check_memory(const struct job_train *train, const struct model_spec *model,
+                                      int64_t memory_bytes, struct error *error);
+
 /* What its records are, their count 0; false: that is not known before the file is read. */
 bool job_train_shape(const struct job_train *train, struct dataset_shape *out_shape);
 /* Fills in channels, height, features, vocabulary and classes. */

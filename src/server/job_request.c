@@ -1,11 +1,39 @@
 #include "server/job_request.h"
 
+#include "runtime/job_model.h"
+
 /* What a parameter server gets: it averages, evaluates and relays; it does not train. */
 static const struct resources server_resources = {
     .cores_milli = 500,
     .ram_bytes = INT64_C(512) << 20,
     .disk_bytes = INT64_C(1) << 30,
 };
+
+enum { SERVER_VECTORS = 8, SERVER_VECTORS_PER_WORKER = 2, SERVER_OTHER_MIB = 128 };
+
+/* More memory where the model is large: what it keeps of it, and what comes from every worker. */
+static struct resources server_of(const struct job_spec *spec)
+{
+    struct resources server = server_resources;
+    struct dataset_shape shape;
+    struct model_spec model;
+    struct parameter_table table;
+    struct error ignored;
+    int layer;
+    if (job_spec_is_command(spec))
+        return (struct resources){0};
+    if (!job_train_shape(&spec->train, &shape) ||
+        job_train_model(&spec->train, &shape, &model, &layer, &ignored) < 0 ||
+        model_spec_layout(&model, &table, &ignored) < 0)
+        return server;
+    const uint64_t workers = spec->num_nodes_max ? spec->num_nodes_max : spec->num_nodes;
+    const uint64_t vectors = SERVER_VECTORS + SERVER_VECTORS_PER_WORKER * workers;
+    const int64_t needed =
+        ((int64_t)SERVER_OTHER_MIB << 20) + (int64_t)(vectors * table.float_count * sizeof(float));
+    if (needed > server.ram_bytes)
+        server.ram_bytes = needed;
+    return server;
+}
 
 static int find_network(struct text name, enum offer_network *out, struct error *error)
 {
@@ -61,7 +89,7 @@ int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t 
                    .disk_bytes = resources->disk_size_bytes,
                    .bandwidth_kbit = resources->bandwidth_kbit},
         .takes_more_cores = resources->cpus_milli.is_at_least,
-        .server = job_spec_is_command(spec) ? (struct resources){0} : server_resources,
+        .server = server_of(spec),
         .max_total_micro = market->max_total_cost_micro,
         .max_hourly_micro = market->max_hourly_cost_micro,
         .max_run_ms = market->max_run_time_ms,

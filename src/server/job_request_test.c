@@ -50,6 +50,19 @@ TEST(every_wish_of_the_file_reaches_the_core)
     assert_int_equal(request.max_total_micro, 3000000);
 }
 
+TEST(a_large_model_has_a_parameter_server_with_more_memory)
+{
+    struct error error;
+    struct job_request request = {0};
+    ASSERT_OK(ask("name: j\nresources: {memory: 4}\ntrain: {data: mnist, layers: [{type: dense, "
+                  "outputs: 20000}, {type: relu}, {type: dense}]}\n",
+                  &request, &error));
+    /* 15.9 million parameters: ten vectors of them with one worker, and 128 MiB. */
+    assert_in_range(request.server.ram_bytes >> 20, 700, 740);
+    ASSERT_OK(ask(MINIMAL, &request, &error));
+    assert_int_equal(request.server.ram_bytes >> 20, 512);
+}
+
 TEST(what_is_not_said_wishes_nothing)
 {
     struct error error;
@@ -79,6 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_wish_of_the_file_reaches_the_core),
+        cmocka_unit_test(a_large_model_has_a_parameter_server_with_more_memory),
         cmocka_unit_test(what_is_not_said_wishes_nothing),
         cmocka_unit_test(a_start_in_the_past_is_refused_by_name),
     };

@@ -175,6 +175,24 @@ int model_spec_layout(const struct model_spec *spec, struct parameter_table *out
     return 0;
 }
 
+int model_spec_memory(const struct model_spec *spec, uint64_t batch, uint64_t *out_bytes,
+                      struct error *error)
+{
+    struct layer_plan plans[LAYERS_MAX];
+    struct parameter_table table;
+    uint32_t count = 0;
+    int layer;
+    if (layout(spec, &table, &layer, error) < 0 ||
+        layer_plan_all(spec, plans, &count, &layer, error) < 0)
+        return -1;
+    uint64_t each = spec->channels * spec->height * spec->width; /* floats of one input */
+    for (uint32_t i = 0; i < count; i++)
+        if (!plans[i].kind->is_in_place)
+            each += 2 * (uint64_t)layer_shape_size(plans[i].output);
+    *out_bytes = sizeof(float) * (2 * table.float_count + batch * each);
+    return 0;
+}
+
 int model_spec_check(const struct model_spec *spec, struct error *error)
 {
     int layer;

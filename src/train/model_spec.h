@@ -131,6 +131,11 @@ MUST_CHECK int model_spec_check_layers(const struct model_spec *spec, int *out_l
 MUST_CHECK int model_spec_layout(const struct model_spec *spec, struct parameter_table *out_table,
                                  struct error *error);
 
+/* What training it takes at the least, with `batch` inputs at a time: parameters, their gradients
+ * and what the layers compute. Fails as model_spec_check does. */
+MUST_CHECK int model_spec_memory(const struct model_spec *spec, uint64_t batch, uint64_t *out_bytes,
+                                 struct error *error);
+
 /* {"kind":"mlp","channels":1,...,"layers":[{"type":"dense","outputs":256},...]} and back; reading
  * checks the spec too. */
 void model_spec_write(struct json_writer *writer, const struct model_spec *spec);

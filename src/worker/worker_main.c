@@ -79,6 +79,9 @@ static int lease_check(struct work *work, struct error *error)
     if (job_train_model(train, &work->shape, &work->model, &layer, error) < 0 ||
         model_spec_layout(&work->model, &table, error) < 0)
         return -1;
+    if (work->lease.role == LEASE_ROLE_WORKER &&
+        job_train_check_memory(train, &work->model, work->lease.ram_bytes, error) < 0)
+        return error_wrap(error, "memory");
     work->parameter_count = table.float_count;
     work->sync.gamma_ms = sync->gamma_ms;
     work->sync.commit_interval_min_ms = sync->commit_interval_min_ms;

@@ -10,6 +10,8 @@ import itertools
 import json
 import os
 import pathlib
+import random
+import resource
 import struct
 import subprocess
 
@@ -38,11 +40,11 @@ def place(tmp_path_factory):
         market.stop()
 
 
-def souk(place, *arguments):
+def souk(place, *arguments, **options):
     market, token, folder = place
     return subprocess.run([PROGRAM, *arguments, "--server", market.url, "--config-dir", str(folder / "config")],
                           capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
-                          env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"})
+                          env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"}, **options)
 
 
 def train(place, name, **fields):
@@ -154,14 +156,61 @@ def test_a_network_of_ones_own_over_each_input(place):
     assert job["test_accuracy"] > 0.7, job
 
 
+def npy(path, shape, block, times):
+    head = str({"descr": "|u1", "fortran_order": False, "shape": shape}).encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head)
+        for _ in range(times):
+            file.write(block)
+
+
+def test_data_larger_than_the_memory_of_either_end(place):
+    """192 MiB through a client that may have 128 MiB of its own and a worker that has 80 MiB in all."""
+    folder = place[2] / "large"
+    folder.mkdir()
+    chance = random.Random(5)
+    labels = bytes(chance.randrange(2) for _ in range(4096))
+    records = b"".join(bytes([60 + 120 * label + chance.randrange(40)]) * 1024 for label in labels)
+    npy(folder / "x_train.npy", (48 * 4096, 32, 32), records, 48)
+    npy(folder / "y_train.npy", (48 * 4096,), labels, 48)
+    job = {"name": "large", "num_nodes": 1, "resources": {"cpus": "0.1+", "memory": "80MiB", "disk_size": "0.5"},
+           "train": {"data": f"{folder}/", "model": "logistic", "batch": 512, "epochs": 1, "optimizer": {"lr": 0.01}},
+           "market": {"max_run_time": "100s"}}
+    (folder / "job.yaml").write_text(json.dumps(job))
+    done = souk(place, "job", "submit", "-y", "--json", str(folder / "job.yaml"),
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (128 << 20, 128 << 20)))
+    assert done.returncode == 0, done
+    job = json.loads(done.stdout)
+    assert job["state"] == "succeeded" and job["test_accuracy"] > 0.99, job
+    assert job["samples"] > 170000, job  # all of it was drawn
+
+
 def test_what_does_not_go_together_is_said_before_anything_is_sent(place):
     market, token, folder = place
     text = folder / "short.txt"
     text.write_text("to be or not to be that is the question\n" * 100)
     rows = folder / "rows.csv"
     rows.write_text("a,b\n" + "".join(f"{i},{i % 2}\n" for i in range(50)))
+    packed = gzip.compress(b"".join(f"{i * i % 991},{i},{i % 2}\n".encode() for i in range(5000)))
+    (folder / "cut.csv.gz").write_bytes(packed[:len(packed) // 2])
+    (folder / "torn").mkdir()
+    (folder / "torn" / "train-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, 20, 2, 2) + bytes(79))
+    (folder / "torn" / "train-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, 20) + bytes(20))
+    for name, label in (("high", 10), ("low", 9)):
+        (folder / name).mkdir()
+        record = bytes(3072)
+        (folder / name / "data_batch_1.bin").write_bytes(b"\x01" + record + b"\x02" + record + bytes([label]) + record)
     before = len(market.get("/v1/jobs", token).json["items"])
     for fields, words in (
+            ({"data": str(folder / "cut.csv.gz"), "model": "logistic"}, "truncated: the gzip data ends in the middle, at byte"),
+            ({"data": f"{folder}/torn/", "model": "logistic"}, "truncated: 95 of 96 bytes"),
+            ({"data": f"{folder}/high/", "model": "logistic"}, "label 10 of record 2 is not below 10 (byte 6146)"),
+            ({"data": str(rows), "layers": [{"type": "dense", "outputs": 60000}, {"type": "dense", "outputs": 400},
+                                            {"type": "dense"}]},
+             "resources.memory: 256 MiB are too little: a worker takes at least"),
+            ({"data": "mnist", "layers": [{"type": "dense", "outputs": 20000}, {"type": "dense"}]},
+             "resources.memory: 256 MiB are too little: a worker takes at least"),
             ({"data": str(text), "model": "text-cnn"}, "running text to be continued, which train.predict: class does not tell"),
             ({"data": str(text), "model": "mlp", "predict": "next"}, "tokens need an embedding first"),
             ({"data": str(rows), "model": "char-lstm"}, "a class for each record, which train.predict: next does not tell"),
