@@ -120,6 +120,7 @@ static void wait_again(struct job *job)
         job->leases[i]->is_former = true;
     job->former_count += job->lease_count;
     job->lease_count = job->worker_count = 0;
+    job->server = NULL;
     job->matched_ms = job->started_ms = 0;
 }
 

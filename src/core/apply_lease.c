@@ -6,11 +6,14 @@
  */
 #include "core/core_internal.h"
 
-/* One more worker of a job that is under way: the successor of a rank, or the next rank. */
+/* One more lease of a job that is under way: the server's successor, that of a rank, or the next
+ * rank. */
 static bool is_more(const struct job *job, enum lease_role role, uint64_t rank)
 {
-    if (role != LEASE_ROLE_WORKER || job->lease_count >= JOB_LEASES_MAX)
+    if (job->lease_count >= JOB_LEASES_MAX)
         return false;
+    if (role != LEASE_ROLE_WORKER)
+        return rank == 0 && job_lost_server(job);
     return rank == job->worker_count ? job_can_grow(job)
                                      : rank < job->worker_count && job_lost_rank(job, rank) == rank;
 }

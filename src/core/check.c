@@ -106,7 +106,7 @@ static bool is_state_sound(const struct core *core, const struct job *job)
         (job->worker_count < (size_t)job->request.num_nodes ||
          job->worker_count > (size_t)job_request_nodes_max(&job->request)))
         return false;
-    const bool is_short_handed = job_lost_rank(job, 0) < job->worker_count || job_can_grow(job);
+    const bool is_short_handed = decide_is_bereaved(job) || job_can_grow(job);
     const bool is_spare = job->request.is_spare;
     if (id_list_contains(&core->short_handed, job->id) != (is_short_handed && !is_spare) ||
         id_list_contains(&core->spare_short, job->id) != (is_short_handed && is_spare) ||
@@ -146,6 +146,16 @@ static bool are_workers_sound(const struct job *job)
     return newest == job->worker_count;
 }
 
+/* The first is the server's if there is one; of later ones those of its successors. */
+static bool is_role_sound(const struct job *job, size_t index)
+{
+    const struct lease *lease = job->leases[index];
+    if (lease->role == LEASE_ROLE_WORKER)
+        return index > 0 || !job_has_server(job);
+    return job_has_server(job) && lease->rank == 0 &&
+           (lease == job->server || !lease_is_open(lease));
+}
+
 static int check_job(const struct core *core, const struct job *job, struct error *error)
 {
     if (!is_state_sound(core, job))
@@ -153,9 +163,7 @@ static int check_job(const struct core *core, const struct job *job, struct erro
     int64_t quoted = 0, posted = 0, fees = 0;
     for (size_t i = 0; i < job->lease_count; i++) {
         const struct lease *lease = job->leases[i];
-        const bool is_server = i == 0 && job_has_server(job);
-        if (!is_lease_sound(core, job, lease) ||
-            lease->role != (is_server ? LEASE_ROLE_SERVER : LEASE_ROLE_WORKER))
+        if (!is_lease_sound(core, job, lease) || !is_role_sound(job, i))
             return broken(error, "lease", lease->id, "it does not fit its job, machine or bill");
         quoted = price_add_micro(quoted, lease->quote_micro);
         posted = price_add_micro(posted, lease->posted_micro);

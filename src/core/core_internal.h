@@ -419,9 +419,11 @@ bool core_renewed_terms(const struct core *core, const struct lease *lease,
                         struct lease_terms *out_terms);
 
 /* decide_worker.c */
-void decision_replace_workers(struct decision *decision, const struct job *job);
+void decision_replace_lost(struct decision *decision, const struct job *job);
 void decision_grow(struct decision *decision, const struct job *job);
 bool decide_is_bereaved(const struct job *job);
+/* The servers of a machine that is not reachable, where another has room for them. */
+void decide_move_servers(struct decision *decision, const struct machine *machine);
 /* The jobs of a list that want workers, beginning after the one that was tried last, a few at a
  * time. */
 void decide_each(struct decision *decision, const struct id_list *jobs, struct worker_turns *turns,

@@ -62,7 +62,7 @@ static bool ended_well(const struct lease *lease)
 static bool can_succeed(const struct job *job)
 {
     if (job_has_server(job))
-        return ended_well(job->leases[0]);
+        return ended_well(job->server);
     for (size_t i = 0; i < job->lease_count; i++)
         if (ended_well(job->leases[i]))
             return true;
@@ -77,7 +77,8 @@ void decision_finish_job(struct decision *decision, const struct job *job, enum 
     if (outcome == JOB_STATE_SUCCEEDED && !can_succeed(job)) {
         outcome = JOB_STATE_FAILED;
         snprintf(final_reason, sizeof(final_reason), "%.60s%sbut it did not finish: %.100s", reason,
-                 reason[0] ? ", " : "", lease_reason(job->leases[0]));
+                 reason[0] ? ", " : "",
+                 lease_reason(job_has_server(job) ? job->server : job->leases[0]));
         struct text whole = text_of(final_reason);
         while (!text_is_utf8(whole)) /* a cut character at the end */
             final_reason[--whole.size] = '\0';
@@ -101,7 +102,7 @@ static void begin_stop(struct decision *decision, const struct job *job, enum jo
     decision_emit_job_state(decision, job, JOB_STATE_STOPPING, outcome, reason);
     const char *told = reason[0] ? reason : "the job is done";
     if (order == STOP_SERVER_FIRST && job_has_server(job))
-        decision_want_stop(decision, job->leases[0], told);
+        decision_want_stop(decision, job->server, told);
     else
         decision_want_all_stopped(decision, job, told);
 }
@@ -123,7 +124,7 @@ void decision_settle_job(struct decision *decision, const struct job *job)
         return;
     char reason[JOB_REASON_SIZE];
     if (job->state != JOB_STATE_STOPPING) {
-        decision_replace_workers(decision, job);
+        decision_replace_lost(decision, job);
         const enum job_verdict verdict = job_judge(job, reason);
         if (verdict == JOB_VERDICT_GOES_ON)
             return;
@@ -138,7 +139,7 @@ void decision_settle_job(struct decision *decision, const struct job *job)
             return;
         }
         begin_stop(decision, job, outcome, reason, STOP_ALL);
-    } else if (job_has_server(job) && !lease_is_open(job->leases[0])) {
+    } else if (job_has_server(job) && !lease_is_open(job->server)) {
         decision_want_all_stopped(decision, job, job->reason[0] ? job->reason : "the job is done");
     }
     if (job_all_leases_ended(job)) {

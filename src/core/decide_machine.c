@@ -174,8 +174,10 @@ int decide_machine_silent(struct decision *decision, const struct command *comma
     if (decide_find_machine(decision, command->machine_silent.machine, &machine, error) < 0)
         return -1;
     decision->subject = machine->id;
-    if (machine->state == MACHINE_STATE_ONLINE)
+    if (machine->state == MACHINE_STATE_ONLINE) {
         emit_machine_state(decision, machine, MACHINE_STATE_UNREACHABLE);
+        decide_move_servers(decision, machine);
+    }
     return 0;
 }
 

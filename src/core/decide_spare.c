@@ -91,7 +91,7 @@ static bool wants_workers(const struct job *job)
 
 static void add_workers(struct decision *decision, const struct job *job)
 {
-    decision_replace_workers(decision, job);
+    decision_replace_lost(decision, job);
     decision_grow(decision, job);
 }
 

@@ -1,11 +1,15 @@
 /*
- * Workers of jobs that are under way: successors of those that were lost, and growth.
+ * Leases of jobs that are under way: successors of those that were lost, and growth.
  *
- * A successor takes its predecessor's rank under a lease and fence of its own. What its job was
+ * A successor takes its predecessor's rank, or the server's place, under a lease and fence of its
+ * own. What its job was
  * quoted and has not spent pays for it first, the borrower's balance for the rest, and neither the
  * job's maximum nor its maximum per hour is passed. It runs for what is left of the job's time.
  *
  * When there is none, the job says why, until there is or nobody is missing any more.
+ *
+ * A server whose machine is silent stops all of its job: it is moved at once where there is room,
+ * and fences keep the old one out. A worker is waited for.
  *
  * Successors come before jobs that wait: theirs have begun. Growth comes when nobody waits
  * for room that will be there some day.
@@ -16,7 +20,7 @@
 
 enum { TRIES_MAX = 8 }; /* jobs, after one event */
 
-/* What one more worker may cost over its whole run. */
+/* What one more lease may cost over its whole run. */
 static int64_t budget_micro(const struct core *core, const struct job *job)
 {
     int64_t more_micro = ledger_holdable_micro(core_balance(core, job->request.account));
@@ -39,14 +43,16 @@ static const struct machine **find_others(const struct core *core, const struct 
     return others;
 }
 
-/* A request for one worker of the job. NULL; or why there can be none. */
+/* A request for one worker of the job, or for its server alone. NULL; or why there can be none. */
 static const char *ask_for_one(const struct decision *decision, const struct job *job,
-                               struct job_request *out_request)
+                               enum lease_role role, struct job_request *out_request)
 {
     struct job_request request = job->request;
-    request.num_nodes = 1;
+    const bool is_worker = role == LEASE_ROLE_WORKER;
+    request.num_nodes = is_worker;
     request.num_nodes_max = 0;
-    request.server = (struct resources){0};
+    if (is_worker)
+        request.server = (struct resources){0};
     request.is_rush = false; /* that was for its place in the queue */
     request.max_run_ms = job_run_left_ms(job, decision->now_ms);
     if (request.max_hourly_micro > 0) {
@@ -78,34 +84,57 @@ static const char *why_not(enum match_result result, bool has_max_rtt)
     UNREACHABLE("a placement that is no failure");
 }
 
-/* NULL; or why there is none. */
-static const char *add_worker(struct decision *decision, const struct job *job, size_t rank)
+static enum match_result place(struct decision *decision, const struct job *job,
+                               enum lease_role role, struct match_wish *wish,
+                               struct match_placement *out_placement)
 {
     const struct core *core = decision->core;
-    struct job_request request;
+    const struct match_reservation *ahead =
+        job->request.is_spare ? decide_ahead(decision, /* job= */ NULL) : NULL;
+    if (role == LEASE_ROLE_SERVER)
+        return match_place_server(core->matcher, wish, ahead, out_placement);
+    const struct machine **others = NULL;
+    wish->beside = job;
+    if (wish_max_rtt_us(wish, MACHINE_ROLE_WORKER) > 0)
+        wish->others = others = find_others(core, job, &wish->other_count);
+    const enum match_result result = match_place(core->matcher, wish, ahead, out_placement);
+    free(others);
+    wish->others = NULL;
+    return result;
+}
+
+/* What one more lease is to be, and what it may cost. NULL; or why there can be none. */
+static const char *wish_for_one(struct decision *decision, const struct job *job,
+                                enum lease_role role, struct job_request *out_request,
+                                struct match_wish *out_wish)
+{
+    const struct core *core = decision->core;
     if (account_is_frozen(core_account(core, job->request.account)))
         return "the account is frozen";
     if (job->request.is_spare && !core_may_have_spare(core, job->request.account))
         return "the account has credits again, and spare time is for those who have none";
-    const char *why = ask_for_one(decision, job, &request);
+    const char *why = ask_for_one(decision, job, role, out_request);
     if (why)
         return why;
     decide_close_slots(decision); /* its price is of the slot that runs */
-    struct match_wish wish =
-        core_wish(core, &request, core_held_micro(core, job->id), decision->now_ms);
-    wish.budget_micro = budget_micro(core, job);
-    wish.beside = job;
+    *out_wish = core_wish(core, out_request, core_held_micro(core, job->id), decision->now_ms);
+    out_wish->budget_micro = budget_micro(core, job);
+    return NULL;
+}
+
+/* NULL; or why there is none. */
+static const char *add_lease(struct decision *decision, const struct job *job, enum lease_role role,
+                             size_t rank)
+{
+    struct job_request request;
+    struct match_wish wish;
+    const char *why = wish_for_one(decision, job, role, &request, &wish);
+    if (why)
+        return why;
     struct match_placement placement;
-    const struct match_reservation *ahead =
-        request.is_spare ? decide_ahead(decision, /* job= */ NULL) : NULL;
-    const struct machine **others = NULL;
-    if (wish_max_rtt_us(&wish, MACHINE_ROLE_WORKER) > 0)
-        wish.others = others = find_others(core, job, &wish.other_count);
-    const enum match_result result = match_place(core->matcher, &wish, ahead, &placement);
-    free(others);
-    wish.others = NULL;
+    const enum match_result result = place(decision, job, role, &wish, &placement);
     if (result != MATCH_PLACED)
-        return why_not(result, request.wishes.max_rtt_us > 0);
+        return why_not(result, role == LEASE_ROLE_WORKER && request.wishes.max_rtt_us > 0);
     struct match_part *part = &placement.parts[0];
     part->rank = rank;
     const int64_t wanted_micro = job_committed_micro(job) + part->quote_micro;
@@ -115,36 +144,71 @@ static const char *add_worker(struct decision *decision, const struct job *job, 
     return NULL;
 }
 
-/* Tells the borrower of a worker without a successor, once for each reason. */
+/* Tells the borrower of who has no successor, once for each reason. */
 static void note_lost(struct decision *decision, const struct job *job, const char *why)
 {
     struct event event = {.kind = EVENT_JOB_NOTED, .job_noted = {.job = job->id}};
     const size_t rank = job_lost_rank(job, 0);
-    if (why && rank < job->worker_count)
+    if (why && job_lost_server(job))
+        snprintf(event.job_noted.reason, JOB_REASON_SIZE,
+                 "the parameter server is gone and has no successor yet: %s", why);
+    else if (why && rank < job->worker_count)
         snprintf(event.job_noted.reason, JOB_REASON_SIZE,
                  "worker %zu is gone and has no successor yet: %s", rank, why);
     if (strcmp(event.job_noted.reason, job->reason) != 0)
         decision_emit(decision, &event);
 }
 
-void decision_replace_workers(struct decision *decision, const struct job *job)
+void decision_replace_lost(struct decision *decision, const struct job *job)
 {
     const char *why = NULL;
+    if (job_lost_server(job))
+        why = add_lease(decision, job, LEASE_ROLE_SERVER, 0);
     size_t rank = job_lost_rank(job, 0);
-    while (rank < job->worker_count && !(why = add_worker(decision, job, rank)))
+    while (rank < job->worker_count && !(why = add_lease(decision, job, LEASE_ROLE_WORKER, rank)))
         rank = job_lost_rank(job, rank + 1);
     note_lost(decision, job, why);
 }
 
 void decision_grow(struct decision *decision, const struct job *job)
 {
-    while (job_can_grow(job) && !add_worker(decision, job, job->worker_count))
+    while (job_can_grow(job) && !add_lease(decision, job, LEASE_ROLE_WORKER, job->worker_count))
         continue;
+}
+
+/* With what its server, which would go, will not cost. */
+static bool could_move_server(struct decision *decision, const struct job *job)
+{
+    struct job_request request;
+    struct match_wish wish;
+    struct match_placement placement;
+    if (!job->request.replaces_lost || job->state == JOB_STATE_STOPPING ||
+        wish_for_one(decision, job, LEASE_ROLE_SERVER, &request, &wish))
+        return false;
+    wish.budget_micro += job->server->quote_micro - job->server->posted_micro;
+    if (request.max_hourly_micro > 0)
+        request.max_hourly_micro += price_hourly_lock_micro(job->server->units, job->server->lock);
+    return place(decision, job, LEASE_ROLE_SERVER, &wish, &placement) == MATCH_PLACED;
+}
+
+void decide_move_servers(struct decision *decision, const struct machine *machine)
+{
+    for (size_t i = 0; i < machine->lease_count;) {
+        const struct lease *lease = machine->leases[i];
+        const struct job *job = core_job(decision->core, lease->job);
+        if (lease != job->server || !could_move_server(decision, job)) {
+            i++;
+            continue;
+        }
+        decision_end_lease(decision, lease, LEASE_OUTCOME_LOST, "its machine is unreachable");
+        decision_settle_job(decision, job);
+        i = 0; /* its leases are others now */
+    }
 }
 
 bool decide_is_bereaved(const struct job *job)
 {
-    return job_lost_rank(job, 0) < job->worker_count;
+    return job_lost_server(job) || job_lost_rank(job, 0) < job->worker_count;
 }
 
 void decide_each(struct decision *decision, const struct id_list *jobs, struct worker_turns *turns,
@@ -180,7 +244,7 @@ void decide_successors(struct decision *decision, bool is_better)
         core->successor_turns.left = core->short_handed.count;
     if (core->successor_turns.left > 0)
         decide_each(decision, &core->short_handed, &core->successor_turns, TRIES_MAX,
-                    decide_is_bereaved, decision_replace_workers);
+                    decide_is_bereaved, decision_replace_lost);
 }
 
 void decide_growth(struct decision *decision, bool is_better)

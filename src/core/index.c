@@ -94,7 +94,7 @@ static void index_seeker(struct core *core, struct job *job, bool is_short_hande
 void core_index_workers(struct core *core, struct job *job)
 {
     struct account *account = map_get(&core->accounts, job->request.account);
-    const bool is_short_handed = job_lost_rank(job, 0) < job->worker_count || job_can_grow(job);
+    const bool is_short_handed = decide_is_bereaved(job) || job_can_grow(job);
     index_seeker(core, job, is_short_handed);
     if (job->request.is_spare) {
         if (is_short_handed)
@@ -273,6 +273,8 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
     lease->ends_ms = latest_end_ms(core, job, lease);
     if (lease->role == LEASE_ROLE_WORKER)
         attach_worker(job, lease);
+    else
+        job->server = lease;
     if (!lease_is_open(lease))
         return;
     core_wake_lease(core, lease);

@@ -76,6 +76,7 @@ static void push_send(struct exchange_client *client, struct exchange_push *push
     client_lock(client);
     const struct exchange_settings settings = client->settings;
     client_unlock(client);
+    push->term = client->term;
     push->codec = update_load(client, settings.codec, settings.density, settings.momentum);
     client->outgoing = (struct vector_sender){.compressor = client->compressor};
     message_send(client, &(struct exchange_message){.type = EXCHANGE_PUSH, .push = *push});
@@ -213,6 +214,17 @@ static int take_data(struct exchange_client *client, struct text payload, struct
     return 0;
 }
 
+/* Of a server that answers a join or a push: never a lesser one than before. */
+static int term_take(struct exchange_client *client, uint64_t term, struct error *error)
+{
+    if (term < client->term)
+        return error_set(error, ERROR_REFUSED,
+                         "a parameter server that was replaced: term %" PRIu64 " after %" PRIu64,
+                         term, client->term);
+    client->term = term;
+    return 0;
+}
+
 static int take_model(struct exchange_client *client, const struct exchange_model *model,
                       struct error *error)
 {
@@ -220,6 +232,8 @@ static int take_model(struct exchange_client *client, const struct exchange_mode
         return error_set(error, ERROR_CORRUPT, "a model within a model");
     if (client->is_offered || check_answer(client, model->push, error) < 0)
         return error_set(error, ERROR_CORRUPT, "a model out of turn");
+    if (term_take(client, model->term, error) < 0)
+        return -1;
     if (model->codec != CODEC_F32 && !client->has_shadow)
         return error_set(error, ERROR_CORRUPT, "a difference to no model");
     client->is_receiving = true;
@@ -234,6 +248,8 @@ static int take_offer(struct exchange_client *client, const struct exchange_offe
 {
     if (client->is_offered || client->is_receiving || check_answer(client, 0, error) < 0)
         return error_set(error, ERROR_CORRUPT, "an offer out of turn");
+    if (term_take(client, offer->term, error) < 0)
+        return -1;
     client->is_offered = true;
     client->offer = *offer;
     client_lock(client);
@@ -318,7 +334,8 @@ static void on_open(struct link *link, struct text identity, void *context)
                  &(struct exchange_message){.type = EXCHANGE_JOIN,
                                             .join = {.rank = options->rank,
                                                      .shard_samples = options->shard_samples,
-                                                     .parameter_count = options->parameter_count}});
+                                                     .parameter_count = options->parameter_count,
+                                                     .term = client->term}});
 }
 
 static void on_close(struct link *link, const struct error *reason, void *context)

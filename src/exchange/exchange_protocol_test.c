@@ -153,9 +153,50 @@ TEST(who_breaks_the_protocol_is_dropped)
     struct exchange_message int8_push = push;
     int8_push.push.codec = CODEC_INT8;
     assert_dropped(bench, &join, &int8_push, run_with(0), "no run of 20 floats as int8");
+    struct exchange_message other_push = push;
+    other_push.push.term = 7;
+    assert_dropped(bench, &join, &other_push, nothing, "for another parameter server");
     assert_int_equal(exchange_server_status(bench->server)->version, 0);
     /* Of them those with a value that is no number to speak of. */
     assert_int_equal(exchange_server_status(bench->server)->workers[0].refused, 2);
+}
+
+TEST(a_server_that_was_replaced_ends_when_a_worker_shows_it)
+{
+    struct error error;
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "tap");
+    options.term = 6;
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
+    struct exchange_message later = join;
+    later.join.term = 7;
+    struct hand hand;
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    hand_send(&hand, &later);
+    RUN_UNTIL(bench, hand.is_closed && bench->has_ended);
+    assert_int_equal(hand.models, 0);
+    assert_string_equal(exchange_end_name(bench->outcome.end), "lost");
+    assert_non_null(strstr(bench->reason, "taken over"));
+    link_free(hand.link);
+}
+
+TEST(a_successor_goes_on_from_what_was_done_before)
+{
+    struct error error;
+    AUTO(bench) struct bench *bench = bench_new();
+    static const float momentum[FEATURES] = {[3] = 0.5F};
+    struct exchange_server_options options = server_options(bench, "tap");
+    options.momentum = momentum;
+    options.done = (struct exchange_progress_made){.steps = 40, .samples = 640, .elapsed_ms = 9000};
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
+    const struct exchange_status *status = exchange_server_status(bench->server);
+    assert_int_equal(status->steps, 40);
+    assert_int_equal(status->samples, 640);
+    assert_int_equal(status->elapsed_ms, 9000);
+    float parameters[FEATURES], kept[FEATURES];
+    exchange_server_snapshot(bench->server, parameters, kept);
+    assert_memory_equal(kept, momentum, sizeof kept);
 }
 
 TEST(a_stream_cut_within_a_push_changes_nothing)
@@ -305,6 +346,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_lease_key_is_refused),
         cmocka_unit_test(who_breaks_the_protocol_is_dropped),
+        cmocka_unit_test(a_server_that_was_replaced_ends_when_a_worker_shows_it),
+        cmocka_unit_test(a_successor_goes_on_from_what_was_done_before),
         cmocka_unit_test(a_stream_cut_within_a_push_changes_nothing),
         cmocka_unit_test(a_push_that_is_far_too_long_is_shortened),
         cmocka_unit_test(the_first_model_is_sent_to_who_wants_it_and_a_later_one_to_everybody),

@@ -20,8 +20,8 @@ struct global_model {
     uint64_t version;
 };
 
-int global_model_open(const float *parameters, size_t count, struct global_model **out_model,
-                      struct error *error)
+int global_model_open(const float *parameters, const float *momentum, size_t count,
+                      struct global_model **out_model, struct error *error)
 {
     AUTO(global_model) struct global_model *model = calloc(1, sizeof *model);
     ASSERT(model);
@@ -34,6 +34,8 @@ int global_model_open(const float *parameters, size_t count, struct global_model
             return error_set(error, ERROR_EXHAUSTED, "no memory for a model of %zu parameters",
                              count);
     memcpy(model->parameters, parameters, count * sizeof(float));
+    if (momentum)
+        memcpy(model->momentum, momentum, count * sizeof(float));
     *out_model = TAKE(model);
     return 0;
 }
@@ -61,6 +63,11 @@ void global_model_set_robust(struct global_model *model, const struct robust_opt
 const float *global_model_parameters(const struct global_model *model)
 {
     return model->parameters;
+}
+
+const float *global_model_momentum(const struct global_model *model)
+{
+    return model->momentum;
 }
 
 uint64_t global_model_version(const struct global_model *model)

@@ -17,8 +17,8 @@
 
 struct global_model;
 
-/* Copies the parameters. EXHAUSTED when there is no memory. */
-MUST_CHECK int global_model_open(const float *parameters, size_t count,
+/* Copies the parameters, and B where it is not NULL. EXHAUSTED when there is no memory. */
+MUST_CHECK int global_model_open(const float *parameters, const float *momentum, size_t count,
                                  struct global_model **out_model, struct error *error);
 void global_model_free(struct global_model *model); /* NULL is fine */
 DEFINE_AUTO(global_model);
@@ -27,6 +27,7 @@ DEFINE_AUTO(global_model);
 void global_model_set_robust(struct global_model *model, const struct robust_options *options);
 
 const float *global_model_parameters(const struct global_model *model);
+const float *global_model_momentum(const struct global_model *model); /* B */
 /* Grows by one whenever the parameters change. */
 uint64_t global_model_version(const struct global_model *model);
 

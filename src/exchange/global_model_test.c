@@ -10,7 +10,7 @@ static struct global_model *model_of(float first, float second)
 {
     struct error error;
     struct global_model *model;
-    ASSERT_OK(global_model_open((const float[COUNT]){first, second}, COUNT, &model, &error));
+    ASSERT_OK(global_model_open((const float[COUNT]){first, second}, NULL, COUNT, &model, &error));
     return model;
 }
 

@@ -1,19 +1,19 @@
 /*
  * Exchange messages: the payloads of frames (wire/frame.h), all integers little-endian:
  *
- *     JOIN      u16 version (5), u32 rank, u64 shard_samples, u64 parameter_count
- *     PUSH      u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns, i64 commit_ns,
- *               u8 codec
+ *     JOIN      u16 version (6), u32 rank, u64 shard_samples, u64 parameter_count, u64 term
+ *     PUSH      u64 term, u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns,
+ *               i64 commit_ns, u8 codec
  *     PROGRESS  u64 steps, u64 samples, f64 steps_per_second
  *     LEAVE     u8 whether its loss was not finite any more
  *     WANT      nothing
  *     DATA      a run of floats (vector.h); they come in order and without gaps
- *     MODEL     u64 version, u64 push, u64 samples_max, u8 codec
+ *     MODEL     u64 term, u64 version, u64 push, u64 samples_max, u8 codec
  *     SETTINGS  u32 local_steps, i64 period_ns, u32 overlap, u32 batch, u8 codec, f32 density,
  *               f32 momentum
  *     ACCEPTED  u64 push
  *     STOP      text reason
- *     OFFER     u64 digest, u64 samples_max
+ *     OFFER     u64 term, u64 digest, u64 samples_max
  *
  * A vector has parameter_count floats; the DATA frames of one end when it is full.
  */
@@ -36,8 +36,10 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         wire_put_u32(payload, message->join.rank);
         wire_put_u64(payload, message->join.shard_samples);
         wire_put_u64(payload, message->join.parameter_count);
+        wire_put_u64(payload, message->join.term);
         return;
     case EXCHANGE_PUSH:
+        wire_put_u64(payload, message->push.term);
         wire_put_u64(payload, message->push.number);
         wire_put_u32(payload, message->push.steps);
         wire_put_u64(payload, message->push.samples);
@@ -57,10 +59,12 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
     case EXCHANGE_WANT:
         return;
     case EXCHANGE_OFFER:
+        wire_put_u64(payload, message->offer.term);
         wire_put_u64(payload, message->offer.digest);
         wire_put_u64(payload, message->offer.samples_max);
         return;
     case EXCHANGE_MODEL:
+        wire_put_u64(payload, message->model.term);
         wire_put_u64(payload, message->model.version);
         wire_put_u64(payload, message->model.push);
         wire_put_u64(payload, message->model.samples_max);
@@ -122,6 +126,7 @@ static enum codec codec_get(struct wire_reader *reader)
 
 static void push_decode(struct wire_reader *reader, struct exchange_push *push)
 {
+    push->term = wire_get_u64(reader);
     push->number = wire_get_u64(reader);
     push->steps = wire_get_u32(reader);
     push->samples = wire_get_u64(reader);
@@ -161,6 +166,7 @@ static void join_decode(struct wire_reader *reader, struct exchange_join *join)
     join->rank = wire_get_u32(reader);
     join->shard_samples = wire_get_u64(reader);
     join->parameter_count = wire_get_u64(reader);
+    join->term = wire_get_u64(reader);
 }
 
 static void message_decode(struct wire_reader *reader, struct exchange_message *message)
@@ -183,10 +189,12 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
     case EXCHANGE_WANT:
         return;
     case EXCHANGE_OFFER:
+        message->offer.term = wire_get_u64(reader);
         message->offer.digest = wire_get_u64(reader);
         message->offer.samples_max = wire_get_u64(reader);
         return;
     case EXCHANGE_MODEL:
+        message->model.term = wire_get_u64(reader);
         message->model.version = wire_get_u64(reader);
         message->model.push = wire_get_u64(reader);
         message->model.samples_max = wire_get_u64(reader);

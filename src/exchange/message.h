@@ -7,6 +7,8 @@
  * While nothing has entered the model, JOIN is answered by OFFER: the digest of the first model,
  * which the worker has too, having made it from the job's seed; only who has another one sends
  * WANT, and is answered by MODEL.
+ * A parameter server has a term, greater than that of the one it succeeds. A worker never goes back
+ * to a lesser one, and a server that meets a worker of a greater one knows that it was replaced.
  * The bytes of each are described in message.c. All of it is foreign to the other end.
  */
 #pragma once
@@ -21,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-    EXCHANGE_VERSION = 5,
+    EXCHANGE_VERSION = 6,
     EXCHANGE_PARAMETERS_MAX = 64 << 20, /* floats: 256 MiB */
     EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
     EXCHANGE_PAYLOAD_MAX = 64 + 4 * EXCHANGE_DATA_FLOATS,
@@ -51,9 +53,11 @@ struct exchange_join {
     uint32_t rank;
     uint64_t shard_samples;   /* records the worker trains on */
     uint64_t parameter_count; /* must be the server's */
+    uint64_t term;            /* the greatest it has had a model of; 0: none */
 };
 
 struct exchange_push {
+    uint64_t term;   /* of the server it is for */
     uint64_t number; /* 1, 2, ... of this worker */
     uint32_t steps;
     uint64_t samples;
@@ -71,6 +75,7 @@ struct exchange_progress {
 };
 
 struct exchange_model {
+    uint64_t term; /* of the server */
     uint64_t version;
     uint64_t push;        /* the push it answers; 0: a join */
     uint64_t samples_max; /* the next push comes after so many at the latest; 0: no bound */
@@ -79,6 +84,7 @@ struct exchange_model {
 
 /* Of the first model. */
 struct exchange_offer {
+    uint64_t term;        /* of the server */
     uint64_t digest;      /* vector_digest of it */
     uint64_t samples_max; /* as a model's */
 };

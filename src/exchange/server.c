@@ -227,12 +227,18 @@ static uint64_t on_snapshot(void *context, float *out_parameters)
     return is_final ? server->outcome.version : global_model_version(server->model);
 }
 
+static int64_t server_elapsed_ms(const struct exchange_server *server)
+{
+    const int64_t own_ns = server->joined_ns > 0 ? server_now_ns(server) - server->joined_ns : 0;
+    return server->options.done.elapsed_ms + own_ns / 1000000;
+}
+
 static void full_report(struct exchange_server *server, const struct evaluation_report *report)
 {
     server->status.accuracy_evaluations++;
     server->status.test_accuracy = report->accuracy;
     server->status.test_loss = report->loss;
-    const int64_t elapsed_ms = (server_now_ns(server) - server->joined_ns) / 1000000;
+    const int64_t elapsed_ms = server_elapsed_ms(server);
     const bool is_reached = server->state == SERVER_RUNNING && report->is_target_reached &&
                             elapsed_ms >= server->options.min_time_ms;
     const bool is_final =
@@ -359,10 +365,12 @@ static int server_allocate(struct exchange_server *server, struct error *error)
     ASSERT(server->scratch);
     if (!server->final)
         return error_set(error, ERROR_EXHAUSTED, "no memory for a model of %zu parameters", count);
-    const float *parameters = server->options.parameters;
-    server->options.parameters = NULL;
+    const float *parameters = server->options.parameters, *momentum = server->options.momentum;
+    server->options.parameters = server->options.momentum = NULL;
+    server->status.steps = server->options.done.steps;
+    server->status.samples = server->options.done.samples;
     server->first_digest = vector_digest(parameters, count);
-    if (global_model_open(parameters, count, &server->model, error) < 0)
+    if (global_model_open(parameters, momentum, count, &server->model, error) < 0)
         return -1;
     global_model_set_robust(server->model, &server->options.robust);
     return 0;
@@ -439,11 +447,18 @@ void exchange_server_free(struct exchange_server *server)
     free(server);
 }
 
+void exchange_server_snapshot(const struct exchange_server *server, float *out_parameters,
+                              float *out_momentum)
+{
+    const size_t size = server->options.parameter_count * sizeof(float);
+    memcpy(out_parameters, global_model_parameters(server->model), size);
+    memcpy(out_momentum, global_model_momentum(server->model), size);
+}
+
 const struct exchange_status *exchange_server_status(struct exchange_server *server)
 {
     struct exchange_status *status = &server->status;
-    if (server->joined_ns > 0)
-        status->elapsed_ms = (server_now_ns(server) - server->joined_ns) / 1000000;
+    status->elapsed_ms = server_elapsed_ms(server);
     status->version = global_model_version(server->model);
     status->epochs = server_epochs(server);
     status->sync = sync_policy_status(server->policy);

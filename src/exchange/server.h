@@ -4,8 +4,9 @@
  *
  * It lives on the owner's loop and is used from that loop's thread only. A worker that breaks the
  * protocol, pushes a value that is not finite, or is silent, is dropped; the others go on. It may
- * come back under the same lease and fence with a new stream. A worker that joins under the rank of
- * another lease is its successor: the other is dropped.
+ * come back under the same lease and fence with a new stream. A server that succeeds another goes
+ * on from what that left: its model, its counts and its time; policies start anew. A worker that
+ * joins under the rank of another lease is its successor: the other is dropped.
  *
  * Training ends when a measurement reaches the target (not before min_time_ms), when the workers
  * have seen `epochs` times the data set, when nobody is left, when a measurement fails, when the
@@ -97,6 +98,12 @@ struct exchange_peer {
     uint8_t key[LINK_KEY_SIZE];
 };
 
+/* What training has behind it. */
+struct exchange_progress_made {
+    uint64_t steps, samples;
+    int64_t elapsed_ms;
+};
+
 struct exchange_server_options {
     struct loop *loop;
     struct text policy;
@@ -105,7 +112,10 @@ struct exchange_server_options {
     struct robust_options robust;
     size_t parameter_count;
     const float *parameters; /* the first model; copied */
-    uint32_t world;          /* shards of the data, 1 to EXCHANGE_WORKERS_MAX; ranks share them */
+    const float *momentum;   /* the outer momentum to go on with; copied; NULL: none yet */
+    struct exchange_progress_made done; /* in training before this server's */
+    uint64_t term;                      /* greater than that of the server it succeeds */
+    uint32_t world; /* shards of the data, 1 to EXCHANGE_WORKERS_MAX; ranks share them */
     int64_t min_time_ms;
     uint64_t epochs;       /* 0: no end */
     int64_t evaluate_ms;   /* between measurements on all test data; 0: gamma */
@@ -144,6 +154,10 @@ MUST_CHECK int exchange_server_attach_take(struct exchange_server *server, int f
 /* Ends training; on_end follows within half of grace_ms, if need be without a last measurement: the
  * other half is the owner's, to save the model. */
 void exchange_server_stop(struct exchange_server *server, const char *reason, int64_t grace_ms);
+
+/* Copies the model and its outer momentum as they are now. */
+void exchange_server_snapshot(const struct exchange_server *server, float *out_parameters,
+                              float *out_momentum);
 
 /* Valid until the next call. */
 const struct exchange_status *exchange_server_status(struct exchange_server *server);

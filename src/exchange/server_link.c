@@ -121,7 +121,8 @@ void connection_send_model(struct connection *connection, uint64_t push)
     connection->is_waiting = false;
     connection_send(connection, &(struct exchange_message){
                                     .type = EXCHANGE_MODEL,
-                                    .model = {.version = global_model_version(server->model),
+                                    .model = {.term = server->options.term,
+                                              .version = global_model_version(server->model),
                                               .push = push,
                                               .samples_max = server_samples_left(server),
                                               .codec = codec}});
@@ -143,7 +144,8 @@ void connection_welcome(struct connection *connection)
     connection->has_shadow = connection->answer.shadow != NULL;
     connection_send(connection, &(struct exchange_message){
                                     .type = EXCHANGE_OFFER,
-                                    .offer = {.digest = server->first_digest,
+                                    .offer = {.term = server->options.term,
+                                              .digest = server->first_digest,
                                               .samples_max = server_samples_left(server)}});
 }
 
@@ -163,6 +165,8 @@ static int take_push(struct connection *connection, const struct exchange_push *
     if (!connection->is_member || connection->is_pushing || connection->is_waiting ||
         connection->answer.done < connection->answer.count)
         return error_set(error, ERROR_CORRUPT, "a push out of turn");
+    if (push->term != connection->server->options.term)
+        return error_set(error, ERROR_REFUSED, "a push for another parameter server");
     connection->is_offered = false;
     connection->push = *push;
     connection->push_came_ns = server_now_ns(connection->server);

@@ -67,6 +67,10 @@ int server_join(struct exchange_server *server, struct connection *connection,
                          join->parameter_count, server->options.parameter_count);
     if (join->rank != connection->rank)
         return error_set(error, ERROR_REFUSED, "rank %" PRIu32 " is not its own", join->rank);
+    if (join->term > server->options.term) {
+        server_end(server, EXCHANGE_END_LOST, "another parameter server has taken over");
+        return error_set(error, ERROR_CONFLICT, "it belongs to a later parameter server");
+    }
     if (server->state != SERVER_RUNNING) {
         connection_send(connection,
                         &(struct exchange_message){.type = EXCHANGE_STOP,
@@ -89,8 +93,9 @@ int server_join(struct exchange_server *server, struct connection *connection,
     if (server->joined_ns == 0) {
         server->joined_ns = now_ns;
         loop_timer_start(server->evaluate_timer, server->options.evaluate_ms);
-        if (server->options.min_time_ms > 0)
-            loop_timer_start(server->moment_timer, server->options.min_time_ms);
+        const int64_t left_ms = server->options.min_time_ms - server->options.done.elapsed_ms;
+        if (left_ms > 0)
+            loop_timer_start(server->moment_timer, left_ms);
     }
     connection->is_member = true;
     connection->worker = worker;

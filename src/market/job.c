@@ -151,28 +151,42 @@ static bool waits_for_owners(const struct job *job)
     return false;
 }
 
+static bool has_open_worker(const struct job *job)
+{
+    for (size_t i = 0; i < job->worker_count; i++)
+        if (lease_is_open(job->workers[i]))
+            return true;
+    return false;
+}
+
+/* Of a server lease that ended. Workers wait for its successor as long as they think right. */
+static enum job_verdict judge_server(const struct job *job, char out_reason[JOB_REASON_SIZE])
+{
+    const struct lease *server = job->server;
+    if (server->outcome == LEASE_OUTCOME_SUCCEEDED)
+        return JOB_VERDICT_SUCCEEDED;
+    if (server->outcome == LEASE_OUTCOME_PREEMPTED) {
+        say(out_reason, "waits again", server);
+        return JOB_VERDICT_WAITS;
+    }
+    if (job_lost_server(job) && has_open_worker(job))
+        return JOB_VERDICT_GOES_ON;
+    const bool is_gone = lease_wants_successor(server) && server->outcome != LEASE_OUTCOME_FAILED;
+    const char *what = server->outcome == LEASE_OUTCOME_LOST ? "the parameter server was lost"
+                       : is_gone                             ? "the parameter server was taken back"
+                                                             : "the parameter server failed";
+    say(out_reason, what, server);
+    if (is_gone)
+        advise(out_reason, "; submit it again: what was not used was given back");
+    return JOB_VERDICT_FAILED;
+}
+
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE])
 {
     const bool has_server = job_has_server(job);
     out_reason[0] = '\0';
-    if (has_server && job->lease_count > 0 && !lease_is_open(job->leases[0])) {
-        const struct lease *server = job->leases[0];
-        if (server->outcome == LEASE_OUTCOME_SUCCEEDED)
-            return JOB_VERDICT_SUCCEEDED;
-        if (server->outcome == LEASE_OUTCOME_PREEMPTED) {
-            say(out_reason, "waits again", server);
-            return JOB_VERDICT_WAITS;
-        }
-        const bool is_gone =
-            lease_wants_successor(server) && server->outcome != LEASE_OUTCOME_FAILED;
-        const char *what = server->outcome == LEASE_OUTCOME_LOST ? "the parameter server was lost"
-                           : is_gone ? "the parameter server was taken back"
-                                     : "the parameter server failed";
-        say(out_reason, what, server);
-        if (is_gone)
-            advise(out_reason, "; submit it again: what was not used was given back");
-        return JOB_VERDICT_FAILED;
-    }
+    if (has_server && job->server && !lease_is_open(job->server))
+        return judge_server(job, out_reason);
     size_t open = 0, succeeded = 0;
     const struct lease *last_bad = NULL, *failed = NULL, *preempted = NULL;
     for (size_t i = 0; i < job->worker_count; i++) {
@@ -235,20 +249,35 @@ int64_t job_run_left_ms(const struct job *job, int64_t now_ms)
     return job->started_ms ? job->started_ms + max_run_ms - now_ms : max_run_ms;
 }
 
-static bool may_get_workers(const struct job *job)
+static bool may_get_leases(const struct job *job)
 {
     return (job->state == JOB_STATE_STARTING || job->state == JOB_STATE_RUNNING) &&
-           job->lease_count > 0 && job->lease_count < JOB_LEASES_MAX &&
-           (!job_has_server(job) || lease_is_open(job->leases[0]));
+           job->lease_count > 0 && job->lease_count < JOB_LEASES_MAX;
 }
 
-static size_t count_failures(const struct job *job, uint64_t rank)
+static bool may_get_workers(const struct job *job)
+{
+    return may_get_leases(job) && (!job_has_server(job) || lease_is_open(job->server));
+}
+
+static size_t count_failures(const struct job *job, enum lease_role role, uint64_t rank)
 {
     size_t failures = 0;
     for (size_t i = 0; i < job->lease_count; i++)
-        failures += job->leases[i]->role == LEASE_ROLE_WORKER && job->leases[i]->rank == rank &&
+        failures += job->leases[i]->role == role && job->leases[i]->rank == rank &&
                     job->leases[i]->outcome == LEASE_OUTCOME_FAILED;
     return failures;
+}
+
+bool job_lost_server(const struct job *job)
+{
+    const struct lease *server = job->server;
+    if (!job->request.replaces_lost || !may_get_leases(job) || !server || lease_is_open(server) ||
+        !lease_wants_successor(server) || server->outcome == LEASE_OUTCOME_PREEMPTED)
+        return false;
+    return server->outcome != LEASE_OUTCOME_FAILED ||
+           (server->exit_code >= JOB_KILLED_CODE &&
+            count_failures(job, LEASE_ROLE_SERVER, server->rank) < JOB_FAILURES_MAX);
 }
 
 size_t job_lost_rank(const struct job *job, size_t from)
@@ -257,7 +286,8 @@ size_t job_lost_rank(const struct job *job, size_t from)
         return job->worker_count;
     for (size_t rank = from; rank < job->worker_count; rank++)
         if (lease_wants_successor(job->workers[rank]) &&
-            count_failures(job, rank) < (job_has_server(job) ? JOB_FAILURES_MAX : 1))
+            count_failures(job, LEASE_ROLE_WORKER, rank) <
+                (job_has_server(job) ? JOB_FAILURES_MAX : 1))
             return rank;
     return job->worker_count;
 }
@@ -300,7 +330,7 @@ bool job_is_under_way(const struct job *job)
     bool has_worker = false;
     for (size_t i = 0; i < job->worker_count; i++)
         has_worker |= job->workers[i]->state == LEASE_STATE_RUNNING;
-    return has_worker && (!job_has_server(job) || job->leases[0]->state == LEASE_STATE_RUNNING);
+    return has_worker && (!job_has_server(job) || job->server->state == LEASE_STATE_RUNNING);
 }
 
 bool job_all_leases_ended(const struct job *job)

@@ -14,7 +14,8 @@
  *
  * While it is starting or running a job may get more workers: successors of those that were lost,
  * failed or were taken back by their owners, under the same rank; and new ranks up to
- * num_nodes_max.
+ * num_nodes_max. Its server gets a successor likewise, unless it ended with an exit status of its
+ * own: then it has said what is wrong with the job.
  */
 #pragma once
 
@@ -27,7 +28,8 @@ enum {
     JOB_SPEC_MAX = 64 * 1024,
     JOB_NODES_MAX = 1000,
     JOB_LEASES_MAX = 4 * JOB_NODES_MAX, /* successors included */
-    JOB_FAILURES_MAX = 3,               /* of one rank: then it gets no successor any more */
+    JOB_FAILURES_MAX = 3,  /* of one rank, or the server: then it gets no successor any more */
+    JOB_KILLED_CODE = 128, /* exit statuses from here on are of signals */
 };
 
 enum job_state {
@@ -85,7 +87,7 @@ struct job_request {
     enum job_start start;
     int64_t deadline_ms; /* start deadline: by when it starts; start cheapest: before when */
     bool is_rush;        /* pays double for its first hour to go ahead when there is a queue */
-    bool replaces_lost;  /* a worker that is lost or taken back gets a successor */
+    bool replaces_lost;  /* who is lost or taken back gets a successor */
     bool is_spare;       /* only unsold time of lenders who give it away */
     uint8_t idempotency_hash[MARKET_HASH_SIZE]; /* all zero: none */
 };
@@ -117,6 +119,7 @@ struct job {
     int64_t stopping_ms; /* when the stop was asked for */
     int64_t ended_ms;
     struct lease **leases; /* as they were made: the server first if there is one */
+    struct lease *server;  /* the newest of that role; NULL: none yet */
     size_t lease_count;
     size_t former_count;      /* leases of starts before it waited again, which are not listed */
     struct lease **workers;   /* by rank: the newest of each */
@@ -153,8 +156,9 @@ bool job_has_server(const struct job *job);
 enum job_verdict {
     JOB_VERDICT_GOES_ON,
     JOB_VERDICT_SUCCEEDED, /* the server lease succeeded; without one: every worker did */
-    JOB_VERDICT_FAILED,    /* the server lease failed or was lost, or no worker is left; without
-                              one: a worker failed, for that is what its program has to say */
+    JOB_VERDICT_FAILED,    /* the server lease failed, or was lost and gets no successor, or no
+                              worker is left; without one: a worker failed, for that is what its
+                              program has to say */
     JOB_VERDICT_WAITS,     /* of spare time: what it cannot do without went to one who pays */
 };
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE]);
@@ -170,6 +174,8 @@ int64_t job_hourly_micro(const struct job *job);
 /* What is left of its longest run. */
 int64_t job_run_left_ms(const struct job *job, int64_t now_ms);
 
+/* Whether its server is to get a successor. */
+bool job_lost_server(const struct job *job);
 /* The first rank from `from` on that is to get a successor; job->worker_count: none. */
 size_t job_lost_rank(const struct job *job, size_t from);
 /* Whether it takes one more rank. A borrower who let a worker go wants no more of them. */

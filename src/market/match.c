@@ -433,6 +433,24 @@ static enum match_result place(struct attempt *attempt, struct match_placement *
     return result;
 }
 
+enum match_result match_place_server(struct matcher *matcher, const struct match_wish *wish,
+                                     const struct match_reservation *ahead,
+                                     struct match_placement *out_placement)
+{
+    ASSERT(wish->request->num_nodes == 0 && wish->request->server.cores_milli > 0);
+    arena_clear(matcher->arena);
+    struct attempt attempt = {.matcher = matcher, .wish = wish, .ahead = ahead, .sort = by_score};
+    match_start_attempt(&attempt);
+    if (!find_server(&attempt))
+        return MATCH_NO_SERVER;
+    struct match_placement placement;
+    match_make_parts(&attempt, &placement);
+    const enum match_result result = match_fit_cost(&placement, &attempt);
+    if (result == MATCH_PLACED)
+        *out_placement = placement;
+    return result;
+}
+
 enum match_result match_place(struct matcher *matcher, const struct match_wish *wish,
                               const struct match_reservation *ahead,
                               struct match_placement *out_placement)

@@ -113,6 +113,11 @@ enum match_result match_place(struct matcher *matcher, const struct match_wish *
                               const struct match_reservation *ahead,
                               struct match_placement *out_placement);
 
+/* The same for the server of a job that has its workers: the request's num_nodes is 0. */
+enum match_result match_place_server(struct matcher *matcher, const struct match_wish *wish,
+                                     const struct match_reservation *ahead,
+                                     struct match_placement *out_placement);
+
 /* Machines with room for a worker, the nearest to the market first, whether they are near each
  * other or not: whom to try with one another. Returns how many, at most MATCH_NEAR_MAX. */
 enum { MATCH_NEAR_MAX = 256 };

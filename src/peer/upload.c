@@ -84,6 +84,9 @@ static int part_read(void *context, void *data, size_t size, size_t *out_size, s
 static int upload_finish_manifest(struct upload *upload, struct error *error)
 {
     upload->manifest.header = TEXT("");
+    upload->manifest.record_bytes =
+        upload->manifest.size_bytes > 0; /* so it can be a lease's data */
+    upload->manifest.record_count = upload->manifest.size_bytes;
     upload->manifest.chunks.items = upload->chunks.data;
     upload->manifest.chunks.count = upload->chunks.size / sizeof(struct manifest_chunk);
     struct buffer encoded AUTO_BUFFER;

@@ -134,6 +134,7 @@ struct job_sync {
     int64_t gamma_ms;               /* the check period; optional: job_spec_gamma_ms */
     int64_t commit_interval_min_ms; /* optional: twice the measured commit time */
     int64_t tick_ms;                /* of meter and bill; optional: job_spec_tick_ms */
+    int64_t checkpoint_interval_ms; /* what is stored of the model is no older */
     struct text search;             /* adsp's search for the commit rate: "auto", "paper", "off" */
     /* The rest as in sync/policy.h; all are optional: the policy's own. */
     uint64_t local_steps; /* per push */

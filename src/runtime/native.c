@@ -106,6 +106,15 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
                              "input \"%s\" has %" PRIu64 " records, too few for %u workers",
                              item->name, input->records, lease->world);
     }
+    if (lease->checkpoint && count == JOB_INPUTS_MAX)
+        return error_set(error, ERROR_INVALID, "no room for a checkpoint beside %d inputs",
+                         JOB_INPUTS_MAX);
+    if (lease->checkpoint) {
+        struct lease_data *item = &data[count++];
+        snprintf(item->name, sizeof(item->name), "%s", LEASE_CHECKPOINT_NAME);
+        memcpy(item->manifest, lease->checkpoint->manifest, sizeof(item->manifest));
+        item->record_count = lease->checkpoint->size_bytes;
+    }
     *out_count = count;
     return 0;
 }

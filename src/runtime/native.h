@@ -51,6 +51,15 @@ struct lease_document {
 };
 
 #define LEASE_IMAGE_NAME "image" /* of the data that is one */
+/* Of what a parameter server leaves now and then, and of the data that its successor goes on from.
+ */
+#define LEASE_CHECKPOINT_NAME "checkpoint"
+
+/* A manifest whose records are bytes. */
+struct native_checkpoint {
+    uint8_t manifest[JOB_HASH_SIZE];
+    uint64_t size_bytes;
+};
 
 /* What the market decided about one lease. */
 struct native_lease {
@@ -68,6 +77,7 @@ struct native_lease {
     int64_t disk_bytes;
     int64_t gpus_milli;
     int64_t expires_ms;
+    const struct native_checkpoint *checkpoint; /* that a parameter server goes on from; or NULL */
 };
 
 enum { NATIVE_SLOWNESS_MAX = 64 };

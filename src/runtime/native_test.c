@@ -109,6 +109,24 @@ TEST(parts_by_speed_cover_every_record_once)
     assert_int_equal(next, 1000);
 }
 
+TEST(a_server_that_goes_on_gets_the_checkpoint_whole)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct job_spec spec;
+    read_spec(arena, INPUT("train-images", "train", "100") "," INPUT("test-images", "test", "10"),
+              &spec);
+    const struct native_checkpoint checkpoint = {.manifest = {0xab}, .size_bytes = 4321};
+    struct native_lease lease = example;
+    lease.role = LEASE_ROLE_SERVER;
+    lease.checkpoint = &checkpoint;
+    struct lease_document document;
+    write_and_read(arena, &spec, &lease, &document);
+    assert_int_equal(document.data_count, 2);
+    assert_string_equal(document.data[1].name, "checkpoint");
+    assert_int_equal(document.data[1].manifest[0], 0xab);
+    assert_int_equal(document.data[1].record_count, 4321);
+}
+
 TEST(a_rank_that_comes_later_shares_a_part)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -195,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_worker_gets_its_part_of_the_training_records),
         cmocka_unit_test(the_parts_of_all_workers_cover_every_record_once),
         cmocka_unit_test(parts_by_speed_cover_every_record_once),
+        cmocka_unit_test(a_server_that_goes_on_gets_the_checkpoint_whole),
         cmocka_unit_test(a_rank_that_comes_later_shares_a_part),
         cmocka_unit_test(the_parameter_server_gets_the_whole_test_set),
         cmocka_unit_test(a_worker_without_records_is_refused),

@@ -89,6 +89,29 @@ static void send_stop(struct hub_machine *machine, uint64_t lease, uint64_t fenc
                                                        .reason = text_of(reason)}});
 }
 
+/* Its workers were another's before: the streams they have do not lead to it. */
+static void hand_over(struct hub *hub, const struct hub_lease *successor)
+{
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        struct hub_lease *worker = hub->leases.entries[i].value;
+        if (worker->job != successor->job || worker->role != LEASE_ROLE_WORKER ||
+            worker->server_lease >= successor->id)
+            continue;
+        worker->server_lease = successor->id;
+        stream_cut(worker);
+    }
+}
+
+/* It is there now, and need not wait for the next look at all leases. */
+static void redial_workers(struct hub *hub, const struct hub_lease *server_lease)
+{
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        struct hub_lease *worker = hub->leases.entries[i].value;
+        if (worker->server_lease == server_lease->id && !worker->is_over)
+            stream_redial(hub, worker);
+    }
+}
+
 void dispatch_add_take(struct hub *hub, struct hub_lease *lease)
 {
     struct hub_lease *old = map_get(&hub->leases, lease->id);
@@ -98,6 +121,8 @@ void dispatch_add_take(struct hub *hub, struct hub_lease *lease)
     struct hub_machine *machine = hub_machine(hub, lease->machine);
     if (machine && machine->lease_count++ == 0)
         machine->awaited_ns = hub_now_ns(hub);
+    if (lease->role == LEASE_ROLE_SERVER)
+        hand_over(hub, lease);
     if (lease->role == LEASE_ROLE_WORKER && lease->server_lease) {
         stream_expect(hub, lease, lease->attempt);
         const struct hub_lease *server_lease = map_get(&hub->leases, lease->server_lease);
@@ -141,6 +166,16 @@ void dispatch_stop(struct hub *hub, struct hub_lease *lease)
         send_stop(machine, lease->id, lease->fence, lease->grace_ms, lease->stop_reason);
 }
 
+/* A server that is out of its lease may still speak: nobody listens to it any more. */
+static void cut_workers(struct hub *hub, const struct hub_lease *server_lease)
+{
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        struct hub_lease *worker = hub->leases.entries[i].value;
+        if (worker->server_lease == server_lease->id)
+            stream_cut(worker);
+    }
+}
+
 void dispatch_end(struct hub *hub, struct hub_lease *lease)
 {
     struct hub_machine *machine = hub_machine(hub, lease->machine);
@@ -151,6 +186,8 @@ void dispatch_end(struct hub *hub, struct hub_lease *lease)
     }
     suspect_lease_over(hub, lease);
     stream_forget(hub, lease);
+    if (lease->role == LEASE_ROLE_SERVER)
+        cut_workers(hub, lease);
     network_forget(hub, lease);
     direct_forget(hub, lease);
     map_remove(&hub->leases, lease->id);
@@ -311,8 +348,11 @@ void dispatch_state(struct hub_machine *machine, const struct state_message *sta
                   state->lease, machine->id);
         return;
     }
+    const bool is_news = !lease->is_known;
     lease->is_known = true;
     lease->missing_ns = 0;
+    if (is_news && lease->role == LEASE_ROLE_SERVER)
+        redial_workers(hub, lease);
     if (state->state == LEASE_RUN_STARTING ||
         (state->state == LEASE_RUN_RUNNING && lease->is_told_running))
         return;

@@ -331,7 +331,7 @@ static void take_over(struct hub *hub, const struct core *core)
         struct error error;
         if (!lease_is_open(lease))
             continue;
-        struct hub_lease *made = order_lease(hub->server, core, lease, &error);
+        struct hub_lease *made = order_lease(hub, core, lease, &error);
         if (made)
             dispatch_add_take(hub, made);
         else
@@ -355,6 +355,7 @@ int hub_open(struct server *server, const char *listen, const struct core *core,
     map_init(&hub->tried);
     map_init(&hub->heard_machines);
     map_init(&hub->log_places);
+    map_init(&hub->checkpoints);
     pthread_mutex_init(&hub->live_mutex, NULL);
     list_init(&hub->connections);
     list_init(&hub->accepting);
@@ -368,7 +369,8 @@ int hub_open(struct server *server, const char *listen, const struct core *core,
         loop_open(server->clock, &hub->loop, error) < 0 ||
         tcp_listen(&address, "--link-listen", &hub->listen_fd, &hub->port, error) < 0 ||
         loop_watch_open(hub->loop, hub->listen_fd, LOOP_READ, connection_accept, hub,
-                        &hub->listen_watch, error) < 0)
+                        &hub->listen_watch, error) < 0 ||
+        checkpoints_load(hub, core, error) < 0)
         return -1;
     take_over(hub, core);
     hub->timer = loop_timer_new(hub->loop, check, hub);
@@ -440,6 +442,7 @@ void hub_free(struct hub *hub)
     map_done(&hub->waiting);
     map_done(&hub->heard_machines);
     direct_done(hub);
+    checkpoints_done(hub);
     trials_done(hub);
     pthread_mutex_destroy(&hub->live_mutex);
     free(hub);

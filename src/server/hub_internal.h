@@ -15,6 +15,7 @@
 #include "net/loop.h"
 #include "net/relay.h"
 #include "runtime/lease_message.h"
+#include "runtime/native.h"
 #include "server/hub.h"
 #include "server/link_budget.h"
 #include "server/live.h"
@@ -220,6 +221,7 @@ struct hub {
     struct map heard_machines; /* id -> struct hub_machine, those that ever were linked here;
                                   guarded by live_mutex */
     struct map log_places;     /* lease -> direct.c's, owned; guarded by live_mutex */
+    struct map checkpoints;    /* job -> struct native_checkpoint, owned; guarded by live_mutex */
 
     atomic_uint_fast64_t link_count, relay_count, waiting_count, bad_meter_count;
 };
@@ -319,6 +321,8 @@ void suspect_check(struct hub_machine *machine); /* once a second */
 void stream_take(struct hub *hub, int fd, const char ticket[TICKET_TEXT_SIZE]);
 void stream_expect(struct hub *hub, struct hub_lease *lease, uint64_t attempt);
 void stream_forget(struct hub *hub, struct hub_lease *lease);
+/* Whoever is at the other end of a worker's stream is no longer its parameter server. */
+void stream_cut(struct hub_lease *lease);
 /* Asks both ends to dial again where that is due. */
 void stream_redial(struct hub *hub, struct hub_lease *lease);
 void streams_done(struct hub *hub);
@@ -367,6 +371,15 @@ void direct_done(struct hub *hub);
 /* Tells the machine of somebody who may read. From any thread. */
 void hub_log_reader(struct hub *hub, uint64_t machine, const struct log_reader_message *reader);
 
+/* ---- checkpoints.c: any thread ---- */
+void checkpoints_note(struct hub *hub, uint64_t job, const uint8_t manifest[LEASE_HASH_SIZE],
+                      uint64_t size_bytes);
+bool checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint *out_checkpoint);
+void checkpoints_forget(struct hub *hub, uint64_t job);
+/* Those of jobs under way, as the rows of artifacts say; the main thread's. */
+MUST_CHECK int checkpoints_load(struct hub *hub, const struct core *core, struct error *error);
+void checkpoints_done(struct hub *hub);
+
 /* ---- dispatch.c ---- */
 void dispatch_add_take(struct hub *hub, struct hub_lease *lease);
 /* The lease with a later end; takes `renewed`. */
@@ -395,8 +408,8 @@ void tick_lease_ended(struct hub *hub, uint64_t lease); /* its log is complete *
 /* ---- order.c ---- */
 /* What the hub needs to know of an open lease. NULL when it could not be prepared: then *error says
  * why and the lease must end. */
-struct hub_lease *order_lease(struct server *server, const struct core *core,
-                              const struct lease *lease, struct error *error);
+struct hub_lease *order_lease(struct hub *hub, const struct core *core, const struct lease *lease,
+                              struct error *error);
 /* The payload of a machine's OFFERS. */
 void order_offers(const struct machine *machine, struct buffer *payload);
 struct earnings_message order_earnings(const struct machine *machine);

@@ -45,14 +45,6 @@ struct order {
 
 /* ---- Preparing a START ----------------------------------------------------------------------- */
 
-static const struct lease *server_lease_of(const struct job *job)
-{
-    for (size_t i = 0; i < job->lease_count; i++)
-        if (job->leases[i]->role == LEASE_ROLE_SERVER)
-            return job->leases[i];
-    return NULL;
-}
-
 /* What each shard's first worker was leased with: its successors take over the same records. */
 static const uint64_t *shard_speeds(struct arena *arena, const struct job *job)
 {
@@ -72,8 +64,9 @@ static const uint64_t *shard_speeds(struct arena *arena, const struct job *job)
     return speeds;
 }
 
-static int write_document(const struct core *core, const struct job *job, const struct lease *lease,
-                          struct hub_lease *out, struct buffer *json, struct error *error)
+static int write_document(struct hub *hub, const struct core *core, const struct job *job,
+                          const struct lease *lease, struct hub_lease *out, struct buffer *json,
+                          struct error *error)
 {
     AUTO(arena) struct arena *arena = arena_new(4 << 20);
     struct job_spec spec = {0};
@@ -81,7 +74,11 @@ static int write_document(const struct core *core, const struct job *job, const 
         return -1;
     if (spec.input_count > 0)
         memcpy(out->manifest, spec.inputs[0].manifest, sizeof(out->manifest));
+    struct native_checkpoint checkpoint;
+    const bool is_resumed =
+        lease->role == LEASE_ROLE_SERVER && checkpoints_find(hub, job->id, &checkpoint);
     const struct native_lease native = {
+        .checkpoint = is_resumed ? &checkpoint : NULL,
         .lease = lease->id,
         .fence = lease->fence,
         .job = lease->job,
@@ -137,12 +134,13 @@ static uint64_t newest_peer(const struct job *job, const struct lease *lease)
     return newest;
 }
 
-static int write_start(const struct keys *keys, const struct core *core, const struct job *job,
+static int write_start(struct hub *hub, const struct core *core, const struct job *job,
                        const struct lease *lease, struct hub_lease *out, struct error *error)
 {
+    const struct keys *keys = hub->server->keys;
     struct buffer document AUTO_BUFFER;
     buffer_init(&document, LEASE_DOCUMENT_SIZE_MAX);
-    if (write_document(core, job, lease, out, &document, error) < 0)
+    if (write_document(hub, core, job, lease, out, &document, error) < 0)
         return -1;
     struct lease_peer *peers = calloc(LEASE_PEERS_MAX, sizeof(*peers));
     ASSERT(peers);
@@ -167,14 +165,14 @@ static int write_start(const struct keys *keys, const struct core *core, const s
     return buffer_check(&out->start, error) < 0 ? -1 : buffer_check(&out->renewal, error);
 }
 
-struct hub_lease *order_lease(struct server *server, const struct core *core,
-                              const struct lease *lease, struct error *error)
+struct hub_lease *order_lease(struct hub *hub, const struct core *core, const struct lease *lease,
+                              struct error *error)
 {
     const struct job *job = core_job(core, lease->job);
     ASSERT(job);
     struct hub_lease *made = calloc(1, sizeof(*made));
     ASSERT(made);
-    const struct lease *server_lease = server_lease_of(job);
+    const struct lease *server_lease = job->server;
     *made = (struct hub_lease){
         .id = lease->id,
         .fence = lease->fence,
@@ -199,7 +197,7 @@ struct hub_lease *order_lease(struct server *server, const struct core *core,
                       lease->wall_ms);
     buffer_init(&made->start, LEASE_MESSAGE_SIZE_MAX);
     buffer_init(&made->renewal, LEASE_MESSAGE_SIZE_MAX);
-    if (write_start(server->keys, core, job, lease, made, error) < 0) {
+    if (write_start(hub, core, job, lease, made, error) < 0) {
         dispatch_lease_free(made);
         return NULL;
     }
@@ -227,7 +225,7 @@ static struct order *start_order(struct hub *hub, const struct core *core, enum 
     struct order *order = order_new(hub, kind, lease->id);
     order->fence = lease->fence;
     struct error error;
-    order->lease = order_lease(hub->server, core, lease, &error);
+    order->lease = order_lease(hub, core, lease, &error);
     if (!order->lease)
         snprintf(order->reason, sizeof(order->reason), "%.*s", LEASE_REASON_SIZE - 1,
                  error.message);
@@ -393,6 +391,9 @@ void hub_listen(void *context, const struct core *core, const struct event *even
     struct hub *hub = context;
     struct order *first = NULL, **end = &first;
     for (size_t i = 0; i < event_count; i++) {
+        if (events[i].kind == EVENT_JOB_STATE_CHANGED &&
+            job_state_is_final(events[i].job_state_changed.state))
+            checkpoints_forget(hub, events[i].job_state_changed.job);
         struct order *order = order_of(hub, core, &events[i]);
         if (!order)
             continue;

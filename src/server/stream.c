@@ -171,6 +171,13 @@ void stream_forget(struct hub *hub, struct hub_lease *lease)
         relay_gone(lease->relay);
 }
 
+void stream_cut(struct hub_lease *lease)
+{
+    if (lease->relay)
+        relay_gone(lease->relay);
+    lease->is_redial_due = true;
+}
+
 void stream_forget_pair(struct hub *hub, struct hub_pair *pair)
 {
     struct hub_wait *wait = map_get_text(&hub->waiting, text_of(pair->ticket));

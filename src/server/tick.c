@@ -338,7 +338,13 @@ void tick_artifact(struct hub_machine *machine, const struct artifact_message *a
                   error.message);
         return;
     }
-    lease->artifact_count++;
+    /* A checkpoint takes the place of the one before. */
+    const bool is_checkpoint =
+        lease->role == LEASE_ROLE_SERVER && text_equal(artifact->name, TEXT(LEASE_CHECKPOINT_NAME));
+    if (is_checkpoint)
+        checkpoints_note(hub, lease->job, artifact->manifest, artifact->size_bytes);
+    else
+        lease->artifact_count++;
     struct artifact_row *row = calloc(1, sizeof(*row));
     ASSERT(row);
     *row = (struct artifact_row){.job = lease->job,

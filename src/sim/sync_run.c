@@ -241,8 +241,8 @@ static int state_open(struct sync_state *state, struct error *error)
     if (sync_policy_new(options->policy, &options->settings, &state->policy, error) < 0)
         return -1;
     struct sync_vector *first = sync_engine_begin(state->engine, options->seed);
-    const int result =
-        global_model_open(first->values, state->vectors->count, &state->model, error);
+    const int result = global_model_open(first->values, /* momentum= */ NULL, state->vectors->count,
+                                         &state->model, error);
     sync_vector_release(state->vectors, &first);
     if (result < 0)
         return -1;

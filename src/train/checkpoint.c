@@ -10,7 +10,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats are written as they lie");
 
-enum { HASH_SIZE = 32, PREFIX_SIZE = 16, HEAD_SIZE_MAX = MODEL_SPEC_JSON_MAX + 1024, VERSION = 2 };
+enum { HASH_SIZE = 32, PREFIX_SIZE = 16, HEAD_SIZE_MAX = MODEL_SPEC_JSON_MAX + 1024 };
+enum { VERSION = 3, VERSION_MIN = 2 };
 static const char magic[8] = {'S', 'O', 'U', 'K', 'C', 'K', 'P', 'T'};
 #define CHECKPOINT_SIZE_MAX ((size_t)1 << 30)
 
@@ -18,6 +19,7 @@ static const char magic[8] = {'S', 'O', 'U', 'K', 'C', 'K', 'P', 'T'};
 struct head {
     struct text spec;
     uint64_t step, samples, epoch, position, seed, stream, parameters, moments;
+    int64_t elapsed_ms;
 };
 
 static const struct json_field head_fields[] = {
@@ -25,6 +27,8 @@ static const struct json_field head_fields[] = {
      .size_max = MODEL_SPEC_JSON_MAX},
     {"step", JSON_U64, offsetof(struct head, step), .is_required = true},
     {"samples", JSON_U64, offsetof(struct head, samples), .is_required = true},
+    {"elapsed_ms", JSON_I64, offsetof(struct head, elapsed_ms), .minimum = 0,
+     .maximum = INT64_C(1) << 52},
     {"epoch", JSON_U64, offsetof(struct head, epoch), .is_required = true},
     {"position", JSON_U64, offsetof(struct head, position), .is_required = true},
     {"seed", JSON_U64, offsetof(struct head, seed), .is_required = true},
@@ -59,6 +63,7 @@ static int write_head(const struct checkpoint *checkpoint, struct buffer *buffer
         .spec = buffer_text(&spec),
         .step = checkpoint->step,
         .samples = checkpoint->samples,
+        .elapsed_ms = checkpoint->elapsed_ms,
         .epoch = checkpoint->epoch,
         .position = checkpoint->position,
         .seed = checkpoint->seed,
@@ -147,6 +152,7 @@ static int read_head(struct text json, struct checkpoint *checkpoint, uint64_t *
     *out_moments = head.moments;
     checkpoint->step = head.step;
     checkpoint->samples = head.samples;
+    checkpoint->elapsed_ms = head.elapsed_ms;
     checkpoint->epoch = head.epoch;
     checkpoint->position = head.position;
     checkpoint->seed = head.seed;
@@ -168,9 +174,9 @@ int checkpoint_parse(const uint8_t *bytes, size_t size, struct checkpoint **out_
 {
     if (size < PREFIX_SIZE + HASH_SIZE || memcmp(bytes, magic, sizeof(magic)) != 0)
         return error_set(error, ERROR_CORRUPT, "checkpoint: not one, or cut at its start");
-    if (get_u32(bytes + 8) != VERSION)
-        return error_set(error, ERROR_CORRUPT, "checkpoint: version %u is not %d",
-                         get_u32(bytes + 8), VERSION);
+    if (get_u32(bytes + 8) < VERSION_MIN || get_u32(bytes + 8) > VERSION)
+        return error_set(error, ERROR_CORRUPT, "checkpoint: version %u is not %d to %d",
+                         get_u32(bytes + 8), VERSION_MIN, VERSION);
     if (check_hash(bytes, size, error) < 0)
         return -1;
     const size_t head_size = get_u32(bytes + 12);

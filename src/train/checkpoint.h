@@ -3,12 +3,11 @@
  *
  *     offset  size   what (integers little-endian)
  *     0       8      "SOUKCKPT"
- *     8       4      version, 2
+ *     8       4      version, 3; 2 is read, too
  *     12      4      size h of the head
- *     16      h      head: JSON {spec, step, samples, epoch, position, seed, stream, parameters,
- *                    moments}
- *     16+h    4 n    parameters, float
- *     ...     4 n    velocity, float: an optimizer's first moment
+ *     16      h      head: JSON {spec, step, samples, elapsed_ms (from 3 on), epoch, position,
+ * seed, stream, parameters, moments} 16+h    4 n    parameters, float
+ *     ...     4 n    velocity, float: an optimizer's first moment, or a server's outer momentum
  *     ...     4 n    its second moment, float, where moments is 2
  *     ...     32     BLAKE2b-256 of all bytes before it
  */
@@ -24,6 +23,7 @@
 struct checkpoint {
     struct model_spec spec;
     uint64_t step, samples;   /* done so far */
+    int64_t elapsed_ms;       /* of training; 0: not known */
     uint64_t epoch, position; /* of the sampler */
     uint64_t seed, stream;
     size_t parameter_count; /* as the spec's layout says */

@@ -25,6 +25,7 @@ static void scratch_init(struct scratch *scratch)
         scratch->velocity[i] = (float)-i;
     }
     scratch->checkpoint = (struct checkpoint){.step = 12,
+                                              .elapsed_ms = 4200,
                                               .samples = 384,
                                               .epoch = 1,
                                               .position = 7,
@@ -54,6 +55,7 @@ TEST(what_was_written_is_read_back)
     assert_true(model_spec_equal(&back->spec, &scratch.checkpoint.spec));
     assert_int_equal(back->step, 12);
     assert_int_equal(back->samples, 384);
+    assert_int_equal(back->elapsed_ms, 4200);
     assert_int_equal(back->epoch, 1);
     assert_int_equal(back->position, 7);
     assert_int_equal(back->seed, 5);

@@ -2,6 +2,8 @@
  * Role server: the parameter server on one loop, measurements on the exchange's second thread.
  *
  * The second thread alone uses `measurer` after the start: kernels and models belong to one thread.
+ * A third writes checkpoints, which go to the market's store: from the newest the server's
+ * successor goes on, on another machine if need be.
  */
 #include "base/assert.h"
 #include "base/buffer.h"
@@ -11,16 +13,15 @@
 #include "exchange/server.h"
 #include "runtime/job_model.h"
 #include "tensor/kernel.h"
-#include "train/checkpoint.h"
 #include "train/evaluation.h"
 #include "train/model.h"
 #include "train/model_card.h"
+#include "worker/checkpointer.h"
 #include "worker/worker_internal.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -32,21 +33,15 @@ enum {
     REPORT_MS_MIN = 100, /* between reports that events bring */
     SAMPLE_RECORDS = 1000,
     MEASURE_BATCH = 200,
-    CHECKPOINT_MS = 30000,
     COLUMNS_BYTES_MAX = 2 << 20,
     LONELY_MS = 120000, /* the market finds successors, or ends the job, long before */
 };
-
-static const char checkpoint_name[] = "checkpoint";
 
 struct measurer {
     const struct work *work;
     struct dataset *dataset;
     struct kernel_set *kernels; /* opened by the thread that measures */
     struct model *model;
-    float *velocity; /* zeroes: the server's model has none */
-    int64_t checkpoint_ns;
-    _Atomic uint64_t steps, samples; /* as the server last told */
 };
 
 struct role {
@@ -54,8 +49,11 @@ struct role {
     struct loop *loop;
     struct control *control;
     struct exchange_server *server;
-    struct loop_timer *report_timer;
+    struct loop_timer *report_timer, *checkpoint_timer;
     struct measurer measurer;
+    struct checkpointer *checkpointer;
+    char checkpoint_path[PATH_MAX];
+    uint64_t checkpoint_version; /* of the model in the last one */
     int64_t reported_ns;
     char sync_reason[SYNC_REASON_SIZE];             /* as last logged */
     enum codec codecs[EXCHANGE_WORKERS_MAX];        /* of the workers, as last logged */
@@ -84,31 +82,10 @@ static int artifact_announce(const struct work *work, const char *name, struct e
     return control_send(work->control_fd, &message, error);
 }
 
-static int checkpoint_save(struct measurer *measurer, const float *parameters, struct error *error)
-{
-    const struct work *work = measurer->work;
-    char path[PATH_MAX];
-    const struct checkpoint checkpoint = {
-        .spec = work->model,
-        .step = measurer->steps,
-        .samples = measurer->samples,
-        .seed = work->lease.train.seed,
-        .parameter_count = work->parameter_count,
-        .parameters = model_parameters(measurer->model),
-        .velocity = measurer->velocity,
-    };
-    memcpy(checkpoint.parameters, parameters, work->parameter_count * sizeof(float));
-    if (path_of(work, checkpoint_name, path, error) < 0 ||
-        checkpoint_write(path, &checkpoint, error) < 0)
-        return error_wrap(error, "checkpoint");
-    return artifact_announce(work, checkpoint_name, error);
-}
-
 static int measurer_prepare(struct measurer *measurer, struct error *error)
 {
     if (measurer->model)
         return 0;
-    measurer->checkpoint_ns = clock_monotonic_ns(&clock_system);
     if (!measurer->kernels && kernel_set_open(NULL, &measurer->kernels, error) < 0)
         return -1;
     const uint32_t count = dataset_shape(measurer->dataset)->count;
@@ -142,16 +119,49 @@ static int measure(void *context, struct evaluation_report *report, struct error
     if (report->kind == EVALUATION_FULL)
         report->is_target_reached =
             evaluation_reaches(&result, &target, report->reached, sizeof report->reached);
-    const int64_t now_ns = clock_monotonic_ns(&clock_system);
-    if (report->kind == EVALUATION_FULL && isfinite(report->loss) &&
-        now_ns - measurer->checkpoint_ns > CHECKPOINT_MS * INT64_C(1000000)) {
-        measurer->checkpoint_ns = now_ns;
-        /* A full disk costs the checkpoint, not the training. */
-        struct error lost;
-        if (checkpoint_save(measurer, report->parameters, &lost) < 0)
-            log_event(LOG_WARN, "checkpoint_failed", "error=\"%s\"", lost.message);
-    }
     return 0;
+}
+
+/* --- checkpoints --- */
+
+/* On the third thread. A full disk costs the checkpoint, not the training. */
+static void on_checkpoint(void *context, const struct error *reason)
+{
+    const struct role *role = context;
+    struct error error;
+    if (!reason && artifact_announce(role->work, LEASE_CHECKPOINT_NAME, &error) < 0)
+        reason = &error;
+    if (reason)
+        log_event(LOG_WARN, "checkpoint_failed", "error=\"%s\"", reason->message);
+}
+
+/* `parameters` NULL: the model as it is now. */
+static void checkpoint_save(struct role *role, const float *parameters)
+{
+    const struct exchange_status *status = exchange_server_status(role->server);
+    const bool is_last = parameters != NULL;
+    if (!is_last && (status->version == role->checkpoint_version || !isfinite(status->loss)))
+        return;
+    struct checkpoint *next = checkpointer_next(role->checkpointer, is_last);
+    if (!next)
+        return; /* the disk is slow: the next one will be newer */
+    role->checkpoint_version = status->version;
+    next->step = status->steps;
+    next->samples = status->samples;
+    next->elapsed_ms = status->elapsed_ms;
+    exchange_server_snapshot(role->server, next->parameters, next->velocity);
+    if (is_last)
+        memcpy(next->parameters, parameters, next->parameter_count * sizeof(float));
+    checkpointer_write(role->checkpointer);
+}
+
+/* Two thirds of the interval: what is stored is no older than that if the way there takes less than
+ * the rest of it. */
+static void checkpoint_due(void *context)
+{
+    struct role *role = context;
+    checkpoint_save(role, NULL);
+    loop_timer_start(role->checkpoint_timer, role->work->lease.sync.checkpoint_interval_ms * 2 / 3);
 }
 
 /* --- reports --- */
@@ -245,8 +255,6 @@ static void report_send(struct role *role, const struct exchange_outcome *outcom
             role->reported_leases[i] = status->workers[i].lease;
             role->reported_commits[i] = status->workers[i].commits;
         }
-    role->measurer.steps = status->steps;
-    role->measurer.samples = status->samples;
     free(workers);
 }
 
@@ -396,16 +404,13 @@ static void on_end(void *context, const struct exchange_outcome *outcome)
     log_event(LOG_INFO, "training_ended", "end=%s accuracy=%.4f reason=\"%s\"",
               exchange_end_name(outcome->end), outcome->test_accuracy, outcome->reason);
     loop_timer_stop(role->report_timer); /* nothing comes after the last report */
+    loop_timer_stop(role->checkpoint_timer);
     report_send(role, outcome);
-    /* With the accuracy of this model, nothing measures any more: the measurer is this thread's. */
     if (!outcome->parameters) {
         role->failure.code = ERROR_NONE; /* there is no model, and the reason is the outcome's */
     } else if (model_export(role, outcome, &role->failure) == 0) {
-        role->measurer.steps = exchange_server_status(role->server)->steps;
-        if (outcome->has_accuracy &&
-            checkpoint_save(&role->measurer, outcome->parameters, &role->failure) < 0)
-            log_event(LOG_WARN, "checkpoint_failed", "error=\"%s\"", role->failure.message);
         role->failure.code = ERROR_NONE;
+        checkpoint_save(role, outcome->parameters);
     }
     role->result->is_ok = outcome->end != EXCHANGE_END_LOST &&
                           outcome->end != EXCHANGE_END_FAILED &&
@@ -419,39 +424,30 @@ static void on_end(void *context, const struct exchange_outcome *outcome)
 
 /* --- the start --- */
 
-/* The checkpoint of a run that was cut off, if there is a whole one. INVALID when it is of another
- * model: it is not overwritten. */
-static int parameters_restore(const struct work *work, float *out_parameters, bool *out_is_restored,
-                              struct error *error)
+/* What a server before this one left, if it left something; *out_checkpoint is NULL otherwise. */
+static int checkpoint_find(const struct work *work, struct checkpoint **out_checkpoint,
+                           struct error *error)
 {
     char path[PATH_MAX];
-    struct error reason;
     AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
-    *out_is_restored = false;
-    if (path_of(work, checkpoint_name, path, error) < 0)
+    if (snprintf(path, sizeof path, "%s/%s", work->data_folder, LEASE_CHECKPOINT_NAME) >= PATH_MAX)
+        return error_set(error, ERROR_INVALID, "the folder's path is too long");
+    *out_checkpoint = NULL;
+    if (access(path, F_OK) < 0)
+        return 0;
+    if (checkpoint_read(path, &checkpoint, error) < 0)
         return -1;
-    if (access(path, R_OK) < 0)
-        return 0;
-    if (checkpoint_read(path, &checkpoint, &reason) < 0) {
-        log_event(LOG_WARN, "checkpoint_ignored", "error=\"%s\"", reason.message);
-        return 0;
-    }
     if (!model_spec_equal(&checkpoint->spec, &work->model))
         return checkpoint_refuse_other(checkpoint, &work->model, error);
-    memcpy(out_parameters, checkpoint->parameters, work->parameter_count * sizeof(float));
-    log_event(LOG_INFO, "checkpoint_restored", "steps=%" PRIu64, checkpoint->step);
-    *out_is_restored = true;
+    log_event(LOG_INFO, "checkpoint_restored", "steps=%" PRIu64 " samples=%" PRIu64,
+              checkpoint->step, checkpoint->samples);
+    *out_checkpoint = TAKE(checkpoint);
     return 0;
 }
 
 /* The plain kernels are there at once, and the parameters do not depend on them. */
 static int parameters_make(const struct work *work, float *out_parameters, struct error *error)
 {
-    bool is_restored;
-    if (parameters_restore(work, out_parameters, &is_restored, error) < 0)
-        return -1;
-    if (is_restored)
-        return 0;
     AUTO(kernel_set) struct kernel_set *kernels = NULL;
     AUTO(model) struct model *model = NULL;
     const struct model_options options = {.spec = work->model, .batch = 1};
@@ -466,10 +462,12 @@ static int parameters_make(const struct work *work, float *out_parameters, struc
 static int server_open(struct role *role, struct error *error)
 {
     const struct work *work = role->work;
+    AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
     float *parameters = calloc(work->parameter_count, sizeof *parameters);
     if (!parameters)
         return error_set(error, ERROR_EXHAUSTED, "no memory for the model");
-    const struct exchange_server_options options = {
+    int result = checkpoint_find(work, &checkpoint, error);
+    struct exchange_server_options options = {
         .loop = role->loop,
         .policy = work->lease.sync.policy,
         .sync = work->sync,
@@ -477,6 +475,7 @@ static int server_open(struct role *role, struct error *error)
         .robust = work->robust,
         .parameter_count = work->parameter_count,
         .parameters = parameters,
+        .term = work->lease.fence,
         .world = (uint32_t)work->lease.world,
         .min_time_ms = work->lease.train.target.min_time_ms,
         .epochs = work->lease.train.epochs,
@@ -489,11 +488,38 @@ static int server_open(struct role *role, struct error *error)
         .on_end = on_end,
         .context = role,
     };
-    int result = parameters_make(work, parameters, error);
+    if (checkpoint) {
+        options.parameters = checkpoint->parameters;
+        options.momentum = checkpoint->velocity;
+        options.done = (struct exchange_progress_made){
+            .steps = checkpoint->step,
+            .samples = checkpoint->samples,
+            .elapsed_ms = checkpoint->elapsed_ms,
+        };
+    } else if (result == 0) {
+        result = parameters_make(work, parameters, error);
+    }
     if (result == 0)
         result = exchange_server_open(&options, &role->server, error);
     free(parameters);
     return result;
+}
+
+static int checkpointer_start(struct role *role, struct error *error)
+{
+    const struct work *work = role->work;
+    const struct checkpointer_options options = {
+        .path = role->checkpoint_path,
+        .spec = work->model,
+        .seed = work->lease.train.seed,
+        .parameter_count = work->parameter_count,
+        .on_written = on_checkpoint,
+        .context = role,
+    };
+    if (path_of(work, LEASE_CHECKPOINT_NAME, role->checkpoint_path, error) < 0)
+        return -1;
+    role->checkpoint_timer = loop_timer_new(role->loop, checkpoint_due, role);
+    return checkpointer_open(&options, &role->checkpointer, error);
 }
 
 static int role_open(struct role *role, struct error *error)
@@ -502,8 +528,7 @@ static int role_open(struct role *role, struct error *error)
     if (mkdir(work->out_folder, 0700) < 0 && access(work->out_folder, W_OK) < 0)
         return error_set(error, ERROR_UNAVAILABLE, "cannot write to \"%s\"", work->out_folder);
     role->peers = calloc(CHILD_PEER_MAX, sizeof *role->peers);
-    role->measurer.velocity = calloc(work->parameter_count, sizeof(float));
-    ASSERT(role->peers && role->measurer.velocity);
+    ASSERT(role->peers);
     role->peer_count = work->config.peer_count;
     if (role->peer_count > 0)
         memcpy(role->peers, work->config.peers, role->peer_count * sizeof *role->peers);
@@ -515,20 +540,22 @@ static int role_open(struct role *role, struct error *error)
     if (control_open(role->loop, work->control_fd, &callbacks, role, &role->control, error) < 0 ||
         work_open_dataset(work, DATASET_TEST_IMAGES, DATASET_TEST_LABELS, &role->measurer.dataset,
                           error) < 0 ||
-        server_open(role, error) < 0)
+        server_open(role, error) < 0 || checkpointer_start(role, error) < 0)
         return -1;
     loop_timer_start(role->report_timer, REPORT_MS);
+    loop_timer_start(role->checkpoint_timer, work->lease.sync.checkpoint_interval_ms * 2 / 3);
     return 0;
 }
 
 static void role_close(struct role *role)
 {
+    checkpointer_free(role->checkpointer);
     exchange_server_free(role->server); /* ends the thread that measures */
     model_free(role->measurer.model);
     kernel_set_free(role->measurer.kernels);
     dataset_free(role->measurer.dataset);
-    free(role->measurer.velocity);
     loop_timer_free(role->report_timer);
+    loop_timer_free(role->checkpoint_timer);
     control_free(role->control);
     loop_free(role->loop);
     free(role->peers);

@@ -22,9 +22,9 @@
 
 enum {
     REPORT_MS = 1000,
-    COMMITS_SHOWN = 3, /* the first ones are reported at once */
-    LOST_MS_MAX = 30000,
-    FINISH_MS = 2000, /* to push the rest when the server ends training */
+    COMMITS_SHOWN = 3,    /* the first ones are reported at once */
+    LOST_MS_MAX = 120000, /* the market finds a successor of the server long before */
+    FINISH_MS = 2000,     /* to push the rest when the server ends training */
     LAST_REPORT_MS = 2000,
     DIVERGED_MS = 10000, /* to say that the loss is not finite, also while the link comes up */
 };

@@ -1,0 +1,133 @@
+"""A parameter server that dies under a job gets a successor, which goes on from its checkpoint; one
+that comes back late is not listened to any more.
+
+covers server/checkpoints.c, worker/role_server.c, exchange/server_member.c
+"""
+import os
+import pathlib
+import signal
+
+import pytest
+
+from training import Lender, job_spec, running, wait_for
+
+
+def job_of(market, token, job):
+    return market.get(f"/v1/jobs/{job}", token).json
+
+
+def servers(market, token, job):
+    return [lease for lease in job_of(market, token, job)["leases"] if lease["role"] == "server"]
+
+
+def trained(market, token, job, lease):
+    """Steps that this parameter server has counted, of its predecessors' too."""
+    return next((w["steps"] for w in market.get(f"/v1/jobs/{job}/metrics", token).json["workers"]
+                 if w["lease"] == lease["id"]), 0)
+
+
+def descendants(pid):
+    found = [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+             for child in (task / "children").read_text().split()]
+    return found + [below for child in found for below in descendants(child)]
+
+
+def keeper_of(lender, lease):
+    return next(pid for name, pid in lender.keepers().items() if name.startswith(f"{lease['id']}-"))
+
+
+def wait_for_checkpoint(market, token, job, after):
+    def newest():
+        return next((a for a in market.get(f"/v1/jobs/{job}/artifacts", token).json["items"]
+                     if a["name"] == "checkpoint" and a["manifest"] != after), None)
+    return wait_for("a checkpoint", newest, 60)["manifest"]
+
+
+def wait_for_successor(market, token, job, of, steps):
+    """A new server lease whose workers make further steps."""
+    successor = wait_for("a successor", lambda: next(
+        (lease for lease in servers(market, token, job)
+         if lease["id"] > of["id"] and lease["state"] == "running"), None), 60)
+    wait_for("further steps", lambda: trained(market, token, job, successor) > steps, 60)
+    return successor
+
+
+@pytest.fixture
+def place(tmp_path):
+    with running(tmp_path, "--no-local-lender") as (market, token, lender_token, lenders):
+        lenders.append(Lender(market, lender_token, tmp_path / "other", "other", "server"))
+        wait_for("four machines", lambda: 4 == sum(
+            m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+        yield market, token, lenders
+
+
+def submit(market, token, min_time):
+    spec = job_spec(market, token, 2, min_time=min_time, max_run_time="300s")
+    spec["sync"]["checkpoint_interval"] = "1s"
+    answer = market.post("/v1/jobs", spec, token)
+    assert answer.status == 201, answer
+    return answer.json["id"]
+
+
+def assert_succeeds(market, token, job):
+    done = wait_for("the job's end", lambda: (
+        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
+            job_of(market, token, job)), 120)
+    assert done["state"] == "succeeded", done
+    bill = market.get(f"/v1/jobs/{job}/bill", token).json
+    assert bill["held_microcredits"] == 0 and bill["ledger_sum_microcredits"] == 0
+    assert bill["spent_microcredits"] == sum(line["posted_microcredits"] for line in bill["lines"])
+    return done
+
+
+def test_a_parameter_server_that_is_killed_is_followed_by_one_that_goes_on_from_its_checkpoint(place):
+    market, token, lenders = place
+    by_name = {"server": lenders[2], "other": lenders[3]}
+    job = submit(market, token, min_time="14s")
+    wait_for("a server", lambda: [lease for lease in servers(market, token, job)
+                                  if lease["state"] == "running"], 60)
+    manifest = ""
+    workers = [lease["id"] for lease in job_of(market, token, job)["leases"] if lease["role"] == "worker"]
+    for part in ("process", "keeper"):
+        manifest = wait_for_checkpoint(market, token, job, manifest)
+        old = servers(market, token, job)[-1]
+        steps = trained(market, token, job, old)
+        keeper = keeper_of(by_name[old["machine_name"]], old)
+        os.kill(descendants(keeper)[-1] if part == "process" else keeper, signal.SIGKILL)
+        wait_for_successor(market, token, job, old, steps)
+        ended = next(lease for lease in servers(market, token, job) if lease["id"] == old["id"])
+        assert ended["outcome"] == ("failed" if part == "process" else "lost"), ended
+    done = assert_succeeds(market, token, job)
+    log = market.get(f"/v1/jobs/{job}/logs?rank=server", token).body.decode()
+    assert "checkpoint_restored" in log
+    assert [lease["id"] for lease in done["leases"] if lease["role"] == "worker"] == workers
+    # What it took is counted over all of them: no server began anew.
+    assert done["ended_ms"] - done["started_ms"] < 60_000
+
+
+def test_a_parameter_server_that_comes_back_late_is_not_listened_to(place):
+    market, token, lenders = place
+    by_name = {"server": lenders[2], "other": lenders[3]}
+    settings = market.call("PUT", "/v1/settings", {"silence_ms": 3000}, market.operator_token())
+    assert settings.status == 200, settings
+    job = submit(market, token, min_time="12s")
+    wait_for_checkpoint(market, token, job, "")
+    (old,) = servers(market, token, job)
+    steps = trained(market, token, job, old)
+    lender = by_name[old["machine_name"]]
+    keeper = keeper_of(lender, old)
+    asleep = [lender.process.pid, keeper, *descendants(keeper)]
+    for pid in asleep:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        successor = wait_for_successor(market, token, job, old, steps)
+    finally:
+        for pid in asleep:
+            os.kill(pid, signal.SIGCONT)
+    assert successor["machine_name"] != old["machine_name"]
+    posted = next(lease for lease in servers(market, token, job) if lease["id"] == old["id"])
+    assert posted["outcome"] == "lost", posted
+    wait_for("the old server's end", lambda: keeper not in lender.keepers().values(), 60)
+    done = assert_succeeds(market, token, job)
+    assert next(lease for lease in done["leases"] if lease["id"] == old["id"]) == posted
+    assert [lease["outcome"] for lease in done["leases"] if lease["role"] == "server"] == ["lost", "succeeded"]
