@@ -11,6 +11,7 @@
 struct submit_options {
     const char *file;
     const char *dataset_dir;
+    const char *resume;
     bool is_detached;
     bool is_yes;
     bool expects_room;
@@ -29,6 +30,9 @@ static const struct option submit_options[] = {
      .help = "Refuse, with exit code 7, when it could not start now."},
     {"no_direct", OPTION_FLAG, offsetof(struct submit_options, is_relayed),
      .help = "Send the data to the market alone, and no lender's machine from here."},
+    {"resume", OPTION_PATH, offsetof(struct submit_options, resume), "FILE",
+     .help = "Go on from this checkpoint of a job with the same model, on as many workers as you "
+             "like."},
     {"dataset_dir", OPTION_PATH, offsetof(struct submit_options, dataset_dir), "DIR",
      .help = "Folder with the data set's files, instead of where its package puts them."},
 };
@@ -48,6 +52,7 @@ static int run_submit(void *context, const void *options, struct error *error)
         return -1;
     const struct submit_wish wish = {.question = "Submit this job?",
                                      .dataset_dir = wanted->dataset_dir,
+                                     .resume = wanted->resume,
                                      .is_yes = wanted->is_yes,
                                      .expects_room = wanted->expects_room,
                                      .is_serving = !wanted->is_detached && !wanted->is_relayed};

@@ -359,8 +359,11 @@ static int gather(struct cli *cli, struct bundle *bundle, struct job_spec *spec,
     if (spec->resources.image_id.size && !job_spec_image(spec) &&
         upload_image(cli->arena, &upload, spec, error) < 0)
         return error_wrap(error, "image");
-    if (!job_spec_is_command(spec) && spec->input_count == 0)
-        return upload_data(cli->arena, &upload, spec, error);
+    if (!job_spec_is_command(spec) && spec->input_count == 0 &&
+        upload_data(cli->arena, &upload, spec, error) < 0)
+        return -1;
+    if (wanted->resume && upload_checkpoint(cli->arena, &upload, wanted->resume, spec, error) < 0)
+        return error_wrap(error, "resume");
     return 0;
 }
 

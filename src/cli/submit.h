@@ -14,6 +14,7 @@
 struct submit_wish {
     const char *question;    /* "Submit this job?" */
     const char *dataset_dir; /* of train.data's files; NULL: where their package puts them */
+    const char *resume;      /* a checkpoint to go on from; NULL: none */
     bool is_yes;             /* does not ask */
     bool expects_room;       /* refuses when it could not start now */
     bool is_serving;         /* stays until the job ends: its data can be had from here */

@@ -3,6 +3,9 @@
 #include "base/assert.h"
 #include "blob/archive.h"
 #include "cli/upload_table.h"
+#include "runtime/job_model.h"
+#include "runtime/native.h"
+#include "train/checkpoint.h"
 #include "train/dataset_catalogue.h"
 #include "train/idx_reader.h"
 
@@ -121,28 +124,36 @@ static void free_mapping(void *context)
     free(mapping);
 }
 
-/* The file may be closed then. */
-static int add_archive(const struct upload_options *options, int fd, bool is_others,
-                       struct job_input *input, struct error *error)
+/* The file may be closed then. `name` lives as long as the program. */
+static int add_file(const struct upload_options *options, int fd, const char *name,
+                    const char *media_type, bool is_others, struct job_input *input,
+                    struct error *error)
 {
     struct stat status;
     if (fstat(fd, &status) < 0)
-        return error_set_errno(error, errno, "read the archive");
+        return error_set_errno(error, errno, "read the %s", name);
     const size_t size = (size_t)status.st_size;
     void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
-        return error_set_errno(error, errno, "read the archive");
+        return error_set_errno(error, errno, "read the %s", name);
     struct mapping *mapping = malloc(sizeof(*mapping));
     ASSERT(mapping);
     *mapping = (struct mapping){bytes, size};
     bundle_keep_take(options->bundle, mapping, free_mapping);
     const struct bundle_part part = {
-        .name = input->split == JOB_SPLIT_IMAGE ? "image" : "files",
-        .packing = {.media_type = "application/x-tar+zstd", .record_bytes = 1},
+        .name = name,
+        .packing = {.media_type = media_type, .record_bytes = 1},
         .bytes = {bytes, size},
         .is_others = is_others,
     };
     return bundle_add(options->bundle, &part, input, error);
+}
+
+static int add_archive(const struct upload_options *options, int fd, bool is_others,
+                       struct job_input *input, struct error *error)
+{
+    return add_file(options, fd, input->split == JOB_SPLIT_IMAGE ? "image" : "files",
+                    "application/x-tar+zstd", is_others, input, error);
 }
 
 /* A new one at the end of the list, which is a copy. */
@@ -216,4 +227,38 @@ int upload_files(struct arena *arena, const struct upload_options *options, stru
         return -1;
     return add_archive(options, fd, /* is_others= */ false,
                        add_input(arena, spec, TEXT("files"), JOB_SPLIT_FILES), error);
+}
+
+static int check_checkpoint(const char *path, const struct job_train *train, struct error *error)
+{
+    AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
+    struct dataset_shape shape;
+    struct model_spec model;
+    int layer;
+    if (checkpoint_read(path, &checkpoint, error) < 0)
+        return -1;
+    if (!job_train_shape(train, &shape))
+        return 0; /* the parameter server will see */
+    if (job_train_model(train, &shape, &model, &layer, error) < 0)
+        return -1;
+    return model_spec_equal(&checkpoint->spec, &model)
+               ? 0
+               : checkpoint_refuse_other(checkpoint, &model, error);
+}
+
+int upload_checkpoint(struct arena *arena, const struct upload_options *options, const char *path,
+                      struct job_spec *spec, struct error *error)
+{
+    if (job_spec_is_command(spec))
+        return error_set(error, ERROR_INVALID, "a command has no checkpoint to go on from");
+    if (spec->input_count == JOB_INPUTS_MAX)
+        return error_set(error, ERROR_EXHAUSTED, "the job has %d inputs already", JOB_INPUTS_MAX);
+    if (check_checkpoint(path, &spec->train, error) < 0)
+        return -1;
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(error, errno, "open \"%s\"", path);
+    return add_file(options, fd, LEASE_CHECKPOINT_NAME, "application/octet-stream",
+                    /* is_others= */ true,
+                    add_input(arena, spec, TEXT(LEASE_CHECKPOINT_NAME), JOB_SPLIT_TEST), error);
 }

@@ -36,6 +36,11 @@ MUST_CHECK int upload_image(struct arena *arena, const struct upload_options *op
 /* Fails as that would for what is not there, or no image at first sight. */
 MUST_CHECK int upload_check_image(struct text path, struct error *error);
 
+/* Adds the checkpoint, which the parameter server goes on from, to spec->inputs. CORRUPT when it is
+ * none, INVALID when it is of another model than the job's. */
+MUST_CHECK int upload_checkpoint(struct arena *arena, const struct upload_options *options,
+                                 const char *path, struct job_spec *spec, struct error *error);
+
 /* What the market is told of a path: its last name; a folder keeps the slash behind it. */
 struct text upload_name(struct text path);
 

@@ -105,6 +105,21 @@ static void upload_entry_free(struct tenancy_upload *entry)
 
 static void upload_send(struct tenancy *tenancy, struct text name);
 
+/* Results are what a lease is for. A checkpoint that does not get through costs no more than
+ * itself: the next one may. */
+static void upload_failed(struct tenancy *tenancy, struct text name, const struct error *reason)
+{
+    struct error error = *reason;
+    if (tenancy->document.role == LEASE_ROLE_SERVER &&
+        text_equal(name, TEXT(LEASE_CHECKPOINT_NAME))) {
+        log_event(LOG_WARN, "checkpoint_not_sent", "lease=%" PRIu64 " error=\"%s\"",
+                  tenancy->document.lease, error.message);
+        return;
+    }
+    error_wrap(&error, "send back \"" TEXT_FORMAT "\"", TEXT_ARGS(name));
+    tenancy_fail(tenancy, &error);
+}
+
 static void upload_on_done(void *context, const struct upload_result *result,
                            const struct error *reason)
 {
@@ -121,9 +136,7 @@ static void upload_on_done(void *context, const struct upload_result *result,
         memcpy(message.artifact.manifest, result->manifest.bytes, LEASE_HASH_SIZE);
         outbox_send(tenancy->host->outbox, &message, tenancy_now_ns(tenancy));
     } else {
-        struct error error = *reason;
-        error_wrap(&error, "send back \"" TEXT_FORMAT "\"", TEXT_ARGS(name));
-        tenancy_fail(tenancy, &error);
+        upload_failed(tenancy, name, reason);
     }
     upload_entry_free(entry);
     if (is_stale && !tenancy->has_failed)
@@ -147,7 +160,7 @@ static void upload_send(struct tenancy *tenancy, struct text name)
                                            .context = entry};
     if (upload_start(&options, &entry->upload, &error) < 0) {
         upload_entry_free(entry);
-        tenancy_fail(tenancy, &error);
+        upload_failed(tenancy, name, &error);
     }
 }
 

@@ -90,6 +90,8 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
         const bool is_image = input->split == JOB_SPLIT_IMAGE;
         if (input->split != wanted && !(is_image && wanted == JOB_SPLIT_FILES))
             continue;
+        if (lease->checkpoint && text_equal(input->name, TEXT(LEASE_CHECKPOINT_NAME)))
+            continue; /* there is a later one */
         struct lease_data *item = &data[count++];
         if (text_copy(is_image ? TEXT(LEASE_IMAGE_NAME) : input->name, item->name,
                       sizeof(item->name), error) < 0)

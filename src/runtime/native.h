@@ -51,8 +51,8 @@ struct lease_document {
 };
 
 #define LEASE_IMAGE_NAME "image" /* of the data that is one */
-/* Of what a parameter server leaves now and then, and of the data that its successor goes on from.
- */
+/* Of what a parameter server leaves now and then, and of the data that its successor goes on from,
+ * or the server of a job that was resumed: then it is an input of the job. */
 #define LEASE_CHECKPOINT_NAME "checkpoint"
 
 /* A manifest whose records are bytes. */

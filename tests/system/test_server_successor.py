@@ -1,14 +1,20 @@
 """A parameter server that dies under a job gets a successor, which goes on from its checkpoint; one
 that comes back late is not listened to any more.
 
-covers server/checkpoints.c, worker/role_server.c, exchange/server_member.c
+A job is resumed from what another left, on another number of workers.
+
+covers server/checkpoints.c, worker/role_server.c, exchange/server_member.c, cli/upload.c
 """
+import json
 import os
 import pathlib
+import re
 import signal
+import subprocess
 
 import pytest
 
+from serving import PROGRAM
 from training import Lender, job_spec, running, wait_for
 
 
@@ -131,3 +137,45 @@ def test_a_parameter_server_that_comes_back_late_is_not_listened_to(place):
     done = assert_succeeds(market, token, job)
     assert next(lease for lease in done["leases"] if lease["id"] == old["id"]) == posted
     assert [lease["outcome"] for lease in done["leases"] if lease["role"] == "server"] == ["lost", "succeeded"]
+
+
+def souk(market, token, folder, *arguments):
+    return subprocess.run([PROGRAM, *arguments, "--server", market.url, "--config-dir", str(folder / "config")],
+                          capture_output=True, text=True, timeout=60, cwd=folder,
+                          env={**os.environ, "SOUK_TOKEN": token})
+
+
+def submit_file(market, token, folder, spec, *arguments):
+    (folder / "job.yaml").write_text(json.dumps(spec))
+    return souk(market, token, folder, "job", "submit", "job.yaml", "-y", "-d", *arguments)
+
+
+def test_a_job_goes_on_from_the_checkpoint_of_another_with_fewer_workers(tmp_path):
+    with running(tmp_path) as (market, token, _, _):
+        spec = job_spec(market, token, 2, min_time="2s")
+        first = int(submit_file(market, token, tmp_path, spec).stdout)
+        assert_succeeds(market, token, first)
+        fetched = souk(market, token, tmp_path, "job", "fetch", str(first), "--output", "fetched")
+        assert fetched.returncode == 0, fetched
+        checkpoint = tmp_path / "fetched" / "checkpoint"
+        assert checkpoint.exists(), fetched
+
+        other = {**spec, "train": {**spec["train"], "model": "mlp"}}
+        refused = submit_file(market, token, tmp_path, other, "--resume", str(checkpoint))
+        assert refused.returncode != 0 and "resume" in refused.stderr, refused
+        assert "logistic of 7850 parameters, not mlp of" in refused.stderr, refused
+        torn = tmp_path / "torn"
+        torn.write_bytes(checkpoint.read_bytes()[:-1])
+        refused = submit_file(market, token, tmp_path, spec, "--resume", str(torn))
+        assert refused.returncode != 0 and "checksum" in refused.stderr, refused
+
+        # The time counts on, too: a little more than it has behind it.
+        spec = {**spec, "num_nodes": 1, "sync": {"policy": "bsp", "gamma": "1s", "tick": "1s"}}
+        spec["train"]["target"]["min_time"] = "5s"
+        second = int(submit_file(market, token, tmp_path, spec, "--resume", str(checkpoint)).stdout)
+        done = assert_succeeds(market, token, second)
+        assert [lease["role"] for lease in done["leases"]] == ["server", "worker"]
+        log = market.get(f"/v1/jobs/{second}/logs?rank=server", token).body.decode()
+        restored = int(re.search(r"checkpoint_restored steps=(\d+)", log).group(1))
+        assert restored > 0
+        assert trained(market, token, second, done["leases"][0]) > restored
