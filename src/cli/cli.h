@@ -95,6 +95,7 @@ extern const struct command command_machines_show;
 extern const struct command command_man;
 extern const struct command command_model_inspect;
 extern const struct command command_model_export;
+extern const struct command command_model_serve;
 extern const struct command command_offer_change;
 extern const struct command command_offer_list;
 extern const struct command command_offer_make;

@@ -82,6 +82,7 @@ static const struct command *const commands[] = {
     &command_offer_withdraw,
     &command_model_inspect,
     &command_model_export,
+    &command_model_serve,
     &command_account_invite,
     &command_account_freeze,
     &command_account_unfreeze,

@@ -1,9 +1,14 @@
-"""Trained models as files: exported and refused.
+"""Trained models as files and as a service: exported, asked, refused.
 
-covers cli/command_model.c
+covers cli/command_model.c, cli/command_model_serve.c
 """
+import contextlib
+import http.client
 import json
+import math
+import signal
 import struct
+import subprocess
 
 SPEC = {"kind": "logistic", "loss": "cross_entropy", "channels": 1, "height": 1, "width": 3, "classes": 2,
         "layers": [{"type": "dense", "outputs": 2}]}
@@ -48,3 +53,114 @@ def test_what_cannot_be_exported_is_told(souk, tmp_path):
     assert "MODEL" in souk("model", "export", code=2).stderr
     (tmp_path / "letter").write_text("this is a letter, not a model")
     assert "neither a model (safetensors) nor a checkpoint" in souk("model", "export", tmp_path / "letter", code=8).stderr
+
+
+@contextlib.contextmanager
+def serving(souk, *arguments):
+    """A served model, as a function that asks it."""
+    process = souk.start("model", "serve", *arguments, "--listen", "127.0.0.1:0", "--json")
+    try:
+        ready = json.loads(process.stdout.readline() or process.stderr.read())
+
+        def ask(method, path, body=None, raw=None):
+            connection = http.client.HTTPConnection("127.0.0.1", ready["port"], timeout=30)
+            connection.request(method, path, body=raw if raw is not None else json.dumps(body) if body else None)
+            answer = connection.getresponse()
+            text = answer.read()
+            connection.close()
+            return answer.status, json.loads(text)
+
+        ask.ready = ready
+        yield ask
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def softmax(logits):
+    powers = [math.exp(x - max(logits)) for x in logits]
+    return [x / sum(powers) for x in powers]
+
+
+def test_a_model_answers_over_http(souk, tmp_path):
+    with serving(souk, write_model(tmp_path / "model.safetensors"), "--name", "pets") as ask:
+        assert ask.ready["url"].endswith("/v1/models/pets")
+        status, told = ask("GET", "/v1/models/pets")
+        assert (status, told["model_version_status"][0]["state"]) == (200, "AVAILABLE")
+        status, told = ask("GET", "/v1/models/pets/metadata")
+        assert told["model_spec"] == {"name": "pets", "signature_name": "", "version": "1"}
+        signature = told["metadata"]["signature_def"]["signature_def"]["serving_default"]
+        assert [d["size"] for d in signature["inputs"]["input"]["tensor_shape"]["dim"]] == ["-1", "3"]
+        rows = [[0.5, 2, 1], [1, -1, 0.25], [3, 0, 0]] * 20  # more than one batch of the model's
+        expected = [[sum(w * x for w, x in zip(WEIGHTS[3 * k:3 * k + 3], row)) + BIAS[k] for k in range(2)] for row in rows]
+        status, told = ask("POST", "/v1/models/pets:predict", {"instances": rows})
+        assert status == 200 and len(told["predictions"]) == len(rows)
+        for prediction, logits in zip(told["predictions"], expected):
+            assert all(math.isclose(a, b, abs_tol=1e-5) for a, b in zip(prediction["output"], logits))
+            assert all(math.isclose(a, b, abs_tol=1e-5) for a, b in zip(prediction["probabilities"], softmax(logits)))
+            assert prediction["classes"] == logits.index(max(logits))
+        status, columns = ask("POST", "/v1/models/pets/versions/1:predict", {"inputs": {"input": rows}})
+        assert columns["outputs"]["classes"] == [p["classes"] for p in told["predictions"]]
+        status, told = ask("POST", "/v1/models/pets:classify", {"examples": rows[:1]})
+        assert [name for name, _ in told["result"][0]] == ["0", "1"]
+
+
+def test_bad_requests_are_told(souk, tmp_path):
+    with serving(souk, write_model(tmp_path / "model.safetensors"), "--batch-max", "2") as ask:
+        for status, path, body, why in [
+                (400, "/v1/models/logistic:predict", {"instances": [[1, 2]]}, "instances[0]: 2 values where the model takes 3"),
+                (400, "/v1/models/logistic:predict", {"instances": [[1, 2, 3]] * 3}, "3 inputs are not from 1 to 2"),
+                (404, "/v1/models/other:predict", {"instances": [[1, 2, 3]]}, '"logistic", version 1'),
+                (404, "/v1/models/logistic/versions/2:predict", {"instances": [[1, 2, 3]]}, '"logistic", version 1'),
+                (404, "/v1/models/logistic:explain", {"instances": [[1, 2, 3]]}, ":predict, :classify or :regress"),
+                (404, "/v2/health", {"x": 1}, "/v1/models/logistic"),
+                (413, "/v1/models/logistic:predict", {"instances": [[1] * 9000]}, "send fewer inputs at once")]:
+            answered, told = ask("POST", path, body)
+            assert (answered, list(told)) == (status, ["error"])
+            assert why in told["error"]
+        answered, told = ask("POST", "/v1/models/logistic:predict", raw="{")
+        assert answered == 400 and "no JSON" in told["error"]
+        assert ask("POST", "/v1/models/logistic:predict", raw=iter([b"{}"]))[0] == 411  # in chunks
+        assert ask("GET", "/v1/models/logistic:predict")[0] == 405
+        assert ask("POST", "/v1/models/logistic:predict", {"instances": [[1, 2, 3]]})[0] == 200
+
+
+def test_a_table_is_asked_by_its_columns(souk, tmp_path):
+    write_model(tmp_path / "model.safetensors")
+    (tmp_path / "columns.json").write_text(json.dumps({
+        "classes": ["cat", "dog"], "features": [{"name": name, "mean": 1, "deviation": 2} for name in ("tail", "ears", "paws")]}))
+    with serving(souk, tmp_path) as ask:
+        _, told = ask("POST", "/v1/models/logistic:predict", {"instances": [{"ears": 1, "tail": 3, "paws": 1}]})
+        assert told["predictions"][0]["output"] == [1.25, -2.25] and told["predictions"][0]["classes"] == "cat"
+    with serving(souk, tmp_path, "--raw") as ask:
+        _, told = ask("POST", "/v1/models/logistic:predict", {"instances": [[1, 0, 0]]})
+        assert told["predictions"][0]["output"] == [1.25, -2.25]
+
+
+def test_how_it_may_not_be_served(souk, tmp_path):
+    model = write_model(tmp_path / "model.safetensors")
+    assert "--tls-cert" in souk("model", "serve", model, "--listen", "0.0.0.0:0", code=2).stderr
+    assert "belong together" in souk("model", "serve", model, "--tls-cert", "x", code=2).stderr
+    assert "--name" in souk("model", "serve", model, "--name", "a/b", code=2).stderr
+    assert "absent" in souk("model", "serve", tmp_path / "absent", code=3).stderr
+    with serving(souk, model) as ask:
+        port = str(ask.ready["port"])
+        assert "in use" in souk("model", "serve", model, "--listen", "127.0.0.1:" + port, code=4).stderr
+
+
+def test_it_can_be_served_by_https(souk, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    process = souk.start("model", "serve", write_model(tmp_path / "model.safetensors"), "--listen", "127.0.0.1:0",
+                         "--tls-cert", certificate, "--tls-key", key, "--json")
+    try:
+        ready = json.loads(process.stdout.readline())
+        assert ready["url"].startswith("https://127.0.0.1:")
+        done = subprocess.run(["curl", "-ks", ready["url"]], capture_output=True, text=True, timeout=30)
+        assert "AVAILABLE" in done.stdout
+    finally:
+        process.terminate()
+        process.communicate()
