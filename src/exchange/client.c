@@ -36,6 +36,13 @@ void exchange_client_begin(struct exchange_client *client, const float *paramete
 static void take_answer(struct exchange_client *client, float *parameters)
 {
     client->has_answer = false;
+    if (client->is_answer_written) {
+        client_swap(&client->answer, &client->base);
+        client->lent = NULL;
+        client->is_update_lent = client->is_answer_written = false;
+        return;
+    }
+    client_loan_end(client);
     client_swap(&client->answer, &client->taken);
     client_unlock(client);
     const float *restrict model = client->taken, *restrict base = client->base;
@@ -49,29 +56,66 @@ static void take_answer(struct exchange_client *client, float *parameters)
 }
 
 /* The server would refuse such an update, and drop who sends it. */
-static void give_up(struct exchange_client *client)
+void client_give_up(struct exchange_client *client)
 {
     client->has_diverged = client->is_stopped = true;
     snprintf(client->reason, sizeof client->reason, "its parameters are not finite any more");
+    pthread_cond_broadcast(&client->changed);
 }
 
-/* Called with the mutex held; gives it up while it works on the vectors. */
-static void push_begin(struct exchange_client *client, const float *parameters)
+/* From float `first` on: U = L - B, B = L. Whether all of U is sane. */
+static bool update_make(struct exchange_client *client, const float *parameters, size_t first)
 {
-    ASSERT(client->is_joined && !client->is_in_flight && !client->has_answer);
-    client_unlock(client);
-    float *restrict update = client->update, *restrict base = client->base;
-    for (size_t i = 0; i < client->options.parameter_count; i++) {
-        const float now = parameters[i];
-        update[i] = now - base[i];
-        base[i] = now;
+    enum { BLOCK = 4096 }; /* is checked while it is in the cache */
+    const size_t count = client->options.parameter_count;
+    bool is_sane = true;
+    for (size_t at = first; at < count; at += BLOCK) {
+        const size_t size = count - at < BLOCK ? count - at : BLOCK;
+        const float *restrict now = parameters + at;
+        float *restrict update = client->update + at, *restrict base = client->base + at;
+        for (size_t i = 0; i < size; i++) {
+            update[i] = now[i] - base[i];
+            base[i] = now[i];
+        }
+        is_sane = codec_is_sane(update, size) && is_sane;
     }
-    const bool is_sane = codec_is_sane(update, client->options.parameter_count);
-    client_lock(client);
-    if (!is_sane) {
-        give_up(client);
+    return is_sane;
+}
+
+void client_loan_end(struct exchange_client *client)
+{
+    if (!client->lent)
         return;
+    const size_t sent =
+        client->is_update_lent ? client->lent_sent : client->options.parameter_count;
+    if (client->is_update_lent) {
+        if (!update_make(client, client->lent, sent))
+            client_give_up(client);
+        client->outgoing.values = client->update;
+        client->outgoing.base = NULL;
     }
+    memcpy(client->base, client->lent, sent * sizeof(float));
+    client->lent = NULL;
+    client->is_update_lent = client->is_answer_written = false;
+}
+
+/* Called with the mutex held; gives it up while it works on the vectors. With `lent`, which are the
+ * parameters, there is no such work: the caller waits. */
+static void push_begin(struct exchange_client *client, const float *parameters, float *lent)
+{
+    ASSERT(client->is_joined && !client->is_in_flight && !client->has_answer && !client->lent);
+    if (!lent) {
+        client_unlock(client);
+        const bool is_sane = update_make(client, parameters, 0);
+        client_lock(client);
+        if (!is_sane) {
+            client_give_up(client);
+            return;
+        }
+    }
+    client->lent = lent;
+    client->is_update_lent = lent != NULL;
+    client->lent_sent = 0;
     const uint32_t steps = client->steps_unsent;
     client->push = (struct exchange_push){
         .number = client->push.number + 1,
@@ -142,8 +186,10 @@ bool exchange_client_step(struct exchange_client *client, const struct exchange_
     while (!client->is_stopped) {
         if (client->has_answer)
             take_answer(client, parameters);
+        if (!client->is_in_flight)
+            client_loan_end(client); /* the link broke: the push is given up */
         if (client->is_joined && !client->is_in_flight && !client->has_answer && is_due(client))
-            push_begin(client, parameters);
+            push_begin(client, parameters, client->settings.overlap == 0 ? parameters : NULL);
         if (client->has_answer)
             continue;
         if (client->is_stopped || !must_wait(client))
@@ -152,6 +198,7 @@ bool exchange_client_step(struct exchange_client *client, const struct exchange_
         pthread_cond_wait(&client->changed, &client->mutex);
         client->waiting_ns += client_now_ns(client) - since_ns;
     }
+    client_loan_end(client);
     const bool goes_on = !client->is_stopped;
     client_unlock(client);
     return goes_on;
@@ -205,7 +252,7 @@ void exchange_client_finish(struct exchange_client *client, const float *paramet
     if (!client->has_diverged && wait_answer(client, &deadline) && client->is_joined &&
         client->steps_unsent > 0) {
         client->has_answer = false; /* L - B is the same with or without it */
-        push_begin(client, parameters);
+        push_begin(client, parameters, NULL);
         wait_answer(client, &deadline);
     }
     leave(client, &deadline);

@@ -7,6 +7,12 @@
  * (link's thread), swapped into `answer` (the mailbox) when it is whole, and swapped into `taken`
  * (training thread) when it is wanted. An eventfd tells the loop that the mailbox changed, a
  * condition tells the training thread.
+ *
+ * Where the training thread only waits for its answer it lends its parameters meanwhile: the link's
+ * thread reads the update off them, L - B, and writes the answer into them, run by run, while they
+ * are in the cache and the next run is under way. `base` is then the link's thread's too, and is
+ * made good when the loan ends (loan_end). What has come of an answer when the link breaks stays:
+ * every number of it is W's.
  */
 #pragma once
 
@@ -37,11 +43,15 @@ struct exchange_client {
     struct exchange_settings settings;
     struct exchange_push push; /* of the update in flight, or the next one's number */
     float *answer;
-    uint64_t samples_max; /* in the next push; 0: no bound */
-    int64_t sent_ns;      /* of the push in flight */
-    int64_t answer_ns;    /* when the last answer came */
-    int64_t late_ns;      /* what the last push was late by */
-    int64_t due_ns;       /* of the push in flight, by period */
+    float *lent;            /* the parameters, while they are lent; else NULL */
+    bool is_update_lent;    /* `outgoing` reads its runs off them */
+    size_t lent_sent;       /* floats that it has read */
+    bool is_answer_written; /* all that has come of the answer is in them */
+    uint64_t samples_max;   /* in the next push; 0: no bound */
+    int64_t sent_ns;        /* of the push in flight */
+    int64_t answer_ns;      /* when the last answer came */
+    int64_t late_ns;        /* what the last push was late by */
+    int64_t due_ns;         /* of the push in flight, by period */
     int64_t commit_ns, waiting_ns, lost_since_ns;
     uint64_t steps, samples, commits;
     double loss; /* moving mean */
@@ -103,3 +113,10 @@ static inline void client_swap(float **left, float **right)
 
 void client_on_wake(void *context, uint32_t events);
 void client_on_progress(void *context);
+
+/* --- client.c: called with the mutex held --- */
+
+/* Makes `update` what is not sent of it, and `base` the parameters, which are no longer lent. */
+void client_loan_end(struct exchange_client *client);
+/* What it learnt is no number any more: it ends. */
+void client_give_up(struct exchange_client *client);

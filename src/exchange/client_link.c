@@ -17,9 +17,9 @@ static void link_lost(struct exchange_client *client, const struct error *reason
 {
     link_free(TAKE(client->link));
     client->is_receiving = client->is_offered = false;
-    client->outgoing = (struct vector_sender){0}; /* the update goes back to its owner */
     client->has_shadow = false;
     client_lock(client);
+    client->outgoing = (struct vector_sender){0}; /* the update goes back to its owner */
     client->is_joined = false;
     client->is_in_flight = client->has_push = false;
     client->has_left = client->has_left || client->wants_leave;
@@ -43,6 +43,24 @@ static void message_send(struct exchange_client *client, const struct exchange_m
         link_lost(client, &error);
 }
 
+/* The next run of the update, which may lie in what the training thread has lent; false when that
+ * turns out to be no number any more. */
+static bool run_next(struct exchange_client *client, struct vector_run *out_run)
+{
+    client_lock(client);
+    bool is_sane = !client->has_diverged;
+    if (is_sane)
+        vector_send_next(&client->outgoing, client->scratch, out_run);
+    if (is_sane && client->is_update_lent) {
+        client->lent_sent = client->outgoing.done;
+        is_sane = codec_is_sane(client->scratch->floats, out_run->float_count);
+        if (!is_sane)
+            client_give_up(client);
+    }
+    client_unlock(client);
+    return is_sane;
+}
+
 static void update_pump(struct exchange_client *client)
 {
     while (client->link && client->outgoing.done < client->outgoing.count) {
@@ -50,7 +68,8 @@ static void update_pump(struct exchange_client *client)
             return;
         struct vector_run run;
         struct error error;
-        vector_send_next(&client->outgoing, client->scratch, &run);
+        if (!run_next(client, &run))
+            return;
         const struct text parts[2] = {{(const char *)run.head, sizeof run.head}, run.body};
         if (link_send(client->link, EXCHANGE_DATA, parts, 2, &error) < 0) {
             link_lost(client, &error);
@@ -75,15 +94,25 @@ static void push_send(struct exchange_client *client, struct exchange_push *push
 {
     client_lock(client);
     const struct exchange_settings settings = client->settings;
+    client->outgoing = (struct vector_sender){0};
+    if (settings.codec != CODEC_F32 || client->compressor)
+        client_loan_end(client); /* the update is made smaller as a whole */
+    const bool has_diverged = client->has_diverged;
     client_unlock(client);
+    if (has_diverged)
+        return; /* the training thread says so when it leaves */
     push->term = client->term;
     push->codec = update_load(client, settings.codec, settings.density, settings.momentum);
-    client->outgoing = (struct vector_sender){.compressor = client->compressor};
+    client->outgoing.compressor = client->compressor;
     message_send(client, &(struct exchange_message){.type = EXCHANGE_PUSH, .push = *push});
     if (!client->link)
         return;
-    vector_send_begin(&client->outgoing, client->update, client->options.parameter_count,
-                      push->codec, (double)settings.density, client->scratch);
+    client_lock(client);
+    client->outgoing.base = client->is_update_lent ? client->base : NULL;
+    vector_send_begin(&client->outgoing, client->is_update_lent ? client->lent : client->update,
+                      client->options.parameter_count, push->codec, (double)settings.density,
+                      client->scratch);
+    client_unlock(client);
     update_pump(client);
 }
 
@@ -200,11 +229,29 @@ static int check_answer(struct exchange_client *client, uint64_t push, struct er
     return 0;
 }
 
+/* Into the parameters, too, where they are lent for it. */
+static int take_run(struct exchange_client *client, struct text payload, struct error *error)
+{
+    struct vector_receiver *incoming = &client->incoming;
+    const size_t first = incoming->done;
+    client_lock(client);
+    const bool is_written = client->is_answer_written;
+    if (!is_written)
+        client_unlock(client);
+    const int result = vector_take(incoming, payload, client->scratch, error);
+    if (result == 0 && is_written)
+        memcpy(client->lent + first, incoming->values + first,
+               (incoming->done - first) * sizeof(float));
+    if (is_written)
+        client_unlock(client);
+    return result;
+}
+
 static int take_data(struct exchange_client *client, struct text payload, struct error *error)
 {
     if (!client->is_receiving)
         return error_set(error, ERROR_CORRUPT, "data without a model");
-    if (vector_take(&client->incoming, payload, client->scratch, error) < 0)
+    if (take_run(client, payload, error) < 0)
         return -1;
     if (client->incoming.done == client->incoming.count) {
         client->is_receiving = false;
@@ -237,6 +284,10 @@ static int take_model(struct exchange_client *client, const struct exchange_mode
     if (model->codec != CODEC_F32 && !client->has_shadow)
         return error_set(error, ERROR_CORRUPT, "a difference to no model");
     client->is_receiving = true;
+    client_lock(client);
+    client->is_answer_written = client->lent != NULL;
+    client->is_update_lent = false; /* all of it is sent */
+    client_unlock(client);
     client->incoming_model = *model;
     client->incoming.codec = model->codec;
     client->incoming.done = 0;

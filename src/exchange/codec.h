@@ -58,3 +58,5 @@ float codec_threshold(const float *values, size_t count, double density);
 /* Whether all are finite and below 2^20: no parameter of a model that learns comes near, and sums
  * of such values stay finite. */
 bool codec_is_sane(const float *values, size_t count);
+/* The same of floats as they travel, copied meanwhile. */
+bool codec_copy_sane(const void *bytes, float *restrict out_values, size_t count);

@@ -35,8 +35,16 @@ void vector_send_begin(struct vector_sender *sender, const float *values, size_t
     sender->done = 0;
     sender->codec = codec;
     ASSERT(codec == CODEC_F32 || sender->compressor || sender->shadow);
+    ASSERT(!sender->base || codec == CODEC_F32);
     if (codec == CODEC_TOPK && sender->shadow)
         sender->threshold = threshold_of(sender, density, scratch);
+}
+
+static void subtract(const float *restrict values, const float *restrict base, float *restrict out,
+                     size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = values[i] - base[i];
 }
 
 static size_t encode_difference(struct vector_sender *sender, size_t count,
@@ -44,8 +52,7 @@ static size_t encode_difference(struct vector_sender *sender, size_t count,
 {
     const float *values = sender->values + sender->done;
     float *shadow = sender->shadow + sender->done, *floats = scratch->floats;
-    for (size_t i = 0; i < count; i++)
-        floats[i] = values[i] - shadow[i];
+    subtract(values, shadow, floats, count);
     const size_t size =
         codec_encode(sender->codec, sender->threshold, floats, count, scratch->bytes, floats);
     for (size_t i = 0; i < count; i++)
@@ -68,6 +75,10 @@ void vector_send_next(struct vector_sender *sender, struct vector_scratch *scrat
             compressor_next(sender->compressor, sender->done, count, scratch->bytes);
     } else if (sender->codec != CODEC_F32) {
         out_run->body.size = encode_difference(sender, count, scratch);
+    } else if (sender->base) {
+        subtract(sender->values + sender->done, sender->base + sender->done, scratch->floats,
+                 count);
+        out_run->body = (struct text){(const char *)scratch->floats, count * sizeof(float)};
     } else {
         /* x86-64 and arm64 are little-endian: the floats lie in memory as they travel. */
         const float *values = sender->values + sender->done;
@@ -111,6 +122,22 @@ uint64_t vector_digest(const float *values, size_t count)
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
+static int not_sane(struct error *error)
+{
+    return error_set(error, ERROR_INVALID, "data: a value is not finite, or as good as");
+}
+
+/* Most runs by far: one pass from the frame to the vector. */
+static int take_whole_run(struct vector_receiver *receiver, struct text body, size_t count,
+                          struct error *error)
+{
+    if (body.size != count * sizeof(float))
+        return error_set(error, ERROR_CORRUPT, "data: %zu bytes are no run of %zu floats as f32",
+                         body.size, count);
+    return codec_copy_sane(body.data, receiver->values + receiver->done, count) ? 0
+                                                                                : not_sane(error);
+}
+
 static int take_run(struct vector_receiver *receiver, struct text body, size_t count,
                     struct vector_scratch *scratch, struct error *error)
 {
@@ -128,7 +155,7 @@ static int take_run(struct vector_receiver *receiver, struct text body, size_t c
     else if (shadow)
         memcpy(shadow, values, count * sizeof(float));
     if (!codec_is_sane(values, count))
-        return error_set(error, ERROR_INVALID, "data: a value is not finite, or as good as");
+        return not_sane(error);
     return 0;
 }
 
@@ -146,7 +173,9 @@ int vector_take(struct vector_receiver *receiver, struct text payload,
                          receiver->done, receiver->count);
     const size_t count = run_count(receiver->count, receiver->done);
     const struct text body = {payload.data + sizeof(index), payload.size - sizeof(index)};
-    if (take_run(receiver, body, count, scratch, error) < 0)
+    const bool is_whole = receiver->codec == CODEC_F32 && !receiver->shadow;
+    if ((is_whole ? take_whole_run(receiver, body, count, error)
+                  : take_run(receiver, body, count, scratch, error)) < 0)
         return -1;
     receiver->done += count;
     return 0;

@@ -6,7 +6,7 @@
  *
  * How a sender makes its runs:
  *
- *     whole        f32: borrowed as they lie, nothing is copied
+ *     whole        f32: borrowed as they lie, nothing is copied; or what they are above a base
  *     by a rest    what a codec loses goes with the next vector (compressor.h)
  *     by a shadow  the shadow is what the other end has; a run carries the difference, and what
  *                  the codec loses is still different next time
@@ -37,6 +37,7 @@ struct vector_sender {
     enum codec codec;
     struct compressor *compressor; /* loaded with the values; or NULL */
     float *shadow;                 /* of `count`; or NULL. A f32 run sets it */
+    const float *base;             /* of `count`; or NULL. What is sent is values - base, f32 */
     float threshold;               /* top-k's, of a shadow */
 };
 

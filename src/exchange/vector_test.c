@@ -129,6 +129,30 @@ TEST(runs_out_of_place_or_not_finite_are_refused)
     }
 }
 
+TEST(what_is_above_a_base_is_sent_as_it_is_and_neither_is_changed)
+{
+    static float values[COUNT], base[COUNT], got[COUNT];
+    struct error error;
+    for (size_t i = 0; i < COUNT; i++) {
+        values[i] = (float)(i % 100);
+        base[i] = (float)(i % 7);
+    }
+    struct vector_sender sender = {.base = base};
+    struct vector_receiver receiver = {.values = got, .count = COUNT};
+    vector_send_begin(&sender, values, COUNT, CODEC_F32, 0, &scratch);
+    while (sender.done < sender.count) {
+        static char payload[EXCHANGE_PAYLOAD_MAX];
+        struct vector_run run;
+        vector_send_next(&sender, &scratch, &run);
+        memcpy(payload, run.head, sizeof run.head);
+        memcpy(payload + sizeof run.head, run.body.data, run.body.size);
+        const struct text frame = {payload, sizeof run.head + run.body.size};
+        ASSERT_OK(vector_take(&receiver, frame, &scratch, &error));
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(got[i] == (float)(i % 100) - (float)(i % 7) && base[i] == (float)(i % 7));
+}
+
 TEST(a_digest_tells_vectors_apart)
 {
     enum { SIZE = 21 };
@@ -156,6 +180,7 @@ int main(void)
         cmocka_unit_test(both_ends_of_a_shadow_stay_equal_and_come_to_the_model),
         cmocka_unit_test(a_rest_goes_with_the_next_vector),
         cmocka_unit_test(runs_out_of_place_or_not_finite_are_refused),
+        cmocka_unit_test(what_is_above_a_base_is_sent_as_it_is_and_neither_is_changed),
         cmocka_unit_test(a_digest_tells_vectors_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
