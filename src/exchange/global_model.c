@@ -17,6 +17,10 @@ struct global_model {
     float *momentum;
     float *kept, *kept_momentum;
     bool has_kept;
+    bool can_be_late;
+    const float *late; /* an update that has entered up to late_done; NULL: none is late */
+    float late_factor;
+    size_t late_done;
     uint64_t version;
 };
 
@@ -60,8 +64,44 @@ void global_model_set_robust(struct global_model *model, const struct robust_opt
         model->round = robust_round_new(options, model->count);
 }
 
-const float *global_model_parameters(const struct global_model *model)
+static void add(float *restrict w, const float *restrict x, float factor, size_t count)
 {
+    for (size_t i = 0; i < count; i++)
+        w[i] += factor * x[i];
+}
+
+/* Floats up to `until` are what they have to be. */
+static void settle(struct global_model *model, size_t until)
+{
+    if (!model->late || until <= model->late_done)
+        return;
+    add(model->parameters + model->late_done, model->late + model->late_done, model->late_factor,
+        until - model->late_done);
+    model->late_done = until;
+    if (until == model->count)
+        model->late = NULL;
+}
+
+void global_model_set_late(struct global_model *model)
+{
+    model->can_be_late = true;
+}
+
+void global_model_release(struct global_model *model, const float *update)
+{
+    if (model->late == update)
+        settle(model, model->count);
+}
+
+const float *global_model_parameters(struct global_model *model)
+{
+    settle(model, model->count);
+    return model->parameters;
+}
+
+const float *global_model_parameters_until(struct global_model *model, size_t count)
+{
+    settle(model, count);
     return model->parameters;
 }
 
@@ -75,10 +115,11 @@ uint64_t global_model_version(const struct global_model *model)
     return model->version;
 }
 
-/* D = scale * x enters W. */
+/* D = scale * x enters W; late, where it may. */
 static void enter(struct global_model *model, const float *restrict x, double scale,
-                  const struct sync_outer *outer)
+                  const struct sync_outer *outer, bool can_be_late)
 {
+    settle(model, model->count);
     float *restrict const w = model->parameters;
     float *restrict const b = model->momentum;
     model->version++;
@@ -86,8 +127,11 @@ static void enter(struct global_model *model, const float *restrict x, double sc
     const double direct = outer->rate > 0 ? outer->direct : 1;
     const float to_w = (float)(rate * direct * scale);
     if (outer->rate <= 0 || (outer->momentum == 0 && outer->carried == 0)) {
-        for (size_t i = 0; i < model->count; i++)
-            w[i] += to_w * x[i];
+        model->late = x;
+        model->late_factor = to_w;
+        model->late_done = 0;
+        if (!can_be_late)
+            settle(model, model->count);
         return;
     }
     const float keep = (float)outer->momentum, to_b = (float)scale;
@@ -102,7 +146,7 @@ static void enter(struct global_model *model, const float *restrict x, double sc
 void global_model_apply(struct global_model *model, const float *update, double weight,
                         const struct sync_outer *outer)
 {
-    enter(model, update, weight, outer);
+    enter(model, update, weight, outer, model->can_be_late);
 }
 
 void global_model_gather(struct global_model *model, const float *update, double weight)
@@ -134,12 +178,13 @@ void global_model_fold(struct global_model *model, double weight, const struct s
         return;
     if (model->round)
         robust_round_sum(model->round, model->sum);
-    enter(model, model->sum, 1 / (weight > 0 ? weight : model->weight), outer);
+    enter(model, model->sum, 1 / (weight > 0 ? weight : model->weight), outer, false);
     sum_empty(model);
 }
 
 void global_model_keep(struct global_model *model)
 {
+    settle(model, model->count);
     const size_t size = model->count * sizeof(float);
     memcpy(model->kept, model->parameters, size);
     memcpy(model->kept_momentum, model->momentum, size);
@@ -148,6 +193,7 @@ void global_model_keep(struct global_model *model)
 
 void global_model_return(struct global_model *model)
 {
+    settle(model, model->count);
     const size_t size = model->count * sizeof(float);
     ASSERT(model->has_kept);
     memcpy(model->parameters, model->kept, size);

@@ -26,7 +26,17 @@ DEFINE_AUTO(global_model);
 /* How rounds are joined; before the first is begun. Then their pushes are kept until the fold. */
 void global_model_set_robust(struct global_model *model, const struct robust_options *options);
 
-const float *global_model_parameters(const struct global_model *model);
+/*
+ * The driver keeps an update that it applied as it is until it has released it: then a plain one
+ * enters when W is read, and run by run where it is read so, while the run is in the cache anyway.
+ */
+void global_model_set_late(struct global_model *model);
+/* Every update that lies there has entered. */
+void global_model_release(struct global_model *model, const float *update);
+
+const float *global_model_parameters(struct global_model *model);
+/* The same, of which only the first `count` floats are asked for. */
+const float *global_model_parameters_until(struct global_model *model, size_t count);
 const float *global_model_momentum(const struct global_model *model); /* B */
 /* Grows by one whenever the parameters change. */
 uint64_t global_model_version(const struct global_model *model);

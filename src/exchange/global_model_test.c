@@ -14,7 +14,7 @@ static struct global_model *model_of(float first, float second)
     return model;
 }
 
-static void assert_parameters(const struct global_model *model, double first, double second)
+static void assert_parameters(struct global_model *model, double first, double second)
 {
     const float *values = global_model_parameters(model);
     assert_true(fabs((double)values[0] - first) < 1e-6);
@@ -102,6 +102,32 @@ TEST(a_kept_model_comes_back_with_its_momentum_and_without_the_sum)
     assert_parameters(model, 2.5, 1);
 }
 
+TEST(an_update_that_is_late_has_entered_what_is_read_and_all_once_it_is_released)
+{
+    AUTO(global_model) struct global_model *model = model_of(1, 2);
+    float update[COUNT] = {4, -2};
+    global_model_set_late(model);
+    global_model_apply(model, update, 0.5, &plain);
+    assert_int_equal(global_model_version(model), 1);
+    const float *values = global_model_parameters_until(model, 1);
+    assert_true(values[0] == 3 && values[1] == 2);
+    global_model_release(model, (const float[COUNT]){0}); /* another's */
+    assert_true(values[1] == 2);
+    global_model_release(model, update);
+    update[0] = update[1] = 100;
+    assert_parameters(model, 3, 1);
+    /* The next finds the one before in place, and so do a kept copy and one that comes back. */
+    global_model_apply(model, (const float[COUNT]){1, 1}, 1, &plain);
+    global_model_keep(model);
+    global_model_apply(model, update, 1, &plain);
+    global_model_return(model);
+    assert_parameters(model, 4, 2);
+    global_model_apply(model, (const float[COUNT]){1, 0}, 1, &plain);
+    global_model_gather(model, (const float[COUNT]){0, 1}, 1);
+    global_model_fold(model, 0, &plain);
+    assert_parameters(model, 5, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +138,8 @@ int main(void)
         cmocka_unit_test(a_heavy_ball_goes_on_without_pushes_that_move_it),
         cmocka_unit_test(a_plain_push_leaves_the_momentum_alone),
         cmocka_unit_test(a_kept_model_comes_back_with_its_momentum_and_without_the_sum),
+        cmocka_unit_test(
+            an_update_that_is_late_has_entered_what_is_read_and_all_once_it_is_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -373,6 +373,7 @@ static int server_allocate(struct exchange_server *server, struct error *error)
     if (global_model_open(parameters, momentum, count, &server->model, error) < 0)
         return -1;
     global_model_set_robust(server->model, &server->options.robust);
+    global_model_set_late(server->model);
     return 0;
 }
 

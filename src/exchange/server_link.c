@@ -15,6 +15,7 @@ static void connection_free(struct connection *connection)
 {
     list_remove(&connection->node);
     link_free(connection->link);
+    global_model_release(connection->server->model, connection->update.values);
     free(connection->update.values);
     free(connection->answer.shadow);
     free(connection);
@@ -79,12 +80,13 @@ void connection_send(struct connection *connection, const struct exchange_messag
 static void answer_pump(struct connection *connection)
 {
     struct exchange_server *server = connection->server;
-    connection->answer.values = global_model_parameters(server->model);
     while (connection->answer.done < connection->answer.count && !connection->must_drop) {
         if (link_queued_bytes(connection->link) > EXCHANGE_QUEUE_FULL)
             return;
         struct vector_run run;
         struct error error;
+        connection->answer.values =
+            global_model_parameters_until(server->model, vector_send_until(&connection->answer));
         vector_send_next(&connection->answer, server->scratch, &run);
         const struct text parts[2] = {{(const char *)run.head, sizeof run.head}, run.body};
         server->status.sent_bytes += run.body.size;
@@ -115,7 +117,8 @@ void connection_send_model(struct connection *connection, uint64_t push)
     struct exchange_server *server = connection->server;
     ASSERT(connection->answer.done == connection->answer.count);
     const enum codec codec = answer_codec(connection);
-    vector_send_begin(&connection->answer, global_model_parameters(server->model),
+    const size_t read_now = codec == CODEC_TOPK ? server->options.parameter_count : 0;
+    vector_send_begin(&connection->answer, global_model_parameters_until(server->model, read_now),
                       server->options.parameter_count, codec, (double)connection->settings.density,
                       server->scratch);
     connection->is_waiting = false;
@@ -172,6 +175,7 @@ static int take_push(struct connection *connection, const struct exchange_push *
     connection->push_came_ns = server_now_ns(connection->server);
     connection->push_bytes = 0;
     connection->is_pushing = true;
+    global_model_release(connection->server->model, connection->update.values);
     connection->update.codec = push->codec;
     connection->update.count = connection->server->options.parameter_count;
     connection->update.done = 0;

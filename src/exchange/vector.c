@@ -60,6 +60,11 @@ static size_t encode_difference(struct vector_sender *sender, size_t count,
     return size;
 }
 
+size_t vector_send_until(const struct vector_sender *sender)
+{
+    return sender->done + run_count(sender->count, sender->done);
+}
+
 void vector_send_next(struct vector_sender *sender, struct vector_scratch *scratch,
                       struct vector_run *out_run)
 {

@@ -51,6 +51,8 @@ struct vector_run {
  * codec other than f32 needs a compressor or a shadow. */
 void vector_send_begin(struct vector_sender *sender, const float *values, size_t count,
                        enum codec codec, double density, struct vector_scratch *scratch);
+/* Where the next run ends. */
+size_t vector_send_until(const struct vector_sender *sender);
 /* The next run, which is then taken to be sent. */
 void vector_send_next(struct vector_sender *sender, struct vector_scratch *scratch,
                       struct vector_run *out_run);
