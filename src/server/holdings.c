@@ -157,10 +157,9 @@ int holdings_bytes(struct holdings *holdings, uint64_t account, int64_t *out_byt
     return 0;
 }
 
-/* NULL: there is none. */
-static int find_row(struct holdings *holdings, struct arena *arena, uint64_t account,
-                    const struct blob_hash *hash, const struct store_value **out_row,
-                    struct error *error)
+int holdings_find_row(struct holdings *holdings, struct arena *arena, uint64_t account,
+                      const struct blob_hash *hash, const struct store_value **out_row,
+                      struct error *error)
 {
     const struct store_filter filters[] = {
         {"account", STORE_EQUAL, store_integer((int64_t)account)},
@@ -182,7 +181,7 @@ static int64_t counted_bytes(struct holdings *holdings, uint64_t account,
     AUTO(arena) struct arena *arena = arena_new(0);
     const struct store_value *row = NULL;
     struct error ignored; /* as in holdings_change_usage() */
-    if (find_row(holdings, arena, account, hash, &row, &ignored) < 0 || !row)
+    if (holdings_find_row(holdings, arena, account, hash, &row, &ignored) < 0 || !row)
         return 0;
     return row[HOLDINGS_SIZE_BYTES].integer;
 }
@@ -236,7 +235,7 @@ int holdings_has(struct holdings *holdings, uint64_t account, const struct blob_
     }
     AUTO(arena) struct arena *arena = arena_new(0);
     const struct store_value *row = NULL;
-    if (find_row(holdings, arena, account, hash, &row, error) < 0)
+    if (holdings_find_row(holdings, arena, account, hash, &row, error) < 0)
         return -1;
     *out_has = row != NULL;
     return 0;

@@ -43,5 +43,14 @@ void holdings_add(struct holdings *holdings, uint64_t account, const struct blob
 MUST_CHECK int holdings_bytes(struct holdings *holdings, uint64_t account, int64_t *out_bytes,
                               struct error *error);
 
+/* A checkpoint that its account need not hold any more, as there are later ones. What those, or an
+ * input of an open job, have of it stays. */
+enum { HOLDINGS_LATER = 2 };
+struct holdings_replaced {
+    uint64_t account;
+    struct blob_hash old, later[HOLDINGS_LATER]; /* manifests */
+};
+void holdings_replace(struct holdings *holdings, const struct holdings_replaced *replaced);
+
 /* What was not used for the retention goes. Called now and then: a part of the rows each time. */
 void holdings_expire(struct holdings *holdings);

@@ -59,5 +59,10 @@ void holdings_change_usage(struct holdings *holdings, struct holdings_change *ch
 struct holdings_usage *holdings_usage_of(struct holdings *holdings, uint64_t account,
                                          struct error *error);
 
+/* NULL: there is none. */
+MUST_CHECK int holdings_find_row(struct holdings *holdings, struct arena *arena, uint64_t account,
+                                 const struct blob_hash *hash, const struct store_value **out_row,
+                                 struct error *error);
+
 /* Rows older than the retention, some at a time; logs when it cannot. */
 void holdings_drop_old_rows(struct holdings *holdings);

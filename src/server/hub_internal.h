@@ -221,7 +221,7 @@ struct hub {
     struct map heard_machines; /* id -> struct hub_machine, those that ever were linked here;
                                   guarded by live_mutex */
     struct map log_places;     /* lease -> direct.c's, owned; guarded by live_mutex */
-    struct map checkpoints;    /* job -> struct native_checkpoint, owned; guarded by live_mutex */
+    struct map checkpoints;    /* job -> checkpoints.c's, owned; guarded by live_mutex */
 
     atomic_uint_fast64_t link_count, relay_count, waiting_count, bad_meter_count;
 };
@@ -372,8 +372,8 @@ void direct_done(struct hub *hub);
 void hub_log_reader(struct hub *hub, uint64_t machine, const struct log_reader_message *reader);
 
 /* ---- checkpoints.c: any thread ---- */
-void checkpoints_note(struct hub *hub, uint64_t job, const uint8_t manifest[LEASE_HASH_SIZE],
-                      uint64_t size_bytes);
+void checkpoints_note(struct hub *hub, uint64_t job, uint64_t account,
+                      const uint8_t manifest[LEASE_HASH_SIZE], uint64_t size_bytes);
 bool checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint *out_checkpoint);
 void checkpoints_forget(struct hub *hub, uint64_t job);
 /* Those of jobs under way, as the rows of artifacts say; the main thread's. */

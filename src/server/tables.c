@@ -241,7 +241,7 @@ static const struct store_column logs_columns[] = {
 
 static const struct store_column holdings_columns[] = {
     KEY(account, STORE_INTEGER),
-    KEY(hash, STORE_BLOB),
+    {.name = "hash", .type = STORE_BLOB, .is_key = true, .is_indexed = true},
     PLAIN(size_bytes, STORE_INTEGER),
     INDEXED(stored_ms, STORE_INTEGER),
 };

@@ -342,7 +342,7 @@ void tick_artifact(struct hub_machine *machine, const struct artifact_message *a
     const bool is_checkpoint =
         lease->role == LEASE_ROLE_SERVER && text_equal(artifact->name, TEXT(LEASE_CHECKPOINT_NAME));
     if (is_checkpoint)
-        checkpoints_note(hub, lease->job, artifact->manifest, artifact->size_bytes);
+        checkpoints_note(hub, lease->job, lease->account, artifact->manifest, artifact->size_bytes);
     else
         lease->artifact_count++;
     struct artifact_row *row = calloc(1, sizeof(*row));

@@ -439,8 +439,9 @@ static int checkpoint_find(const struct work *work, struct checkpoint **out_chec
         return -1;
     if (!model_spec_equal(&checkpoint->spec, &work->model))
         return checkpoint_refuse_other(checkpoint, &work->model, error);
-    log_event(LOG_INFO, "checkpoint_restored", "steps=%" PRIu64 " samples=%" PRIu64,
-              checkpoint->step, checkpoint->samples);
+    log_event(LOG_INFO, "checkpoint_restored",
+              "steps=%" PRIu64 " samples=%" PRIu64 " elapsed_ms=%" PRId64, checkpoint->step,
+              checkpoint->samples, checkpoint->elapsed_ms);
     *out_checkpoint = TAKE(checkpoint);
     return 0;
 }

@@ -3,7 +3,7 @@ that comes back late is not listened to any more.
 
 A job is resumed from what another left, on another number of workers.
 
-covers server/checkpoints.c, worker/role_server.c, exchange/server_member.c, cli/upload.c
+covers server/checkpoints.c, server/holdings_replace.c, worker/role_server.c, exchange/server_member.c, cli/upload.c
 """
 import json
 import os
@@ -92,7 +92,8 @@ def test_a_parameter_server_that_is_killed_is_followed_by_one_that_goes_on_from_
     job = submit(market, token, min_time="14s")
     wait_for("a server", lambda: [lease for lease in servers(market, token, job)
                                   if lease["state"] == "running"], 60)
-    manifest = ""
+    first = manifest = wait_for_checkpoint(market, token, job, "")
+    assert market.get(f"/v1/chunks/{first}", token).status == 200
     workers = [lease["id"] for lease in job_of(market, token, job)["leases"] if lease["role"] == "worker"]
     for part in ("process", "keeper"):
         manifest = wait_for_checkpoint(market, token, job, manifest)
@@ -103,6 +104,9 @@ def test_a_parameter_server_that_is_killed_is_followed_by_one_that_goes_on_from_
         wait_for_successor(market, token, job, old, steps)
         ended = next(lease for lease in servers(market, token, job) if lease["id"] == old["id"])
         assert ended["outcome"] == ("failed" if part == "process" else "lost"), ended
+    # Two later ones have come: it does not lie there, nor count, any longer.
+    wait_for("the first checkpoint to go", lambda: market.get(f"/v1/chunks/{first}", token).status == 404)
+    assert market.get(f"/v1/jobs/{job}/artifacts/checkpoint", token).status == 200
     done = assert_succeeds(market, token, job)
     log = market.get(f"/v1/jobs/{job}/logs?rank=server", token).body.decode()
     assert "checkpoint_restored" in log
