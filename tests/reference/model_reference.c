@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "train/safetensors.h"
+#include "train/sampler.h"
 #include "train/trainer.h"
 
 #include <limits.h>

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "train/dataset_catalogue.h"
 #include "train/safetensors.h"
+#include "train/sampler.h"
 #include "train/trainer.h"
 
 #include <limits.h>
