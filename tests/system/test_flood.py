@@ -110,7 +110,7 @@ def test_a_lender_who_floods_is_read_slowly(place):
         wait_for("the link", lambda: machine()["state"] == "online")
         link.stdin.write(frame(YIELD, b"\x02"))
         link.stdin.flush()
-        wait_for("the first one", lambda: machine()["yield"] == "frozen", 3, 0.02)
+        wait_for("the first one", lambda: machine()["yield"] == "frozen", step=0.02)
         memory, events = resident_bytes(market.process), metric(market, "souk_events_total")
         flood = frame(YIELD, b"\x00") + frame(YIELD, b"\x02")
         sent = [0]
