@@ -72,10 +72,10 @@ asan: deps web
 asan-all: deps web
 	@tools/run-tests asan -LE 'demo|bench|browser|fuzz-replay|simulation'
 
-# What has threads: decisions and kernels have none. The sandbox does not take TSan's address space,
-# so no whole programs.
+# The modules that start threads, or whose tests do. The sandbox does not take TSan's address space, so
+# no whole programs.
 tsan: deps web
-	@tools/run-tests tsan -L 'unit|integration' -E '^(core|ledger|market|sync|tensor|wire)/'
+	@tools/run-tests tsan -R '^(blob|cli|exchange|net|peer|server|sim|store|worker)/.*_test$$' -LE simulation
 
 # The market, daemons and keepers under the sanitizer, with a plain program inside the sandboxes.
 # No job network: a child of the daemon enters a user namespace, which a process with the sanitizer's
