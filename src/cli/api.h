@@ -482,6 +482,7 @@ extern const struct json_schema api_bill_schema;
 extern const struct json_schema api_explain_schema;
 extern const struct json_schema api_missing_schema;
 extern const struct json_schema api_event_schema;
+extern const struct json_schema api_log_event_schema;
 
 /* What "not known" means in a job, lease or event, to be set before reading one. */
 struct api_job api_job_unknown(void);

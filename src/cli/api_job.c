@@ -187,13 +187,22 @@ static const struct json_field event_fields[] = {
     LONG_TEXT("reason", api_event, reason),
     FIELD("spent_microcredits", JSON_I64, api_event, spent_micro),
     FIELD("held_microcredits", JSON_I64, api_event, held_micro),
+};
+const struct json_schema api_event_schema =
+    JSON_SCHEMA_LENIENT("event", event_fields, struct api_event);
+
+/* Its rank is a text, where that of others is a number. */
+static const struct json_field log_event_fields[] = {
+    NEEDED("job", JSON_U64, api_event, job),
+    FIELD("lease", JSON_U64, api_event, lease),
+    FIELD("at_ms", JSON_I64, api_event, at_ms),
     FIELD("rank", JSON_TEXT, api_event, rank),
     FIELD("offset", JSON_U64, api_event, offset),
     FIELD("next_offset", JSON_U64, api_event, next_offset),
     {"text", JSON_TEXT, offsetof(struct api_event, text), .size_max = 1 << 20},
 };
-const struct json_schema api_event_schema =
-    JSON_SCHEMA_LENIENT("event", event_fields, struct api_event);
+const struct json_schema api_log_event_schema =
+    JSON_SCHEMA_LENIENT("log event", log_event_fields, struct api_event);
 
 struct api_job api_job_unknown(void)
 {

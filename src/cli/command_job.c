@@ -15,6 +15,7 @@ struct job_options {
     uint64_t id;
     int64_t timeout_ms;
     bool is_yes;
+    const char *tensorboard;
 };
 
 #define JOB_ID_OPTION                                                                              \
@@ -197,6 +198,9 @@ static const struct option wait_options[] = {
     {"timeout", OPTION_DURATION, offsetof(struct job_options, timeout_ms), "DURATION",
      .help = "Stop waiting after this (exit code 7); the job goes on.", .minimum = 1,
      .maximum = INT64_C(31622400000)},
+    {"tensorboard", OPTION_PATH, offsetof(struct job_options, tensorboard), "DIR",
+     .help =
+         "Write its metrics as TensorBoard's event files into DIR/job-JOB, what there was too."},
 };
 
 static int run_wait(void *context, const void *options, struct error *error)
@@ -206,7 +210,7 @@ static int run_wait(void *context, const void *options, struct error *error)
     AUTO(client) struct client *client = NULL;
     if (cli_connect(cli, true, &client, error) < 0)
         return -1;
-    return job_view_follow(cli, client, wanted->id, wanted->timeout_ms, error);
+    return job_view_follow(cli, client, wanted->id, wanted->timeout_ms, wanted->tensorboard, error);
 }
 
 const struct command command_job_wait = {

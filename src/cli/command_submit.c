@@ -12,6 +12,7 @@ struct submit_options {
     const char *file;
     const char *dataset_dir;
     const char *resume;
+    const char *tensorboard;
     bool is_detached;
     bool is_yes;
     bool expects_room;
@@ -33,6 +34,8 @@ static const struct option submit_options[] = {
     {"resume", OPTION_PATH, offsetof(struct submit_options, resume), "FILE",
      .help = "Go on from this checkpoint of a job with the same model, on as many workers as you "
              "like."},
+    {"tensorboard", OPTION_PATH, offsetof(struct submit_options, tensorboard), "DIR",
+     .help = "Write its metrics as TensorBoard's event files into DIR/job-JOB while it runs."},
     {"dataset_dir", OPTION_PATH, offsetof(struct submit_options, dataset_dir), "DIR",
      .help = "Folder with the data set's files, instead of where its package puts them."},
 };
@@ -61,7 +64,7 @@ static int run_submit(void *context, const void *options, struct error *error)
     if (submitted != 0)
         return submitted;
     if (!wanted->is_detached)
-        return job_view_follow(cli, client, result.job, 0, error);
+        return job_view_follow(cli, client, result.job, 0, wanted->tensorboard, error);
     if (cli->common.json)
         output_json(result.json);
     else

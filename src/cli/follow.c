@@ -252,15 +252,18 @@ static void on_event(void *context, const char *name, struct text data)
     AUTO(arena) struct arena *arena = arena_new(0);
     struct api_event event = api_event_unknown();
     struct error ignored;
+    const bool is_log = !strcmp(name, "log");
+    const struct json_schema *schema = is_log ? &api_log_event_schema : &api_event_schema;
     /* What cannot be read is left out: asking the job again makes up for it. */
-    if (json_read(arena, data, &api_event_schema, &event, &ignored) < 0 ||
-        event.job != follow->options->job)
+    if (json_read(arena, data, schema, &event, &ignored) < 0 || event.job != follow->options->job)
         return;
-    if (!strcmp(name, "log")) {
+    if (is_log) {
         if (follow->options->on_log)
             follow->options->on_log(follow->options->context, &event);
     } else if (!strcmp(name, "metric")) {
         take_metric(follow, &event);
+        if (follow->options->on_metric)
+            follow->options->on_metric(follow->options->context, &event);
     } else if (!strcmp(name, "bill")) {
         if (event.spent_micro >= 0)
             follow->view.spent_micro = event.spent_micro;

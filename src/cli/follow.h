@@ -18,6 +18,8 @@ struct follow_options {
     int64_t away_ms;           /* gives up when the market is away so long; 0: 2 min */
     /* A part of a rank's log, as it comes; some may be missed. NULL: not wanted. */
     void (*on_log)(void *context, const struct api_event *event);
+    /* What the parameter server or a worker measured, as it comes. NULL: not wanted. */
+    void (*on_metric)(void *context, const struct api_event *event);
     /* The job as it stands now, whenever it was asked for. NULL: not wanted. */
     void (*on_job)(void *context, const struct api_job *job);
     /* Around the following: for what else the caller does in the loop. NULL: nothing. */

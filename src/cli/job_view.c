@@ -3,6 +3,7 @@
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "cli/tensorboard.h"
 #include "runtime/job_file.h"
 #include "runtime/job_model.h"
 
@@ -275,9 +276,17 @@ static int finish(struct cli *cli, struct client *client, const struct follow_re
     return is_success ? 0 : CLI_EXIT_FAILED;
 }
 
-int job_view_follow(struct cli *cli, struct client *client, uint64_t job, int64_t timeout_ms,
-                    struct error *error)
+static void take_metric(void *context, const struct api_event *event)
 {
+    tensorboard_take(context, event);
+}
+
+int job_view_follow(struct cli *cli, struct client *client, uint64_t job, int64_t timeout_ms,
+                    const char *tensorboard, struct error *error)
+{
+    AUTO(tensorboard) struct tensorboard *board = NULL;
+    if (tensorboard && tensorboard_open(client, tensorboard, job, &board, error) < 0)
+        return -1;
     if (cli_learn_unit(cli, client, error) < 0)
         return -1;
     const struct progress_options shown = {
@@ -289,10 +298,20 @@ int job_view_follow(struct cli *cli, struct client *client, uint64_t job, int64_
     };
     AUTO(progress) struct progress *progress = progress_new(&shown);
     const struct follow_options options = {
-        .client = client, .job = job, .progress = progress, .timeout_ms = timeout_ms};
+        .client = client,
+        .job = job,
+        .progress = progress,
+        .timeout_ms = timeout_ms,
+        .on_metric = board ? take_metric : NULL,
+        .context = board,
+    };
     struct follow_result result;
     if (job_follow(cli->arena, &options, &result, error) < 0)
         return -1;
+    if (board && tensorboard_finish(board, error) < 0)
+        return -1;
+    if (board)
+        output_note(cli, "Its metrics: tensorboard --logdir %s", tensorboard);
     switch (result.end) {
     case FOLLOW_JOB_ENDED:
         return finish(cli, client, &result, error);

@@ -33,6 +33,7 @@ MUST_CHECK int job_view_print_bill(const struct cli *cli, struct client *client,
                                    struct error *error);
 
 /* Follows the job to its end with progress on standard error, then prints it (or its JSON). Returns
- * the exit code: 0 only when the job succeeded; -1 with *error. `timeout_ms` 0: no limit. */
+ * the exit code: 0 only when the job succeeded; -1 with *error. `timeout_ms` 0: no limit.
+ * `tensorboard`: a folder for its metrics, as of --tensorboard; NULL: none. */
 MUST_CHECK int job_view_follow(struct cli *cli, struct client *client, uint64_t job,
-                               int64_t timeout_ms, struct error *error);
+                               int64_t timeout_ms, const char *tensorboard, struct error *error);

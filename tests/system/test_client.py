@@ -2,7 +2,7 @@
 
 covers cli/client.c, cli/connect.c, cli/follow.c, cli/job_view.c, cli/upload.c
 covers cli/command_account.c, cli/command_market.c, cli/command_fetch.c, cli/command_submit.c
-covers cli/command_transfer.c
+covers cli/command_transfer.c, cli/tensorboard.c
 """
 import json
 import os
@@ -15,6 +15,7 @@ import time
 import pytest
 from conftest import ROOT
 from scripted_market import ScriptedMarket, write_data_set
+from tfevents_file import read_scalars
 
 ACCOUNT = {"id": 3, "name": "ada", "created_ms": 1, "available_microcredits": 10000000,
            "held_microcredits": 0, "granted_microcredits": 10000000, "earned_microcredits": 0,
@@ -206,6 +207,29 @@ def test_submitting_uploads_what_is_missing_and_follows_to_the_end(user, market,
     again = user("job", "submit", example, "-y", "--dataset-dir", data, "--json")
     assert json.loads(again.stdout)["test_accuracy"] == 0.8871
     assert len([r for r in market.requests if r[0] == "PUT"]) == puts
+
+
+def test_metrics_become_tensorboards_files(user, market, tmp_path):
+    script_job(market, job(), job(), ENDED)
+
+    def metric(lease, role, samples, loss, accuracy=None, speed=0):
+        return ("metric", {"job": 7, "lease": lease, "role": role, "rank": 0, "at_ms": 1700000000000 + samples,
+                           "elapsed_ms": 1, "steps": samples // 32, "samples": samples, "commits": 4, "loss": loss,
+                           "steps_per_second": speed, "test_accuracy": accuracy})
+
+    point = {"at_ms": 1700000000000, "elapsed_ms": 1, "samples": 320, "loss": 2.25, "test_accuracy": None}
+    market.on("GET", "/v1/jobs/7/metrics", {"job": 7, "curve": [point]})
+    market.events = [metric(1, "server", 320, 2.25), metric(2, "worker", 640, 0.5, speed=99.5),
+                     metric(1, "server", 640, 0.25, 0.75), metric(2, "worker", 640, 0.5, speed=99.5),
+                     ("state", {"job": 7, "lease": 0, "machine": 0, "state": "succeeded", "reason": "", "at_ms": 1})]
+    result = user("job", "wait", 7, "--tensorboard", tmp_path / "runs")
+    assert f"tensorboard --logdir {tmp_path / 'runs'}" in result.stderr
+    # What was measured before comes first, and nothing twice.
+    assert read_scalars(tmp_path / "runs" / "job-7") == [
+        ("test/loss", 320, 2.25), ("lease-2/loss", 640, 0.5), ("lease-2/steps_per_second", 640, 99.5),
+        ("test/loss", 640, 0.25), ("test/accuracy", 640, 0.75)]
+    (tmp_path / "file").write_text("")
+    assert "--tensorboard" in user("job", "wait", 7, "--tensorboard", tmp_path / "file", code=2).stderr
 
 
 def test_detached_and_quiet_only_the_number_is_printed(user, market, tmp_path):
