@@ -6,7 +6,7 @@
 #   make bench    the measurements behind docs/benchmarks.md
 #   make reference   every built-in model and optimizer beside torch, and exported models in other runtimes
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
-#   make lint     format, clang-tidy and style gates
+#   make lint     format, clang-tidy and style gates; its analyzer on a fixed third of the files (lint-all: on all)
 #   make format   bring the sources into the house format
 #   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI (asan-all: with the long tests)
 #   make tsan-system   daemons, keepers and markets under the thread sanitizer, in whole-program tests
