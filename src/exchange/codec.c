@@ -18,6 +18,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 _Static_assert(CODEC_RUN_MAX <= 1 << 16, "a place in a run has 16 bits");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied as they lie");
@@ -40,12 +43,13 @@ static float float_of(uint32_t bits)
 
 static float largest_size(const float *values, size_t count)
 {
-    float largest = 0;
+    /* Sizes are in the order of their bits, which the compiler compares several at a time. */
+    int32_t largest = 0;
     for (size_t i = 0; i < count; i++) {
-        const float size = fabsf(values[i]);
+        const int32_t size = (int32_t)(bits_of(values[i]) & 0x7fffffffu);
         largest = size > largest ? size : largest;
     }
-    return largest;
+    return float_of((uint32_t)largest);
 }
 
 static size_t block_count(size_t count)
@@ -97,6 +101,71 @@ static float float_of_half(uint16_t half)
     return float_of(bits | (uint32_t)(half & 0x8000u) << 16);
 }
 
+static void halves_of_any(const float *restrict values, float scale, uint16_t *restrict out,
+                          size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = half_of(values[i] * scale);
+}
+
+static void floats_of_any(const uint16_t *restrict halves, float back, float *restrict out,
+                          size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = float_of_half(halves[i]) * back;
+}
+
+#ifdef __x86_64__
+/* The same numbers by the machine's own instructions. */
+__attribute__((target("avx2,f16c"))) static void
+halves_of_avx2(const float *restrict values, float scale, uint16_t *restrict out, size_t count)
+{
+    const size_t whole = count & ~(size_t)7;
+    const __m256 factor = _mm256_set1_ps(scale);
+    for (size_t i = 0; i < whole; i += 8) {
+        const __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(values + i), factor);
+        const __m128i halves = _mm256_cvtps_ph(scaled, _MM_FROUND_TO_NEAREST_INT);
+        memcpy(out + i, &halves, sizeof(halves));
+    }
+    halves_of_any(values + whole, scale, out + whole, count - whole);
+}
+
+__attribute__((target("avx2,f16c"))) static void
+floats_of_avx2(const uint16_t *restrict halves, float back, float *restrict out, size_t count)
+{
+    const size_t whole = count & ~(size_t)7;
+    const __m256 factor = _mm256_set1_ps(back);
+    for (size_t i = 0; i < whole; i += 8) {
+        __m128i eight;
+        memcpy(&eight, halves + i, sizeof(eight));
+        _mm256_storeu_ps(out + i, _mm256_mul_ps(_mm256_cvtph_ps(eight), factor));
+    }
+    floats_of_any(halves + whole, back, out + whole, count - whole);
+}
+#endif
+
+static void halves_of(const float *values, float scale, uint16_t *out, size_t count)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) { /* every such machine has f16c */
+        halves_of_avx2(values, scale, out, count);
+        return;
+    }
+#endif
+    halves_of_any(values, scale, out, count);
+}
+
+static void floats_of(const uint16_t *halves, float back, float *out, size_t count)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) {
+        floats_of_avx2(halves, back, out, count);
+        return;
+    }
+#endif
+    floats_of_any(halves, back, out, count);
+}
+
 /* So that the largest comes to lie between 2^14 and 2^15: small blocks keep their digits. */
 static int8_t block_exponent(const float *values, size_t count)
 {
@@ -121,10 +190,8 @@ static size_t f16_encode(float threshold, const float *values, size_t count, uin
         const int8_t exponent = block_exponent(values + first, size);
         const float scale = ldexpf(1, exponent), back = ldexpf(1, -exponent);
         uint16_t halves[CODEC_BLOCK];
-        for (size_t i = 0; i < size; i++)
-            halves[i] = half_of(values[first + i] * scale);
-        for (size_t i = 0; i < size; i++)
-            out_decoded[first + i] = float_of_half(halves[i]) * back;
+        halves_of(values + first, scale, halves, size);
+        floats_of(halves, back, out_decoded + first, size);
         *at++ = (uint8_t)exponent;
         memcpy(at, halves, 2 * size);
         at += 2 * size;
@@ -142,8 +209,7 @@ static bool f16_decode(const uint8_t *bytes, size_t size, float *out_values, siz
         const float back = ldexpf(1, -exponent);
         uint16_t halves[CODEC_BLOCK];
         memcpy(halves, bytes, 2 * width);
-        for (size_t i = 0; i < width; i++)
-            out_values[first + i] = float_of_half(halves[i]) * back;
+        floats_of(halves, back, out_values + first, width);
         bytes += 2 * width;
     }
     return true;
@@ -221,9 +287,17 @@ static bool int8_decode(const uint8_t *bytes, size_t size, float *out_values, si
 
 static float mean_size(const float *values, size_t count)
 {
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
+    /* Apart, so that one addition does not wait for the other. */
+    enum { LANES = 8 };
+    double sums[LANES] = {0}, sum = 0;
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (size_t lane = 0; lane < LANES; lane++)
+            sums[lane] += (double)fabsf(values[i + lane]);
+    for (; i < count; i++)
         sum += (double)fabsf(values[i]);
+    for (size_t lane = 0; lane < LANES; lane++)
+        sum += sums[lane];
     return (float)(sum / (double)count);
 }
 
@@ -235,10 +309,57 @@ static size_t sign_bytes(size_t count)
     return size;
 }
 
-static void signs_decode(const uint8_t *signs, float scale, float *out_values, size_t count)
+/* The sign bits of four floats, by the four bits that say which are below 0. */
+#define SIGNS_OF(b)                                                                                \
+    {                                                                                              \
+        (uint32_t)((b)&1) << 31, (uint32_t)((b) >> 1 & 1) << 31, (uint32_t)((b) >> 2 & 1) << 31,   \
+            (uint32_t)((b) >> 3 & 1) << 31                                                         \
+    }
+static const uint32_t signs_of_four[16][4] = {
+    SIGNS_OF(0),  SIGNS_OF(1),  SIGNS_OF(2),  SIGNS_OF(3),  SIGNS_OF(4),  SIGNS_OF(5),
+    SIGNS_OF(6),  SIGNS_OF(7),  SIGNS_OF(8),  SIGNS_OF(9),  SIGNS_OF(10), SIGNS_OF(11),
+    SIGNS_OF(12), SIGNS_OF(13), SIGNS_OF(14), SIGNS_OF(15),
+};
+
+static void signs_decode(const uint8_t *signs, float scale, float *restrict out_values,
+                         size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    const size_t whole = count & ~(size_t)7;
+    const uint32_t bits = bits_of(scale);
+    for (size_t i = 0; i < whole; i += 8) {
+        const uint32_t *low = signs_of_four[signs[i / 8] & 15];
+        const uint32_t *high = signs_of_four[signs[i / 8] >> 4];
+        uint32_t eight[8];
+        for (int k = 0; k < 4; k++) {
+            eight[k] = bits ^ low[k];
+            eight[4 + k] = bits ^ high[k];
+        }
+        memcpy(out_values + i, eight, sizeof(eight));
+    }
+    for (size_t i = whole; i < count; i++)
         out_values[i] = signs[i / 8] >> (i % 8) & 1 ? -scale : scale;
+}
+
+static void signs_encode(const float *values, uint8_t *out_signs, size_t count)
+{
+    const size_t whole = count & ~(size_t)7;
+    for (size_t i = 0; i < whole; i += 8) {
+#ifdef __x86_64__
+        const __m128 zero = _mm_setzero_ps();
+        const int low = _mm_movemask_ps(_mm_cmplt_ps(_mm_loadu_ps(values + i), zero));
+        const int high = _mm_movemask_ps(_mm_cmplt_ps(_mm_loadu_ps(values + i + 4), zero));
+        out_signs[i / 8] = (uint8_t)(low | high << 4);
+#else
+        uint32_t byte = 0;
+        for (uint32_t k = 0; k < 8; k++)
+            byte |= (uint32_t)(values[i + k] < 0) << k;
+        out_signs[i / 8] = (uint8_t)byte;
+#endif
+    }
+    if (whole < count)
+        out_signs[whole / 8] = 0;
+    for (size_t i = whole; i < count; i++)
+        out_signs[i / 8] |= (uint8_t)((values[i] < 0) << (i % 8));
 }
 
 static size_t onebit_encode(float threshold, const float *values, size_t count, uint8_t *out,
@@ -251,9 +372,7 @@ static size_t onebit_encode(float threshold, const float *values, size_t count, 
         const float scale = mean_size(values + first, size);
         memcpy(at, &scale, sizeof(scale));
         at += sizeof(scale);
-        memset(at, 0, width);
-        for (size_t i = 0; i < size; i++)
-            at[i / 8] |= (uint8_t)((values[first + i] < 0) << (i % 8));
+        signs_encode(values + first, at, size);
         signs_decode(at, scale, out_decoded + first, size);
         at += width;
     }

@@ -196,6 +196,30 @@ TEST(values_beyond_reason_are_seen)
     assert_false(codec_is_sane(values, 3));
 }
 
+/* Eight at a time, and what is left one by one, come to the same. */
+TEST(a_float_travels_alike_wherever_it_stands)
+{
+    enum { SIZE = 15, ROUNDS = 2000 };
+    struct random random;
+    random_init(&random, 3);
+    for (int round = 0; round < ROUNDS; round++) {
+        float values[SIZE], decoded[SIZE], again[SIZE];
+        uint8_t bytes[8 * SIZE + 64];
+        struct error error;
+        for (int i = 0; i < 8; i++)
+            values[i] = (float)(random_normal(&random) * exp(-40 * random_unit(&random)));
+        for (int i = 8; i < SIZE; i++)
+            values[i] = values[i - 8];
+        for (enum codec codec = CODEC_F32; codec < CODEC_COUNT; codec++) {
+            const size_t size = codec_encode(codec, 0, values, SIZE, bytes, decoded);
+            ASSERT_OK(
+                codec_decode(codec, (struct text){(const char *)bytes, size}, again, SIZE, &error));
+            assert_memory_equal(decoded, again, sizeof decoded);
+            assert_memory_equal(decoded, decoded + 8, (SIZE - 8) * sizeof(float));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +233,7 @@ int main(void)
         cmocka_unit_test(bytes_that_are_no_run_are_refused),
         cmocka_unit_test(names_are_read_and_a_wrong_one_is_told_the_right_ones),
         cmocka_unit_test(values_beyond_reason_are_seen),
+        cmocka_unit_test(a_float_travels_alike_wherever_it_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
