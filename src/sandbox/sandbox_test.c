@@ -230,14 +230,17 @@ static void idle_program_leaves_a_core_to_its_owner(void **state)
     measure_share(sandbox, 100);
     struct sandbox_usage job_before, job_after;
     sandbox_read_usage(sandbox, &job_before);
-    const int64_t begin_ms = own_cpu_ms();
+    const int64_t begin_ms = own_cpu_ms(), begin_ns = clock_monotonic_ns(&clock_system);
     while (own_cpu_ms() - begin_ms < 500)
         ;
+    const int64_t wall_ms = (clock_monotonic_ns(&clock_system) - begin_ns) / 1000000;
     sandbox_read_usage(sandbox, &job_after);
     assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
     const int64_t taken_ms = job_after.cpu_ms - job_before.cpu_ms;
-    if (taken_ms > 15)
-        fail_msg("beside 500 ms of its owner an idle program took %d ms", (int)taken_ms);
+    /* The least weight is still a small part of the core, for as long as all of them want it. */
+    if (taken_ms > 10 + wall_ms / 100)
+        fail_msg("in %d ms beside its owner an idle program took %d ms", (int)wall_ms,
+                 (int)taken_ms);
 }
 
 /* The first of its groups, which has the CPU share, and is there as all of them are; "": none. */
