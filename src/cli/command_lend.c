@@ -7,9 +7,11 @@
 #include "cli/lend_questions.h"
 #include "cli/output.h"
 #include "peer/cache.h"
+#include "peer/own_data.h"
 #include "peer/peer.h"
 #include "peer/probe.h"
 #include "peer/probe_package.h"
+#include "runtime/job_spec.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -30,7 +32,7 @@ struct lend_options {
     int images; /* of no_or_yes */
     const char *when;
     const char *zone;
-    struct option_list labels, hide_labels;
+    struct option_list labels, hide_labels, data;
     bool is_new, is_same;
     int64_t return_ms, look_ms;
     bool is_direct;
@@ -91,6 +93,11 @@ static const struct option lend_options[] = {
      .help = "The time zone of --when, like Europe/Berlin; this computer's by default."},
     {"labels", OPTION_LIST, offsetof(struct lend_options, labels), "LABEL",
      .help = "Show these labels besides those found (--doctor lists them)."},
+    {"data", OPTION_LIST, offsetof(struct lend_options, data), "LABEL=PATH",
+     .help =
+         "Let jobs learn from data that lie here, as peer://LABEL: a file or folder, read-only in "
+         "the lease's sandbox. The market is told the label, never the path; the data stay here, "
+         "what is learnt from them leaves."},
     {"hide_labels", OPTION_LIST, offsetof(struct lend_options, hide_labels), "LABEL",
      .help = "Never show these."},
     {"new_identity", OPTION_FLAG, offsetof(struct lend_options, is_new),
@@ -361,6 +368,21 @@ static int check_labels(const char *flag, const struct option_list *labels, stru
     return 0;
 }
 
+/* Those named, and one for each of the data that are offered. */
+static void fill_labels(struct arena *arena, const struct lend_options *wanted,
+                        struct peer_options *peer)
+{
+    const size_t count = wanted->labels.count + wanted->data.count;
+    const char **labels = arena_alloc(arena, (count + 1) * sizeof(*labels));
+    for (size_t i = 0; i < wanted->data.count; i++)
+        labels[i] = arena_format(arena, JOB_PEER_PREFIX TEXT_FORMAT,
+                                 TEXT_ARGS(own_data_label(wanted->data.items[i])));
+    for (size_t i = 0; i < wanted->labels.count; i++)
+        labels[wanted->data.count + i] = wanted->labels.items[i];
+    peer->labels = labels;
+    peer->label_count = count;
+}
+
 static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
                       struct peer_options *peer)
 {
@@ -372,8 +394,9 @@ static void fill_peer(const struct cli *cli, const struct lend_options *wanted,
     peer->zone = wanted->zone;
     peer->network = (enum offer_network)wanted->network;
     peer->has_images = wanted->images == 1;
-    peer->labels = wanted->labels.items;
-    peer->label_count = wanted->labels.count;
+    fill_labels(cli->arena, wanted, peer);
+    peer->data = wanted->data.items;
+    peer->data_count = wanted->data.count;
     peer->hidden_labels = wanted->hide_labels.items;
     peer->hidden_label_count = wanted->hide_labels.count;
     peer->is_new = wanted->is_new;
@@ -400,6 +423,8 @@ static int run_lend(void *context, const void *options, struct error *error)
     peer.fingerprint = cli->common.fingerprint;
     if (parse_open(&wanted, &peer.open, error) < 0)
         return -1;
+    if (own_data_check(wanted.data.items, wanted.data.count, error) < 0)
+        return error_wrap(error, "--data");
     if (check_labels("--labels", &wanted.labels, error) < 0 ||
         check_labels("--hide-labels", &wanted.hide_labels, error) < 0 ||
         parse_roles(&wanted.roles, &peer.roles, error) < 0)

@@ -11,10 +11,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Of data that lie at lenders the borrower's own part is the test. */
 static const char *path_of(struct arena *arena, const struct job_train *train, const char *folder)
 {
-    const char *name = arena_copy_string(arena, train->data);
+    const bool is_peer = job_train_peer(train).size > 0;
+    const char *name = arena_copy_string(arena, is_peer ? train->test : train->data);
     return folder && name[0] != '/' ? arena_format(arena, "%s/%s", folder, name) : name;
+}
+
+static const char *field_of(const struct job_train *train)
+{
+    return job_train_peer(train).size ? "train.test" : "train.data";
 }
 
 int upload_check_table(const struct job_spec *spec, const char *folder, struct error *error)
@@ -22,7 +29,7 @@ int upload_check_table(const struct job_spec *spec, const char *folder, struct e
     AUTO(arena) struct arena *arena = arena_new(0);
     const char *path = path_of(arena, &spec->train, folder);
     if (access(path, R_OK) < 0)
-        return error_set_errno(error, errno, "train.data: \"%s\"", path);
+        return error_set_errno(error, errno, "%s: \"%s\"", field_of(&spec->train), path);
     return 0;
 }
 
@@ -60,8 +67,11 @@ static int add_parts(struct arena *arena, const struct upload_options *options,
                      const struct import_parts *parts, struct job_spec *spec, struct error *error)
 {
     struct job_input *inputs = arena_alloc(arena, (DATASET_PART_COUNT + 1) * sizeof(*inputs));
-    for (int i = 0; i < DATASET_PART_COUNT; i++) {
+    const bool is_peer = job_train_peer(&spec->train).size > 0;
+    size_t count = 0;
+    for (int i = is_peer ? DATASET_TEST_IMAGES : 0; i < DATASET_PART_COUNT; i++) {
         const enum dataset_part part = (enum dataset_part)i;
+        struct job_input *input = &inputs[count++];
         const struct spool *bytes = &parts->files[i];
         struct idx_header header;
         if (idx_parse_header(bytes->data, bytes->size, &header, error) < 0)
@@ -71,62 +81,24 @@ static int add_parts(struct arena *arena, const struct upload_options *options,
                                                       .header_bytes = header.header_size,
                                                       .record_bytes = header.record_size},
                                           .bytes = {(const char *)bytes->data, bytes->size}};
-        inputs[i] = (struct job_input){
+        *input = (struct job_input){
             .name = text_of(added.name),
             .split = part == DATASET_TRAIN_IMAGES || part == DATASET_TRAIN_LABELS ? JOB_SPLIT_TRAIN
                                                                                   : JOB_SPLIT_TEST};
-        if (bundle_add(options->bundle, &added, &inputs[i], error) < 0)
+        if (bundle_add(options->bundle, &added, input, error) < 0)
             return -1;
     }
     const struct bundle_part columns = {
         .name = "columns",
         .packing = {.media_type = "application/json", .record_bytes = 1},
         .bytes = buffer_text(&parts->columns)};
-    inputs[DATASET_PART_COUNT] =
-        (struct job_input){.name = text_of(columns.name), .split = JOB_SPLIT_TEST};
-    if (bundle_add(options->bundle, &columns, &inputs[DATASET_PART_COUNT], error) < 0)
+    inputs[count] = (struct job_input){.name = text_of(columns.name),
+                                       .split = is_peer ? JOB_SPLIT_ALL : JOB_SPLIT_TEST};
+    if (bundle_add(options->bundle, &columns, &inputs[count++], error) < 0)
         return -1;
     spec->inputs = inputs;
-    spec->input_count = DATASET_PART_COUNT + 1;
+    spec->input_count = count;
     return 0;
-}
-
-static void set_options(struct arena *arena, const struct job_train *train,
-                        struct import_options *out)
-{
-    const struct job_read *read = &train->read;
-    struct error ignored;
-    import_options_default(out);
-    out->format = read->format.size ? arena_copy_string(arena, read->format) : NULL;
-    out->target = train->label.size ? arena_copy_string(arena, train->label) : NULL;
-    out->category_columns =
-        read->category_columns.size ? arena_copy_string(arena, read->category_columns) : NULL;
-    out->skip_columns = read->skip.size ? arena_copy_string(arena, read->skip) : NULL;
-    out->image_height = (uint32_t)read->image_height;
-    out->image_width = (uint32_t)read->image_width;
-    out->is_number = text_is(train->predict, "number");
-    if (text_is(read->categories, "one-hot"))
-        out->categories = IMPORT_CATEGORIES_ONE_HOT;
-    if (text_is(read->categories, "hashed"))
-        out->categories = IMPORT_CATEGORIES_HASHED;
-    if (read->hash_bits)
-        out->buckets = 1U << read->hash_bits;
-    if (text_is(read->unit, "characters") || (!read->unit.size && text_is(train->predict, "next")))
-        out->unit = IMPORT_CHARACTERS;
-    out->are_words_hashed = text_is(read->words, "hashed");
-    if (read->vocabulary)
-        out->vocabulary = (uint32_t)read->vocabulary;
-    if (read->length)
-        out->length = (uint32_t)read->length;
-    out->window = (uint32_t)read->window;
-    if (read->ahead)
-        out->ahead = (uint32_t)read->ahead;
-    if (text_is(read->missing, "drop"))
-        out->missing = IMPORT_MISSING_DROP;
-    else if (text_is(read->missing, "mean"))
-        out->missing = IMPORT_MISSING_MEAN;
-    else if (text_parse_double(read->missing, &out->missing_value, &ignored) == 0)
-        out->missing = IMPORT_MISSING_CONSTANT;
 }
 
 /* Whether the file has what is to be told. */
@@ -217,14 +189,16 @@ static int read_parts(struct arena *arena, const struct upload_options *options,
     struct job_train *train = &spec->train;
     struct import_options reading;
     struct import import AUTO_IMPORT = {0};
-    const struct import_parts_options split = {.seed = train->seed,
-                                               .label_skew = train->read.label_skew};
-    set_options(arena, train, &reading);
+    const bool is_peer = job_train_peer(train).size > 0;
+    job_train_import(arena, train, &reading);
     if (import_read(path, &reading, &import, error) < 0)
-        return error_wrap(error, "train.data");
-    const struct dataset_shape shape = import_parts_shape(&import);
-    if (check_target(train, &shape, error) < 0)
-        return error_wrap(error, "train.data: \"%s\"", path);
+        return error_wrap(error, "%s", field_of(train));
+    const struct dataset_shape shape =
+        is_peer ? import_parts_shape_shared(&import) : import_parts_shape(&import);
+    if (check_target(train, &shape, error) < 0 ||
+        (is_peer && import.form == IMPORT_TOKENS && import.words.count &&
+         error_set(error, ERROR_INVALID, "texts at lenders need train.read.words: hashed") < 0))
+        return error_wrap(error, "%s: \"%s\"", field_of(train), path);
     describe(arena, options, &import, &shape);
     if (!job_train_is_file(train) && check_catalogue(train, &shape, error) < 0)
         return error_wrap(error, "train.data: \"%s\"", path);
@@ -233,8 +207,14 @@ static int read_parts(struct arena *arena, const struct upload_options *options,
         if (check_model(spec, &shape, error) < 0)
             return -1;
     }
+    const struct import_parts_options split = {
+        .seed = train->seed,
+        .split = is_peer ? IMPORT_SPLIT_ALL_TEST : IMPORT_SPLIT_TENTH,
+        .entries = is_peer && shape.height == 2 && shape.vocabulary ? shape.width : 0,
+        .label_skew = train->read.label_skew,
+    };
     if (import_parts_init(out_parts, &import, &split, error) < 0)
-        return error_wrap(error, "train.data");
+        return error_wrap(error, "%s", field_of(train));
     if (job_train_is_file(train) && import.form == IMPORT_BYTES) {
         train->mean = out_parts->mean;
         train->deviation = out_parts->deviation;

@@ -42,8 +42,10 @@ struct daemon_options {
     const char *display;       /* see owner.h */
     bool is_direct;            /* see peer.h */
     struct open_terms open;    /* of leases with the Internet */
-    int ready_fd;              /* taken: see peer.h */
-    int stop_fd;               /* borrowed */
+    const char *const *data;   /* own_data.h */
+    size_t data_count;
+    int ready_fd; /* taken: see peer.h */
+    int stop_fd;  /* borrowed */
 };
 
 /*

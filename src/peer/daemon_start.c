@@ -3,6 +3,7 @@
 #include "peer/daemon_internal.h"
 #include "peer/folder.h"
 #include "peer/lease_verify.h"
+#include "peer/own_data.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -118,16 +119,26 @@ static int daemon_start_keeper(struct daemon *daemon, const struct lease_documen
     struct buffer sandbox AUTO_BUFFER;
     buffer_init(&sandbox, KEEPER_SANDBOX_MAX);
     sandbox_host_export(daemon->options->sandboxes, &sandbox);
-    struct keeper_setup setup = {.log_level = (uint8_t)log_get_level(),
-                                 .machine = daemon->enrolment->machine,
-                                 .leases_dir = text_of(daemon->leases_dir),
-                                 .blobs_dir = text_of(daemon->blobs_dir),
-                                 .disk_bytes = (uint64_t)daemon->options->limits.disk_bytes,
-                                 .gpus = gpus,
-                                 .cache_bytes = (uint64_t)daemon->options->cache_bytes,
-                                 .is_direct = daemon->options->is_direct,
-                                 .open = daemon->options->open,
-                                 .sandbox_host = buffer_text(&sandbox)};
+    const struct text label =
+        lease_document_is_command(document) ? (struct text){0} : job_train_peer(&document->train);
+    const char *data =
+        label.size ? own_data_path(daemon->options->data, daemon->options->data_count, label)
+                   : NULL;
+    if (label.size && document->role == LEASE_ROLE_WORKER && !data)
+        return error_set(error, ERROR_UNAVAILABLE,
+                         "this machine does not offer peer://" TEXT_FORMAT, TEXT_ARGS(label));
+    struct keeper_setup setup = {
+        .log_level = (uint8_t)log_get_level(),
+        .machine = daemon->enrolment->machine,
+        .leases_dir = text_of(daemon->leases_dir),
+        .blobs_dir = text_of(daemon->blobs_dir),
+        .disk_bytes = (uint64_t)daemon->options->limits.disk_bytes,
+        .gpus = gpus,
+        .cache_bytes = (uint64_t)daemon->options->cache_bytes,
+        .is_direct = daemon->options->is_direct,
+        .open = daemon->options->open,
+        .data_path = data && document->role == LEASE_ROLE_WORKER ? text_of(data) : (struct text){0},
+        .sandbox_host = buffer_text(&sandbox)};
     memcpy(setup.server_public_key, daemon->enrolment->server_public_key,
            sizeof(setup.server_public_key));
     struct holding *holding = NULL;

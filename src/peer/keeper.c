@@ -128,7 +128,9 @@ static int keeper_set_up(struct keeper *keeper, const struct keeper_setup *setup
     const char *blobs_dir = arena_copy_string(keeper->arena, setup->blobs_dir);
     const struct blob_store_options blobs = {
         .folder = blobs_dir, .bytes_max = setup->cache_bytes, .is_shared = true};
-    if (text_copy(setup->leases_dir, keeper->leases_dir, sizeof(keeper->leases_dir), error) < 0 ||
+    if (text_copy(setup->data_path, keeper->host.data_path, sizeof(keeper->host.data_path), error) <
+            0 ||
+        text_copy(setup->leases_dir, keeper->leases_dir, sizeof(keeper->leases_dir), error) < 0 ||
         sandbox_host_import(setup->sandbox_host, &keeper->host.sandboxes, error) < 0)
         return -1;
     return blob_store_open(&blobs, &keeper->host.blobs, error);

@@ -76,6 +76,7 @@ static void setup_encode(const struct keeper_setup *setup, struct buffer *payloa
     wire_put_u64(payload, setup->cache_bytes);
     wire_put_bool(payload, setup->is_direct);
     open_encode(&setup->open, payload);
+    wire_put_text(payload, setup->data_path);
     wire_put_text(payload, setup->sandbox_host);
 }
 
@@ -91,6 +92,7 @@ static void setup_decode(struct wire_reader *reader, struct keeper_setup *setup)
     setup->cache_bytes = wire_get_u64(reader);
     setup->is_direct = wire_get_bool(reader);
     open_decode(reader, &setup->open);
+    setup->data_path = wire_get_text(reader, KEEPER_PATH_MAX);
     setup->sandbox_host = wire_get_text(reader, KEEPER_SANDBOX_MAX);
 }
 

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-    KEEPER_VERSION = 5,
+    KEEPER_VERSION = 6,
     KEEPER_PATH_MAX = 4096,
     KEEPER_ADDRESS_MAX = 1024,
     KEEPER_SANDBOX_MAX = 64 << 10,
@@ -60,6 +60,7 @@ struct keeper_setup {
     uint64_t cache_bytes;     /* the most that blobs_dir holds */
     bool is_direct;           /* other lenders' machines may connect to leases of a job network */
     struct open_terms open;   /* of a lease with the Internet */
+    struct text data_path;    /* own data that the lease learns from; empty: none */
     struct text sandbox_host; /* of sandbox_host_export */
 };
 

@@ -16,6 +16,7 @@ static const struct keeper_message samples[] = {
                         .closed = {{0x824b0000, 16}, {0x01020304, 32}},
                         .closed_count = 2,
                         .kbit_per_s = 5000},
+               .data_path = {"/srv/scans", 10},
                .sandbox_host = {"findings", 8}}},
     {.type = KEEPER_MESSAGE_TAKE, .take = {KEEPER_VERSION, 5, 6}},
     {.type = KEEPER_MESSAGE_MARKET,

@@ -391,6 +391,8 @@ static int run(const struct peer_options *given, bool *out_wants_restart, struct
         .return_ms = options->return_ms,
         .is_direct = options->is_direct,
         .open = options->open,
+        .data = options->data,
+        .data_count = options->data_count,
         .look_ms = options->look_ms,
         .guard = guard,
         .is_blind = options->is_blind,

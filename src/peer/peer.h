@@ -66,6 +66,10 @@ struct peer_options {
     const char *const *hidden_labels;
     size_t hidden_label_count;
 
+    /* Data that leases may learn from where they lie: own_data.h. */
+    const char *const *data;
+    size_t data_count;
+
     const char *root;    /* of the files of the kernel and the system; NULL: "" */
     const char *display; /* X11's, ":0"; NULL: none */
     int64_t return_ms;   /* how often the first server is tried while linked to another; 0: 5 min */

@@ -45,6 +45,7 @@ struct tenancy_host {
     bool is_direct;       /* a job network listens for direct connections */
     uint64_t image_bytes; /* the most that unpacked images take */
     struct open_terms open;
+    char data_path[KEEPER_PATH_MAX]; /* of the owner's own data that it learns from; empty: none */
     /* The market, which may move. */
     char server_url[IDENTITY_URL_SIZE];
     char fingerprint[IDENTITY_FINGERPRINT_SIZE]; /* empty: not pinned */

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What one turn of the loop takes from one source, so that none starves the others. */
@@ -176,6 +178,21 @@ void tenancy_send_config(struct tenancy *tenancy)
     tenancy_hand_streams(tenancy);
 }
 
+/* A file keeps its name, which tells its format: worker/peer_data.c. What is wrong is told to the
+ * market, so the path is no part of it. */
+static int own_data_target(const char *path, char out[PATH_MAX], struct error *error)
+{
+    struct stat status;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &status) < 0)
+        return error_set_errno(error, errno, "the lender's own data");
+    if (S_ISREG(status.st_mode))
+        snprintf(out, PATH_MAX, "/peer/file/%.255s", slash ? slash + 1 : path);
+    else
+        snprintf(out, PATH_MAX, "/peer/folder");
+    return 0;
+}
+
 static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const int log_fds[2],
                                  struct error *error)
 {
@@ -199,11 +216,19 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
     const bool has_image = tenancy->image.fd >= 0;
     snprintf(root, sizeof(root), "%.4000s/root", tenancy->image.folder);
     snprintf(start, sizeof(start), "%.4000s/start.json", tenancy->image.folder);
-    const struct sandbox_mount mounts[] = {
+    struct sandbox_mount mounts[4] = {
         {tenancy->lease_folder, "/lease", .is_writable = true},
         {tenancy->data_folder, "/data", .is_writable = false},
-        {start, "/.souk/start.json", .is_writable = false},
     };
+    size_t mount_count = 2;
+    char own[PATH_MAX];
+    if (has_image)
+        mounts[mount_count++] = (struct sandbox_mount){start, "/.souk/start.json", false};
+    if (tenancy->host->data_path[0]) {
+        if (own_data_target(tenancy->host->data_path, own, error) < 0)
+            return -1;
+        mounts[mount_count++] = (struct sandbox_mount){tenancy->host->data_path, own, false};
+    }
     int gpus[SANDBOX_GPU_MAX];
     size_t gpu_count = 0;
     for (int i = 0; i < SANDBOX_GPU_MAX; i++)
@@ -221,7 +246,7 @@ static int tenancy_start_sandbox(struct tenancy *tenancy, int child_fd, const in
         .argv = argv,
         .environment = environment,
         .mounts = mounts,
-        .mount_count = has_image ? 3 : 2,
+        .mount_count = mount_count,
         .root = has_image ? root : NULL,
         .working_dir = "/lease",
         .cpu_milli = document->cores_milli,

@@ -5,7 +5,8 @@
 #include "runtime/job_model_internal.h"
 #include "train/dataset_catalogue.h"
 
-#include <stdio.h>
+#include <ctype.h>
+#include <string.h>
 
 static const char *const formats[] = {"cifar",  "cifar-strips", "csv",  "idx", "images",
                                       "libsvm", "npy",          "text", NULL}; /* of train/ */
@@ -74,6 +75,52 @@ const char *const job_predict_names[] = {"class", "number", "next", NULL};
 bool job_train_is_file(const struct job_train *train)
 {
     return job_data_is_path(train->data);
+}
+
+struct text job_train_peer(const struct job_train *train)
+{
+    const struct text scheme = TEXT("peer://");
+    if (!text_starts_with(train->data, scheme))
+        return (struct text){0};
+    return (struct text){train->data.data + scheme.size, train->data.size - scheme.size};
+}
+
+void job_train_import(struct arena *arena, const struct job_train *train,
+                      struct import_options *out)
+{
+    const struct job_read *read = &train->read;
+    struct error ignored;
+    import_options_default(out);
+    out->format = read->format.size ? arena_copy_string(arena, read->format) : NULL;
+    out->target = train->label.size ? arena_copy_string(arena, train->label) : NULL;
+    out->category_columns =
+        read->category_columns.size ? arena_copy_string(arena, read->category_columns) : NULL;
+    out->skip_columns = read->skip.size ? arena_copy_string(arena, read->skip) : NULL;
+    out->image_height = (uint32_t)read->image_height;
+    out->image_width = (uint32_t)read->image_width;
+    out->is_number = text_is(train->predict, "number");
+    if (text_is(read->categories, "one-hot"))
+        out->categories = IMPORT_CATEGORIES_ONE_HOT;
+    if (text_is(read->categories, "hashed"))
+        out->categories = IMPORT_CATEGORIES_HASHED;
+    if (read->hash_bits)
+        out->buckets = 1U << read->hash_bits;
+    if (text_is(read->unit, "characters") || (!read->unit.size && text_is(train->predict, "next")))
+        out->unit = IMPORT_CHARACTERS;
+    out->are_words_hashed = text_is(read->words, "hashed");
+    if (read->vocabulary)
+        out->vocabulary = (uint32_t)read->vocabulary;
+    if (read->length)
+        out->length = (uint32_t)read->length;
+    out->window = (uint32_t)read->window;
+    if (read->ahead)
+        out->ahead = (uint32_t)read->ahead;
+    if (text_is(read->missing, "drop"))
+        out->missing = IMPORT_MISSING_DROP;
+    else if (text_is(read->missing, "mean"))
+        out->missing = IMPORT_MISSING_MEAN;
+    else if (text_parse_double(read->missing, &out->missing_value, &ignored) == 0)
+        out->missing = IMPORT_MISSING_CONSTANT;
 }
 
 enum dataset_target job_train_told(const struct job_train *train)
@@ -146,6 +193,41 @@ static int check_read(const struct job_node *root, const char *file_name,
     return 0;
 }
 
+static bool is_label(struct text label)
+{
+    for (size_t i = 0; i < label.size; i++)
+        if (!isalnum((unsigned char)label.data[i]) && !strchr("._+-", label.data[i]))
+            return false;
+    return label.size > 0 && label.size <= JOB_PEER_LABEL_SIZE_MAX;
+}
+
+/* Data that lie at lenders are known by what the borrower has of the same kind. */
+static int check_peer(const struct job_node *root, const char *file_name,
+                      const struct job_train *train, struct error *error)
+{
+    const bool is_peer = text_starts_with(train->data, TEXT("peer://"));
+    if (!is_peer && train->test.size)
+        return job_table_refuse(root, file_name, "train.test",
+                                "goes with data that lie at lenders: peer://LABEL", error);
+    if (!is_peer)
+        return 0;
+    if (!is_label(job_train_peer(train)))
+        return job_table_refuse(root, file_name, "train.data",
+                                "peer:// needs a label of letters, digits and . _ + -, 35 at most",
+                                error);
+    if (!train->test.size)
+        return job_table_refuse(root, file_name, "train.test",
+                                "is missing: a file of your own like the lenders' data says what "
+                                "they look like, and tests the model",
+                                error);
+    if (train->read.label_skew > 0 || text_is(train->shards, "speed"))
+        return job_table_refuse(root, file_name, "train.data",
+                                "each lender's data are its shard: shards and label_skew are not "
+                                "for peer://",
+                                error);
+    return 0;
+}
+
 /* What is filled in of a file of the borrower's, where it was read. */
 static int check_filled(const struct job_node *root, const char *file_name,
                         const struct job_train *train, struct error *error)
@@ -196,7 +278,8 @@ int job_data_check(const struct job_node *root, const char *file_name, const str
         (text_ends_with(train->data, TEXT(".csv")) || text_ends_with(train->data, TEXT(".csv.gz"))))
         return job_table_refuse(root, file_name, "train.model",
                                 "lenet5 takes images; use logistic or mlp for a CSV file", error);
-    if (check_read(root, file_name, train, error) < 0)
+    if (check_read(root, file_name, train, error) < 0 ||
+        check_peer(root, file_name, train, error) < 0)
         return -1;
     if (!is_file && (train->label.size || train->features || train->classes))
         return job_table_refuse(root, file_name,

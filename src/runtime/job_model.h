@@ -8,6 +8,7 @@
 #include "train/augment.h"
 #include "train/dataset.h"
 #include "train/evaluation.h"
+#include "train/import.h"
 #include "train/model_spec.h"
 #include "train/optimizer.h"
 
@@ -32,6 +33,9 @@ MUST_CHECK int job_train_check_memory(const struct job_train *train, const struc
 bool job_train_shape(const struct job_train *train, struct dataset_shape *out_shape);
 /* Fills in channels, height, features, vocabulary and classes. */
 void job_train_set_shape(struct job_train *train, const struct dataset_shape *shape);
+/* How its files are read. */
+void job_train_import(struct arena *arena, const struct job_train *train,
+                      struct import_options *out);
 struct augment job_train_augment(const struct job_train *train);
 enum dataset_target job_train_told(const struct job_train *train);
 

@@ -42,7 +42,7 @@ static const char *const robusts[] = {"none", "norm", "trimmed", "median", NULL}
 static const char *const searches[] = {"auto", "paper", "off", NULL};
 static const char *const networks[] = {"none", "job", "open", NULL};
 static const char *const installs[] = {"none", "wheels", "index", NULL};
-static const char *const splits[] = {"train", "test", "files", "image", NULL};
+static const char *const splits[] = {"train", "test", "files", "image", "all", NULL};
 
 #define LATER(name_)                                                                               \
     {                                                                                              \
@@ -117,8 +117,14 @@ static const struct job_field train_fields[] = {
      .maximum = MODEL_LAYERS_MAX, .table = &job_layer_table,
      .count_offset = offsetof(struct job_train, layer_count)},
     {"data", JOB_FIELD_DATA, offsetof(struct job_train, data),
-     .help = "A data set of the catalogue, or a file or folder of your own: docs/data.md.",
+     .help = "A data set of the catalogue, a file or folder of your own, or peer://LABEL, which "
+             "lenders "
+             "have: docs/data.md.",
      .is_required = true, .choices = data_sets, .maximum = 4095},
+    {"test", JOB_FIELD_SCRIPT, offsetof(struct job_train, test),
+     .help = "With data that lie at lenders, peer://LABEL: a file of your own like theirs, which "
+             "tests the model.",
+     .maximum = 4095},
     {"label", JOB_FIELD_SCRIPT, offsetof(struct job_train, label),
      .help = "The column of a CSV file to be told; by default the last.", .maximum = 63},
     {"read", JOB_FIELD_OBJECT, offsetof(struct job_train, read),

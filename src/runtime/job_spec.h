@@ -97,6 +97,7 @@ struct job_train {
     const struct layer_spec *layers;
     size_t layer_count;
     struct text data;           /* a name of the data set catalogue, or a file: job_train_is_file */
+    struct text test;           /* with peer://LABEL: a file of the borrower's like that */
     struct text label;          /* of a file: the column's name; optional: the last */
     struct job_read read;       /* of a file */
     struct text shards;         /* how large each worker's is: "even" or "speed" */
@@ -156,12 +157,13 @@ struct job_sync {
 
 /* train: each worker gets its part of the records; test: the parameter server gets it whole;
  * files: an archive that each worker gets whole and unpacks into its working folder; image: an OCI
- * image that each worker runs in. */
+ * image that each worker runs in; all: each worker and the parameter server get it whole. */
 enum job_split {
     JOB_SPLIT_TRAIN,
     JOB_SPLIT_TEST,
     JOB_SPLIT_FILES,
     JOB_SPLIT_IMAGE,
+    JOB_SPLIT_ALL,
     JOB_SPLIT_COUNT,
 };
 
@@ -220,6 +222,12 @@ const struct job_input *job_spec_image(const struct job_spec *spec);
 /* Its data are a file or folder of the borrower's, not of the catalogue: the path has a dot or a
  * slash. */
 bool job_train_is_file(const struct job_train *train);
+
+/* "LABEL" of peer://LABEL, data that lie at lenders; empty: they do not. */
+struct text job_train_peer(const struct job_train *train);
+/* Machines that offer them have the label "peer-LABEL". */
+#define JOB_PEER_PREFIX "peer-"
+enum { JOB_PEER_LABEL_SIZE_MAX = 35 };
 
 /* The values of sync.taus: their number, at most JOB_TAUS_MAX, or -1 when one is not from 1 to
  * 1,000,000. */

@@ -88,7 +88,8 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
     for (size_t i = 0; i < spec->input_count; i++) {
         const struct job_input *input = &spec->inputs[i];
         const bool is_image = input->split == JOB_SPLIT_IMAGE;
-        if (input->split != wanted && !(is_image && wanted == JOB_SPLIT_FILES))
+        const bool is_for_all = input->split == JOB_SPLIT_ALL && wanted != JOB_SPLIT_FILES;
+        if (input->split != wanted && !is_for_all && !(is_image && wanted == JOB_SPLIT_FILES))
             continue;
         if (lease->checkpoint && text_equal(input->name, TEXT(LEASE_CHECKPOINT_NAME)))
             continue; /* there is a later one */
@@ -98,7 +99,7 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
             return error_wrap(error, "input name");
         memcpy(item->manifest, input->manifest, sizeof(item->manifest));
         item->record_count = input->records;
-        if (wanted != JOB_SPLIT_TRAIN)
+        if (wanted != JOB_SPLIT_TRAIN || is_for_all)
             continue;
         const uint64_t shard = lease->rank % lease->world;
         item->first_record = shard_begin(lease, input->records, shard);

@@ -2,6 +2,9 @@
 
 #include "runtime/job_model.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* What a parameter server gets: it averages, evaluates and relays; it does not train. */
 static const struct resources server_resources = {
     .cores_milli = 500,
@@ -55,6 +58,20 @@ static int find_install(struct text name, enum offer_install *out, struct error 
     return error_set(error, ERROR_INVALID, "resources.install: is none that exists");
 }
 
+/* Machines that offer the data have a label that says so. */
+static int wish_data(const struct job_spec *spec, struct job_wishes *out, struct error *error)
+{
+    const struct text label = job_train_peer(&spec->train);
+    const size_t size = strlen(out->labels);
+    if (!label.size || job_spec_is_command(spec))
+        return 0;
+    const int added = snprintf(out->labels + size, sizeof(out->labels) - size,
+                               "%s" JOB_PEER_PREFIX TEXT_FORMAT, size ? "," : "", TEXT_ARGS(label));
+    if (added < 0 || (size_t)added >= sizeof(out->labels) - size)
+        return error_set(error, ERROR_INVALID, "resources.labels: too many with that of the data");
+    return 0;
+}
+
 static int read_wishes(const struct job_spec *spec, struct job_wishes *out, struct error *error)
 {
     const struct job_resources *resources = &spec->resources;
@@ -67,7 +84,9 @@ static int read_wishes(const struct job_spec *spec, struct job_wishes *out, stru
         find_install(resources->install, &out->install, error) < 0 ||
         text_copy(resources->accelerators.model, out->gpu_model, sizeof(out->gpu_model), error) < 0)
         return -1;
-    return text_copy(resources->labels, out->labels, sizeof(out->labels), error);
+    if (text_copy(resources->labels, out->labels, sizeof(out->labels), error) < 0)
+        return -1;
+    return wish_data(spec, out, error);
 }
 
 int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t account,

@@ -218,7 +218,7 @@ int import_finish(struct import *import, struct error *error)
     if (import->train.count < least)
         return error_set(error, ERROR_INVALID, "%u rows are too few: at least %u",
                          import->train.count, least);
-    if (import->target == IMPORT_CLASS && import->classes < 2)
+    if (import->target == IMPORT_CLASS && import->classes < 2 && !import->is_part)
         return error_set(error, ERROR_INVALID,
                          "all labels%s%s%s are alike: there is nothing to tell apart",
                          import->target_name[0] ? " of \"" : "", import->target_name,

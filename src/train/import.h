@@ -69,6 +69,7 @@ struct import {
     uint32_t word_first;
     struct import_feature *features; /* the first `feature_count` places of a row of a table */
     uint32_t feature_count;
+    bool is_part;           /* as its options say */
     uint64_t dropped_rows;  /* had a value missing */
     uint64_t filled_values; /* were missing */
 };
@@ -92,6 +93,7 @@ struct import_options {
     const char *format; /* a reader's name; NULL: found out */
     const char *target; /* the column's name; NULL: the last */
     bool is_number;     /* the target is a number, not a class */
+    bool is_part;       /* others have more: it may have rows of one class alone */
     enum import_missing missing;
     double missing_value; /* of IMPORT_MISSING_CONSTANT */
     enum import_categories categories;

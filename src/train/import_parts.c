@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_SIZE_MAX = 16 << 20 };
-
 struct scale {
     double mean, deviation;
 };
@@ -322,12 +320,13 @@ static int write_columns(const struct import *import, const struct scale *scales
                          const struct scale *target, struct buffer *out, struct error *error)
 {
     struct json_writer writer;
-    buffer_init(out, COLUMNS_SIZE_MAX);
+    buffer_init(out, IMPORT_COLUMNS_SIZE_MAX);
     json_writer_init(&writer, out);
     json_object_begin(&writer);
     json_field_string(&writer, "form", import_form_name(import->form));
     json_field_string(&writer, "target", import_target_name(import->target));
     json_field_string(&writer, "label", import->target_name);
+    json_field_u64(&writer, "width", import->width);
     write_names(&writer, "classes", &import->class_names);
     json_key(&writer, "features");
     json_array_begin(&writer);
@@ -410,15 +409,42 @@ static int write_selection(struct import_parts *parts, const struct selection *s
     return write_targets(selection, &parts->files[labels], error);
 }
 
+/* By the rows that train, or those there are; or as the columns of others say. */
+static void choose_scales(const struct import_parts_options *options, struct selection *train,
+                          struct selection *test, struct scale *scales)
+{
+    const struct selection *rows = train->count ? train : test;
+    const struct import_columns *columns = options->columns;
+    const struct import_column *features = columns ? columns->features.items : NULL;
+    struct scale target = {0, 1};
+    if (scales && !columns)
+        measure(rows, scales);
+    for (uint32_t i = 0; scales && columns && i < train->import->feature_count; i++)
+        scales[i] = (struct scale){features[i].mean, features[i].deviation};
+    if (train->import->target == IMPORT_NUMBER)
+        target = columns ? (struct scale){columns->target_mean, columns->target_deviation}
+                         : measure_target(rows);
+    train->scales = test->scales = scales;
+    train->target = test->target = target;
+}
+
+static uint32_t count_test(const struct import *import, enum import_split split)
+{
+    const uint32_t count = import->train.count, tenth = count / IMPORT_ROWS_MIN;
+    if (split == IMPORT_SPLIT_ALL_TEST)
+        return count;
+    if (split == IMPORT_SPLIT_ALL_TRAIN || import->test.count)
+        return 0;
+    return tenth < IMPORT_TEST_ROWS_MAX ? tenth : IMPORT_TEST_ROWS_MAX;
+}
+
 static int fill(struct import_parts *parts, const struct import *import,
                 const struct import_parts_options *options, uint32_t *order, struct scale *scales,
                 struct error *error)
 {
-    const bool has_test = import->test.count > 0;
+    const bool has_test = import->test.count > 0 && options->split == IMPORT_SPLIT_TENTH;
     const uint32_t count = import->train.count;
-    uint32_t test_count = has_test ? 0 : count / IMPORT_ROWS_MIN;
-    if (test_count > IMPORT_TEST_ROWS_MAX)
-        test_count = IMPORT_TEST_ROWS_MAX;
+    const uint32_t test_count = count_test(import, options->split);
     struct random random;
     random_init(&random, options->seed);
     for (uint32_t i = 0; i < count; i++)
@@ -426,7 +452,11 @@ static int fill(struct import_parts *parts, const struct import *import,
     random_shuffle(&random, order, count);
     if (options->label_skew > 0 && import->target != IMPORT_NEXT)
         skew_order(import, order + test_count, count - test_count, options->label_skew);
-    const uint32_t entries = entries_kept(import);
+    uint32_t entries = entries_kept(import);
+    if (entries && options->entries && entries > options->entries)
+        return error_set(error, ERROR_INVALID, "a sparse row has %u entries, more than %u", entries,
+                         options->entries);
+    entries = entries && options->entries ? options->entries : entries;
     struct selection train = {import, &import->train, order + test_count, count - test_count, NULL,
                               {0, 1}, entries};
     struct selection test = {import, &import->train, order, test_count, NULL, {0, 1}, entries};
@@ -440,12 +470,7 @@ static int fill(struct import_parts *parts, const struct import *import,
         test.order = test_order;
         test.count = import->test.count;
     }
-    if (scales) {
-        measure(&train, scales);
-        train.scales = test.scales = scales;
-    }
-    if (import->target == IMPORT_NUMBER)
-        train.target = test.target = measure_target(&train);
+    choose_scales(options, &train, &test, scales);
     parts->target_mean = train.target.mean;
     parts->target_deviation = train.target.deviation;
     parts->deviation = 1;
@@ -459,6 +484,17 @@ static int fill(struct import_parts *parts, const struct import *import,
             : 0;
     free(test_order);
     return result;
+}
+
+struct dataset_shape import_parts_shape_shared(const struct import *import)
+{
+    struct dataset_shape shape = import_parts_shape(import);
+    uint32_t room = 1;
+    while (room < shape.width)
+        room *= 2;
+    if (entries_kept(import))
+        shape.width = room;
+    return shape;
 }
 
 int import_parts_init(struct import_parts *parts, const struct import *import,

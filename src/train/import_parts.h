@@ -9,7 +9,7 @@
  * 0 and deviation 1 by the rows that train. `columns` is JSON that says how to bring further rows
  * into the same shape:
  *
- *     {"form":"floats","target":"class","label":"NAME","classes":["NAME",...],
+ *     {"form":"floats","target":"class","label":"NAME","width":8,"classes":["NAME",...],
  *      "features":[{"name":"NAME","mean":0,"deviation":1},...],"words":["WORD",...],
  *      "target_mean":0,"target_deviation":1}
  */
@@ -18,11 +18,18 @@
 #include "base/buffer.h"
 #include "train/dataset_catalogue.h"
 #include "train/import.h"
+#include "train/import_columns.h"
 
 enum { IMPORT_DENSE_WIDTH_MAX = 1024 };
 
+/* Which rows of an import without test rows train. */
+enum import_split { IMPORT_SPLIT_TENTH, IMPORT_SPLIT_ALL_TRAIN, IMPORT_SPLIT_ALL_TEST };
+
 struct import_parts_options {
     uint64_t seed;
+    enum import_split split;
+    const struct import_columns *columns; /* scale as they say; NULL: by the rows themselves */
+    uint32_t entries;  /* of sparse rows: at least so many, 0: as the longest has */
     double label_skew; /* 0: every shard looks like the whole; 1: the rows lie sorted by their
                           target, so that each shard has few classes; between: that share of rows */
 };
@@ -37,8 +44,11 @@ struct import_parts {
 /* What the files will hold, as dataset_open says it of them; the count is that of rows that train
  * and test together. */
 struct dataset_shape import_parts_shape(const struct import *import);
+/* The same with room for entries of others' sparse rows: a power of two. */
+struct dataset_shape import_parts_shape_shared(const struct import *import);
 
-/* EXHAUSTED: no room. On success the caller calls import_parts_done. */
+/* EXHAUSTED: no room. INVALID: a sparse row is longer than `entries`. On success the caller calls
+ * import_parts_done. */
 MUST_CHECK int import_parts_init(struct import_parts *parts, const struct import *import,
                                  const struct import_parts_options *options, struct error *error);
 void import_parts_done(struct import_parts *parts);

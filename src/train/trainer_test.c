@@ -249,6 +249,37 @@ TEST(another_batch_goes_on_where_the_last_one_stood)
     test_free(before);
 }
 
+TEST(numbers_are_measured_by_the_share_of_their_variance)
+{
+    (void)state;
+    struct error error;
+    static const float inputs[] = {0, 1, 2, 3}, values[] = {1, 3, 5, 9};
+    const struct dataset_shape shape = {
+        .count = 4, .channels = 1, .height = 1, .width = 1, .target = DATASET_VALUES, .values = 1};
+    const struct dataset_arrays arrays = {.inputs = inputs, .values = values};
+    AUTO(dataset) struct dataset *dataset = NULL;
+    AUTO(kernel_set) struct kernel_set *kernels = NULL;
+    AUTO(model) struct model *model = NULL;
+    struct model_options options = {.batch = 3}; /* the last slice is short */
+    model_spec_default(MODEL_LINEAR, &options.spec);
+    options.spec.width = 1;
+    ASSERT_OK(dataset_open_arrays(&shape, &arrays, &dataset, &error));
+    ASSERT_OK(kernel_set_open("plain", &kernels, &error));
+    ASSERT_OK(model_open(kernels, &options, &model, &error));
+    model_parameters(model)[0] = 2; /* weight, then bias: all but the last are right */
+    model_parameters(model)[1] = 1;
+    struct evaluation_result result;
+    ASSERT_OK(evaluation_run(model, dataset, &result, &error));
+    /* The squares of what is off are 4 of 35 about the mean of 4.5. */
+    assert_true(fabs(result.loss - 1) < 1e-6 && fabs(result.accuracy - (1 - 4.0 / 35)) < 1e-6);
+    const struct evaluation_target target = {.error = 10, .unit = 9},
+                                   strict = {.error = 8, .unit = 9};
+    char reached[128];
+    assert_true(evaluation_reaches(&result, &target, reached, sizeof(reached)));
+    assert_non_null(strstr(reached, "error reached 9.0000"));
+    assert_false(evaluation_reaches(&result, &strict, reached, sizeof(reached)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_loss_that_explodes_is_an_error),
         cmocka_unit_test(data_that_does_not_fit_the_model_is_refused),
         cmocka_unit_test(another_batch_goes_on_where_the_last_one_stood),
+        cmocka_unit_test(numbers_are_measured_by_the_share_of_their_variance),
     };
     return cmocka_run_group_tests(tests, open_data, close_data);
 }

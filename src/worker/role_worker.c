@@ -190,8 +190,11 @@ static int load_and_train(struct role *role, struct error *error)
     return train(role, trainer, error);
 }
 
-static uint64_t shard_samples(const struct lease_document *lease)
+static uint64_t shard_samples(const struct work *work)
 {
+    const struct lease_document *lease = &work->lease;
+    if (work->own_records)
+        return work->own_records;
     const struct text images = text_of(dataset_part_name(DATASET_TRAIN_IMAGES));
     for (size_t i = 0; i < lease->data_count; i++)
         if (text_equal(text_of(lease->data[i].name), images))
@@ -216,10 +219,10 @@ static int role_open(struct role *role, struct error *error)
         .lease = work->lease.lease,
         .fence = work->lease.fence,
         .rank = (uint32_t)work->lease.rank,
-        .shard_samples = shard_samples(&work->lease),
+        .shard_samples = shard_samples(work),
         .parameter_count = work->parameter_count,
         .local_steps = computes_on(work->lease.sync.policy) ? 0 : 1,
-        .samples_max = shard_samples(&work->lease) * work->lease.train.epochs / EXCHANGE_SHARES,
+        .samples_max = shard_samples(work) * work->lease.train.epochs / EXCHANGE_SHARES,
         .on_change = on_change,
         .context = role,
     };
@@ -247,6 +250,8 @@ static void role_close(struct role *role)
 
 int run_worker(struct work *work, struct work_result *out_result, struct error *error)
 {
+    if (job_train_peer(&work->lease.train).size && peer_data_prepare(work, error) < 0)
+        return -1;
     __attribute__((cleanup(role_close))) struct role role = {.work = work, .grace_ms = FINISH_MS};
     if (role_open(&role, error) < 0)
         return -1;

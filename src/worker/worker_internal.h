@@ -22,6 +22,7 @@ struct work {
     const struct dataset_entry *data;
     struct dataset_entry own_data; /* what `data` is for a file of the borrower's */
     struct dataset_shape shape;    /* of a record; its count is 0 */
+    uint64_t own_records;          /* of data that lie here: peer_data.c; else 0 */
     struct model_spec model;
     size_t parameter_count;
     struct sync_settings sync;
@@ -40,6 +41,12 @@ struct work_result {
 MUST_CHECK int work_open_dataset(const struct work *work, enum dataset_part images,
                                  enum dataset_part labels, struct dataset **out_dataset,
                                  struct error *error);
+
+/* Reads data that lie at this machine (the lease's peer://LABEL, below PEER_FOLDER) into the files
+ * of a data set in the working folder, which is the data folder then. What fails is told without a
+ * word of the data. */
+#define PEER_FOLDER "/peer"
+MUST_CHECK int peer_data_prepare(struct work *work, struct error *error);
 
 /* Each runs its role to the end. An error is a failure to start. */
 MUST_CHECK int run_worker(struct work *work, struct work_result *out_result, struct error *error);
