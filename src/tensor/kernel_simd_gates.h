@@ -1,121 +1,157 @@
 /*
  * Kernel simd, one instruction set: gates of LSTM and GRU.
  *
- * Included by kernel_simd_isa.h. Loops are plain and without branches, so that the compiler makes
- * vectors of them; exp is a polynomial because no library's is inlined.
+ * Included by kernel_simd_isa.h. Units are taken a vector at a time, of which the last may be part
+ * empty; exp is a polynomial because no library's is inlined.
  */
 
 /* Cephes' expf: 2^k times a polynomial on [-ln 2 / 2, ln 2 / 2], within 2 units in the last place.
  * Adding 1.5 * 2^23 rounds to a whole number that lies in the low bits. */
-INLINE float gate_exp(float x)
+INLINE vec gate_exp(vec x)
 {
-    const float magic = 12582912.0F;
-    x = x < -87.0F ? -87.0F : x;
-    x = x > 88.0F ? 88.0F : x;
-    const float shifted = x * 1.44269504F + magic;
-    const float k = shifted - magic;
-    const float r = x - k * 0.693359375F - k * -2.12194440e-4F;
-    float p = 1.9875691500e-4F;
+    const vec magic = broadcast(12582912.0F), low = broadcast(-87), high = broadcast(88);
+    x = choose(x < low, low, x);
+    x = choose(x > high, high, x);
+    const vec shifted = x * 1.44269504F + magic;
+    const vec k = shifted - magic;
+    const vec r = x - k * 0.693359375F - k * -2.12194440e-4F;
+    vec p = broadcast(1.9875691500e-4F);
     p = p * r + 1.3981999507e-3F;
     p = p * r + 8.3334519073e-3F;
     p = p * r + 4.1665795894e-2F;
     p = p * r + 1.6666665459e-1F;
     p = p * r + 5.0000001201e-1F;
-    const float mantissa = p * r * r + r + 1;
-    int32_t bits;
-    memcpy(&bits, &shifted, sizeof(bits));
-    bits = (int32_t)((uint32_t)(bits + 127) << 23); /* the magic's own bits are shifted out */
-    float scale;
-    memcpy(&scale, &bits, sizeof(scale));
-    return mantissa * scale;
+    const vec mantissa = p * r * r + r + 1;
+    /* The magic's own bits are shifted out. */
+    return mantissa * (vec)(((ivec)shifted + 127) << 23);
 }
 
-INLINE float gate_sigmoid(float x)
+INLINE vec gate_sigmoid(vec x)
 {
     return 1 / (1 + gate_exp(-x));
 }
 
-INLINE float gate_tanh(float x)
+INLINE vec gate_tanh(vec x)
 {
     return 2 / (1 + gate_exp(-2 * x)) - 1;
+}
+
+/* Of `count` that are left, or a whole vector. */
+INLINE vec load_left(const float *from, size_t count)
+{
+    if (count >= LANES)
+        return load(from);
+    float room[LANES] = {0};
+    memcpy(room, from, sizeof(float) * count);
+    return load(room);
+}
+
+INLINE void store_left(float *to, vec value, size_t count)
+{
+    if (count >= LANES) {
+        store(to, value);
+        return;
+    }
+    float room[LANES];
+    store(room, value);
+    memcpy(to, room, sizeof(float) * count);
 }
 
 static void isa_lstm_forward(const struct gate_step *s)
 {
     const size_t H = s->units;
-    for (size_t n = 0; n < s->batch; n++) {
-        float *restrict i = s->gates + n * 4 * H, *restrict f = i + H, *restrict g = f + H,
-                        *restrict o = g + H;
-        const float *restrict before = s->cell_before + n * H;
-        const float *restrict b = s->bias, *restrict rb = s->recurrent_bias;
-        float *restrict cell = s->cell + n * H, *restrict state = s->state + n * H;
-        for (size_t j = 0; j < H; j++) {
-            i[j] = gate_sigmoid(i[j] + b[j] + rb[j]);
-            f[j] = gate_sigmoid(f[j] + b[H + j] + rb[H + j]);
-            g[j] = gate_tanh(g[j] + b[2 * H + j] + rb[2 * H + j]);
-            o[j] = gate_sigmoid(o[j] + b[3 * H + j] + rb[3 * H + j]);
-            cell[j] = f[j] * before[j] + i[j] * g[j];
-            state[j] = o[j] * gate_tanh(cell[j]);
+    const float *b = s->bias, *rb = s->recurrent_bias;
+    for (size_t n = 0; n < s->batch; n++)
+        for (size_t j = 0; j < H; j += LANES) {
+            const size_t left = H - j;
+            float *gates = s->gates + n * 4 * H + j;
+            vec sums[4];
+            for (size_t gate = 0; gate < 4; gate++)
+                sums[gate] =
+                    load_left(gates + gate * H, left) +
+                    (load_left(b + gate * H + j, left) + load_left(rb + gate * H + j, left));
+            const vec i = gate_sigmoid(sums[0]), f = gate_sigmoid(sums[1]);
+            const vec g = gate_tanh(sums[2]), o = gate_sigmoid(sums[3]);
+            const vec cell = f * load_left(s->cell_before + n * H + j, left) + i * g;
+            store_left(gates, i, left);
+            store_left(gates + H, f, left);
+            store_left(gates + 2 * H, g, left);
+            store_left(gates + 3 * H, o, left);
+            store_left(s->cell + n * H + j, cell, left);
+            store_left(s->state + n * H + j, o * gate_tanh(cell), left);
         }
-    }
 }
 
 static void isa_lstm_backward(const struct gate_step *s)
 {
     const size_t H = s->units;
-    for (size_t n = 0; n < s->batch; n++) {
-        float *restrict i = s->gates + n * 4 * H, *restrict f = i + H, *restrict g = f + H,
-                        *restrict o = g + H;
-        const float *restrict before = s->cell_before + n * H, *restrict cell = s->cell + n * H;
-        float *restrict dh = s->state_gradient + n * H, *restrict dc = s->cell_gradient + n * H;
-        for (size_t j = 0; j < H; j++) {
-            const float squashed = gate_tanh(cell[j]);
-            const float d = dc[j] + dh[j] * o[j] * (1 - squashed * squashed);
-            const float input = i[j], forget = f[j], fresh = g[j];
-            i[j] = d * fresh * input * (1 - input);
-            f[j] = d * before[j] * forget * (1 - forget);
-            g[j] = d * input * (1 - fresh * fresh);
-            o[j] = dh[j] * squashed * o[j] * (1 - o[j]);
-            dc[j] = d * forget;
-            dh[j] = 0;
+    for (size_t n = 0; n < s->batch; n++)
+        for (size_t j = 0; j < H; j += LANES) {
+            const size_t left = H - j, at = n * H + j;
+            float *gates = s->gates + n * 4 * H + j;
+            const vec i = load_left(gates, left), f = load_left(gates + H, left);
+            const vec g = load_left(gates + 2 * H, left), o = load_left(gates + 3 * H, left);
+            const vec dh = load_left(s->state_gradient + at, left);
+            const vec squashed = gate_tanh(load_left(s->cell + at, left));
+            const vec d =
+                load_left(s->cell_gradient + at, left) + dh * o * (1 - squashed * squashed);
+            const vec before = load_left(s->cell_before + at, left);
+            store_left(gates, d * g * i * (1 - i), left);
+            store_left(gates + H, d * before * f * (1 - f), left);
+            store_left(gates + 2 * H, d * i * (1 - g * g), left);
+            store_left(gates + 3 * H, dh * squashed * o * (1 - o), left);
+            store_left(s->cell_gradient + at, d * f, left);
+            store_left(s->state_gradient + at, (vec){0}, left);
         }
-    }
 }
 
 static void isa_gru_forward(const struct gate_step *s)
 {
     const size_t H = s->units;
-    for (size_t n = 0; n < s->batch; n++) {
-        float *restrict r = s->gates + n * 3 * H, *restrict z = r + H, *restrict g = z + H;
-        float *restrict side = s->side + n * 3 * H, *restrict state = s->state + n * H;
-        const float *restrict b = s->bias, *restrict rb = s->recurrent_bias;
-        const float *restrict before = s->state_before + n * H;
-        for (size_t j = 0; j < H; j++) {
-            const float past = side[2 * H + j] + rb[2 * H + j];
-            r[j] = gate_sigmoid(r[j] + b[j] + side[j] + rb[j]);
-            z[j] = gate_sigmoid(z[j] + b[H + j] + side[H + j] + rb[H + j]);
-            g[j] = gate_tanh(g[j] + b[2 * H + j] + r[j] * past);
-            state[j] = (1 - z[j]) * g[j] + z[j] * before[j];
-            side[2 * H + j] = past;
+    const float *b = s->bias, *rb = s->recurrent_bias;
+    for (size_t n = 0; n < s->batch; n++)
+        for (size_t j = 0; j < H; j += LANES) {
+            const size_t left = H - j;
+            float *gates = s->gates + n * 3 * H + j, *side = s->side + n * 3 * H + j;
+            vec inputs[3], pasts[3];
+            for (size_t gate = 0; gate < 3; gate++) {
+                inputs[gate] =
+                    load_left(gates + gate * H, left) + load_left(b + gate * H + j, left);
+                pasts[gate] = load_left(side + gate * H, left) + load_left(rb + gate * H + j, left);
+            }
+            const vec r = gate_sigmoid(inputs[0] + pasts[0]);
+            const vec z = gate_sigmoid(inputs[1] + pasts[1]);
+            const vec g = gate_tanh(inputs[2] + r * pasts[2]);
+            const vec before = load_left(s->state_before + n * H + j, left);
+            store_left(gates, r, left);
+            store_left(gates + H, z, left);
+            store_left(gates + 2 * H, g, left);
+            store_left(side + 2 * H, pasts[2], left);
+            store_left(s->state + n * H + j, (1 - z) * g + z * before, left);
         }
-    }
 }
 
 static void isa_gru_backward(const struct gate_step *s)
 {
     const size_t H = s->units;
-    for (size_t n = 0; n < s->batch; n++) {
-        float *restrict r = s->gates + n * 3 * H, *restrict z = r + H, *restrict g = z + H;
-        float *restrict side = s->side + n * 3 * H, *restrict dh = s->state_gradient + n * H;
-        const float *restrict before = s->state_before + n * H;
-        for (size_t j = 0; j < H; j++) {
-            const float reset = r[j], keep = z[j], fresh = g[j], past = side[2 * H + j];
-            const float d_fresh = dh[j] * (1 - keep) * (1 - fresh * fresh);
-            z[j] = side[H + j] = dh[j] * (before[j] - fresh) * keep * (1 - keep);
-            r[j] = side[j] = d_fresh * past * reset * (1 - reset);
-            g[j] = d_fresh;
-            side[2 * H + j] = d_fresh * reset;
-            dh[j] = dh[j] * keep;
+    for (size_t n = 0; n < s->batch; n++)
+        for (size_t j = 0; j < H; j += LANES) {
+            const size_t left = H - j, at = n * H + j;
+            float *gates = s->gates + n * 3 * H + j, *side = s->side + n * 3 * H + j;
+            const vec r = load_left(gates, left), z = load_left(gates + H, left);
+            const vec g = load_left(gates + 2 * H, left);
+            const vec past = load_left(side + 2 * H, left);
+            const vec dh = load_left(s->state_gradient + at, left);
+            const vec before = load_left(s->state_before + at, left);
+            const vec d_fresh = dh * (1 - z) * (1 - g * g);
+            const vec d_keep = dh * (before - g) * z * (1 - z);
+            const vec d_reset = d_fresh * past * r * (1 - r);
+            store_left(gates, d_reset, left);
+            store_left(side, d_reset, left);
+            store_left(gates + H, d_keep, left);
+            store_left(side + H, d_keep, left);
+            store_left(gates + 2 * H, d_fresh, left);
+            store_left(side + 2 * H, d_fresh * r, left);
+            store_left(s->state_gradient + at, dh * z, left);
         }
-    }
 }
