@@ -172,9 +172,9 @@ static void compare_all_sets(open_function open, const void *shapes, size_t shap
 
 TEST(every_set_computes_dense_layers_as_plain_does)
 {
-    const struct dense_shape shapes[] = {{1, 1, 1},      {3, 7, 5},     {32, 784, 10},
-                                         {32, 400, 120}, {33, 120, 84}, {64, 129, 257},
-                                         {17, 84, 10}};
+    const struct dense_shape shapes[] = {{1, 1, 1},       {3, 7, 5},     {32, 784, 10},
+                                         {32, 400, 120},  {33, 120, 84}, {64, 129, 257},
+                                         {128, 130, 256}, {17, 84, 10}};
     compare_all_sets(open_dense, shapes, sizeof(*shapes), sizeof(shapes) / sizeof(*shapes));
 }
 
