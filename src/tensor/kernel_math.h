@@ -40,6 +40,7 @@ struct gate_step {
     float *side;                        /* of a GRU: products of the state, the same shape; backward
                                            leaves the gradient before them */
     const float *bias, *recurrent_bias; /* [gates, units] */
+    size_t state_stride;                /* of the next two, floats from row to row */
     const float *state_before;          /* [batch, units] */
     float *state;                       /* written by forward */
     const float *cell_before;           /* of an LSTM, [batch, units] */

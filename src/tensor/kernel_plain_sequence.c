@@ -83,7 +83,7 @@ static void lstm_forward(const struct gate_step *s)
             const float fresh = tanhf(gate[2]), output = sigmoid(gate[3]);
             const float cell = forget * s->cell_before[n * H + j] + input * fresh;
             s->cell[n * H + j] = cell;
-            s->state[n * H + j] = output * tanhf(cell);
+            s->state[n * s->state_stride + j] = output * tanhf(cell);
             gates[j] = input;
             gates[H + j] = forget;
             gates[2 * H + j] = fresh;
@@ -124,7 +124,8 @@ static void gru_forward(const struct gate_step *s)
             }
             const float reset = sigmoid(in[0] + past[0]), keep = sigmoid(in[1] + past[1]);
             const float fresh = tanhf(in[2] + reset * past[2]);
-            s->state[n * H + j] = (1 - keep) * fresh + keep * s->state_before[n * H + j];
+            const size_t at = n * s->state_stride + j;
+            s->state[at] = (1 - keep) * fresh + keep * s->state_before[at];
             gates[j] = reset;
             gates[H + j] = keep;
             gates[2 * H + j] = fresh;
@@ -142,7 +143,8 @@ static void gru_backward(const struct gate_step *s)
             const float reset = gates[j], keep = gates[H + j], fresh = gates[2 * H + j];
             const float past = side[2 * H + j], dh = s->state_gradient[at];
             const float d_fresh = dh * (1 - keep) * (1 - fresh * fresh);
-            const float d_keep = dh * (s->state_before[at] - fresh) * keep * (1 - keep);
+            const float before = s->state_before[n * s->state_stride + j];
+            const float d_keep = dh * (before - fresh) * keep * (1 - keep);
             const float d_reset = d_fresh * past * reset * (1 - reset);
             gates[j] = side[j] = d_reset;
             gates[H + j] = side[H + j] = d_keep;

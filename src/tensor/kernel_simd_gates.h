@@ -78,7 +78,7 @@ static void isa_lstm_forward(const struct gate_step *s)
             store_left(gates + 2 * H, g, left);
             store_left(gates + 3 * H, o, left);
             store_left(s->cell + n * H + j, cell, left);
-            store_left(s->state + n * H + j, o * gate_tanh(cell), left);
+            store_left(s->state + n * s->state_stride + j, o * gate_tanh(cell), left);
         }
 }
 
@@ -122,12 +122,12 @@ static void isa_gru_forward(const struct gate_step *s)
             const vec r = gate_sigmoid(inputs[0] + pasts[0]);
             const vec z = gate_sigmoid(inputs[1] + pasts[1]);
             const vec g = gate_tanh(inputs[2] + r * pasts[2]);
-            const vec before = load_left(s->state_before + n * H + j, left);
+            const vec before = load_left(s->state_before + n * s->state_stride + j, left);
             store_left(gates, r, left);
             store_left(gates + H, z, left);
             store_left(gates + 2 * H, g, left);
             store_left(side + 2 * H, pasts[2], left);
-            store_left(s->state + n * H + j, (1 - z) * g + z * before, left);
+            store_left(s->state + n * s->state_stride + j, (1 - z) * g + z * before, left);
         }
 }
 
@@ -142,7 +142,7 @@ static void isa_gru_backward(const struct gate_step *s)
             const vec g = load_left(gates + 2 * H, left);
             const vec past = load_left(side + 2 * H, left);
             const vec dh = load_left(s->state_gradient + at, left);
-            const vec before = load_left(s->state_before + at, left);
+            const vec before = load_left(s->state_before + n * s->state_stride + j, left);
             const vec d_fresh = dh * (1 - z) * (1 - g * g);
             const vec d_keep = dh * (before - g) * z * (1 - z);
             const vec d_reset = d_fresh * past * r * (1 - r);
