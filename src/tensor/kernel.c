@@ -300,15 +300,59 @@ bool kernel_set_prefers_channels_last(struct kernel_set *set)
     return set->ops->prefers_channels_last && set->ops->prefers_channels_last(set->state);
 }
 
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+struct transposed {
+    const float *in;
+    size_t in_stride;
+    float *out;
+    size_t out_stride;
+};
+
+/* Four rows of four numbers at `row` and `column`. */
+static void transpose_four(const struct transposed *t, size_t row, size_t column)
+{
+    const float *in = t->in + row * t->in_stride + column;
+    float *out = t->out + column * t->out_stride + row;
+    const four a = *(const four *)in, b = *(const four *)(in + t->in_stride);
+    const four c = *(const four *)(in + 2 * t->in_stride);
+    const four d = *(const four *)(in + 3 * t->in_stride);
+    const four ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5);
+    const four ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+    const four bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5);
+    const four bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+    *(four *)out = __builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5);
+    *(four *)(out + t->out_stride) = __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7);
+    *(four *)(out + 2 * t->out_stride) = __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5);
+    *(four *)(out + 3 * t->out_stride) = __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7);
+}
+
+static void transpose_tile(const struct transposed *t, uint32_t height, uint32_t width)
+{
+    for (uint32_t i = 0; i < height; i += 4)
+        for (uint32_t j = 0; j < width; j += 4) {
+            if (i + 4 <= height && j + 4 <= width) {
+                transpose_four(t, i, j);
+                continue;
+            }
+            for (uint32_t row = i; row < height && row < i + 4; row++)
+                for (uint32_t column = j; column < width && column < j + 4; column++)
+                    t->out[column * t->out_stride + row] = t->in[row * t->in_stride + column];
+        }
+}
+
 void kernel_transpose(const float *in, float *out, uint32_t batch, uint32_t rows, uint32_t columns)
 {
     enum { TILE = 16 }; /* both sides of a tile stay in the nearest cache */
     for (size_t n = 0; n < batch; n++, in += (size_t)rows * columns, out += (size_t)rows * columns)
         for (uint32_t row = 0; row < rows; row += TILE)
-            for (uint32_t column = 0; column < columns; column += TILE)
-                for (uint32_t i = row; i < rows && i < row + TILE; i++)
-                    for (uint32_t j = column; j < columns && j < column + TILE; j++)
-                        out[(size_t)j * rows + i] = in[(size_t)i * columns + j];
+            for (uint32_t column = 0; column < columns; column += TILE) {
+                const struct transposed part = {in + (size_t)row * columns + column, columns,
+                                                out + (size_t)column * rows + row, rows};
+                const uint32_t height = rows - row < TILE ? rows - row : TILE;
+                const uint32_t width = columns - column < TILE ? columns - column : TILE;
+                transpose_tile(&part, height, width);
+            }
 }
 
 bool kernel_set_has_conv_block(const struct kernel_set *set)

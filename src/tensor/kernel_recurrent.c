@@ -22,7 +22,7 @@ struct recurrent {
     bool needs_input_gradient;
     float *joined;          /* [T + 1, B, W]; the first state is zero, the last input unused */
     float *turned;          /* [W, G H]: the weights, then the recurrent ones */
-    float *joined_gradient; /* of an LSTM: [G H, W], of both weights */
+    float *turned_gradient; /* [W, G H] */
     float *gate;            /* [T, B, G, H] */
     float *side;            /* of a GRU: [T, B, G, H] */
     float *cell;            /* of an LSTM: [T + 1, B, H], the first is zero */
@@ -36,7 +36,7 @@ static void recurrent_free(struct operation *operation)
     struct recurrent *recurrent = AS(recurrent, operation);
     free(recurrent->joined);
     free(recurrent->turned);
-    free(recurrent->joined_gradient);
+    free(recurrent->turned_gradient);
     free(recurrent->gate);
     free(recurrent->side);
     free(recurrent->cell);
@@ -163,22 +163,22 @@ static void add_gradients(const struct recurrent *r, const struct operation_tens
     const struct recurrent_shape s = r->shape;
     const uint32_t rows = (end - begin) * s.batch;
     const size_t offset = (size_t)begin * s.batch * r->wide;
-    struct gemm weights = {.m = r->wide,
-                           .n = r->is_lstm ? r->width : s.inputs,
+    struct gemm weights = {.m = r->is_lstm ? r->width : s.inputs,
+                           .n = r->wide,
                            .k = rows,
                            .is_a_transposed = true,
-                           .a = r->gate + offset,
-                           .b = joined_at(r, begin, 0),
-                           .ldb = r->width,
-                           .c = r->is_lstm ? r->joined_gradient : t->weights_gradient,
+                           .a = joined_at(r, begin, 0),
+                           .lda = r->width,
+                           .b = r->gate + offset,
+                           .c = r->turned_gradient,
                            .beta = end < s.steps ? 1 : 0};
     multiply(r, &weights);
     add_rows(r->gate + offset, rows, r->wide, t->bias_gradient);
     if (!r->is_lstm) {
-        weights.n = s.units;
-        weights.a = r->side + offset;
-        weights.b = joined_at(r, begin, 0) + s.inputs;
-        weights.c = t->recurrent_weights_gradient;
+        weights.m = s.units;
+        weights.a += s.inputs;
+        weights.b = r->side + offset;
+        weights.c += (size_t)s.inputs * r->wide;
         multiply(r, &weights);
         add_rows(r->side + offset, rows, r->wide, t->recurrent_bias_gradient);
     }
@@ -196,12 +196,9 @@ static void add_gradients(const struct recurrent *r, const struct operation_tens
 static void give_gradients(const struct recurrent *r, const struct operation_tensors *t)
 {
     const struct recurrent_shape s = r->shape;
-    for (size_t row = 0; r->is_lstm && row < r->wide; row++) {
-        const float *from = r->joined_gradient + row * r->width;
-        memcpy(t->weights_gradient + row * s.inputs, from, sizeof(float) * s.inputs);
-        memcpy(t->recurrent_weights_gradient + row * s.units, from + s.inputs,
-               sizeof(float) * s.units);
-    }
+    kernel_transpose(r->turned_gradient, t->weights_gradient, 1, s.inputs, r->wide);
+    kernel_transpose(r->turned_gradient + (size_t)s.inputs * r->wide, t->recurrent_weights_gradient,
+                     1, s.units, r->wide);
     if (r->is_lstm)
         memcpy(t->recurrent_bias_gradient, t->bias_gradient, sizeof(float) * r->wide);
     for (size_t n = 0; r->needs_input_gradient && n < s.batch; n++)
@@ -258,8 +255,7 @@ static void recurrent_alloc(struct recurrent *r)
         r->side = kernel_alloc(size * rows * r->wide);
     if (!r->operation.backward)
         return;
-    if (r->is_lstm)
-        r->joined_gradient = kernel_alloc(size * r->wide * r->width);
+    r->turned_gradient = kernel_alloc(size * r->width * r->wide);
     r->state_gradient = kernel_alloc(size * s->batch * s->units);
     r->cell_gradient = kernel_alloc(size * s->batch * s->units);
     if (r->needs_input_gradient)

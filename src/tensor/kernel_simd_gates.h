@@ -26,14 +26,21 @@ INLINE vec gate_exp(vec x)
     return mantissa * (vec)(((ivec)shifted + 127) << 23);
 }
 
-INLINE vec gate_sigmoid(vec x)
-{
-    return 1 / (1 + gate_exp(-x));
-}
-
 INLINE vec gate_tanh(vec x)
 {
     return 2 / (1 + gate_exp(-2 * x)) - 1;
+}
+
+/* The sigmoids of two vectors by one division, which takes longer than all the rest. Below
+ * -40 they are nothing beside 1, and held there the product of the two stays finite. */
+INLINE void gate_sigmoids(vec *x, vec *y)
+{
+    const vec limit = broadcast(-40);
+    const vec left = 1 + gate_exp(-choose(*x < limit, limit, *x));
+    const vec right = 1 + gate_exp(-choose(*y < limit, limit, *y));
+    const vec both = 1 / (left * right);
+    *x = both * right;
+    *y = both * left;
 }
 
 /* Of `count` that are left, or a whole vector. */
@@ -70,8 +77,10 @@ static void isa_lstm_forward(const struct gate_step *s)
                 sums[gate] =
                     load_left(gates + gate * H, left) +
                     (load_left(b + gate * H + j, left) + load_left(rb + gate * H + j, left));
-            const vec i = gate_sigmoid(sums[0]), f = gate_sigmoid(sums[1]);
-            const vec g = gate_tanh(sums[2]), o = gate_sigmoid(sums[3]);
+            sums[2] *= 2; /* tanh(x) = 2 sigmoid(2 x) - 1 */
+            gate_sigmoids(&sums[0], &sums[1]);
+            gate_sigmoids(&sums[2], &sums[3]);
+            const vec i = sums[0], f = sums[1], g = 2 * sums[2] - 1, o = sums[3];
             const vec cell = f * load_left(s->cell_before + n * H + j, left) + i * g;
             store_left(gates, i, left);
             store_left(gates + H, f, left);
@@ -119,8 +128,8 @@ static void isa_gru_forward(const struct gate_step *s)
                     load_left(gates + gate * H, left) + load_left(b + gate * H + j, left);
                 pasts[gate] = load_left(side + gate * H, left) + load_left(rb + gate * H + j, left);
             }
-            const vec r = gate_sigmoid(inputs[0] + pasts[0]);
-            const vec z = gate_sigmoid(inputs[1] + pasts[1]);
+            vec r = inputs[0] + pasts[0], z = inputs[1] + pasts[1];
+            gate_sigmoids(&r, &z);
             const vec g = gate_tanh(inputs[2] + r * pasts[2]);
             const vec before = load_left(s->state_before + n * s->state_stride + j, left);
             store_left(gates, r, left);

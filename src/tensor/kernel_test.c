@@ -257,6 +257,22 @@ TEST(convolutions_with_channels_last_match_plain)
     compare_channels_last(set, &(struct conv_shape){1, 64, 16, 16, 64, 5, 2, 1, false});
 }
 
+TEST(a_transpose_puts_each_number_in_its_place)
+{
+    enum { BATCH = 2, ROWS = 21, COLUMNS = 38, EACH = ROWS * COLUMNS };
+    struct random random;
+    random_init(&random, 1);
+    float *in = random_floats(&random, (size_t)BATCH * EACH);
+    float *out = poisoned_floats((size_t)BATCH * EACH);
+    kernel_transpose(in, out, BATCH, ROWS, COLUMNS);
+    for (size_t n = 0; n < BATCH; n++)
+        for (size_t i = 0; i < ROWS; i++)
+            for (size_t j = 0; j < COLUMNS; j++)
+                assert_true(out[n * EACH + j * ROWS + i] == in[n * EACH + i * COLUMNS + j]);
+    free(in);
+    free(out);
+}
+
 TEST(every_set_pools_as_plain_does)
 {
     const struct pool_shape shapes[] = {
@@ -453,6 +469,7 @@ int main(void)
         cmocka_unit_test(every_set_computes_dense_layers_as_plain_does),
         cmocka_unit_test(every_set_computes_convolutions_as_plain_does),
         cmocka_unit_test(convolutions_with_channels_last_match_plain),
+        cmocka_unit_test(a_transpose_puts_each_number_in_its_place),
         cmocka_unit_test(every_set_pools_as_plain_does),
         cmocka_unit_test(every_set_activates_as_plain_does),
         cmocka_unit_test(gradients_of_plain_are_the_slopes_of_its_outputs),
