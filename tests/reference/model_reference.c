@@ -131,8 +131,9 @@ static int run_all(struct json_writer *writer, const struct run *run, struct err
         values[i] = (float)random_normal(&random);
     }
     const bool has_values = shape.target == DATASET_VALUES;
-    const struct dataset_arrays arrays = {inputs, has_values ? NULL : labels,
-                                          has_values ? values : NULL};
+    const struct dataset_arrays arrays = {.inputs = inputs,
+                                          .labels = has_values ? NULL : labels,
+                                          .values = has_values ? values : NULL};
     AUTO(dataset) struct dataset *dataset = NULL;
     json_object_begin(writer);
     json_key(writer, "spec");
