@@ -93,6 +93,7 @@ extern const struct command command_machines_reclaim;
 extern const struct command command_machines_report;
 extern const struct command command_machines_show;
 extern const struct command command_man;
+extern const struct command command_train;
 extern const struct command command_model_inspect;
 extern const struct command command_model_export;
 extern const struct command command_model_serve;

@@ -80,6 +80,7 @@ static const struct command *const commands[] = {
     &command_offer_pause,
     &command_offer_resume,
     &command_offer_withdraw,
+    &command_train,
     &command_model_inspect,
     &command_model_export,
     &command_model_serve,

@@ -188,6 +188,8 @@ static double fraction(const struct progress_view *view)
 {
     if (is_success(view))
         return 1.0;
+    if (view->is_local)
+        return fmin(view->done, 0.99);
     const bool has_target = view->target_accuracy > 0.0 || view->target_loss > 0.0;
     const bool ends_early = has_target && view->min_ms > 0;
     const int64_t expected_ms = ends_early ? view->min_ms : view->expected_ms;
@@ -224,7 +226,9 @@ static void draw_bar(struct progress *progress, const struct progress_view *view
     put_bar(&line, fraction(view), BAR_WIDTH);
     put_color(&line, PLAIN);
     put_format(&line, " %3.0f %%%s", 100.0 * fraction(view),
-               is_success(view) || is_failure(view) ? "" : " of the time");
+               is_success(view) || is_failure(view) ? ""
+               : view->is_local                     ? " of the epochs"
+                                                    : " of the time");
     char accuracy[64] = "", target[32] = "", target_loss[32] = "";
     if (view->target_loss > 0.0)
         snprintf(target_loss, sizeof(target_loss), " of %.4g", view->target_loss);
@@ -239,8 +243,9 @@ static void draw_bar(struct progress *progress, const struct progress_view *view
         put_field(&line, "loss %.4f%s%s", view->loss, target_loss, accuracy);
     else if (accuracy[0])
         put_field(&line, "%s", accuracy + 2);
-    put_field(&line, "spent %s",
-              units_format_amount(view->spent_micro, progress->options.unit, spent));
+    if (!view->is_local)
+        put_field(&line, "spent %s",
+                  units_format_amount(view->spent_micro, progress->options.unit, spent));
     end_line(&line);
 }
 
@@ -272,8 +277,10 @@ static void draw_lender(struct progress *progress, const struct progress_view *v
         return;
     }
     const double share = progress_share(view, lender);
-    put_bar(&line, share, SHARE_WIDTH);
-    put_format(&line, " %3.0f %% ", 100.0 * share);
+    if (!view->is_local) {
+        put_bar(&line, share, SHARE_WIDTH);
+        put_format(&line, " %3.0f %% ", 100.0 * share);
+    }
     if (lender->is_gone)
         put_if_fits(&line, "%16s", "gone");
     else if (lender->steps_per_second > 0.0)
@@ -281,7 +288,8 @@ static void draw_lender(struct progress *progress, const struct progress_view *v
     else
         put_if_fits(&line, "       - steps/s");
     put_if_fits(&line, " %8" PRIu64 " steps", lender->steps);
-    put_if_fits(&line, " %5" PRIu64 " commits", lender->commits);
+    if (!view->is_local)
+        put_if_fits(&line, " %5" PRIu64 " commits", lender->commits);
     end_line(&line);
 }
 
@@ -316,8 +324,11 @@ static void print_line(struct progress *progress, const struct progress_view *vi
         fprintf(file, " loss=%.4f", view->loss);
     if (isfinite(view->test_accuracy))
         fprintf(file, " %s=%.4f", view->is_number ? "r2" : "accuracy", view->test_accuracy);
-    fprintf(file, " spent=\"%s\"",
-            units_format_amount(view->spent_micro, progress->options.unit, spent));
+    if (view->is_local)
+        fprintf(file, " epochs=%.0f%%", 100.0 * fraction(view));
+    else
+        fprintf(file, " spent=\"%s\"",
+                units_format_amount(view->spent_micro, progress->options.unit, spent));
     for (uint32_t i = 0; i < view->lender_count; i++) {
         const struct progress_lender *lender = &view->lenders[i];
         if (lender->is_server)

@@ -39,6 +39,8 @@ struct progress_view {
     double target_accuracy; /* 0: none */
     double target_loss;     /* 0: none */
     bool is_number;         /* told: then the accuracy is R^2 */
+    bool is_local;          /* trains here: nothing is spent */
+    double done;            /* of a local one: the share of its epochs */
     int64_t spent_micro;
     int64_t held_micro;
     struct progress_lender lenders[PROGRESS_LENDERS_MAX];

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 /* Of data that lie at lenders the borrower's own part is the test. */
-static const char *path_of(struct arena *arena, const struct job_train *train, const char *folder)
+const char *upload_table_path(struct arena *arena, const struct job_train *train,
+                              const char *folder)
 {
     const bool is_peer = job_train_peer(train).size > 0;
     const char *name = arena_copy_string(arena, is_peer ? train->test : train->data);
@@ -27,7 +28,7 @@ static const char *field_of(const struct job_train *train)
 int upload_check_table(const struct job_spec *spec, const char *folder, struct error *error)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
-    const char *path = path_of(arena, &spec->train, folder);
+    const char *path = upload_table_path(arena, &spec->train, folder);
     if (access(path, R_OK) < 0)
         return error_set_errno(error, errno, "%s: \"%s\"", field_of(&spec->train), path);
     return 0;
@@ -183,7 +184,7 @@ static void describe(struct arena *arena, const struct upload_options *options,
                                    (unsigned long long)import->filled_values));
 }
 
-static int read_parts(struct arena *arena, const struct upload_options *options, const char *path,
+int upload_read_parts(struct arena *arena, const struct upload_options *options, const char *path,
                       struct job_spec *spec, struct import_parts *out_parts, struct error *error)
 {
     struct job_train *train = &spec->train;
@@ -229,7 +230,7 @@ int upload_import(struct arena *arena, const struct upload_options *options, con
     struct import_parts *parts = calloc(1, sizeof(*parts));
     ASSERT(parts);
     tell(options, arena_format(arena, "Reading \"%s\".", path));
-    if (read_parts(arena, options, path, spec, parts, error) < 0) {
+    if (upload_read_parts(arena, options, path, spec, parts, error) < 0) {
         free(parts);
         return -1;
     }
@@ -240,6 +241,6 @@ int upload_import(struct arena *arena, const struct upload_options *options, con
 int upload_table(struct arena *arena, const struct upload_options *options, struct job_spec *spec,
                  struct error *error)
 {
-    return upload_import(arena, options, path_of(arena, &spec->train, options->folder), spec,
-                         error);
+    return upload_import(arena, options, upload_table_path(arena, &spec->train, options->folder),
+                         spec, error);
 }

@@ -107,3 +107,17 @@ def test_safetensors_opens_the_tensors(exported):
         begin, end = header[name]["data_offsets"]
         assert tensor.tobytes() == raw[8 + size + begin:8 + size + end]
         assert list(tensor.shape) == header[name]["shape"]
+
+
+def test_tensorboard_reads_the_metrics(tmp_path):
+    loading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    (tmp_path / "rows.csv").write_text("a,b,kind\n" + "".join(f"{i % 7},{i % 5},{'xy'[i % 2]}\n" for i in range(200)))
+    (tmp_path / "job.yaml").write_text("name: j\ntrain: {model: logistic, data: rows.csv, epochs: 3, optimizer: {lr: 0.05}}\n")
+    done = subprocess.run([BUILD / "souk", "train", tmp_path / "job.yaml", "--dataset-dir", tmp_path, "-o", tmp_path,
+                           "--tensorboard", tmp_path / "runs", "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    read = loading.EventAccumulator(str(tmp_path / "runs" / "j")).Reload()
+    last = read.Scalars("test/loss")[-1]
+    told = json.loads(done.stdout)
+    assert last.step == told["samples"] and last.value == pytest.approx(told["test_loss"], rel=1e-5)
+    assert {"train/loss", "test/accuracy"} <= set(read.Tags()["scalars"])
