@@ -107,7 +107,7 @@ TEST(a_large_file_is_drawn_in_windows_of_blocks)
     assert_true(memcmp(drawn, drawn + SHARD, sizeof(*drawn) * SHARD) != 0);
 
     /* The records at hand at any time lie in a window's worth of blocks: 64 MiB in 256 KiB. */
-    const uint32_t block = SAMPLER_BLOCK_BYTES / (SIDE * SIDE);
+    const uint32_t block = SAMPLER_BLOCK_BYTES / ((size_t)SIDE * SIDE);
     const uint32_t window = SAMPLER_WINDOW_BYTES / SAMPLER_BLOCK_BYTES;
     uint8_t blocks[COUNT / 16 + 1] = {0};
     uint32_t different = 0, neighbours = 0;
@@ -133,6 +133,19 @@ TEST(a_large_file_is_drawn_in_windows_of_blocks)
     scratch_done(&scratch);
 }
 
+/* Of this process that RLIMIT_DATA counts: the sixth figure of statm, in pages. */
+static rlim_t own_bytes(void)
+{
+    char line[128], *at = line;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_true(file && fgets(line, sizeof(line), file));
+    fclose(file);
+    for (int i = 0; i < 6; i++)
+        pages = strtoul(at, &at, 10);
+    return (rlim_t)pages * 4096;
+}
+
 /* Private memory is bounded; what is mapped from a file the system may put aside. */
 TEST(a_file_larger_than_memory_is_drawn_from)
 {
@@ -140,14 +153,7 @@ TEST(a_file_larger_than_memory_is_drawn_from)
     struct scratch scratch;
     struct rlimit before, bounded;
     assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
-    char line[128];
-    unsigned long pages = 0, ignored;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_true(file && fgets(line, sizeof(line), file) &&
-                sscanf(line, "%lu %lu %lu %lu %lu %lu", &ignored, &ignored, &ignored, &ignored,
-                       &ignored, &pages) == 6);
-    fclose(file);
-    bounded = (struct rlimit){pages * 4096 + ((rlim_t)32 << 20), before.rlim_max};
+    bounded = (struct rlimit){own_bytes() + ((rlim_t)32 << 20), before.rlim_max};
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     assert_int_equal(setrlimit(RLIMIT_DATA, &bounded), 0);
 #else

@@ -45,7 +45,8 @@ static int find_source(char out[PATH_MAX], struct error *error)
         return stat(out, &status) == 0
                    ? 0
                    : error_set(error, ERROR_NOT_FOUND, "the lender's data are not there");
-    for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
+    const struct dirent *entry;
+    while ((entry = readdir(folder))) // NOLINT(concurrency-mt-unsafe): the stream is not shared
         if (entry->d_name[0] != '.')
             snprintf(out, PATH_MAX, "%s/%s", PEER_FOLDER "/file", entry->d_name);
     closedir(folder);
