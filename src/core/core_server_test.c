@@ -123,6 +123,22 @@ TEST(a_server_on_a_silent_machine_moves_at_once_where_there_is_room)
     market_done(&market);
 }
 
+TEST(a_machine_that_was_taken_back_or_did_not_start_it_gets_no_server_again)
+{
+    struct market market;
+    market_init_demo(&market);
+    const struct job *job = start(&market, true);
+    const struct lease *first = job->server;
+    const uint64_t other = market_add_machine(&market, "other", 500, MACHINE_ROLE_SERVER);
+    const uint64_t last = market_add_machine(&market, "last", 500, MACHINE_ROLE_SERVER);
+    market_end_lease(&market, first, LEASE_OUTCOME_RECLAIMED, "the lender stopped lending");
+    const uint64_t second = job->server->machine;
+    assert_true(second == other || second == last);
+    end_with_code(&market, job->server, 0);
+    assert_int_equal(job->server->machine, second == other ? last : other);
+    market_done(&market);
+}
+
 TEST(a_job_that_did_not_ask_for_successors_fails_with_its_server)
 {
     struct market market;
@@ -159,6 +175,7 @@ int main(void)
         cmocka_unit_test(a_server_that_is_killed_again_and_again_is_given_up),
         cmocka_unit_test(without_room_for_a_server_its_job_waits_and_says_so),
         cmocka_unit_test(a_server_on_a_silent_machine_moves_at_once_where_there_is_room),
+        cmocka_unit_test(a_machine_that_was_taken_back_or_did_not_start_it_gets_no_server_again),
         cmocka_unit_test(a_job_that_did_not_ask_for_successors_fails_with_its_server),
         cmocka_unit_test(a_server_that_is_gone_while_its_job_stops_gets_no_successor),
     };

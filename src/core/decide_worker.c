@@ -91,10 +91,10 @@ static enum match_result place(struct decision *decision, const struct job *job,
     const struct core *core = decision->core;
     const struct match_reservation *ahead =
         job->request.is_spare ? decide_ahead(decision, /* job= */ NULL) : NULL;
+    wish->beside = job;
     if (role == LEASE_ROLE_SERVER)
         return match_place_server(core->matcher, wish, ahead, out_placement);
     const struct machine **others = NULL;
-    wish->beside = job;
     if (wish_max_rtt_us(wish, MACHINE_ROLE_WORKER) > 0)
         wish->others = others = find_others(core, job, &wish->other_count);
     const enum match_result result = match_place(core->matcher, wish, ahead, out_placement);

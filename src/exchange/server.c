@@ -456,6 +456,11 @@ void exchange_server_snapshot(const struct exchange_server *server, float *out_p
     memcpy(out_momentum, global_model_momentum(server->model), size);
 }
 
+bool exchange_server_is_training(const struct exchange_server *server)
+{
+    return server->state == SERVER_RUNNING;
+}
+
 const struct exchange_status *exchange_server_status(struct exchange_server *server)
 {
     struct exchange_status *status = &server->status;

@@ -159,5 +159,8 @@ void exchange_server_stop(struct exchange_server *server, const char *reason, in
 void exchange_server_snapshot(const struct exchange_server *server, float *out_parameters,
                               float *out_momentum);
 
+/* False once training is ending, for whatever reason. */
+bool exchange_server_is_training(const struct exchange_server *server);
+
 /* Valid until the next call. */
 const struct exchange_status *exchange_server_status(struct exchange_server *server);

@@ -276,7 +276,7 @@ bool job_lost_server(const struct job *job)
         !lease_wants_successor(server) || server->outcome == LEASE_OUTCOME_PREEMPTED)
         return false;
     return server->outcome != LEASE_OUTCOME_FAILED ||
-           (server->exit_code >= JOB_KILLED_CODE &&
+           ((server->exit_code == 0 || server->exit_code >= JOB_KILLED_CODE) &&
             count_failures(job, LEASE_ROLE_SERVER, server->rank) < JOB_FAILURES_MAX);
 }
 
@@ -313,13 +313,20 @@ static bool has_come_back(const struct machine *machine, const struct lease *lea
                                                       machine->lent_again_ms > lease->ended_ms);
 }
 
-bool job_avoids(const struct job *job, const struct machine *machine)
+/* That one more lease of the role should not go where this one was. */
+static bool speaks_against(const struct lease *lease, const struct machine *machine)
+{
+    const bool is_server = lease->role == LEASE_ROLE_SERVER;
+    return lease_is_open(lease) ||
+           (lease->outcome == LEASE_OUTCOME_FAILED && (!is_server || lease->exit_code == 0)) ||
+           (lease->outcome == LEASE_OUTCOME_RECLAIMED && !has_come_back(machine, lease));
+}
+
+bool job_avoids(const struct job *job, enum lease_role role, const struct machine *machine)
 {
     for (size_t i = 0; i < job->lease_count; i++) {
         const struct lease *lease = job->leases[i];
-        if (lease->role == LEASE_ROLE_WORKER && lease->machine == machine->id &&
-            (lease_is_open(lease) || lease->outcome == LEASE_OUTCOME_FAILED ||
-             (lease->outcome == LEASE_OUTCOME_RECLAIMED && !has_come_back(machine, lease))))
+        if (lease->role == role && lease->machine == machine->id && speaks_against(lease, machine))
             return true;
     }
     return false;

@@ -14,7 +14,7 @@
  *
  * While it is starting or running a job may get more workers: successors of those that were lost,
  * failed or were taken back by their owners, under the same rank; and new ranks up to
- * num_nodes_max. Its server gets a successor likewise, unless it ended with an exit status of its
+ * num_nodes_max. Its server gets a successor likewise, unless it failed with an exit status of its
  * own: then it has said what is wrong with the job.
  */
 #pragma once
@@ -181,8 +181,9 @@ size_t job_lost_rank(const struct job *job, size_t from);
 /* Whether it takes one more rank. A borrower who let a worker go wants no more of them. */
 bool job_can_grow(const struct job *job);
 /* Whether a machine is out of the question for one more worker: it has one, or had one that failed,
- * or that its owner took back and the machine has not come back since. */
-bool job_avoids(const struct job *job, const struct machine *machine);
+ * or that its owner took back and the machine has not come back since. For a server: one that did
+ * not start there, or that was taken back likewise. */
+bool job_avoids(const struct job *job, enum lease_role role, const struct machine *machine);
 
 /* Whether the server lease (if any) and at least one worker run. */
 bool job_is_under_way(const struct job *job);

@@ -162,9 +162,10 @@ static bool fits(const struct attempt *attempt, enum machine_role role, struct o
 
 /* ---- Workers --------------------------------------------------------------------------------- */
 
-static bool is_avoided(const struct match_wish *wish, const struct machine *machine)
+static bool is_avoided(const struct match_wish *wish, enum lease_role role,
+                       const struct machine *machine)
 {
-    return wish->beside && job_avoids(wish->beside, machine);
+    return wish->beside && job_avoids(wish->beside, role, machine);
 }
 
 static int compare_numbers(int64_t left, int64_t right)
@@ -215,7 +216,8 @@ void match_collect_workers(struct attempt *attempt, const struct book_wish *wish
     const size_t taken_max = sort.by == BOOK_BY_KEYS ? most + EXTRA : most;
     book_search_start(search, attempt->matcher->listing->book, wish, sort);
     while (attempt->worker_count < taken_max && (offer = book_search_next(search)))
-        if (!is_taken(attempt, offer->machine) && !is_avoided(attempt->wish, offer->machine) &&
+        if (!is_taken(attempt, offer->machine) &&
+            !is_avoided(attempt->wish, LEASE_ROLE_WORKER, offer->machine) &&
             fits(attempt, MACHINE_ROLE_WORKER, offer, with_dearer,
                  &attempt->workers[attempt->worker_count])) {
             take_machine(attempt, offer->machine);
@@ -303,6 +305,7 @@ static bool find_server_apart(struct attempt *attempt, bool is_dedicated, bool w
     book_search_start(search, attempt->matcher->listing->book, &found, sort);
     for (struct offer *offer; (offer = book_search_next(search));)
         if (!is_taken(attempt, offer->machine) &&
+            !is_avoided(attempt->wish, LEASE_ROLE_SERVER, offer->machine) &&
             fits(attempt, MACHINE_ROLE_SERVER, offer, with_dearer, &attempt->server))
             return true;
     return false;

@@ -236,9 +236,10 @@ void tenancy_stop(struct tenancy *tenancy, int64_t grace_ms, struct text reason)
     tenancy_set_stop_reason(tenancy, reason);
     tenancy_yield_to_end(tenancy);
     if (tenancy->has_config && grace_ms > 0) {
-        const struct child_message message = {
-            .kind = CHILD_STOP,
-            .stop = {.grace_ms = (uint32_t)grace_ms, .reason = text_of(tenancy->reason)}};
+        const struct child_message message = {.kind = CHILD_STOP,
+                                              .stop = {.grace_ms = (uint32_t)grace_ms,
+                                                       .is_handover = tenancy->is_reclaimed,
+                                                       .reason = text_of(tenancy->reason)}};
         tenancy_tell_child(tenancy, &message);
         if (!loop_timer_is_running(tenancy->kill_timer))
             loop_timer_start(tenancy->kill_timer, grace_ms);

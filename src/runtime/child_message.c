@@ -158,6 +158,7 @@ void child_message_encode(struct buffer *packet, const struct child_message *mes
     case CHILD_STOP:
         ASSERT(message->stop.reason.size <= CHILD_TEXT_MAX);
         wire_put_u32(packet, message->stop.grace_ms);
+        wire_put_bool(packet, message->stop.is_handover);
         wire_put_text(packet, message->stop.reason);
         break;
     case CHILD_READY:
@@ -207,6 +208,7 @@ static void body_decode(struct arena *arena, struct wire_reader *reader,
         return;
     case CHILD_STOP:
         message->stop.grace_ms = wire_get_u32(reader);
+        message->stop.is_handover = wire_get_bool(reader);
         message->stop.reason = wire_get_text(reader, CHILD_TEXT_MAX);
         return;
     case CHILD_READY:

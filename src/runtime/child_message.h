@@ -68,6 +68,7 @@ struct child_message {
         struct child_peer peer;
         struct {
             uint32_t grace_ms; /* until the daemon kills */
+            bool is_handover;  /* the owner takes the machine back: the job goes on elsewhere */
             struct text reason;
         } stop;
         struct {

@@ -99,11 +99,13 @@ TEST(the_other_kinds_arrive_as_sent)
     pair_open(&pair);
     struct error error;
     struct child_message got;
-    struct child_message sent = {.kind = CHILD_STOP,
-                                 .stop = {.grace_ms = 3000, .reason = TEXT("cancelled")}};
+    struct child_message sent = {
+        .kind = CHILD_STOP,
+        .stop = {.grace_ms = 3000, .is_handover = true, .reason = TEXT("cancelled")}};
     ASSERT_OK(child_message_send(pair.parent, &sent, 0, &error));
     receive(&pair, pair.child, &got);
     assert_int_equal(got.stop.grace_ms, 3000);
+    assert_true(got.stop.is_handover);
     assert_true(text_equal(got.stop.reason, TEXT("cancelled")));
 
     sent = (struct child_message){.kind = CHILD_READY};

@@ -287,6 +287,15 @@ static struct order *earnings_order(struct hub *hub, const struct core *core, ui
     return order;
 }
 
+/* A server that its job gets a successor of must not tell the workers to stop: its machine is not
+ * told who is to follow, so it is not asked to end in good order. */
+static bool is_moved(const struct core *core, const struct event *event)
+{
+    const struct lease *lease = core_lease(core, event->lease_stop_wanted.lease);
+    return event->lease_stop_wanted.is_reclaim && lease && lease->role == LEASE_ROLE_SERVER &&
+           core_job(core, lease->job)->request.replaces_lost;
+}
+
 static struct order *order_of(struct hub *hub, const struct core *core, const struct event *event)
 {
     struct order *order = NULL;
@@ -306,7 +315,7 @@ static struct order *order_of(struct hub *hub, const struct core *core, const st
         order = start_order(hub, core, ORDER_RENEW, event->lease_extended.lease);
     } else if (event->kind == EVENT_LEASE_STOP_WANTED) {
         order = order_new(hub, ORDER_STOP, event->lease_stop_wanted.lease);
-        order->grace_ms = (uint32_t)event->lease_stop_wanted.grace_ms;
+        order->grace_ms = is_moved(core, event) ? 0 : (uint32_t)event->lease_stop_wanted.grace_ms;
         memcpy(order->reason, event->lease_stop_wanted.reason, sizeof(order->reason));
     } else if (event->kind == EVENT_SETTINGS_CHANGED) {
         order = order_new(hub, ORDER_SETTINGS, 0);

@@ -44,7 +44,10 @@ static void message_take(struct control *control, const struct child_message *me
     case CHILD_STOP:
         if (text_copy(message->stop.reason, reason, sizeof reason, &error) < 0)
             reason[0] = '\0';
-        stop(control, reason, message->stop.grace_ms);
+        if (message->stop.is_handover && control->callbacks.on_handover)
+            control->callbacks.on_handover(control->context, reason, message->stop.grace_ms);
+        else
+            stop(control, reason, message->stop.grace_ms);
         return;
     case CHILD_CONFIG:
     case CHILD_READY:

@@ -20,6 +20,8 @@ struct control_callbacks {
     void (*on_peer)(void *context, const struct child_peer *peer);
     /* STOP came, or SIGTERM, or the daemon is gone; perhaps more than once. */
     void (*on_stop)(void *context, const char *reason, int64_t grace_ms);
+    /* As on_stop, but the job goes on elsewhere; NULL: it makes no difference. */
+    void (*on_handover)(void *context, const char *reason, int64_t grace_ms);
 };
 
 struct control;

@@ -135,12 +135,11 @@ static void on_checkpoint(void *context, const struct error *reason)
         log_event(LOG_WARN, "checkpoint_failed", "error=\"%s\"", reason->message);
 }
 
-/* `parameters` NULL: the model as it is now. */
-static void checkpoint_save(struct role *role, const float *parameters)
+/* `parameters` NULL: the model as it is now. The last one waits for the one before it. */
+static void checkpoint_save(struct role *role, const float *parameters, bool is_last)
 {
     const struct exchange_status *status = exchange_server_status(role->server);
-    const bool is_last = parameters != NULL;
-    if (!is_last && (status->version == role->checkpoint_version || !isfinite(status->loss)))
+    if (!parameters && (status->version == role->checkpoint_version || !isfinite(status->loss)))
         return;
     struct checkpoint *next = checkpointer_next(role->checkpointer, is_last);
     if (!next)
@@ -150,7 +149,7 @@ static void checkpoint_save(struct role *role, const float *parameters)
     next->samples = status->samples;
     next->elapsed_ms = status->elapsed_ms;
     exchange_server_snapshot(role->server, next->parameters, next->velocity);
-    if (is_last)
+    if (parameters)
         memcpy(next->parameters, parameters, next->parameter_count * sizeof(float));
     checkpointer_write(role->checkpointer);
 }
@@ -160,7 +159,7 @@ static void checkpoint_save(struct role *role, const float *parameters)
 static void checkpoint_due(void *context)
 {
     struct role *role = context;
-    checkpoint_save(role, NULL);
+    checkpoint_save(role, NULL, /* is_last= */ false);
     loop_timer_start(role->checkpoint_timer, role->work->lease.sync.checkpoint_interval_ms * 2 / 3);
 }
 
@@ -330,6 +329,23 @@ static void on_stop(void *context, const char *reason, int64_t grace_ms)
     exchange_server_stop(role->server, reason, grace_ms);
 }
 
+/* Its workers are told nothing: they wait for the successor, which goes on from what this one has.
+ */
+static void on_handover(void *context, const char *reason, int64_t grace_ms)
+{
+    struct role *role = context;
+    if (!exchange_server_is_training(role->server)) {
+        on_stop(role, reason, grace_ms);
+        return;
+    }
+    log_event(LOG_INFO, "handed_over", "reason=\"%s\"", reason);
+    report_send(role, NULL);
+    checkpoint_save(role, NULL, /* is_last= */ true);
+    role->result->is_ok = true;
+    snprintf(role->result->message, sizeof role->result->message, "%s", reason);
+    loop_stop(role->loop);
+}
+
 /* How to bring further rows into the shape the model learnt, as the borrower's side wrote it. */
 static int columns_export(const struct work *work, struct error *error)
 {
@@ -410,7 +426,7 @@ static void on_end(void *context, const struct exchange_outcome *outcome)
         role->failure.code = ERROR_NONE; /* there is no model, and the reason is the outcome's */
     } else if (model_export(role, outcome, &role->failure) == 0) {
         role->failure.code = ERROR_NONE;
-        checkpoint_save(role, outcome->parameters);
+        checkpoint_save(role, outcome->parameters, /* is_last= */ true);
     }
     role->result->is_ok = outcome->end != EXCHANGE_END_LOST &&
                           outcome->end != EXCHANGE_END_FAILED &&
@@ -533,7 +549,7 @@ static int role_open(struct role *role, struct error *error)
     role->peer_count = work->config.peer_count;
     if (role->peer_count > 0)
         memcpy(role->peers, work->config.peers, role->peer_count * sizeof *role->peers);
-    const struct control_callbacks callbacks = {on_stream, on_peer, on_stop};
+    const struct control_callbacks callbacks = {on_stream, on_peer, on_stop, on_handover};
     if (loop_open(&clock_system, &role->loop, error) < 0)
         return -1;
     role->report_timer = loop_timer_new(role->loop, report_due, role);
