@@ -29,7 +29,8 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kinds")
     market = Market(folder / "market")
     lender_token, token = market.sign_up("lender"), market.sign_up("borrower")
-    lenders = [Lender(market, lender_token, folder / name, name) for name in ("first", "second")]
+    lenders = [Lender(market, lender_token, folder / name, name, options=["--cores", cores])
+               for name, cores in (("first", "0.5"), ("second", "0.4"))]
     try:
         wait_for("three machines", lambda: 3 == sum(
             m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
@@ -146,6 +147,11 @@ def test_a_network_of_ones_own_over_each_input(place):
                                     shards="speed", augment={"crop": 1}, optimizer={"name": "adamw", "lr": 0.005})
     assert shapes["conv1.weight"] == [8, 1, 3, 3] and job["test_accuracy"] > 0.8, job
     assert job["spec"]["train"]["model"] == "layers"
+    # Of the 1350 records that train, as much as the cores are worth.
+    ranks = {lease["rank"]: lease["cores_milli"] for lease in job["leases"] if lease["role"] == "worker"}
+    records = 1350 * ranks[0] // sum(ranks.values())
+    assert sorted(ranks.values()) == [400, 500]
+    assert f"rank=0 records={records} " in souk(place, "job", "logs", str(job["id"])).stdout
 
     clicks = some_lines(DATA / "ctr" / "criteo_train.tsv.gz", place[2] / "ads.tsv", 0, 3000)
     layers = [{"type": "dense", "outputs": 16}, {"type": "relu"}, {"type": "dense"}]
