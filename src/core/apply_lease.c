@@ -259,6 +259,22 @@ static void count_reputation(const struct lease *lease, struct machine *machine)
     reputation_count(&machine->reputation, &ended);
 }
 
+/* What is withheld of a faulty lease is its lender's for a moment, to be paid back. */
+static int release_withheld(struct core *core, const struct event *event, struct lease *lease,
+                            struct error *error)
+{
+    struct machine *machine = map_get(&core->machines, lease->machine);
+    const int64_t amount_micro = lease->withheld_micro < machine->withheld_micro
+                                     ? lease->withheld_micro
+                                     : machine->withheld_micro;
+    if (amount_micro == 0 || machine->owner != lease->payee)
+        return 0;
+    if (ledger_plan_release(core->ledger, lease->payee, amount_micro, &core->due, error) < 0)
+        return apply_unfit(event, error);
+    machine->withheld_micro -= amount_micro;
+    return 0;
+}
+
 int apply_lease_ended(struct core *core, const struct event *event, struct error *error)
 {
     const __typeof__(event->lease_ended) *ended = &event->lease_ended;
@@ -281,7 +297,7 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     apply_see_account(core, lease->payee, event->time_ms);
     lease->reason = core_copy_reason(ended->reason);
     core_index_workers(core, job);
-    return 0;
+    return ended->outcome == LEASE_OUTCOME_FAULTY ? release_withheld(core, event, lease, error) : 0;
 }
 
 /* The job's dearest hour with other terms for one of its leases. With the others of its renewals

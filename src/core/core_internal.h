@@ -284,6 +284,8 @@ void decision_leave_group(struct decision *decision, const struct account *accou
 void decide_first_grant(struct decision *decision, const struct account *account, bool is_invited);
 void decide_waiting_grants(struct decision *decision);
 /* Of a lease that ended: what it earned releases as much of the payee's grant. */
+/* decide_fault.c: what a faulty lease was paid, back to its borrower. */
+void decide_pay_back(struct decision *decision, const struct lease *lease);
 void decide_release_grant(struct decision *decision, const struct lease *lease);
 void decide_new_day(struct decision *decision);
 

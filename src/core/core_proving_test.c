@@ -1,4 +1,8 @@
-/* Machines that are not proven: what is withheld of their earnings, and when it is released. */
+/* Machines that are not proven: what is withheld of their earnings, and when it is released; what
+ * faulty leases pay back.
+ *
+ * covers decide_fault.c
+ */
 #include "core/testing_internal.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -78,6 +82,45 @@ TEST(a_part_of_a_newcomers_earnings_is_withheld_until_it_is_proven)
     work(&proving, lease, 90000);
     assert_int_equal(lender(&proving)->withheld_micro, 0);
     assert_int_equal(lender(&proving)->earned_micro, 1500);
+    market_done(&proving.market);
+}
+
+TEST(what_a_faulty_lease_was_paid_goes_back_withheld_or_not)
+{
+    struct proving proving;
+    set_up(&proving);
+    const struct lease *lease = rent(&proving, proving.market.borrower);
+    const int64_t before_micro = reputation_reliability_milli(&heron(&proving)->reputation);
+    work(&proving, lease, 90000);
+    assert_int_equal(lender(&proving)->earned_micro, 500);
+    market_end_lease(&proving.market, lease, LEASE_OUTCOME_FAULTY, "as leases 7 and 8 agree");
+    assert_int_equal(lease->outcome, LEASE_OUTCOME_FAULTY);
+    assert_int_equal(lender(&proving)->earned_micro, 0);
+    assert_int_equal(lender(&proving)->withheld_micro, 0);
+    assert_int_equal(heron(&proving)->withheld_micro, 0);
+    const struct ledger_account *borrower =
+        core_balance(proving.market.core, proving.market.borrower);
+    assert_int_equal(borrower->earned_micro, 500);
+    assert_true(reputation_reliability_milli(&heron(&proving)->reputation) < before_micro / 5);
+    /* It is not paid twice, and no other machine of that lender is taken for the job. */
+    assert_true(
+        job_avoids(core_job(proving.market.core, lease->job), LEASE_ROLE_WORKER, heron(&proving)));
+    market_done(&proving.market);
+}
+
+TEST(what_a_faulty_lender_has_spent_stays_spent)
+{
+    struct proving proving;
+    set_up(&proving);
+    const struct lease *lease = rent(&proving, proving.market.borrower);
+    work(&proving, lease, 90000);
+    const struct command give = {
+        .kind = COMMAND_TRANSFER,
+        .transfer = {.from = proving.market.lender, .to = ACCOUNT_OPERATOR, .amount_micro = 375}};
+    market_do(&proving.market, &give);
+    market_end_lease(&proving.market, lease, LEASE_OUTCOME_FAULTY, "");
+    assert_int_equal(lender(&proving)->earned_micro, 0);
+    assert_int_equal(core_balance(proving.market.core, proving.market.borrower)->earned_micro, 125);
     market_done(&proving.market);
 }
 
@@ -243,6 +286,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_of_a_newcomers_earnings_is_withheld_until_it_is_proven),
+        cmocka_unit_test(what_a_faulty_lease_was_paid_goes_back_withheld_or_not),
+        cmocka_unit_test(what_a_faulty_lender_has_spent_stays_spent),
         cmocka_unit_test(many_small_ticks_are_withheld_of_as_one),
         cmocka_unit_test(withheld_credits_are_neither_spent_nor_transferred),
         cmocka_unit_test(a_frozen_lender_loses_nothing_that_was_withheld),

@@ -17,7 +17,10 @@ static void end_with(struct decision *decision, const struct lease *lease,
                                           .exit_code = exit_code}};
     snprintf(event.lease_ended.reason, LEASE_REASON_SIZE, "%s", reason);
     decision_emit(decision, &event);
-    decide_release_grant(decision, lease);
+    if (outcome == LEASE_OUTCOME_FAULTY)
+        decide_pay_back(decision, lease);
+    else
+        decide_release_grant(decision, lease);
     decision->should_match = true;
 }
 
@@ -149,6 +152,8 @@ int decide_tick_lease(struct decision *decision, const struct command *command, 
 static enum lease_outcome outcome_in(const struct job *job, const struct lease *lease,
                                      enum lease_outcome outcome)
 {
+    if (outcome == LEASE_OUTCOME_FAULTY)
+        return outcome; /* however it was to end */
     if (lease->is_reclaimed && job->state != JOB_STATE_STOPPING)
         return LEASE_OUTCOME_RECLAIMED;
     const bool is_given_up = job->state == JOB_STATE_STOPPING
@@ -165,7 +170,8 @@ int decide_end_lease(struct decision *decision, const struct command *command, s
     const struct lease *lease;
     if (find_lease(decision, end->lease, end->fence, &lease, error) < 0)
         return -1;
-    if (end->outcome == LEASE_OUTCOME_NONE || end->outcome >= LEASE_OUTCOME_PREEMPTED)
+    if (end->outcome == LEASE_OUTCOME_NONE || end->outcome == LEASE_OUTCOME_PREEMPTED ||
+        end->outcome >= LEASE_OUTCOME_COUNT)
         return error_set(error, ERROR_INVALID, "a lease ends with an outcome of its own");
     if (end->exit_code < 0 || end->exit_code > LEASE_EXIT_CODE_MAX)
         return error_set(error, ERROR_INVALID, "an exit status is from 0 to %d",

@@ -12,8 +12,8 @@ const char *const schema_machine_yields[] = {
 const char *const schema_job_states[] = {"pending",   "starting", "running",   "stopping",
                                          "succeeded", "failed",   "cancelled", NULL};
 const char *const schema_lease_states[] = {"offered", "running", "ended", NULL};
-const char *const schema_lease_outcomes[] = {"none", "succeeded", "failed",    "stopped",
-                                             "lost", "reclaimed", "preempted", NULL};
+const char *const schema_lease_outcomes[] = {"none",      "succeeded", "failed", "stopped", "lost",
+                                             "reclaimed", "preempted", "faulty", NULL};
 const char *const schema_lease_roles[] = {"worker", "server", NULL};
 const char *const schema_networks[] = {"none", "job", "open", NULL};
 const char *const schema_installs[] = {"none", "wheels", "index", NULL};

@@ -33,6 +33,28 @@ void exchange_client_begin(struct exchange_client *client, const float *paramete
 }
 
 /* Called with the mutex held; gives it up while it works on the vectors. */
+static void answer_move(struct exchange_client *client, float *parameters)
+{
+    client_loan_end(client);
+    client_swap(&client->answer, &client->taken);
+    client_unlock(client);
+    const float *restrict model = client->taken, *restrict base = client->base;
+    if (client->options.is_exact) {
+        client->steps_unsent = 0;
+        client->samples_unsent = 0;
+        client->loss_unsent = 0;
+        client->compute_unsent_ns = 0;
+    }
+    if (client->steps_unsent == 0) /* L is B: the sum would be W but for its rounding */
+        memcpy(parameters, model, client->options.parameter_count * sizeof(float));
+    else
+        for (size_t i = 0; i < client->options.parameter_count; i++)
+            parameters[i] += model[i] - base[i];
+    client_swap(&client->base, &client->taken);
+    client_lock(client);
+}
+
+/* The same. */
 static void take_answer(struct exchange_client *client, float *parameters)
 {
     client->has_answer = false;
@@ -40,18 +62,13 @@ static void take_answer(struct exchange_client *client, float *parameters)
         client_swap(&client->answer, &client->base);
         client->lent = NULL;
         client->is_update_lent = client->is_answer_written = false;
-        return;
+    } else {
+        answer_move(client, parameters);
     }
-    client_loan_end(client);
-    client_swap(&client->answer, &client->taken);
+    if (!client->options.on_taken)
+        return;
     client_unlock(client);
-    const float *restrict model = client->taken, *restrict base = client->base;
-    if (client->steps_unsent == 0) /* L is B: the sum would be W but for its rounding */
-        memcpy(parameters, model, client->options.parameter_count * sizeof(float));
-    else
-        for (size_t i = 0; i < client->options.parameter_count; i++)
-            parameters[i] += model[i] - base[i];
-    client_swap(&client->base, &client->taken);
+    client->options.on_taken(client->options.context);
     client_lock(client);
 }
 
@@ -124,6 +141,8 @@ static void push_begin(struct exchange_client *client, const float *parameters, 
         .loss = steps > 0 ? client->loss_unsent / steps : 0,
         .compute_ns = client->compute_unsent_ns,
         .commit_ns = client->commit_ns,
+        .first_step = client->first_step_unsent,
+        .first_sample = client->first_sample_unsent,
     };
     client->sent_ns = client_now_ns(client);
     client->late_ns = 0;
@@ -142,11 +161,14 @@ static void push_begin(struct exchange_client *client, const float *parameters, 
 /* It may not go on without telling the server, or the limit of epochs would be passed. */
 static bool is_full(const struct exchange_client *client)
 {
-    return client->samples_max > 0 && client->samples_unsent >= client->samples_max;
+    return (client->samples_max > 0 && client->samples_unsent >= client->samples_max) ||
+           (client->options.is_exact && client->steps_unsent >= CHECK_STEPS_MAX);
 }
 
 static bool is_due(struct exchange_client *client)
 {
+    if (client->steps_unsent == 0)
+        return false; /* an answer took what there was: is_exact */
     if (is_full(client))
         return true;
     if (client->settings.local_steps > 0)
@@ -172,6 +194,10 @@ static void count_step(struct exchange_client *client, const struct exchange_ste
     client->steps++;
     client->samples += step->samples;
     client->loss += (step->loss - client->loss) * (client->steps == 1 ? 1 : LOSS_SMOOTHING);
+    if (client->steps_unsent == 0) {
+        client->first_step_unsent = step->first_step;
+        client->first_sample_unsent = step->first_sample;
+    }
     client->steps_unsent++;
     client->samples_unsent += step->samples;
     client->loss_unsent += step->loss;
@@ -190,6 +216,11 @@ bool exchange_client_step(struct exchange_client *client, const struct exchange_
             client_loan_end(client); /* the link broke: the push is given up */
         if (client->is_joined && !client->is_in_flight && !client->has_answer && is_due(client))
             push_begin(client, parameters, client->settings.overlap == 0 ? parameters : NULL);
+        if (client->check.turn == CLIENT_CHECK_WANTED) {
+            client_check_make(client);
+            wake_link(client);
+            continue;
+        }
         if (client->has_answer)
             continue;
         if (client->is_stopped || !must_wait(client))
@@ -250,7 +281,7 @@ void exchange_client_finish(struct exchange_client *client, const float *paramet
     const struct timespec deadline = deadline_of(timeout_ms);
     client_lock(client);
     if (!client->has_diverged && wait_answer(client, &deadline) && client->is_joined &&
-        client->steps_unsent > 0) {
+        client->steps_unsent > 0 && !(client->options.is_exact && client->has_answer)) {
         client->has_answer = false; /* L - B is the same with or without it */
         push_begin(client, parameters, NULL);
         wait_answer(client, &deadline);
@@ -372,6 +403,7 @@ void exchange_client_free(struct exchange_client *client)
     free(client->update);
     free(client->incoming.values);
     free(client->incoming.shadow);
+    client_check_free(client);
     free(client->scratch);
     compressor_free(client->compressor);
     free(client);

@@ -40,6 +40,17 @@ struct exchange_client_options {
     /* For `souk bench exchange` alone: links in TLS records, or not encrypted at all (net/link.h).
      */
     bool is_bench_tls, is_bench_plain;
+    /*
+     * So that each push can be made again by others (check.h): it starts from an answer, nothing
+     * stays on top of one, and it has CHECK_STEPS_MAX steps at most.
+     */
+    bool is_exact;
+    /* On the training thread, within exchange_client_step: an answer was taken over; may be NULL.
+     */
+    void (*on_taken)(void *context);
+    /* There too: makes another's push again: `values` are the model it starts from, and then what
+     * it comes to, the difference. -1 when it cannot. NULL: it is never asked. */
+    int (*recompute)(void *context, const struct exchange_recompute *task, float *values);
     /* On the link's thread, after an answer, a stop or a loss of the link; may be NULL. */
     void (*on_change)(void *context);
     void *context;
@@ -77,7 +88,8 @@ DEFINE_AUTO(exchange_client);
 struct exchange_step {
     uint32_t samples;
     double loss;
-    int64_t started_ns, ended_ns; /* monotonic */
+    int64_t started_ns, ended_ns;      /* monotonic */
+    uint64_t first_step, first_sample; /* made and drawn before it; where pushes are exact */
 };
 
 /* The parameters before the first step, the same on every machine. Once, before all else. */

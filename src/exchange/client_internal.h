@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "exchange/check.h"
 #include "exchange/client.h"
 #include "exchange/compressor.h"
 #include "exchange/vector.h"
@@ -23,6 +24,25 @@
 #include <pthread.h>
 
 enum { EXCHANGE_PROGRESS_MS = 1000 };
+
+/* Whose the check's vector is. */
+enum client_check_turn {
+    CLIENT_CHECK_NONE,
+    CLIENT_CHECK_COMES,  /* the link's thread: the model is on its way here */
+    CLIENT_CHECK_WANTED, /* the training thread's */
+    CLIENT_CHECK_MADE,   /* the link's, which has yet to see it */
+    CLIENT_CHECK_GOES,   /* the link's: the result is on its way out */
+};
+
+struct client_check {
+    enum client_check_turn turn; /* guarded by mutex */
+    bool is_stale;               /* so is this: nobody waits for the result any more */
+    bool is_done;
+    struct exchange_recompute task;
+    float *values;
+    struct vector_receiver incoming;
+    struct vector_sender outgoing;
+};
 
 struct exchange_client {
     struct exchange_client_options options;
@@ -63,6 +83,7 @@ struct exchange_client {
     uint32_t steps_unsent;
     uint64_t samples_unsent;
     double loss_unsent; /* sum over steps_unsent */
+    uint64_t first_step_unsent, first_sample_unsent;
     int64_t compute_unsent_ns;
 
     float *update; /* see above */
@@ -77,6 +98,7 @@ struct exchange_client {
     bool has_shadow; /* the incoming vector's is the last model that came on this link */
     struct compressor *compressor; /* from the first push that a codec is to make smaller */
     struct vector_scratch *scratch;
+    struct client_check check;
     bool is_receiving; /* MODEL came, its DATA not all */
     bool is_offered;   /* OFFER came, and the first model is not there to compare */
     bool was_joined;   /* on this link or another: `base` may be any model */
@@ -112,6 +134,22 @@ static inline void client_swap(float **left, float **right)
 /* --- client_link.c: called by the client's life --- */
 
 void client_on_wake(void *context, uint32_t events);
+void client_message_send(struct exchange_client *client, const struct exchange_message *message);
+/* The next run of a vector, as a frame of this type; the link may be lost over it. */
+void client_run_send(struct exchange_client *client, struct vector_sender *sender, uint16_t type);
+
+/* --- client_check.c --- */
+
+void client_check_free(struct exchange_client *client);
+/* The training thread, with the mutex held; gives it up while it computes. It is wanted. */
+void client_check_make(struct exchange_client *client);
+MUST_CHECK int client_check_take(struct exchange_client *client,
+                                 const struct exchange_recompute *task, struct error *error);
+MUST_CHECK int client_check_data(struct exchange_client *client, struct text payload,
+                                 struct error *error);
+void client_check_send(struct exchange_client *client);
+void client_check_pump(struct exchange_client *client);
+void client_check_lost(struct exchange_client *client);
 void client_on_progress(void *context);
 
 /* --- client.c: called with the mutex held --- */

@@ -18,6 +18,7 @@ static void link_lost(struct exchange_client *client, const struct error *reason
     link_free(TAKE(client->link));
     client->is_receiving = client->is_offered = false;
     client->has_shadow = false;
+    client_check_lost(client);
     client_lock(client);
     client->outgoing = (struct vector_sender){0}; /* the update goes back to its owner */
     client->is_joined = false;
@@ -32,7 +33,7 @@ static void link_lost(struct exchange_client *client, const struct error *reason
     changed(client);
 }
 
-static void message_send(struct exchange_client *client, const struct exchange_message *message)
+void client_message_send(struct exchange_client *client, const struct exchange_message *message)
 {
     struct error error;
     struct buffer payload AUTO_BUFFER;
@@ -59,6 +60,16 @@ static bool run_next(struct exchange_client *client, struct vector_run *out_run)
     }
     client_unlock(client);
     return is_sane;
+}
+
+void client_run_send(struct exchange_client *client, struct vector_sender *sender, uint16_t type)
+{
+    struct vector_run run;
+    struct error error;
+    vector_send_next(sender, client->scratch, &run);
+    const struct text parts[2] = {{(const char *)run.head, sizeof run.head}, run.body};
+    if (link_send(client->link, type, parts, 2, &error) < 0)
+        link_lost(client, &error);
 }
 
 static void update_pump(struct exchange_client *client)
@@ -104,7 +115,7 @@ static void push_send(struct exchange_client *client, struct exchange_push *push
     push->term = client->term;
     push->codec = update_load(client, settings.codec, settings.density, settings.momentum);
     client->outgoing.compressor = client->compressor;
-    message_send(client, &(struct exchange_message){.type = EXCHANGE_PUSH, .push = *push});
+    client_message_send(client, &(struct exchange_message){.type = EXCHANGE_PUSH, .push = *push});
     if (!client->link)
         return;
     client_lock(client);
@@ -147,8 +158,9 @@ static void offer_answer(struct exchange_client *client)
 {
     const size_t count = client->options.parameter_count;
     client->is_offered = false;
-    if (client->was_joined || vector_digest(client->base, count) != client->offer.digest) {
-        message_send(client, &(struct exchange_message){.type = EXCHANGE_WANT});
+    if (client->was_joined || client->options.is_exact ||
+        vector_digest(client->base, count) != client->offer.digest) {
+        client_message_send(client, &(struct exchange_message){.type = EXCHANGE_WANT});
         return;
     }
     if (client->incoming.shadow)
@@ -162,8 +174,8 @@ static void offer_answer(struct exchange_client *client)
 
 static void leave_send(struct exchange_client *client)
 {
-    message_send(client, &(struct exchange_message){.type = EXCHANGE_LEAVE,
-                                                    .has_diverged = client->has_diverged});
+    client_message_send(client, &(struct exchange_message){.type = EXCHANGE_LEAVE,
+                                                           .has_diverged = client->has_diverged});
     if (client->link) {
         link_finish(client->link); /* on_close tells when it is gone */
         return;
@@ -187,6 +199,7 @@ void client_on_wake(void *context, uint32_t events)
     struct exchange_push push = client->push;
     client->has_push = false;
     client_unlock(client);
+    client_check_send(client);
     if (client->is_offered && has_begun)
         offer_answer(client);
     if (has_push)
@@ -212,7 +225,7 @@ void client_on_progress(void *context)
     const bool is_member = (client->is_joined || client->is_offered) && !client->wants_leave;
     client_unlock(client);
     if (is_member)
-        message_send(client, &message);
+        client_message_send(client, &message);
     loop_timer_start(client->progress_timer, EXCHANGE_PROGRESS_MS);
 }
 
@@ -350,6 +363,10 @@ static int take_message(struct exchange_client *client, const struct exchange_me
         changed(client);
         return 0;
     }
+    case EXCHANGE_RECOMPUTE:
+        return client_check_take(client, &message->recompute, error);
+    case EXCHANGE_RECOMPUTED:
+    case EXCHANGE_CHECK_DATA:
     case EXCHANGE_JOIN:
     case EXCHANGE_PUSH:
     case EXCHANGE_PROGRESS:
@@ -370,6 +387,8 @@ static void on_frame(struct link *link, uint16_t type, struct text payload, void
     int result;
     if (type == EXCHANGE_DATA)
         result = take_data(client, payload, &error);
+    else if (type == EXCHANGE_CHECK_DATA)
+        result = client_check_data(client, payload, &error);
     else if ((result = exchange_message_decode(type, payload, &message, &error)) == 0)
         result = take_message(client, &message, &error);
     if (result < 0)
@@ -381,12 +400,12 @@ static void on_open(struct link *link, struct text identity, void *context)
     (void)link, (void)identity;
     struct exchange_client *client = context;
     const struct exchange_client_options *options = &client->options;
-    message_send(client,
-                 &(struct exchange_message){.type = EXCHANGE_JOIN,
-                                            .join = {.rank = options->rank,
-                                                     .shard_samples = options->shard_samples,
-                                                     .parameter_count = options->parameter_count,
-                                                     .term = client->term}});
+    client_message_send(
+        client, &(struct exchange_message){.type = EXCHANGE_JOIN,
+                                           .join = {.rank = options->rank,
+                                                    .shard_samples = options->shard_samples,
+                                                    .parameter_count = options->parameter_count,
+                                                    .term = client->term}});
 }
 
 static void on_close(struct link *link, const struct error *reason, void *context)
@@ -402,6 +421,7 @@ static void on_drained(struct link *link, void *context)
 {
     (void)link;
     update_pump(context);
+    client_check_pump(context);
 }
 
 int exchange_client_attach_take(struct exchange_client *client, int fd, struct error *error)

@@ -65,6 +65,7 @@ struct bench {
     struct exchange_worker_status worker_statuses[WORKERS];
     double target_accuracy; /* 0: none */
     bool must_fail_measuring;
+    bool must_find;          /* a worker that is faulty, before it ends */
     bool is_never_finite;    /* a loss that is measured */
     uint32_t diverges_after; /* so many measurements on all data a loss is not finite; 0: never */
     uint32_t full_count;     /* of those */
@@ -118,7 +119,7 @@ static inline int measure(void *context, struct evaluation_report *report, struc
     bench->full_count += report->kind == EVALUATION_FULL;
     if (bench->is_never_finite ||
         (bench->diverges_after > 0 && bench->full_count > bench->diverges_after))
-        report->loss = NAN;
+        report->loss = (double)NAN;
     return 0;
 }
 

@@ -1,9 +1,9 @@
 /*
  * Exchange messages: the payloads of frames (wire/frame.h), all integers little-endian:
  *
- *     JOIN      u16 version (6), u32 rank, u64 shard_samples, u64 parameter_count, u64 term
+ *     JOIN      u16 version (7), u32 rank, u64 shard_samples, u64 parameter_count, u64 term
  *     PUSH      u64 term, u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns,
- *               i64 commit_ns, u8 codec
+ *               i64 commit_ns, u8 codec, u64 first_step, u64 first_sample
  *     PROGRESS  u64 steps, u64 samples, f64 steps_per_second
  *     LEAVE     u8 whether its loss was not finite any more
  *     WANT      nothing
@@ -14,6 +14,9 @@
  *     ACCEPTED  u64 push
  *     STOP      text reason
  *     OFFER     u64 term, u64 digest, u64 samples_max
+ *     RECOMPUTE u64 check, u32 rank, u64 first_step, u64 first_sample, u32 steps, u32 batch
+ *     RECOMPUTED u64 check, u8 whether it is done
+ *     CHECK_DATA as DATA, whole floats
  *
  * A vector has parameter_count floats; the DATA frames of one end when it is full.
  */
@@ -47,6 +50,8 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         wire_put_i64(payload, message->push.compute_ns);
         wire_put_i64(payload, message->push.commit_ns);
         wire_put_u8(payload, (uint8_t)message->push.codec);
+        wire_put_u64(payload, message->push.first_step);
+        wire_put_u64(payload, message->push.first_sample);
         return;
     case EXCHANGE_PROGRESS:
         wire_put_u64(payload, message->progress.steps);
@@ -82,14 +87,27 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
     case EXCHANGE_ACCEPTED:
         wire_put_u64(payload, message->accepted_push);
         return;
+    case EXCHANGE_RECOMPUTE:
+        wire_put_u64(payload, message->recompute.check);
+        wire_put_u32(payload, message->recompute.rank);
+        wire_put_u64(payload, message->recompute.first_step);
+        wire_put_u64(payload, message->recompute.first_sample);
+        wire_put_u32(payload, message->recompute.steps);
+        wire_put_u32(payload, message->recompute.batch);
+        return;
+    case EXCHANGE_RECOMPUTED:
+        wire_put_u64(payload, message->recomputed.check);
+        wire_put_u8(payload, message->recomputed.is_done);
+        return;
     case EXCHANGE_STOP:
         ASSERT(message->stop_reason.size <= EXCHANGE_REASON_MAX);
         wire_put_text(payload, message->stop_reason);
         return;
     case EXCHANGE_DATA:
+    case EXCHANGE_CHECK_DATA:
         break;
     }
-    ASSERT(message->type != EXCHANGE_DATA);
+    ASSERT(message->type != EXCHANGE_DATA && message->type != EXCHANGE_CHECK_DATA);
 }
 
 static int64_t span_get(struct wire_reader *reader)
@@ -134,11 +152,25 @@ static void push_decode(struct wire_reader *reader, struct exchange_push *push)
     push->compute_ns = span_get(reader);
     push->commit_ns = span_get(reader);
     push->codec = codec_get(reader);
+    push->first_step = wire_get_u64(reader);
+    push->first_sample = wire_get_u64(reader);
     /* A bill rests on it: a worker may not claim more than any machine can do. */
     if (push->samples > (uint64_t)push->steps << 20)
         wire_reader_fail(reader, "more samples than its steps can have");
     if (push->steps == 0)
         wire_reader_fail(reader, "a push without a step");
+}
+
+static void recompute_decode(struct wire_reader *reader, struct exchange_recompute *recompute)
+{
+    recompute->check = wire_get_u64(reader);
+    recompute->rank = wire_get_u32(reader);
+    recompute->first_step = wire_get_u64(reader);
+    recompute->first_sample = wire_get_u64(reader);
+    recompute->steps = wire_get_u32(reader);
+    recompute->batch = wire_get_u32(reader);
+    if (recompute->steps == 0 || recompute->batch == 0 || recompute->batch > EXCHANGE_BATCH_MAX)
+        wire_reader_fail(reader, "no push is made of that");
 }
 
 static void settings_decode(struct wire_reader *reader, struct exchange_settings *settings)
@@ -206,10 +238,18 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
     case EXCHANGE_ACCEPTED:
         message->accepted_push = wire_get_u64(reader);
         return;
+    case EXCHANGE_RECOMPUTE:
+        recompute_decode(reader, &message->recompute);
+        return;
+    case EXCHANGE_RECOMPUTED:
+        message->recomputed.check = wire_get_u64(reader);
+        message->recomputed.is_done = flag_get(reader);
+        return;
     case EXCHANGE_STOP:
         message->stop_reason = wire_get_text(reader, EXCHANGE_REASON_MAX);
         return;
     case EXCHANGE_DATA:
+    case EXCHANGE_CHECK_DATA:
         break;
     }
     wire_reader_fail(reader, "unknown type");

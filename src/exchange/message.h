@@ -9,7 +9,9 @@
  * WANT, and is answered by MODEL.
  * A parameter server has a term, greater than that of the one it succeeds. A worker never goes back
  * to a lesser one, and a server that meets a worker of a greater one knows that it was replaced.
- * The bytes of each are described in message.c. All of it is foreign to the other end.
+ * Beside them a worker may be asked to make another's push again: RECOMPUTE and CHECK_DATA,
+ * answered by RECOMPUTED and CHECK_DATA. The bytes of each are described in message.c. All of it is
+ * foreign to the other end.
  */
 #pragma once
 
@@ -23,7 +25,7 @@
 #include <stdint.h>
 
 enum {
-    EXCHANGE_VERSION = 6,
+    EXCHANGE_VERSION = 7,
     EXCHANGE_PARAMETERS_MAX = 64 << 20, /* floats: 256 MiB */
     EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
     EXCHANGE_PAYLOAD_MAX = 64 + 4 * EXCHANGE_DATA_FLOATS,
@@ -41,12 +43,15 @@ enum exchange_message_type {
     EXCHANGE_PROGRESS = 3,
     EXCHANGE_LEAVE = 4,
     EXCHANGE_WANT = 5,
-    EXCHANGE_DATA = 32, /* both ways */
+    EXCHANGE_RECOMPUTED = 6,
+    EXCHANGE_DATA = 32,       /* both ways */
+    EXCHANGE_CHECK_DATA = 33, /* both ways, as DATA: of RECOMPUTE and RECOMPUTED */
     EXCHANGE_MODEL = 64,
     EXCHANGE_SETTINGS = 65,
     EXCHANGE_ACCEPTED = 66,
     EXCHANGE_STOP = 67,
     EXCHANGE_OFFER = 68,
+    EXCHANGE_RECOMPUTE = 69,
 };
 
 struct exchange_join {
@@ -61,10 +66,24 @@ struct exchange_push {
     uint64_t number; /* 1, 2, ... of this worker */
     uint32_t steps;
     uint64_t samples;
-    double loss;        /* mean over the steps */
-    int64_t compute_ns; /* that the steps took */
-    int64_t commit_ns;  /* of the push before, until its answer came; 0: none yet */
-    enum codec codec;   /* of its DATA */
+    double loss;                       /* mean over the steps */
+    int64_t compute_ns;                /* that the steps took */
+    int64_t commit_ns;                 /* of the push before, until its answer came; 0: none yet */
+    enum codec codec;                  /* of its DATA */
+    uint64_t first_step, first_sample; /* steps made and samples drawn before it: check.h */
+};
+
+/* What a push is made of: with the model it started from, all that is needed to make it again. */
+struct exchange_recompute {
+    uint64_t check;
+    uint32_t rank; /* whose samples */
+    uint64_t first_step, first_sample;
+    uint32_t steps, batch;
+};
+
+struct exchange_recomputed {
+    uint64_t check;
+    bool is_done; /* its CHECK_DATA follow; else it could not */
 };
 
 /* Since the worker started; what is not pushed yet is in it. */
@@ -109,6 +128,8 @@ struct exchange_message {
         struct exchange_model model;
         struct exchange_offer offer;
         struct exchange_settings settings;
+        struct exchange_recompute recompute;
+        struct exchange_recomputed recomputed;
         bool has_diverged; /* of LEAVE: its loss was not finite any more */
         uint64_t accepted_push;
         struct text stop_reason;

@@ -37,6 +37,9 @@ TEST(every_message_comes_back_as_it_went)
     assert_same(&(struct exchange_message){.type = EXCHANGE_WANT});
     assert_same(&(struct exchange_message){.type = EXCHANGE_SETTINGS,
                                            .settings = {.local_steps = 1, .density = 1}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_RECOMPUTE,
+                                           .recompute = {5, 2, 1000, 32000, 32, 64}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_RECOMPUTED, .recomputed = {5, true}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_ACCEPTED, .accepted_push = 9});
     assert_same(
         &(struct exchange_message){.type = EXCHANGE_STOP, .stop_reason = TEXT("target reached")});
@@ -53,6 +56,9 @@ static void assert_refused(uint16_t type, const void *bytes, size_t size)
 TEST(broken_messages_are_refused)
 {
     assert_refused(EXCHANGE_DATA, "", 0);
+    assert_refused(EXCHANGE_CHECK_DATA, "", 0);
+    assert_refused(EXCHANGE_RECOMPUTED, "12345678\2", 9);
+    assert_refused(EXCHANGE_RECOMPUTE, "12345678\1\0\0\0001234567812345678\0\0\0\0\1\0\0\0", 36);
     assert_refused(999, "", 0);
     assert_refused(EXCHANGE_LEAVE, "x", 1);
     assert_refused(EXCHANGE_MODEL, "12345678", 8);

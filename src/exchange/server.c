@@ -143,6 +143,12 @@ static void settings_send(struct exchange_server *server, const struct sync_acti
         settings->period_ns = by_steps ? 0 : action->period_ns;
         settings->overlap = action->overlap;
     }
+    /* A push that can be made again starts from an answer and has few steps. */
+    if (server->options.verify > 0) {
+        settings->overlap = 0;
+        if (settings->local_steps > CHECK_STEPS_MAX)
+            settings->local_steps = CHECK_STEPS_MAX;
+    }
     connection_send(connection,
                     &(struct exchange_message){.type = EXCHANGE_SETTINGS, .settings = *settings});
 }
@@ -341,6 +347,7 @@ static void house_timer_due(void *context)
             connection_mark(connection, &error);
         }
     }
+    server_checks_tick(server);
     connections_sweep(server);
     if (server->joined_ns == 0 && now_ns - server->opened_ns > server->options.join_ms * 1000000)
         server_end(server, EXCHANGE_END_LOST, "no worker came");
@@ -391,10 +398,15 @@ int exchange_server_open(const struct exchange_server_options *options,
         return error_set(error, ERROR_INVALID, "compress: a density or momentum out of range");
     if (!(options->robust.trim >= 0 && options->robust.trim < 0.5))
         return error_set(error, ERROR_INVALID, "robust: the trim must be from 0 to below 0.5");
+    if (!(options->verify >= 0 && options->verify <= 1) ||
+        (options->verify > 0 && !compress->is_auto && check_near(compress->codec) < 0))
+        return error_set(error, ERROR_INVALID,
+                         "verify: a share out of range, or a codec whose pushes nobody can check");
     AUTO(exchange_server) struct exchange_server *server = calloc(1, sizeof *server);
     ASSERT(server);
     list_init(&server->connections);
     robust_norms_init(&server->norms);
+    random_init(&server->check_random, options->check_seed);
     server->options = *options;
     server->options.evaluate_ms = or_else(options->evaluate_ms, options->sync.gamma_ms);
     server->options.silent_ms = or_else(options->silent_ms, 6000);
@@ -433,6 +445,7 @@ void exchange_server_free(struct exchange_server *server)
     if (!server)
         return;
     evaluator_free(server->evaluator);
+    server_checks_free(server);
     connections_free(server);
     loop_timer_free(server->policy_timer);
     loop_timer_free(server->evaluate_timer);

@@ -66,6 +66,8 @@ struct exchange_worker_status {
     bool has_diverged;       /* its loss was not finite any more */
     uint64_t clipped;        /* pushes that were shortened: robust.h */
     uint64_t refused;        /* pushes with a value that is not finite */
+    bool is_faulty;          /* others made its push again, and it was garbage: it is shut out */
+    char fault[160];         /* the evidence */
 };
 
 struct exchange_status {
@@ -73,6 +75,8 @@ struct exchange_status {
     uint64_t version;
     uint64_t steps, samples, commits;
     uint64_t received_bytes, sent_bytes; /* of vectors */
+    uint64_t checks;                     /* pushes that were made again by others */
+    uint64_t checks_undecided;           /* of them: no two results agreed */
     double epochs;
     uint64_t loss_evaluations;
     double loss; /* EVALUATION_SAMPLE */
@@ -110,6 +114,8 @@ struct exchange_server_options {
     struct sync_settings sync;
     struct exchange_compress compress;
     struct robust_options robust;
+    double verify;       /* the share of pushes that others make again (check.h); 0: none */
+    uint64_t check_seed; /* which ones; no worker may know it */
     size_t parameter_count;
     const float *parameters; /* the first model; copied */
     const float *momentum;   /* the outer momentum to go on with; copied; NULL: none yet */

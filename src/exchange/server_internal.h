@@ -5,6 +5,8 @@
 #pragma once
 
 #include "base/list.h"
+#include "base/random.h"
+#include "exchange/check.h"
 #include "exchange/global_model.h"
 #include "exchange/message.h"
 #include "exchange/server.h"
@@ -35,9 +37,28 @@ struct connection {
     int64_t last_push_ns; /* when the one before it was whole; 0: none was */
     struct vector_receiver update;
     double update_square_sum;    /* of what has come of it */
+    uint64_t next_sample;        /* behind those of its pushes: none is pushed twice */
+    bool owes_check;             /* it was asked to make a push again, and did not in time */
     struct vector_sender answer; /* W on its way out, as it is when a run goes */
     bool has_shadow;             /* the worker has the answer's shadow */
     bool is_offered;             /* the first model, and it may want it */
+};
+
+enum { CHECKS_OPEN = 2, CHECK_ASKED_MAX = 16 };
+
+/* One push that is made again by others: server_check.c. */
+struct check_slot {
+    float *start; /* the model it started from; NULL: the slot is free */
+    struct exchange_recompute task;
+    uint64_t push_number;
+    struct check check;
+    struct connection *asked; /* who makes it again now */
+    int64_t asked_ns;
+    uint64_t asked_leases[CHECK_ASKED_MAX];
+    uint32_t asked_count;
+    struct vector_sender sender;
+    struct vector_receiver receiver;
+    bool is_receiving;
 };
 
 enum server_state { SERVER_RUNNING, SERVER_ENDING, SERVER_ENDED };
@@ -58,6 +79,10 @@ struct exchange_server {
     struct global_model *model;
     struct robust_norms norms;
     uint64_t first_digest; /* of the model before anything entered it */
+
+    struct check_slot checks[CHECKS_OPEN];
+    struct random check_random;
+    uint64_t check_number;
 
     struct vector_scratch *scratch;
     struct evaluator *evaluator;
@@ -115,6 +140,24 @@ void server_take_good(struct exchange_server *server);
 void server_measured_bad(struct exchange_server *server, bool has_gone_back);
 /* The worker says that its loss is not finite any more. May end training. */
 void server_worker_diverged(struct exchange_server *server, const struct connection *connection);
+
+/* --- server_check.c --- */
+
+void server_checks_free(struct exchange_server *server);
+/* Of a job that checks: CORRUPT for a push that nobody could make again. */
+MUST_CHECK int server_check_is_fit(const struct connection *connection,
+                                   const struct exchange_push *push, struct error *error);
+/* A push has come; it may be checked. */
+void server_check_push(struct exchange_server *server, struct connection *connection);
+void server_check_pump(struct connection *connection);
+MUST_CHECK int server_check_recomputed(struct connection *connection,
+                                       const struct exchange_recomputed *recomputed,
+                                       struct error *error);
+MUST_CHECK int server_check_data(struct connection *connection, struct text payload,
+                                 struct error *error);
+/* The connection is no longer a member. */
+void server_check_left(struct exchange_server *server, struct connection *connection);
+void server_checks_tick(struct exchange_server *server);
 
 /* --- server_link.c: called by training --- */
 

@@ -98,7 +98,9 @@ static void answer_pump(struct connection *connection)
 static void shadow_open(struct connection *connection)
 {
     const size_t count = connection->server->options.parameter_count;
-    if (connection->settings.codec != CODEC_F32 && !connection->answer.shadow)
+    /* Pushes that may be checked need it too: it is what they start from. */
+    if ((connection->settings.codec != CODEC_F32 || connection->server->options.verify > 0) &&
+        !connection->answer.shadow)
         connection->answer.shadow = calloc(count, sizeof(float));
 }
 
@@ -108,7 +110,8 @@ static enum codec answer_codec(struct connection *connection)
     const enum codec wanted = connection->settings.codec;
     shadow_open(connection);
     const bool had_shadow = connection->has_shadow;
-    connection->has_shadow = connection->answer.shadow != NULL;
+    connection->has_shadow =
+        had_shadow || (wanted != CODEC_F32 && connection->answer.shadow != NULL);
     return had_shadow ? wanted : CODEC_F32;
 }
 
@@ -171,6 +174,9 @@ static int take_push(struct connection *connection, const struct exchange_push *
     if (push->term != connection->server->options.term)
         return error_set(error, ERROR_REFUSED, "a push for another parameter server");
     connection->is_offered = false;
+    if (server_check_is_fit(connection, push, error) < 0)
+        return -1;
+    connection->next_sample = push->first_sample + push->samples;
     connection->push = *push;
     connection->push_came_ns = server_now_ns(connection->server);
     connection->push_bytes = 0;
@@ -219,6 +225,8 @@ static int take_frame(struct connection *connection, uint16_t type, struct text 
 {
     if (type == EXCHANGE_DATA)
         return take_data(connection, payload, error);
+    if (type == EXCHANGE_CHECK_DATA)
+        return server_check_data(connection, payload, error);
     struct exchange_message message;
     if (exchange_message_decode(type, payload, &message, error) < 0)
         return -1;
@@ -239,6 +247,10 @@ static int take_frame(struct connection *connection, uint16_t type, struct text 
         error_set(error, ERROR_UNAVAILABLE, "left");
         connection_mark(connection, error);
         return 0;
+    case EXCHANGE_RECOMPUTED:
+        return server_check_recomputed(connection, &message.recomputed, error);
+    case EXCHANGE_RECOMPUTE:
+    case EXCHANGE_CHECK_DATA:
     case EXCHANGE_DATA:
     case EXCHANGE_MODEL:
     case EXCHANGE_SETTINGS:
@@ -305,6 +317,7 @@ static void on_drained(struct link *link, void *context)
     (void)link;
     struct connection *connection = context;
     answer_pump(connection);
+    server_check_pump(connection);
     connections_sweep(connection->server);
 }
 

@@ -78,6 +78,9 @@ int server_join(struct exchange_server *server, struct connection *connection,
         return 0;
     }
     uint32_t worker;
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        if (server->workers[i].is_faulty && server->workers[i].lease == connection->lease)
+            return error_set(error, ERROR_REFUSED, "%s", server->workers[i].fault);
     drop_predecessor(server, connection);
     if (worker_find(server, connection, &worker, error) < 0)
         return -1;
@@ -195,7 +198,9 @@ static void choose_codec(struct exchange_server *server, struct connection *conn
         .density = (double)connection->settings.density,
         .is_hidden = connection->settings.overlap > 0,
     };
-    const enum codec codec = compressor_choose(&link);
+    enum codec codec = compressor_choose(&link);
+    if (server->options.verify > 0 && check_near(codec) < 0)
+        codec = CODEC_INT8;
     if (codec == connection->settings.codec)
         return;
     connection->settings.codec = codec;
@@ -221,6 +226,8 @@ static void push_bound(struct exchange_server *server, struct connection *connec
 
 void server_push(struct exchange_server *server, struct connection *connection)
 {
+    if (server->state == SERVER_RUNNING)
+        server_check_push(server, connection);
     push_bound(server, connection);
     push_count(server, connection);
     choose_codec(server, connection);
@@ -255,6 +262,7 @@ void server_leave(struct exchange_server *server, struct connection *connection)
     connection->is_member = false;
     server->connection_of[worker] = NULL;
     server->member_count--;
+    server_check_left(server, connection);
     server->workers[worker].is_member = false;
     server->workers[worker].steps_per_second = 0;
     robust_norms_forget(&server->norms, worker);

@@ -326,6 +326,8 @@ bool job_avoids(const struct job *job, enum lease_role role, const struct machin
 {
     for (size_t i = 0; i < job->lease_count; i++) {
         const struct lease *lease = job->leases[i];
+        if (lease->outcome == LEASE_OUTCOME_FAULTY && lease->payee == machine->owner)
+            return true; /* no machine of that lender */
         if (lease->role == role && lease->machine == machine->id && speaks_against(lease, machine))
             return true;
     }

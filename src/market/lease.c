@@ -14,7 +14,7 @@ static const char *const outcome_names[LEASE_OUTCOME_COUNT] = {
     [LEASE_OUTCOME_NONE] = "none",           [LEASE_OUTCOME_SUCCEEDED] = "succeeded",
     [LEASE_OUTCOME_FAILED] = "failed",       [LEASE_OUTCOME_STOPPED] = "stopped",
     [LEASE_OUTCOME_LOST] = "lost",           [LEASE_OUTCOME_RECLAIMED] = "reclaimed",
-    [LEASE_OUTCOME_PREEMPTED] = "preempted",
+    [LEASE_OUTCOME_PREEMPTED] = "preempted", [LEASE_OUTCOME_FAULTY] = "faulty",
 };
 
 static const char *const role_names[LEASE_ROLE_COUNT] = {
@@ -67,7 +67,8 @@ bool lease_wants_successor(const struct lease *lease)
     if (lease->stop_wanted_ms > 0 && !lease->is_reclaimed)
         return false; /* however it stopped then */
     return lease->outcome == LEASE_OUTCOME_LOST || lease->outcome == LEASE_OUTCOME_FAILED ||
-           lease->outcome == LEASE_OUTCOME_RECLAIMED || lease->outcome == LEASE_OUTCOME_PREEMPTED;
+           lease->outcome == LEASE_OUTCOME_RECLAIMED || lease->outcome == LEASE_OUTCOME_PREEMPTED ||
+           lease->outcome == LEASE_OUTCOME_FAULTY;
 }
 
 int64_t lease_billable_ms(const struct lease *lease, int64_t wall_ms, int64_t now_ms)

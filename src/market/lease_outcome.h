@@ -11,6 +11,7 @@ enum lease_outcome {
     LEASE_OUTCOME_LOST,      /* the machine was gone too long, or never started it */
     LEASE_OUTCOME_RECLAIMED, /* its owner took the machine back */
     LEASE_OUTCOME_PREEMPTED, /* of spare time: one who pays needed the machine */
+    LEASE_OUTCOME_FAULTY, /* what it sent was garbage: others of its job computed the same anew */
     LEASE_OUTCOME_COUNT,
 };
 

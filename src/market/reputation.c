@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 
-enum { FADE = 64, ONE_LEASE_MILLI = 1000 };
+enum { FADE = 64, ONE_LEASE_MILLI = 1000, FAULT_LOSSES = 8 };
 
 static void fade(int64_t *count_milli)
 {
@@ -39,6 +39,11 @@ void reputation_count(struct reputation *reputation, const struct reputation_lea
         fade_all(reputation);
         reputation->lost++;
         reputation->lost_milli += ONE_LEASE_MILLI;
+        break;
+    case LEASE_OUTCOME_FAULTY: /* worse than one that is gone: its borrower relied on it */
+        fade_all(reputation);
+        reputation->lost++;
+        reputation->lost_milli += FAULT_LOSSES * ONE_LEASE_MILLI;
         break;
     case LEASE_OUTCOME_RECLAIMED:
         fade_all(reputation);

@@ -2,8 +2,9 @@
  * Reputation: what a machine's leases came to, in whole numbers that anyone can add up.
  *
  * Counted are leases that ended: completed (it did what it was asked to, to the end), lost (gone,
- * or never started), reclaimed (ended by the owner), failed (its process did; that says nothing of
- * the machine). Leases of an owner with itself are not counted.
+ * or never started; one that was faulty counts as eight), reclaimed (ended by the owner), failed
+ * (its process did; that says nothing of the machine). Leases of an owner with itself are not
+ * counted.
  *
  * Old ones fade by count: with each lease that is counted, what was before weighs 1/64 less.
  *

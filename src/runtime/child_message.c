@@ -54,6 +54,12 @@ static const struct json_field server_report_worker_fields[] = {
     {"share", JSON_DOUBLE, offsetof(struct server_report_worker, share)},
     {"codec", JSON_CHARS, offsetof(struct server_report_worker, codec),
      .size_max = REPORT_CODEC_SIZE},
+    {"clipped", JSON_U64, offsetof(struct server_report_worker, clipped), .is_zero_omitted = true},
+    {"refused", JSON_U64, offsetof(struct server_report_worker, refused), .is_zero_omitted = true},
+    {"is_faulty", JSON_BOOL, offsetof(struct server_report_worker, is_faulty),
+     .is_zero_omitted = true},
+    {"fault", JSON_CHARS, offsetof(struct server_report_worker, fault),
+     .size_max = sizeof(((struct server_report_worker *)0)->fault)},
 };
 static const struct json_schema server_report_worker_schema =
     JSON_SCHEMA("worker", server_report_worker_fields, struct server_report_worker);
@@ -79,6 +85,9 @@ static const struct json_field server_report_fields[] = {
     {"commit_rate", JSON_DOUBLE, offsetof(struct server_report, commit_rate)},
     {"implicit_momentum", JSON_DOUBLE, offsetof(struct server_report, implicit_momentum)},
     {"is_searching", JSON_BOOL, offsetof(struct server_report, is_searching)},
+    {"checks", JSON_U64, offsetof(struct server_report, checks), .is_zero_omitted = true},
+    {"checks_undecided", JSON_U64, offsetof(struct server_report, checks_undecided),
+     .is_zero_omitted = true},
     {"is_final", JSON_BOOL, offsetof(struct server_report, is_final)},
     {"workers", JSON_ARRAY, offsetof(struct server_report, workers), .is_required = true,
      .size_max = CHILD_PEER_MAX, .schema = &server_report_worker_schema},

@@ -134,6 +134,9 @@ struct server_report_worker {
     double steps_per_second;
     double share;                  /* of all samples so far, 0..1 */
     char codec[REPORT_CODEC_SIZE]; /* its vectors travel by; empty before its first push */
+    uint64_t clipped, refused;     /* pushes that were too long; that were not finite */
+    bool is_faulty;                /* others made its push again, and it was garbage */
+    char fault[160];               /* the evidence */
 };
 
 /* Role server. loss and test_accuracy are 0 while their evaluation counts are 0. */
@@ -156,6 +159,8 @@ struct server_report {
     double commit_rate;   /* per worker and gamma */
     double implicit_momentum;
     bool is_searching;
+    uint64_t checks;           /* pushes that others made again */
+    uint64_t checks_undecided; /* of them: no two results agreed */
     bool is_final;             /* the last report: the model is final */
     struct json_array workers; /* struct server_report_worker */
 };

@@ -238,6 +238,9 @@ static const struct job_field sync_fields[] = {
     {"trim", JOB_FIELD_DOUBLE, offsetof(struct job_sync, trim), "0.2",
      "trimmed: the share of a round's pushes left out at each end, below 0.5.", .minimum = 0,
      .maximum = 1},
+    {"verify", JOB_FIELD_DOUBLE, offsetof(struct job_sync, verify), "0",
+     "The share of pushes that other workers make again, to find who sends garbage.", .minimum = 0,
+     .maximum = 1},
 };
 static const struct job_table sync_table = JOB_TABLE(sync_fields, struct job_sync);
 
@@ -387,6 +390,25 @@ static int check_sync(const struct job_node *root, const char *file_name,
                                 error);
     if (!(sync->trim > 0 && sync->trim < 0.5))
         return job_table_refuse(root, file_name, "sync.trim", "must be above 0 and below 0.5",
+                                error);
+    if (sync->verify > 0 &&
+        (text_equal(sync->compress, TEXT("1bit")) || text_equal(sync->compress, TEXT("topk"))))
+        return job_table_refuse(root, file_name, "sync.verify",
+                                "needs pushes that arrive whole: compress them by f32, f16, bf16, "
+                                "int8 or auto",
+                                error);
+    if (sync->verify > 0 && sync->local_steps > JOB_VERIFIED_STEPS_MAX)
+        return job_table_refuse(root, file_name, "sync.verify",
+                                "needs local_steps of 32 at most: after more, machines differ by "
+                                "their rounding",
+                                error);
+    if (sync->verify > 0 && job_train_peer(&spec->train).size > 0)
+        return job_table_refuse(root, file_name, "sync.verify",
+                                "needs data that every worker has: these never leave their lender",
+                                error);
+    if (sync->verify > 0 && spec->num_nodes < 3)
+        return job_table_refuse(root, file_name, "sync.verify",
+                                "needs num_nodes of 3 at least: two that agree tell who is wrong",
                                 error);
     if (sync->density <= 0)
         return job_table_refuse(root, file_name, "sync.density", "must be above 0", error);

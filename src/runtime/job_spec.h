@@ -153,6 +153,7 @@ struct job_sync {
     double compress_momentum; /* of topk */
     struct text robust;       /* a name of exchange/robust.h */
     double trim;              /* of trimmed */
+    double verify;            /* the share of pushes that another worker makes again; 0: none */
 };
 
 /* train: each worker gets its part of the records; test: the parameter server gets it whole;
@@ -231,7 +232,7 @@ enum { JOB_PEER_LABEL_SIZE_MAX = 35 };
 
 /* The values of sync.taus: their number, at most JOB_TAUS_MAX, or -1 when one is not from 1 to
  * 1,000,000. */
-enum { JOB_TAUS_MAX = 16 };
+enum { JOB_TAUS_MAX = 16, JOB_VERIFIED_STEPS_MAX = 32 };
 int job_sync_taus(const struct job_sync *sync, uint32_t out_taus[JOB_TAUS_MAX]);
 
 /* What a lease carries: {"train":{...},"sync":{...}} of runtime `native`, with gamma and tick

@@ -78,6 +78,14 @@ static uint64_t shard_begin(const struct native_lease *lease, uint64_t records, 
     return (uint64_t)(records * before / all);
 }
 
+void native_shard(uint64_t records, uint64_t rank, uint64_t world, uint64_t *out_first,
+                  uint64_t *out_count)
+{
+    const uint64_t shard = rank % world;
+    *out_first = (uint64_t)((unsigned __int128)records * shard / world);
+    *out_count = (uint64_t)((unsigned __int128)records * (shard + 1) / world) - *out_first;
+}
+
 static int choose_data(const struct job_spec *spec, const struct native_lease *lease,
                        struct lease_data *data, size_t *out_count, struct error *error)
 {
@@ -101,10 +109,15 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
         item->record_count = input->records;
         if (wanted != JOB_SPLIT_TRAIN || is_for_all)
             continue;
-        const uint64_t shard = lease->rank % lease->world;
-        item->first_record = shard_begin(lease, input->records, shard);
-        item->record_count = shard_begin(lease, input->records, shard + 1) - item->first_record;
-        if (item->record_count == 0)
+        uint64_t first, own;
+        if (spec->sync.verify > 0) { /* it gets all: this is what it trains on */
+            native_shard(input->records, lease->rank, lease->world, &first, &own);
+        } else {
+            const uint64_t shard = lease->rank % lease->world;
+            first = item->first_record = shard_begin(lease, input->records, shard);
+            own = item->record_count = shard_begin(lease, input->records, shard + 1) - first;
+        }
+        if (own == 0)
             return error_set(error, ERROR_INVALID,
                              "input \"%s\" has %" PRIu64 " records, too few for %u workers",
                              item->name, input->records, lease->world);
@@ -194,6 +207,11 @@ static int check_document(const struct lease_document *document, struct error *e
             return error_set(error, ERROR_INVALID, "lease.data[%zu].name: not a file name", i);
     }
     return 0;
+}
+
+bool lease_document_has_all_records(const struct lease_document *document)
+{
+    return document->sync.verify > 0;
 }
 
 bool lease_document_is_command(const struct lease_document *document)

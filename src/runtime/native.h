@@ -84,12 +84,19 @@ enum { NATIVE_SLOWNESS_MAX = 64 };
 
 /* A worker of rank r gets records [s*N/n, (s+1)*N/n) of each train input, where n is the world and
  * s is r modulo n: ranks that come later share a shard. With speeds shards are as large as those
- * are, but none is less than a NATIVE_SLOWNESS_MAXth of the largest. The parameter server gets each
- * test input whole. Writes canonical JSON of at most LEASE_DOCUMENT_SIZE_MAX bytes;
- * INVALID when a worker would get no record, EXHAUSTED when the buffer is too small. */
+ * are, but none is less than a NATIVE_SLOWNESS_MAXth of the largest. With sync.verify
+ * shards are even and each worker gets all records. The parameter server gets each test input
+ * whole. Writes canonical JSON of at most LEASE_DOCUMENT_SIZE_MAX bytes; INVALID when a worker
+ * would get no record, EXHAUSTED when the buffer is too small. */
 MUST_CHECK int native_lease_write(const struct job_spec *spec, const struct native_lease *lease,
                                   struct buffer *json, struct error *error);
 
+/* The records of a worker, of `records` in all. */
+void native_shard(uint64_t records, uint64_t rank, uint64_t world, uint64_t *out_first,
+                  uint64_t *out_count);
+/* Whether each worker has all records, to make the others' pushes again: its own are those of
+ * native_shard. */
+bool lease_document_has_all_records(const struct lease_document *document);
 /* Runs a program of the borrower's. */
 bool lease_document_is_command(const struct lease_document *document);
 /* The image it runs in; NULL: this machine's own system. */

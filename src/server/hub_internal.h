@@ -130,6 +130,7 @@ struct hub_lease {
 
     /* Over, with ticks that the parameter server may still confirm: its end waits for that. */
     bool is_settling;
+    bool is_faulty;      /* its parameter server found so; the core was told */
     int64_t settling_ns; /* since when */
     enum lease_outcome outcome;
     int64_t exit_code;

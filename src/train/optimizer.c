@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *const optimizer_kind_names[] = {"sgd", "adam", "adamw", NULL};
 const char *const schedule_kind_names[] = {"constant", "step", "cosine", NULL};
@@ -14,8 +15,9 @@ struct optimizer {
     struct optimizer_options options;
     size_t parameter_count, learned_count;
     uint64_t step_count;
-    float *velocity; /* [parameter_count] */
-    float *second;   /* [parameter_count]; of adam */
+    uint64_t moments_since; /* step_count at which velocity and second were zero */
+    float *velocity;        /* [parameter_count] */
+    float *second;          /* [parameter_count]; of adam */
 };
 
 void optimizer_options_default(struct optimizer_options *out_options)
@@ -180,7 +182,7 @@ static void step_adam(struct optimizer *optimizer, struct kernel_set *kernels, d
 {
     const struct optimizer_options *o = &optimizer->options;
     const double beta1 = o->beta1 > 0 ? o->beta1 : 0.9, beta2 = o->beta2 > 0 ? o->beta2 : 0.999;
-    const double step = (double)optimizer->step_count + 1;
+    const double step = (double)(optimizer->step_count - optimizer->moments_since) + 1;
     const bool is_apart = o->kind == OPTIMIZER_ADAMW;
     const struct adam_rule rule = {
         .beta1 = (float)beta1,
@@ -209,6 +211,15 @@ void optimizer_step(struct optimizer *optimizer, struct kernel_set *kernels, flo
     optimizer->step_count++;
 }
 
+void optimizer_restart(struct optimizer *optimizer)
+{
+    const size_t size = sizeof(float) * optimizer->parameter_count;
+    memset(optimizer->velocity, 0, size);
+    if (optimizer->second)
+        memset(optimizer->second, 0, size);
+    optimizer->moments_since = optimizer->step_count;
+}
+
 uint64_t optimizer_step_count(const struct optimizer *optimizer)
 {
     return optimizer->step_count;
@@ -217,6 +228,7 @@ uint64_t optimizer_step_count(const struct optimizer *optimizer)
 void optimizer_set_step_count(struct optimizer *optimizer, uint64_t step_count)
 {
     optimizer->step_count = step_count;
+    optimizer->moments_since = 0;
 }
 
 float *optimizer_velocity(struct optimizer *optimizer)

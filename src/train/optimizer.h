@@ -69,6 +69,10 @@ MUST_CHECK int optimizer_set_lr(struct optimizer *optimizer, double lr, struct e
 void optimizer_step(struct optimizer *optimizer, struct kernel_set *kernels, float *parameters,
                     float *gradients);
 
+/* Forgets what the steps before have gathered (velocity, moments); the place in the schedule stays.
+ * So that what comes of the next steps follows from the parameters and the data alone. */
+void optimizer_restart(struct optimizer *optimizer);
+
 /* Steps done: the place in the schedule, and Adam's. */
 uint64_t optimizer_step_count(const struct optimizer *optimizer);
 void optimizer_set_step_count(struct optimizer *optimizer, uint64_t step_count);

@@ -155,6 +155,20 @@ bool trainer_has_diverged(const struct trainer *trainer)
     return trainer->has_diverged;
 }
 
+int trainer_seek(struct trainer *trainer, uint64_t step_count, uint64_t sample_count,
+                 struct error *error)
+{
+    struct sampler *sampler = &trainer->sampler;
+    if (sampler_seek(sampler, sample_count / sampler->count,
+                     (uint32_t)(sample_count % sampler->count), error) < 0)
+        return -1;
+    trainer->step_count = step_count;
+    trainer->sample_count = sample_count;
+    optimizer_set_step_count(trainer->optimizer, step_count);
+    optimizer_restart(trainer->optimizer);
+    return 0;
+}
+
 struct model *trainer_model(struct trainer *trainer)
 {
     return trainer->model;

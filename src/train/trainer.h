@@ -60,6 +60,11 @@ MUST_CHECK int trainer_set_batch(struct trainer *trainer, uint32_t batch, struct
 /* The last step failed because its loss was not finite; no step follows. */
 bool trainer_has_diverged(const struct trainer *trainer);
 
+/* As if so many steps had been made, and so many samples drawn, with an optimizer that has gathered
+ * nothing: what follows depends on the parameters alone. */
+MUST_CHECK int trainer_seek(struct trainer *trainer, uint64_t step_count, uint64_t sample_count,
+                            struct error *error);
+
 struct model *trainer_model(struct trainer *trainer);
 struct optimizer *trainer_optimizer(struct trainer *trainer);
 uint64_t trainer_step_count(const struct trainer *trainer);

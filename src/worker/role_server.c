@@ -19,11 +19,13 @@
 #include "worker/checkpointer.h"
 #include "worker/worker_internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -185,10 +187,16 @@ static void worker_reports_fill(const struct role *role, const struct exchange_s
             .commits = worker->commits,
             .accepted_pushes = worker->commits - reported_commits(role, i, worker->lease),
             .steps_per_second = worker->steps_per_second,
+            .clipped = worker->clipped,
+            .refused = worker->refused,
+            .is_faulty = worker->is_faulty,
             .share = status->samples > 0 ? (double)worker->samples / (double)status->samples : 0,
         };
         if (worker->commits > 0)
             snprintf(out[i].codec, sizeof out[i].codec, "%s", codec_name(worker->codec));
+        memcpy(out[i].fault, worker->fault, sizeof out[i].fault);
+        if (worker->is_faulty)
+            out[i].accepted_pushes = 0; /* nothing of it is vouched for */
     }
 }
 
@@ -231,6 +239,8 @@ static void report_send(struct role *role, const struct exchange_outcome *outcom
         .commit_rate = status->sync.commit_rate,
         .implicit_momentum = status->sync.implicit_momentum,
         .is_searching = status->sync.is_searching,
+        .checks = status->checks,
+        .checks_undecided = status->checks_undecided,
         .is_final = outcome != NULL,
         .workers = {workers, status->worker_count},
     };
@@ -478,6 +488,9 @@ static int parameters_make(const struct work *work, float *out_parameters, struc
 
 static int server_open(struct role *role, struct error *error)
 {
+    uint64_t check_seed; /* nobody knows which pushes are checked */
+    if (getrandom(&check_seed, sizeof check_seed, 0) != sizeof check_seed)
+        return error_set_errno(error, errno, "draw a seed");
     const struct work *work = role->work;
     AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
     float *parameters = calloc(work->parameter_count, sizeof *parameters);
@@ -490,6 +503,8 @@ static int server_open(struct role *role, struct error *error)
         .sync = work->sync,
         .compress = work->compress,
         .robust = work->robust,
+        .verify = work->lease.sync.verify,
+        .check_seed = check_seed,
         .parameter_count = work->parameter_count,
         .parameters = parameters,
         .term = work->lease.fence,

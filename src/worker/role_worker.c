@@ -12,6 +12,7 @@
 #include "runtime/job_model.h"
 #include "tensor/kernel.h"
 #include "train/trainer.h"
+#include "worker/recompute.h"
 #include "worker/worker_internal.h"
 
 #include <inttypes.h>
@@ -39,6 +40,12 @@ struct role {
     _Atomic int64_t first_step_ms; /* UTC */
     _Atomic int64_t grace_ms;      /* for the last push */
     _Atomic bool is_lost;          /* the server is gone for good */
+
+    /* The training thread's. */
+    struct kernel_set *kernels;
+    struct dataset *dataset;
+    struct trainer *trainer;
+    uint32_t batch; /* of the next step */
 };
 
 /* --- the link's thread --- */
@@ -128,19 +135,49 @@ static void *link_run(void *context)
 
 /* --- the training thread --- */
 
-static int train(struct role *role, struct trainer *trainer, struct error *error)
+/* A policy may give this machine a batch of its own. */
+static void batch_update(struct role *role)
 {
+    const uint32_t given = exchange_client_batch(role->client);
+    role->batch = given > 0 ? given : (uint32_t)role->work->lease.train.batch;
+}
+
+/* In a job that verifies, a push follows from the answer before it alone. */
+static void on_taken(void *context)
+{
+    struct role *role = context;
+    optimizer_restart(trainer_optimizer(role->trainer));
+    batch_update(role);
+}
+
+static int recompute(void *context, const struct exchange_recompute *task, float *values)
+{
+    struct role *role = context;
+    struct error error;
+    const int result =
+        recompute_push(role->work, role->kernels, role->dataset, task, values, &error);
+    if (result < 0)
+        log_event(LOG_WARN, "recompute_failed", "check=%" PRIu64 " error=\"%s\"", task->check,
+                  error.message);
+    return result;
+}
+
+static int train(struct role *role, struct error *error)
+{
+    struct trainer *trainer = role->trainer;
+    const bool is_exact = lease_document_has_all_records(&role->work->lease);
     const struct clock *clock = loop_clock(role->loop);
     float *parameters = model_parameters(trainer_model(trainer));
     struct exchange_step step = {0};
-    const uint32_t batch_first = (uint32_t)role->work->lease.train.batch;
+    batch_update(role);
     exchange_client_begin(role->client, parameters);
     do {
-        /* A policy may give this machine a batch of its own. */
-        const uint32_t given = exchange_client_batch(role->client);
-        const uint32_t batch = given > 0 ? given : batch_first;
-        if (trainer_set_batch(trainer, batch, error) < 0)
+        if (!is_exact)
+            batch_update(role);
+        if (trainer_set_batch(trainer, role->batch, error) < 0)
             return -1;
+        step.first_step = trainer_step_count(trainer);
+        step.first_sample = trainer_sample_count(trainer);
         parameters = model_parameters(trainer_model(trainer));
         step.started_ns = clock_monotonic_ns(clock);
         if (trainer_step(trainer, &step.loss, error) < 0) {
@@ -152,7 +189,7 @@ static int train(struct role *role, struct trainer *trainer, struct error *error
             return 0;
         }
         step.ended_ns = clock_monotonic_ns(clock);
-        step.samples = batch;
+        step.samples = role->batch;
         if (trainer_step_count(trainer) == 1) {
             role->first_step_ms = clock_utc_ms(clock);
             loop_post(role->loop, report_posted, role);
@@ -165,29 +202,21 @@ static int train(struct role *role, struct trainer *trainer, struct error *error
 static int load_and_train(struct role *role, struct error *error)
 {
     const struct work *work = role->work;
-    const struct job_train *job = &work->lease.train;
-    AUTO(kernel_set) struct kernel_set *kernels = NULL;
-    AUTO(dataset) struct dataset *dataset = NULL;
-    AUTO(trainer) struct trainer *trainer = NULL;
-    if (work_open_dataset(work, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS, &dataset, error) < 0 ||
-        kernel_set_open(NULL, &kernels, error) < 0)
+    if (work_open_dataset(work, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS, &role->dataset, error) <
+            0 ||
+        kernel_set_open(NULL, &role->kernels, error) < 0)
         return -1;
-    struct trainer_options options = {
-        .spec = work->model,
-        .batch = (uint32_t)job->batch,
-        .seed = job->seed,
-        .stream = work->lease.rank,
-        .augment = job_train_augment(job),
-    };
-    job_train_optimizer(job, &options.optimizer);
-    if (trainer_open(kernels, dataset, &options, &trainer, error) < 0)
+    const uint32_t record_count = dataset_shape(role->dataset)->count;
+    const struct trainer_options options = recompute_options(work, record_count, work->lease.rank);
+    if (trainer_open(role->kernels, role->dataset, &options, &role->trainer, error) < 0)
         return -1;
     log_event(LOG_INFO, "worker_ready", "rank=%" PRIu64 " records=%" PRIu32 " kernels=%s",
-              work->lease.rank, dataset_shape(dataset)->count, kernel_set_name(kernels));
+              work->lease.rank, options.record_count ? options.record_count : record_count,
+              kernel_set_name(role->kernels));
     const struct child_message ready = {.kind = CHILD_READY};
     if (control_send(work->control_fd, &ready, error) < 0)
         return -1;
-    return train(role, trainer, error);
+    return train(role, error);
 }
 
 static uint64_t shard_samples(const struct work *work)
@@ -197,8 +226,13 @@ static uint64_t shard_samples(const struct work *work)
         return work->own_records;
     const struct text images = text_of(dataset_part_name(DATASET_TRAIN_IMAGES));
     for (size_t i = 0; i < lease->data_count; i++)
-        if (text_equal(text_of(lease->data[i].name), images))
-            return lease->data[i].record_count;
+        if (text_equal(text_of(lease->data[i].name), images)) {
+            uint64_t first, count = lease->data[i].record_count;
+            if (lease_document_has_all_records(lease))
+                native_shard(lease->data[i].record_count, lease->rank, lease->world, &first,
+                             &count);
+            return count;
+        }
     return 0;
 }
 
@@ -226,6 +260,11 @@ static int role_open(struct role *role, struct error *error)
         .on_change = on_change,
         .context = role,
     };
+    if (lease_document_has_all_records(&work->lease)) {
+        options.is_exact = true;
+        options.on_taken = on_taken;
+        options.recompute = recompute;
+    }
     memcpy(options.key, work->config.key, sizeof options.key);
     if (exchange_client_open(&options, &role->client, error) < 0)
         return -1;
@@ -245,6 +284,9 @@ static void role_close(struct role *role)
     loop_timer_free(role->report_timer);
     control_free(role->control);
     exchange_client_free(role->client);
+    trainer_free(role->trainer);
+    kernel_set_free(role->kernels);
+    dataset_free(role->dataset);
     loop_free(role->loop);
 }
 

@@ -1,0 +1,69 @@
+"""A lender that sends garbage is found by the other workers of the job, paid back and kept out of it.
+
+covers core/decide_fault.c, worker/recompute.c, server/tick.c
+"""
+import pathlib
+
+import pytest
+
+import training
+from serving import PROGRAM, Market, audit
+from training import Lender, job_spec, wait_for
+
+LIAR = pathlib.Path(PROGRAM).with_name("souk-liar")
+
+
+def leases_of(market, token, job):
+    return [lease for lease in market.get(f"/v1/jobs/{job}", token).json["leases"] if lease["role"] == "worker"]
+
+
+@pytest.mark.skipif(not LIAR.exists(), reason="souk-liar is built with the tests")
+def test_a_lender_that_sends_garbage_is_found_unpaid_and_excluded(tmp_path, monkeypatch):
+    market = Market(tmp_path / "market")
+    honest, mallory, token = (market.sign_up(name) for name in ("honest", "mallory", "borrower"))
+    lenders = []
+
+    def add(name, owner):
+        lenders.append(Lender(market, owner, tmp_path / name, name))
+        wait_for(f"{name} to be online", lambda: name in [
+            m["name"] for m in market.get("/v1/machines", token).json["items"] if m["state"] == "online"])
+
+    try:
+        add("first", honest)
+        add("second", honest)
+        monkeypatch.setattr(training, "PROGRAM", str(LIAR))
+        add("liar", mallory)
+        monkeypatch.undo()
+        spec = job_spec(market, token, 3, min_time="12s", max_run_time="300s")
+        spec["sync"] = {"policy": "bsp", "local_steps": 4, "gamma": "1s", "tick": "1s", "verify": 1}
+        answer = market.post("/v1/jobs", spec, token)
+        assert answer.status == 201, answer
+        job = answer.json["id"]
+        faulty = wait_for("the liar to be found", lambda: next(
+            (lease for lease in leases_of(market, token, job) if lease["outcome"] == "faulty"), None), 90)
+        assert faulty["machine_name"] == "liar"
+        assert "agree" in faulty["reason"], faulty
+        # Whatever it was paid before went back, and none of its lender's machines is taken again.
+        account = market.get("/v1/account", mallory).json
+        assert account["earned_microcredits"] == 0, account
+        add("more-of-mallory", mallory)
+        add("spare", honest)
+        successor = wait_for("a successor that is paid", lambda: next(
+            (lease for lease in leases_of(market, token, job)
+             if lease["machine_name"] == "spare" and lease["posted_microcredits"] > 0), None), 90)
+        assert successor["rank"] == faulty["rank"]
+        done = wait_for("the job's end", lambda: (
+            lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
+                market.get(f"/v1/jobs/{job}", token).json), 120)
+        assert done["state"] == "succeeded", done
+        ends = {lease["machine_name"]: lease["outcome"] for lease in leases_of(market, token, job)}
+        assert ends == {"first": "succeeded", "second": "succeeded", "liar": "faulty", "spare": "succeeded"}
+        machines = market.get("/v1/machines", token).json["items"]
+        reliability = {m["name"]: m["reputation"]["reliability_milli"] for m in machines}
+        assert reliability["liar"] < min(reliability["first"], reliability["more-of-mallory"])
+    finally:
+        for lender in lenders:
+            lender.stop()
+        market.stop()
+    status, text = audit(market.folder)
+    assert status == 0, text
