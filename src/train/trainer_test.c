@@ -9,6 +9,7 @@
 #include "train/trainer.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct data {
@@ -150,6 +151,56 @@ static void a_restored_trainer_goes_on_exactly(void **state)
     assert_non_null(strstr(error.message, "not lenet5 of 61706"));
 }
 
+/* Steps after a restart follow from the parameters, the place and the data: another trainer, with
+ * kernels of its own, makes them again. */
+static void steps_are_made_again_by_another_trainer(void **state)
+{
+    enum { BEFORE = 5, STEPS = 6 };
+    static const enum optimizer_kind kinds[] = {OPTIMIZER_SGD, OPTIMIZER_ADAM};
+    static const char *const others[] = {"auto", "plain"};
+    struct error error;
+    const struct data *data = *state;
+    for (size_t k = 0; k < 2; k++) {
+        AUTO(kernel_set) struct kernel_set *set = NULL;
+        AUTO(trainer) struct trainer *trainer = NULL;
+        ASSERT_OK(kernel_set_open("auto", &set, &error));
+        struct trainer_options options = lenet_options();
+        options.optimizer = (struct optimizer_options){.lr = 0.002, .kind = kinds[k]};
+        if (kinds[k] == OPTIMIZER_SGD)
+            options.optimizer.momentum = 0.9;
+        options.stream = 2;
+        options.record_first = 20000;
+        options.record_count = 10000;
+        ASSERT_OK(trainer_open(set, data->train, &options, &trainer, &error));
+        run_steps(trainer, BEFORE);
+        optimizer_restart(trainer_optimizer(trainer));
+        const size_t count = model_parameter_count(trainer_model(trainer));
+        const float *result = model_parameters(trainer_model(trainer));
+        float *start = malloc(count * sizeof(float));
+        assert_non_null(start);
+        memcpy(start, result, count * sizeof(float));
+        run_steps(trainer, STEPS);
+        for (size_t o = 0; o < 2; o++) {
+            AUTO(kernel_set) struct kernel_set *other_set = NULL;
+            AUTO(trainer) struct trainer *other = NULL;
+            ASSERT_OK(kernel_set_open(others[o], &other_set, &error));
+            ASSERT_OK(trainer_open(other_set, data->train, &options, &other, &error));
+            ASSERT_OK(trainer_seek(other, BEFORE, (uint64_t)BEFORE * options.batch, &error));
+            float *again = model_parameters(trainer_model(other));
+            memcpy(again, start, count * sizeof(float));
+            run_steps(other, STEPS);
+            double apart = 0, moved = 0;
+            for (size_t i = 0; i < count; i++) {
+                apart += pow((double)result[i] - (double)again[i], 2);
+                moved += pow((double)result[i] - (double)start[i], 2);
+            }
+            assert_true(moved > 0 && sqrt(apart / moved) < (o == 0 ? 1e-12 : 1e-2));
+            assert_int_equal(trainer_sample_count(other), trainer_sample_count(trainer));
+        }
+        free(start);
+    }
+}
+
 static void a_loss_that_explodes_is_an_error(void **state)
 {
     struct error error;
@@ -286,6 +337,7 @@ int main(void)
         cmocka_unit_test(lenet_learns_fashion_in_few_steps),
         cmocka_unit_test(the_same_seed_gives_the_same_model),
         cmocka_unit_test(a_restored_trainer_goes_on_exactly),
+        cmocka_unit_test(steps_are_made_again_by_another_trainer),
         cmocka_unit_test(every_metric_asked_for_must_be_reached),
         cmocka_unit_test(a_loss_that_explodes_is_an_error),
         cmocka_unit_test(data_that_does_not_fit_the_model_is_refused),
