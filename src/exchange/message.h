@@ -8,7 +8,7 @@
  * which the worker has too, having made it from the job's seed; only who has another one sends
  * WANT, and is answered by MODEL.
  * A parameter server has a term, greater than that of the one it succeeds. A worker never goes back
- * to a lesser one, and a server that meets a worker of a greater one knows that it was replaced.
+ * to a lesser one, and a server takes no worker of a greater one.
  * Beside them a worker may be asked to make another's push again: RECOMPUTE and CHECK_DATA,
  * answered by RECOMPUTED and CHECK_DATA. The bytes of each are described in message.c. All of it is
  * foreign to the other end.

@@ -67,10 +67,10 @@ int server_join(struct exchange_server *server, struct connection *connection,
                          join->parameter_count, server->options.parameter_count);
     if (join->rank != connection->rank)
         return error_set(error, ERROR_REFUSED, "rank %" PRIu32 " is not its own", join->rank);
-    if (join->term > server->options.term) {
-        server_end(server, EXCHANGE_END_LOST, "another parameter server has taken over");
+    /* Its word alone ends nothing: one that lies must not end the others' training. A server that
+     * was replaced is left by all, or stopped by the market. */
+    if (join->term > server->options.term)
         return error_set(error, ERROR_CONFLICT, "it belongs to a later parameter server");
-    }
     if (server->state != SERVER_RUNNING) {
         connection_send(connection,
                         &(struct exchange_message){.type = EXCHANGE_STOP,
