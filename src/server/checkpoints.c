@@ -61,7 +61,7 @@ void checkpoints_note(struct hub *hub, uint64_t job, uint64_t account,
         if (kept->has_before && !blob_hash_equal(&kept->before, &newest)) {
             drop = calloc(1, sizeof(*drop));
             ASSERT(drop);
-            *drop = (struct drop){hub->server, {account, kept->before, {last, newest}}};
+            *drop = (struct drop){hub->server, {account, job, kept->before, {last, newest}}};
         }
         kept->before = last;
         kept->has_before = true;

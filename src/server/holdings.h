@@ -44,10 +44,11 @@ MUST_CHECK int holdings_bytes(struct holdings *holdings, uint64_t account, int64
                               struct error *error);
 
 /* A checkpoint that its account need not hold any more, as there are later ones. What those, or an
- * input of an open job, have of it stays. */
+ * input of an open job, have of it stays; so does what the account held before the job: a machine
+ * that calls the borrower's data a checkpoint of its own must not make them go. */
 enum { HOLDINGS_LATER = 2 };
 struct holdings_replaced {
-    uint64_t account;
+    uint64_t account, job;
     struct blob_hash old, later[HOLDINGS_LATER]; /* manifests */
 };
 void holdings_replace(struct holdings *holdings, const struct holdings_replaced *replaced);

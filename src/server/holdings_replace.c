@@ -16,6 +16,7 @@ enum { OPEN_JOBS_MAX = 1000 };
 
 struct replacement {
     struct holdings *holdings;
+    int64_t since_ms; /* the job's: what was stored before is not its checkpoint's */
     size_t count;
     struct blob_hash hashes[HOLDINGS_CHANGE_ROWS];
 };
@@ -31,7 +32,8 @@ static bool names(const struct manifest *manifest, const struct blob_hash *own,
     return false;
 }
 
-/* A job that goes on from a checkpoint may have sent the same bytes. */
+/* A job that goes on from a checkpoint may have sent the same bytes; and what a machine calls a
+ * checkpoint may be anything. */
 static int is_input(struct server *server, uint64_t account, const struct manifest *old,
                     const struct blob_hash *old_hash, bool *out_is_input, struct error *error)
 {
@@ -61,8 +63,7 @@ static int is_input(struct server *server, uint64_t account, const struct manife
             struct blob_hash hash;
             struct error ignored; /* what is not here shares nothing */
             memcpy(hash.bytes, spec.inputs[k].manifest, sizeof(hash.bytes));
-            if (!text_equal(spec.inputs[k].name, TEXT(LEASE_CHECKPOINT_NAME)) ||
-                manifest_get(arena, server->blobs, &hash, &input, &ignored) < 0)
+            if (manifest_get(arena, server->blobs, &hash, &input, &ignored) < 0)
                 continue;
             if (names(old, old_hash, &hash))
                 return 0;
@@ -102,9 +103,12 @@ static int drop_row(struct holdings *holdings, struct holdings_change *change, u
     const struct store_value *row = NULL;
     if (change->count == HOLDINGS_CHANGE_ROWS)
         return 0; /* the rest goes with the retention */
+    for (size_t i = 0; i < replacement->count; i++)
+        if (blob_hash_equal(&replacement->hashes[i], hash))
+            return 0; /* a checkpoint may have it several times, and it counts once */
     if (holdings_find_row(holdings, arena, account, hash, &row, error) < 0)
         return -1;
-    if (!row)
+    if (!row || row[HOLDINGS_STORED_MS].integer < replacement->since_ms)
         return 0;
     const size_t at = change->count++;
     change->rows[at].account = account;
@@ -146,15 +150,19 @@ static int replace(struct holdings *holdings, const struct holdings_replaced *re
     struct server *server = holdings->server;
     AUTO(arena) struct arena *arena = arena_new(0);
     struct manifest old;
+    const struct store_value *job = NULL;
     bool is_input_too;
     if (manifest_get(arena, server->blobs, &replaced->old, &old, error) < 0 ||
+        query_one(server, arena, TABLE_JOBS, "id", store_integer((int64_t)replaced->job), &job,
+                  error) < 0 ||
         is_input(server, replaced->account, &old, &replaced->old, &is_input_too, error) < 0)
         return -1;
-    if (is_input_too)
+    if (!job || is_input_too)
         return 0;
     struct replacement *replacement = calloc(1, sizeof(*replacement));
     ASSERT(replacement);
     replacement->holdings = holdings;
+    replacement->since_ms = job[JOBS_SUBMITTED_MS].integer;
     struct holdings_change *change = holdings_change_new();
     int result = 0;
     for (size_t i = 0; i < old.chunks.count && result == 0; i++)

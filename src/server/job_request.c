@@ -12,7 +12,13 @@ static const struct resources server_resources = {
     .disk_bytes = INT64_C(1) << 30,
 };
 
-enum { SERVER_VECTORS = 8, SERVER_VECTORS_PER_WORKER = 2, SERVER_OTHER_MIB = 128 };
+enum {
+    /* Vectors as long as the model: five of it (exchange/global_model.c), the last and a good one,
+     * two of a checkpoint, two that are measured. */
+    SERVER_VECTORS = 11,
+    SERVER_VECTORS_PER_WORKER = 2, /* its push, and the model as it has it */
+    SERVER_OTHER_MIB = 128,
+};
 
 /* More memory where the model is large: what it keeps of it, and what comes from every worker. */
 static struct resources server_of(const struct job_spec *spec)
@@ -30,7 +36,9 @@ static struct resources server_of(const struct job_spec *spec)
         model_spec_layout(&model, &table, &ignored) < 0)
         return server;
     const uint64_t workers = spec->num_nodes_max ? spec->num_nodes_max : spec->num_nodes;
-    const uint64_t vectors = SERVER_VECTORS + SERVER_VECTORS_PER_WORKER * workers;
+    const bool keeps_rounds =
+        text_is(spec->sync.robust, "trimmed") || text_is(spec->sync.robust, "median");
+    const uint64_t vectors = SERVER_VECTORS + (SERVER_VECTORS_PER_WORKER + keeps_rounds) * workers;
     const int64_t needed =
         ((int64_t)SERVER_OTHER_MIB << 20) + (int64_t)(vectors * table.float_count * sizeof(float));
     if (needed > server.ram_bytes)
