@@ -39,6 +39,16 @@ static const float *row_of(const struct layer *layer, uint32_t row)
     return layer->input + (size_t)row * 2 * layer->plan.input.width;
 }
 
+/* A place that is none cannot come from a checked data set; it is clamped so that no memory outside
+ * is ever touched. */
+static size_t place_at(const struct layer *layer, float place)
+{
+    const uint32_t places = layer->plan.input.vocabulary;
+    if (!(place >= 0))
+        return 0;
+    return place < (float)places ? (size_t)place : places - 1;
+}
+
 static void sparse_forward(struct layer *layer)
 {
     const uint32_t entries = layer->plan.input.width;
@@ -48,7 +58,8 @@ static void sparse_forward(struct layer *layer)
         float *restrict out = layer->output + (size_t)n * outputs;
         memcpy(out, layer->tensors.bias, sizeof(float) * outputs);
         for (uint32_t e = 0; e < entries; e++) {
-            const float *restrict weights = layer->tensors.weights + (size_t)places[e] * outputs;
+            const float *restrict weights =
+                layer->tensors.weights + place_at(layer, places[e]) * outputs;
             for (uint32_t k = 0; values[e] != 0 && k < outputs; k++)
                 out[k] += values[e] * weights[k];
         }
@@ -68,7 +79,7 @@ static void sparse_backward(struct layer *layer)
         for (uint32_t k = 0; k < outputs; k++)
             t->bias_gradient[k] += out[k];
         for (uint32_t e = 0; e < entries; e++) {
-            float *restrict weights = t->weights_gradient + (size_t)places[e] * outputs;
+            float *restrict weights = t->weights_gradient + place_at(layer, places[e]) * outputs;
             for (uint32_t k = 0; values[e] != 0 && k < outputs; k++)
                 weights[k] += values[e] * out[k];
         }

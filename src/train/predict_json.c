@@ -380,6 +380,10 @@ int predict_answer(struct predictor *predictor, struct predict_request *request,
     if (request->verb == REGRESS && (has_classes(&told) || told.width != 1))
         return error_set(error, ERROR_INVALID, "the model does not tell one number: use :predict");
     const size_t floats = (size_t)told.count * told.rows * told.width;
+    if (floats > PREDICT_OUTPUTS_MAX)
+        return error_set(error, ERROR_INVALID,
+                         "%u inputs tell %zu numbers, more than %d: send fewer inputs at once",
+                         told.count, floats, PREDICT_OUTPUTS_MAX);
     float *outputs = arena_alloc(arena, floats * sizeof(float));
     float *probabilities = arena_alloc(arena, floats * sizeof(float));
     predictor_run(predictor, request->inputs, request->count, outputs);

@@ -18,6 +18,9 @@
 #include "base/json.h"
 #include "train/predictor.h"
 
+/* Numbers that one answer tells: memory for them is taken before any is written. */
+enum { PREDICT_OUTPUTS_MAX = 16 << 20 };
+
 enum predict_verb { PREDICT, CLASSIFY, REGRESS, PREDICT_VERB_COUNT };
 extern const char
     *const predict_verb_names[]; /* "predict", "classify", "regress"; ends with NULL */

@@ -234,6 +234,40 @@ TEST(tokens_are_whole_and_known_and_steps_are_told)
     scene_close(&scene);
 }
 
+/* Whoever wrote the model may say that it takes bytes of images; its places are no such. */
+TEST(places_of_sparse_rows_are_never_scaled)
+{
+    struct scene scene;
+    struct model_card card = {.data = "rows.svm", .policy = "bsp", .mean = 0.5, .deviation = 1e-9};
+    model_spec_default(MODEL_LOGISTIC, &card.spec);
+    card.spec.height = 2;
+    card.spec.width = 2;
+    card.spec.vocabulary = 5;
+    card.spec.classes = 2;
+    static const float parameters[5 * 2 + 2] = {[6] = 1, [9] = 2};
+    scene_open(&scene, &card, parameters, NULL, false);
+    assert_int_equal(predictor_units(scene.predictor), PREDICTOR_UNITS_MODEL);
+    const char *answer = ask(&scene, PREDICT, "{\"instances\":[[[3,4],[1,0.5]]]}");
+    assert_non_null(answer);
+    assert_non_null(strstr(answer, "\"output\":[1,1]"));
+    scene_close(&scene);
+}
+
+TEST(an_answer_of_too_many_numbers_is_refused_before_it_is_made)
+{
+    struct scene scene;
+    rows_open(&scene, NULL, false);
+    static float inputs[3];
+    struct json_writer writer;
+    struct predict_request request = {
+        .verb = PREDICT, .inputs = inputs, .count = PREDICT_OUTPUTS_MAX / 2 + 1};
+    json_writer_init(&writer, &scene.answer);
+    assert_int_equal(predict_answer(scene.predictor, &request, scene.arena, &writer, &scene.error),
+                     -1);
+    assert_non_null(strstr(scene.error.message, "send fewer inputs"));
+    scene_close(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +277,8 @@ int main(void)
         cmocka_unit_test(numbers_come_back_in_their_units),
         cmocka_unit_test(images_are_nested_or_flat_bytes),
         cmocka_unit_test(tokens_are_whole_and_known_and_steps_are_told),
+        cmocka_unit_test(places_of_sparse_rows_are_never_scaled),
+        cmocka_unit_test(an_answer_of_too_many_numbers_is_refused_before_it_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ int predictor_open(const char *path, bool is_raw, struct predictor **out_predict
         predictor->target_mean = 0, predictor->target_deviation = 1;
     else if (predictor->features)
         predictor->units = PREDICTOR_UNITS_COLUMNS;
-    else if (predictor->file->deviation > 0)
+    else if (predictor->file->deviation > 0 && predictor->file->spec.vocabulary == 0)
         predictor->units = PREDICTOR_UNITS_BYTES;
     *out_predictor = TAKE(predictor);
     return 0;
