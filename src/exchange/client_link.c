@@ -262,10 +262,22 @@ static int take_run(struct exchange_client *client, struct text payload, struct 
 
 static int take_data(struct exchange_client *client, struct text payload, struct error *error)
 {
+    client_lock(client);
+    const bool has_diverged = client->has_diverged;
+    client_unlock(client);
+    if (has_diverged)
+        return 0; /* the rest of a model that is of no use */
     if (!client->is_receiving)
         return error_set(error, ERROR_CORRUPT, "data without a model");
-    if (take_run(client, payload, error) < 0)
-        return -1;
+    if (take_run(client, payload, error) < 0) {
+        if (error->code != ERROR_INVALID)
+            return -1;
+        /* Nobody can go on from such a model: the link stays, to say so. */
+        client_lock(client);
+        client_give_up(client);
+        client_unlock(client);
+        return 0;
+    }
     if (client->incoming.done == client->incoming.count) {
         client->is_receiving = false;
         client->has_shadow = client->incoming.shadow != NULL;

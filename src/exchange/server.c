@@ -239,6 +239,13 @@ static int64_t server_elapsed_ms(const struct exchange_server *server)
     return server->options.done.elapsed_ms + own_ns / 1000000;
 }
 
+/* A model whose values no worker takes is no better than one without a loss. */
+static bool is_good(const struct exchange_server *server, const struct evaluation_report *report)
+{
+    return isfinite(report->loss) &&
+           codec_is_sane(report->parameters, server->options.parameter_count);
+}
+
 static void full_report(struct exchange_server *server, const struct evaluation_report *report)
 {
     server->status.accuracy_evaluations++;
@@ -249,7 +256,7 @@ static void full_report(struct exchange_server *server, const struct evaluation_
                             elapsed_ms >= server->options.min_time_ms;
     const bool is_final =
         server->state == SERVER_ENDING && report->version == server->outcome.version;
-    if (!isfinite(report->loss)) {
+    if (!is_good(server, report)) {
         if (is_final)
             server_take_good(server);
         server_measured_bad(server, /* has_gone_back= */ false);
@@ -291,7 +298,7 @@ static void on_report(void *context, const struct evaluation_report *report,
         policy_tick(server, &(struct sync_loss){report->at_ns, report->loss});
         has_gone_back = global_model_version(server->model) != version;
     }
-    if (!error && report->kind == EVALUATION_SAMPLE && !isfinite(report->loss))
+    if (!error && report->kind == EVALUATION_SAMPLE && !is_good(server, report))
         server_measured_bad(server, has_gone_back);
     connections_sweep(server);
     if (server->state == SERVER_ENDING)

@@ -93,6 +93,27 @@ def test_a_file_of_rows_is_trained_and_comes_back_with_its_columns(place):
     assert again.returncode == 0 and again.stderr.count("in the market already") == 5, again
 
 
+def test_a_job_that_diverges_fails_and_leaves_its_last_good_model(place):
+    market, token, folder = place
+    write_rows(folder / "petals.csv")
+    job_file = JOB.format(model="logistic", data=folder / "petals.csv")
+    # Once the rate passes 2, the decay throws every weight further out than it was.
+    job_file = job_file.replace("epochs: 40, optimizer: {lr: 0.2}",
+                                "epochs: 1000000, optimizer: {lr: 50, weight_decay: 1, schedule: {warmup: 100000}}")
+    (folder / "job.yaml").write_text(job_file.replace("local_steps: 4", "local_steps: 4, gamma: 200ms"))
+    done = souk(place, "job", "submit", "-y", "--json", str(folder / "job.yaml"))
+    assert done.returncode == 1, done
+    job = json.loads(done.stdout)
+    assert job["state"] == "failed", job
+    assert "the loss is not finite; the model of loss " in job["reason"], job
+    assert "try a lower optimizer.lr than 50, clip_norm: 1" in job["reason"], job
+    assert souk(place, "job", "fetch", str(job["id"]), "-o", str(folder / "got")).returncode == 0
+    data = (folder / "got" / "model.safetensors").read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    assert all(abs(w) < 100 for w in struct.unpack("<9f", data[8 + size:]))
+    assert (folder / "got" / "checkpoint").exists()
+
+
 def test_a_job_says_which_policy_auto_chose_and_how_vectors_travel(place):
     market, token, folder = place
     write_rows(folder / "petals.csv")
