@@ -48,6 +48,26 @@ static const struct lease *rent(struct proving *proving, uint64_t borrower)
     return job->leases[0];
 }
 
+/* A worker of a job whose parameter server is on the machine of that name. */
+static const struct lease *rent_with_server(struct proving *proving, const char *name)
+{
+    const uint64_t at = market_add_machine(&proving->market, name, 500, MACHINE_ROLE_SERVER);
+    const struct command submit = {.kind = COMMAND_SUBMIT_JOB,
+                                   .submit_job = {.account = proving->market.borrower,
+                                                  .name = "job",
+                                                  .spec = TEXT("{}"),
+                                                  .num_nodes = 1,
+                                                  .worker = {.cores_milli = 1000},
+                                                  .server = {.cores_milli = 500},
+                                                  .max_run_ms = HOUR_MS,
+                                                  .tick_ms = 1000}};
+    const struct job *job = core_job(proving->market.core, market_do(&proving->market, &submit));
+    assert_int_equal(job->server->machine, at);
+    market_run_lease(&proving->market, job->server);
+    market_run_lease(&proving->market, job->workers[0]);
+    return job->workers[0];
+}
+
 static void work(struct proving *proving, const struct lease *lease, int64_t ms)
 {
     proving->market.now_ms += ms;
@@ -89,7 +109,7 @@ TEST(what_a_faulty_lease_was_paid_goes_back_withheld_or_not)
 {
     struct proving proving;
     set_up(&proving);
-    const struct lease *lease = rent(&proving, proving.market.borrower);
+    const struct lease *lease = rent_with_server(&proving, "market");
     const int64_t before_micro = reputation_reliability_milli(&heron(&proving)->reputation);
     work(&proving, lease, 90000);
     assert_int_equal(lender(&proving)->earned_micro, 500);
@@ -112,7 +132,7 @@ TEST(what_a_faulty_lender_has_spent_stays_spent)
 {
     struct proving proving;
     set_up(&proving);
-    const struct lease *lease = rent(&proving, proving.market.borrower);
+    const struct lease *lease = rent_with_server(&proving, "market");
     work(&proving, lease, 90000);
     const struct command give = {
         .kind = COMMAND_TRANSFER,
@@ -121,6 +141,22 @@ TEST(what_a_faulty_lender_has_spent_stays_spent)
     market_end_lease(&proving.market, lease, LEASE_OUTCOME_FAULTY, "");
     assert_int_equal(lender(&proving)->earned_micro, 0);
     assert_int_equal(core_balance(proving.market.core, proving.market.borrower)->earned_micro, 125);
+    market_done(&proving.market);
+}
+
+/* It may be the borrower's own machine that says so. */
+TEST(by_the_word_of_a_lenders_parameter_server_nobody_pays_back)
+{
+    struct proving proving;
+    set_up(&proving);
+    const struct lease *lease = rent_with_server(&proving, "wren");
+    work(&proving, lease, 90000);
+    const int64_t earned_micro = lender(&proving)->earned_micro;
+    const uint32_t lost = heron(&proving)->reputation.lost;
+    market_end_lease(&proving.market, lease, LEASE_OUTCOME_FAULTY, "as leases 7 and 8 agree");
+    assert_int_equal(lease->outcome, LEASE_OUTCOME_FAILED);
+    assert_int_equal(lender(&proving)->earned_micro, earned_micro);
+    assert_int_equal(heron(&proving)->reputation.lost, lost);
     market_done(&proving.market);
 }
 
@@ -288,6 +324,7 @@ int main(void)
         cmocka_unit_test(a_part_of_a_newcomers_earnings_is_withheld_until_it_is_proven),
         cmocka_unit_test(what_a_faulty_lease_was_paid_goes_back_withheld_or_not),
         cmocka_unit_test(what_a_faulty_lender_has_spent_stays_spent),
+        cmocka_unit_test(by_the_word_of_a_lenders_parameter_server_nobody_pays_back),
         cmocka_unit_test(many_small_ticks_are_withheld_of_as_one),
         cmocka_unit_test(withheld_credits_are_neither_spent_nor_transferred),
         cmocka_unit_test(a_frozen_lender_loses_nothing_that_was_withheld),

@@ -152,8 +152,11 @@ int decide_tick_lease(struct decision *decision, const struct command *command, 
 static enum lease_outcome outcome_in(const struct job *job, const struct lease *lease,
                                      enum lease_outcome outcome)
 {
+    /* However it was to end. A parameter server of somebody else than the market may be its
+     * borrower's own: by its word nobody pays back. */
     if (outcome == LEASE_OUTCOME_FAULTY)
-        return outcome; /* however it was to end */
+        return job->server && job->server->payee == ACCOUNT_OPERATOR ? outcome
+                                                                     : LEASE_OUTCOME_FAILED;
     if (lease->is_reclaimed && job->state != JOB_STATE_STOPPING)
         return LEASE_OUTCOME_RECLAIMED;
     const bool is_given_up = job->state == JOB_STATE_STOPPING
