@@ -252,7 +252,7 @@ static const char *gates(const struct writing *writing, const char *name, const 
     const uint32_t gate_count = is_lstm ? 4 : 3, *order = is_lstm ? lstm_order : gru_order;
     const size_t each = writing->table[indices[0]].count / gate_count;
     float *reordered =
-        arena_alloc(writing->graph->arena, parts * gate_count * each * sizeof(*reordered));
+        arena_alloc(writing->graph->arena, (size_t)parts * gate_count * each * sizeof(*reordered));
     for (uint32_t part = 0; part < parts; part++) {
         const float *from = writing->values + writing->table[indices[part]].offset;
         for (uint32_t gate = 0; gate < gate_count; gate++)

@@ -60,7 +60,7 @@ TEST(scalars_are_read_back)
     AUTO(tfevents) struct tfevents *events = NULL;
     ASSERT_OK(tfevents_open(folder, 1700000000500, &events, &error));
     const struct tfevents_scalar scalars[] = {
-        {"test/loss", 0.25}, {"test/accuracy", NAN}, {"speed", 1e3}};
+        {"test/loss", 0.25}, {"test/accuracy", (double)NAN}, {"speed", 1e3}};
     ASSERT_OK(tfevents_write(events, 1700000001000, 42, scalars, 3, &error));
     ASSERT_OK(tfevents_write(events, 1700000001000, 43, scalars + 1, 1, &error)); /* nothing */
 

@@ -90,7 +90,7 @@ static int export_all(const struct model_spec *spec, const char *folder, struct 
     const struct model_card card = {.spec = *spec, .data = "noise", .policy = "none"};
     if (write_floats(folder, "inputs.f32", model_input(model), input_count, error) < 0 ||
         write_floats(folder, "outputs.f32", model_predict(model),
-                     BATCH * model_output_rows(model) * outputs, error) < 0 ||
+                     (size_t)BATCH * model_output_rows(model) * outputs, error) < 0 ||
         model_card_export(folder, &card, model_parameters(model), error) < 0 ||
         path_in(folder, "model.onnx", path, error) < 0)
         return -1;
