@@ -161,8 +161,8 @@ static int parse_optimizer(struct text name, struct optimizer_options *out, stru
         {"sgd", {.lr = 0.005}},
         {"momentum", {.lr = 0.005, .momentum = 0.9, .weight_decay = 0.001}},
         {"nesterov", {.lr = 0.005, .momentum = 0.9, .is_nesterov = true}},
-        {"adam", {.lr = 0.001, .kind = OPTIMIZER_ADAM, .epsilon = 0.1, .weight_decay = 0.01}},
-        {"adamw", {.lr = 0.001, .kind = OPTIMIZER_ADAMW, .epsilon = 0.1, .weight_decay = 0.1}},
+        {"adam", {.lr = 0.001, .kind = OPTIMIZER_ADAM, .weight_decay = 0.01}},
+        {"adamw", {.lr = 0.001, .kind = OPTIMIZER_ADAMW, .weight_decay = 0.1}},
         {"clipped", {.lr = 0.05, .clip_norm = 0.1}},
         {"cosine", {.lr = 0.005, .schedule = {SCHEDULE_COSINE, .period = 5, .factor = 0.1}}},
     };
