@@ -386,12 +386,16 @@ static double row_loss(const float *logits, uint32_t classes, uint32_t label, fl
 {
     float largest = logits[0];
     for (uint32_t c = 1; c < classes; c++)
-        largest = fmaxf(largest, logits[c]);
+        largest = logits[c] > largest ? logits[c] : largest;
     double sum = 0;
-    for (uint32_t c = 0; c < classes; c++)
-        sum += (double)expf(logits[c] - largest);
+    for (uint32_t c = 0; c < classes; c++) {
+        const float share = expf(logits[c] - largest);
+        sum += (double)share;
+        if (gradient)
+            gradient[c] = share;
+    }
     for (uint32_t c = 0; gradient && c < classes; c++) {
-        const float share = expf(logits[c] - largest) / (float)sum;
+        const float share = gradient[c] / (float)sum;
         gradient[c] = (share - (c == label ? 1.0F : 0.0F)) * gradient_scale;
     }
     return log(sum) - (double)(logits[label] - largest);

@@ -97,7 +97,7 @@ static void reduce_lanes(const float *vectors, size_t count, float *out)
 
 /* Sums live in registers: as many as leave room for what they are made of. */
 #if REGISTERS >= 32
-enum { TILE_ROWS = 4, TILE_VECTORS = 4, DOT_ROWS = 4, DOT_COLUMNS = LANES < 8 ? 4 : LANES / 4 };
+enum { TILE_ROWS = 6, TILE_VECTORS = 4, DOT_ROWS = 4, DOT_COLUMNS = LANES < 8 ? 4 : LANES / 4 };
 #else
 enum { TILE_ROWS = 4, TILE_VECTORS = 2, DOT_ROWS = 2, DOT_COLUMNS = LANES < 8 ? 2 : LANES / 2 };
 #endif
@@ -136,11 +136,34 @@ INLINE void product_tile(const struct product *p, uint32_t row, uint32_t column,
 
 INLINE void product_columns(const struct product *p, uint32_t column, int vectors)
 {
-    uint32_t row = 0;
-    for (; row + TILE_ROWS <= p->m; row += TILE_ROWS)
-        product_tile(p, row, column, TILE_ROWS, vectors);
-    for (; row < p->m; row++)
-        product_tile(p, row, column, 1, vectors);
+    /* Shared out evenly: no tile is left with one row, which would wait for itself. */
+    const uint32_t tiles = (p->m + TILE_ROWS - 1) / TILE_ROWS;
+    for (uint32_t tile = 0; tile < tiles; tile++) {
+        const uint32_t row = (uint32_t)((size_t)p->m * tile / tiles);
+        const uint32_t end = (uint32_t)((size_t)p->m * (tile + 1) / tiles);
+        switch (end - row) {
+        case 1:
+            product_tile(p, row, column, 1, vectors);
+            break;
+        case 2:
+            product_tile(p, row, column, 2, vectors);
+            break;
+        case 3:
+            product_tile(p, row, column, 3, vectors);
+            break;
+#if REGISTERS >= 32
+        case 4:
+            product_tile(p, row, column, 4, vectors);
+            break;
+        case 5:
+            product_tile(p, row, column, 5, vectors);
+            break;
+#endif
+        default:
+            product_tile(p, row, column, TILE_ROWS, vectors);
+            break;
+        }
+    }
 }
 
 static void product_run(const struct product *p)
@@ -246,6 +269,8 @@ static void isa_dense_forward(const struct simd_dense *dense, const struct opera
     uint32_t o = 0;
     for (; o + DOT_COLUMNS <= s.outputs; o += DOT_COLUMNS)
         dot_rows(&s, t, o, DOT_COLUMNS);
+    for (; o + 2 <= s.outputs; o += 2)
+        dot_rows(&s, t, o, 2);
     for (; o < s.outputs; o++)
         dot_rows(&s, t, o, 1);
 }
