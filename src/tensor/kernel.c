@@ -341,6 +341,7 @@ static void transpose_tile(const struct transposed *t, uint32_t height, uint32_t
         }
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): written through struct transposed */
 void kernel_transpose(const float *in, float *out, uint32_t batch, uint32_t rows, uint32_t columns)
 {
     enum { TILE = 16 }; /* both sides of a tile stay in the nearest cache */

@@ -178,7 +178,7 @@ static void compare_rows(open_function open, const void *shape, struct sizes siz
         float running[2 * ROOM] = {0};
         run_twice(operation, &actual, running);
         assert_same(isas[i]->name, &actual, &expected, sizes);
-        assert_near(isas[i]->name, "running", running, expected_running, 2 * ROOM);
+        assert_near(isas[i]->name, "running", running, expected_running, (size_t)2 * ROOM);
         tensors_free(&actual);
     }
     tensors_free(&expected);
