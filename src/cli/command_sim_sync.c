@@ -221,6 +221,7 @@ static int common_options(struct sim_sync *plan, struct sync_run_options *out, s
         return -1;
     if (wanted->nesterov && momentum <= 0)
         return error_set(error, ERROR_INVALID, "--nesterov needs a --momentum");
+    out->settings.momentum = momentum;
     out->settings.target_loss = plan->target_loss = out->target_loss;
     out->sgd = (struct sgd_rule){.momentum = (float)momentum,
                                  .weight_decay = (float)weight_decay,

@@ -7,10 +7,12 @@
  * counted from the answer to its last commit. An update enters as W += U / M; with an outer
  * momentum m as B = m B + U / M, W += B (the paper's code, by default without).
  *
- * Beyond the paper: a search runs without stopping anybody; the first rate comes from measured
- * speeds and commit times (an interval of at least one step of the slowest, 8 mean and 4 largest
- * O, so that commits take at most a quarter of anybody's time); who falls more than a period behind
- * or joins late is not made to catch up what lies further back.
+ * Beyond the paper: a search runs without stopping anybody; who falls more than a period behind or
+ * joins late is not made to catch up what lies further back; the first rate comes from measured
+ * speeds and commit times. With overlap commits take nobody's time, and the model moves only when
+ * they come: the interval is the shortest there is, one step of the slowest and 3 largest O (2 from
+ * an answer to the next push, so that a link is idle for most of the time). Without overlap it is
+ * at least 8 mean and 4 largest O, so that commits take at most a quarter of anybody's time.
  */
 #include "base/assert.h"
 #include "sync/policy_internal.h"
@@ -22,6 +24,7 @@
 enum { RESEARCH_PERIODS = 20 };
 static const double loss_rise = 1.3;    /* of one check over the one before: search again */
 static const double target_share = 0.9; /* of the loss at the start of a search */
+static const double answer_commits = 2; /* from an answer to the next push at least, in O_i */
 static const double rate_drift = 2.0;   /* of the measured start rate: search again */
 static const int64_t probe_ns_min = 50000000, probe_ns_max = 1000000000;
 
@@ -107,7 +110,7 @@ static void worker_steer(struct adsp *adsp, uint32_t index, struct sync_actions 
     period -= worker->commit_s;
     const double least = adsp->policy.settings.commit_interval_min_ms > 0
                              ? 1e-3 * (double)adsp->policy.settings.commit_interval_min_ms
-                             : 2 * worker->commit_s;
+                             : answer_commits * worker->commit_s;
     period_set(adsp, index, fmax(fmax(period, least), 1e-3), actions);
 }
 
@@ -129,10 +132,11 @@ static struct rate_bounds rate_bounds_of(const struct adsp *adsp)
         commit_sum += worker->commit_s;
     }
     const double commit_mean = commit_sum / fmax(1, adsp->policy.member_count);
-    double least = fmax(step_max, 4 * commit_max);
+    const bool is_busy = sync_overlap_of(&adsp->policy.settings, SYNC_OVERLAP_ON) > 0;
+    double least = fmax(step_max, (is_busy ? 1 + answer_commits : 4) * commit_max);
     least = fmax(least, 1e-3 * (double)adsp->policy.settings.commit_interval_min_ms);
     least = fmax(least, 1e-3);
-    const double start = fmax(least, 8 * commit_mean);
+    const double start = is_busy ? least : fmax(least, 8 * commit_mean);
     const double gamma = gamma_s(adsp);
     return (struct rate_bounds){
         .start = (uint32_t)fmin(1e6, fmax(1, floor(gamma / start))),

@@ -354,14 +354,14 @@ TEST(workers_of_unequal_speed_commit_equally_often_and_never_wait)
     }
 }
 
-TEST(commits_take_at_most_a_quarter_of_the_time)
+TEST(commits_are_under_way_a_third_of_the_time_at_most)
 {
     AUTO(sim) struct sim *sim = sim_begin(with(unequal, "adsp", SYNC_SEARCH_AUTO));
     run_until(sim, 20 * SECOND);
     assert_true(sync_policy_status(sim->policy).is_searching);
     run_until(sim, 300 * SECOND);
     for (uint32_t i = 0; i < sim->worker_count; i++)
-        assert_true(sim->workers[i].commits * sim->workers[i].commit_ns <= 300 * SECOND / 4);
+        assert_true(sim->workers[i].commits * sim->workers[i].commit_ns <= 300 * SECOND / 3);
     assert_true(sim->workers[0].commits > 100);
     assert_true(sync_policy_status(sim->policy).commit_rate >= 1);
 }
@@ -439,7 +439,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_of_unequal_speed_commit_equally_often_and_never_wait),
-        cmocka_unit_test(commits_take_at_most_a_quarter_of_the_time),
+        cmocka_unit_test(commits_are_under_way_a_third_of_the_time_at_most),
         cmocka_unit_test(the_paper_search_starts_at_one_commit_a_period),
         cmocka_unit_test(adsp_survives_churn),
         cmocka_unit_test(adsp_reaches_the_target_sooner_than_bsp_on_unequal_speeds),

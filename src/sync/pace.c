@@ -18,6 +18,10 @@
  * time is shortened by how much longer than the mean its commits take, and a late worker makes only
  * what fits into the rest of the round.
  *
+ * Where workers' own steps have a momentum u, the three bounds above, of one, two and three steps,
+ * are so many times the 1 / (1 - u) steps that it remembers: in shorter rounds, or on a model that
+ * is past, it would bring again what the outer momentum carries already, and the two would swing.
+ *
  * Who makes fewer than four steps a round fills it by the size of its batches. A worker whose speed
  * is not known yet pushes after one step.
  */
@@ -29,11 +33,11 @@
 enum { BATCH = 32, BATCH_PARTS = 8 };
 static const double trimmed_steps = 4;         /* who makes fewer has its batches trimmed */
 static const double commits_apart = 2;         /* h is so many mean commit times long, */
-static const double commits_apart_busy = 1.25; /* with overlap so many; at least one step */
+static const double commits_apart_busy = 1.25; /* with overlap so many */
 static const double slack_share = 0.5;         /* of T: the deadline after a round's first push */
 static const double slack_steps = 2;           /* of the slowest: at least so long */
 static const double slack_first = 8;           /* rounds without speeds: of the time until then */
-static const double overlap_steps_off = 2, overlap_steps_on = 3; /* a commit's mean steps */
+static const double overlap_steps_off = 2, overlap_steps_on = 3; /* of a commit */
 static const double rate_default = 0.7, momentum_default = 0.9;
 
 struct pace_worker {
@@ -79,6 +83,12 @@ struct pace_means {
     double period_s; /* T; 0: nothing is known */
 };
 
+/* Of the momentum of workers' own steps; 1 without. */
+static double memory_steps(const struct pace *pace)
+{
+    return 1 / (1 - pace->policy.settings.momentum);
+}
+
 static struct pace_means means_of(const struct pace *pace)
 {
     struct pace_means means = {.speed_min = (double)INFINITY};
@@ -98,7 +108,8 @@ static struct pace_means means_of(const struct pace *pace)
     means.commit_s /= count;
     const double given = pace->policy.settings.local_steps;
     const double commits = pace->overlap > 0 ? commits_apart_busy : commits_apart;
-    means.steps = given > 0 ? given : fmax(1, commits * means.commit_s * means.speed);
+    means.steps =
+        given > 0 ? given : fmax(memory_steps(pace), commits * means.commit_s * means.speed);
     means.period_s = means.steps / means.speed;
     return means;
 }
@@ -107,7 +118,7 @@ static struct pace_means means_of(const struct pace *pace)
 static void overlap_choose(struct pace *pace)
 {
     const struct pace_means means = means_of(pace);
-    const double commit_steps = means.commit_s * means.speed;
+    const double commit_steps = means.commit_s * means.speed / memory_steps(pace);
     if (pace->policy.settings.overlap != SYNC_OVERLAP_DEFAULT)
         return;
     if (means.commit_s <= 0 && pace->round < 1)

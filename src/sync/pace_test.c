@@ -98,6 +98,37 @@ TEST(by_default_workers_compute_on_only_where_commits_are_dear)
     script_close(script);
 }
 
+TEST(rounds_are_no_shorter_than_the_memory_of_the_workers_own_momentum)
+{
+    struct script *script =
+        measured(&(struct sync_settings){.momentum = 0.9}); /* it remembers ten steps */
+    script_push_timed(script, 170, 0, 16, 10, 10);
+    /* A commit takes 0.6 mean steps, so h = 10, not 1.25; T = 160 ms. */
+    assert_string_equal(script_push_timed(script, 200, 1, 4, 40, 10),
+                        "gather 1 1, hold 1, " FOLD("2", "0.25") ", steps 0 16, release 0, "
+                                                                 "steps 1 4, release 1");
+    script_close(script);
+}
+
+TEST(with_momentum_workers_compute_on_only_where_commits_outlast_its_memory_thrice)
+{
+    const struct {
+        int64_t commit_ms;
+        const char *after;
+    } cases[] = {
+        {310, "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 39+, release 0"},
+        {190, "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 38, release 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct script *script = script_open("pace", &(struct sync_settings){.momentum = 0.9});
+        script_join(script, 0, 0);
+        script_push_timed(script, 10, 0, 1, 10, 0);
+        assert_string_equal(script_push_timed(script, 500, 0, 10, 10, cases[i].commit_ms),
+                            cases[i].after);
+        script_close(script);
+    }
+}
+
 TEST(who_leaves_is_not_waited_for_and_its_push_stays)
 {
     struct script *script =
@@ -149,6 +180,9 @@ int main(void)
         cmocka_unit_test(a_given_deadline_and_outer_step_are_kept),
         cmocka_unit_test(dear_commits_make_rounds_longer),
         cmocka_unit_test(by_default_workers_compute_on_only_where_commits_are_dear),
+        cmocka_unit_test(rounds_are_no_shorter_than_the_memory_of_the_workers_own_momentum),
+        cmocka_unit_test(
+            with_momentum_workers_compute_on_only_where_commits_outlast_its_memory_thrice),
         cmocka_unit_test(who_leaves_is_not_waited_for_and_its_push_stays),
         cmocka_unit_test(without_overlap_far_links_get_less_time_to_compute),
         cmocka_unit_test(without_overlap_a_late_worker_fills_the_rest_of_the_round),

@@ -124,6 +124,8 @@ static int outer_check(const struct sync_settings *settings, struct error *error
     if (!(settings->outer_rate >= 0 && settings->outer_rate <= OUTER_RATE_MAX))
         return error_set(error, ERROR_INVALID, "the outer rate must be from 0 to %d",
                          OUTER_RATE_MAX);
+    if (!(settings->momentum >= 0 && settings->momentum < 1))
+        return error_set(error, ERROR_INVALID, "the momentum of steps must be from 0 to below 1");
     if (!(settings->outer_momentum < 1)) /* NaN too */
         return error_set(error, ERROR_INVALID, "the outer momentum must be below 1");
     return 0;

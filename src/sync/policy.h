@@ -78,6 +78,7 @@ struct sync_settings {
     uint32_t backups;      /* of backup: members not waited for; 0: a tenth, at least one */
     uint64_t epoch_steps;  /* of hsp: steps of all workers in an epoch; 0: 1000 */
     uint32_t batch;        /* of batchtune: samples per step before tuning; 0: 32 */
+    double momentum;       /* of the workers' own steps, as the job has it; below 1 */
     double outer_rate;     /* 0: the policy's */
     double outer_momentum; /* 0: the policy's; < 0: none */
     int64_t deadline_ms;   /* of pace: after the first push of a round; 0: from the speeds */

@@ -47,6 +47,8 @@ TEST(settings_out_of_range_are_refused)
     ASSERT_FAILS(sync_policy_new(TEXT("adsp"), &bad, &policy, &error), ERROR_INVALID);
     bad = (struct sync_settings){.gamma_ms = 100, .search = SYNC_SEARCH_COUNT};
     ASSERT_FAILS(sync_policy_new(TEXT("adsp"), &bad, &policy, &error), ERROR_INVALID);
+    bad = (struct sync_settings){.gamma_ms = 100, .momentum = 1};
+    ASSERT_FAILS(sync_policy_new(TEXT("pace"), &bad, &policy, &error), ERROR_INVALID);
 }
 
 TEST(every_policy_of_the_table_can_be_made)

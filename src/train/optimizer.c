@@ -175,13 +175,20 @@ static void step_sgd(struct optimizer *optimizer, struct kernel_set *kernels, do
                optimizer->learned_count);
 }
 
+double optimizer_momentum(const struct optimizer_options *options)
+{
+    if (options->kind == OPTIMIZER_SGD)
+        return options->momentum;
+    return options->beta1 > 0 ? options->beta1 : 0.9;
+}
+
 /* Kingma and Ba 2015, algorithm 1; AdamW decays apart from the gradient: Loshchilov and Hutter
  * 2019, algorithm 2. */
 static void step_adam(struct optimizer *optimizer, struct kernel_set *kernels, double lr,
                       float *parameters, const float *gradients)
 {
     const struct optimizer_options *o = &optimizer->options;
-    const double beta1 = o->beta1 > 0 ? o->beta1 : 0.9, beta2 = o->beta2 > 0 ? o->beta2 : 0.999;
+    const double beta1 = optimizer_momentum(o), beta2 = o->beta2 > 0 ? o->beta2 : 0.999;
     const double step = (double)(optimizer->step_count - optimizer->moments_since) + 1;
     const bool is_apart = o->kind == OPTIMIZER_ADAMW;
     const struct adam_rule rule = {

@@ -50,6 +50,8 @@ struct optimizer;
 /* lr 0.01, momentum 0.9, weight decay 0.0005: with batches of 32 LeNet-5 passes 0.885 on
  * Fashion-MNIST's test images after 3 to 7 epochs. */
 void optimizer_options_default(struct optimizer_options *out_options);
+/* How much of the last step's direction stays in the next one; of adam beta1. */
+double optimizer_momentum(const struct optimizer_options *options);
 MUST_CHECK int optimizer_options_check(const struct optimizer_options *options,
                                        struct error *error);
 /* The factor of lr at a step, counted from 0. */

@@ -51,6 +51,16 @@ TEST(adam_steps_by_lr_and_adamw_shrinks_apart)
     }
 }
 
+TEST(momentum_is_that_of_sgd_or_the_first_beta)
+{
+    struct optimizer_options options = {.kind = OPTIMIZER_SGD, .momentum = 0.5, .beta1 = 0.8};
+    assert_true(optimizer_momentum(&options) == 0.5);
+    options.kind = OPTIMIZER_ADAMW;
+    assert_true(optimizer_momentum(&options) == 0.8);
+    options.beta1 = 0; /* the default */
+    assert_true(optimizer_momentum(&options) == 0.9);
+}
+
 TEST(long_gradients_are_shortened_to_the_norm)
 {
     struct error error;
@@ -110,6 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(momentum_carries_earlier_gradients_on),
         cmocka_unit_test(adam_steps_by_lr_and_adamw_shrinks_apart),
+        cmocka_unit_test(momentum_is_that_of_sgd_or_the_first_beta),
         cmocka_unit_test(long_gradients_are_shortened_to_the_norm),
         cmocka_unit_test(schedules_warm_up_and_come_down),
         cmocka_unit_test(options_out_of_range_are_refused),

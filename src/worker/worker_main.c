@@ -90,6 +90,9 @@ static int lease_check(struct work *work, struct error *error)
     work->sync.backups = (uint32_t)sync->backups;
     work->sync.epoch_steps = sync->epoch_steps;
     work->sync.batch = (uint32_t)train->batch;
+    struct optimizer_options optimizer;
+    job_train_optimizer(train, &optimizer);
+    work->sync.momentum = optimizer_momentum(&optimizer);
     work->sync.outer_rate = sync->outer_rate;
     /* In the file 0 is none and less the policy's own; here it is the other way round. */
     const double momentum = sync->outer_momentum;
