@@ -2,7 +2,7 @@
 """Synchronisation policies on unequal machines: real gradients in virtual time (`souk sim sync`).
 
     bench/hetero.py [--json] [--cells all] [--resume FILE] [--program build/souk] [--folder DIR]
-                    [--policies a,b] [--seeds 1,2,3] [--jobs 2] [--minutes M] [--list]
+                    [--policies a,b] [--seeds 1,2,3] [--jobs 2] [--minutes M] [--quick] [--list]
 
 The 18 machines of the ADSP paper's testbed, spread to H, a push and its answer taking O mean steps.
 In each cell every policy trains at each of four rates on one seed; at its own best rate it then runs
@@ -11,7 +11,8 @@ again. A run is given up when it can no longer be its policy's best, or takes ha
 bsp at its best.
 
 Cells are named by group (grid, disturbed, lenet5, momentum, cifar-cnn), by number from 1 as --list
-gives them, or by numbers 3-9. With --minutes no run begins later than that; --resume goes on.
+gives them, or by numbers 3-9; "ci" are four that CI runs. With --quick a rate is not searched for, and
+the MLP's target is nearer: that tells which policy leads, not by how much. With --minutes no run begins later than that; --resume goes on.
 --folder holds Fashion-MNIST's four files, or folders fashion-mnist and cifar10.
 """
 import argparse
@@ -37,6 +38,8 @@ MOMENTUM_RATES = ["0.01", "0.02", "0.005", "0.04"]
 POLICIES = ["bsp", "ssp", "tap", "fixed-adacomm:8", "fixed-adacomm:40", "adacomm", "adsp", "hsp",
             "batchtune", "batchtune-fixed", "backup", "diloco", "async-local", "pace", "auto"]
 TARGETS = {"mlp": 0.45, "lenet5": 0.50, "cifar-cnn": 1.6}
+QUICK_TARGETS = {**TARGETS, "mlp": 0.6}
+CI_CELLS = ["mlp H=3.2 O=5", "mlp H=3.2 O=1", "mlp H=3.2 O=5 stay=300s absence=60s", "mlp H=3.2 O=1 momentum"]
 DATA_FOLDER = "/usr/share/datasets/fashion-mnist"
 LAST_TIME = 20000  # virtual seconds, where nothing else bounds a run
 OVERSHOOT = 1.15  # a run must go on this much past its target for the mean of five to cross it
@@ -69,7 +72,8 @@ def cells_named(words):
         if first.isdigit() and (last or first).isdigit():
             wanted |= set(range(int(first), int(last or first) + 1))
             continue
-        found = {number for number, place in enumerate(cells, 1) if word in ("all", place["group"])}
+        found = {number for number, place in enumerate(cells, 1) if word in ("all", place["group"]) or
+                 word == "ci" and place["name"] in CI_CELLS}
         if not found:
             raise SystemExit(f"no cells \"{word}\": name a group, numbers or all")
         wanted |= found
@@ -107,7 +111,7 @@ class Runs:
         return None
 
     def get(self, place, policy, rate, seed, limit):
-        key = f"{place['name']} | {policy} | {rate} | {seed}"
+        key = f"{place['name']} | {policy} | {rate} | {seed}" + (" | quick" if self.wanted.quick else "")
         run = self.find(key, limit)
         if run:
             return run
@@ -115,7 +119,7 @@ class Runs:
                      "--profile", "testbed-h3.2", "--heterogeneity", str(place["heterogeneity"]),
                      "--delay", f"{round(1000 * place['delay'])}ms", "--model", place["model"],
                      "--policy", policy, "--rate", rate, "--seed", str(seed),
-                     "--target-loss", str(TARGETS[place["model"]]), "--max-time", f"{math.ceil(limit)}s"]
+                     "--target-loss", str(self.wanted.targets[place["model"]]), "--max-time", f"{math.ceil(limit)}s"]
         if place["model"] == "cifar-cnn":
             folder = pathlib.Path(self.wanted.folder or ".") / "cifar10"
             arguments += ["--data", "cifar10", "--folder", str(folder)]
@@ -147,7 +151,8 @@ class Runs:
 def tune(runs, place, policy, limit):
     """(rate, run) of the rate that reaches the target first on the first seed; None: none does."""
     best = None
-    for rate in MOMENTUM_RATES if place["momentum"] else RATES[place["model"]]:
+    rates = MOMENTUM_RATES if place["momentum"] else RATES[place["model"]]
+    for rate in rates[:1] if runs.wanted.quick else rates:
         run = runs.get(place, policy, rate, runs.wanted.seeds[0], limit)
         if run["target_s"] is not None and (best is None or run["target_s"] < best[1]["target_s"]):
             best = rate, run
@@ -181,7 +186,7 @@ def run_cell(runs, place):
                                  measure(runs, place, name, limit), policies))
     except RuntimeError as reason:
         return {"cell": place["name"], "not_run": str(reason)}
-    return {"cell": place["name"], "rows": rows, "target_loss": TARGETS[place["model"]]}
+    return {"cell": place["name"], "rows": rows, "target_loss": runs.wanted.targets[place["model"]]}
 
 
 def seconds(answer, *names):
@@ -234,9 +239,11 @@ def main():
     parser.add_argument("--policies", default="", help="only these")
     parser.add_argument("--seeds", default="1,2,3", help="the first tunes the rates")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--quick", action="store_true", help="one rate, a nearer target")
     parser.add_argument("--list", action="store_true", help="name the cells and end")
     wanted = parser.parse_args()
     wanted.seeds = [int(seed) for seed in wanted.seeds.split(",")]
+    wanted.targets = QUICK_TARGETS if wanted.quick else TARGETS
     wanted.policies = [name for name in wanted.policies.split(",") if name]
     cells = cells_named(wanted.cells)
     if wanted.list:

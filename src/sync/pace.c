@@ -18,9 +18,11 @@
  * time is shortened by how much longer than the mean its commits take, and a late worker makes only
  * what fits into the rest of the round.
  *
- * Where workers' own steps have a momentum u, the three bounds above, of one, two and three steps,
- * are so many times the 1 / (1 - u) steps that it remembers: in shorter rounds, or on a model that
- * is past, it would bring again what the outer momentum carries already, and the two would swing.
+ * Unless it is given, m is 0.9, but where that is too much for few workers or for a momentum u of
+ * their own steps. A mean of M updates has 1 / M of their noise, so that the outer gain, rate /
+ * (1 - m), is at most M. And u carries a gradient on for 1 / (1 - u) steps: where a round is
+ * shorter the same gradient comes in 1 / (h (1 - u)) rounds, and the gain is divided by that, down
+ * to 1.
  *
  * Who makes fewer than four steps a round fills it by the size of its batches. A worker whose speed
  * is not known yet pushes after one step.
@@ -33,11 +35,11 @@
 enum { BATCH = 32, BATCH_PARTS = 8 };
 static const double trimmed_steps = 4;         /* who makes fewer has its batches trimmed */
 static const double commits_apart = 2;         /* h is so many mean commit times long, */
-static const double commits_apart_busy = 1.25; /* with overlap so many */
+static const double commits_apart_busy = 1.25; /* with overlap so many; at least one step */
 static const double slack_share = 0.5;         /* of T: the deadline after a round's first push */
 static const double slack_steps = 2;           /* of the slowest: at least so long */
 static const double slack_first = 8;           /* rounds without speeds: of the time until then */
-static const double overlap_steps_off = 2, overlap_steps_on = 3; /* of a commit */
+static const double overlap_steps_off = 2, overlap_steps_on = 3; /* a commit's mean steps */
 static const double rate_default = 0.7, momentum_default = 0.9;
 
 struct pace_worker {
@@ -83,12 +85,6 @@ struct pace_means {
     double period_s; /* T; 0: nothing is known */
 };
 
-/* Of the momentum of workers' own steps; 1 without. */
-static double memory_steps(const struct pace *pace)
-{
-    return 1 / (1 - pace->policy.settings.momentum);
-}
-
 static struct pace_means means_of(const struct pace *pace)
 {
     struct pace_means means = {.speed_min = (double)INFINITY};
@@ -108,8 +104,7 @@ static struct pace_means means_of(const struct pace *pace)
     means.commit_s /= count;
     const double given = pace->policy.settings.local_steps;
     const double commits = pace->overlap > 0 ? commits_apart_busy : commits_apart;
-    means.steps =
-        given > 0 ? given : fmax(memory_steps(pace), commits * means.commit_s * means.speed);
+    means.steps = given > 0 ? given : fmax(1, commits * means.commit_s * means.speed);
     means.period_s = means.steps / means.speed;
     return means;
 }
@@ -118,7 +113,7 @@ static struct pace_means means_of(const struct pace *pace)
 static void overlap_choose(struct pace *pace)
 {
     const struct pace_means means = means_of(pace);
-    const double commit_steps = means.commit_s * means.speed / memory_steps(pace);
+    const double commit_steps = means.commit_s * means.speed;
     if (pace->policy.settings.overlap != SYNC_OVERLAP_DEFAULT)
         return;
     if (means.commit_s <= 0 && pace->round < 1)
@@ -184,11 +179,17 @@ static void work_set(struct pace *pace, uint32_t index, struct pace_work work,
 }
 
 /* Nesterov's own sequence until it has grown to m: early rounds point the wrong way soon. */
-static struct sync_outer outer_now(const struct pace *pace)
+static struct sync_outer outer_now(const struct pace *pace, double steps)
 {
-    const double round = (double)pace->round;
-    const double most = pace->outer.momentum;
-    return sync_outer_nesterov(pace->outer.rate, fmin(most, round / (round + 3)));
+    const struct sync_settings *settings = &pace->policy.settings;
+    const struct sync_outer *outer = &pace->outer;
+    const double grown = (double)pace->round / ((double)pace->round + 3);
+    if (settings->outer_momentum != 0) /* given */
+        return sync_outer_nesterov(outer->rate, fmin(outer->momentum, grown));
+    const double once = fmin(1, steps * (1 - settings->momentum));
+    const double gain_most = fmin(outer->rate / (1 - outer->momentum), pace->policy.member_count);
+    const double gain = fmax(1, gain_most * once);
+    return sync_outer_nesterov(outer->rate, fmin(grown, fmax(0, 1 - outer->rate / gain)));
 }
 
 static void round_end(struct pace *pace, int64_t now_ns, struct sync_actions *actions)
@@ -196,7 +197,7 @@ static void round_end(struct pace *pace, int64_t now_ns, struct sync_actions *ac
     overlap_choose(pace);
     const struct pace_means means = means_of(pace);
     const double members = fmax(1, pace->policy.member_count);
-    const struct sync_outer outer = outer_now(pace);
+    const struct sync_outer outer = outer_now(pace, means.steps);
     sync_append(actions,
                 (struct sync_action){.kind = SYNC_FOLD, .weight = members, .outer = outer});
     pace->round++;

@@ -87,44 +87,55 @@ TEST(by_default_workers_compute_on_only_where_commits_are_dear)
                         "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 5+, release 0");
     /* 0.7 * 4 + 0.3 * 1 = 3.1 steps, then 2.47 and 2.03: neither dear nor cheap. */
     assert_string_equal(script_push_timed(script, 230, 0, 5, 10, 10),
-                        "gather 0 1, hold 0, " FOLD("1", "0.4") ", steps 0 4+, release 0");
+                        "gather 0 1, hold 0, " FOLD("1", "0.3") ", steps 0 4+, release 0");
     assert_string_equal(script_push_timed(script, 231, 0, 4, 10, 10),
-                        "gather 0 1, hold 0, " FOLD("1", "0.5") ", steps 0 3+, release 0");
+                        "gather 0 1, hold 0, " FOLD("1", "0.3") ", steps 0 3+, release 0");
     assert_string_equal(script_push_timed(script, 232, 0, 3, 10, 10),
-                        "gather 0 1, hold 0, " FOLD("1", "0.571") ", release 0");
+                        "gather 0 1, hold 0, " FOLD("1", "0.3") ", release 0");
     /* 1.72 is cheap, and h is twice that. */
     assert_string_equal(script_push_timed(script, 240, 0, 3, 10, 10),
-                        "gather 0 1, hold 0, " FOLD("1", "0.625") ", steps 0 3, release 0");
+                        "gather 0 1, hold 0, " FOLD("1", "0.3") ", steps 0 3, release 0");
     script_close(script);
 }
 
-TEST(rounds_are_no_shorter_than_the_memory_of_the_workers_own_momentum)
+/* The momentum of a round when it has grown as far as it may, as the fold has it. */
+static const char *grown_fold(struct script *script, uint32_t workers)
 {
-    struct script *script =
-        measured(&(struct sync_settings){.momentum = 0.9}); /* it remembers ten steps */
-    script_push_timed(script, 170, 0, 16, 10, 10);
-    /* A commit takes 0.6 mean steps, so h = 10, not 1.25; T = 160 ms. */
-    assert_string_equal(script_push_timed(script, 200, 1, 4, 40, 10),
-                        "gather 1 1, hold 1, " FOLD("2", "0.25") ", steps 0 16, release 0, "
-                                                                 "steps 1 4, release 1");
-    script_close(script);
+    for (uint32_t i = 0; i < workers; i++)
+        script_join(script, 0, i);
+    const char *did = "";
+    for (int64_t round = 1; round < 100; round++)
+        for (uint32_t i = 0; i < workers; i++)
+            did = script_push_timed(script, 20 * round, i, 1, 10, 5);
+    const char *fold = strstr(did, "fold");
+    assert_non_null(fold);
+    script->text[strcspn(fold, ")") + 1 + (size_t)(fold - script->text)] = '\0';
+    return fold;
 }
 
-TEST(with_momentum_workers_compute_on_only_where_commits_outlast_its_memory_thrice)
+TEST(the_outer_gain_is_at_most_the_number_of_workers_and_less_in_rounds_that_repeat)
 {
     const struct {
-        int64_t commit_ms;
-        const char *after;
+        uint32_t workers;
+        struct sync_settings settings;
+        const char *fold;
     } cases[] = {
-        {310, "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 39+, release 0"},
-        {190, "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 38, release 0"},
+        {1, {0}, "fold/1 (0.7 0.3 1 0.3)"},
+        {2, {0}, "fold/2 (0.7 0.65 1 0.65)"},
+        {4, {0}, "fold/4 (0.7 0.825 1 0.825)"},
+        {18, {0}, "fold/18 (0.7 0.9 1 0.9)"},
+        /* A commit takes half a step, so h = 1: each gradient comes in ten rounds, or in two. */
+        {18, {.momentum = 0.9}, "fold/18 (0.7 0.3 1 0.3)"},
+        {18, {.momentum = 0.5}, "fold/18 (0.7 0.8 1 0.8)"},
+        {18, {.momentum = 0.9, .local_steps = 5}, "fold/18 (0.7 0.8 1 0.8)"},
+        {18, {.momentum = 0.9, .local_steps = 20}, "fold/18 (0.7 0.9 1 0.9)"},
+        {2, {.momentum = 0.9}, "fold/2 (0.7 0.3 1 0.3)"},
+        {2, {.momentum = 0.9, .outer_rate = 2}, "fold/2 (2 0 1 0)"},
+        {2, {.outer_momentum = 0.9}, "fold/2 (0.7 0.9 1 0.9)"}, /* as it is asked for */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct script *script = script_open("pace", &(struct sync_settings){.momentum = 0.9});
-        script_join(script, 0, 0);
-        script_push_timed(script, 10, 0, 1, 10, 0);
-        assert_string_equal(script_push_timed(script, 500, 0, 10, 10, cases[i].commit_ms),
-                            cases[i].after);
+        struct script *script = script_open("pace", &cases[i].settings);
+        assert_string_equal(grown_fold(script, cases[i].workers), cases[i].fold);
         script_close(script);
     }
 }
@@ -180,9 +191,8 @@ int main(void)
         cmocka_unit_test(a_given_deadline_and_outer_step_are_kept),
         cmocka_unit_test(dear_commits_make_rounds_longer),
         cmocka_unit_test(by_default_workers_compute_on_only_where_commits_are_dear),
-        cmocka_unit_test(rounds_are_no_shorter_than_the_memory_of_the_workers_own_momentum),
         cmocka_unit_test(
-            with_momentum_workers_compute_on_only_where_commits_outlast_its_memory_thrice),
+            the_outer_gain_is_at_most_the_number_of_workers_and_less_in_rounds_that_repeat),
         cmocka_unit_test(who_leaves_is_not_waited_for_and_its_push_stays),
         cmocka_unit_test(without_overlap_far_links_get_less_time_to_compute),
         cmocka_unit_test(without_overlap_a_late_worker_fills_the_rest_of_the_round),
