@@ -9,6 +9,7 @@
 #include "train/safetensors.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 struct inspect_options {
     const char *path;
@@ -16,7 +17,8 @@ struct inspect_options {
 
 static const struct option inspect_options[] = {
     {"path", OPTION_PATH, offsetof(struct inspect_options, path), "FILE",
-     .help = "A safetensors file.", .is_positional = true, .is_required = true},
+     .help = "A safetensors file, or a folder with a model.safetensors.", .is_positional = true,
+     .is_required = true},
 };
 
 static void print_json(const struct safetensors *file)
@@ -62,15 +64,19 @@ static int run_inspect(void *context, const void *options, struct error *error)
     struct cli *cli = context;
     const struct inspect_options *wanted = options;
     AUTO(safetensors) struct safetensors *file = NULL;
-    if (safetensors_read(wanted->path, &file, error) < 0) {
+    struct stat status;
+    const char *path = stat(wanted->path, &status) == 0 && S_ISDIR(status.st_mode)
+                           ? arena_format(cli->arena, "%s/model.safetensors", wanted->path)
+                           : wanted->path;
+    if (safetensors_read(path, &file, error) < 0) {
         if (error->code != ERROR_CORRUPT && error->code != ERROR_EXHAUSTED)
             return -1;
         /* A header of impossible size says only that this is something else. */
         const struct error reason = *error;
         const char *detail = strstr(reason.message, "safetensors: ");
         return error_set(error, ERROR_CORRUPT,
-                         "\"%.100s\" is not a model's file (safetensors), or damaged%s%.100s",
-                         wanted->path, reason.code == ERROR_CORRUPT && detail ? ": " : "",
+                         "\"%.100s\" is not a model's file (safetensors), or damaged%s%.100s", path,
+                         reason.code == ERROR_CORRUPT && detail ? ": " : "",
                          reason.code == ERROR_CORRUPT && detail ? detail + 13 : "");
     }
     if (cli->common.json) {

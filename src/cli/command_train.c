@@ -322,8 +322,10 @@ static int finish_interrupted(struct training *training, struct error *error)
     progress_end(training->progress, &training->view);
     if (training->cli->common.json)
         print_json(training, "interrupted", false);
-    output_note(training->cli, "Go on: souk train %s --resume %s", training->options->file,
-                training->checkpoint);
+    const struct train_options *options = training->options;
+    output_note(training->cli, "Go on: souk train %s -o %s%s%s --resume %s", options->file,
+                options->output, options->dataset_dir ? " --dataset-dir " : "",
+                options->dataset_dir ? options->dataset_dir : "", training->checkpoint);
     return 128 + SIGINT;
 }
 

@@ -272,7 +272,7 @@ static void draw_lender(struct progress *progress, const struct progress_view *v
         put_color(&line, DIM);
     put_format(&line, "  %-*.*s  ", name_width, name_width, lender->name);
     if (lender->is_server) {
-        put(&line, "parameter server");
+        put(&line, lender->is_gone ? "parameter server, gone" : "parameter server");
         end_line(&line);
         return;
     }

@@ -95,6 +95,18 @@ TEST(a_terminal_gets_a_block_that_is_redrawn_in_place)
     end(&drawing);
 }
 
+TEST(a_parameter_server_that_was_replaced_is_told_from_its_successor)
+{
+    struct drawing drawing;
+    begin(&drawing, true, false);
+    struct progress_view view = example();
+    for (size_t i = 0; i < view.lender_count; i++)
+        view.lenders[i].is_gone = view.lenders[i].is_server;
+    progress_draw(drawing.progress, &view);
+    assert_non_null(strstr(drawn(&drawing), "market  parameter server, gone"));
+    end(&drawing);
+}
+
 TEST(no_line_is_wider_than_the_terminal)
 {
     struct drawing drawing;
@@ -208,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_a_block_that_is_redrawn_in_place),
+        cmocka_unit_test(a_parameter_server_that_was_replaced_is_told_from_its_successor),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
         cmocka_unit_test(on_a_narrow_terminal_whole_fields_go_and_no_word_is_cut),
         cmocka_unit_test(a_lender_that_is_gone_has_no_speed),

@@ -23,15 +23,14 @@ enum { FILES_MAX = 30000, PATH_SIZE = 4096 };
 #define DATA_SIZE_MAX  ((size_t)4 << 30)
 #define IMAGE_SIZE_MAX ((size_t)16 << 30)
 
-static int check_imported(const struct dataset_entry *entry, const char *folder,
-                          struct error *error)
+static int check_folder(const struct dataset_entry *entry, const char *folder, struct error *error)
 {
-    if (!folder)
+    if (!folder && !entry->folder)
         return error_set(error, ERROR_NOT_FOUND,
                          "train.data: data set \"%s\" comes with no package: name the folder that "
                          "holds it with --dataset-dir",
                          entry->name);
-    if (access(folder, R_OK) < 0)
+    if (folder && access(folder, R_OK) < 0)
         return error_set_errno(error, errno, "train.data: \"%s\"", folder);
     return 0;
 }
@@ -43,9 +42,9 @@ int upload_check_data(const struct job_spec *spec, const char *folder, struct er
     const struct dataset_entry *entry;
     if (dataset_entry_find(spec->train.data, &entry, error) < 0)
         return error_wrap(error, "train.data");
-    if (entry->is_imported)
-        return check_imported(entry, folder, error);
-    for (int part = 0; part < DATASET_PART_COUNT; part++) {
+    if (check_folder(entry, folder, error) < 0)
+        return -1;
+    for (int part = 0; !entry->is_imported && part < DATASET_PART_COUNT; part++) {
         char path[PATH_SIZE];
         if (dataset_entry_path(entry, folder, (enum dataset_part)part, path, sizeof(path), error) <
             0)
@@ -72,6 +71,23 @@ static void free_idx(void *idx)
     idx_free(idx);
 }
 
+/* What a worker would refuse is refused before anything is sent. */
+static int check_records(const struct dataset_entry *entry, const char *folder,
+                         enum dataset_part images, enum dataset_part labels, struct error *error)
+{
+    AUTO(dataset) struct dataset *dataset = NULL;
+    if (dataset_entry_open(entry, folder, images, labels, &dataset, error) < 0)
+        return -1;
+    const struct dataset_shape *shape = dataset_shape(dataset);
+    if (shape->channels == entry->channels && shape->height == entry->height &&
+        shape->width == entry->width)
+        return 0;
+    return error_set(error, ERROR_INVALID,
+                     "the folder does not hold %s: images of %u x %u x %u, not %u x %u x %u",
+                     entry->name, shape->channels, shape->height, shape->width, entry->channels,
+                     entry->height, entry->width);
+}
+
 int upload_data(struct arena *arena, const struct upload_options *options, struct job_spec *spec,
                 struct error *error)
 {
@@ -81,9 +97,13 @@ int upload_data(struct arena *arena, const struct upload_options *options, struc
     if (dataset_entry_find(spec->train.data, &entry, error) < 0)
         return error_wrap(error, "train.data");
     if (entry->is_imported)
-        return check_imported(entry, options->folder, error) < 0
+        return check_folder(entry, options->folder, error) < 0
                    ? -1
                    : upload_import(arena, options, options->folder, spec, error);
+    if (check_records(entry, options->folder, DATASET_TRAIN_IMAGES, DATASET_TRAIN_LABELS, error) <
+            0 ||
+        check_records(entry, options->folder, DATASET_TEST_IMAGES, DATASET_TEST_LABELS, error) < 0)
+        return error_wrap(error, "train.data");
     struct job_input *inputs = arena_alloc(arena, DATASET_PART_COUNT * sizeof(*inputs));
     for (int i = 0; i < DATASET_PART_COUNT; i++) {
         const enum dataset_part part = (enum dataset_part)i;

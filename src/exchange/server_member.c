@@ -251,8 +251,8 @@ void server_push(struct exchange_server *server, struct connection *connection)
     if (server->workers[connection->worker].commits <= CHANGES_SHOWN)
         server_changed(server);
     if (server->options.epochs > 0 && server_epochs(server) >= (double)server->options.epochs)
-        server_end(server, EXCHANGE_END_EPOCHS, "%" PRIu64 " epochs are done",
-                   server->options.epochs);
+        server_end(server, EXCHANGE_END_EPOCHS, "%" PRIu64 " %s done", server->options.epochs,
+                   server->options.epochs == 1 ? "epoch is" : "epochs are");
 }
 
 void server_leave(struct exchange_server *server, struct connection *connection)

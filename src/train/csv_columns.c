@@ -54,6 +54,23 @@ static int read_names(struct csv_columns *columns, const struct csv_record *reco
     return 0;
 }
 
+/* "a, b and 3 more" */
+static const char *columns_list(const struct csv_columns *columns, char *out, size_t out_size)
+{
+    enum { ROOM_FOR_REST = 24 };
+    size_t used = 0;
+    uint32_t shown = 0;
+    for (; shown < columns->count; shown++) {
+        const char *name = columns->columns[shown].name;
+        if (used + strlen(name) + ROOM_FOR_REST > out_size)
+            break;
+        used += (size_t)snprintf(out + used, out_size - used, "%s%s", used ? ", " : "", name);
+    }
+    if (shown < columns->count)
+        snprintf(out + used, out_size - used, " and %u more", columns->count - shown);
+    return out;
+}
+
 static int find_target(struct csv_columns *columns, const char *name, struct error *error)
 {
     columns->target = columns->count - 1;
@@ -62,12 +79,14 @@ static int find_target(struct csv_columns *columns, const char *name, struct err
             columns->target = i;
             return 0;
         }
-    if (name)
-        return error_set(error, ERROR_NOT_FOUND, "there is no column \"%s\"%s", name,
-                         columns->has_heading ? ""
-                                              : ": the file has no line of names, so they are "
-                                                "called 1, 2 and so on");
-    return 0;
+    if (!name)
+        return 0;
+    char list[200];
+    return error_set(error, ERROR_NOT_FOUND, "there is no column \"%s\"%s%s", name,
+                     columns->has_heading ? "; there are "
+                                          : ": the file has no line of names, so they are "
+                                            "called 1, 2 and so on",
+                     columns->has_heading ? columns_list(columns, list, sizeof(list)) : "");
 }
 
 static int name_columns(struct csv_columns *columns, const struct csv_record *record,

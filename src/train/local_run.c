@@ -213,11 +213,24 @@ int local_run_save(struct local_run *run, const char *path, struct error *error)
     return checkpoint_write(path, &checkpoint, error);
 }
 
+/* A checkpoint that several workers made knows neither our place in the data nor our velocity: what
+ * it has there is the momentum of their joint model. */
+static void take_over(const struct local_run *run, struct checkpoint *checkpoint)
+{
+    const uint64_t count = dataset_shape(run->options.train)->count;
+    if (checkpoint->epoch > 0 || checkpoint->position > 0)
+        return;
+    checkpoint->epoch = checkpoint->samples / count;
+    checkpoint->position = checkpoint->samples % count;
+    memset(checkpoint->velocity, 0, sizeof(float) * checkpoint->parameter_count);
+}
+
 int local_run_resume(struct local_run *run, const char *path, struct error *error)
 {
     AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
     if (checkpoint_read(path, &checkpoint, error) < 0)
         return -1;
+    take_over(run, checkpoint);
     if (trainer_restore(run->trainer, checkpoint, error) < 0)
         return error_wrap(error, "\"%.60s\"", path);
     run->status.steps = trainer_step_count(run->trainer);

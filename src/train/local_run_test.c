@@ -112,14 +112,19 @@ static void a_target_ends_it_early(void **state)
     assert_true(status->steps < 1000 && status->steps % 5 == 0);
 }
 
+static void make_file(char *path)
+{
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
 static void a_resumed_run_ends_at_the_same_model(void **state)
 {
     struct error error;
     struct scene *scene = *state;
     char path[] = "/tmp/local_run_test.XXXXXX";
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
+    make_file(path);
     AUTO(local_run) struct local_run *whole = run_open(scene);
     run_to_end(whole);
     scene->options.epochs = 2;
@@ -138,6 +143,34 @@ static void a_resumed_run_ends_at_the_same_model(void **state)
     scene->options.trainer.seed = 6;
     AUTO(local_run) struct local_run *other = run_open(scene);
     ASSERT_FAILS(local_run_resume(other, path, &error), ERROR_INVALID);
+    unlink(path);
+}
+
+static void a_checkpoint_of_several_workers_gives_its_model_and_count(void **state)
+{
+    struct error error;
+    struct scene *scene = *state;
+    char path[] = "/tmp/local_run_test.XXXXXX";
+    make_file(path);
+    AUTO(checkpoint) struct checkpoint *theirs = NULL;
+    scene->options.epochs = 2;
+    scene->options.trainer.optimizer.momentum = 0.9F;
+    AUTO(local_run) struct local_run *half = run_open(scene);
+    run_to_end(half);
+    ASSERT_OK(local_run_save(half, path, &error));
+    ASSERT_OK(checkpoint_read(path, &theirs, &error));
+    theirs->epoch = theirs->position = 0;
+    for (size_t i = 0; i < theirs->parameter_count; i++)
+        theirs->velocity[i] = 1000; /* of their joint model */
+    ASSERT_OK(checkpoint_write(path, theirs, &error));
+    scene->options.epochs = 4;
+    AUTO(local_run) struct local_run *rest = run_open(scene);
+    ASSERT_OK(local_run_resume(rest, path, &error));
+    assert_true(local_run_status(rest)->epochs == 2.0);
+    run_to_end(rest);
+    assert_true(local_run_status(rest)->epochs >= 4.0);
+    for (size_t i = 0; i < theirs->parameter_count; i++)
+        assert_true(fabsf(local_run_parameters(rest)[i]) < 100);
     unlink(path);
 }
 
@@ -170,6 +203,7 @@ int main(void)
         WITH_SCENE(all_epochs_are_trained_and_measured),
         WITH_SCENE(a_target_ends_it_early),
         WITH_SCENE(a_resumed_run_ends_at_the_same_model),
+        WITH_SCENE(a_checkpoint_of_several_workers_gives_its_model_and_count),
         WITH_SCENE(a_run_that_diverges_keeps_its_last_good_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 #include "train/predict_json.h"
 
 #include "base/assert.h"
+#include "train/csv_record.h"
 
 #include <json-c/json.h>
 #include <limits.h>
@@ -83,26 +84,84 @@ static int take_list(struct reading *reading, json_object *value, uint32_t depth
     return 0;
 }
 
-/* {"COLUMN": number, ...}, in any order. */
+/* The size of COLUMN where `name` is the place "COLUMN=WORD" of a category and `value` has COLUMN;
+ * else 0. */
+static size_t category_of(json_object *value, const char *name)
+{
+    char column[IMPORT_FEATURE_NAME_SIZE];
+    for (const char *at = strchr(name, '='); at; at = strchr(at + 1, '=')) {
+        const size_t size = (size_t)(at - name);
+        memcpy(column, name, size);
+        column[size] = '\0';
+        if (size > 0 && json_object_object_get_ex(value, column, NULL))
+            return size;
+    }
+    return 0;
+}
+
+/* {"COLUMN": "word"}: 1 at the place of the word, 0 at the column's others; a missing word has
+ * none. `features` begins with the column's first place; gives how many it has, or -1. */
+static int take_category(struct reading *reading, json_object *value,
+                         const struct predictor_feature *features, uint32_t count,
+                         size_t column_size, struct error *error)
+{
+    char column[IMPORT_FEATURE_NAME_SIZE];
+    json_object *given;
+    memcpy(column, features->name, column_size);
+    column[column_size] = '\0';
+    json_object_object_get_ex(value, column, &given);
+    if (json_object_is_type(given, json_type_array) || json_object_is_type(given, json_type_object))
+        return error_set(error, ERROR_INVALID, "%s: \"%.64s\": a word is wanted", reading->place,
+                         column);
+    const char *word = given ? json_object_get_string(given) : "";
+    bool is_known = csv_is_missing(text_of(word));
+    uint32_t used = 0;
+    for (; used < count; used++) {
+        const char *name = features[used].name;
+        if (strncmp(name, column, column_size) != 0 || name[column_size] != '=')
+            break;
+        const bool is_it = strcmp(name + column_size + 1, word) == 0;
+        is_known = is_known || is_it;
+        reading->out[reading->filled++] = is_it ? 1 : 0;
+    }
+    if (!is_known)
+        return error_set(error, ERROR_INVALID,
+                         "%s: \"%.64s\": the model has learnt no word \"%.64s\"", reading->place,
+                         column, word);
+    return (int)used;
+}
+
+/* {"COLUMN": number, ...}, in any order; of categories also words. */
 static int take_columns(struct reading *reading, json_object *value, struct error *error)
 {
     uint32_t count;
+    int names = 0;
     const struct predictor_feature *features = predictor_features(reading->predictor, &count);
     if (!features || reading->rank != 1)
         return error_set(error, ERROR_INVALID,
                          "%s: the model's columns have no names: give a list, or {\"input\": ...}",
                          reading->place);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; names++) {
+        const char *name = features[i].name;
         json_object *number;
-        if (!json_object_object_get_ex(value, features[i].name, &number))
+        if (json_object_object_get_ex(value, name, &number)) {
+            if (take_number(reading, number, error) < 0)
+                return error_wrap(error, "\"%.64s\"", name);
+            i++;
+            continue;
+        }
+        const size_t column_size = category_of(value, name);
+        if (column_size == 0)
             return error_set(error, ERROR_INVALID, "%s: \"%.64s\" is missing", reading->place,
-                             features[i].name);
-        if (take_number(reading, number, error) < 0)
-            return error_wrap(error, "\"%.64s\"", features[i].name);
+                             name);
+        const int used = take_category(reading, value, features + i, count - i, column_size, error);
+        if (used < 0)
+            return -1;
+        i += (uint32_t)used;
     }
-    if ((uint32_t)json_object_object_length(value) != count)
-        return error_set(error, ERROR_INVALID, "%s: %d names where the model has %u columns",
-                         reading->place, json_object_object_length(value), count);
+    if (json_object_object_length(value) != names)
+        return error_set(error, ERROR_INVALID, "%s: %d names where the model has %d columns",
+                         reading->place, json_object_object_length(value), names);
     return 0;
 }
 

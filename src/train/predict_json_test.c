@@ -160,6 +160,43 @@ TEST(a_table_is_asked_in_its_own_units_and_names)
     scene_close(&scene);
 }
 
+TEST(categories_are_told_by_their_words)
+{
+    static const char words[] =
+        "{\"form\":\"floats\",\"target\":\"class\",\"label\":\"kind\",\"classes\":[\"cat\",\"dog\"]"
+        ","
+        "\"features\":[{\"name\":\"a\",\"mean\":10,\"deviation\":2},{\"name\":\"home=New York\","
+        "\"mean\":0,\"deviation\":1},{\"name\":\"home=7\",\"mean\":0,\"deviation\":1}]}\n";
+    struct scene scene;
+    rows_open(&scene, words, false);
+    static const struct {
+        const char *by_word, *by_place;
+    } alike[] = {
+        {"{\"home\":\"New York\",\"a\":12}", "[12,1,0]"},
+        {"{\"a\":12,\"home\":7}", "[12,0,1]"},
+        {"{\"a\":12,\"home\":null}", "[12,0,0]"},
+        {"{\"a\":12,\"home\":\"NA\"}", "[12,0,0]"},
+        {"{\"a\":12,\"home=New York\":1,\"home=7\":0}", "[12,1,0]"},
+    };
+    for (size_t i = 0; i < sizeof(alike) / sizeof(*alike); i++) {
+        const char *by_word = ask(
+            &scene, PREDICT, arena_format(scene.arena, "{\"instances\":[%s]}", alike[i].by_word));
+        assert_non_null(by_word);
+        by_word = arena_format(scene.arena, "%s", by_word);
+        const char *by_place = ask(
+            &scene, PREDICT, arena_format(scene.arena, "{\"instances\":[%s]}", alike[i].by_place));
+        assert_non_null(by_place);
+        assert_string_equal(by_word, by_place);
+    }
+    assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":1,\"home\":\"Oslo\"}]}",
+                   "instances[0]: \"home\": the model has learnt no word \"Oslo\"");
+    assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":1,\"home\":[1]}]}",
+                   "\"home\": a word is wanted");
+    assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":1,\"home\":\"7\",\"b\":1}]}",
+                   "3 names where the model has 2 columns");
+    scene_close(&scene);
+}
+
 TEST(numbers_come_back_in_their_units)
 {
     static const float parameters[] = {1, 2, 3, 0.5F};
@@ -274,6 +311,7 @@ int main(void)
         cmocka_unit_test(rows_and_columns_are_answered_in_kind),
         cmocka_unit_test(what_does_not_fit_is_told_with_its_place),
         cmocka_unit_test(a_table_is_asked_in_its_own_units_and_names),
+        cmocka_unit_test(categories_are_told_by_their_words),
         cmocka_unit_test(numbers_come_back_in_their_units),
         cmocka_unit_test(images_are_nested_or_flat_bytes),
         cmocka_unit_test(tokens_are_whole_and_known_and_steps_are_told),

@@ -146,7 +146,7 @@ TEST(each_fault_of_a_table_is_said_with_its_place)
     assert_refused("a,b\n\"1\"x,2\n", &options, "line 2, column 1: something follows");
     struct import_options other = default_options();
     other.target = "c";
-    assert_refused("a,b\n1,2\n", &other, "no column \"c\"");
+    assert_refused("a,b\n1,2\n", &other, "no column \"c\"; there are a, b");
     other = default_options();
     other.categories = IMPORT_CATEGORIES_HASHED;
     other.buckets = IMPORT_SPARSE_WIDTH_MAX;

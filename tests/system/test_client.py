@@ -4,6 +4,7 @@ covers cli/client.c, cli/connect.c, cli/follow.c, cli/job_view.c, cli/upload.c
 covers cli/command_account.c, cli/command_market.c, cli/command_fetch.c, cli/command_submit.c
 covers cli/command_transfer.c, cli/tensorboard.c
 """
+import gzip
 import json
 import os
 import pty
@@ -14,7 +15,7 @@ import time
 
 import pytest
 from conftest import ROOT
-from scripted_market import ScriptedMarket, write_data_set
+from scripted_market import ScriptedMarket, idx, write_data_set
 from tfevents_file import read_scalars
 
 ACCOUNT = {"id": 3, "name": "ada", "created_ms": 1, "available_microcredits": 10000000,
@@ -244,6 +245,26 @@ def test_absent_data_is_told_before_anything_is_sent(user, market, tmp_path):
     result = user("job", "submit", "-y", ROOT / "examples" / "fashion-mnist.yaml", "--dataset-dir",
                   tmp_path, code=3)
     assert "train.data" in result.stderr and not market.requests
+
+
+def test_wrong_labels_and_images_are_told_before_anything_is_sent(user, market, tmp_path):
+    script_job(market, job())
+    example = ROOT / "examples" / "fashion-mnist.yaml"
+    data = write_data_set(tmp_path / "data")
+    labels = data / "train-labels-idx1-ubyte.gz"
+    good = labels.read_bytes()
+    wrong = bytearray(gzip.decompress(good))
+    wrong[8 + 5] = 77
+    labels.write_bytes(gzip.compress(bytes(wrong)))
+    told = user("job", "submit", example, "-y", "--dataset-dir", data, code=2).stderr.replace("\n", " ")
+    assert "label 77 of record 5 is not below 10 (byte 13)" in told
+    labels.write_bytes(good)
+    (data / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx((10, 20, 28))))
+    told = user("job", "submit", example, "-y", "--dataset-dir", data, code=2).stderr.replace("\n", " ")
+    assert "does not hold fashion-mnist: images of 1 x 20 x 28, not 1 x 28 x 28" in told
+    assert {path for method, path, *_ in market.requests if method != "GET"} == {"/v1/quotes"}
+    (tmp_path / "mnist.yaml").write_text("name: digits\ntrain: {model: mlp, data: mnist}\n")
+    assert "--dataset-dir" in user("job", "submit", tmp_path / "mnist.yaml", "-y", code=3).stderr
 
 
 def test_waiting_ends_with_the_jobs_state(user, market):

@@ -41,6 +41,7 @@ def test_a_model_is_exported(souk, tmp_path):
     assert "logistic with 8 parameters as safetensors" in done.stderr
     assert (tmp_path / "copy.safetensors").read_bytes()[-32:] == model.read_bytes()[-32:]
     assert "spec" not in souk("model", "inspect", model).stdout
+    assert souk("model", "inspect", model.parent).stdout == souk("model", "inspect", model).stdout
 
 
 def test_what_cannot_be_exported_is_told(souk, tmp_path):

@@ -116,7 +116,8 @@ def test_an_interrupted_run_can_go_on(souk, tmp_path):
     process.send_signal(signal.SIGINT)
     _, notes = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"--resume {tmp_path / 'out'}/checkpoint" in notes.replace("\n", " ")
+    assert (f"Go on: souk train {job} -o {tmp_path / 'out'} --dataset-dir {tmp_path} --resume {tmp_path / 'out'}/checkpoint"
+            in notes.replace("\n", " "))
     shorter = write_job(tmp_path, epochs=1, name="short.yaml")
     assert "Goes on at step" in train(souk, tmp_path, shorter, "-o", tmp_path / "out", "--resume",
                                       tmp_path / "out" / "checkpoint").stderr
