@@ -227,7 +227,7 @@ static int worker_open(struct worker *worker, uint32_t rank, struct error *error
         exchange_server_attach_take(worker->bench->server, server_fd, error) < 0)
         return -1;
     (void)TAKE_FD(server_fd);
-    if (exchange_client_attach_take(worker->client, client_fd, error) < 0)
+    if (exchange_client_attach_take(worker->client, client_fd, 0, error) < 0)
         return -1;
     (void)TAKE_FD(client_fd);
     return 0;

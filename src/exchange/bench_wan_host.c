@@ -252,7 +252,7 @@ static void on_connected(void *context, int fd, const struct error *reason)
     struct error error;
     if (fd < 0)
         exchange_client_stop(worker->client, reason->message);
-    else if (exchange_client_attach_take(worker->client, fd, &error) < 0)
+    else if (exchange_client_attach_take(worker->client, fd, 0, &error) < 0)
         exchange_client_stop(worker->client, error.message);
 }
 

@@ -114,8 +114,9 @@ void exchange_client_diverged(struct exchange_client *client, int64_t timeout_ms
 
 /* --- the link's thread --- */
 
-/* A new stream to the server, in place of the one before. Takes `fd` on success only. */
-MUST_CHECK int exchange_client_attach_take(struct exchange_client *client, int fd,
+/* A new stream to the server of this term, in place of the one before: what another one sends on it
+ * is refused. Takes `fd` on success only. */
+MUST_CHECK int exchange_client_attach_take(struct exchange_client *client, int fd, uint64_t term,
                                            struct error *error);
 
 /* --- any thread --- */

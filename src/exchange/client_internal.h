@@ -104,7 +104,7 @@ struct exchange_client {
     bool was_joined;   /* on this link or another: `base` may be any model */
     struct exchange_offer offer;
     struct exchange_model incoming_model;
-    uint64_t term;           /* the greatest of the servers it had a model of */
+    uint64_t term;           /* of the server that the link is to */
     uint64_t progress_steps; /* at progress_ns */
     int64_t progress_ns;
 };

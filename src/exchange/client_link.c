@@ -286,14 +286,14 @@ static int take_data(struct exchange_client *client, struct text payload, struct
     return 0;
 }
 
-/* Of a server that answers a join or a push: never a lesser one than before. */
-static int term_take(struct exchange_client *client, uint64_t term, struct error *error)
+/* A server cannot name its own term: a false one would have its successor refused. */
+static int check_term(const struct exchange_client *client, uint64_t term, struct error *error)
 {
-    if (term < client->term)
+    if (term != client->term)
         return error_set(error, ERROR_REFUSED,
-                         "a parameter server that was replaced: term %" PRIu64 " after %" PRIu64,
+                         "a parameter server of term %" PRIu64
+                         ", where the market named one of term %" PRIu64,
                          term, client->term);
-    client->term = term;
     return 0;
 }
 
@@ -304,7 +304,7 @@ static int take_model(struct exchange_client *client, const struct exchange_mode
         return error_set(error, ERROR_CORRUPT, "a model within a model");
     if (client->is_offered || check_answer(client, model->push, error) < 0)
         return error_set(error, ERROR_CORRUPT, "a model out of turn");
-    if (term_take(client, model->term, error) < 0)
+    if (check_term(client, model->term, error) < 0)
         return -1;
     if (model->codec != CODEC_F32 && !client->has_shadow)
         return error_set(error, ERROR_CORRUPT, "a difference to no model");
@@ -324,7 +324,7 @@ static int take_offer(struct exchange_client *client, const struct exchange_offe
 {
     if (client->is_offered || client->is_receiving || check_answer(client, 0, error) < 0)
         return error_set(error, ERROR_CORRUPT, "an offer out of turn");
-    if (term_take(client, offer->term, error) < 0)
+    if (check_term(client, offer->term, error) < 0)
         return -1;
     client->is_offered = true;
     client->offer = *offer;
@@ -436,7 +436,8 @@ static void on_drained(struct link *link, void *context)
     client_check_pump(context);
 }
 
-int exchange_client_attach_take(struct exchange_client *client, int fd, struct error *error)
+int exchange_client_attach_take(struct exchange_client *client, int fd, uint64_t term,
+                                struct error *error)
 {
     char identity[EXCHANGE_IDENTITY_SIZE];
     exchange_identity_format(client->options.lease, client->options.fence, identity);
@@ -460,5 +461,6 @@ int exchange_client_attach_take(struct exchange_client *client, int fd, struct e
         link_lost(client, &replaced);
     }
     client->link = link;
+    client->term = term;
     return 0;
 }

@@ -180,6 +180,49 @@ TEST(a_worker_of_a_later_server_is_refused_and_ends_nothing)
     link_free(hand.link);
 }
 
+static void client_attach(struct bench *bench, struct exchange_client *client, uint64_t term)
+{
+    struct error error;
+    int fd;
+    stream_open(bench, &fd);
+    ASSERT_OK(exchange_client_attach_take(client, fd, term, &error));
+}
+
+TEST(a_server_that_names_a_false_term_keeps_no_worker_from_its_successor)
+{
+    static const float zero[FEATURES];
+    struct error error;
+    AUTO(bench) struct bench *bench = bench_new();
+    struct exchange_server_options options = server_options(bench, "tap");
+    options.term = UINT64_MAX;
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
+    struct exchange_client_options worker = {.loop = bench->loop,
+                                             .lease = lease_of(0),
+                                             .fence = FENCE,
+                                             .shard_samples = SAMPLES / WORKERS,
+                                             .parameter_count = FEATURES};
+    key_of(worker.lease, worker.key);
+    AUTO(exchange_client) struct exchange_client *client = NULL;
+    ASSERT_OK(exchange_client_open(&worker, &client, &error));
+    exchange_client_begin(client, zero);
+    client_attach(bench, client, 4);
+    struct exchange_client_status status = {0};
+    while (!status.reason[0] && status.state != EXCHANGE_CLIENT_TRAINING) {
+        bench_turn(bench);
+        exchange_client_status(client, &status);
+    }
+    assert_int_equal(status.state, EXCHANGE_CLIENT_CONNECTING);
+    assert_non_null(strstr(status.reason, "where the market named one of term 4"));
+    exchange_server_free(TAKE(bench->server));
+    options.term = 5;
+    ASSERT_OK(exchange_server_open(&options, &bench->server, &error));
+    client_attach(bench, client, 5);
+    while (status.state != EXCHANGE_CLIENT_TRAINING) {
+        bench_turn(bench);
+        exchange_client_status(client, &status);
+    }
+}
+
 TEST(a_successor_goes_on_from_what_was_done_before)
 {
     struct error error;
@@ -346,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_wrong_lease_key_is_refused),
         cmocka_unit_test(who_breaks_the_protocol_is_dropped),
         cmocka_unit_test(a_worker_of_a_later_server_is_refused_and_ends_nothing),
+        cmocka_unit_test(a_server_that_names_a_false_term_keeps_no_worker_from_its_successor),
         cmocka_unit_test(a_successor_goes_on_from_what_was_done_before),
         cmocka_unit_test(a_stream_cut_within_a_push_changes_nothing),
         cmocka_unit_test(a_push_that_is_far_too_long_is_shortened),

@@ -33,7 +33,7 @@ static void stream_replace(void *context)
 {
     struct worker *worker = context;
     struct error error;
-    if (exchange_client_attach_take(worker->client, worker->second_fd, &error) < 0)
+    if (exchange_client_attach_take(worker->client, worker->second_fd, 0, &error) < 0)
         fprintf(stderr, "%s\n", error.message);
 }
 
@@ -113,7 +113,7 @@ static void worker_open(struct bench *bench, uint32_t rank, const char *policy, 
     ASSERT_OK(exchange_client_open(&options, &worker->client, &error));
     int fd;
     stream_open(bench, &fd);
-    ASSERT_OK(exchange_client_attach_take(worker->client, fd, &error));
+    ASSERT_OK(exchange_client_attach_take(worker->client, fd, 0, &error));
     if (worker->rejoin_at_step > 0)
         stream_open(bench, &worker->second_fd);
 }

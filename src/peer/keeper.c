@@ -288,8 +288,7 @@ static void keeper_on_lease_message(struct keeper *keeper, const struct lease_me
     else if (message->type == LEASE_MESSAGE_PEER)
         tenancy_add_peer(keeper->tenancy, &message->peer.peer);
     else if (message->type == LEASE_MESSAGE_STREAM_OPEN)
-        tenancy_open_stream(keeper->tenancy, message->stream_open.peer_lease,
-                            message->stream_open.ticket);
+        tenancy_open_stream(keeper->tenancy, &message->stream_open);
     else
         log_event(LOG_ERROR, "message_refused", "lease=%" PRIu64 " type=%s", keeper->lease.lease,
                   lease_message_type_name(message->type));

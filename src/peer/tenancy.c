@@ -370,14 +370,14 @@ void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer)
     *known = message.peer;
     if (tenancy->has_config) /* else it goes with the configuration */
         tenancy_tell_child(tenancy, &message);
-    tenancy_dial(tenancy, peer->lease, peer->ticket);
+    tenancy_dial(tenancy, (struct lease_fence){peer->lease, peer->fence}, peer->ticket);
 }
 
-void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
-                         const uint8_t ticket[LEASE_TICKET_SIZE])
+void tenancy_open_stream(struct tenancy *tenancy, const struct stream_open_message *order)
 {
+    const struct lease_fence peer = {order->peer_lease, order->peer_fence};
     if (!tenancy->has_ended && !tenancy->has_exited)
-        tenancy_dial(tenancy, peer_lease, ticket);
+        tenancy_dial(tenancy, peer, order->ticket);
 }
 
 void tenancy_resume(struct tenancy *tenancy)
@@ -531,7 +531,8 @@ int tenancy_start(struct tenancy_host *host, const struct start_message *start,
                                         .context = tenancy};
     tenancy->shard = shard_start(&shard);
     for (uint32_t i = 0; i < start->peer_count; i++)
-        tenancy_dial(tenancy, start->peers[i].lease, start->peers[i].ticket);
+        tenancy_dial(tenancy, (struct lease_fence){start->peers[i].lease, start->peers[i].fence},
+                     start->peers[i].ticket);
     tenancy->has_exited = tenancy->needs_image; /* nothing runs yet */
     tenancy->has_begun = !tenancy->needs_image;
     if (tenancy_open_network(tenancy, error) < 0 ||

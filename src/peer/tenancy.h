@@ -98,9 +98,8 @@ void tenancy_add_rank(struct tenancy *tenancy, const struct rank_message *rank);
 void tenancy_add_chunk_peer(struct tenancy *tenancy, const struct rank_message *rank);
 /* Somebody who may read what the process prints. */
 void tenancy_add_log_reader(struct tenancy *tenancy, const struct log_reader_message *reader);
-/* Dials the stream to `peer_lease` anew. */
-void tenancy_open_stream(struct tenancy *tenancy, uint64_t peer_lease,
-                         const uint8_t ticket[LEASE_TICKET_SIZE]);
+/* Dials the stream to a peer anew. */
+void tenancy_open_stream(struct tenancy *tenancy, const struct stream_open_message *order);
 
 /* The outbox has room again, or the link came or went. */
 void tenancy_resume(struct tenancy *tenancy);

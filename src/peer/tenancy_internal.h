@@ -21,7 +21,7 @@
 struct tenancy_stream {
     struct list_node node;
     struct tenancy *tenancy;
-    uint64_t peer_lease;
+    struct lease_fence peer;
     struct stream *stream;
     int ready_fd; /* connected, waiting for the child's configuration; -1: none */
 };
@@ -186,7 +186,7 @@ void tenancy_send_log_addresses(struct tenancy *tenancy);
 void tenancy_pump_readers(struct tenancy *tenancy);
 
 /* tenancy_stream.c */
-void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,
+void tenancy_dial(struct tenancy *tenancy, struct lease_fence peer,
                   const uint8_t ticket[LEASE_TICKET_SIZE]);
 /* Hands over the streams that came up before the child had its configuration. */
 void tenancy_hand_streams(struct tenancy *tenancy);

@@ -25,13 +25,14 @@ static void stream_entry_hand(struct tenancy_stream *entry)
     if (entry->ready_fd < 0 || !tenancy->has_config || tenancy->has_exited)
         return;
     AUTO_FD int fd = TAKE_FD(entry->ready_fd);
-    const struct child_message message = {.kind = CHILD_STREAM,
-                                          .stream = {.peer_lease = entry->peer_lease, .fd = fd}};
+    const struct child_message message = {
+        .kind = CHILD_STREAM,
+        .stream = {.peer_lease = entry->peer.lease, .peer_fence = entry->peer.fence, .fd = fd}};
     tenancy_tell_child(tenancy, &message);
     const struct lease_message ready = {.type = LEASE_MESSAGE_STREAM_READY,
                                         .stream_ready = {.lease = tenancy->document.lease,
                                                          .fence = tenancy->document.fence,
-                                                         .peer_lease = entry->peer_lease}};
+                                                         .peer_lease = entry->peer.lease}};
     outbox_send(tenancy->host->outbox, &ready, tenancy_now_ns(tenancy));
 }
 
@@ -48,12 +49,12 @@ static void stream_on_done(struct stream *stream, const struct error *reason, vo
     struct tenancy_stream *entry = context;
     (void)stream;
     log_event(LOG_DEBUG, "stream_ended", "lease=%" PRIu64 " peer=%" PRIu64 " reason=\"%s\"",
-              entry->tenancy->document.lease, entry->peer_lease, reason ? reason->message : "");
+              entry->tenancy->document.lease, entry->peer.lease, reason ? reason->message : "");
     /* The process inside sees the end itself; a new ticket comes from the market. */
     stream_entry_free(entry);
 }
 
-void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,
+void tenancy_dial(struct tenancy *tenancy, struct lease_fence peer,
                   const uint8_t ticket[LEASE_TICKET_SIZE])
 {
     if (lease_document_is_command(&tenancy->document))
@@ -61,17 +62,17 @@ void tenancy_dial(struct tenancy *tenancy, uint64_t peer_lease,
     LIST_EACH(&tenancy->streams, node)
     {
         struct tenancy_stream *old = LIST_ITEM(node, struct tenancy_stream, node);
-        if (old->peer_lease == peer_lease)
+        if (old->peer.lease == peer.lease)
             stream_entry_free(old);
     }
     struct tenancy_stream *entry = calloc(1, sizeof(*entry));
     ASSERT(entry);
     entry->tenancy = tenancy;
-    entry->peer_lease = peer_lease;
+    entry->peer = peer;
     entry->ready_fd = -1;
     struct stream_options options = {.loop = tenancy->host->loop,
                                      .target = tenancy->host->link_target,
-                                     .seed = tenancy->document.lease ^ peer_lease << 20,
+                                     .seed = tenancy->document.lease ^ peer.lease << 20,
                                      .on_ready = stream_on_ready,
                                      .on_done = stream_on_done,
                                      .context = entry};

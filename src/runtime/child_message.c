@@ -25,7 +25,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { CHILD_VERSION = 1, FDS_MAX = 4 };
+enum { CHILD_VERSION = 2, FDS_MAX = 4 };
 
 static const struct json_field worker_report_fields[] = {
     {"steps", JSON_U64, offsetof(struct worker_report, steps), .is_required = true},
@@ -160,6 +160,7 @@ void child_message_encode(struct buffer *packet, const struct child_message *mes
         break;
     case CHILD_STREAM:
         wire_put_u64(packet, message->stream.peer_lease);
+        wire_put_u64(packet, message->stream.peer_fence);
         break;
     case CHILD_PEER:
         peer_encode(packet, &message->peer);
@@ -210,6 +211,7 @@ static void body_decode(struct arena *arena, struct wire_reader *reader,
         return;
     case CHILD_STREAM:
         message->stream.peer_lease = wire_get_u64(reader);
+        message->stream.peer_fence = wire_get_u64(reader);
         message->stream.fd = -1;
         return;
     case CHILD_PEER:

@@ -57,14 +57,17 @@ struct child_config {
     uint32_t peer_count; /* 0 for a worker */
 };
 
+struct child_stream {
+    uint64_t peer_lease; /* whose stream it is; for a worker: the server's lease */
+    uint64_t peer_fence; /* for a worker: the only term it takes from that server */
+    int fd;              /* receive gives it to the caller, send only borrows it */
+};
+
 struct child_message {
     enum child_message_kind kind;
     union {
         struct child_config config;
-        struct {
-            uint64_t peer_lease; /* whose stream it is; for a worker: the server's lease */
-            int fd;              /* receive gives it to the caller, send only borrows it */
-        } stream;
+        struct child_stream stream;
         struct child_peer peer;
         struct {
             uint32_t grace_ms; /* until the daemon kills */

@@ -80,12 +80,13 @@ TEST(a_stream_brings_its_descriptor)
     AUTO_FD int kept = ends[0];
     AUTO_FD int handed = ends[1];
     const struct child_message sent = {.kind = CHILD_STREAM,
-                                       .stream = {.peer_lease = 42, .fd = handed}};
+                                       .stream = {.peer_lease = 42, .peer_fence = 7, .fd = handed}};
     ASSERT_OK(child_message_send(pair.parent, &sent, 0, &error));
     struct child_message got;
     receive(&pair, pair.child, &got);
     AUTO_FD int arrived = got.stream.fd;
     assert_int_equal(got.stream.peer_lease, 42);
+    assert_int_equal(got.stream.peer_fence, 7);
     assert_true(fcntl(arrived, F_GETFD) & FD_CLOEXEC);
     assert_int_equal(write(arrived, "x", 1), 1);
     char byte = 0;
@@ -172,12 +173,14 @@ TEST(broken_packets_are_refused_and_the_next_is_read)
     struct pair pair AUTO_PAIR;
     pair_open(&pair);
     struct error error;
-    assert_refused(&pair, "\x02\x10", 2);                                  /* version */
-    assert_refused(&pair, "\x01\x7f", 2);                                  /* kind */
-    assert_refused(&pair, "\x01\x10y", 3);                                 /* left over */
-    assert_refused(&pair, "\x01\x13\x01\xff", 4);                          /* cut */
-    assert_refused(&pair, "\x01\x02\x00\x00\x00\x00\x00\x00\x00\x00", 10); /* no descriptor */
-    assert_refused(&pair, "\x01\x12\x04\x00\x00\x00../x", 10);             /* name */
+    assert_refused(&pair, "\x01\x10", 2);         /* version */
+    assert_refused(&pair, "\x02\x7f", 2);         /* kind */
+    assert_refused(&pair, "\x02\x10y", 3);        /* left over */
+    assert_refused(&pair, "\x02\x13\x01\xff", 4); /* cut */
+    assert_refused(&pair,
+                   "\x02\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+                   18);                                        /* no descriptor */
+    assert_refused(&pair, "\x02\x12\x04\x00\x00\x00../x", 10); /* name */
     static const char huge[CHILD_PACKET_MAX + 1];
     assert_refused(&pair, huge, sizeof huge);
     ASSERT_OK(

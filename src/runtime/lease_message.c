@@ -26,7 +26,7 @@
  *                   count x peer
  *     PEER          u64 lease, u64 fence, peer
  *     STOP          u64 lease, u64 fence, u32 grace_ms, text reason
- *     STREAM_OPEN   u64 lease, u64 fence, u64 peer_lease, [32] ticket
+ *     STREAM_OPEN   u64 lease, u64 fence, u64 peer_lease, u64 peer_fence, [32] ticket
  *     OFFERS        u32 count, count x (u64 offer, resources, u32 roles)
  *     RENEW         text document, [64] signature
  *     REFUSED       u8 is_final, text reason
@@ -365,6 +365,7 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
     case LEASE_MESSAGE_STREAM_OPEN:
         put_fence(payload, message->stream_open.lease, message->stream_open.fence);
         wire_put_u64(payload, message->stream_open.peer_lease);
+        wire_put_u64(payload, message->stream_open.peer_fence);
         wire_put_raw(payload, message->stream_open.ticket, sizeof(message->stream_open.ticket));
         return;
     case LEASE_MESSAGE_OFFERS:

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 7,
+    LEASE_MESSAGE_VERSION = 8,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
@@ -258,6 +258,7 @@ struct stream_open_message {
     uint64_t lease;
     uint64_t fence;
     uint64_t peer_lease;
+    uint64_t peer_fence;
     uint8_t ticket[LEASE_TICKET_SIZE];
 };
 

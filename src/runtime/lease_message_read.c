@@ -227,6 +227,7 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->stream_open.lease = wire_get_u64(reader);
         message->stream_open.fence = wire_get_u64(reader);
         message->stream_open.peer_lease = wire_get_u64(reader);
+        message->stream_open.peer_fence = wire_get_u64(reader);
         wire_get_raw(reader, message->stream_open.ticket, sizeof(message->stream_open.ticket));
         return true;
     case LEASE_MESSAGE_OFFERS:

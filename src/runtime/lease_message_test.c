@@ -76,7 +76,7 @@ static const struct lease_message examples[] = {
     {.type = LEASE_MESSAGE_STOP,
      .stop = {.lease = 1, .fence = 2, .grace_ms = 5000, .reason = {"cancelled", 9}}},
     {.type = LEASE_MESSAGE_STREAM_OPEN,
-     .stream_open = {.lease = 1, .fence = 2, .peer_lease = 3, .ticket = {4}}},
+     .stream_open = {.lease = 1, .fence = 2, .peer_lease = 3, .peer_fence = 5, .ticket = {4}}},
     {.type = LEASE_MESSAGE_RENEW,
      .renew = {.document = {"{\"lease\":9}", 11}, .signature = {4, 5, 6}}},
     {.type = LEASE_MESSAGE_YIELD, .yield = {MACHINE_YIELD_DRAINING}},

@@ -187,17 +187,20 @@ void stream_forget_pair(struct hub *hub, struct hub_pair *pair)
         relay_gone(pair->relay);
 }
 
-static bool ask(struct hub *hub, const struct hub_lease *lease, uint64_t peer_lease,
+static bool ask(struct hub *hub, const struct hub_lease *lease, const struct hub_lease *peer,
                 uint64_t attempt)
 {
     struct hub_machine *machine = hub_machine(hub, lease->machine);
     struct lease_message message = {
         .type = LEASE_MESSAGE_STREAM_OPEN,
-        .stream_open = {.lease = lease->id, .fence = lease->fence, .peer_lease = peer_lease},
+        .stream_open = {.lease = lease->id,
+                        .fence = lease->fence,
+                        .peer_lease = peer->id,
+                        .peer_fence = peer->fence},
     };
     /* The ticket is named after the worker, whichever end is asked. */
-    keys_ticket(hub->server->keys, lease->role == LEASE_ROLE_WORKER ? lease->id : peer_lease,
-                attempt, message.stream_open.ticket);
+    keys_ticket(hub->server->keys, lease->role == LEASE_ROLE_WORKER ? lease->id : peer->id, attempt,
+                message.stream_open.ticket);
     return machine && hub_send(machine, &message);
 }
 
@@ -228,8 +231,8 @@ void stream_redial(struct hub *hub, struct hub_lease *lease)
     lease->is_redial_due = false;
     lease->dialled_ns = now_ns;
     log_event(LOG_INFO, "stream_redialled", "lease=%" PRIu64, lease->id);
-    if (!ask(hub, server_lease, lease->id, lease->attempt) ||
-        !ask(hub, lease, lease->server_lease, lease->attempt))
+    if (!ask(hub, server_lease, lease, lease->attempt) ||
+        !ask(hub, lease, server_lease, lease->attempt))
         lease->is_redial_due = true;
 }
 

@@ -34,8 +34,7 @@ static void message_take(struct control *control, const struct child_message *me
     struct error error;
     switch (message->kind) {
     case CHILD_STREAM:
-        control->callbacks.on_stream(control->context, message->stream.peer_lease,
-                                     message->stream.fd);
+        control->callbacks.on_stream(control->context, &message->stream);
         return;
     case CHILD_PEER:
         if (control->callbacks.on_peer)

@@ -16,7 +16,7 @@
 
 struct control_callbacks {
     /* The descriptor is the callee's. */
-    void (*on_stream)(void *context, uint64_t peer_lease, int fd);
+    void (*on_stream)(void *context, const struct child_stream *stream);
     void (*on_peer)(void *context, const struct child_peer *peer);
     /* STOP came, or SIGTERM, or the daemon is gone; perhaps more than once. */
     void (*on_stop)(void *context, const char *reason, int64_t grace_ms);

@@ -301,11 +301,10 @@ static void on_stop(void *context, const char *reason, int64_t grace_ms)
 }
 
 /* No peer is needed, and none is told. */
-static void on_stream(void *context, uint64_t peer_lease, int fd)
+static void on_stream(void *context, const struct child_stream *stream)
 {
     (void)context;
-    (void)peer_lease;
-    close(fd);
+    close(stream->fd);
 }
 
 /* ---- After it ended -------------------------------------------------------------------------- */

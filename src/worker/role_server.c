@@ -322,14 +322,14 @@ static void on_peer(void *context, const struct child_peer *peer)
         role->peer_count++;
 }
 
-static void on_stream(void *context, uint64_t peer_lease, int fd)
+static void on_stream(void *context, const struct child_stream *stream)
 {
     struct role *role = context;
     struct error error;
-    if (exchange_server_attach_take(role->server, fd, &error) == 0)
+    if (exchange_server_attach_take(role->server, stream->fd, &error) == 0)
         return;
-    close(fd);
-    log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", peer_lease,
+    close(stream->fd);
+    log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", stream->peer_lease,
               error.message);
 }
 

@@ -102,14 +102,14 @@ static void on_change(void *context)
         report_send(role, 0);
 }
 
-static void on_stream(void *context, uint64_t peer_lease, int fd)
+static void on_stream(void *context, const struct child_stream *stream)
 {
     struct role *role = context;
     struct error error;
-    if (exchange_client_attach_take(role->client, fd, &error) == 0)
+    if (exchange_client_attach_take(role->client, stream->fd, stream->peer_fence, &error) == 0)
         return;
-    close(fd);
-    log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", peer_lease,
+    close(stream->fd);
+    log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", stream->peer_lease,
               error.message);
 }
 

@@ -201,8 +201,9 @@ static void stream_hand_over(struct work_job *job, uint32_t rank)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     AUTO_FD int workers = ends[0];
     AUTO_FD int servers = ends[1];
-    struct child_message message = {.kind = CHILD_STREAM,
-                                    .stream = {.peer_lease = lease_of(SERVER), .fd = workers}};
+    struct child_message message = {
+        .kind = CHILD_STREAM,
+        .stream = {.peer_lease = lease_of(SERVER), .peer_fence = FENCE, .fd = workers}};
     ASSERT_OK(child_message_send(job->processes[rank].control, &message, 1000, &error));
     message.stream.peer_lease = lease_of(rank);
     message.stream.fd = servers;
