@@ -284,7 +284,12 @@ static void print_result(const struct training *training)
 {
     const struct cli *cli = training->cli;
     const struct local_run_status *status = local_run_status(training->run);
-    output_field(cli, "Ended:    ", "%s", status->reason);
+    const struct job_target *target = &training->spec.train.target;
+    const bool has_target =
+        target->accuracy > 0 || target->loss > 0 || target->error > 0 || target->perplexity > 0;
+    output_field(cli, "Ended:    ", "%s%s", status->reason,
+                 has_target && status->end == LOCAL_RUN_EPOCHS ? "; the target is not reached"
+                                                               : "");
     output_field(cli, "Steps:    ", "%s in %s", output_number(cli->arena, status->steps),
                  output_duration(cli->arena, status->elapsed_ms));
     if (training->view.is_number)

@@ -170,28 +170,39 @@ int64_t job_view_ends_by_ms(const struct api_job *job)
     return last_ms;
 }
 
+/* "; the target is 0.01", or nothing. */
+static const char *target_text(struct arena *arena, double target, const char *unit)
+{
+    return target > 0 ? arena_format(arena, "; the target is %.6g%s", target, unit) : "";
+}
+
 /* What the measured figures are of: classes are told rightly or not, numbers are told closely. */
 static void print_measures(const struct cli *cli, const struct api_job *job)
 {
+    struct arena *arena = cli->arena;
     struct job_spec spec;
     struct error ignored;
-    enum dataset_target target = DATASET_CLASS;
-    double deviation = 0;
-    if (job->spec.size && job_spec_read(cli->arena, job->spec, &spec, &ignored) == 0) {
-        target = job_train_told(&spec.train);
-        deviation = spec.train.target_deviation;
+    enum dataset_target told = DATASET_CLASS;
+    struct evaluation_target target = {0};
+    if (job->spec.size && job_spec_read(arena, job->spec, &spec, &ignored) == 0) {
+        told = job_train_told(&spec.train);
+        target = job_train_target(&spec.train);
     }
     if (isfinite(job->loss))
-        output_field(cli, "Loss:     ", "%.4f", job->loss);
-    if (isfinite(job->loss) && target == DATASET_STEPS)
-        output_field(cli, "Perplexity:", " %.3f", exp(job->loss));
-    if (isfinite(job->loss) && target == DATASET_VALUES)
-        output_field(cli, "Error:    ", "%.6g, the root of the mean square",
-                     sqrt(job->loss) * (deviation > 0 ? deviation : 1));
-    if (isfinite(job->test_accuracy) && target == DATASET_VALUES)
-        output_field(cli, "R^2:      ", "%.4f", job->test_accuracy);
+        output_field(cli, "Loss:     ", "%.4f%s", job->loss, target_text(arena, target.loss, ""));
+    if (isfinite(job->loss) && told == DATASET_STEPS)
+        output_field(cli, "Perplexity:", " %.3f%s", exp(job->loss),
+                     target_text(arena, target.perplexity, ""));
+    if (isfinite(job->loss) && told == DATASET_VALUES)
+        output_field(cli, "Error:    ", "%.6g, the root of the mean square%s",
+                     sqrt(job->loss) * (target.unit > 0 ? target.unit : 1),
+                     target_text(arena, target.error, ""));
+    if (isfinite(job->test_accuracy) && told == DATASET_VALUES)
+        output_field(cli, "R^2:      ", "%.4f%s", job->test_accuracy,
+                     target_text(arena, target.accuracy, ""));
     else if (isfinite(job->test_accuracy))
-        output_field(cli, "Accuracy: ", "%.2f %%", 100.0 * job->test_accuracy);
+        output_field(cli, "Accuracy: ", "%.2f %%%s", 100.0 * job->test_accuracy,
+                     target_text(arena, 100.0 * target.accuracy, " %"));
 }
 
 void job_view_print(const struct cli *cli, const struct api_job *job)

@@ -49,8 +49,11 @@ static int fit_features(struct import *import, const struct import_columns *colu
 {
     const struct import_column *features = columns->features.items;
     if (import->feature_count != columns->features.count)
-        return error_set(error, ERROR_INVALID, "%u columns or categories, not %zu",
-                         import->feature_count, columns->features.count);
+        return error_set(
+            error, ERROR_INVALID,
+            "%u columns or categories, not %zu (each word of a one-hot column must occur in "
+            "the test as well; train.read.categories: hashed needs no such list)",
+            import->feature_count, columns->features.count);
     for (uint32_t i = 0; i < import->feature_count; i++)
         if (!text_equal(text_of(import->features[i].name), features[i].name))
             return error_set(error, ERROR_INVALID, "column or category %u has another name", i + 1);

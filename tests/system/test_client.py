@@ -267,6 +267,13 @@ def test_wrong_labels_and_images_are_told_before_anything_is_sent(user, market, 
     assert "--dataset-dir" in user("job", "submit", tmp_path / "mnist.yaml", "-y", code=3).stderr
 
 
+def test_a_target_is_shown_beside_what_was_reached(user, market):
+    spec = {"name": "j", "train": {"model": "mlp", "data": "mnist", "target": {"accuracy": 0.995, "loss": 0.01}}}
+    script_job(market, {**ENDED, "spec": spec})
+    shown = user("job", "show", 7).stdout
+    assert "Accuracy: 88.71 %; the target is 99.5 %" in shown and "0.5000; the target is 0.01" in shown
+
+
 def test_waiting_ends_with_the_jobs_state(user, market):
     script_job(market, job("failed", reason="no worker is left"))
     assert "failed: no worker is left" in user("job", "wait", 7, code=1).stdout

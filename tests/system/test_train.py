@@ -95,6 +95,9 @@ def test_it_stops_at_a_target(souk, tmp_path):
     job = write_job(tmp_path, epochs=1000, rest=", target: {loss: 0.3}")
     told = json.loads(train(souk, tmp_path, job, "-o", tmp_path / "out", "--json", "--measure-every", 10).stdout)
     assert told["end"] == "target" and told["test_loss"] <= 0.3 and told["steps"] % 10 == 0
+    never = write_job(tmp_path, epochs=1, rest=", target: {loss: 0.000001}")
+    shown = train(souk, tmp_path, never, "-o", tmp_path / "out").stdout
+    assert "1 epoch is done; the target is not reached" in shown
     assert told["reason"].startswith("the test loss reached 0.")
 
 
