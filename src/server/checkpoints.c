@@ -13,22 +13,14 @@
 #include <stdlib.h>
 
 struct kept_checkpoint {
-    struct native_checkpoint newest;
-    struct blob_hash before;
-    bool has_before;
+    struct checkpoint_left newest, before;
+    bool has_newest, has_before;
 };
 
 struct drop {
     struct server *server;
     struct holdings_replaced replaced;
 };
-
-static struct blob_hash hash_of(const uint8_t manifest[LEASE_HASH_SIZE])
-{
-    struct blob_hash hash;
-    memcpy(hash.bytes, manifest, sizeof(hash.bytes));
-    return hash;
-}
 
 static void drop_replaced(void *context)
 {
@@ -50,24 +42,34 @@ static struct kept_checkpoint *kept_of(struct hub *hub, uint64_t job)
     return kept;
 }
 
-void checkpoints_note(struct hub *hub, uint64_t job, uint64_t account,
-                      const uint8_t manifest[LEASE_HASH_SIZE], uint64_t size_bytes)
+/* Called with the mutex held. NULL: there is nothing to drop. */
+static struct drop *put_newest(struct hub *hub, struct kept_checkpoint *kept,
+                               const struct checkpoint_left *left)
 {
     struct drop *drop = NULL;
-    pthread_mutex_lock(&hub->live_mutex);
-    struct kept_checkpoint *kept = kept_of(hub, job);
-    const struct blob_hash newest = hash_of(manifest), last = hash_of(kept->newest.manifest);
-    if (kept->newest.size_bytes > 0 && !blob_hash_equal(&newest, &last)) {
-        if (kept->has_before && !blob_hash_equal(&kept->before, &newest)) {
+    if (kept->has_newest && !blob_hash_equal(&left->manifest, &kept->newest.manifest)) {
+        if (kept->has_before && !blob_hash_equal(&kept->before.manifest, &left->manifest)) {
             drop = calloc(1, sizeof(*drop));
             ASSERT(drop);
-            *drop = (struct drop){hub->server, {account, job, kept->before, {last, newest}}};
+            drop->server = hub->server;
+            drop->replaced =
+                (struct holdings_replaced){.holder = {.account = left->account, .job = left->job},
+                                           .left_ms = kept->before.left_ms,
+                                           .old = kept->before.manifest,
+                                           .later = {kept->newest.manifest, left->manifest}};
         }
-        kept->before = last;
+        kept->before = kept->newest;
         kept->has_before = true;
     }
-    memcpy(kept->newest.manifest, manifest, sizeof(kept->newest.manifest));
-    kept->newest.size_bytes = size_bytes;
+    kept->newest = *left;
+    kept->has_newest = true;
+    return drop;
+}
+
+void checkpoints_note(struct hub *hub, const struct checkpoint_left *left)
+{
+    pthread_mutex_lock(&hub->live_mutex);
+    struct drop *drop = put_newest(hub, kept_of(hub, left->job), left);
     pthread_mutex_unlock(&hub->live_mutex);
     if (drop)
         loop_post(hub->server->loop, drop_replaced, drop);
@@ -77,8 +79,11 @@ bool checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint *o
 {
     pthread_mutex_lock(&hub->live_mutex);
     const struct kept_checkpoint *kept = map_get(&hub->checkpoints, job);
-    if (kept)
-        *out_checkpoint = kept->newest;
+    if (kept) {
+        memcpy(out_checkpoint->manifest, kept->newest.manifest.bytes,
+               sizeof(out_checkpoint->manifest));
+        out_checkpoint->size_bytes = kept->newest.size_bytes;
+    }
     pthread_mutex_unlock(&hub->live_mutex);
     return kept != NULL;
 }
@@ -102,10 +107,15 @@ static int load_one(struct hub *hub, const struct job *job, struct error *error)
     struct query_rows rows;
     if (query_all(hub->server, arena, &query, &rows, error) < 0)
         return -1;
-    if (rows.count > 0 && rows.items[0][ARTIFACTS_MANIFEST].bytes.size == LEASE_HASH_SIZE)
-        checkpoints_note(hub, job->id, job->request.account,
-                         (const uint8_t *)rows.items[0][ARTIFACTS_MANIFEST].bytes.data,
-                         (uint64_t)rows.items[0][ARTIFACTS_SIZE_BYTES].integer);
+    if (rows.count == 0 || rows.items[0][ARTIFACTS_MANIFEST].bytes.size != BLOB_HASH_SIZE)
+        return 0;
+    const struct store_value *row = rows.items[0];
+    struct checkpoint_left left = {.job = job->id,
+                                   .account = job->request.account,
+                                   .size_bytes = (uint64_t)row[ARTIFACTS_SIZE_BYTES].integer,
+                                   .left_ms = row[ARTIFACTS_CREATED_MS].integer};
+    memcpy(left.manifest.bytes, row[ARTIFACTS_MANIFEST].bytes.data, sizeof(left.manifest.bytes));
+    checkpoints_note(hub, &left);
     return 0;
 }
 

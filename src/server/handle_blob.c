@@ -78,8 +78,10 @@ static int store_body(struct server *server, struct http_request *request,
     struct stored *stored = malloc(sizeof(*stored));
     ASSERT(stored);
     *stored = (struct stored){server, http_request_id(request)};
-    holdings_add(server->holdings, route_caller(request)->account, hash, body.size, answer_stored,
-                 stored);
+    const struct caller *caller = route_caller(request);
+    holdings_add(server->holdings,
+                 (struct holder){.account = caller->account, .job = caller->server_of}, hash,
+                 body.size, answer_stored, stored);
     return 0;
 }
 
@@ -90,13 +92,13 @@ void handle_chunk_put(struct http_request *request, void *context)
     if (read_hash(request, &hash) < 0)
         return;
     struct error error;
-    bool is_held = false;
-    if (holdings_has(server->holdings, route_caller(request)->account, &hash, &is_held, &error) <
+    bool is_kept = false;
+    if (holdings_keeps(server->holdings, route_caller(request)->account, &hash, &is_kept, &error) <
         0) {
         http_reply_error(request, &error);
         return;
     }
-    if (is_held && blob_store_use(server->blobs, &hash)) {
+    if (is_kept && blob_store_use(server->blobs, &hash)) {
         http_reply(request, 200, "application/json", TEXT(""));
         return;
     }
@@ -267,6 +269,10 @@ void handle_chunks_missing(struct http_request *request, void *context)
         http_reply_error(request, &error);
         return;
     }
+    /* What a lease leaves no job claims before it is left. */
+    int (*const find)(struct holdings *, uint64_t, const struct blob_hash *, bool *,
+                      struct error *) =
+        route_caller(request)->lease ? holdings_keeps : holdings_has;
     struct view_answer answer;
     view_answer_begin(&answer);
     json_object_begin(&answer.writer);
@@ -281,8 +287,7 @@ void handle_chunks_missing(struct http_request *request, void *context)
             return;
         }
         bool is_held = false;
-        if (holdings_has(server->holdings, route_caller(request)->account, &hash, &is_held,
-                         &error) < 0) {
+        if (find(server->holdings, route_caller(request)->account, &hash, &is_held, &error) < 0) {
             buffer_done(&answer.body);
             http_reply_error(request, &error);
             return;

@@ -40,7 +40,7 @@ static int check_inputs(struct server *server, struct arena *arena, uint64_t acc
         memcpy(hash.bytes, input->manifest, sizeof(hash.bytes));
         struct manifest manifest;
         bool is_held = false;
-        if (holdings_has(server->holdings, account, &hash, &is_held, error) < 0)
+        if (holdings_claim(server->holdings, account, &hash, &is_held, error) < 0)
             return -1;
         if (!is_held)
             return error_set(error, ERROR_NOT_FOUND,
@@ -57,7 +57,7 @@ static int check_inputs(struct server *server, struct arena *arena, uint64_t acc
         for (size_t j = 0; j < manifest.chunks.count; j++) {
             char hex[BLOB_HASH_TEXT_SIZE];
             const struct blob_hash *chunk = &manifest_chunk(&manifest, j)->hash;
-            if (holdings_has(server->holdings, account, chunk, &is_held, error) < 0)
+            if (holdings_claim(server->holdings, account, chunk, &is_held, error) < 0)
                 return -1;
             if (!is_held)
                 return error_set(error, ERROR_NOT_FOUND,

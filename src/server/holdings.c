@@ -55,6 +55,7 @@ static int put_change(struct engine_request *request, const struct core *core,
             [HOLDINGS_HASH] = store_blob(change->rows[i].hash.bytes, BLOB_HASH_SIZE),
             [HOLDINGS_SIZE_BYTES] = store_integer(change->rows[i].size_bytes),
             [HOLDINGS_STORED_MS] = store_integer(change->rows[i].stored_ms),
+            [HOLDINGS_JOB] = store_integer((int64_t)change->rows[i].job),
         };
         if (change->rows[i].is_gone)
             store_batch_delete(batch, &tables[TABLE_HOLDINGS], row, 2);
@@ -157,10 +158,51 @@ int holdings_bytes(struct holdings *holdings, uint64_t account, int64_t *out_byt
     return 0;
 }
 
-int holdings_find_row(struct holdings *holdings, struct arena *arena, uint64_t account,
-                      const struct blob_hash *hash, const struct store_value **out_row,
-                      struct error *error)
+void holdings_change_announce(struct holdings *holdings, struct holdings_change *change, size_t at)
 {
+    char key[HOLDINGS_KEY_SIZE];
+    map_put_text(&holdings->fresh,
+                 holdings_key(change->rows[at].account, &change->rows[at].hash, key), change);
+}
+
+/* The row of a key of `fresh`, in its change. */
+static struct holding fresh_holding(const struct holdings_change *change, struct text key)
+{
+    char own[HOLDINGS_KEY_SIZE];
+    for (size_t i = 0; i < change->count; i++)
+        if (text_equal(holdings_key(change->rows[i].account, &change->rows[i].hash, own), key))
+            return (struct holding){.exists = !change->rows[i].is_gone,
+                                    .is_fresh = true,
+                                    .job = change->rows[i].job,
+                                    .size_bytes = change->rows[i].size_bytes,
+                                    .stored_ms = change->rows[i].stored_ms};
+    UNREACHABLE("a row on its way that its change does not have");
+}
+
+bool holdings_are_coming(const struct holdings *holdings, const struct blob_hash *hash)
+{
+    const size_t at = HOLDINGS_KEY_SIZE - sizeof(hash->bytes);
+    for (size_t i = 0; i < holdings->fresh.count; i++) {
+        const struct text key = holdings->fresh.names[i];
+        if (memcmp(key.data + at, hash->bytes, sizeof(hash->bytes)) == 0 &&
+            fresh_holding(holdings->fresh.entries[i].value, key).exists)
+            return true;
+    }
+    return false;
+}
+
+int holdings_find(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
+                  struct holding *out_holding, struct error *error)
+{
+    char key[HOLDINGS_KEY_SIZE];
+    const struct text name = holdings_key(account, hash, key);
+    const struct holdings_change *change = map_get_text(&holdings->fresh, name);
+    *out_holding = (struct holding){0};
+    if (change) {
+        *out_holding = fresh_holding(change, name);
+        return 0;
+    }
+    AUTO(arena) struct arena *arena = arena_new(0);
     const struct store_filter filters[] = {
         {"account", STORE_EQUAL, store_integer((int64_t)account)},
         {"hash", STORE_EQUAL, store_blob(hash->bytes, sizeof(hash->bytes))},
@@ -170,20 +212,23 @@ int holdings_find_row(struct holdings *holdings, struct arena *arena, uint64_t a
     struct query_rows rows;
     if (query_all(holdings->server, arena, &query, &rows, error) < 0)
         return -1;
-    *out_row = rows.count ? rows.items[0] : NULL;
+    if (rows.count > 0)
+        *out_holding = (struct holding){.exists = true,
+                                        .job = (uint64_t)rows.items[0][HOLDINGS_JOB].integer,
+                                        .size_bytes = rows.items[0][HOLDINGS_SIZE_BYTES].integer,
+                                        .stored_ms = rows.items[0][HOLDINGS_STORED_MS].integer};
     return 0;
 }
 
-/* What the account's row of the chunk counts already: the chunk was gone, its row not yet. */
-static int64_t counted_bytes(struct holdings *holdings, uint64_t account,
-                             const struct blob_hash *hash)
+/* Its `size_bytes` count already: the chunk was gone, its row not yet; or it is sent again. */
+static struct holding counted(struct holdings *holdings, uint64_t account,
+                              const struct blob_hash *hash)
 {
-    AUTO(arena) struct arena *arena = arena_new(0);
-    const struct store_value *row = NULL;
+    struct holding holding;
     struct error ignored; /* as in holdings_change_usage() */
-    if (holdings_find_row(holdings, arena, account, hash, &row, &ignored) < 0 || !row)
-        return 0;
-    return row[HOLDINGS_SIZE_BYTES].integer;
+    if (holdings_find(holdings, account, hash, &holding, &ignored) < 0 || !holding.exists)
+        return (struct holding){0};
+    return holding;
 }
 
 int holdings_check_room(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
@@ -194,7 +239,7 @@ int holdings_check_room(struct holdings *holdings, uint64_t account, const struc
     int64_t used = 0;
     if (holdings_bytes(holdings, account, &used, error) < 0)
         return -1;
-    if (used - counted_bytes(holdings, account, hash) + (int64_t)bytes > quota)
+    if (used - counted(holdings, account, hash).size_bytes + (int64_t)bytes > quota)
         return error_set(error, ERROR_EXHAUSTED,
                          "this account has used up what it may store on this market");
     return 0;
@@ -222,39 +267,59 @@ void holdings_change_usage(struct holdings *holdings, struct holdings_change *ch
 
 /* ---- Who has what ---------------------------------------------------------------------------- */
 
+static int find_there(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
+                      struct holding *out_holding, struct error *error)
+{
+    *out_holding = (struct holding){0};
+    return blob_store_has(holdings->server->blobs, hash)
+               ? holdings_find(holdings, account, hash, out_holding, error)
+               : 0;
+}
+
 int holdings_has(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
                  bool *out_has, struct error *error)
 {
-    char key[HOLDINGS_KEY_SIZE];
-    *out_has = false;
-    if (!blob_store_has(holdings->server->blobs, hash))
-        return 0;
-    if (map_get_text(&holdings->fresh, holdings_key(account, hash, key))) {
-        *out_has = true;
-        return 0;
-    }
-    AUTO(arena) struct arena *arena = arena_new(0);
-    const struct store_value *row = NULL;
-    if (holdings_find_row(holdings, arena, account, hash, &row, error) < 0)
-        return -1;
-    *out_has = row != NULL;
-    return 0;
+    struct holding holding;
+    const int result = find_there(holdings, account, hash, &holding, error);
+    *out_has = holding.exists;
+    return result;
 }
 
-void holdings_add(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
+int holdings_keeps(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
+                   bool *out_keeps, struct error *error)
+{
+    struct holding holding;
+    const int result = find_there(holdings, account, hash, &holding, error);
+    *out_keeps = holding.exists && !holding.job;
+    return result;
+}
+
+int holdings_claim(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
+                   bool *out_has, struct error *error)
+{
+    struct holding holding;
+    const int result = find_there(holdings, account, hash, &holding, error);
+    *out_has = holding.exists;
+    if (holding.exists && holding.job)
+        holdings_add(holdings, (struct holder){.account = account}, hash,
+                     (uint64_t)holding.size_bytes, NULL, NULL);
+    return result;
+}
+
+void holdings_add(struct holdings *holdings, struct holder holder, const struct blob_hash *hash,
                   uint64_t bytes, holdings_done *done, void *context)
 {
-    char key[HOLDINGS_KEY_SIZE];
+    const struct holding before = counted(holdings, holder.account, hash);
     struct holdings_change *change = holdings_change_new();
     change->done = done;
     change->context = context;
     change->count = 1;
-    change->rows[0].account = account;
+    change->rows[0].account = holder.account;
     change->rows[0].hash = *hash;
     change->rows[0].size_bytes = (int64_t)bytes;
     change->rows[0].stored_ms = clock_utc_ms(holdings->server->clock);
-    holdings_change_usage(holdings, change, 0,
-                          (int64_t)bytes - counted_bytes(holdings, account, hash));
-    map_put_text(&holdings->fresh, holdings_key(account, hash, key), change);
+    change->rows[0].job = before.exists && before.job != holder.job ? 0 : holder.job;
+    holdings_change_usage(holdings, change, 0, (int64_t)bytes - before.size_bytes);
+    holdings_change_announce(holdings, change, 0);
     holdings_change_submit(holdings, change);
 }

@@ -28,9 +28,23 @@ void holdings_free(struct holdings *holdings); /* NULL is fine */
  * and what they left. Once, before anything is asked. */
 MUST_CHECK int holdings_adopt(struct holdings *holdings, struct error *error);
 
+/* Who sent a chunk: an account, or for it the parameter servers of one of its jobs. What only those
+ * sent may go with a checkpoint of the job; what somebody else sent, too, or a job has for its
+ * input, stays for the retention. */
+struct holder {
+    uint64_t account;
+    uint64_t job; /* 0: the account, or any other lease of it */
+};
+
 /* Whether the account holds the chunk and it is there. */
 MUST_CHECK int holdings_has(struct holdings *holdings, uint64_t account,
                             const struct blob_hash *hash, bool *out_has, struct error *error);
+/* The same, and no checkpoint takes it along: who is told so need not send it. */
+MUST_CHECK int holdings_keeps(struct holdings *holdings, uint64_t account,
+                              const struct blob_hash *hash, bool *out_keeps, struct error *error);
+/* The same as holdings_has(), and from now on no checkpoint takes it along. */
+MUST_CHECK int holdings_claim(struct holdings *holdings, uint64_t account,
+                              const struct blob_hash *hash, bool *out_has, struct error *error);
 /* EXHAUSTED when the chunk, of so many bytes, is too much for the account. */
 MUST_CHECK int holdings_check_room(struct holdings *holdings, uint64_t account,
                                    const struct blob_hash *hash, uint64_t bytes,
@@ -38,17 +52,19 @@ MUST_CHECK int holdings_check_room(struct holdings *holdings, uint64_t account,
 /* The chunk is stored, and the account has shown that it has it. `done` comes once that is on disk,
  * or cannot be (`error`). */
 typedef void holdings_done(void *context, const struct error *error);
-void holdings_add(struct holdings *holdings, uint64_t account, const struct blob_hash *hash,
+void holdings_add(struct holdings *holdings, struct holder holder, const struct blob_hash *hash,
                   uint64_t bytes, holdings_done *done, void *context);
 MUST_CHECK int holdings_bytes(struct holdings *holdings, uint64_t account, int64_t *out_bytes,
                               struct error *error);
 
-/* A checkpoint that its account need not hold any more, as there are later ones. What those, or an
- * input of an open job, have of it stays; so does what the account held before the job: a machine
- * that calls the borrower's data a checkpoint of its own must not make them go. */
+/* A checkpoint that its account need not hold any more, as there are later ones. What those have of
+ * it stays; so does what others than the job's parameter servers sent: a machine that calls the
+ * borrower's data a checkpoint of its own must not make them go. And so does what was sent again
+ * since: it is for a checkpoint that is on its way. */
 enum { HOLDINGS_LATER = 2 };
 struct holdings_replaced {
-    uint64_t account, job;
+    struct holder holder;
+    int64_t left_ms;                             /* when the old one had been sent */
     struct blob_hash old, later[HOLDINGS_LATER]; /* manifests */
 };
 void holdings_replace(struct holdings *holdings, const struct holdings_replaced *replaced);

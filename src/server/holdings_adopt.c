@@ -42,7 +42,7 @@ static void adopt_chunk(struct adoption *adoption, const struct blob_hash *hash)
     change->rows[at].stored_ms = adoption->now_ms;
     change->count++;
     holdings_change_usage(holdings, change, at, (int64_t)bytes);
-    map_put_text(&holdings->fresh, name, change);
+    holdings_change_announce(holdings, change, at);
     if (change->count == HOLDINGS_CHANGE_ROWS)
         adoption_submit(adoption);
 }

@@ -76,6 +76,7 @@ static struct holdings_change *expiry_of(struct holdings *holdings, const struct
         change->rows[at].account = (uint64_t)row[HOLDINGS_ACCOUNT].integer;
         change->rows[at].size_bytes = row[HOLDINGS_SIZE_BYTES].integer;
         change->rows[at].stored_ms = now_ms;
+        change->rows[at].job = (uint64_t)row[HOLDINGS_JOB].integer;
         change->rows[at].is_gone = !blob_store_has(server->blobs, &change->rows[at].hash);
         if (change->rows[at].is_gone)
             holdings_change_usage(holdings, change, at, -change->rows[at].size_bytes);

@@ -28,6 +28,7 @@ struct holdings_change {
         struct blob_hash hash;
         int64_t size_bytes;
         int64_t stored_ms;
+        uint64_t job;        /* as struct holder's */
         int64_t added_bytes; /* to what its account uses */
         bool is_gone;
     } rows[HOLDINGS_CHANGE_ROWS];
@@ -41,7 +42,7 @@ struct holdings_change {
 struct holdings {
     struct server *server;
     struct map usages; /* account -> struct holdings_usage, owned */
-    struct map fresh;  /* account and hash -> the change that writes it */
+    struct map fresh;  /* account and hash -> the change that writes or drops it */
     bool is_expiring;  /* old rows are on their way: none is dropped twice */
 };
 
@@ -59,10 +60,20 @@ void holdings_change_usage(struct holdings *holdings, struct holdings_change *ch
 struct holdings_usage *holdings_usage_of(struct holdings *holdings, uint64_t account,
                                          struct error *error);
 
-/* NULL: there is none. */
-MUST_CHECK int holdings_find_row(struct holdings *holdings, struct arena *arena, uint64_t account,
-                                 const struct blob_hash *hash, const struct store_value **out_row,
-                                 struct error *error);
+/* Of an account's chunk: the row on its way, or else the one in the store. */
+struct holding {
+    bool exists;
+    bool is_fresh; /* on its way */
+    uint64_t job;
+    int64_t size_bytes, stored_ms;
+};
+MUST_CHECK int holdings_find(struct holdings *holdings, uint64_t account,
+                             const struct blob_hash *hash, struct holding *out_holding,
+                             struct error *error);
+/* The change's row `at` is found by holdings_find() until it is written. */
+void holdings_change_announce(struct holdings *holdings, struct holdings_change *change, size_t at);
+/* Whether any account's row of the chunk is on its way: the store does not know of it yet. */
+bool holdings_are_coming(const struct holdings *holdings, const struct blob_hash *hash);
 
 /* Rows older than the retention, some at a time; logs when it cannot. */
 void holdings_drop_old_rows(struct holdings *holdings);

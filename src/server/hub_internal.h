@@ -373,8 +373,13 @@ void direct_done(struct hub *hub);
 void hub_log_reader(struct hub *hub, uint64_t machine, const struct log_reader_message *reader);
 
 /* ---- checkpoints.c: any thread ---- */
-void checkpoints_note(struct hub *hub, uint64_t job, uint64_t account,
-                      const uint8_t manifest[LEASE_HASH_SIZE], uint64_t size_bytes);
+struct checkpoint_left {
+    uint64_t job, account;
+    struct blob_hash manifest;
+    uint64_t size_bytes;
+    int64_t left_ms; /* UTC */
+};
+void checkpoints_note(struct hub *hub, const struct checkpoint_left *left);
 bool checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint *out_checkpoint);
 void checkpoints_forget(struct hub *hub, uint64_t job);
 /* Those of jobs under way, as the rows of artifacts say; the main thread's. */

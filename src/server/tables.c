@@ -244,6 +244,7 @@ static const struct store_column holdings_columns[] = {
     {.name = "hash", .type = STORE_BLOB, .is_key = true, .is_indexed = true},
     PLAIN(size_bytes, STORE_INTEGER),
     INDEXED(stored_ms, STORE_INTEGER),
+    PLAIN(job, STORE_INTEGER),
 };
 
 static const struct store_column metrics_columns[] = {

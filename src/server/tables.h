@@ -301,6 +301,7 @@ enum {
     HOLDINGS_HASH,
     HOLDINGS_SIZE_BYTES, /* as sent */
     HOLDINGS_STORED_MS,
+    HOLDINGS_JOB, /* whose parameter servers alone sent it; 0: others did, too */
     HOLDINGS_COLUMN_COUNT
 };
 

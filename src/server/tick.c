@@ -345,6 +345,12 @@ static void name_artifact(const struct hub_lease *lease, struct text name,
                  TEXT_ARGS(name));
 }
 
+static bool is_checkpoint(const struct hub_lease *lease, const struct artifact_message *artifact)
+{
+    return lease->role == LEASE_ROLE_SERVER &&
+           text_equal(artifact->name, TEXT(LEASE_CHECKPOINT_NAME));
+}
+
 void tick_artifact(struct hub_machine *machine, const struct artifact_message *artifact)
 {
     struct hub *hub = machine->hub;
@@ -359,13 +365,6 @@ void tick_artifact(struct hub_machine *machine, const struct artifact_message *a
                   error.message);
         return;
     }
-    /* A checkpoint takes the place of the one before. */
-    const bool is_checkpoint =
-        lease->role == LEASE_ROLE_SERVER && text_equal(artifact->name, TEXT(LEASE_CHECKPOINT_NAME));
-    if (is_checkpoint)
-        checkpoints_note(hub, lease->job, lease->account, artifact->manifest, artifact->size_bytes);
-    else
-        lease->artifact_count++;
     struct artifact_row *row = calloc(1, sizeof(*row));
     ASSERT(row);
     *row = (struct artifact_row){.job = lease->job,
@@ -374,5 +373,14 @@ void tick_artifact(struct hub_machine *machine, const struct artifact_message *a
                                  .now_ms = clock_utc_ms(hub->server->clock)};
     name_artifact(lease, artifact->name, row->name);
     memcpy(row->manifest.bytes, artifact->manifest, sizeof(row->manifest.bytes));
+    /* A checkpoint takes the place of the one before. */
+    if (is_checkpoint(lease, artifact))
+        checkpoints_note(hub, &(struct checkpoint_left){.job = lease->job,
+                                                        .account = lease->account,
+                                                        .manifest = row->manifest,
+                                                        .size_bytes = artifact->size_bytes,
+                                                        .left_ms = row->now_ms});
+    else
+        lease->artifact_count++;
     hub_rows_take(hub, put_artifact, row);
 }
