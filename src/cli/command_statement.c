@@ -25,7 +25,8 @@ static const struct option statement_options[] = {
     {"machine", OPTION_U64, offsetof(struct statement_options, machine), "ID",
      .help = "Only what was paid for this machine."},
     {"kind", OPTION_TEXT, offsetof(struct statement_options, kind), "KIND",
-     .help = "Only grant, hold, post, fee, void, release, transfer or reclaim; several with commas "
+     .help = "Only grant, hold, post, fee, void, release, transfer, reclaim or refund; several "
+             "with commas "
              "between."},
     {"oldest_first", OPTION_FLAG, offsetof(struct statement_options, is_oldest_first),
      .help = "Begin with the oldest."},

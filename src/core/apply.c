@@ -7,6 +7,7 @@
 #include "core/core_internal.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 void apply_say_misfit(const struct event *event, const char *what, struct error *error)
 {
@@ -54,6 +55,7 @@ static bool needs_cause(const struct core *core, const struct ledger_entry *entr
     case LEDGER_ENTRY_POST:
     case LEDGER_ENTRY_FEE:
     case LEDGER_ENTRY_RELEASE:
+    case LEDGER_ENTRY_REFUND:
         return true;
     case LEDGER_ENTRY_HOLD:
     case LEDGER_ENTRY_VOID:
@@ -74,8 +76,8 @@ static int take_due(struct core *core, const struct event *event, struct error *
                    : 0;
     if (!entries_equal(&event->entry_posted, &due->entries[0]))
         return apply_misfit(event, "it is not what the event before it comes to", error);
-    due->entries[0] = due->entries[1];
     due->entry_count--;
+    memmove(due->entries, due->entries + 1, due->entry_count * sizeof(*due->entries));
     return 0;
 }
 

@@ -259,20 +259,23 @@ static void count_reputation(const struct lease *lease, struct machine *machine)
     reputation_count(&machine->reputation, &ended);
 }
 
-/* What is withheld of a faulty lease is its lender's for a moment, to be paid back. */
-static int release_withheld(struct core *core, const struct event *event, struct lease *lease,
-                            struct error *error)
+/* Ticks are posted as work goes on, so a lease that sent garbage has been paid before it is found.
+ * What is withheld of it is its lender's for a moment, to go back with the rest. */
+static void plan_refund(struct core *core, const struct job *job, const struct lease *lease)
 {
     struct machine *machine = map_get(&core->machines, lease->machine);
-    const int64_t amount_micro = lease->withheld_micro < machine->withheld_micro
-                                     ? lease->withheld_micro
-                                     : machine->withheld_micro;
-    if (amount_micro == 0 || machine->owner != lease->payee)
-        return 0;
-    if (ledger_plan_release(core->ledger, lease->payee, amount_micro, &core->due, error) < 0)
-        return apply_unfit(event, error);
-    machine->withheld_micro -= amount_micro;
-    return 0;
+    int64_t withheld_micro = 0;
+    if (machine->owner == lease->payee)
+        withheld_micro = lease->withheld_micro < machine->withheld_micro ? lease->withheld_micro
+                                                                         : machine->withheld_micro;
+    machine->withheld_micro -= withheld_micro;
+    const struct ledger_refund refund = {.lease = lease->id,
+                                         .payee = lease->payee,
+                                         .payer = job->request.account,
+                                         .amount_micro = lease->posted_micro - lease->fee_micro,
+                                         .fee_micro = lease->fee_micro,
+                                         .withheld_micro = withheld_micro};
+    ledger_plan_refund(core->ledger, &refund, &core->due);
 }
 
 int apply_lease_ended(struct core *core, const struct event *event, struct error *error)
@@ -297,7 +300,9 @@ int apply_lease_ended(struct core *core, const struct event *event, struct error
     apply_see_account(core, lease->payee, event->time_ms);
     lease->reason = core_copy_reason(ended->reason);
     core_index_workers(core, job);
-    return ended->outcome == LEASE_OUTCOME_FAULTY ? release_withheld(core, event, lease, error) : 0;
+    if (ended->outcome == LEASE_OUTCOME_FAULTY)
+        plan_refund(core, job, lease);
+    return 0;
 }
 
 /* The job's dearest hour with other terms for one of its leases. With the others of its renewals

@@ -152,7 +152,7 @@ TEST(by_the_word_of_a_lenders_parameter_server_nobody_pays_back)
     const struct lease *lease = rent_with_server(&proving, "wren");
     work(&proving, lease, 90000);
     const int64_t earned_micro = lender(&proving)->earned_micro;
-    const uint32_t lost = heron(&proving)->reputation.lost;
+    const int64_t lost = heron(&proving)->reputation.lost;
     market_end_lease(&proving.market, lease, LEASE_OUTCOME_FAULTY, "as leases 7 and 8 agree");
     assert_int_equal(lease->outcome, LEASE_OUTCOME_FAILED);
     assert_int_equal(lender(&proving)->earned_micro, earned_micro);

@@ -105,6 +105,7 @@ static int compute_release(const struct ledger *ledger, const struct ledger_entr
     return 0;
 }
 
+/* And of a refund, which names a lease. */
 static int compute_transfer(const struct ledger *ledger, const struct ledger_entry *entry,
                             struct change *change, struct error *error)
 {
@@ -146,6 +147,7 @@ static const struct rule {
     [LEDGER_ENTRY_RELEASE] = {compute_release},
     [LEDGER_ENTRY_TRANSFER] = {compute_transfer},
     [LEDGER_ENTRY_RECLAIM] = {compute_reclaim, .may_withhold = true},
+    [LEDGER_ENTRY_REFUND] = {compute_transfer},
 };
 
 /* ---- Committing ------------------------------------------------------------------------------ */

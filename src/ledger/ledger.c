@@ -11,6 +11,7 @@ static const char *const kind_names[LEDGER_ENTRY_KIND_COUNT] = {
     [LEDGER_ENTRY_POST] = "post",         [LEDGER_ENTRY_FEE] = "fee",
     [LEDGER_ENTRY_VOID] = "void",         [LEDGER_ENTRY_RELEASE] = "release",
     [LEDGER_ENTRY_TRANSFER] = "transfer", [LEDGER_ENTRY_RECLAIM] = "reclaim",
+    [LEDGER_ENTRY_REFUND] = "refund",
 };
 
 const char *ledger_entry_kind_name(enum ledger_entry_kind kind)

@@ -45,6 +45,7 @@ enum ledger_entry_kind {
     LEDGER_ENTRY_RELEASE,  /* an account's withheld part -> spendable */
     LEDGER_ENTRY_TRANSFER, /* spendable earned credits -> another account's earned part */
     LEDGER_ENTRY_RECLAIM,  /* what an account has -> back to mint */
+    LEDGER_ENTRY_REFUND,   /* what a lease was paid -> the earned part of whoever paid */
     LEDGER_ENTRY_KIND_COUNT,
 };
 
@@ -84,9 +85,11 @@ struct ledger_hold {
     int64_t earned_micro;
 };
 
+enum { LEDGER_PLAN_ENTRIES_MAX = 3 };
+
 /* What one operation comes to. */
 struct ledger_plan {
-    struct ledger_entry entries[2];
+    struct ledger_entry entries[LEDGER_PLAN_ENTRIES_MAX];
     size_t entry_count;
 };
 
@@ -146,6 +149,19 @@ MUST_CHECK int ledger_plan_release(const struct ledger *ledger, uint64_t account
 MUST_CHECK int ledger_plan_transfer(const struct ledger *ledger, uint64_t from_account,
                                     uint64_t to_account, int64_t amount_micro,
                                     struct ledger_plan *out_plan, struct error *error);
+
+struct ledger_refund {
+    uint64_t lease;
+    uint64_t payee, payer;
+    int64_t amount_micro;   /* what the payee got */
+    int64_t fee_micro;      /* what the operator got */
+    int64_t withheld_micro; /* of the payee's: released first */
+};
+
+/* As far as they have it still: nobody goes below zero for it, and nothing leaves an account that
+ * is frozen or closed. May come to nothing. */
+void ledger_plan_refund(const struct ledger *ledger, const struct ledger_refund *refund,
+                        struct ledger_plan *out_plan);
 
 /* Back to mint: granted credits first, then spendable ones, withheld ones last. Holds stay. REFUSED
  * while the account is frozen. An amount of 0 means all there is, which may be no entry. */

@@ -218,6 +218,67 @@ TEST(an_entry_that_does_not_fit_is_corrupt_and_changes_nothing)
     ASSERT_OK(ledger_commit(ledger, &sound, &error));
 }
 
+static void commit_all(struct ledger *ledger, const struct ledger_plan *plan)
+{
+    struct error error = {0};
+    for (size_t i = 0; i < plan->entry_count; i++)
+        ASSERT_OK(ledger_commit(ledger, &plan->entries[i], &error));
+}
+
+static void pay_lender(struct ledger *ledger, int64_t fee_micro, int64_t withheld_micro)
+{
+    struct error error = {0};
+    struct ledger_plan plan;
+    grant(ledger, BORROWER, 100);
+    hold(ledger, BORROWER, JOB, 100);
+    const struct ledger_post post = {.job = JOB,
+                                     .lease = 9,
+                                     .payee = LENDER,
+                                     .amount_micro = 60,
+                                     .fee_micro = fee_micro,
+                                     .withheld_micro = withheld_micro};
+    ASSERT_OK(ledger_plan_post(ledger, &post, &plan, &error));
+    commit_all(ledger, &plan);
+}
+
+static void refund_all(struct ledger *ledger, int64_t fee_micro, int64_t withheld_micro)
+{
+    const struct ledger_refund wanted = {.lease = 9,
+                                         .payee = LENDER,
+                                         .payer = BORROWER,
+                                         .amount_micro = 60 - fee_micro,
+                                         .fee_micro = fee_micro,
+                                         .withheld_micro = withheld_micro};
+    struct ledger_plan plan;
+    ledger_plan_refund(ledger, &wanted, &plan);
+    commit_all(ledger, &plan);
+}
+
+TEST(a_refund_takes_what_there_is_still_and_leaves_nobody_below_zero)
+{
+    struct error error = {0};
+    struct ledger_plan plan;
+    AUTO(ledger) struct ledger *ledger = new_ledger();
+    pay_lender(ledger, /* fee_micro= */ 6, /* withheld_micro= */ 20);
+    ASSERT_OK(ledger_plan_transfer(ledger, LENDER, OPERATOR, 30, &plan, &error));
+    commit_all(ledger, &plan);
+    refund_all(ledger, 6, 20);
+    assert_parts(ledger, LENDER, 0, 0, 0);
+    assert_parts(ledger, OPERATOR, 0, 30, 0);
+    assert_parts(ledger, BORROWER, 0, 30, 40);
+}
+
+TEST(nothing_is_refunded_out_of_a_frozen_account)
+{
+    struct error error = {0};
+    AUTO(ledger) struct ledger *ledger = new_ledger();
+    pay_lender(ledger, 0, 0);
+    ASSERT_OK(ledger_set_frozen(ledger, LENDER, true, &error));
+    refund_all(ledger, 0, 0);
+    assert_parts(ledger, LENDER, 0, 60, 0);
+    assert_parts(ledger, BORROWER, 0, 0, 40);
+}
+
 TEST(mint_cannot_give_out_more_than_the_supply)
 {
     struct error error = {0};
@@ -433,6 +494,8 @@ int main(void)
         cmocka_unit_test(withheld_credits_are_earned_but_cannot_be_spent_until_released),
         cmocka_unit_test(a_borrower_can_pay_for_its_own_machine),
         cmocka_unit_test(an_entry_that_does_not_fit_is_corrupt_and_changes_nothing),
+        cmocka_unit_test(a_refund_takes_what_there_is_still_and_leaves_nobody_below_zero),
+        cmocka_unit_test(nothing_is_refunded_out_of_a_frozen_account),
         cmocka_unit_test(mint_cannot_give_out_more_than_the_supply),
         cmocka_unit_test(a_restored_ledger_is_checked_as_a_whole),
         cmocka_unit_test(only_earned_credits_that_are_not_withheld_are_transferred),

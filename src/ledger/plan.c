@@ -227,6 +227,41 @@ int ledger_plan_transfer(const struct ledger *ledger, uint64_t from_account, uin
     return 0;
 }
 
+/* `freed_micro` of it is withheld until the entry before this one. */
+static void add_refund(const struct ledger *ledger, struct ledger_plan *plan,
+                       struct ledger_entry entry, int64_t owed_micro, int64_t freed_micro)
+{
+    const struct ledger_account *from = ledger_account(ledger, entry.from_account);
+    const struct ledger_account *to = ledger_account(ledger, entry.to_account);
+    if (from == to || from->is_frozen || from->is_closed || to->is_closed)
+        return;
+    entry.kind = LEDGER_ENTRY_REFUND;
+    entry.amount_micro = smaller(owed_micro, ledger_transferable_micro(from) + freed_micro);
+    if (entry.amount_micro > 0)
+        add_entry(ledger, plan, entry, "refund");
+}
+
+void ledger_plan_refund(const struct ledger *ledger, const struct ledger_refund *refund,
+                        struct ledger_plan *out_plan)
+{
+    const struct ledger_account *payee = ledger_account(ledger, refund->payee);
+    const int64_t freed_micro =
+        payee->is_closed ? 0 : smaller(refund->withheld_micro, payee->withheld_micro);
+    *out_plan = (struct ledger_plan){0};
+    if (freed_micro > 0)
+        add_entry(ledger, out_plan,
+                  (struct ledger_entry){.kind = LEDGER_ENTRY_RELEASE,
+                                        .from_account = refund->payee,
+                                        .to_account = refund->payee,
+                                        .amount_micro = freed_micro},
+                  "release");
+    struct ledger_entry entry = {
+        .from_account = refund->payee, .to_account = refund->payer, .lease = refund->lease};
+    add_refund(ledger, out_plan, entry, refund->amount_micro, freed_micro);
+    entry.from_account = ledger->operator_account;
+    add_refund(ledger, out_plan, entry, refund->fee_micro, /* freed_micro= */ 0);
+}
+
 int ledger_plan_reclaim(const struct ledger *ledger, uint64_t account, int64_t amount_micro,
                         struct ledger_plan *out_plan, struct error *error)
 {

@@ -75,7 +75,7 @@ static int read_kinds(const struct http_request *request, uint32_t *out_kinds, s
         if (kind == LEDGER_ENTRY_KIND_COUNT)
             return error_set(error, ERROR_INVALID,
                              "kind must be one or more, with commas between, of: grant, hold, "
-                             "post, fee, void, release, transfer, reclaim");
+                             "post, fee, void, release, transfer, reclaim, refund");
         *out_kinds |= 1U << kind;
     }
     return 0;

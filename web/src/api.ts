@@ -98,7 +98,7 @@ export interface Metrics {
 export interface Entry {
   id: number;
   at_ms: number;
-  kind: "grant" | "hold" | "post" | "fee" | "void" | "release" | "transfer" | "reclaim";
+  kind: "grant" | "hold" | "post" | "fee" | "void" | "release" | "transfer" | "reclaim" | "refund";
   amount_microcredits: number;
   direction: "in" | "out" | "inside";
   job: number;

@@ -12,6 +12,7 @@ const words: Record<Entry["kind"], string> = {
   release: "set free",
   transfer: "given or received",
   reclaim: "back to the market",
+  refund: "paid back for faulty work",
 };
 
 function sign(entry: Entry): string {
