@@ -10,9 +10,14 @@
 #include "server/hub_internal.h"
 #include "server/query.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
+/* At once: uploads take unequally long, and one that hands over leaves one more. */
+enum { BURST = 3 };
+
 struct kept_checkpoint {
+    int64_t paced_ns; /* one after the other, the next would be due then; monotonic */
     struct checkpoint_left newest, before;
     bool has_newest, has_before;
 };
@@ -40,6 +45,23 @@ static struct kept_checkpoint *kept_of(struct hub *hub, uint64_t job)
         map_put(&hub->checkpoints, job, kept);
     }
     return kept;
+}
+
+int checkpoints_pace(struct hub *hub, const struct hub_lease *lease, struct error *error)
+{
+    const int64_t now_ns = hub_now_ns(hub), half_ns = lease->checkpoint_interval_ms * 500000;
+    pthread_mutex_lock(&hub->live_mutex);
+    struct kept_checkpoint *kept = kept_of(hub, lease->job);
+    const int64_t due_ns = kept->paced_ns > now_ns ? kept->paced_ns : now_ns;
+    const bool is_early = due_ns - now_ns > (BURST - 1) * half_ns;
+    if (!is_early)
+        kept->paced_ns = due_ns + half_ns;
+    pthread_mutex_unlock(&hub->live_mutex);
+    return is_early ? error_set(error, ERROR_EXHAUSTED,
+                                "checkpoints come more often than twice in its job's interval of "
+                                "%" PRId64 " ms",
+                                lease->checkpoint_interval_ms)
+                    : 0;
 }
 
 /* Called with the mutex held. NULL: there is nothing to drop. */
@@ -79,13 +101,14 @@ bool checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint *o
 {
     pthread_mutex_lock(&hub->live_mutex);
     const struct kept_checkpoint *kept = map_get(&hub->checkpoints, job);
-    if (kept) {
+    const bool is_there = kept && kept->has_newest;
+    if (is_there) {
         memcpy(out_checkpoint->manifest, kept->newest.manifest.bytes,
                sizeof(out_checkpoint->manifest));
         out_checkpoint->size_bytes = kept->newest.size_bytes;
     }
     pthread_mutex_unlock(&hub->live_mutex);
-    return kept != NULL;
+    return is_there;
 }
 
 void checkpoints_forget(struct hub *hub, uint64_t job)

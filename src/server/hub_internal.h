@@ -124,6 +124,7 @@ struct hub_lease {
     char stop_reason[LEASE_REASON_SIZE_MAX + 1];
 
     uint32_t artifact_count;
+    int64_t checkpoint_interval_ms; /* of a parameter server */
     struct verify_lease verify;
     uint64_t verified_index; /* of the last verified tick, from 1; 0: none */
     int64_t verified_ms;     /* all verified ticks together */
@@ -379,6 +380,10 @@ struct checkpoint_left {
     uint64_t size_bytes;
     int64_t left_ms; /* UTC */
 };
+/* Whether the lease may leave another now, and if so that it does: on average one in half of the
+ * job's interval, whichever leases they are of. The hub's thread. */
+MUST_CHECK int checkpoints_pace(struct hub *hub, const struct hub_lease *lease,
+                                struct error *error);
 void checkpoints_note(struct hub *hub, const struct checkpoint_left *left);
 bool checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint *out_checkpoint);
 void checkpoints_forget(struct hub *hub, uint64_t job);

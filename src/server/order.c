@@ -23,6 +23,7 @@ enum order_kind {
     ORDER_RENEW,
     ORDER_STOP,
     ORDER_END,
+    ORDER_JOB_OVER,
     ORDER_SETTINGS
 };
 
@@ -30,7 +31,7 @@ struct order {
     struct order *next;
     struct hub *hub;
     enum order_kind kind;
-    uint64_t id; /* of the machine or the lease */
+    uint64_t id; /* of the machine, the lease or the job */
     uint64_t fence;
     uint64_t generation;
     uint8_t public_key[MACHINE_KEY_SIZE];
@@ -72,6 +73,7 @@ static int write_document(struct hub *hub, const struct core *core, const struct
     struct job_spec spec = {0};
     if (job_spec_read(arena, job->request.spec, &spec, error) < 0)
         return -1;
+    out->checkpoint_interval_ms = spec.sync.checkpoint_interval_ms;
     if (spec.input_count > 0)
         memcpy(out->manifest, spec.inputs[0].manifest, sizeof(out->manifest));
     struct native_checkpoint checkpoint;
@@ -322,6 +324,9 @@ static struct order *order_of(struct hub *hub, const struct core *core, const st
         order->silence_ms = event->settings_changed.silence_ms;
     } else if (event->kind == EVENT_LEASE_ENDED) {
         order = order_new(hub, ORDER_END, event->lease_ended.lease);
+    } else if (event->kind == EVENT_JOB_STATE_CHANGED &&
+               job_state_is_final(event->job_state_changed.state)) {
+        order = order_new(hub, ORDER_JOB_OVER, event->job_state_changed.job);
     }
     return order;
 }
@@ -380,6 +385,9 @@ static void carry_out(struct order *order)
             dispatch_end(hub, lease);
         tick_lease_ended(hub, order->id);
         return;
+    case ORDER_JOB_OVER:
+        checkpoints_forget(hub, order->id); /* after its leases' end: none leaves another */
+        return;
     }
 }
 
@@ -400,9 +408,6 @@ void hub_listen(void *context, const struct core *core, const struct event *even
     struct hub *hub = context;
     struct order *first = NULL, **end = &first;
     for (size_t i = 0; i < event_count; i++) {
-        if (events[i].kind == EVENT_JOB_STATE_CHANGED &&
-            job_state_is_final(events[i].job_state_changed.state))
-            checkpoints_forget(hub, events[i].job_state_changed.job);
         struct order *order = order_of(hub, core, &events[i]);
         if (!order)
             continue;

@@ -324,11 +324,20 @@ static int check_artifact(struct blob_store *blobs, const struct artifact_messag
     return 0;
 }
 
+static bool is_checkpoint(const struct hub_lease *lease, const struct artifact_message *artifact)
+{
+    return lease->role == LEASE_ROLE_SERVER &&
+           text_equal(artifact->name, TEXT(LEASE_CHECKPOINT_NAME));
+}
+
 /* The model is the parameter server's to leave: a worker's must not take its place. */
-static int check_leaver(const struct hub_lease *lease, struct error *error)
+static int check_leaver(struct hub *hub, const struct hub_lease *lease,
+                        const struct artifact_message *artifact, struct error *error)
 {
     if (lease->server_lease)
         return error_set(error, ERROR_REFUSED, "it is a worker's, and the job has a server");
+    if (is_checkpoint(lease, artifact))
+        return checkpoints_pace(hub, lease, error);
     if (lease->artifact_count == TICK_ARTIFACT_MAX)
         return error_set(error, ERROR_EXHAUSTED, "a lease leaves at most %d", TICK_ARTIFACT_MAX);
     return 0;
@@ -345,12 +354,6 @@ static void name_artifact(const struct hub_lease *lease, struct text name,
                  TEXT_ARGS(name));
 }
 
-static bool is_checkpoint(const struct hub_lease *lease, const struct artifact_message *artifact)
-{
-    return lease->role == LEASE_ROLE_SERVER &&
-           text_equal(artifact->name, TEXT(LEASE_CHECKPOINT_NAME));
-}
-
 void tick_artifact(struct hub_machine *machine, const struct artifact_message *artifact)
 {
     struct hub *hub = machine->hub;
@@ -358,7 +361,7 @@ void tick_artifact(struct hub_machine *machine, const struct artifact_message *a
     if (!lease)
         return;
     struct error error;
-    if (check_leaver(lease, &error) < 0 ||
+    if (check_leaver(hub, lease, artifact, &error) < 0 ||
         check_artifact(hub->server->blobs, artifact, &error) < 0) {
         log_event(LOG_WARN, "artifact_refused",
                   "lease=%" PRIu64 " machine=%" PRIu64 " error=\"%s\"", lease->id, machine->id,
