@@ -284,10 +284,15 @@ void decision_leave_group(struct decision *decision, const struct account *accou
 void decide_first_grant(struct decision *decision, const struct account *account, bool is_invited);
 void decide_waiting_grants(struct decision *decision);
 /* Of a lease that ended: what it earned releases as much of the payee's grant. */
-/* decide_fault.c: what a faulty lease was paid, back to its borrower. */
-void decide_pay_back(struct decision *decision, const struct lease *lease);
 void decide_release_grant(struct decision *decision, const struct lease *lease);
 void decide_new_day(struct decision *decision);
+
+/* decide_fault.c */
+/* Whether what these two leases agree on is enough to call another faulty. */
+bool fault_is_proven(const struct core *core, const struct job *job, const struct lease *accused,
+                     const uint64_t agreeing[2]);
+/* What a faulty lease was paid, back to its borrower. */
+void decide_pay_back(struct decision *decision, const struct lease *lease);
 
 /* decide_token.c */
 decide_command decide_add_token, decide_revoke_token, decide_add_code, decide_use_code;

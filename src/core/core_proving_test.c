@@ -48,15 +48,26 @@ static const struct lease *rent(struct proving *proving, uint64_t borrower)
     return job->leases[0];
 }
 
-/* A worker of a job whose parameter server is on the machine of that name. */
-static const struct lease *rent_with_server(struct proving *proving, const char *name)
+static void add_machine_of(struct proving *proving, uint64_t owner, const char *name)
 {
+    const struct command enrol =
+        market_enrolment(&proving->market, owner, name, 1000, MACHINE_ROLE_WORKER);
+    market_connect(&proving->market, market_do(&proving->market, &enrol));
+}
+
+/* Heron's lease in a job with workers of these two lenders, whose parameter server is on the
+ * machine of that name. */
+static const struct lease *rent_with_others(struct proving *proving, const char *name,
+                                            uint64_t first, uint64_t second)
+{
+    add_machine_of(proving, first, "first");
+    add_machine_of(proving, second, "second");
     const uint64_t at = market_add_machine(&proving->market, name, 500, MACHINE_ROLE_SERVER);
     const struct command submit = {.kind = COMMAND_SUBMIT_JOB,
                                    .submit_job = {.account = proving->market.borrower,
                                                   .name = "job",
                                                   .spec = TEXT("{}"),
-                                                  .num_nodes = 1,
+                                                  .num_nodes = 3,
                                                   .worker = {.cores_milli = 1000},
                                                   .server = {.cores_milli = 500},
                                                   .max_run_ms = HOUR_MS,
@@ -64,8 +75,37 @@ static const struct lease *rent_with_server(struct proving *proving, const char 
     const struct job *job = core_job(proving->market.core, market_do(&proving->market, &submit));
     assert_int_equal(job->server->machine, at);
     market_run_lease(&proving->market, job->server);
-    market_run_lease(&proving->market, job->workers[0]);
-    return job->workers[0];
+    const struct lease *accused = NULL;
+    for (size_t i = 0; i < job->worker_count; i++) {
+        market_run_lease(&proving->market, job->workers[i]);
+        if (job->workers[i]->machine == proving->heron)
+            accused = job->workers[i];
+    }
+    assert_non_null(accused);
+    return accused;
+}
+
+static const struct lease *rent_with_server(struct proving *proving, const char *name)
+{
+    return rent_with_others(proving, name, market_open_account(&proving->market, "ann"),
+                            market_open_account(&proving->market, "bob"));
+}
+
+/* As all other workers of its job agree. */
+static void end_as_faulty(struct proving *proving, const struct lease *accused)
+{
+    const struct job *job = core_job(proving->market.core, accused->job);
+    struct command end = {.kind = COMMAND_END_LEASE,
+                          .end_lease = {.lease = accused->id,
+                                        .fence = accused->fence,
+                                        .outcome = LEASE_OUTCOME_FAULTY,
+                                        .reason = TEXT("as the others agree")}};
+    size_t count = 0;
+    for (size_t i = 0; i < job->worker_count; i++)
+        if (job->workers[i] != accused)
+            end.end_lease.agreeing[count++] = job->workers[i]->id;
+    assert_int_equal(count, 2);
+    market_do(&proving->market, &end);
 }
 
 static void work(struct proving *proving, const struct lease *lease, int64_t ms)
@@ -113,7 +153,7 @@ TEST(what_a_faulty_lease_was_paid_goes_back_withheld_or_not)
     const int64_t before_micro = reputation_reliability_milli(&heron(&proving)->reputation);
     work(&proving, lease, 90000);
     assert_int_equal(lender(&proving)->earned_micro, 500);
-    market_end_lease(&proving.market, lease, LEASE_OUTCOME_FAULTY, "as leases 7 and 8 agree");
+    end_as_faulty(&proving, lease);
     assert_int_equal(lease->outcome, LEASE_OUTCOME_FAULTY);
     assert_int_equal(lender(&proving)->earned_micro, 0);
     assert_int_equal(lender(&proving)->withheld_micro, 0);
@@ -138,9 +178,50 @@ TEST(what_a_faulty_lender_has_spent_stays_spent)
         .kind = COMMAND_TRANSFER,
         .transfer = {.from = proving.market.lender, .to = ACCOUNT_OPERATOR, .amount_micro = 375}};
     market_do(&proving.market, &give);
-    market_end_lease(&proving.market, lease, LEASE_OUTCOME_FAULTY, "");
+    end_as_faulty(&proving, lease);
     assert_int_equal(lender(&proving)->earned_micro, 0);
     assert_int_equal(core_balance(proving.market.core, proving.market.borrower)->earned_micro, 125);
+    market_done(&proving.market);
+}
+
+static void assert_nobody_pays_back(struct proving *proving, const struct lease *accused)
+{
+    work(proving, accused, 90000);
+    const int64_t earned_micro = lender(proving)->earned_micro;
+    const int64_t lost = heron(proving)->reputation.lost;
+    end_as_faulty(proving, accused);
+    assert_int_equal(accused->outcome, LEASE_OUTCOME_FAILED);
+    assert_true(earned_micro > 0);
+    assert_int_equal(lender(proving)->earned_micro, earned_micro);
+    assert_int_equal(heron(proving)->reputation.lost, lost);
+    market_done(&proving->market);
+}
+
+TEST(by_the_word_of_two_workers_of_one_lender_nobody_pays_back)
+{
+    struct proving proving;
+    set_up(&proving);
+    const uint64_t mallory = market_open_account(&proving.market, "mallory");
+    assert_nobody_pays_back(&proving, rent_with_others(&proving, "market", mallory, mallory));
+}
+
+/* One lender with two machines of three would otherwise be told by its own word. */
+TEST(by_the_word_of_its_own_lenders_worker_nobody_pays_back)
+{
+    struct proving proving;
+    set_up(&proving);
+    const uint64_t other = market_open_account(&proving.market, "other");
+    assert_nobody_pays_back(&proving,
+                            rent_with_others(&proving, "market", proving.market.lender, other));
+}
+
+TEST(without_two_workers_of_its_job_nobody_pays_back)
+{
+    struct proving proving;
+    set_up(&proving);
+    const struct lease *accused = rent_with_server(&proving, "market");
+    market_end_lease(&proving.market, accused, LEASE_OUTCOME_FAULTY, "as leases 7 and 8 agree");
+    assert_int_equal(accused->outcome, LEASE_OUTCOME_FAILED);
     market_done(&proving.market);
 }
 
@@ -149,15 +230,7 @@ TEST(by_the_word_of_a_lenders_parameter_server_nobody_pays_back)
 {
     struct proving proving;
     set_up(&proving);
-    const struct lease *lease = rent_with_server(&proving, "wren");
-    work(&proving, lease, 90000);
-    const int64_t earned_micro = lender(&proving)->earned_micro;
-    const int64_t lost = heron(&proving)->reputation.lost;
-    market_end_lease(&proving.market, lease, LEASE_OUTCOME_FAULTY, "as leases 7 and 8 agree");
-    assert_int_equal(lease->outcome, LEASE_OUTCOME_FAILED);
-    assert_int_equal(lender(&proving)->earned_micro, earned_micro);
-    assert_int_equal(heron(&proving)->reputation.lost, lost);
-    market_done(&proving.market);
+    assert_nobody_pays_back(&proving, rent_with_server(&proving, "wren"));
 }
 
 TEST(many_small_ticks_are_withheld_of_as_one)
@@ -324,6 +397,9 @@ int main(void)
         cmocka_unit_test(a_part_of_a_newcomers_earnings_is_withheld_until_it_is_proven),
         cmocka_unit_test(what_a_faulty_lease_was_paid_goes_back_withheld_or_not),
         cmocka_unit_test(what_a_faulty_lender_has_spent_stays_spent),
+        cmocka_unit_test(by_the_word_of_two_workers_of_one_lender_nobody_pays_back),
+        cmocka_unit_test(by_the_word_of_its_own_lenders_worker_nobody_pays_back),
+        cmocka_unit_test(without_two_workers_of_its_job_nobody_pays_back),
         cmocka_unit_test(by_the_word_of_a_lenders_parameter_server_nobody_pays_back),
         cmocka_unit_test(many_small_ticks_are_withheld_of_as_one),
         cmocka_unit_test(withheld_credits_are_neither_spent_nor_transferred),

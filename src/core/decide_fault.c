@@ -1,10 +1,30 @@
 /*
- * Leases that were faulty: all they were paid goes back to the borrower, the lender's part as far
- * as the lender has it still, and the operator's fee.
+ * Leases that were faulty: by whose word, and all they were paid goes back to the borrower, the
+ * lender's part as far as the lender has it still, and the operator's fee.
+ *
+ * Whoever has two workers in a job could name a third with them. So two leases have to agree that
+ * are of different lenders, neither of them the accused's; and a parameter server of somebody else
+ * than the market may be its borrower's own, so by its word nobody pays back.
  */
 #include "core/core_internal.h"
 
 #include <inttypes.h>
+
+/* The payee of a worker of that job; 0: there is no such lease. */
+static uint64_t payee_of_worker(const struct core *core, uint64_t job, uint64_t id)
+{
+    const struct lease *lease = core_lease(core, id);
+    return lease && lease->job == job && lease->role == LEASE_ROLE_WORKER ? lease->payee : 0;
+}
+
+bool fault_is_proven(const struct core *core, const struct job *job, const struct lease *accused,
+                     const uint64_t agreeing[2])
+{
+    const uint64_t first = payee_of_worker(core, job->id, agreeing[0]);
+    const uint64_t second = payee_of_worker(core, job->id, agreeing[1]);
+    return job->server && job->server->payee == ACCOUNT_OPERATOR && first > 0 && second > 0 &&
+           first != second && first != accused->payee && second != accused->payee;
+}
 
 void decide_pay_back(struct decision *decision, const struct lease *lease)
 {

@@ -152,11 +152,8 @@ int decide_tick_lease(struct decision *decision, const struct command *command, 
 static enum lease_outcome outcome_in(const struct job *job, const struct lease *lease,
                                      enum lease_outcome outcome)
 {
-    /* However it was to end. A parameter server of somebody else than the market may be its
-     * borrower's own: by its word nobody pays back. */
     if (outcome == LEASE_OUTCOME_FAULTY)
-        return job->server && job->server->payee == ACCOUNT_OPERATOR ? outcome
-                                                                     : LEASE_OUTCOME_FAILED;
+        return outcome; /* however it was to end */
     if (lease->is_reclaimed && job->state != JOB_STATE_STOPPING)
         return LEASE_OUTCOME_RECLAIMED;
     const bool is_given_up = job->state == JOB_STATE_STOPPING
@@ -186,7 +183,11 @@ int decide_end_lease(struct decision *decision, const struct command *command, s
     decision_copy_reason(end->reason, reason);
     decision->subject = lease->id;
     const struct job *job = core_job(decision->core, lease->job);
-    end_with(decision, lease, outcome_in(job, lease, end->outcome), end->exit_code, reason);
+    enum lease_outcome outcome = outcome_in(job, lease, end->outcome);
+    if (outcome == LEASE_OUTCOME_FAULTY &&
+        !fault_is_proven(decision->core, job, lease, end->agreeing))
+        outcome = LEASE_OUTCOME_FAILED; /* another takes its place, and it keeps what it has */
+    end_with(decision, lease, outcome, end->exit_code, reason);
     decision_settle_job(decision, job);
     return 0;
 }

@@ -118,6 +118,10 @@ static void end_lease(struct property_world *world, struct command *command)
     command->end_lease.outcome = LEASE_OUTCOME_SUCCEEDED;
     if (below(world, 3) == 0)
         command->end_lease.outcome = (enum lease_outcome)below(world, LEASE_OUTCOME_COUNT + 1);
+    for (size_t i = 0; i < 2; i++) {
+        const struct lease *agreeing = property_lease(world);
+        command->end_lease.agreeing[i] = agreeing ? agreeing->id : property_id(world);
+    }
     command->end_lease.exit_code = (int64_t)below(world, 4) * 100 - (below(world, 50) ? 0 : 1);
     command->end_lease.reason = below(world, 2) ? TEXT("bad \xff\x01 byte") : TEXT("");
 }

@@ -163,8 +163,14 @@ static void assert_found(const struct bench *bench, uint32_t liar)
         if (worker->is_faulty && worker->lease != lease_of(liar))
             fail_msg("an honest one was shut out: %s", worker->fault);
         is_found |= worker->is_faulty;
-        if (worker->is_faulty)
-            assert_non_null(strstr(worker->fault, "agree"));
+        if (!worker->is_faulty)
+            continue;
+        assert_non_null(strstr(worker->fault, "agree"));
+        assert_int_not_equal(worker->agreeing[0], worker->agreeing[1]);
+        for (size_t k = 0; k < 2; k++) {
+            assert_in_range(worker->agreeing[k], lease_of(0), lease_of(WORKERS - 1));
+            assert_int_not_equal(worker->agreeing[k], worker->lease);
+        }
     }
     assert_true(is_found);
     assert_non_null(strstr(bench->drop_reason, "off by"));

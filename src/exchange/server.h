@@ -68,6 +68,7 @@ struct exchange_worker_status {
     uint64_t refused;        /* pushes with a value that is not finite */
     bool is_faulty;          /* others made its push again, and it was garbage: it is shut out */
     char fault[160];         /* the evidence */
+    uint64_t agreeing[2];    /* the leases that agree on another result */
 };
 
 struct exchange_status {

@@ -193,11 +193,13 @@ static void exclude(struct exchange_server *server, const struct check_slot *slo
         if (worker->lease != lease || worker->is_faulty)
             continue;
         worker->is_faulty = true;
+        for (size_t k = 0; k < 2; k++)
+            worker->agreeing[k] = right[verdict->right[k]].lease;
         snprintf(worker->fault, sizeof worker->fault,
                  "push %" PRIu64 " of rank %" PRIu32 ": its result is off by %.0f %%, as leases "
                  "%" PRIu64 " and %" PRIu64 " agree",
                  slot->push_number, slot->task.rank, 100 * verdict->distance[result],
-                 right[verdict->right[0]].lease, right[verdict->right[1]].lease);
+                 worker->agreeing[0], worker->agreeing[1]);
         struct error error;
         error_set(&error, ERROR_REFUSED, "%s", worker->fault);
         if (server->connection_of[i])

@@ -60,6 +60,10 @@ static const struct json_field server_report_worker_fields[] = {
      .is_zero_omitted = true},
     {"fault", JSON_CHARS, offsetof(struct server_report_worker, fault),
      .size_max = sizeof(((struct server_report_worker *)0)->fault)},
+    {"agreeing_first", JSON_U64, offsetof(struct server_report_worker, agreeing[0]),
+     .is_zero_omitted = true},
+    {"agreeing_second", JSON_U64, offsetof(struct server_report_worker, agreeing[1]),
+     .is_zero_omitted = true},
 };
 static const struct json_schema server_report_worker_schema =
     JSON_SCHEMA("worker", server_report_worker_fields, struct server_report_worker);

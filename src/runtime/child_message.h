@@ -140,6 +140,7 @@ struct server_report_worker {
     uint64_t clipped, refused;     /* pushes that were too long; that were not finite */
     bool is_faulty;                /* others made its push again, and it was garbage */
     char fault[160];               /* the evidence */
+    uint64_t agreeing[2];          /* the leases that agree on another result */
 };
 
 /* Role server. loss and test_accuracy are 0 while their evaluation counts are 0. */

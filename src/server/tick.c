@@ -82,21 +82,24 @@ void tick_meter(struct hub_machine *machine, const struct meter_message *meter)
     bill(hub, lease, ticks, count);
 }
 
-/* Others of its job computed what it sent anew: it ends, unpaid, and another takes its rank. */
-static void exclude(struct hub *hub, struct hub_lease *lease, const char *fault)
+/* Others of its job computed what it sent anew: it ends, and another takes its rank. */
+static void exclude(struct hub *hub, struct hub_lease *lease,
+                    const struct server_report_worker *found)
 {
     if (lease->is_faulty)
         return;
     lease->is_faulty = true;
     lease->is_settling = false;
     log_event(LOG_WARN, "lease_faulty", "lease=%" PRIu64 " machine=%" PRIu64 " reason=\"%s\"",
-              lease->id, lease->machine, fault);
-    hub_command(hub,
-                &(struct command){.kind = COMMAND_END_LEASE,
-                                  .end_lease = {.lease = lease->id,
-                                                .fence = lease->fence,
-                                                .outcome = LEASE_OUTCOME_FAULTY}},
-                fault);
+              lease->id, lease->machine, found->fault);
+    hub_command(
+        hub,
+        &(struct command){.kind = COMMAND_END_LEASE,
+                          .end_lease = {.lease = lease->id,
+                                        .fence = lease->fence,
+                                        .outcome = LEASE_OUTCOME_FAULTY,
+                                        .agreeing = {found->agreeing[0], found->agreeing[1]}}},
+        found->fault);
 }
 
 static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, struct arena *arena,
@@ -117,7 +120,7 @@ static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, 
             lease->role != LEASE_ROLE_WORKER)
             continue;
         if (workers[i].is_faulty) {
-            exclude(hub, lease, workers[i].fault);
+            exclude(hub, lease, &workers[i]);
             continue;
         }
         struct verified_tick ticks[VERIFY_PENDING_MAX + 1];

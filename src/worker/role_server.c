@@ -195,6 +195,7 @@ static void worker_reports_fill(const struct role *role, const struct exchange_s
         if (worker->commits > 0)
             snprintf(out[i].codec, sizeof out[i].codec, "%s", codec_name(worker->codec));
         memcpy(out[i].fault, worker->fault, sizeof out[i].fault);
+        memcpy(out[i].agreeing, worker->agreeing, sizeof out[i].agreeing);
         if (worker->is_faulty)
             out[i].accepted_pushes = 0; /* nothing of it is vouched for */
     }

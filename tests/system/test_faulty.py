@@ -20,7 +20,7 @@ def leases_of(market, token, job):
 @pytest.mark.skipif(not LIAR.exists(), reason="souk-liar is built with the tests")
 def test_a_lender_that_sends_garbage_is_found_unpaid_and_excluded(tmp_path, monkeypatch):
     market = Market(tmp_path / "market")
-    honest, mallory, token = (market.sign_up(name) for name in ("honest", "mallory", "borrower"))
+    honest, other, mallory, token = (market.sign_up(name) for name in ("honest", "other", "mallory", "borrower"))
     lenders = []
 
     def add(name, owner):
@@ -30,7 +30,7 @@ def test_a_lender_that_sends_garbage_is_found_unpaid_and_excluded(tmp_path, monk
 
     try:
         add("first", honest)
-        add("second", honest)
+        add("second", other)
         monkeypatch.setattr(training, "PROGRAM", str(LIAR))
         add("liar", mallory)
         monkeypatch.undo()
