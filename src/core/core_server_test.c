@@ -4,16 +4,23 @@
  */
 #include "core/testing_internal.h"
 
-static const struct job *start(struct market *market, bool replaces_lost)
+static const struct job *start_within(struct market *market, bool replaces_lost,
+                                      int64_t max_hourly_micro)
 {
     struct command command = market_job(market);
     command.submit_job.takes_more_cores = false;
     command.submit_job.replaces_lost = replaces_lost;
+    command.submit_job.max_hourly_micro = max_hourly_micro;
     const struct job *job = core_job(market->core, market_do(market, &command));
     for (size_t i = 0; i < job->lease_count; i++)
         market_run_lease(market, job->leases[i]);
     assert_int_equal(job->state, JOB_STATE_RUNNING);
     return job;
+}
+
+static const struct job *start(struct market *market, bool replaces_lost)
+{
+    return start_within(market, replaces_lost, 0);
 }
 
 static void end_with_code(struct market *market, const struct lease *lease, int64_t exit_code)
@@ -123,6 +130,24 @@ TEST(a_server_on_a_silent_machine_moves_at_once_where_there_is_room)
     market_done(&market);
 }
 
+TEST(a_server_moves_at_once_where_its_job_uses_up_its_maximum_per_hour)
+{
+    struct market market;
+    market_init_demo(&market);
+    const int64_t hourly_micro = job_hourly_micro(start(&market, true));
+    assert_true(hourly_micro > 0);
+    market_done(&market);
+    market_init_demo(&market);
+    const struct job *job = start_within(&market, true, hourly_micro);
+    const struct lease *old = job->server;
+    const uint64_t other = market_add_machine(&market, "other", 500, MACHINE_ROLE_SERVER);
+    fall_silent(&market, old->machine);
+    assert_int_equal(old->outcome, LEASE_OUTCOME_LOST);
+    assert_int_equal(job->server->machine, other);
+    assert_true(job_hourly_micro(job) <= hourly_micro);
+    market_done(&market);
+}
+
 TEST(a_machine_that_was_taken_back_or_did_not_start_it_gets_no_server_again)
 {
     struct market market;
@@ -175,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_server_that_is_killed_again_and_again_is_given_up),
         cmocka_unit_test(without_room_for_a_server_its_job_waits_and_says_so),
         cmocka_unit_test(a_server_on_a_silent_machine_moves_at_once_where_there_is_room),
+        cmocka_unit_test(a_server_moves_at_once_where_its_job_uses_up_its_maximum_per_hour),
         cmocka_unit_test(a_machine_that_was_taken_back_or_did_not_start_it_gets_no_server_again),
         cmocka_unit_test(a_job_that_did_not_ask_for_successors_fails_with_its_server),
         cmocka_unit_test(a_server_that_is_gone_while_its_job_stops_gets_no_successor),

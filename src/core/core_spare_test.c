@@ -242,6 +242,30 @@ TEST(a_worker_that_is_ended_gets_another_place_if_there_is_one)
     market_done(&market);
 }
 
+TEST(a_server_on_a_silent_machine_moves_at_once_where_there_is_room)
+{
+    struct market market;
+    market_init(&market);
+    const uint64_t poor = open_poor(&market, "poor", 0);
+    add_spare_machine(&market, "heron", 1000);
+    add_spare_machine(&market, "owl", 1000);
+    struct command command = spare_job(poor, 1);
+    command.submit_job.server = (struct resources){.cores_milli = 1000, .ram_bytes = MIB};
+    command.submit_job.replaces_lost = true;
+    const struct job *job = submit(&market, &command);
+    for (size_t i = 0; i < job->lease_count; i++)
+        market_run_lease(&market, job->leases[i]);
+    const struct lease *old = job->server;
+    const struct machine *wren = add_spare_machine(&market, "wren", 1000);
+    market_do(&market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
+                                         .machine_silent = {.machine = old->machine}});
+    assert_int_equal(old->outcome, LEASE_OUTCOME_LOST);
+    assert_int_equal(job->server->machine, wren->id);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    assert_replays(&market);
+    market_done(&market);
+}
+
 TEST(one_job_of_an_account_has_it_at_a_time)
 {
     struct market market;
@@ -439,6 +463,7 @@ int main(void)
         cmocka_unit_test(who_pays_ends_it_at_once_and_it_resumes_when_they_have_gone),
         cmocka_unit_test(only_what_is_in_the_way_ends_the_newest_first),
         cmocka_unit_test(a_worker_that_is_ended_gets_another_place_if_there_is_one),
+        cmocka_unit_test(a_server_on_a_silent_machine_moves_at_once_where_there_is_room),
         cmocka_unit_test(one_job_of_an_account_has_it_at_a_time),
         cmocka_unit_test(an_account_has_only_so_many_jobs_that_wait_for_it),
         cmocka_unit_test(what_is_reserved_for_the_first_in_the_line_is_left_alone),

@@ -43,12 +43,21 @@ static const struct machine **find_others(const struct core *core, const struct 
     return others;
 }
 
+/* One more lease of a job that is under way. */
+struct addition {
+    const struct job *job;
+    enum lease_role role;
+    const struct lease *instead_of; /* which will cost nothing more; NULL: of none that is open */
+};
+
 /* A request for one worker of the job, or for its server alone. NULL; or why there can be none. */
-static const char *ask_for_one(const struct decision *decision, const struct job *job,
-                               enum lease_role role, struct job_request *out_request)
+static const char *ask_for_one(const struct decision *decision, const struct addition *addition,
+                               struct job_request *out_request)
 {
+    const struct job *job = addition->job;
+    const struct lease *old = addition->instead_of;
     struct job_request request = job->request;
-    const bool is_worker = role == LEASE_ROLE_WORKER;
+    const bool is_worker = addition->role == LEASE_ROLE_WORKER;
     request.num_nodes = is_worker;
     request.num_nodes_max = 0;
     if (is_worker)
@@ -57,6 +66,8 @@ static const char *ask_for_one(const struct decision *decision, const struct job
     request.max_run_ms = job_run_left_ms(job, decision->now_ms);
     if (request.max_hourly_micro > 0) {
         request.max_hourly_micro -= job_hourly_micro(job);
+        if (old)
+            request.max_hourly_micro += price_hourly_lock_micro(old->units, old->lock);
         if (request.max_hourly_micro <= 0)
             return "the job's maximum per hour leaves nothing for one";
     }
@@ -104,21 +115,23 @@ static enum match_result place(struct decision *decision, const struct job *job,
 }
 
 /* What one more lease is to be, and what it may cost. NULL; or why there can be none. */
-static const char *wish_for_one(struct decision *decision, const struct job *job,
-                                enum lease_role role, struct job_request *out_request,
-                                struct match_wish *out_wish)
+static const char *wish_for_one(struct decision *decision, const struct addition *addition,
+                                struct job_request *out_request, struct match_wish *out_wish)
 {
     const struct core *core = decision->core;
+    const struct job *job = addition->job;
+    const struct lease *old = addition->instead_of;
     if (account_is_frozen(core_account(core, job->request.account)))
         return "the account is frozen";
     if (job->request.is_spare && !core_may_have_spare(core, job->request.account))
         return "the account has credits again, and spare time is for those who have none";
-    const char *why = ask_for_one(decision, job, role, out_request);
+    const char *why = ask_for_one(decision, addition, out_request);
     if (why)
         return why;
     decide_close_slots(decision); /* its price is of the slot that runs */
     *out_wish = core_wish(core, out_request, core_held_micro(core, job->id), decision->now_ms);
-    out_wish->budget_micro = budget_micro(core, job);
+    out_wish->budget_micro =
+        budget_micro(core, job) + (old ? old->quote_micro - old->posted_micro : 0);
     return NULL;
 }
 
@@ -128,7 +141,8 @@ static const char *add_lease(struct decision *decision, const struct job *job, e
 {
     struct job_request request;
     struct match_wish wish;
-    const char *why = wish_for_one(decision, job, role, &request, &wish);
+    const char *why =
+        wish_for_one(decision, &(struct addition){.job = job, .role = role}, &request, &wish);
     if (why)
         return why;
     struct match_placement placement;
@@ -176,25 +190,31 @@ void decision_grow(struct decision *decision, const struct job *job)
         continue;
 }
 
-/* With what its server, which would go, will not cost. */
 static bool could_move_server(struct decision *decision, const struct job *job)
 {
     struct job_request request;
     struct match_wish wish;
     struct match_placement placement;
+    const struct addition addition = {job, LEASE_ROLE_SERVER, job->server};
     if (!job->request.replaces_lost || job->state == JOB_STATE_STOPPING ||
-        wish_for_one(decision, job, LEASE_ROLE_SERVER, &request, &wish))
+        wish_for_one(decision, &addition, &request, &wish))
         return false;
-    wish.budget_micro += job->server->quote_micro - job->server->posted_micro;
-    if (request.max_hourly_micro > 0)
-        request.max_hourly_micro += price_hourly_lock_micro(job->server->units, job->server->lock);
     return place(decision, job, LEASE_ROLE_SERVER, &wish, &placement) == MATCH_PLACED;
+}
+
+/* Those that are paid for, then those of spare time; NULL: there are no more. */
+static const struct lease *lease_at(const struct machine *machine, size_t at)
+{
+    if (at < machine->lease_count)
+        return machine->leases[at];
+    at -= machine->lease_count;
+    return at < machine_spare_count(machine) ? machine->spare->leases[at] : NULL;
 }
 
 void decide_move_servers(struct decision *decision, const struct machine *machine)
 {
-    for (size_t i = 0; i < machine->lease_count;) {
-        const struct lease *lease = machine->leases[i];
+    const struct lease *lease;
+    for (size_t i = 0; (lease = lease_at(machine, i));) {
         const struct job *job = core_job(decision->core, lease->job);
         if (lease != job->server || !could_move_server(decision, job)) {
             i++;
