@@ -17,6 +17,7 @@ enum {
      * two of a checkpoint, two that are measured. */
     SERVER_VECTORS = 11,
     SERVER_VECTORS_PER_WORKER = 2, /* its push, and the model as it has it */
+    SERVER_CHECK_VECTORS = 16,     /* eight for each of two open checks, where pushes are checked */
     SERVER_OTHER_MIB = 128,
 };
 
@@ -38,7 +39,8 @@ static struct resources server_of(const struct job_spec *spec)
     const uint64_t workers = spec->num_nodes_max ? spec->num_nodes_max : spec->num_nodes;
     const bool keeps_rounds =
         text_is(spec->sync.robust, "trimmed") || text_is(spec->sync.robust, "median");
-    const uint64_t vectors = SERVER_VECTORS + (SERVER_VECTORS_PER_WORKER + keeps_rounds) * workers;
+    const uint64_t vectors = SERVER_VECTORS + (SERVER_VECTORS_PER_WORKER + keeps_rounds) * workers +
+                             (spec->sync.verify > 0 ? SERVER_CHECK_VECTORS : 0);
     const int64_t needed =
         ((int64_t)SERVER_OTHER_MIB << 20) + (int64_t)(vectors * table.float_count * sizeof(float));
     if (needed > server.ram_bytes)

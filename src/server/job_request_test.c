@@ -63,6 +63,13 @@ TEST(a_large_model_has_a_parameter_server_with_more_memory)
                   "layers: [{type: dense, outputs: 20000}, {type: relu}, {type: dense}]}\n",
                   &request, &error));
     assert_in_range(request.server.ram_bytes >> 20, 950, 990); /* the rounds' pushes, too */
+    ASSERT_OK(
+        ask("name: j\nnum_nodes: 3\nresources: {memory: 4}\nsync: {policy: bsp, verify: 0.1}\n"
+            "train: {data: mnist, layers: [{type: dense, outputs: 20000}, {type: relu}, "
+            "{type: dense}]}\n",
+            &request, &error));
+    /* 17 vectors with three workers, and 16 of checks. */
+    assert_in_range(request.server.ram_bytes >> 20, 2110, 2160);
     ASSERT_OK(ask(MINIMAL, &request, &error));
     assert_int_equal(request.server.ram_bytes >> 20, 512);
 }
