@@ -79,13 +79,14 @@ static int write_head(const struct checkpoint *checkpoint, struct buffer *buffer
     return buffer_check(buffer, error);
 }
 
-/* Without branches, so that it is done at the speed of memory. */
-static bool is_finite(const float *values, size_t count)
+/* Floats, aligned or not. Without branches, so that it is done at the speed of memory. */
+static bool is_finite(const void *values, size_t count)
 {
+    const uint8_t *bytes = values;
     uint32_t is_beyond = 0;
     for (size_t i = 0; values && i < count; i++) {
         uint32_t bits;
-        memcpy(&bits, &values[i], sizeof(bits));
+        memcpy(&bits, bytes + i * sizeof(bits), sizeof(bits));
         is_beyond |= (bits & 0x7f800000u) == 0x7f800000u;
     }
     return !is_beyond;
@@ -193,6 +194,8 @@ int checkpoint_parse(const uint8_t *bytes, size_t size, struct checkpoint **out_
         return error_set(error, ERROR_CORRUPT, "checkpoint: %zu bytes do not hold %zu parameters",
                          size, count);
     const uint8_t *vectors = bytes + PREFIX_SIZE + head_size;
+    if (!is_finite(vectors, (1 + moments) * count))
+        return error_set(error, ERROR_CORRUPT, "checkpoint: a parameter is not finite");
     struct checkpoint *checkpoint = malloc(sizeof(*checkpoint));
     ASSERT(checkpoint != NULL);
     *checkpoint = head;

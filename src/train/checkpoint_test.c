@@ -3,6 +3,7 @@
 #include "train/checkpoint.h"
 
 #include <math.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,36 @@ TEST(a_good_checkpoint_is_not_overwritten_by_what_is_not_finite)
     scratch_done(&scratch);
 }
 
+/* Anyone can make a file with a checksum that is right. */
+TEST(a_checkpoint_with_what_is_not_finite_is_corrupt)
+{
+    enum { HASH_SIZE = 32 };
+    struct error error;
+    static struct scratch scratch;
+    scratch_init(&scratch);
+    struct buffer buffer AUTO_BUFFER;
+    buffer_init(&buffer, 1 << 20);
+    ASSERT_OK(file_read(scratch.path, &buffer, &error));
+    uint8_t *end = buffer.data + buffer.size - HASH_SIZE;
+    const size_t places[] = {2 * COUNT, COUNT + 1, COUNT, 1}; /* floats before the end */
+    const float bad[] = {NAN, INFINITY, -INFINITY, NAN};
+    struct checkpoint *none = NULL;
+    for (size_t i = 0; i < 4; i++) {
+        float kept;
+        memcpy(&kept, end - places[i] * sizeof(float), sizeof(float));
+        memcpy(end - places[i] * sizeof(float), &bad[i], sizeof(float));
+        crypto_generichash(end, HASH_SIZE, buffer.data, buffer.size - HASH_SIZE, NULL, 0);
+        ASSERT_FAILS(checkpoint_parse(buffer.data, buffer.size, &none, &error), ERROR_CORRUPT);
+        assert_non_null(strstr(error.message, "not finite"));
+        memcpy(end - places[i] * sizeof(float), &kept, sizeof(float));
+    }
+    assert_null(none);
+    crypto_generichash(end, HASH_SIZE, buffer.data, buffer.size - HASH_SIZE, NULL, 0);
+    AUTO(checkpoint) struct checkpoint *back = NULL;
+    ASSERT_OK(checkpoint_parse(buffer.data, buffer.size, &back, &error));
+    scratch_done(&scratch);
+}
+
 TEST(a_checkpoint_of_another_model_is_named)
 {
     struct error error;
@@ -126,6 +157,7 @@ int main(void)
         cmocka_unit_test(what_was_written_is_read_back),
         cmocka_unit_test(a_checkpoint_cut_or_changed_anywhere_is_corrupt),
         cmocka_unit_test(a_good_checkpoint_is_not_overwritten_by_what_is_not_finite),
+        cmocka_unit_test(a_checkpoint_with_what_is_not_finite_is_corrupt),
         cmocka_unit_test(a_checkpoint_of_another_model_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
