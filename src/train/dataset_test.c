@@ -215,6 +215,28 @@ TEST(sparse_rows_and_numbers_to_tell_come_from_floats)
     scratch_done(&scratch);
 }
 
+TEST(sparse_rows_in_memory_have_any_values_at_whole_places)
+{
+    struct error error;
+    float inputs[] = {2, 0, 0.5F, -7, 1, 2, 99, 0};
+    const int32_t labels[] = {0, 1};
+    const struct dataset_shape shape = {
+        .count = 2, .channels = 1, .height = 2, .width = 2, .classes = 2, .vocabulary = 3};
+    const struct dataset_arrays arrays = {.inputs = inputs, .labels = labels};
+    AUTO(dataset) struct dataset *dataset = NULL;
+    struct dataset *none = NULL;
+    ASSERT_OK(dataset_open_arrays(&shape, &arrays, &dataset, &error));
+    inputs[5] = 3;
+    ASSERT_FAILS(dataset_open_arrays(&shape, &arrays, &none, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "3 of record 1 is not below 3"));
+    inputs[5] = 0.5F; /* between two places */
+    ASSERT_FAILS(dataset_open_arrays(&shape, &arrays, &none, &error), ERROR_INVALID);
+    inputs[5] = 2;
+    inputs[6] = INFINITY;
+    ASSERT_FAILS(dataset_open_arrays(&shape, &arrays, &none, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "not finite"));
+}
+
 TEST(labels_may_be_ints_of_many_classes)
 {
     struct error error;
@@ -273,6 +295,7 @@ int main(void)
         cmocka_unit_test(labels_that_do_not_fit_are_refused),
         cmocka_unit_test(tokens_are_told_as_a_class_or_one_by_one),
         cmocka_unit_test(sparse_rows_and_numbers_to_tell_come_from_floats),
+        cmocka_unit_test(sparse_rows_in_memory_have_any_values_at_whole_places),
         cmocka_unit_test(labels_may_be_ints_of_many_classes),
         cmocka_unit_test(the_catalogue_finds_files_with_and_without_gz),
     };
