@@ -321,9 +321,10 @@ struct api_lease {
     int64_t cpu_ms, gpu_ms;
     uint64_t commits;
     uint64_t samples;
-    double steps_per_second; /* 0: not known */
-    double loss;             /* 0: not known */
-    struct text codec;       /* its vectors travel by; empty: not known */
+    double steps_per_second;   /* 0: not known */
+    double loss;               /* 0: not known */
+    struct text codec;         /* its vectors travel by; empty: not known */
+    uint64_t clipped, refused; /* of its pushes: too long; refused as garbage */
 };
 
 struct api_job {
@@ -351,8 +352,9 @@ struct api_job {
     uint64_t samples;
     /* Of a detail: what the parameter server says of the policy; empty: not known. */
     struct text policy_in_force, policy_reason;
-    struct text spec;         /* of a detail: JSON */
-    struct json_array leases; /* of a detail: struct api_lease */
+    uint64_t checks, checks_undecided; /* of pushes that others made again */
+    struct text spec;                  /* of a detail: JSON */
+    struct json_array leases;          /* of a detail: struct api_lease */
 };
 
 struct api_log_part {

@@ -44,6 +44,8 @@ static const struct json_field lease_fields[] = {
     FIELD("cpu_ms", JSON_I64, api_lease, cpu_ms),
     FIELD("gpu_ms", JSON_I64, api_lease, gpu_ms),
     FIELD("codec", JSON_TEXT, api_lease, codec),
+    FIELD("clipped", JSON_U64, api_lease, clipped),
+    FIELD("refused", JSON_U64, api_lease, refused),
     FIELD("commits", JSON_U64, api_lease, commits),
     FIELD("samples", JSON_U64, api_lease, samples),
     FIELD("steps_per_second", JSON_DOUBLE, api_lease, steps_per_second),
@@ -77,6 +79,8 @@ static const struct json_field job_fields[] = {
     FIELD("samples", JSON_U64, api_job, samples),
     FIELD("policy_in_force", JSON_TEXT, api_job, policy_in_force),
     FIELD("policy_reason", JSON_TEXT, api_job, policy_reason),
+    FIELD("checks", JSON_U64, api_job, checks),
+    FIELD("checks_undecided", JSON_U64, api_job, checks_undecided),
     FIELD("spec", JSON_ANY, api_job, spec),
     LIST("leases", api_job, leases, &lease_schema),
 };

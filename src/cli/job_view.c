@@ -205,6 +205,31 @@ static void print_measures(const struct cli *cli, const struct api_job *job)
                      target_text(arena, 100.0 * target.accuracy, " %"));
 }
 
+const char *job_view_pushes(struct arena *arena, const struct api_job *job)
+{
+    uint64_t clipped = 0, refused = 0;
+    const struct api_lease *leases = job->leases.items;
+    for (size_t i = 0; i < job->leases.count; i++) {
+        clipped += leases[i].clipped;
+        refused += leases[i].refused;
+    }
+    const struct {
+        uint64_t count;
+        const char *what;
+    } counts[] = {
+        {clipped, "too long and shortened"},
+        {refused, "refused as garbage"},
+        {job->checks, "made again by others to check them"},
+        {job->checks_undecided, "of these undecided"},
+    };
+    const char *told = NULL;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+        if (counts[i].count > 0)
+            told = arena_format(arena, "%s%s%" PRIu64 " %s", told ? told : "", told ? ", " : "",
+                                counts[i].count, counts[i].what);
+    return told;
+}
+
 void job_view_print(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
@@ -235,6 +260,9 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
         output_field(cli, "Waited:   ", "%s until the first step",
                      output_duration(arena, job->first_step_ms - job->created_ms));
     print_measures(cli, job);
+    const char *pushes = job_view_pushes(arena, job);
+    if (pushes)
+        output_field(cli, "Pushes:   ", "%s", pushes);
     print_money(cli, job);
     if (job->leases.count && job->model.size > 0)
         print_leases(cli, job);

@@ -57,12 +57,31 @@ TEST(the_rank_that_failed_first_says_how_it_ends)
     assert_int_equal(job_view_exit_code(&job), 0);
 }
 
+TEST(pushes_are_told_of_only_where_there_is_something_to_tell)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct api_job job = api_job_unknown();
+    struct api_lease leases[] = {{.rank = 0}, {.rank = 1}};
+    job.leases = (struct json_array){leases, 2};
+    assert_null(job_view_pushes(arena, &job));
+    leases[0].clipped = 3;
+    leases[1].clipped = 4;
+    assert_string_equal(job_view_pushes(arena, &job), "7 too long and shortened");
+    leases[1].refused = 1;
+    job.checks = 40;
+    job.checks_undecided = 2;
+    assert_string_equal(job_view_pushes(arena, &job),
+                        "7 too long and shortened, 1 refused as garbage, 40 made again by "
+                        "others to check them, 2 of these undecided");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_elastic_job_shows_how_many_of_its_workers_it_has),
         cmocka_unit_test(the_rank_that_failed_first_says_how_it_ends),
         cmocka_unit_test(a_job_ends_when_the_last_of_its_leases_does),
+        cmocka_unit_test(pushes_are_told_of_only_where_there_is_something_to_tell),
     };
     return cmocka_run_group_tests_name("job_view", tests, NULL, NULL);
 }

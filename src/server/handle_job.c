@@ -235,6 +235,8 @@ static int write_job(struct server *server, struct arena *arena, const struct jo
     if (!answer->is_list) {
         json_field_string(writer, "policy_in_force", live ? live->policy_in_force : "");
         json_field_string(writer, "policy_reason", live ? live->policy_reason : "");
+        view_count(writer, "checks", live ? live->checks : 0);
+        view_count(writer, "checks_undecided", live ? live->checks_undecided : 0);
         const struct store_value *spec = NULL;
         if (query_one(server, arena, TABLE_JOB_SPECS, "job", row[JOBS_ID], &spec, error) < 0)
             return -1;

@@ -200,6 +200,8 @@ static void take_server_report(struct live_entry *entry, struct live_worker *wor
     job->gamma_ms = report->gamma_ms;
     memcpy(job->policy_in_force, report->policy_in_force, sizeof(job->policy_in_force));
     memcpy(job->policy_reason, report->policy_reason, sizeof(job->policy_reason));
+    job->checks = report->checks;
+    job->checks_undecided = report->checks_undecided;
     job->elapsed_ms = report->elapsed_ms;
     job->has_loss = job->has_loss || report->loss_evaluations;
     if (report->loss_evaluations)
@@ -221,6 +223,8 @@ static void take_server_report(struct live_entry *entry, struct live_worker *wor
             workers[j].share = members[i].share;
             workers[j].steps_per_second = members[i].steps_per_second;
             memcpy(workers[j].codec, members[i].codec, sizeof(workers[j].codec));
+            workers[j].clipped = members[i].clipped;
+            workers[j].refused = members[i].refused;
         }
     }
     const uint64_t evaluations = report->loss_evaluations + report->accuracy_evaluations;

@@ -37,6 +37,7 @@ struct live_worker {
     double steps_per_second;
     double share;
     char codec[REPORT_CODEC_SIZE]; /* its vectors travel by; empty: not known */
+    uint64_t clipped, refused;     /* of its pushes: too long; refused as garbage */
     /* As its machine metered it, over the ticks that came. */
     int64_t cpu_ms;
     int64_t gpu_ms; /* of a whole GPU */
@@ -65,6 +66,8 @@ struct live_job {
     int64_t gamma_ms;
     char policy_in_force[REPORT_POLICY_SIZE]; /* these two with the workers; empty: not known */
     char policy_reason[REPORT_REASON_SIZE];   /* of auto: what it chose and why */
+    uint64_t checks;                          /* with the workers, too: pushes made again */
+    uint64_t checks_undecided;                /* of them: no two results agreed */
     int64_t elapsed_ms;
     uint64_t stride;           /* one of so many points is kept */
     uint64_t point_count;      /* seen so far */

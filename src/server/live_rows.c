@@ -26,6 +26,8 @@ static const struct json_field worker_fields[] = {
     {"gpu_ms", JSON_I64, offsetof(struct live_worker, gpu_ms)},
     {"memory_peak_bytes", JSON_I64, offsetof(struct live_worker, memory_peak_bytes)},
     {"codec", JSON_CHARS, offsetof(struct live_worker, codec), .size_max = REPORT_CODEC_SIZE},
+    {"clipped", JSON_U64, offsetof(struct live_worker, clipped), .is_zero_omitted = true},
+    {"refused", JSON_U64, offsetof(struct live_worker, refused), .is_zero_omitted = true},
 };
 static const struct json_schema worker_schema =
     JSON_SCHEMA("worker", worker_fields, struct live_worker);
@@ -49,6 +51,9 @@ static const struct json_field workers_fields[] = {
      .size_max = REPORT_POLICY_SIZE},
     {"policy_reason", JSON_CHARS, offsetof(struct live_job, policy_reason),
      .size_max = REPORT_REASON_SIZE},
+    {"checks", JSON_U64, offsetof(struct live_job, checks), .is_zero_omitted = true},
+    {"checks_undecided", JSON_U64, offsetof(struct live_job, checks_undecided),
+     .is_zero_omitted = true},
 };
 static const struct json_schema workers_schema =
     JSON_SCHEMA("workers", workers_fields, struct live_job);

@@ -78,16 +78,18 @@ static void restart_records(struct server *server)
 static const char *server_report(int count, double loss)
 {
     static char json[1024];
-    snprintf(json, sizeof(json),
-             "{\"elapsed_ms\":%d,\"version\":%d,\"steps\":%d,\"samples\":%d,\"epochs\":0.5,"
-             "\"loss_evaluations\":%d,\"loss\":%.17g,\"accuracy_evaluations\":%d,"
-             "\"test_accuracy\":0.5,\"test_loss\":1,\"policy\":\"auto\",\"gamma_ms\":3000,"
-             "\"policy_in_force\":\"pace\",\"policy_reason\":\"pace: 2 workers\","
-             "\"commit_target\":1,\"commit_rate\":1,\"implicit_momentum\":0,\"is_searching\":false,"
-             "\"is_final\":false,\"workers\":[{\"lease\":21,\"fence\":1,\"is_member\":true,"
-             "\"steps\":1,\"samples\":32,\"commits\":1,\"accepted_pushes\":1,"
-             "\"steps_per_second\":9.5,\"share\":1,\"codec\":\"int8\"}]}",
-             1000 * count, count, count, 32 * count, count, loss, count);
+    snprintf(
+        json, sizeof(json),
+        "{\"elapsed_ms\":%d,\"version\":%d,\"steps\":%d,\"samples\":%d,\"epochs\":0.5,"
+        "\"loss_evaluations\":%d,\"loss\":%.17g,\"accuracy_evaluations\":%d,"
+        "\"test_accuracy\":0.5,\"test_loss\":1,\"policy\":\"auto\",\"gamma_ms\":3000,"
+        "\"policy_in_force\":\"pace\",\"policy_reason\":\"pace: 2 workers\","
+        "\"commit_target\":1,\"commit_rate\":1,\"implicit_momentum\":0,\"is_searching\":false,"
+        "\"is_final\":false,\"workers\":[{\"lease\":21,\"fence\":1,\"is_member\":true,"
+        "\"steps\":1,\"samples\":32,\"commits\":1,\"accepted_pushes\":1,"
+        "\"steps_per_second\":9.5,\"share\":1,\"codec\":\"int8\",\"clipped\":3,\"refused\":2}],"
+        "\"checks\":9,\"checks_undecided\":1}",
+        1000 * count, count, count, 32 * count, count, loss, count);
     return json;
 }
 
@@ -132,6 +134,10 @@ TEST(metrics_survive_a_restart)
     assert_int_equal(worker->steps, 10);
     assert_true(worker->share == 1 && worker->steps_per_second == 9.5);
     assert_string_equal(worker->codec, "int8");
+    assert_int_equal(worker->clipped, 3);
+    assert_int_equal(worker->refused, 2);
+    assert_int_equal(job->checks, 9);
+    assert_int_equal(job->checks_undecided, 1);
     assert_string_equal(job->policy_in_force, "pace");
     assert_string_equal(job->policy_reason, "pace: 2 workers");
     assert_null(live_find(server->live, 8, LIVE_CURVE));

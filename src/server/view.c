@@ -246,6 +246,12 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
     view_reputation(writer, row);
 }
 
+void view_count(struct json_writer *writer, const char *key, uint64_t count)
+{
+    if (count > 0)
+        json_field_u64(writer, key, count);
+}
+
 /* A value nothing was reported for is null, not 0. */
 static void measured(struct json_writer *writer, const char *key, bool is_known, double value)
 {
@@ -333,6 +339,8 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
     measured(writer, "steps_per_second", live->at_ms != 0, live->steps_per_second);
     measured(writer, "loss", live->has_loss, live->loss);
     json_field_string(writer, "codec", live->codec);
+    view_count(writer, "clipped", live->clipped);
+    view_count(writer, "refused", live->refused);
     json_object_end(writer);
 }
 

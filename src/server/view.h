@@ -63,6 +63,8 @@ struct view_job {
     struct text reason;          /* of a pending one; empty: the row's */
     const struct live_job *live; /* NULL: nothing reported */
 };
+/* A count that most have none of: left out when 0. */
+void view_count(struct json_writer *writer, const char *key, uint64_t count);
 /* The fields of a job without the braces, so that JobDetail can add to them. */
 void view_job_fields(struct json_writer *writer, const struct view_job *job);
 

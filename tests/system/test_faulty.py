@@ -56,6 +56,7 @@ def test_a_lender_that_sends_garbage_is_found_unpaid_and_excluded(tmp_path, monk
             lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
                 market.get(f"/v1/jobs/{job}", token).json), 120)
         assert done["state"] == "succeeded", done
+        assert done["checks"] > 0, done
         ends = {lease["machine_name"]: lease["outcome"] for lease in leases_of(market, token, job)}
         assert ends == {"first": "succeeded", "second": "succeeded", "liar": "faulty", "spare": "succeeded"}
         machines = market.get("/v1/machines", token).json["items"]
