@@ -349,6 +349,23 @@ TEST(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead)
     link_free(new.link);
 }
 
+/* Whoever comes first would end the job for those that are still on their way. */
+TEST(one_of_three_that_diverged_before_the_others_came_ends_nothing)
+{
+    AUTO(bench) struct bench *bench = hand_bench();
+    const struct exchange_message leave = {.type = EXCHANGE_LEAVE, .has_diverged = true};
+    struct hand hand;
+    hand_open(bench, &hand, lease_of(0));
+    RUN_UNTIL(bench, hand.is_open);
+    hand_send(&hand, &join);
+    RUN_UNTIL(bench, hand.offers == 1);
+    hand_send(&hand, &leave);
+    RUN_UNTIL(bench, hand.is_closed);
+    link_free(hand.link);
+    assert_true(exchange_server_status(bench->server)->workers[0].has_diverged);
+    assert_false(bench->has_ended);
+}
+
 TEST(a_silent_worker_is_dropped)
 {
     struct error error;
@@ -395,6 +412,7 @@ int main(void)
         cmocka_unit_test(a_push_that_is_far_too_long_is_shortened),
         cmocka_unit_test(the_first_model_is_sent_to_who_wants_it_and_a_later_one_to_everybody),
         cmocka_unit_test(a_worker_may_come_back_before_its_old_link_is_seen_to_be_dead),
+        cmocka_unit_test(one_of_three_that_diverged_before_the_others_came_ends_nothing),
         cmocka_unit_test(a_silent_worker_is_dropped),
         cmocka_unit_test(a_stop_does_not_wait_for_a_slow_measurement),
     };

@@ -4,7 +4,7 @@
  *
  * What the server measures itself counts at once, unless the policy went back to a model that it
  * kept. A worker's word does not: one that lies must not end the others' training, so more must say
- * so than go on without complaint.
+ * so than go on without complaint, or have yet to come.
  */
 #include "base/assert.h"
 #include "exchange/server_internal.h"
@@ -62,7 +62,8 @@ void server_worker_diverged(struct exchange_server *server, const struct connect
         return;
     struct exchange_worker_status *worker = &server->workers[connection->worker];
     worker->has_diverged = true;
-    uint32_t diverged = 0, sound = 0;
+    const uint32_t world = server->options.world, seen = server->worker_count;
+    uint32_t diverged = 0, sound = world > seen ? world - seen : 0;
     for (uint32_t i = 0; i < server->worker_count; i++) {
         diverged += server->workers[i].has_diverged;
         sound += server->workers[i].is_member && !server->workers[i].has_diverged;
