@@ -3,6 +3,7 @@
 #include "base/assert.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum { TICK_MS_MIN = 100 };
 
@@ -159,6 +160,12 @@ static bool has_open_worker(const struct job *job)
     return false;
 }
 
+static bool has_diverged(const struct lease *server)
+{
+    return server->outcome == LEASE_OUTCOME_FAILED && server->reason &&
+           strncmp(server->reason, LEASE_REASON_DIVERGED, strlen(LEASE_REASON_DIVERGED)) == 0;
+}
+
 /* Of a server lease that ended. Workers wait for its successor as long as they think right. */
 static enum job_verdict judge_server(const struct job *job, char out_reason[JOB_REASON_SIZE])
 {
@@ -174,6 +181,7 @@ static enum job_verdict judge_server(const struct job *job, char out_reason[JOB_
     const bool is_gone = lease_wants_successor(server) && server->outcome != LEASE_OUTCOME_FAILED;
     const char *what = server->outcome == LEASE_OUTCOME_LOST ? "the parameter server was lost"
                        : is_gone                             ? "the parameter server was taken back"
+                       : has_diverged(server)                ? "training diverged"
                                                              : "the parameter server failed";
     say(out_reason, what, server);
     if (is_gone)

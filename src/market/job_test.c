@@ -94,6 +94,23 @@ TEST(a_job_fails_with_its_server_lease)
     assert_int_equal(reason[strlen(reason) - 1], 'x'); /* no room for half an advice */
 }
 
+TEST(a_job_that_diverged_says_so)
+{
+    struct fixture fixture;
+    char reason[JOB_REASON_SIZE];
+    set_up(&fixture);
+    end(&fixture.leases[0], LEASE_OUTCOME_FAILED);
+    fixture.leases[0].exit_code = 1;
+    char why[LEASE_REASON_SIZE] = LEASE_REASON_DIVERGED "; no model was measured before";
+    fixture.leases[0].reason = why;
+    assert_int_equal(job_judge(&fixture.job, reason), JOB_VERDICT_FAILED);
+    assert_string_equal(reason,
+                        "training diverged: the loss is not finite; no model was measured before");
+    snprintf(why, sizeof(why), "the test data is gone");
+    assert_int_equal(job_judge(&fixture.job, reason), JOB_VERDICT_FAILED);
+    assert_string_equal(reason, "the parameter server failed: the test data is gone");
+}
+
 TEST(a_job_goes_on_until_its_last_worker_is_lost)
 {
     struct fixture fixture;
@@ -174,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_request_out_of_range_is_refused),
         cmocka_unit_test(a_job_succeeds_when_its_server_lease_does),
         cmocka_unit_test(a_job_fails_with_its_server_lease),
+        cmocka_unit_test(a_job_that_diverged_says_so),
         cmocka_unit_test(a_job_goes_on_until_its_last_worker_is_lost),
         cmocka_unit_test(without_a_server_every_worker_must_succeed),
         cmocka_unit_test(a_job_is_under_way_once_server_and_a_worker_run),

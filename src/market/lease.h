@@ -27,6 +27,10 @@ const char *lease_role_name(enum lease_role role);
 
 enum { LEASE_REASON_SIZE = 160, LEASE_EXIT_CODE_MAX = 255 };
 
+/* How the reason begins of a parameter server that ended because training came to nothing: neither
+ * it nor its machine is to blame. */
+#define LEASE_REASON_DIVERGED "the loss is not finite"
+
 struct lease {
     uint64_t id;
     uint64_t job;

@@ -421,7 +421,7 @@ static void diverged_say(struct role *role, const struct exchange_outcome *outco
         snprintf(kept, sizeof kept, "the model of loss %.4g before it is kept", outcome->test_loss);
     char advice[96];
     job_train_diverged_advice(&role->work->lease.train, advice, sizeof advice);
-    snprintf(role->result->message, sizeof role->result->message, "the loss is not finite; %s; %s",
+    snprintf(role->result->message, sizeof role->result->message, LEASE_REASON_DIVERGED "; %s; %s",
              kept, advice);
 }
 

@@ -184,8 +184,8 @@ static int train(struct role *role, struct error *error)
             if (!trainer_has_diverged(trainer))
                 return -1;
             /* The server decides what becomes of the job; this machine is not to blame. */
-            exchange_client_stop(role->client, error->message);
             exchange_client_diverged(role->client, DIVERGED_MS);
+            exchange_client_stop(role->client, error->message);
             return 0;
         }
         step.ended_ns = clock_monotonic_ns(clock);
