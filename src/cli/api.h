@@ -337,6 +337,7 @@ struct api_job {
     uint64_t worker_count;
     struct text policy;
     struct text model;
+    struct text predict; /* of the spec; empty: classes, or an older market does not say */
     int64_t created_ms;
     int64_t started_ms;
     int64_t first_step_ms;

@@ -64,6 +64,7 @@ static const struct json_field job_fields[] = {
     FIELD("worker_count", JSON_U64, api_job, worker_count),
     FIELD("policy", JSON_TEXT, api_job, policy),
     FIELD("model", JSON_TEXT, api_job, model),
+    FIELD("predict", JSON_TEXT, api_job, predict),
     FIELD("created_ms", JSON_I64, api_job, created_ms),
     FIELD("started_ms", JSON_I64, api_job, started_ms),
     FIELD("first_step_ms", JSON_I64, api_job, first_step_ms),

@@ -142,11 +142,8 @@ static int run_list(void *context, const void *options, struct error *error)
         TABLE_ROW(&table, output_number(arena, job->id), output_text(arena, job->name),
                   output_text(arena, job->state), output_text(arena, job->model),
                   output_text(arena, job->policy), job_view_workers(arena, job),
-                  job->test_accuracy > 0.0
-                      ? arena_format(arena, "%.2f %%", 100.0 * job->test_accuracy)
-                      : "-",
-                  output_credits(arena, job->spent_micro), output_instant(arena, job->created_ms),
-                  output_text(arena, job->reason));
+                  job_view_accuracy(arena, job), output_credits(arena, job->spent_micro),
+                  output_instant(arena, job->created_ms), output_text(arena, job->reason));
     }
     table_show(&table, cli);
     if (jobs.count == 0)

@@ -205,6 +205,17 @@ static void print_measures(const struct cli *cli, const struct api_job *job)
                      target_text(arena, 100.0 * target.accuracy, " %"));
 }
 
+const char *job_view_accuracy(struct arena *arena, const struct api_job *job)
+{
+    const bool is_known =
+        job->test_accuracy > 0.0 || job->test_accuracy < 0.0; /* in a list 0: not */
+    if (!is_known)
+        return "-";
+    return text_is(job->predict, "number")
+               ? arena_format(arena, "R^2 %.4f", job->test_accuracy)
+               : arena_format(arena, "%.2f %%", 100.0 * job->test_accuracy);
+}
+
 const char *job_view_pushes(struct arena *arena, const struct api_job *job)
 {
     uint64_t clipped = 0, refused = 0;

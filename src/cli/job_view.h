@@ -19,6 +19,8 @@ int64_t job_view_ends_by_ms(const struct api_job *job);
 
 /* "3", "2–4", and of one that runs "2 of 2–4". */
 const char *job_view_workers(struct arena *arena, const struct api_job *job);
+/* "81.23 %"; of a job that predicts numbers "R^2 0.8123"; "-" before it was measured. */
+const char *job_view_accuracy(struct arena *arena, const struct api_job *job);
 /* Which of its pushes were not taken as they were, or made again; NULL: none. */
 const char *job_view_pushes(struct arena *arena, const struct api_job *job);
 

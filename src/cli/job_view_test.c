@@ -57,6 +57,22 @@ TEST(the_rank_that_failed_first_says_how_it_ends)
     assert_int_equal(job_view_exit_code(&job), 0);
 }
 
+TEST(how_well_numbers_are_told_is_no_percentage)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct api_job job = api_job_unknown();
+    assert_string_equal(job_view_accuracy(arena, &job), "-");
+    assert_string_equal(job_view_accuracy(arena, &(struct api_job){0}), "-"); /* of a list */
+    job.test_accuracy = 0.8123;
+    assert_string_equal(job_view_accuracy(arena, &job), "81.23 %");
+    job.predict = TEXT("next");
+    assert_string_equal(job_view_accuracy(arena, &job), "81.23 %");
+    job.predict = TEXT("number");
+    assert_string_equal(job_view_accuracy(arena, &job), "R^2 0.8123");
+    job.test_accuracy = -0.5; /* worse than the mean */
+    assert_string_equal(job_view_accuracy(arena, &job), "R^2 -0.5000");
+}
+
 TEST(pushes_are_told_of_only_where_there_is_something_to_tell)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -81,6 +97,7 @@ int main(void)
         cmocka_unit_test(an_elastic_job_shows_how_many_of_its_workers_it_has),
         cmocka_unit_test(the_rank_that_failed_first_says_how_it_ends),
         cmocka_unit_test(a_job_ends_when_the_last_of_its_leases_does),
+        cmocka_unit_test(how_well_numbers_are_told_is_no_percentage),
         cmocka_unit_test(pushes_are_told_of_only_where_there_is_something_to_tell),
     };
     return cmocka_run_group_tests_name("job_view", tests, NULL, NULL);

@@ -152,6 +152,7 @@ void projection_job_row(const struct core *core, const struct job *job, struct s
     out[JOBS_RUNTIME] = spec_value(spec, (const char *const[]){"runtime"}, 1);
     out[JOBS_POLICY] = spec_value(spec, (const char *const[]){"sync", "policy"}, 2);
     out[JOBS_MODEL] = spec_value(spec, (const char *const[]){"train", "model"}, 2);
+    out[JOBS_PREDICT] = spec_value(spec, (const char *const[]){"train", "predict"}, 2);
     out[JOBS_NUM_NODES_MAX] = store_integer(job_request_nodes_max(&job->request));
     out[JOBS_WORKER_COUNT] = store_integer(workers);
     out[JOBS_MAX_TOTAL_MICRO] = store_integer(job->request.max_total_micro);

@@ -179,6 +179,7 @@ static const struct store_column jobs_columns[] = {
     PLAIN(sum_fee_micro, STORE_INTEGER),
     PLAIN(sum_voided_micro, STORE_INTEGER),
     PLAIN(not_before_ms, STORE_INTEGER),
+    PLAIN(predict, STORE_TEXT),
 };
 
 static const struct store_column job_specs_columns[] = {

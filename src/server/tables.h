@@ -213,6 +213,7 @@ enum {
     JOBS_SUM_FEE_MICRO,
     JOBS_SUM_VOIDED_MICRO,
     JOBS_NOT_BEFORE_MS,
+    JOBS_PREDICT, /* of the spec; empty: classes, or it trains nothing */
     JOBS_COLUMN_COUNT,
 };
 

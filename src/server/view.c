@@ -279,6 +279,7 @@ void view_job_fields(struct json_writer *writer, const struct view_job *job)
     text_field(writer, "runtime", row, JOBS_RUNTIME);
     text_field(writer, "policy", row, JOBS_POLICY);
     text_field(writer, "model", row, JOBS_MODEL);
+    text_field(writer, "predict", row, JOBS_PREDICT);
     field(writer, "created_ms", row, JOBS_SUBMITTED_MS);
     field(writer, "not_before_ms", row, JOBS_NOT_BEFORE_MS);
     field(writer, "started_ms", row, JOBS_STARTED_MS);

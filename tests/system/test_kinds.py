@@ -105,6 +105,7 @@ def test_numbers_are_told_and_a_series_is_forecast(place):
         read={"missing": "mean", "categories": "one-hot"}, optimizer={"lr": 0.05})
     assert 'a number of "median_house_value" to tell' in said
     assert job["test_accuracy"] > 0.5 and "R^2:" in shown and "root of the mean square" in shown
+    assert job["predict"] == "number" and " R^2 0." in souk(place, "job", "list").stdout
     columns = json.loads((got / "columns.json").read_text())
     assert columns["target"] == "number" and columns["target_deviation"] > 10000
 

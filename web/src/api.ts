@@ -55,6 +55,7 @@ export interface Job {
   worker_count: number;
   policy: string;
   model: string;
+  predict: string;
   created_ms: number;
   started_ms: number;
   ended_ms: number;

@@ -1,4 +1,4 @@
-// The live curve of a job: loss on the left axis, test accuracy on the right.
+// The live curve of a job: loss on the left axis, test accuracy on the right; of one that predicts numbers R².
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -14,26 +14,27 @@ function short(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-function options(width: number): uPlot.Options {
+function options(width: number, isOfNumbers: boolean): uPlot.Options {
+  const least = isOfNumbers ? -Infinity : 0;
   const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 } };
   return {
     width,
     height: 260,
     legend: { show: true, live: true },
     cursor: { drag: { x: false, y: false } },
-    scales: { x: { time: false }, loss: {}, accuracy: { range: (_plot, low, high) => [Math.max(0, low - 0.02), Math.min(1, high + 0.02)] } },
+    scales: { x: { time: false }, loss: {}, accuracy: { range: (_plot, low, high) => [Math.max(least, low - 0.02), Math.min(1, high + 0.02)] } },
     series: [
       { label: "seconds" },
       { label: "loss", scale: "loss", stroke: colour("--accent"), width: 2, spanGaps: true,
         value: (_plot, value) => (value === null ? "–" : value.toFixed(4)) },
-      { label: "test accuracy", scale: "accuracy", stroke: colour("--good"), width: 2, spanGaps: true,
-        value: (_plot, value) => (value === null ? "–" : `${(value * 100).toFixed(2)} %`) },
+      { label: isOfNumbers ? "test R²" : "test accuracy", scale: "accuracy", stroke: colour("--good"), width: 2, spanGaps: true,
+        value: (_plot, value) => (value === null ? "–" : isOfNumbers ? value.toFixed(4) : `${(value * 100).toFixed(2)} %`) },
     ],
     axes: [
       { ...axis, values: (_plot, ticks) => ticks.map((tick) => `${short(tick)} s`) },
       { ...axis, scale: "loss", size: 60, values: (_plot, ticks) => ticks.map(short) },
       { ...axis, scale: "accuracy", side: 1, grid: { show: false }, size: 56,
-        values: (_plot, ticks) => ticks.map((tick) => `${short(tick * 100)} %`) },
+        values: (_plot, ticks) => ticks.map((tick) => (isOfNumbers ? short(tick) : `${short(tick * 100)} %`)) },
     ],
   };
 }
@@ -46,13 +47,13 @@ function columns(curve: CurvePoint[]): uPlot.AlignedData {
   ];
 }
 
-export function Curve({ curve }: { curve: CurvePoint[] }) {
+export function Curve({ curve, isOfNumbers }: { curve: CurvePoint[]; isOfNumbers: boolean }) {
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
 
   useEffect(() => {
     const element = holder.current!;
-    plot.current = new uPlot(options(element.clientWidth || 320), columns(curve), element);
+    plot.current = new uPlot(options(element.clientWidth || 320, isOfNumbers), columns(curve), element);
     const resize = new ResizeObserver(() => {
       plot.current?.setSize({ width: element.clientWidth, height: 260 });
     });

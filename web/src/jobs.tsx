@@ -18,6 +18,15 @@ function workers(job: Job): string {
   return `${isTold ? `${job.worker_count} of ` : ""}${wanted} ${wanted === "1" ? "worker" : "workers"}`;
 }
 
+/* Its measure is R², which is no share of anything and below 0 where the mean would tell better. */
+function predictsNumbers(job: Job): boolean {
+  return job.predict === "number";
+}
+
+function accuracy(job: Job): string {
+  return predictsNumbers(job) ? number(job.test_accuracy, 4) : percent(job.test_accuracy);
+}
+
 /* By its name, what holds a machine up that its owner needs. */
 type Held = Map<string, string>;
 
@@ -102,12 +111,12 @@ function Detail({ job, metrics, held, refresh }: DetailProps) {
       {problem && <p class="problem">{problem}</p>}
       <div class="figures">
         <Figure label="loss" value={number(job.loss, 3)} />
-        <Figure label="test accuracy" value={percent(job.test_accuracy)} />
+        <Figure label={predictsNumbers(job) ? "test R²" : "test accuracy"} value={accuracy(job)} />
         <Figure label="time" value={duration(span)} />
         <Figure label="spent" value={`${credits(job.spent_microcredits)} ${unit}`} />
         <Figure label="held" value={`${credits(job.held_microcredits)} ${unit}`} />
       </div>
-      <Curve key={job.id} curve={metrics?.curve ?? []} />
+      <Curve key={job.id} curve={metrics?.curve ?? []} isOfNumbers={predictsNumbers(job)} />
       <div class="scroll">
       <table class="lanes">
         <tbody>
@@ -165,7 +174,10 @@ export function Jobs({ jobs, selected, select, metrics, held, refresh }: JobsPro
                     <State state={row.state} />
                   </td>
                   <td>{time(row.created_ms)}</td>
-                  <td class="right">{percent(row.test_accuracy)}</td>
+                  <td class="right">
+                    {predictsNumbers(row) && row.test_accuracy !== null && "R² "}
+                    {accuracy(row)}
+                  </td>
                   <td class="right">{credits(row.spent_microcredits)}</td>
                 </tr>
               ))}
