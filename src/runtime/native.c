@@ -86,6 +86,14 @@ void native_shard(uint64_t records, uint64_t rank, uint64_t world, uint64_t *out
     *out_count = (uint64_t)((unsigned __int128)records * (shard + 1) / world) - *out_first;
 }
 
+static void put_checkpoint(struct lease_data *item, const char *name,
+                           const struct native_checkpoint *checkpoint)
+{
+    snprintf(item->name, sizeof(item->name), "%s", name);
+    memcpy(item->manifest, checkpoint->manifest, sizeof(item->manifest));
+    item->record_count = checkpoint->size_bytes;
+}
+
 static int choose_data(const struct job_spec *spec, const struct native_lease *lease,
                        struct lease_data *data, size_t *out_count, struct error *error)
 {
@@ -125,12 +133,10 @@ static int choose_data(const struct job_spec *spec, const struct native_lease *l
     if (lease->checkpoint && count == JOB_INPUTS_MAX)
         return error_set(error, ERROR_INVALID, "no room for a checkpoint beside %d inputs",
                          JOB_INPUTS_MAX);
-    if (lease->checkpoint) {
-        struct lease_data *item = &data[count++];
-        snprintf(item->name, sizeof(item->name), "%s", LEASE_CHECKPOINT_NAME);
-        memcpy(item->manifest, lease->checkpoint->manifest, sizeof(item->manifest));
-        item->record_count = lease->checkpoint->size_bytes;
-    }
+    if (lease->checkpoint)
+        put_checkpoint(&data[count++], LEASE_CHECKPOINT_NAME, lease->checkpoint);
+    if (lease->checkpoint_before && count < JOB_INPUTS_MAX)
+        put_checkpoint(&data[count++], LEASE_CHECKPOINT_BEFORE_NAME, lease->checkpoint_before);
     *out_count = count;
     return 0;
 }

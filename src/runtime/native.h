@@ -54,6 +54,8 @@ struct lease_document {
 /* Of what a parameter server leaves now and then, and of the data that its successor goes on from,
  * or the server of a job that was resumed: then it is an input of the job. */
 #define LEASE_CHECKPOINT_NAME "checkpoint"
+/* Of the one before it, for a successor that cannot read the newest. */
+#define LEASE_CHECKPOINT_BEFORE_NAME "checkpoint-before"
 
 /* A manifest whose records are bytes. */
 struct native_checkpoint {
@@ -78,6 +80,7 @@ struct native_lease {
     int64_t gpus_milli;
     int64_t expires_ms;
     const struct native_checkpoint *checkpoint; /* that a parameter server goes on from; or NULL */
+    const struct native_checkpoint *checkpoint_before; /* if that cannot be read; or NULL */
 };
 
 enum { NATIVE_SLOWNESS_MAX = 64 };

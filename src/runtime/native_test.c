@@ -125,6 +125,14 @@ TEST(a_server_that_goes_on_gets_the_checkpoint_whole)
     assert_string_equal(document.data[1].name, "checkpoint");
     assert_int_equal(document.data[1].manifest[0], 0xab);
     assert_int_equal(document.data[1].record_count, 4321);
+    const struct native_checkpoint before = {.manifest = {0xcd}, .size_bytes = 4320};
+    lease.checkpoint_before = &before;
+    write_and_read(arena, &spec, &lease, &document);
+    assert_int_equal(document.data_count, 3);
+    assert_int_equal(document.data[1].manifest[0], 0xab);
+    assert_string_equal(document.data[2].name, "checkpoint-before");
+    assert_int_equal(document.data[2].manifest[0], 0xcd);
+    assert_int_equal(document.data[2].record_count, 4320);
 }
 
 TEST(a_rank_that_comes_later_shares_a_part)

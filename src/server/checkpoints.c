@@ -3,7 +3,8 @@
  *
  * They are artifacts like others, and the rows of those say where they are after a restart. The hub
  * notes them, the core thread asks for them when it writes a START. The one before the newest is
- * kept, too: a START that names it may be on its way. Those before go.
+ * kept, too: a START that names it may be on its way, and a successor that cannot read the newest
+ * goes on from it. Those before go.
  */
 #include "base/assert.h"
 #include "server/holdings.h"
@@ -97,18 +98,24 @@ void checkpoints_note(struct hub *hub, const struct checkpoint_left *left)
         loop_post(hub->server->loop, drop_replaced, drop);
 }
 
-bool checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint *out_checkpoint)
+static struct native_checkpoint native_of(const struct checkpoint_left *left)
 {
+    struct native_checkpoint checkpoint = {.size_bytes = left->size_bytes};
+    memcpy(checkpoint.manifest, left->manifest.bytes, sizeof(checkpoint.manifest));
+    return checkpoint;
+}
+
+size_t checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint out_checkpoints[2])
+{
+    size_t count = 0;
     pthread_mutex_lock(&hub->live_mutex);
     const struct kept_checkpoint *kept = map_get(&hub->checkpoints, job);
-    const bool is_there = kept && kept->has_newest;
-    if (is_there) {
-        memcpy(out_checkpoint->manifest, kept->newest.manifest.bytes,
-               sizeof(out_checkpoint->manifest));
-        out_checkpoint->size_bytes = kept->newest.size_bytes;
-    }
+    if (kept && kept->has_newest)
+        out_checkpoints[count++] = native_of(&kept->newest);
+    if (kept && kept->has_before)
+        out_checkpoints[count++] = native_of(&kept->before);
     pthread_mutex_unlock(&hub->live_mutex);
-    return is_there;
+    return count;
 }
 
 void checkpoints_forget(struct hub *hub, uint64_t job)

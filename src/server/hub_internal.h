@@ -385,7 +385,8 @@ struct checkpoint_left {
 MUST_CHECK int checkpoints_pace(struct hub *hub, const struct hub_lease *lease,
                                 struct error *error);
 void checkpoints_note(struct hub *hub, const struct checkpoint_left *left);
-bool checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint *out_checkpoint);
+/* How many of [0], the newest, and [1], the one before it, there are. */
+size_t checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint out_checkpoints[2]);
 void checkpoints_forget(struct hub *hub, uint64_t job);
 /* Those of jobs under way, as the rows of artifacts say; the main thread's. */
 MUST_CHECK int checkpoints_load(struct hub *hub, const struct core *core, struct error *error);

@@ -65,6 +65,14 @@ static const uint64_t *shard_speeds(struct arena *arena, const struct job *job)
     return speeds;
 }
 
+/* Beside those that the server will write itself, one while it replaces the other. */
+static bool do_fit(const struct native_checkpoint checkpoints[2], const struct lease *lease)
+{
+    const uint64_t third = (uint64_t)lease->resources.disk_bytes / 3;
+    return checkpoints[0].size_bytes <= third &&
+           checkpoints[1].size_bytes <= third - checkpoints[0].size_bytes;
+}
+
 static int write_document(struct hub *hub, const struct core *core, const struct job *job,
                           const struct lease *lease, struct hub_lease *out, struct buffer *json,
                           struct error *error)
@@ -76,11 +84,13 @@ static int write_document(struct hub *hub, const struct core *core, const struct
     out->checkpoint_interval_ms = spec.sync.checkpoint_interval_ms;
     if (spec.input_count > 0)
         memcpy(out->manifest, spec.inputs[0].manifest, sizeof(out->manifest));
-    struct native_checkpoint checkpoint;
-    const bool is_resumed =
-        lease->role == LEASE_ROLE_SERVER && checkpoints_find(hub, job->id, &checkpoint);
+    struct native_checkpoint checkpoints[2];
+    const size_t checkpoint_count =
+        lease->role == LEASE_ROLE_SERVER ? checkpoints_find(hub, job->id, checkpoints) : 0;
     const struct native_lease native = {
-        .checkpoint = is_resumed ? &checkpoint : NULL,
+        .checkpoint = checkpoint_count > 0 ? &checkpoints[0] : NULL,
+        .checkpoint_before =
+            checkpoint_count > 1 && do_fit(checkpoints, lease) ? &checkpoints[1] : NULL,
         .lease = lease->id,
         .fence = lease->fence,
         .job = lease->job,

@@ -451,13 +451,13 @@ static void on_end(void *context, const struct exchange_outcome *outcome)
 
 /* --- the start --- */
 
-/* What a server before this one left, if it left something; *out_checkpoint is NULL otherwise. */
-static int checkpoint_find(const struct work *work, struct checkpoint **out_checkpoint,
-                           struct error *error)
+/* *out_checkpoint is NULL when there is no such file. */
+static int checkpoint_open(const struct work *work, const char *name,
+                           struct checkpoint **out_checkpoint, struct error *error)
 {
     char path[PATH_MAX];
     AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
-    if (snprintf(path, sizeof path, "%s/%s", work->data_folder, LEASE_CHECKPOINT_NAME) >= PATH_MAX)
+    if (snprintf(path, sizeof path, "%s/%s", work->data_folder, name) >= PATH_MAX)
         return error_set(error, ERROR_INVALID, "the folder's path is too long");
     *out_checkpoint = NULL;
     if (access(path, F_OK) < 0)
@@ -470,6 +470,21 @@ static int checkpoint_find(const struct work *work, struct checkpoint **out_chec
               "steps=%" PRIu64 " samples=%" PRIu64 " elapsed_ms=%" PRId64, checkpoint->step,
               checkpoint->samples, checkpoint->elapsed_ms);
     *out_checkpoint = TAKE(checkpoint);
+    return 0;
+}
+
+/* What a server before this one left, if it left something: the newest that can be read. */
+static int checkpoint_find(const struct work *work, struct checkpoint **out_checkpoint,
+                           struct error *error)
+{
+    if (checkpoint_open(work, LEASE_CHECKPOINT_NAME, out_checkpoint, error) == 0)
+        return 0;
+    struct error error_before;
+    if (checkpoint_open(work, LEASE_CHECKPOINT_BEFORE_NAME, out_checkpoint, &error_before) < 0 ||
+        !*out_checkpoint)
+        return -1;
+    log_event(LOG_WARN, "checkpoint_unreadable", "error=\"%s\" instead=\"the one before\"",
+              error->message);
     return 0;
 }
 

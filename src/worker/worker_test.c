@@ -37,6 +37,7 @@ enum {
     SERVER = WORKERS, /* index of the parameter server */
     PROCESSES = WORKERS + 1,
     PATIENCE_MS = 40000,
+    STEPS_BEFORE = 1000000, /* more than a test makes */
 };
 
 struct process {
@@ -55,6 +56,7 @@ struct process {
 };
 
 struct work_job {
+    bool is_resumed; /* from checkpoints of which the newest is torn */
     char folder[64];
     struct arena *arena;
     struct job_spec spec;
@@ -175,6 +177,27 @@ static void send_config(struct work_job *job, uint32_t index, const struct job_s
     }
 }
 
+/* The newest is no checkpoint at all. */
+static void checkpoints_leave(const char *folder)
+{
+    enum { COUNT = 7850 };
+    static float zero[COUNT];
+    struct error error;
+    struct checkpoint checkpoint = {.step = STEPS_BEFORE,
+                                    .samples = 16 * STEPS_BEFORE,
+                                    .parameter_count = COUNT,
+                                    .parameters = zero,
+                                    .velocity = zero};
+    model_spec_default(MODEL_LOGISTIC, &checkpoint.spec);
+    char path[160];
+    snprintf(path, sizeof path, "%s/" LEASE_CHECKPOINT_BEFORE_NAME, folder);
+    ASSERT_OK(checkpoint_write(path, &checkpoint, &error));
+    struct buffer torn AUTO_BUFFER;
+    buffer_init(&torn, 64);
+    buffer_append(&torn, "torn", 4);
+    file_write(folder, LEASE_CHECKPOINT_NAME, &torn);
+}
+
 static void process_start(struct work_job *job, uint32_t index, const struct job_spec *spec)
 {
     struct error error;
@@ -189,6 +212,8 @@ static void process_start(struct work_job *job, uint32_t index, const struct job
         data_write(process->data, "test", TEST_RECORDS, 99);
     else
         data_write(process->data, "train", TRAIN / WORKERS, index);
+    if (index == SERVER && job->is_resumed)
+        checkpoints_leave(process->data);
     process->pid = process_fork(process, sockets[1]);
     close(sockets[1]);
     send_config(job, index, spec);
@@ -297,11 +322,12 @@ static bool is_all_over(const struct work_job *job)
     return true;
 }
 
-static struct work_job *job_start(const char *train, const char *sync)
+static struct work_job *job_start_from(const char *train, const char *sync, bool is_resumed)
 {
     struct error error;
     struct work_job *job = calloc(1, sizeof *job);
     assert_non_null(job);
+    job->is_resumed = is_resumed;
     job->arena = arena_new(0);
     snprintf(job->folder, sizeof job->folder, "/tmp/souk_worker_test_XXXXXX");
     assert_non_null(mkdtemp(job->folder));
@@ -324,6 +350,11 @@ static struct work_job *job_start(const char *train, const char *sync)
     return job;
 }
 
+static struct work_job *job_start(const char *train, const char *sync)
+{
+    return job_start_from(train, sync, /* is_resumed= */ false);
+}
+
 static void work_job_free(struct work_job *job)
 {
     if (!job)
@@ -336,8 +367,13 @@ static void work_job_free(struct work_job *job)
         }
         if (process->control >= 0)
             close(process->control);
-        static const char *const names[] = {"train-images", "train-labels", "test-images",
-                                            "test-labels", ""};
+        static const char *const names[] = {"train-images",
+                                            "train-labels",
+                                            "test-images",
+                                            "test-labels",
+                                            LEASE_CHECKPOINT_NAME,
+                                            LEASE_CHECKPOINT_BEFORE_NAME,
+                                            ""};
         static const char *const outs[] = {"model.safetensors", "card.json", "checkpoint", ""};
         char path[160];
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -432,6 +468,19 @@ TEST(a_job_stops_at_a_loss)
     assert_true(server->server.is_final && server->server.test_loss <= 0.9);
     assert_string_equal(server->message, arena_format(job->arena, "the test loss reached %.4f",
                                                       server->server.test_loss));
+}
+
+TEST(a_server_that_cannot_read_the_newest_checkpoint_goes_on_from_the_one_before)
+{
+    AUTO(work_job)
+    struct work_job *job = job_start_from("\"model\":\"logistic\",\"batch\":16,\"epochs\":100000,"
+                                          "\"optimizer\":{\"lr\":0.02},\"target\":{\"loss\":0.9}",
+                                          "\"policy\":\"tap\",\"gamma\":\"300ms\"",
+                                          /* is_resumed= */ true);
+    job_finish(job);
+    const struct process *server = &job->processes[SERVER];
+    assert_true(server->is_done && server->is_ok);
+    assert_true(server->server.steps > STEPS_BEFORE);
 }
 
 TEST(a_job_that_diverges_fails_and_leaves_its_last_good_model)
@@ -557,6 +606,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_reaches_its_target_under_every_policy),
         cmocka_unit_test(a_job_stops_at_a_loss),
+        cmocka_unit_test(
+            a_server_that_cannot_read_the_newest_checkpoint_goes_on_from_the_one_before),
         cmocka_unit_test(a_job_that_diverges_fails_and_leaves_its_last_good_model),
         cmocka_unit_test(a_killed_worker_stops_nobody_and_sigterm_ends_the_rest_in_good_order),
         cmocka_unit_test(missing_data_fails_with_a_sentence_that_names_the_file),
