@@ -219,10 +219,10 @@ TEST(sparse_rows_in_memory_have_any_values_at_whole_places)
 {
     struct error error;
     float inputs[] = {2, 0, 0.5F, -7, 1, 2, 99, 0};
-    const int32_t labels[] = {0, 1};
+    const int32_t classes[] = {0, 1};
     const struct dataset_shape shape = {
         .count = 2, .channels = 1, .height = 2, .width = 2, .classes = 2, .vocabulary = 3};
-    const struct dataset_arrays arrays = {.inputs = inputs, .labels = labels};
+    const struct dataset_arrays arrays = {.inputs = inputs, .labels = classes};
     AUTO(dataset) struct dataset *dataset = NULL;
     struct dataset *none = NULL;
     ASSERT_OK(dataset_open_arrays(&shape, &arrays, &dataset, &error));
