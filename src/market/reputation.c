@@ -43,7 +43,7 @@ void reputation_count(struct reputation *reputation, const struct reputation_lea
     case LEASE_OUTCOME_FAULTY: /* worse than one that is gone: its borrower relied on it */
         fade_all(reputation);
         reputation->lost++;
-        reputation->lost_milli += FAULT_LOSSES * ONE_LEASE_MILLI;
+        reputation->lost_milli += (int64_t)FAULT_LOSSES * ONE_LEASE_MILLI;
         break;
     case LEASE_OUTCOME_RECLAIMED:
         fade_all(reputation);

@@ -95,15 +95,15 @@ static const struct job_field target_fields[] = {
     {"accuracy", JOB_FIELD_DOUBLE, offsetof(struct job_target, accuracy),
      .help = "Stop once the test set's accuracy reaches this.", .minimum = 0, .maximum = 1},
     {"loss", JOB_FIELD_DOUBLE, offsetof(struct job_target, loss),
-     .help = "Stop once the test set's loss is down to this.", .minimum = 0, .maximum = 1e9},
+     .help = "Stop once the test set's loss is down to this.", .minimum = 0, .maximum = 1000000000},
     {"error", JOB_FIELD_DOUBLE, offsetof(struct job_target, error),
      .help = "Stop once the test set's error is down to this: of numbers the root of the mean "
              "squared error, of classes the share told wrong.",
-     .minimum = 0, .maximum = 1e9},
+     .minimum = 0, .maximum = 1000000000},
     {"perplexity", JOB_FIELD_DOUBLE, offsetof(struct job_target, perplexity),
      .help = "Stop once the test set's perplexity is down to this, of a model that tells the next "
              "token.",
-     .minimum = 0, .maximum = 1e9},
+     .minimum = 0, .maximum = 1000000000},
     {"min_time", JOB_FIELD_DURATION, offsetof(struct job_target, min_time_ms),
      .help = "But train at least this long.", .minimum = 0, .maximum = 30 * DAY_MS},
 };

@@ -187,20 +187,20 @@ void stream_forget_pair(struct hub *hub, struct hub_pair *pair)
         relay_gone(pair->relay);
 }
 
-static bool ask(struct hub *hub, const struct hub_lease *lease, const struct hub_lease *peer,
+static bool ask(struct hub *hub, const struct hub_lease *asked, const struct hub_lease *other,
                 uint64_t attempt)
 {
-    struct hub_machine *machine = hub_machine(hub, lease->machine);
+    struct hub_machine *machine = hub_machine(hub, asked->machine);
     struct lease_message message = {
         .type = LEASE_MESSAGE_STREAM_OPEN,
-        .stream_open = {.lease = lease->id,
-                        .fence = lease->fence,
-                        .peer_lease = peer->id,
-                        .peer_fence = peer->fence},
+        .stream_open = {.lease = asked->id,
+                        .fence = asked->fence,
+                        .peer_lease = other->id,
+                        .peer_fence = other->fence},
     };
     /* The ticket is named after the worker, whichever end is asked. */
-    keys_ticket(hub->server->keys, lease->role == LEASE_ROLE_WORKER ? lease->id : peer->id, attempt,
-                message.stream_open.ticket);
+    keys_ticket(hub->server->keys, asked->role == LEASE_ROLE_WORKER ? asked->id : other->id,
+                attempt, message.stream_open.ticket);
     return machine && hub_send(machine, &message);
 }
 
