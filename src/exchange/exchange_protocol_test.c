@@ -318,7 +318,7 @@ TEST(the_first_model_is_sent_to_who_wants_it_and_a_later_one_to_everybody)
     hand_send(&hand,
               &(struct exchange_message){.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}});
     ASSERT_OK(link_send_text(hand.link, EXCHANGE_DATA, run_with(0x3f800000), &error));
-    RUN_UNTIL(bench, hand.data_bytes == 2 * FEATURES * sizeof(float));
+    RUN_UNTIL(bench, hand.data_bytes == sizeof(float) * 2 * FEATURES);
     hand_send(&hand, &want);
     RUN_UNTIL(bench, hand.is_closed);
     link_free(hand.link);

@@ -120,7 +120,7 @@ TEST(a_checkpoint_with_what_is_not_finite_is_corrupt)
     buffer_init(&buffer, 1 << 20);
     ASSERT_OK(file_read(scratch.path, &buffer, &error));
     uint8_t *end = buffer.data + buffer.size - HASH_SIZE;
-    const size_t places[] = {2 * COUNT, COUNT + 1, COUNT, 1}; /* floats before the end */
+    const size_t places[] = {(size_t)2 * COUNT, COUNT + 1, COUNT, 1}; /* floats before the end */
     const float bad[] = {NAN, INFINITY, -INFINITY, NAN};
     struct checkpoint *none = NULL;
     for (size_t i = 0; i < 4; i++) {

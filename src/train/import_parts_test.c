@@ -150,7 +150,8 @@ TEST(wide_sparse_rows_stay_places_and_numbers)
         const float label = (float)*idx_record(labels, i),
                     expected[2][4] = {{0, 0, 1, 0}, {2, 4000000, 2, 5}};
         for (int k = 0; k < 4; k++)
-            assert_true(idx_float(idx_record(values, i) + 4 * k) == expected[label > 0][k]);
+            assert_true(idx_float(idx_record(values, i) + (ptrdiff_t)4 * k) ==
+                        expected[label > 0][k]);
     }
     import_parts_done(&parts);
 }

@@ -154,7 +154,7 @@ static void a_checkpoint_of_several_workers_gives_its_model_and_count(void **sta
     make_file(path);
     AUTO(checkpoint) struct checkpoint *theirs = NULL;
     scene->options.epochs = 2;
-    scene->options.trainer.optimizer.momentum = 0.9F;
+    scene->options.trainer.optimizer.momentum = 0.9;
     AUTO(local_run) struct local_run *half = run_open(scene);
     run_to_end(half);
     ASSERT_OK(local_run_save(half, path, &error));

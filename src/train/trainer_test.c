@@ -248,7 +248,7 @@ static void every_metric_asked_for_must_be_reached(void **state)
     const struct evaluation_target both = {.accuracy = 0.7, .loss = 0.6};
     assert_true(evaluation_reaches(&result, &both, reached, sizeof(reached)));
     assert_string_equal(reached, "the test accuracy reached 0.8000, loss reached 0.5000");
-    const struct evaluation_result gone = {.loss = NAN, .accuracy = 1};
+    const struct evaluation_result gone = {.loss = (double)NAN, .accuracy = 1};
     assert_false(evaluation_reaches(&gone, &(struct evaluation_target){.accuracy = 0.5}, reached,
                                     sizeof(reached)));
 }

@@ -184,7 +184,7 @@ static void checkpoints_leave(const char *folder)
     static float zero[COUNT];
     struct error error;
     struct checkpoint checkpoint = {.step = STEPS_BEFORE,
-                                    .samples = 16 * STEPS_BEFORE,
+                                    .samples = UINT64_C(16) * STEPS_BEFORE,
                                     .parameter_count = COUNT,
                                     .parameters = zero,
                                     .velocity = zero};
