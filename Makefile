@@ -2,7 +2,7 @@
 #
 #   make          build the program at build/souk
 #   make demo     a market, three unequal lenders, one real training job
-#   make test     every test
+#   make test     every test (test-sample: what CI runs of them, without the slowest)
 #   make bench    the measurements behind docs/benchmarks.md
 #   make reference   every built-in model and optimizer beside torch, and exported models in other runtimes
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
@@ -20,7 +20,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test bench reference sim lint lint-all format asan asan-all tsan tsan-system clang fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test test-sample bench reference sim lint lint-all format asan asan-all tsan tsan-system clang fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -38,6 +38,9 @@ demo: all
 
 test: all
 	@tools/run-tests release
+
+test-sample: all
+	@tools/run-tests release -LE 'slow|simulation'
 
 bench: all
 	@tools/install-deps --bench
