@@ -489,7 +489,7 @@ TEST(a_job_that_diverges_fails_and_leaves_its_last_good_model)
     AUTO(work_job)
     struct work_job *job =
         job_start("\"model\":\"logistic\",\"batch\":16,\"epochs\":100000,\"optimizer\":{\"lr\":100,"
-                  "\"weight_decay\":1,\"schedule\":{\"warmup\":5000}}",
+                  "\"weight_decay\":1,\"schedule\":{\"warmup\":50000}}",
                   "\"policy\":\"tap\",\"gamma\":\"100ms\"");
     job_finish(job);
     const struct process *server = &job->processes[SERVER];
