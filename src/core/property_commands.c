@@ -81,7 +81,7 @@ static void submit_job(struct property_world *world, struct command *command)
         request->wishes.max_rtt_us = 1 + (int64_t)below(world, 40000);
     if (below(world, 3) == 0)
         property_hash(world, request->idempotency_hash);
-    if (below(world, 4) == 0) {
+    if (below(world, 2)) {
         request->start = (enum job_start)below(world, JOB_START_COUNT);
         request->deadline_ms = world->now_ms - 1000 + (int64_t)below(world, 3 * SLOT_MS);
     }
