@@ -80,16 +80,6 @@ static void *training_run(void *context)
     return NULL;
 }
 
-static void *link_run(void *context)
-{
-    struct worker *worker = context;
-    struct error error;
-    if (loop_run(worker->loop, &error) < 0)
-        fprintf(stderr, "%s\n", error.message);
-    exchange_client_free(TAKE(worker->client));
-    return NULL;
-}
-
 static void maker_start(struct bench *bench, struct maker *maker, uint32_t rank)
 {
     struct error error;

@@ -207,6 +207,17 @@ static inline struct bench *bench_new(void)
     return bench;
 }
 
+/* A worker's link, on a thread of its own. */
+static inline void *link_run(void *context)
+{
+    struct worker *worker = context;
+    struct error error;
+    if (loop_run(worker->loop, &error) < 0)
+        fprintf(stderr, "%s\n", error.message);
+    exchange_client_free(TAKE(worker->client));
+    return NULL;
+}
+
 static inline void bench_free(struct bench *bench)
 {
     if (!bench)

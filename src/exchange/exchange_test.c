@@ -82,16 +82,6 @@ static void *training_run(void *context)
     return NULL;
 }
 
-static void *link_run(void *context)
-{
-    struct worker *worker = context;
-    struct error error;
-    if (loop_run(worker->loop, &error) < 0)
-        fprintf(stderr, "%s\n", error.message);
-    exchange_client_free(TAKE(worker->client));
-    return NULL;
-}
-
 static void worker_open(struct bench *bench, uint32_t rank, const char *policy, uint64_t epochs)
 {
     struct error error;
