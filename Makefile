@@ -6,7 +6,7 @@
 #   make bench    the measurements behind docs/benchmarks.md
 #   make reference   every built-in model and optimizer beside torch, and exported models in other runtimes
 #   make sim      every experiment of `souk sim market` on the traces in SOUK_DATA
-#   make lint     format, clang-tidy and style gates; its analyzer on a fixed third of the files (lint-all: on all)
+#   make lint     format and style gates; clang-tidy on a fixed third of the files and on what changed (lint-all: on all)
 #   make format   bring the sources into the house format
 #   make asan | tsan | fuzz-replay | fuzz    the sanitizer and fuzzing stages of CI (asan-all: with the long tests)
 #   make tsan-system   daemons, keepers and markets under the thread sanitizer, in whole-program tests
@@ -20,7 +20,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 SOURCES = $(shell git ls-files 'src/*.c' 'src/*.h')
 
-.PHONY: all deps web demo test test-sample bench reference sim lint lint-all format asan asan-all tsan tsan-system clang fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
+.PHONY: all deps web demo test test-sample bench reference sim lint lint-all format asan asan-all tsan tsan-system clang sanitized fuzz fuzz-replay arm64 install install-files deb test-deb service-test clean
 
 all: deps web
 	@cmake --preset release >/dev/null
@@ -69,16 +69,23 @@ format:
 	@clang-format-14 -i $(SOURCES)
 
 # Not the demo and the browser: the same ways of a job are in system/server_job, in less time.
+ASAN_TESTS = -LE 'demo|bench|browser|fuzz-replay|simulation|long'
 asan: deps web
-	@tools/run-tests asan -LE 'demo|bench|browser|fuzz-replay|simulation|long'
+	@tools/run-tests asan $(ASAN_TESTS)
 
 asan-all: deps web
 	@tools/run-tests asan -LE 'demo|bench|browser|fuzz-replay|simulation'
 
-# The modules that start threads, or whose tests do. The sandbox does not take TSan's address space, so
-# no whole programs.
+# The modules that start threads, or whose tests do; of the simulator the runs that go side by side. The
+# sandbox does not take TSan's address space, so no whole programs.
+TSAN_TESTS = -R '^(blob|cli|exchange|net|peer|server|sim/sync_run|store|worker).*_test$$' -LE simulation
 tsan: deps web
-	@tools/run-tests tsan -R '^(blob|cli|exchange|net|peer|server|sim|store|worker)/.*_test$$' -LE simulation
+	@tools/run-tests tsan $(TSAN_TESTS)
+
+# What asan, fuzz-replay and tsan run, built and not run.
+sanitized: deps web
+	@tools/run-tests --build asan $(ASAN_TESTS)
+	@tools/run-tests --build tsan $(TSAN_TESTS)
 
 # The market, daemons and keepers under the sanitizer, with a plain program inside the sandboxes.
 # No job network: a child of the daemon enters a user namespace, which a process with the sanitizer's

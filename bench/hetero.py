@@ -2,13 +2,14 @@
 """Synchronisation policies on unequal machines: real gradients in virtual time (`souk sim sync`).
 
     bench/hetero.py [--json] [--cells all] [--resume FILE] [--program build/souk] [--folder DIR]
-                    [--policies a,b] [--seeds 1,2,3] [--jobs 2] [--minutes M] [--quick] [--list]
+                    [--policies a,b] [--seeds 1,2,3] [--jobs 2] [--minutes M] [--near] [--quick] [--list]
 
 The 18 machines of the ADSP paper's testbed, spread to H, a push and its answer taking O mean steps.
 In each cell every policy trains at each of four rates on one seed; at its own best rate it then runs
 on the other seeds. One target for all. Runs are kept in FILE one by one: what is there is not run
-again. A run is given up when it can no longer be its policy's best, or takes half as long again as
-bsp at its best.
+again; of a policy whose code has changed remove the lines. A run is given up when it can no longer be
+its policy's best, or takes half as long again as bsp at its best; with --near also when it takes longer
+than adsp at its best, which is enough to know the best policy of a cell.
 
 Cells are named by group (grid, disturbed, lenet5, momentum, cifar-cnn), by number from 1 as --list
 gives them, or by numbers 3-9; "ci" are four that CI runs. With --quick a rate is not searched for, and
@@ -17,6 +18,7 @@ the MLP's target is nearer: that tells which policy leads, not by how much. With
 """
 import argparse
 import concurrent.futures
+import functools
 import gzip
 import itertools
 import json
@@ -94,14 +96,18 @@ def unpack_data(given, scratch):
 class Runs:
     """Every run that is done, by its key; written down as it ends."""
 
-    def __init__(self, wanted):
-        self.wanted, self.lock, self.done = wanted, threading.Lock(), {}
+    def __init__(self, wanted, scratch):
+        self.wanted, self.scratch, self.lock, self.done = wanted, scratch, threading.Lock(), {}
         self.places = threading.Semaphore(wanted.jobs)
         self.end = time.monotonic() + 60 * wanted.minutes if wanted.minutes else math.inf
         if wanted.resume and os.path.exists(wanted.resume):
             for line in pathlib.Path(wanted.resume).read_text().splitlines():
                 run = json.loads(line)
                 self.done[run["key"]] = run
+
+    @functools.cached_property
+    def data(self):
+        return unpack_data(self.wanted.folder, self.scratch)
 
     def find(self, key, limit):
         """One that was given up counts as long as its limit was not lower."""
@@ -124,7 +130,8 @@ class Runs:
             folder = pathlib.Path(self.wanted.folder or ".") / "cifar10"
             arguments += ["--data", "cifar10", "--folder", str(folder)]
         else:
-            arguments += ["--folder", str(self.wanted.data)]
+            with self.lock:
+                arguments += ["--folder", str(self.data)]
         if place["momentum"]:
             arguments += ["--momentum", "0.9"]
         for name, value in place["more"].items():
@@ -181,9 +188,12 @@ def run_cell(runs, place):
         # Momentum and skew may make even bsp slow: it alone is bounded by nothing else.
         bsp = measure(runs, place, "bsp", LAST_TIME)
         limit = 1.5 * OVERSHOOT * max(bsp["all_seconds"]) if bsp["seconds"] else LAST_TIME
+        known = {"bsp": bsp}
+        if runs.wanted.near:
+            known["adsp"] = adsp = measure(runs, place, "adsp", limit)
+            limit = OVERSHOOT * max(adsp["all_seconds"]) if adsp["seconds"] else limit
         with concurrent.futures.ThreadPoolExecutor(len(policies)) as pool:
-            rows = list(pool.map(lambda name: bsp if name == "bsp" else
-                                 measure(runs, place, name, limit), policies))
+            rows = list(pool.map(lambda name: known.get(name) or measure(runs, place, name, limit), policies))
     except RuntimeError as reason:
         return {"cell": place["name"], "not_run": str(reason)}
     return {"cell": place["name"], "rows": rows, "target_loss": runs.wanted.targets[place["model"]]}
@@ -239,6 +249,7 @@ def main():
     parser.add_argument("--policies", default="", help="only these")
     parser.add_argument("--seeds", default="1,2,3", help="the first tunes the rates")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--near", action="store_true", help="give up what is later than adsp")
     parser.add_argument("--quick", action="store_true", help="one rate, a nearer target")
     parser.add_argument("--list", action="store_true", help="name the cells and end")
     wanted = parser.parse_args()
@@ -251,8 +262,7 @@ def main():
                         for number, place in enumerate(all_cells(), 1) if place in cells))
         return
     with tempfile.TemporaryDirectory() as scratch:
-        wanted.data = unpack_data(wanted.folder, pathlib.Path(scratch))
-        runs = Runs(wanted)
+        runs = Runs(wanted, pathlib.Path(scratch))
         # More cells than one at a time: each begins with bsp, which the others wait for.
         with concurrent.futures.ThreadPoolExecutor((wanted.jobs + 3) // 4) as pool:
             answers = []

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How soon training goes on when a worker or the parameter server is killed.
 
-    bench/recover.py [--json] [--policies adsp,ssp,tap,bsp] [--interval 30] [--program build/souk]
+    bench/recover.py [--json] [--policies adsp,ssp,tap,bsp] [--parts process,keeper,machine] [--interval 30]
+                     [--program build/souk]
 
 A real market, seven real lenders on this machine (five for workers, two for parameter servers), LeNet-5 on
 four workers of a fifth of a core each. SIGKILL goes to the process that trains, in its sandbox.
@@ -39,7 +40,8 @@ SAMPLE_S = 0.01
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--policies", default="adsp,ssp,tap,bsp")
+    parser.add_argument("--policies", default="adsp,ssp,tap,bsp", help="under which a worker is killed")
+    parser.add_argument("--parts", default="process,keeper,machine", help="of a parameter server, that are killed")
     parser.add_argument("--interval", type=int, default=30, help="between checkpoints, in seconds")
     parser.add_argument("--program", default=str(ROOT / "build/souk"))
     return parser.parse_args()
@@ -190,23 +192,24 @@ def measure(wanted):
     with tempfile.TemporaryDirectory(prefix="souk-recover-") as folder:
         place = Place(pathlib.Path(folder))
         try:
-            for policy in wanted.policies.split(","):
+            for policy in filter(None, wanted.policies.split(",")):
                 cases[policy] = kill_worker(place, policy)
-            for part in ("process", "keeper", "machine"):
+            for part in filter(None, wanted.parts.split(",")):
                 cases[part] = kill_server(place, part, wanted.interval)
         finally:
             place.stop()
     free = [case for policy, case in cases.items() if policy in ("adsp", "ssp", "tap")]
     workers = [case for case in cases.values() if "replacement_ms" in case]
+    servers = [case for case in cases.values() if "resume_ms" in case]
     return {
         "survivor_stall_ms": max((case["stall_ms"] for case in free), default=None),
-        "baseline_stall_ms": max(case["baseline_stall_ms"] for case in workers),
+        "baseline_stall_ms": max((case["baseline_stall_ms"] for case in workers), default=None),
         "bsp_release_ms": cases.get("bsp", {}).get("stall_ms"),
-        "replacement_ms": max(case["replacement_ms"] for case in workers),
-        "ps_resume_ms": cases["process"]["resume_ms"],
-        "ps_resume_keeper_ms": cases["keeper"]["resume_ms"],
-        "ps_resume_machine_ms": cases["machine"]["resume_ms"],
-        "ps_lost_ms": max(cases[part]["lost_ms"] for part in ("process", "keeper", "machine")),
+        "replacement_ms": max((case["replacement_ms"] for case in workers), default=None),
+        "ps_resume_ms": cases.get("process", {}).get("resume_ms"),
+        "ps_resume_keeper_ms": cases.get("keeper", {}).get("resume_ms"),
+        "ps_resume_machine_ms": cases.get("machine", {}).get("resume_ms"),
+        "ps_lost_ms": max((case["lost_ms"] for case in servers), default=None),
         "load_average": os.getloadavg()[0],
         "cases": cases,
     }

@@ -13,6 +13,9 @@ if(GOLD AND NOT CMAKE_CROSSCOMPILING)
     set(test_linker -fuse-ld=gold)
 endif()
 
+# What is tested is built as the preset says; tests themselves need not be fast, but soon built.
+set(SOUK_TEST_FLAGS "" CACHE STRING "further compiler flags of the unit tests' own files")
+
 # add_module(name SOURCES a.c... DEPENDS lower... LIBRARIES PkgConfig::x... TESTS a_test... FUZZ b_fuzz...)
 #
 # One folder of src/ = one static library. DEPENDS is the layer rule; tools/check_style.py
@@ -28,11 +31,13 @@ function(add_module name)
             add_executable(${test} ${test}.c)
             target_link_libraries(${test} PRIVATE ${name} strict cmocka)
             target_link_options(${test} PRIVATE ${test_linker})
+            target_compile_options(${test} PRIVATE ${SOUK_TEST_FLAGS})
             if(CMAKE_CROSSCOMPILING)
                 target_compile_definitions(${test} PRIVATE TEST_IS_EMULATED)
             endif()
             add_test(NAME ${name}/${test} COMMAND ${test})
-            set_tests_properties(${name}/${test} PROPERTIES LABELS unit TIMEOUT ${test_timeout_s})
+            # Of three places for every core (tools/run-tests), two: they compute, where whole programs wait.
+            set_tests_properties(${name}/${test} PROPERTIES LABELS unit PROCESSORS 2 TIMEOUT ${test_timeout_s})
         endforeach()
         foreach(target ${M_FUZZ})
             add_fuzz_target(${name} ${target})

@@ -304,6 +304,7 @@ struct api_lease {
     struct text machine_name;
     struct text role;
     uint64_t rank;
+    bool is_replica; /* of the parameter server */
     struct text state;
     struct text outcome;
     uint64_t exit_code; /* of its process, once it ended */

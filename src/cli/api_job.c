@@ -27,6 +27,7 @@ static const struct json_field lease_fields[] = {
     FIELD("machine_name", JSON_TEXT, api_lease, machine_name),
     FIELD("role", JSON_TEXT, api_lease, role),
     FIELD("rank", JSON_U64, api_lease, rank),
+    FIELD("replica", JSON_BOOL, api_lease, is_replica),
     FIELD("state", JSON_TEXT, api_lease, state),
     FIELD("outcome", JSON_TEXT, api_lease, outcome),
     FIELD("exit_code", JSON_U64, api_lease, exit_code),

@@ -2,11 +2,12 @@
 #include "base/assert.h"
 #include "cli/bench.h"
 #include "exchange/bench_wan.h"
+#include "exchange/message.h"
 
 enum { PARAMETERS_MAX = 64 << 20, MBIT_MAX = 100000 };
 
 struct bench_options {
-    uint64_t workers;
+    uint64_t workers, servers;
     uint64_t parameters;
     uint64_t mbit, server_mbit;
     int64_t rtt_ms, step_ms, alone_ms, round_ms;
@@ -16,14 +17,17 @@ struct bench_options {
 
 #define FIELD(name) offsetof(struct bench_options, name)
 static const struct option bench_options[] = {
-    {"workers", OPTION_U64, FIELD(workers), "COUNT", "8", "Workers at one parameter server.",
-     .minimum = 1, .maximum = BENCH_WAN_WORKERS_MAX},
+    {"workers", OPTION_U64, FIELD(workers), "COUNT", "8", "Workers of one model.", .minimum = 1,
+     .maximum = BENCH_WAN_WORKERS_MAX},
+    {"servers", OPTION_U64, FIELD(servers), "COUNT", "1",
+     "Parameter servers, each with a range of it and a line of its own.", .minimum = 1,
+     .maximum = EXCHANGE_SERVERS_MAX},
     {"parameters", OPTION_U64, FIELD(parameters), "COUNT", "10000000", "Of the model.",
      .minimum = 16, .maximum = PARAMETERS_MAX},
     {"mbit", OPTION_U64, FIELD(mbit), "MBIT", "100", "Of each worker's line, each way.",
      .minimum = 1, .maximum = MBIT_MAX},
     {"server-mbit", OPTION_U64, FIELD(server_mbit), "MBIT", "0",
-     "Of the parameter server's line, each way; 0: no limit.", .minimum = 0, .maximum = MBIT_MAX},
+     "Of a parameter server's line, each way; 0: no limit.", .minimum = 0, .maximum = MBIT_MAX},
     {"rtt", OPTION_DURATION, FIELD(rtt_ms), "TIME", "100ms", "There and back."},
     {"step", OPTION_DURATION, FIELD(step_ms), "TIME", "200ms", "That a training step takes."},
     {"alone", OPTION_DURATION, FIELD(alone_ms), "TIME", "5s", "Computing without the exchange."},
@@ -38,6 +42,7 @@ static int run_bench(void *context, const void *options, struct error *error)
     const struct bench_options *wanted = options;
     struct bench_wan_options bench = {
         .worker_count = (uint32_t)wanted->workers,
+        .server_count = (uint32_t)wanted->servers,
         .float_count = wanted->parameters,
         .line_bytes_per_s = 1e6 / 8 * (double)wanted->mbit,
         .server_bytes_per_s = 1e6 / 8 * (double)wanted->server_mbit,
@@ -76,7 +81,7 @@ const struct command command_bench_wan = {
     .name = "bench wan",
     .summary = "Measures what workers keep of their computing behind slow, long lines.",
     .details =
-        "A parameter server and its workers, each in a network namespace of its own, train "
+        "Parameter servers and their workers, each in a network namespace of its own, train "
         "over lines of a given speed and delay, which a relay between their TUN devices "
         "makes. A step takes a given time, most of it on a timer; the link's CPU is taken off "
         "as if it had been taken from the training. Figures are shares of what the workers "

@@ -26,7 +26,7 @@ static const struct option logs_options[] = {
     {"id", OPTION_U64, offsetof(struct logs_options, id), "JOB", .help = "The job's number.",
      .minimum = 1, .maximum = INT64_MAX, .is_positional = true, .is_required = true},
     {"rank", OPTION_TEXT, offsetof(struct logs_options, rank), "RANK", "0",
-     "Whose log: a worker's rank, or server."},
+     "Whose log: a worker's rank, server, server-1 or replica."},
     {"follow", OPTION_FLAG, offsetof(struct logs_options, is_following),
      .help = "Go on until the log ends.", .letter = 'f'},
 };

@@ -219,6 +219,16 @@ const struct command command_job_wait = {
     .run = run_wait,
 };
 
+static const char *role_of(struct arena *arena, const struct api_lease *lease)
+{
+    if (lease->is_replica)
+        return "the replica";
+    if (!text_equal(lease->role, TEXT("server")))
+        return arena_format(arena, "worker %" PRIu64, lease->rank);
+    return lease->rank == 0 ? "the parameter server"
+                            : arena_format(arena, "parameter server %" PRIu64, lease->rank);
+}
+
 /* Where an ended job ran, and how that ended. */
 static int explain_ended(struct cli *cli, struct client *client, uint64_t id, struct error *error)
 {
@@ -241,12 +251,9 @@ static int explain_ended(struct cli *cli, struct client *client, uint64_t id, st
     const struct api_lease *leases = job.leases.items;
     for (size_t i = 0; i < job.leases.count; i++) {
         const struct api_lease *lease = &leases[i];
-        const bool is_server = text_equal(lease->role, TEXT("server"));
-        const char *role = is_server ? "the parameter server"
-                                     : arena_format(arena, "worker %" PRIu64, lease->rank);
         output_field(cli, "  ", "%s with %s was %s: %s%s%s",
                      output_text(arena, lease->machine_name),
-                     output_core_count(arena, lease->cores_milli), role,
+                     output_core_count(arena, lease->cores_milli), role_of(arena, lease),
                      output_text(arena, lease->outcome.size ? lease->outcome : lease->state),
                      lease->reason.size ? ", " : "", output_text(arena, lease->reason));
     }

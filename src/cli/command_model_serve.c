@@ -1,10 +1,11 @@
 /*
  * souk model serve: predictions of a trained model over HTTP, in TensorFlow Serving's REST shape.
  *
- * One thread: a request is answered before the next is looked at, and is bounded in inputs and
- * bytes. Errors are {"error": "..."}, as there.
+ * A small request is answered before the next is looked at; a large one by a thread of its own
+ * (model_batch.h). All are bounded in inputs and bytes. Errors have "error", as there.
  */
 #include "base/log.h"
+#include "cli/model_batch.h"
 #include "cli/output.h"
 #include "net/http_server.h"
 #include "net/tls_certificate.h"
@@ -14,7 +15,12 @@
 #include <signal.h>
 #include <string.h>
 
-enum { ANSWER_SIZE_MAX = 256 << 20, BODY_SIZE_MAX = 16 << 20, NUMBER_SIZE = 24 };
+enum {
+    ANSWER_SIZE_MAX = 256 << 20,
+    BODY_SIZE_MAX = 16 << 20,
+    BODY_SIZE_LARGE = 64 << 10, /* some milliseconds: others would wait for it */
+    NUMBER_SIZE = 24,
+};
 
 struct serve_options {
     const char *model, *name, *listen, *tls_cert, *tls_key;
@@ -49,12 +55,14 @@ struct serving {
     const char *name;
     struct loop *loop;
     struct http_server *http;
+    struct model_batches *batches;
     size_t body_max;
 };
 
 /* ---- answers ----------------------------------------------------------------------------------
  */
 
+/* A problem document (RFC 9457) that has TensorFlow Serving's "error" as well. */
 static void reply_error(struct http_request *request, int status, const char *message)
 {
     struct buffer body AUTO_BUFFER;
@@ -62,9 +70,13 @@ static void reply_error(struct http_request *request, int status, const char *me
     buffer_init(&body, 1 << 16);
     json_writer_init(&writer, &body);
     json_object_begin(&writer);
+    json_field_string(&writer, "type", "about:blank");
+    json_field_string(&writer, "title", http_status_title(status));
+    json_field_i64(&writer, "status", status);
+    json_field_string(&writer, "detail", message);
     json_field_string(&writer, "error", message);
     json_object_end(&writer);
-    http_reply_take(request, status, "application/json", &body);
+    http_reply_take(request, status, "application/problem+json", &body);
 }
 
 /* The model's name, and what follows its colon in `out_verb` (empty: nothing). */
@@ -100,7 +112,11 @@ static void handle_status(struct http_request *request, void *context)
     if (!is_this_model(request, http_request_parameter(request, "name"), serving, &verb))
         return;
     if (verb.size > 0) {
-        reply_error(request, 405, "predictions are asked for by POST");
+        struct error error;
+        if (http_reply_header(request, "Allow", "POST", &error) < 0)
+            http_reply_error(request, &error);
+        else
+            reply_error(request, 405, "predictions are asked for by POST");
         return;
     }
     http_reply_static(request, 200, "application/json",
@@ -143,14 +159,20 @@ static void handle_predict(struct http_request *request, void *context)
         reply_error(request, 404, "ask for :predict, :classify or :regress");
         return;
     }
+    struct error error;
+    const struct text asked = http_request_body(request);
+    if (asked.size >= BODY_SIZE_LARGE) {
+        if (model_batches_add(serving->batches, http_request_id(request), verb, asked, &error) < 0)
+            reply_error(request, 503, error.message);
+        return;
+    }
     struct arena *arena = http_request_arena(request);
     struct predict_request wanted;
-    struct error error;
     struct buffer body AUTO_BUFFER;
     struct json_writer writer;
     buffer_init(&body, ANSWER_SIZE_MAX);
     json_writer_init(&writer, &body);
-    if (predict_request_read(arena, serving->predictor, verb, http_request_body(request),
+    if (predict_request_read(arena, serving->predictor, verb, asked,
                              (uint32_t)serving->options->batch_max, &wanted, &error) < 0 ||
         predict_answer(serving->predictor, &wanted, arena, &writer, &error) < 0) {
         reply_error(request, 400, error.message);
@@ -160,6 +182,18 @@ static void handle_predict(struct http_request *request, void *context)
         reply_error(request, 400, "the answer is too large: send fewer inputs");
     else
         http_reply_take(request, 200, "application/json", &body);
+}
+
+static void on_batch(void *context, uint64_t id, struct buffer *answer, const struct error *failure)
+{
+    const struct serving *serving = context;
+    struct http_request *request = http_server_find(serving->http, id);
+    if (!request)
+        return; /* its client went away */
+    if (failure)
+        reply_error(request, 400, failure->message);
+    else
+        http_reply_take(request, 200, "application/json", answer);
 }
 
 static void handle_unknown(struct http_request *request, void *context)
@@ -284,8 +318,14 @@ static void show(const struct serving *serving, const char *url)
     output_note(cli, "%s: %s with %s parameters", serving->name,
                 model_kind_name(predictor_spec(predictor)->kind),
                 output_number(cli->arena, predictor_parameter_count(predictor)));
-    output_note(cli, "  takes   %s of %s, at most %" PRIu64 " at once", input_text(serving),
-                units[predictor_units(predictor)], serving->options->batch_max);
+    if (predictor_takes_text(predictor))
+        output_note(cli,
+                    "  takes   texts, or %s of the numbers of their tokens, at most %" PRIu64
+                    " at once",
+                    input_text(serving), serving->options->batch_max);
+    else
+        output_note(cli, "  takes   %s of %s, at most %" PRIu64 " at once", input_text(serving),
+                    units[predictor_units(predictor)], serving->options->batch_max);
     output_note(cli, "  listens %s", url);
     output_note(cli, "  try     curl -d '{\"instances\": [...]}' %s:predict", url);
     output_note(cli, "  ends    with Ctrl-C");
@@ -324,8 +364,19 @@ static int serve(struct serving *serving, struct error *error)
         http.certificate_pem = buffer_string(&certificate.certificate_pem);
         http.key_pem = buffer_string(&certificate.key_pem);
     }
-    if (http_server_open(&http, &serving->http, error) < 0)
+    const struct model_batches_options batches = {.loop = serving->loop,
+                                                  .model = options->model,
+                                                  .is_raw = options->is_raw,
+                                                  .count_max = (uint32_t)options->batch_max,
+                                                  .answer_size_max = ANSWER_SIZE_MAX,
+                                                  .done = on_batch,
+                                                  .context = serving};
+    if (model_batches_open(&batches, &serving->batches, error) < 0)
         return -1;
+    if (http_server_open(&http, &serving->http, error) < 0) {
+        model_batches_free(TAKE(serving->batches));
+        return -1;
+    }
     char host[ADDRESS_TEXT_SIZE];
     address_format_host(&http.listen, host);
     const bool is_v6 = strchr(host, ':') != NULL;
@@ -333,32 +384,41 @@ static int serve(struct serving *serving, struct error *error)
                                options->tls_cert ? "s" : "", is_v6 ? "[" : "", host,
                                is_v6 ? "]" : "", http_server_port(serving->http), serving->name));
     const int result = loop_run(serving->loop, error);
+    model_batches_free(TAKE(serving->batches));
     http_server_free(serving->http);
     return result;
 }
 
-static int run_serve(void *context, const void *options, struct error *error)
+static int open_and_serve(struct serving *serving, struct error *error)
 {
     AUTO(predictor) struct predictor *predictor = NULL;
+    if (predictor_open(serving->options->model, serving->options->is_raw, &predictor, error) < 0)
+        return -1;
+    serving->predictor = predictor;
+    serving->name = serving->options->name ? serving->options->name
+                                           : model_kind_name(predictor_spec(predictor)->kind);
+    serving->body_max = body_max_of(serving);
+    return serve(serving, error);
+}
+
+static int run_serve(void *context, const void *options, struct error *error)
+{
     AUTO(loop) struct loop *loop = NULL;
     struct serving serving = {.cli = context, .options = options};
     struct loop_signal *term = NULL, *interrupt = NULL;
     signal(SIGPIPE, SIG_IGN);
     if (serving.options->name && check_name(serving.options->name, error) < 0)
         return -1;
-    if (predictor_open(serving.options->model, serving.options->is_raw, &predictor, error) < 0 ||
-        loop_open(&clock_system, &loop, error) < 0)
+    if (loop_open(&clock_system, &loop, error) < 0)
         return -1;
-    serving.predictor = predictor;
     serving.loop = loop;
-    serving.name = serving.options->name ? serving.options->name
-                                         : model_kind_name(predictor_spec(predictor)->kind);
-    serving.body_max = body_max_of(&serving);
+    /* Before the model: libraries that compute it start threads, and a signal that these do not
+     * block would end the process. */
     int result = loop_signal_open(loop, SIGTERM, on_signal, &serving, &term, error);
     if (result == 0)
         result = loop_signal_open(loop, SIGINT, on_signal, &serving, &interrupt, error);
     if (result == 0)
-        result = serve(&serving, error);
+        result = open_and_serve(&serving, error);
     loop_signal_free(term);
     loop_signal_free(interrupt);
     return result;
@@ -370,7 +430,8 @@ const struct command command_model_serve = {
     .details = "The REST shape of TensorFlow Serving: GET /v1/models/NAME and .../metadata, POST "
                "/v1/models/NAME:predict with \"instances\" or \"inputs\", :classify and :regress "
                "with \"examples\". Inputs are in the data's own units: bytes of images, columns of "
-               "the table by name. With --json one line with the address is printed once requests "
+               "the table by name, texts as they are. With --json one line with the address is "
+               "printed once requests "
                "are taken.",
     .example = "souk model serve model.safetensors --name digits",
     COMMAND_OPTIONS(serve_options, serve_options),

@@ -15,7 +15,7 @@ static const char *const overlap_names[] = {"default", "on", "off", NULL};
 #define FIELD(name_) offsetof(struct sim_sync_options, name_)
 
 static const struct option sim_sync_options[] = {
-    {"policy", OPTION_LIST, FIELD(policies), "NAME[:STEPS]", "bsp,tap,adsp",
+    {"policy", OPTION_LIST, FIELD(policies), "NAME[:STEPS]", "bsp,tap,adsp,auto",
      "Policies to compare; with :STEPS local steps of its own. \"all\": every one there is."},
     {"profile", OPTION_TEXT, FIELD(profile), "NAME|FILE", "testbed-h3.2",
      "The machines: testbed-h1.45, -h2.0, -h2.6, -h3.2, testbed36, delay-0, -2, -5, -10, home, "

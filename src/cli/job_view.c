@@ -71,9 +71,10 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
     for (size_t i = 0; i < job->leases.count; i++) {
         const struct api_lease *lease = &leases[i];
         TABLE_ROW(&table, output_number(arena, lease->id), output_text(arena, lease->machine_name),
-                  output_text(arena, lease->role), output_number(arena, lease->rank),
-                  lease_state(arena, lease), output_cores(arena, lease->cores_milli),
-                  output_number(arena, lease->steps), output_number(arena, lease->commits),
+                  lease->is_replica ? "replica" : output_text(arena, lease->role),
+                  output_number(arena, lease->rank), lease_state(arena, lease),
+                  output_cores(arena, lease->cores_milli), output_number(arena, lease->steps),
+                  output_number(arena, lease->commits),
                   lease->steps_per_second > 0.0
                       ? arena_format(arena, "%.1f", lease->steps_per_second)
                       : "-",

@@ -14,6 +14,16 @@
 #include <sys/stat.h>
 #include <time.h>
 
+static const char *servers_of(struct arena *arena, const struct job_spec *spec)
+{
+    const char *replica = spec->sync.replica ? " and a replica" : "";
+    if (job_spec_is_command(spec))
+        return "";
+    return spec->sync.servers > 1 ? arena_format(arena, "; %" PRIu64 " parameter servers%s",
+                                                 spec->sync.servers, replica)
+                                  : arena_format(arena, "; one parameter server%s", replica);
+}
+
 static void append_amounts(struct buffer *plan, struct arena *arena, const struct job_spec *spec)
 {
     const struct job_resources *resources = &spec->resources;
@@ -33,7 +43,7 @@ static void append_amounts(struct buffer *plan, struct arena *arena, const struc
         !accelerators[0] || !is_any                   ? ""
         : resources->accelerators.count_milli == 1000 ? " GPU"
                                                       : " GPUs",
-        job_spec_is_command(spec) ? "" : "; one parameter server");
+        servers_of(arena, spec));
 }
 
 /* What is held, what it costs where it would run, and the most it can ever cost. */

@@ -64,6 +64,14 @@ static void free_parts(void *context)
     free(parts);
 }
 
+/* For people: rows, texts and series travel in the same four parts as images. */
+static const char *const part_titles[DATASET_PART_COUNT] = {
+    [DATASET_TRAIN_IMAGES] = "training inputs",
+    [DATASET_TRAIN_LABELS] = "training targets",
+    [DATASET_TEST_IMAGES] = "test inputs",
+    [DATASET_TEST_LABELS] = "test targets",
+};
+
 static int add_parts(struct arena *arena, const struct upload_options *options,
                      const struct import_parts *parts, struct job_spec *spec, struct error *error)
 {
@@ -77,13 +85,13 @@ static int add_parts(struct arena *arena, const struct upload_options *options,
         struct idx_header header;
         if (idx_parse_header(bytes->data, bytes->size, &header, error) < 0)
             return -1;
-        const struct bundle_part added = {.name = dataset_part_name(part),
+        const struct bundle_part added = {.name = part_titles[part],
                                           .packing = {.media_type = "application/x-idx",
                                                       .header_bytes = header.header_size,
                                                       .record_bytes = header.record_size},
                                           .bytes = {(const char *)bytes->data, bytes->size}};
         *input = (struct job_input){
-            .name = text_of(added.name),
+            .name = text_of(dataset_part_name(part)),
             .split = part == DATASET_TRAIN_IMAGES || part == DATASET_TRAIN_LABELS ? JOB_SPLIT_TRAIN
                                                                                   : JOB_SPLIT_TEST};
         if (bundle_add(options->bundle, &added, input, error) < 0)

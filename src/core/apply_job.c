@@ -84,7 +84,7 @@ int apply_job_noted(struct core *core, const struct event *event, struct error *
 
 static bool has_enough_leases(const struct job *job)
 {
-    return job->lease_count >= (size_t)job->request.num_nodes + job_has_server(job);
+    return job->lease_count >= (size_t)job->request.num_nodes + job_request_servers(&job->request);
 }
 
 static bool may_pass(const struct job *job, enum job_state to)
@@ -120,7 +120,7 @@ static void wait_again(struct job *job)
         job->leases[i]->is_former = true;
     job->former_count += job->lease_count;
     job->lease_count = job->worker_count = 0;
-    job->server = NULL;
+    memset(job->servers, 0, sizeof(job->servers));
     job->matched_ms = job->started_ms = 0;
 }
 

@@ -6,24 +6,25 @@
  */
 #include "core/core_internal.h"
 
-/* One more lease of a job that is under way: the server's successor, that of a rank, or the next
- * rank. */
+/* One more lease of a job that is under way: the successor of a server or of a rank, a replica, or
+ * the next rank. */
 static bool is_more(const struct job *job, enum lease_role role, uint64_t rank)
 {
     if (job->lease_count >= JOB_LEASES_MAX)
         return false;
     if (role != LEASE_ROLE_WORKER)
-        return rank == 0 && job_lost_server(job);
+        return rank < job_request_server_ranks(&job->request) && job_lost_server(job, rank) == rank;
     return rank == job->worker_count ? job_can_grow(job)
                                      : rank < job->worker_count && job_lost_rank(job, rank) == rank;
 }
 
 static bool is_expected_part(const struct job *job, enum lease_role role, uint64_t rank)
 {
-    const bool is_server = job_has_server(job) && job->lease_count == 0;
-    const size_t most = (size_t)job_request_nodes_max(&job->request) + job_has_server(job);
+    const size_t servers = job_request_servers(&job->request);
+    const bool is_server = job->lease_count < servers;
+    const size_t most = (size_t)job_request_nodes_max(&job->request) + servers;
     return job->lease_count < most && role == (is_server ? LEASE_ROLE_SERVER : LEASE_ROLE_WORKER) &&
-           rank == (is_server ? 0 : job->lease_count - job_has_server(job));
+           rank == job->lease_count - (is_server ? 0 : servers);
 }
 
 /* Its units at its machine's speed, the prices of its slots or its lender's own minimum, and the
@@ -159,6 +160,23 @@ static int find_lease(const struct core *core, const struct event *event, uint64
     if (!lease || lease->fence != fence || !lease_is_open(lease))
         return apply_misfit(event, "no such lease is open under that fence", error);
     *out_lease = lease;
+    return 0;
+}
+
+/* The old lead has ended; the replica's fence is the higher one, so it is the later term. */
+int apply_lease_promoted(struct core *core, const struct event *event, struct error *error)
+{
+    const __typeof__(event->lease_promoted) *promoted = &event->lease_promoted;
+    struct lease *lease = NULL;
+    if (find_lease(core, event, promoted->lease, promoted->fence, &lease, error) < 0)
+        return -1;
+    struct job *job = map_get(&core->jobs, lease->job);
+    if (promoted->job != job->id || job_orphan(job) != lease || !job_can_promote(job))
+        return apply_misfit(event, "it is no replica of a lead that is gone", error);
+    job->servers[lease->rank] = NULL;
+    lease->rank = 0;
+    job->servers[0] = lease;
+    core_index_workers(core, job);
     return 0;
 }
 

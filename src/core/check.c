@@ -146,14 +146,25 @@ static bool are_workers_sound(const struct job *job)
     return newest == job->worker_count;
 }
 
-/* The first is the server's if there is one; of later ones those of its successors. */
+/* The first are its servers if there are any; of later ones those of successors and replicas. */
 static bool is_role_sound(const struct job *job, size_t index)
 {
     const struct lease *lease = job->leases[index];
     if (lease->role == LEASE_ROLE_WORKER)
-        return index > 0 || !job_has_server(job);
-    return job_has_server(job) && lease->rank == 0 &&
-           (lease == job->server || !lease_is_open(lease));
+        return index >= job_request_servers(&job->request);
+    return lease->rank < job_request_server_ranks(&job->request) &&
+           (lease == job->servers[lease->rank] || !lease_is_open(lease));
+}
+
+/* A replica that stays can take the lead: it is the younger, and elsewhere. */
+static bool is_replica_sound(const struct job *job)
+{
+    const struct lease *lead = job_lead(job);
+    const struct lease *replica =
+        job->request.has_replica ? job->servers[job_request_servers(&job->request)] : NULL;
+    return !lead || !replica || !lease_is_open(lead) || !lease_is_open(replica) ||
+           replica->stop_wanted_ms > 0 ||
+           (replica->fence > lead->fence && replica->machine != lead->machine);
 }
 
 static int check_job(const struct core *core, const struct job *job, struct error *error)
@@ -171,6 +182,8 @@ static int check_job(const struct core *core, const struct job *job, struct erro
     }
     if (!are_workers_sound(job))
         return broken(error, "job", job->id, "its ranks do not fit its leases");
+    if (!is_replica_sound(job))
+        return broken(error, "job", job->id, "its replica is older than its lead, or beside it");
     if (posted + job->cancel_fee_micro != job->posted_micro || fees != job->fee_micro ||
         (job->lease_count > 0 &&
          (quoted < job->quote_micro || job_committed_micro(job) > job->quote_micro)))

@@ -205,6 +205,7 @@ struct command {
             int64_t exit_code; /* of its process, 128 + n by signal n; 0: as it should, or none */
             struct text reason;
             uint64_t agreeing[2]; /* FAULTY: the leases that agree on another result than its own */
+            uint64_t accuser;     /* and the parameter server that says so */
             uint64_t tick_index;  /* the last verified tick, billed before the end unless it was */
             int64_t wall_ms;      /* as of tick_lease; both 0: nothing was verified */
         } end_lease;

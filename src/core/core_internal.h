@@ -216,7 +216,8 @@ event_apply apply_settings_changed, apply_account_opened, apply_token_added, app
     apply_offer_withdrawn, apply_job_submitted, apply_job_due, apply_job_waits, apply_job_noted,
     apply_job_state_changed, apply_lease_offered, apply_lease_started, apply_lease_ticked,
     apply_lease_stop_wanted, apply_lease_extended, apply_lease_renewed, apply_job_extended,
-    apply_lease_ended, apply_booking_forfeited, apply_entry_posted, apply_slot_closed;
+    apply_lease_ended, apply_lease_promoted, apply_booking_forfeited, apply_entry_posted,
+    apply_slot_closed;
 
 /* apply.c: what the others share. */
 void apply_say_misfit(const struct event *event, const char *what, struct error *error);
@@ -288,8 +289,9 @@ void decide_release_grant(struct decision *decision, const struct lease *lease);
 void decide_new_day(struct decision *decision);
 
 /* decide_fault.c */
-/* Whether what these two leases agree on is enough to call another faulty. */
-bool fault_is_proven(const struct core *core, const struct job *job, const struct lease *accused,
+/* Whether what these two leases agree on, as a parameter server says, is enough to call another
+ * faulty. */
+bool fault_is_proven(const struct core *core, const struct lease *accused, uint64_t accuser,
                      const uint64_t agreeing[2]);
 /* What a faulty lease was paid, back to its borrower. */
 void decide_pay_back(struct decision *decision, const struct lease *lease);

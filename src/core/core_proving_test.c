@@ -70,11 +70,12 @@ static const struct lease *rent_with_others(struct proving *proving, const char 
                                                   .num_nodes = 3,
                                                   .worker = {.cores_milli = 1000},
                                                   .server = {.cores_milli = 500},
+                                                  .has_replica = true,
                                                   .max_run_ms = HOUR_MS,
                                                   .tick_ms = 1000}};
     const struct job *job = core_job(proving->market.core, market_do(&proving->market, &submit));
-    assert_int_equal(job->server->machine, at);
-    market_run_lease(&proving->market, job->server);
+    assert_int_equal(job_lead(job)->machine, at);
+    market_run_lease(&proving->market, job_lead(job));
     const struct lease *accused = NULL;
     for (size_t i = 0; i < job->worker_count; i++) {
         market_run_lease(&proving->market, job->workers[i]);
@@ -92,20 +93,27 @@ static const struct lease *rent_with_server(struct proving *proving, const char 
 }
 
 /* As all other workers of its job agree. */
-static void end_as_faulty(struct proving *proving, const struct lease *accused)
+static void accuse(struct proving *proving, const struct lease *accuser,
+                   const struct lease *accused)
 {
     const struct job *job = core_job(proving->market.core, accused->job);
     struct command end = {.kind = COMMAND_END_LEASE,
                           .end_lease = {.lease = accused->id,
                                         .fence = accused->fence,
                                         .outcome = LEASE_OUTCOME_FAULTY,
-                                        .reason = TEXT("as the others agree")}};
+                                        .reason = TEXT("as the others agree"),
+                                        .accuser = accuser->id}};
     size_t count = 0;
     for (size_t i = 0; i < job->worker_count; i++)
         if (job->workers[i] != accused)
             end.end_lease.agreeing[count++] = job->workers[i]->id;
     assert_int_equal(count, 2);
     market_do(&proving->market, &end);
+}
+
+static void end_as_faulty(struct proving *proving, const struct lease *accused)
+{
+    accuse(proving, job_lead(core_job(proving->market.core, accused->job)), accused);
 }
 
 static void work(struct proving *proving, const struct lease *lease, int64_t ms)
@@ -231,6 +239,25 @@ TEST(by_the_word_of_a_lenders_parameter_server_nobody_pays_back)
     struct proving proving;
     set_up(&proving);
     assert_nobody_pays_back(&proving, rent_with_server(&proving, "wren"));
+}
+
+/* One that dies right after its word, so that the market's own leads when it is heard. */
+TEST(whose_word_it_was_counts_not_who_leads_by_now)
+{
+    struct proving proving;
+    set_up(&proving);
+    const struct lease *accused = rent_with_server(&proving, "wren");
+    const struct job *job = core_job(proving.market.core, accused->job);
+    const struct lease *liar = job_lead(job);
+    market_add_machine(&proving.market, "market", 500, MACHINE_ROLE_SERVER);
+    market_run_lease(&proving.market, job->servers[1]);
+    market_end_lease(&proving.market, liar, LEASE_OUTCOME_LOST, "gone");
+    assert_int_equal(job_lead(job)->payee, ACCOUNT_OPERATOR);
+    work(&proving, accused, 90000);
+    accuse(&proving, liar, accused);
+    assert_int_equal(accused->outcome, LEASE_OUTCOME_FAILED);
+    assert_int_equal(lender(&proving)->earned_micro, 500);
+    market_done(&proving.market);
 }
 
 TEST(many_small_ticks_are_withheld_of_as_one)
@@ -401,6 +428,7 @@ int main(void)
         cmocka_unit_test(by_the_word_of_its_own_lenders_worker_nobody_pays_back),
         cmocka_unit_test(without_two_workers_of_its_job_nobody_pays_back),
         cmocka_unit_test(by_the_word_of_a_lenders_parameter_server_nobody_pays_back),
+        cmocka_unit_test(whose_word_it_was_counts_not_who_leads_by_now),
         cmocka_unit_test(many_small_ticks_are_withheld_of_as_one),
         cmocka_unit_test(withheld_credits_are_neither_spent_nor_transferred),
         cmocka_unit_test(a_frozen_lender_loses_nothing_that_was_withheld),

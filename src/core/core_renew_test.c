@@ -187,6 +187,50 @@ TEST(of_two_workers_the_one_the_maximum_does_not_reach_for_is_let_go)
     market_done(&market);
 }
 
+/* Its lease was made after the workers', but without it there is no job. */
+TEST(a_replica_that_leads_is_renewed_before_workers)
+{
+    struct market market;
+    market_init(&market);
+    market.now_ms = slot_start_ms(slot_index(market.now_ms, 0) + 1, 0);
+    market_add_machine(&market, "crane", 500, MACHINE_ROLE_SERVER);
+    market_add_machine(&market, "stork", 500, MACHINE_ROLE_SERVER);
+    market_add_machine(&market, "heron", 500, MACHINE_ROLE_WORKER);
+    market_add_machine(&market, "owl", 500, MACHINE_ROLE_WORKER);
+    struct command submit = long_job(&market);
+    submit.submit_job.num_nodes = 2;
+    submit.submit_job.worker.cores_milli = submit.submit_job.server.cores_milli = 500;
+    submit.submit_job.has_replica = true;
+    submit.submit_job.max_hourly_micro = 60000; /* prices rise: for two of three */
+    const struct job *job = core_job(market.core, market_do(&market, &submit));
+    for (size_t i = 0; i < job->lease_count; i++)
+        market_run_lease(&market, job->leases[i]);
+    const struct command gone = {.kind = COMMAND_MACHINE_GONE,
+                                 .machine_gone = {.machine = job_lead(job)->machine}};
+    market_do(&market, &gone);
+    assert_int_equal(job->lease_count, 4);
+    assert_ptr_equal(job_lead(job), job->leases[3]);
+    submit = long_job(&market);
+    submit.submit_job.account = market.lender;
+    submit.submit_job.num_nodes = 5;
+    market_do(&market, &submit);
+    for (int i = 0; i < PRICE_LOCK_SLOTS; i++) {
+        market.now_ms += SLOT_MS - HOUR_MS;
+        for (size_t l = 1; l < 4; l++) {
+            const struct command tick =
+                market_tick(job->leases[l], (uint64_t)i + 1, market.now_ms - job->started_ms);
+            market_do(&market, &tick);
+        }
+        market_pass_time(&market, HOUR_MS);
+    }
+    assert_int_equal(count_events(&market, EVENT_LEASE_RENEWED), 2);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    assert_int_equal(job_lead(job)->stop_wanted_ms, 0);
+    assert_int_equal(job->workers[0]->stop_wanted_ms, 0);
+    assert_true(job->workers[1]->stop_wanted_ms > 0);
+    market_done(&market);
+}
+
 TEST(a_lease_of_which_nothing_is_verified_is_not_renewed)
 {
     struct long_run run;
@@ -269,6 +313,7 @@ int main(void)
         cmocka_unit_test(a_price_past_the_budget_ends_the_lease_with_the_reason),
         cmocka_unit_test(a_budget_that_reaches_is_held_for_the_new_prices),
         cmocka_unit_test(of_two_workers_the_one_the_maximum_does_not_reach_for_is_let_go),
+        cmocka_unit_test(a_replica_that_leads_is_renewed_before_workers),
         cmocka_unit_test(a_lease_of_which_nothing_is_verified_is_not_renewed),
         cmocka_unit_test(what_a_lease_that_is_not_renewed_held_is_there_for_who_waits_at_once),
         cmocka_unit_test(a_log_with_other_renewed_prices_is_refused),

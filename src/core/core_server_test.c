@@ -44,7 +44,7 @@ TEST(a_server_that_was_killed_gets_a_successor_and_its_workers_stay)
     struct market market;
     market_init_demo(&market);
     const struct job *job = start(&market, true);
-    const struct lease *old = job->server;
+    const struct lease *old = job_lead(job);
     const struct lease *worker = job->workers[0];
     market.now_ms += 60000;
     const struct command tick = market_tick(old, 1, 60000);
@@ -53,19 +53,19 @@ TEST(a_server_that_was_killed_gets_a_successor_and_its_workers_stay)
     assert_true(paid > 0);
     end_with_code(&market, old, 137);
     assert_int_equal(job->state, JOB_STATE_RUNNING);
-    assert_ptr_not_equal(job->server, old);
-    assert_int_equal(job->server->role, LEASE_ROLE_SERVER);
-    assert_int_equal(job->server->rank, 0);
-    assert_int_equal(job->server->state, LEASE_STATE_OFFERED);
-    assert_true(job->server->fence > old->fence);
-    assert_int_equal(job->server->max_run_ms, 120000); /* what is left of three minutes */
+    assert_ptr_not_equal(job_lead(job), old);
+    assert_int_equal(job_lead(job)->role, LEASE_ROLE_SERVER);
+    assert_int_equal(job_lead(job)->rank, 0);
+    assert_int_equal(job_lead(job)->state, LEASE_STATE_OFFERED);
+    assert_true(job_lead(job)->fence > old->fence);
+    assert_int_equal(job_lead(job)->max_run_ms, 120000); /* what is left of three minutes */
     assert_ptr_equal(job->workers[0], worker);
     assert_true(lease_is_open(worker));
     /* The old one is paid to its last tick, and the job pays no more than it was quoted. */
     assert_int_equal(old->posted_micro, paid);
     assert_true(job_committed_micro(job) <= job->quote_micro);
-    market_run_lease(&market, job->server);
-    market_end_lease(&market, job->server, LEASE_OUTCOME_SUCCEEDED, "");
+    market_run_lease(&market, job_lead(job));
+    market_end_lease(&market, job_lead(job), LEASE_OUTCOME_SUCCEEDED, "");
     assert_int_equal(job->outcome, JOB_STATE_SUCCEEDED);
     market_done(&market);
 }
@@ -75,7 +75,7 @@ TEST(a_server_that_says_itself_what_is_wrong_fails_its_job)
     struct market market;
     market_init_demo(&market);
     const struct job *job = start(&market, true);
-    end_with_code(&market, job->server, 1);
+    end_with_code(&market, job_lead(job), 1);
     assert_int_equal(job->state, JOB_STATE_STOPPING);
     assert_int_equal(job->outcome, JOB_STATE_FAILED);
     market_done(&market);
@@ -88,7 +88,7 @@ TEST(a_server_that_is_killed_again_and_again_is_given_up)
     const struct job *job = start(&market, true);
     for (int i = 0; i < JOB_FAILURES_MAX; i++) {
         assert_int_equal(job->state, JOB_STATE_RUNNING);
-        end_with_code(&market, job->server, 137);
+        end_with_code(&market, job_lead(job), 137);
     }
     assert_int_equal(job->outcome, JOB_STATE_FAILED);
     market_done(&market);
@@ -99,7 +99,7 @@ TEST(without_room_for_a_server_its_job_waits_and_says_so)
     struct market market;
     market_init_demo(&market);
     const struct job *job = start(&market, true);
-    const struct lease *old = job->server;
+    const struct lease *old = job_lead(job);
     fall_silent(&market, old->machine);
     assert_true(lease_is_open(old)); /* nobody else would do it: it may come back */
     market_pass_time(&market, core_settings(market.core)->lost_ms);
@@ -108,8 +108,8 @@ TEST(without_room_for_a_server_its_job_waits_and_says_so)
     assert_string_equal(job->reason, "the parameter server is gone and has no successor yet: no "
                                      "other machine has room for it");
     market_connect(&market, old->machine);
-    assert_ptr_not_equal(job->server, old);
-    assert_int_equal(job->server->machine, old->machine);
+    assert_ptr_not_equal(job_lead(job), old);
+    assert_int_equal(job_lead(job)->machine, old->machine);
     assert_string_equal(job->reason, "");
     market_done(&market);
 }
@@ -119,13 +119,13 @@ TEST(a_server_on_a_silent_machine_moves_at_once_where_there_is_room)
     struct market market;
     market_init_demo(&market);
     const struct job *job = start(&market, true);
-    const struct lease *old = job->server;
+    const struct lease *old = job_lead(job);
     const uint64_t spare = market_add_machine(&market, "spare", 500, MACHINE_ROLE_SERVER);
     fall_silent(&market, job->workers[0]->machine);
     assert_true(lease_is_open(job->workers[0])); /* a worker is waited for */
     fall_silent(&market, old->machine);
     assert_int_equal(old->outcome, LEASE_OUTCOME_LOST);
-    assert_int_equal(job->server->machine, spare);
+    assert_int_equal(job_lead(job)->machine, spare);
     assert_int_equal(job->state, JOB_STATE_RUNNING);
     market_done(&market);
 }
@@ -139,11 +139,11 @@ TEST(a_server_moves_at_once_where_its_job_uses_up_its_maximum_per_hour)
     market_done(&market);
     market_init_demo(&market);
     const struct job *job = start_within(&market, true, hourly_micro);
-    const struct lease *old = job->server;
+    const struct lease *old = job_lead(job);
     const uint64_t other = market_add_machine(&market, "other", 500, MACHINE_ROLE_SERVER);
     fall_silent(&market, old->machine);
     assert_int_equal(old->outcome, LEASE_OUTCOME_LOST);
-    assert_int_equal(job->server->machine, other);
+    assert_int_equal(job_lead(job)->machine, other);
     assert_true(job_hourly_micro(job) <= hourly_micro);
     market_done(&market);
 }
@@ -153,14 +153,14 @@ TEST(a_machine_that_was_taken_back_or_did_not_start_it_gets_no_server_again)
     struct market market;
     market_init_demo(&market);
     const struct job *job = start(&market, true);
-    const struct lease *first = job->server;
+    const struct lease *first = job_lead(job);
     const uint64_t other = market_add_machine(&market, "other", 500, MACHINE_ROLE_SERVER);
     const uint64_t last = market_add_machine(&market, "last", 500, MACHINE_ROLE_SERVER);
     market_end_lease(&market, first, LEASE_OUTCOME_RECLAIMED, "the lender stopped lending");
-    const uint64_t second = job->server->machine;
+    const uint64_t second = job_lead(job)->machine;
     assert_true(second == other || second == last);
-    end_with_code(&market, job->server, 0);
-    assert_int_equal(job->server->machine, second == other ? last : other);
+    end_with_code(&market, job_lead(job), 0);
+    assert_int_equal(job_lead(job)->machine, second == other ? last : other);
     market_done(&market);
 }
 
@@ -170,9 +170,9 @@ TEST(a_job_that_did_not_ask_for_successors_fails_with_its_server)
     market_init_demo(&market);
     const struct job *job = start(&market, false);
     market_add_machine(&market, "spare", 500, MACHINE_ROLE_SERVER);
-    fall_silent(&market, job->server->machine);
-    assert_true(lease_is_open(job->server));
-    end_with_code(&market, job->server, 137);
+    fall_silent(&market, job_lead(job)->machine);
+    assert_true(lease_is_open(job_lead(job)));
+    end_with_code(&market, job_lead(job), 137);
     assert_int_equal(job->outcome, JOB_STATE_FAILED);
     market_done(&market);
 }
@@ -182,13 +182,13 @@ TEST(a_server_that_is_gone_while_its_job_stops_gets_no_successor)
     struct market market;
     market_init_demo(&market);
     const struct job *job = start(&market, true);
-    const struct lease *old = job->server;
+    const struct lease *old = job_lead(job);
     market_do(&market,
               &(struct command){.kind = COMMAND_CANCEL_JOB,
                                 .cancel_job = {.account = market.borrower, .job = job->id}});
     assert_int_equal(job->state, JOB_STATE_STOPPING);
     end_with_code(&market, old, 137);
-    assert_ptr_equal(job->server, old);
+    assert_ptr_equal(job_lead(job), old);
     market_done(&market);
 }
 

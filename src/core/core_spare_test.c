@@ -255,12 +255,12 @@ TEST(a_server_on_a_silent_machine_moves_at_once_where_there_is_room)
     const struct job *job = submit(&market, &command);
     for (size_t i = 0; i < job->lease_count; i++)
         market_run_lease(&market, job->leases[i]);
-    const struct lease *old = job->server;
+    const struct lease *old = job_lead(job);
     const struct machine *wren = add_spare_machine(&market, "wren", 1000);
     market_do(&market, &(struct command){.kind = COMMAND_MACHINE_SILENT,
                                          .machine_silent = {.machine = old->machine}});
     assert_int_equal(old->outcome, LEASE_OUTCOME_LOST);
-    assert_int_equal(job->server->machine, wren->id);
+    assert_int_equal(job_lead(job)->machine, wren->id);
     assert_int_equal(job->state, JOB_STATE_RUNNING);
     assert_replays(&market);
     market_done(&market);

@@ -62,7 +62,7 @@ static bool ended_well(const struct lease *lease)
 static bool can_succeed(const struct job *job)
 {
     if (job_has_server(job))
-        return ended_well(job->server);
+        return ended_well(job_lead(job));
     for (size_t i = 0; i < job->lease_count; i++)
         if (ended_well(job->leases[i]))
             return true;
@@ -78,7 +78,7 @@ void decision_finish_job(struct decision *decision, const struct job *job, enum 
         outcome = JOB_STATE_FAILED;
         snprintf(final_reason, sizeof(final_reason), "%.60s%sbut it did not finish: %.100s", reason,
                  reason[0] ? ", " : "",
-                 lease_reason(job_has_server(job) ? job->server : job->leases[0]));
+                 lease_reason(job_has_server(job) ? job_lead(job) : job->leases[0]));
         struct text whole = text_of(final_reason);
         while (!text_is_utf8(whole)) /* a cut character at the end */
             final_reason[--whole.size] = '\0';
@@ -94,15 +94,15 @@ void decision_finish_job(struct decision *decision, const struct job *job, enum 
     decision->should_match = true;
 }
 
-enum stop_order { STOP_ALL, STOP_SERVER_FIRST };
+enum stop_order { STOP_ALL, STOP_LEAD_FIRST };
 
 static void begin_stop(struct decision *decision, const struct job *job, enum job_state outcome,
                        const char *reason, enum stop_order order)
 {
     decision_emit_job_state(decision, job, JOB_STATE_STOPPING, outcome, reason);
     const char *told = reason[0] ? reason : "the job is done";
-    if (order == STOP_SERVER_FIRST && job_has_server(job))
-        decision_want_stop(decision, job->server, told);
+    if (order == STOP_LEAD_FIRST && job_has_server(job))
+        decision_want_stop(decision, job_lead(job), told);
     else
         decision_want_all_stopped(decision, job, told);
 }
@@ -139,7 +139,7 @@ void decision_settle_job(struct decision *decision, const struct job *job)
             return;
         }
         begin_stop(decision, job, outcome, reason, STOP_ALL);
-    } else if (job_has_server(job) && !lease_is_open(job->server)) {
+    } else if (job_has_server(job) && !lease_is_open(job_lead(job))) {
         decision_want_all_stopped(decision, job, job->reason[0] ? job->reason : "the job is done");
     }
     if (job_all_leases_ended(job)) {
@@ -154,7 +154,7 @@ void decision_stop_job(struct decision *decision, const struct job *job, const c
     snprintf(copy, sizeof(copy), "%s", reason);
     /* A parameter server leaves the model it has; a command that is cut off has not finished. */
     begin_stop(decision, job, job_has_server(job) ? JOB_STATE_SUCCEEDED : JOB_STATE_FAILED, copy,
-               STOP_SERVER_FIRST);
+               STOP_LEAD_FIRST);
     decision_settle_job(decision, job);
 }
 

@@ -185,7 +185,7 @@ int decide_end_lease(struct decision *decision, const struct command *command, s
     const struct job *job = core_job(decision->core, lease->job);
     enum lease_outcome outcome = outcome_in(job, lease, end->outcome);
     if (outcome == LEASE_OUTCOME_FAULTY &&
-        !fault_is_proven(decision->core, job, lease, end->agreeing))
+        !fault_is_proven(decision->core, lease, end->accuser, end->agreeing))
         outcome = LEASE_OUTCOME_FAILED; /* another takes its place, and it keeps what it has */
     end_with(decision, lease, outcome, end->exit_code, reason);
     decision_settle_job(decision, job);

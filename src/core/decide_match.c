@@ -281,6 +281,8 @@ static void try_job(struct decision *decision, struct job *job)
     for (size_t i = 0; i < placement.part_count; i++)
         decision_offer_lease(decision, job, &placement.parts[i], &wish);
     decision_emit_job_state(decision, job, JOB_STATE_STARTING, JOB_STATE_STARTING, "");
+    if (job->request.has_replica)
+        decision_replace_lost(decision, job);
 }
 
 static size_t try_all(struct decision *decision)

@@ -109,6 +109,16 @@ static void emit_renewed(struct decision *decision, const struct renewal *renewa
     decision_emit(decision, &event);
 }
 
+/* How a job needs its leases: each of the first, some of the second, none of the last. */
+enum need { NEED_SERVER, NEED_WORKER, NEED_REPLICA, NEED_COUNT };
+
+static enum need need_of(const struct job *job, const struct lease *lease)
+{
+    if (lease->role == LEASE_ROLE_WORKER)
+        return NEED_WORKER;
+    return lease->rank < job_request_servers(&job->request) ? NEED_SERVER : NEED_REPLICA;
+}
+
 /* Whether it can go on without those that are refused. */
 static bool goes_on(const struct job *job, const struct renewal *renewals, size_t count)
 {
@@ -116,9 +126,10 @@ static bool goes_on(const struct job *job, const struct renewal *renewals, size_
     for (size_t i = 0; i < job->worker_count; i++)
         workers += lease_is_open(job->workers[i]) && job->workers[i]->stop_wanted_ms == 0;
     for (size_t i = 0; i < count; i++) {
-        if (renewals[i].is_refused && renewals[i].lease->role == LEASE_ROLE_SERVER)
+        const enum need need = need_of(job, renewals[i].lease);
+        if (renewals[i].is_refused && need == NEED_SERVER)
             return false;
-        workers -= renewals[i].is_refused;
+        workers -= renewals[i].is_refused && need == NEED_WORKER;
     }
     return workers > 0;
 }
@@ -129,9 +140,12 @@ static void renew_job(struct decision *decision, const struct job *job)
     struct renewal *renewals =
         arena_alloc(decision->out->arena, (job->lease_count + 1) * sizeof(*renewals));
     size_t count = 0;
-    for (size_t i = 0; i < job->lease_count; i++)
-        if (core_is_renewal_due(job->leases[i], decision->now_ms))
-            renewals[count++] = (struct renewal){.lease = job->leases[i]};
+    /* Whoever comes first is paid first: a lead that was a replica stands behind the workers. */
+    for (enum need need = 0; need < NEED_COUNT; need++)
+        for (size_t i = 0; i < job->lease_count; i++)
+            if (need_of(job, job->leases[i]) == need &&
+                core_is_renewal_due(job->leases[i], decision->now_ms))
+                renewals[count++] = (struct renewal){.lease = job->leases[i]};
     if (count == 0)
         return;
     judge(decision->core, job, renewals, count, reason);

@@ -56,6 +56,8 @@ static void start(struct decision *decision, const struct job *job)
     for (size_t i = 0; i < placement.part_count; i++)
         decision_offer_lease(decision, job, &placement.parts[i], &wish);
     decision_emit_job_state(decision, job, JOB_STATE_STARTING, JOB_STATE_STARTING, "");
+    if (job->request.has_replica)
+        decision_replace_lost(decision, job);
 }
 
 /* Beginning after the one that was looked at last. */

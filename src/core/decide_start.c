@@ -17,7 +17,8 @@
 
 static int64_t wished_core_milli(const struct job_request *request)
 {
-    return request->num_nodes * request->worker.cores_milli + request->server.cores_milli;
+    return request->num_nodes * request->worker.cores_milli +
+           (int64_t)job_request_server_ranks(request) * request->server.cores_milli;
 }
 
 /* Cores of the reference speed lent on average in that slot of the day; 0: not known. */

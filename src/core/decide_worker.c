@@ -1,10 +1,10 @@
 /*
  * Leases of jobs that are under way: successors of those that were lost, and growth.
  *
- * A successor takes its predecessor's rank, or the server's place, under a lease and fence of its
- * own. What its job was
+ * A successor takes its predecessor's rank under a lease and fence of its own. What its job was
  * quoted and has not spent pays for it first, the borrower's balance for the rest, and neither the
- * job's maximum nor its maximum per hour is passed. It runs for what is left of the job's time.
+ * job's maximum nor its maximum per hour is passed. It runs for what is left of the job's time. A
+ * lead that has a replica needs none: the replica takes its rank, and gets a successor itself.
  *
  * When there is none, the job says why, until there is or nobody is missing any more.
  *
@@ -47,10 +47,11 @@ static const struct machine **find_others(const struct core *core, const struct 
 struct addition {
     const struct job *job;
     enum lease_role role;
+    size_t rank;
     const struct lease *instead_of; /* which will cost nothing more; NULL: of none that is open */
 };
 
-/* A request for one worker of the job, or for its server alone. NULL; or why there can be none. */
+/* A request for one worker of the job, or for one server alone. NULL; or why there can be none. */
 static const char *ask_for_one(const struct decision *decision, const struct addition *addition,
                                struct job_request *out_request)
 {
@@ -60,6 +61,8 @@ static const char *ask_for_one(const struct decision *decision, const struct add
     const bool is_worker = addition->role == LEASE_ROLE_WORKER;
     request.num_nodes = is_worker;
     request.num_nodes_max = 0;
+    request.server_count = 0;
+    request.has_replica = false;
     if (is_worker)
         request.server = (struct resources){0};
     request.is_rush = false; /* that was for its place in the queue */
@@ -75,6 +78,12 @@ static const char *ask_for_one(const struct decision *decision, const struct add
     return request.max_run_ms >= 1000 && request.max_run_ms >= request.tick_ms
                ? NULL
                : "too little of the job's time is left";
+}
+
+static bool is_replica(const struct addition *addition)
+{
+    return addition->role == LEASE_ROLE_SERVER &&
+           addition->rank == job_request_servers(&addition->job->request);
 }
 
 static const char *why_not(enum match_result result, bool has_max_rtt)
@@ -95,15 +104,17 @@ static const char *why_not(enum match_result result, bool has_max_rtt)
     UNREACHABLE("a placement that is no failure");
 }
 
-static enum match_result place(struct decision *decision, const struct job *job,
-                               enum lease_role role, struct match_wish *wish,
-                               struct match_placement *out_placement)
+static enum match_result place(struct decision *decision, const struct addition *addition,
+                               struct match_wish *wish, struct match_placement *out_placement)
 {
     const struct core *core = decision->core;
+    const struct job *job = addition->job;
     const struct match_reservation *ahead =
         job->request.is_spare ? decide_ahead(decision, /* job= */ NULL) : NULL;
     wish->beside = job;
-    if (role == LEASE_ROLE_SERVER)
+    if (is_replica(addition))
+        wish->apart_from = job_lead(job)->machine;
+    if (addition->role == LEASE_ROLE_SERVER)
         return match_place_server(core->matcher, wish, ahead, out_placement);
     const struct machine **others = NULL;
     if (wish_max_rtt_us(wish, MACHINE_ROLE_WORKER) > 0)
@@ -139,14 +150,14 @@ static const char *wish_for_one(struct decision *decision, const struct addition
 static const char *add_lease(struct decision *decision, const struct job *job, enum lease_role role,
                              size_t rank)
 {
+    const struct addition addition = {.job = job, .role = role, .rank = rank};
     struct job_request request;
     struct match_wish wish;
-    const char *why =
-        wish_for_one(decision, &(struct addition){.job = job, .role = role}, &request, &wish);
+    const char *why = wish_for_one(decision, &addition, &request, &wish);
     if (why)
         return why;
     struct match_placement placement;
-    const enum match_result result = place(decision, job, role, &wish, &placement);
+    const enum match_result result = place(decision, &addition, &wish, &placement);
     if (result != MATCH_PLACED)
         return why_not(result, role == LEASE_ROLE_WORKER && request.wishes.max_rtt_us > 0);
     struct match_part *part = &placement.parts[0];
@@ -163,24 +174,68 @@ static void note_lost(struct decision *decision, const struct job *job, const ch
 {
     struct event event = {.kind = EVENT_JOB_NOTED, .job_noted = {.job = job->id}};
     const size_t rank = job_lost_rank(job, 0);
-    if (why && job_lost_server(job))
+    const size_t server = job_lost_server(job, 0), servers = job_request_servers(&job->request);
+    if (why && server < servers)
         snprintf(event.job_noted.reason, JOB_REASON_SIZE,
                  "the parameter server is gone and has no successor yet: %s", why);
     else if (why && rank < job->worker_count)
         snprintf(event.job_noted.reason, JOB_REASON_SIZE,
                  "worker %zu is gone and has no successor yet: %s", rank, why);
+    else if (why && server == servers && job->request.has_replica)
+        snprintf(event.job_noted.reason, JOB_REASON_SIZE,
+                 "the parameter server has no replica yet: %s", why);
     if (strcmp(event.job_noted.reason, job->reason) != 0)
         decision_emit(decision, &event);
 }
 
-void decision_replace_lost(struct decision *decision, const struct job *job)
+/* A replica that outlived its lead takes its place, unless it cannot: then it goes, for one that is
+ * older than the next lead could never follow it. */
+static void settle_orphan(struct decision *decision, const struct job *job)
+{
+    const struct lease *orphan = job_orphan(job);
+    if (!orphan || !lease_wants_successor(job_lead(job)))
+        return;
+    if (!job_can_promote(job) ||
+        core_machine(decision->core, orphan->machine)->state != MACHINE_STATE_ONLINE) {
+        decision_want_stop(decision, orphan, "the parameter server it followed is gone");
+        return;
+    }
+    struct event event = {
+        .kind = EVENT_LEASE_PROMOTED,
+        .lease_promoted = {.lease = orphan->id, .job = job->id, .fence = orphan->fence}};
+    decision_emit(decision, &event);
+}
+
+static const char *replace_servers(struct decision *decision, const struct job *job, size_t from,
+                                   size_t before)
 {
     const char *why = NULL;
-    if (job_lost_server(job))
-        why = add_lease(decision, job, LEASE_ROLE_SERVER, 0);
+    size_t rank = job_lost_server(job, from);
+    while (rank < before && !(why = add_lease(decision, job, LEASE_ROLE_SERVER, rank)))
+        rank = job_lost_server(job, rank + 1);
+    return why;
+}
+
+static const char *replace_workers(struct decision *decision, const struct job *job)
+{
+    const char *why = NULL;
     size_t rank = job_lost_rank(job, 0);
     while (rank < job->worker_count && !(why = add_lease(decision, job, LEASE_ROLE_WORKER, rank)))
         rank = job_lost_rank(job, rank + 1);
+    return why;
+}
+
+/* The replica comes last: it must not have the room that its job needs to go on. */
+void decision_replace_lost(struct decision *decision, const struct job *job)
+{
+    const size_t servers = job_request_servers(&job->request);
+    settle_orphan(decision, job);
+    const char *why = replace_servers(decision, job, 0, servers);
+    const char *why_workers = replace_workers(decision, job);
+    if (!why)
+        why = why_workers;
+    if (!why)
+        why = replace_servers(decision, job, servers, servers + job->request.has_replica);
     note_lost(decision, job, why);
 }
 
@@ -190,16 +245,32 @@ void decision_grow(struct decision *decision, const struct job *job)
         continue;
 }
 
-static bool could_move_server(struct decision *decision, const struct job *job)
+/* Whether somebody could take its place at once. */
+static bool has_heir(const struct decision *decision, const struct job *job,
+                     const struct lease *server)
+{
+    const struct lease *replica =
+        job->request.has_replica ? job->servers[job_request_servers(&job->request)] : NULL;
+    return server == job_lead(job) && replica && replica->state == LEASE_STATE_RUNNING &&
+           replica->stop_wanted_ms == 0 &&
+           core_machine(decision->core, replica->machine)->state == MACHINE_STATE_ONLINE;
+}
+
+/* A replica is waited for, as workers are. */
+static bool could_move_server(struct decision *decision, const struct job *job,
+                              const struct lease *server)
 {
     struct job_request request;
     struct match_wish wish;
     struct match_placement placement;
-    const struct addition addition = {job, LEASE_ROLE_SERVER, job->server};
-    if (!job->request.replaces_lost || job->state == JOB_STATE_STOPPING ||
-        wish_for_one(decision, &addition, &request, &wish))
+    const struct addition addition = {job, LEASE_ROLE_SERVER, server->rank, server};
+    if (server->rank >= job_request_servers(&job->request) || job->state == JOB_STATE_STOPPING)
         return false;
-    return place(decision, job, LEASE_ROLE_SERVER, &wish, &placement) == MATCH_PLACED;
+    if (has_heir(decision, job, server))
+        return true;
+    if (!job->request.replaces_lost || wish_for_one(decision, &addition, &request, &wish))
+        return false;
+    return place(decision, &addition, &wish, &placement) == MATCH_PLACED;
 }
 
 /* Those that are paid for, then those of spare time; NULL: there are no more. */
@@ -216,7 +287,7 @@ void decide_move_servers(struct decision *decision, const struct machine *machin
     const struct lease *lease;
     for (size_t i = 0; (lease = lease_at(machine, i));) {
         const struct job *job = core_job(decision->core, lease->job);
-        if (lease != job->server || !could_move_server(decision, job)) {
+        if (lease->role != LEASE_ROLE_SERVER || !could_move_server(decision, job, lease)) {
             i++;
             continue;
         }
@@ -228,7 +299,8 @@ void decide_move_servers(struct decision *decision, const struct machine *machin
 
 bool decide_is_bereaved(const struct job *job)
 {
-    return job_lost_server(job) || job_lost_rank(job, 0) < job->worker_count;
+    return job_lost_server(job, 0) < job_request_server_ranks(&job->request) ||
+           job_lost_rank(job, 0) < job->worker_count;
 }
 
 void decide_each(struct decision *decision, const struct id_list *jobs, struct worker_turns *turns,

@@ -50,6 +50,7 @@ static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_LEASE_TICKED] = "lease_ticked",
     [EVENT_LEASE_STOP_WANTED] = "lease_stop_wanted",
     [EVENT_LEASE_ENDED] = "lease_ended",
+    [EVENT_LEASE_PROMOTED] = "lease_promoted",
     [EVENT_JOB_EXTENDED] = "job_extended",
     [EVENT_LEASE_EXTENDED] = "lease_extended",
     [EVENT_LEASE_RENEWED] = "lease_renewed",
@@ -316,6 +317,12 @@ static const struct json_field lease_stop_wanted_fields[] = {
     BOOL("is_reclaim", lease_stop_wanted.is_reclaim),
     CHARS("reason", lease_stop_wanted.reason),
 };
+static const struct json_field lease_promoted_fields[] = {
+    HEADER,
+    ID("lease", lease_promoted.lease),
+    ID("job", lease_promoted.job),
+    ID("fence", lease_promoted.fence),
+};
 static const struct json_field job_extended_fields[] = {
     HEADER,
     ID("job", job_extended.job),
@@ -437,6 +444,7 @@ static const struct event_row rows[EVENT_KIND_COUNT] = {
     [EVENT_LEASE_TICKED] = ROW(lease_ticked),
     [EVENT_LEASE_STOP_WANTED] = ROW(lease_stop_wanted),
     [EVENT_LEASE_ENDED] = ROW(lease_ended),
+    [EVENT_LEASE_PROMOTED] = ROW(lease_promoted),
     [EVENT_JOB_EXTENDED] = ROW(job_extended),
     [EVENT_LEASE_EXTENDED] = ROW(lease_extended),
     [EVENT_LEASE_RENEWED] = ROW(lease_renewed),

@@ -11,6 +11,7 @@
  *     lease_stop_wanted  send LEASE_STOP with its fence, grace and reason
  *     lease_ended        forget its tickets and streams; if the machine still reports that fence
  *                        as running, send LEASE_STOP again
+ *     lease_promoted     it leads its job now: workers and other servers dial it
  *     lease_extended     send the machine the lease signed anew, with its later end
  *     lease_ticked       live bill; the money itself is in entry_posted
  *     job_state_changed  live events, the job's row; a final state also ends followers' streams
@@ -78,6 +79,7 @@ enum event_kind {
     EVENT_LEASE_TICKED,
     EVENT_LEASE_STOP_WANTED,
     EVENT_LEASE_ENDED,
+    EVENT_LEASE_PROMOTED, /* a replica took the place of a lead that is gone */
     EVENT_JOB_EXTENDED,
     EVENT_LEASE_EXTENDED,    /* one for each that is open */
     EVENT_LEASE_RENEWED,     /* its price lock ran out: at the next slots' prices it goes on */
@@ -303,6 +305,11 @@ struct event {
             char reason[LEASE_REASON_SIZE];
             int64_t exit_code; /* of its process; 0: none, or 0 */
         } lease_ended;
+        struct {
+            uint64_t lease;
+            uint64_t job;
+            uint64_t fence;
+        } lease_promoted;
         struct {
             uint64_t job;
             int64_t max_run_ms;

@@ -87,6 +87,7 @@ TEST(every_kind_of_event_goes_there_and_back)
         {.kind = EVENT_LEASE_TICKED, .lease_ticked = {8, 7, 1, 2, 3000, 40, 20, 1}},
         {.kind = EVENT_LEASE_STOP_WANTED, .lease_stop_wanted = {8, 7, 6, 1, 30000, true, "max"}},
         {.kind = EVENT_LEASE_ENDED, .lease_ended = {8, 7, 6, 1, LEASE_OUTCOME_LOST, "gone", 137}},
+        {.kind = EVENT_LEASE_PROMOTED, .lease_promoted = {9, 7, 2}},
         {.kind = EVENT_JOB_EXTENDED, .job_extended = {7, 90000}},
         {.kind = EVENT_LEASE_EXTENDED,
          .lease_extended = {.lease = 8,

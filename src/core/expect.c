@@ -18,7 +18,7 @@ struct expectation {
 
 static size_t leases_of(const struct job_request *request)
 {
-    return (size_t)request->num_nodes + 1;
+    return (size_t)request->num_nodes + job_request_servers(request);
 }
 
 /* A request that is no job yet comes last, but before those that do not rush if it does. */

@@ -49,6 +49,12 @@ int core_quote(const struct core *core, const struct job_request *request,
     struct core_quote quote = {.wish = match_quote_wish(&wish)};
     quote.result = match_place(core->matcher, &wish, NULL, &placement);
     quote.placed = (struct match_quote){placement.quote_micro, placement.hourly_micro};
+    if (quote.result == MATCH_PLACED) {
+        const struct match_quote replica = match_quote_replica(&wish);
+        quote.placed.total_micro = price_add_micro(quote.placed.total_micro, replica.total_micro);
+        quote.placed.hourly_micro =
+            price_add_micro(quote.placed.hourly_micro, replica.hourly_micro);
+    }
     *out_quote = quote;
     return 0;
 }

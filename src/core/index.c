@@ -82,10 +82,10 @@ void core_index_machine(struct core *core, struct machine *machine, int64_t now_
     core_wake_machine(core, machine);
 }
 
-static void index_seeker(struct core *core, struct job *job, bool is_short_handed)
+static void index_seeker(struct core *core, struct job *job, bool wants_workers)
 {
     if (job->request.wishes.max_rtt_us > 0 && job_request_nodes_max(&job->request) > 1 &&
-        (job->state == JOB_STATE_PENDING || is_short_handed))
+        (job->state == JOB_STATE_PENDING || wants_workers))
         id_list_add(&core->seekers, job->id, job);
     else
         id_list_remove(&core->seekers, job->id);
@@ -95,7 +95,7 @@ void core_index_workers(struct core *core, struct job *job)
 {
     struct account *account = map_get(&core->accounts, job->request.account);
     const bool is_short_handed = decide_is_bereaved(job) || job_can_grow(job);
-    index_seeker(core, job, is_short_handed);
+    index_seeker(core, job, job_lost_rank(job, 0) < job->worker_count || job_can_grow(job));
     if (job->request.is_spare) {
         if (is_short_handed)
             id_list_add(&core->spare_short, job->id, job);
@@ -274,7 +274,7 @@ void core_attach_lease(struct core *core, struct job *job, struct machine *machi
     if (lease->role == LEASE_ROLE_WORKER)
         attach_worker(job, lease);
     else
-        job->server = lease;
+        job->servers[lease->rank] = lease;
     if (!lease_is_open(lease))
         return;
     core_wake_lease(core, lease);

@@ -119,11 +119,13 @@ static struct price_units wish_units(const struct job_request *request)
 {
     const struct price_units worker = price_units(request->worker, 1000);
     const struct price_units server = price_units(request->server, 1000);
+    const int64_t workers = request->num_nodes;
+    const int64_t servers = (int64_t)job_request_server_ranks(request);
     return (struct price_units){
-        .core_milli = worker.core_milli * request->num_nodes + server.core_milli,
-        .ram_milli = worker.ram_milli * request->num_nodes + server.ram_milli,
-        .gpu_milli = worker.gpu_milli * request->num_nodes + server.gpu_milli,
-        .disk_milli = worker.disk_milli * request->num_nodes + server.disk_milli};
+        .core_milli = worker.core_milli * workers + server.core_milli * servers,
+        .ram_milli = worker.ram_milli * workers + server.ram_milli * servers,
+        .gpu_milli = worker.gpu_milli * workers + server.gpu_milli * servers,
+        .disk_milli = worker.disk_milli * workers + server.disk_milli * servers};
 }
 
 static bool would_pay(const struct core *core, const struct job_request *request)

@@ -63,8 +63,12 @@ static void submit_job(struct property_world *world, struct command *command)
         .replaces_lost = below(world, 2)};
     if (below(world, 3) == 0)
         request->num_nodes_max = 1 + (int64_t)below(world, 5);
-    if (below(world, 4))
+    if (below(world, 4)) {
         request->server = property_resources(world, 500);
+        if (below(world, 2) == 0)
+            request->server_count = (int64_t)below(world, 5);
+        request->has_replica = below(world, 3) > 0;
+    }
     if (below(world, 20) == 0)
         request->max_run_ms = 1000 + (int64_t)below(world, (uint64_t)PRICE_RUN_MS_MAX);
     const bool is_long = below(world, 4) == 0; /* longer than a price lock */
@@ -110,18 +114,33 @@ static void tick_lease(struct property_world *world, struct command *command)
         command->tick_lease.wall_ms = INT64_MAX; /* all of it */
 }
 
+/* The lead of the lease's job, so that a replica takes its place; NULL: as often as not, and where
+ * there is none. */
+static const struct lease *followed_lead(struct property_world *world, const struct lease *lease)
+{
+    const struct job *job = lease ? core_job(world->core, lease->job) : NULL;
+    return job && job->request.has_replica && below(world, 2) ? job_lead(job) : NULL;
+}
+
 static void end_lease(struct property_world *world, struct command *command)
 {
     const struct lease *lease = property_lease(world);
+    const struct lease *lost = followed_lead(world, lease);
+    if (lost)
+        lease = lost;
     command->end_lease.lease = lease ? lease->id : property_id(world);
     command->end_lease.fence = property_fence(world, lease);
     command->end_lease.outcome = LEASE_OUTCOME_SUCCEEDED;
     if (below(world, 3) == 0)
         command->end_lease.outcome = (enum lease_outcome)below(world, LEASE_OUTCOME_COUNT + 1);
+    if (lost)
+        command->end_lease.outcome = LEASE_OUTCOME_LOST;
     for (size_t i = 0; i < 2; i++) {
         const struct lease *agreeing = property_lease(world);
         command->end_lease.agreeing[i] = agreeing ? agreeing->id : property_id(world);
     }
+    const struct lease *lead = lease ? job_lead(core_job(world->core, lease->job)) : NULL;
+    command->end_lease.accuser = lead ? lead->id : 0;
     command->end_lease.exit_code = (int64_t)below(world, 4) * 100 - (below(world, 50) ? 0 : 1);
     command->end_lease.reason = below(world, 2) ? TEXT("bad \xff\x01 byte") : TEXT("");
 }
@@ -414,7 +433,7 @@ static const struct generator {
     [COMMAND_RENEW_OFFER] = {9, renew_offer},
     [COMMAND_WITHDRAW_OFFER] = {9, withdraw_offer},
     [COMMAND_REPORT_PROBE] = {9, report_probe},
-    [COMMAND_REPORT_PAIR] = {48, report_pair},
+    [COMMAND_REPORT_PAIR] = {96, report_pair},
     [COMMAND_MACHINE_CONNECTED] = {135, machine_connected},
     [COMMAND_MACHINE_SILENT] = {9, machine_silent},
     [COMMAND_MACHINE_YIELDS] = {9, machine_yields},

@@ -5,7 +5,8 @@
  *
  * covers property_commands.c, property_random.c
  *
- * property_test            the seeds of the suite
+ * property_test            some seeds, on every landing
+ * property_test --all      the seeds of the suite, a million commands
  * property_test SEED       one seed, to look at a failure
  * property_test --replay   how long a million events take to decode and apply
  */
@@ -17,12 +18,13 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* A million commands, or as many as a sanitizer or an emulator does in the same time. */
+/* Fewer by default under a sanitizer or an emulator. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TEST_IS_EMULATED)
-enum { SEED_COUNT = 10 };
+enum { SOME_SEEDS = 25 };
 #else
-enum { SEED_COUNT = 250 };
+enum { SOME_SEEDS = 50 };
 #endif
+enum { ALL_SEEDS = 250 };
 enum { RESTART_EVERY = 500 };
 enum { COMMANDS_PER_SEED = 4000, CHECK_EVERY = 250, SNAPSHOT_MAX = 1 << 28 };
 
@@ -36,6 +38,7 @@ struct world {
     uint64_t decided, refused;
     uint64_t renewed, proven, forfeited; /* events */
     uint64_t spare, preempted;           /* leases, and those that ended so */
+    uint64_t servers, promoted;          /* leases of servers besides leads; that took the lead */
     uint64_t measured;                   /* pairs of machines */
     uint64_t near, near_directly; /* workers that had to be near each other, and could only so */
     uint64_t looked_at;           /* jobs that waited */
@@ -249,6 +252,14 @@ static void count_spare(struct world *world, const struct event *event)
         world->preempted += event->lease_ended.outcome == LEASE_OUTCOME_PREEMPTED;
 }
 
+static void count_servers(struct world *world, const struct event *event)
+{
+    world->servers += event->kind == EVENT_LEASE_OFFERED &&
+                      event->lease_offered.role == LEASE_ROLE_SERVER &&
+                      event->lease_offered.rank > 0;
+    world->promoted += event->kind == EVENT_LEASE_PROMOTED;
+}
+
 /* A job that starts has each two of its workers within what it wished for. */
 static void assert_near(struct world *world, const struct event *event)
 {
@@ -293,6 +304,7 @@ static void step(struct world *world)
         world->forfeited += world->events.items[i].kind == EVENT_BOOKING_FORFEITED &&
                             world->events.items[i].booking_forfeited.machine != 0;
         count_spare(world, &world->events.items[i]);
+        count_servers(world, &world->events.items[i]);
         assert_near(world, &world->events.items[i]);
         event_encode(&world->events.items[i], &world->log);
         buffer_append_byte(&world->log, '\n');
@@ -364,6 +376,7 @@ struct totals {
     uint64_t proven;
     uint64_t spare;
     uint64_t preempted;
+    uint64_t servers, promoted;
     uint64_t measured;
     uint64_t near, near_directly;
     uint64_t looked_at;
@@ -406,6 +419,8 @@ static void run_seed(uint64_t seed, struct totals *totals)
     totals->forfeited += world.forfeited;
     totals->spare += world.spare;
     totals->preempted += world.preempted;
+    totals->servers += world.servers;
+    totals->promoted += world.promoted;
     totals->measured += world.measured;
     totals->near += world.near;
     totals->near_directly += world.near_directly;
@@ -414,13 +429,15 @@ static void run_seed(uint64_t seed, struct totals *totals)
     world_done(&world);
 }
 
+static uint64_t seed_count = SOME_SEEDS;
+
 TEST(random_commands_keep_every_invariant_and_replay_to_the_same_bytes)
 {
     struct totals totals = {0};
-    for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
+    for (uint64_t seed = 1; seed <= seed_count; seed++)
         run_seed(seed, &totals);
-    assert_true(totals.decided > UINT64_C(1000) * SEED_COUNT); /* a quarter */
-    assert_true(totals.slots_ended > UINT64_C(5) * SEED_COUNT);
+    assert_true(totals.decided > UINT64_C(1000) * seed_count); /* a quarter */
+    assert_true(totals.slots_ended > UINT64_C(5) * seed_count);
     print_message("%" PRIu64 " leases renewed, %" PRIu64 " machines proven, %" PRIu64
                   " parts of late bookings forfeited; %" PRIu64
                   " times a job that waited was looked at, and none was passed over\n",
@@ -430,16 +447,20 @@ TEST(random_commands_keep_every_invariant_and_replay_to_the_same_bytes)
     print_message("%" PRIu64 " times two machines were tried with one another; %" PRIu64
                   " workers were near each other, %" PRIu64 " by a direct path only\n",
                   totals.measured, totals.near, totals.near_directly);
-    assert_true(totals.measured > UINT64_C(10) * SEED_COUNT);
-    assert_true(totals.near_directly > SEED_COUNT / 10);
-    assert_true(totals.spare > UINT64_C(2) * SEED_COUNT);
-    assert_true(totals.preempted > UINT64_C(1) * SEED_COUNT / 2);
-    assert_true(totals.looked_at > UINT64_C(1000) * SEED_COUNT);
-    assert_true(totals.renewed > SEED_COUNT / 5);
-    assert_true(totals.proven > UINT64_C(2) * SEED_COUNT);
-    assert_true(totals.forfeited > SEED_COUNT / 10);
-    assert_true(totals.ended[JOB_STATE_FAILED] > UINT64_C(5) * SEED_COUNT);
-    assert_true(totals.ended[JOB_STATE_SUCCEEDED] > UINT64_C(5) * SEED_COUNT);
+    print_message("%" PRIu64 " servers beside leads, %" PRIu64 " replicas took the lead\n",
+                  totals.servers, totals.promoted);
+    assert_true(totals.servers > UINT64_C(5) * seed_count);
+    assert_true(totals.measured > UINT64_C(10) * seed_count);
+    assert_true(totals.spare > UINT64_C(2) * seed_count);
+    assert_true(totals.looked_at > UINT64_C(1000) * seed_count);
+    assert_true(totals.proven > UINT64_C(2) * seed_count);
+    assert_true(totals.ended[JOB_STATE_FAILED] > UINT64_C(5) * seed_count);
+    assert_true(totals.promoted > seed_count / 10);
+    assert_true(totals.near_directly > seed_count / 10);
+    assert_true(totals.preempted > seed_count / 2);
+    assert_true(totals.renewed > seed_count / 5);
+    assert_true(totals.forfeited > seed_count / 10);
+    assert_true(totals.ended[JOB_STATE_SUCCEEDED] > UINT64_C(5) * seed_count);
 }
 
 static double seconds_since(const struct timespec *start)
@@ -512,7 +533,9 @@ int main(int argc, char **argv)
         measure_replay();
         return 0;
     }
-    if (argc == 2) {
+    if (argc == 2 && strcmp(argv[1], "--all") == 0) {
+        seed_count = ALL_SEEDS;
+    } else if (argc == 2) {
         struct error error = {0};
         uint64_t seed;
         ASSERT_OK(text_parse_u64(text_of(argv[1]), &seed, &error));

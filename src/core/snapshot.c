@@ -14,7 +14,7 @@
 
 #include <inttypes.h>
 
-enum { VERSION = 18 };
+enum { VERSION = 19 };
 
 struct core_record {
     int64_t version;

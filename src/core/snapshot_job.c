@@ -151,6 +151,8 @@ int snapshot_restore_lease(struct core *core, const void *record, struct error *
         job->lease_count >= JOB_LEASES_MAX ||
         (stored->role == LEASE_ROLE_WORKER && !stored->is_former &&
          stored->rank > job->worker_count) ||
+        (stored->role == LEASE_ROLE_SERVER &&
+         stored->rank >= job_request_server_ranks(&job->request)) ||
         (stored->is_former && (lease_is_open(stored) || !job->request.is_spare)))
         return snapshot_misfit(error, "lease", stored->id);
     struct lease *lease = slab_take(&core->lease_slab);

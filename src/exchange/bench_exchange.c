@@ -30,6 +30,8 @@ struct worker {
     float *parameters;
     pthread_t link_thread, training_thread;
     uint64_t exchanges;
+    int64_t step_ns; /* of the round: its steps' own */
+    double step_cpu_s;
 };
 
 struct bench {
@@ -46,12 +48,19 @@ struct bench {
     struct error failed; /* of a worker that was dropped; on the server's loop */
 };
 
-static double cpu_s(void)
+static double process_cpu_s(void)
 {
     struct rusage usage;
     ASSERT(getrusage(RUSAGE_SELF, &usage) == 0);
     return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static double thread_cpu_s(void)
+{
+    struct timespec used;
+    ASSERT(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0);
+    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
 }
 
 /* --- workers --- */
@@ -63,12 +72,18 @@ static void worker_done(void *context)
         loop_stop(bench->loop);
 }
 
-/* A step of no work, then push and pull; false when the link is lost. */
+/* A step that changes every parameter, for zeros would travel shorter; then push and pull. Only the
+ * latter are the exchange's time. False when the link is lost. */
 static bool exchange_once(struct worker *worker)
 {
     struct exchange_step step = {.samples = 1};
-    step.started_ns = step.ended_ns = clock_monotonic_ns(&clock_system);
-    worker->parameters[0] += 0.001F;
+    step.started_ns = clock_monotonic_ns(&clock_system);
+    const double started_cpu_s = thread_cpu_s();
+    for (size_t i = 0; i < worker->bench->options->float_count; i++)
+        worker->parameters[i] += 0.001F;
+    worker->step_cpu_s += thread_cpu_s() - started_cpu_s;
+    step.ended_ns = clock_monotonic_ns(&clock_system);
+    worker->step_ns += step.ended_ns - step.started_ns;
     return exchange_client_step(worker->client, &step, worker->parameters);
 }
 
@@ -83,10 +98,12 @@ static void *training_run(void *context)
         goes_on = exchange_once(worker);
     pthread_barrier_wait(&bench->barrier);
     if (is_first) {
-        bench->started_cpu_s = cpu_s();
+        bench->started_cpu_s = process_cpu_s();
         bench->started_ns = clock_monotonic_ns(&clock_system);
     }
     pthread_barrier_wait(&bench->barrier);
+    worker->step_ns = 0;
+    worker->step_cpu_s = 0;
     const int64_t until_ns = bench->started_ns + bench->options->round_ms * 1000000;
     while (goes_on && clock_monotonic_ns(&clock_system) < until_ns) {
         goes_on = exchange_once(worker);
@@ -95,7 +112,7 @@ static void *training_run(void *context)
     pthread_barrier_wait(&bench->barrier);
     if (is_first) {
         bench->ended_ns = clock_monotonic_ns(&clock_system);
-        bench->ended_cpu_s = cpu_s();
+        bench->ended_cpu_s = process_cpu_s();
     }
     exchange_client_finish(worker->client, worker->parameters, LEAVE_MS);
     loop_stop(worker->loop);
@@ -227,7 +244,7 @@ static int worker_open(struct worker *worker, uint32_t rank, struct error *error
         exchange_server_attach_take(worker->bench->server, server_fd, error) < 0)
         return -1;
     (void)TAKE_FD(server_fd);
-    if (exchange_client_attach_take(worker->client, client_fd, 0, error) < 0)
+    if (exchange_client_attach_take(worker->client, 0, client_fd, 0, error) < 0)
         return -1;
     (void)TAKE_FD(client_fd);
     return 0;
@@ -295,16 +312,21 @@ static int read_result(const struct bench *bench, struct bench_exchange_result *
         return -1;
     }
     uint64_t exchanges = 0;
-    for (uint32_t i = 0; i < bench->options->worker_count; i++)
+    double round_s = 1e-9 * (double)(bench->ended_ns - bench->started_ns);
+    double cpu_s = bench->ended_cpu_s - bench->started_cpu_s;
+    for (uint32_t i = 0; i < bench->options->worker_count; i++) {
         exchanges += bench->workers[i].exchanges;
+        round_s -= 1e-9 * (double)bench->workers[i].step_ns / bench->options->worker_count;
+        cpu_s -= bench->workers[i].step_cpu_s;
+    }
     if (exchanges == 0)
         return error_set(error, ERROR_UNAVAILABLE, "no vector was exchanged");
     const double bytes =
         2.0 * sizeof(float) * (double)bench->options->float_count * (double)exchanges;
     *out = (struct bench_exchange_result){
         .exchanges = exchanges,
-        .bytes_per_s = bytes / (1e-9 * (double)(bench->ended_ns - bench->started_ns)),
-        .cpu_s_per_gb = (bench->ended_cpu_s - bench->started_cpu_s) / (bytes / 1e9),
+        .bytes_per_s = bytes / round_s,
+        .cpu_s_per_gb = cpu_s / (bytes / 1e9),
     };
     return 0;
 }

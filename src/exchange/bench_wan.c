@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "exchange/bench_wan_internal.h"
 #include "exchange/bench_wire.h"
+#include "exchange/message.h"
+#include "exchange/range.h"
 #include "net/tun.h"
 
 #include <errno.h>
@@ -16,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HOSTS_MAX = BENCH_WAN_WORKERS_MAX + 1 };
+enum { HOSTS_MAX = BENCH_WAN_WORKERS_MAX + EXCHANGE_SERVERS_MAX };
 
 struct host {
     pid_t pid;
@@ -67,8 +69,10 @@ static void host_live(const struct bench *bench, uint32_t index, int fd)
         result = error_set_errno(&error, errno, "make a network namespace");
     else if (index == WAN_SERVER)
         result = wan_server_live(bench->options, fd, &error);
+    else if (index < bench->options->server_count)
+        result = wan_range_live(bench->options, index, fd, &error);
     else
-        result = wan_worker_live(bench->options, index - 1, fd, &error);
+        result = wan_worker_live(bench->options, index - bench->options->server_count, fd, &error);
     struct wan_message message = {.word = WAN_FAILED};
     if (result < 0) {
         message.error = error;
@@ -136,7 +140,8 @@ static int wire_open(struct bench *bench, struct error *error)
             return -1;
         hosts[i] = (struct bench_wire_host){
             .tun_fd = bench->hosts[i].tun_fd,
-            .bytes_per_s = i == WAN_SERVER ? wanted->server_bytes_per_s : wanted->line_bytes_per_s,
+            .bytes_per_s =
+                i < wanted->server_count ? wanted->server_bytes_per_s : wanted->line_bytes_per_s,
         };
     }
     const struct bench_wire_options options = {
@@ -152,7 +157,7 @@ static int wire_open(struct bench *bench, struct error *error)
 static double narrowest_bytes_per_s(const struct bench_wan_options *options)
 {
     const double all = options->line_bytes_per_s * options->worker_count;
-    const double server = options->server_bytes_per_s;
+    const double server = options->server_bytes_per_s * options->server_count;
     return server > 0 && server < all ? server : all;
 }
 
@@ -179,8 +184,8 @@ static void add_server(struct bench_wan_result *result, const struct bench *benc
     const double span_s = 1e-9 * (double)bench->carried_ns;
     result->pushes = (double)figures->commits / options->worker_count;
     result->steps_per_push = (double)figures->steps / commits;
-    result->bytes_per_float =
-        (double)figures->received_bytes / commits / (double)options->float_count;
+    const struct range first = range_of(options->float_count, options->server_count, 0);
+    result->bytes_per_float = (double)figures->counted_bytes / commits / (double)first.count;
     result->server_cpu_share = figures->cpu_s / span_s;
     result->line_share =
         (double)carried->carried_bytes / (2 * narrowest_bytes_per_s(options) * span_s);
@@ -193,18 +198,21 @@ static int measure(struct bench *bench, struct bench_wan_result *out_result, str
     const struct bench_wan_options *options = bench->options;
     const int server_fd = bench->hosts[WAN_SERVER].control_fd;
     struct bench_wan_result result = {0};
-    struct wan_message message = {.word = WAN_GO};
-    if (wan_say(server_fd, &message, error) < 0 ||
-        wan_hear(server_fd, WAN_LISTENING, &message, error) < 0)
-        return -1;
+    struct wan_message message;
+    for (uint32_t i = 0; i < options->server_count; i++) {
+        message = (struct wan_message){.word = WAN_GO};
+        if (wan_say(bench->hosts[i].control_fd, &message, error) < 0 ||
+            wan_hear(bench->hosts[i].control_fd, WAN_LISTENING, &message, error) < 0)
+            return -1;
+    }
     message.word = WAN_GO;
-    for (uint32_t i = 1; i < bench->host_count; i++)
+    for (uint32_t i = options->server_count; i < bench->host_count; i++)
         if (wan_say(bench->hosts[i].control_fd, &message, error) < 0)
             return -1;
     const int64_t began_ns = clock_monotonic_ns(&clock_system);
-    for (uint32_t i = 1; i < bench->host_count; i++) {
+    for (uint32_t i = options->server_count; i < bench->host_count; i++) {
         if (wan_hear(bench->hosts[i].control_fd, WAN_DONE, &message, error) < 0)
-            return error_wrap(error, "worker %d", (int)i - 1);
+            return error_wrap(error, "worker %d", (int)(i - options->server_count));
         add_worker(&result, &message.worker, 1.0 / options->worker_count);
     }
     bench_wire_stop(bench->wire, &bench->carried);
@@ -223,11 +231,12 @@ int bench_wan_run(const struct bench_wan_options *options, struct bench_wan_resu
                   struct error *error)
 {
     ASSERT(options->worker_count > 0 && options->worker_count <= BENCH_WAN_WORKERS_MAX);
+    ASSERT(options->server_count > 0 && options->server_count <= EXCHANGE_SERVERS_MAX);
     struct bench *bench = calloc(1, sizeof(*bench));
     ASSERT(bench);
     bench->options = options;
     int result = 0;
-    while (result == 0 && bench->host_count <= options->worker_count)
+    while (result == 0 && bench->host_count < options->worker_count + options->server_count)
         result = host_start(bench, error);
     if (result == 0)
         result = wire_open(bench, error);

@@ -2,8 +2,8 @@
  * Bench of training over a wide-area network: how much of their computing workers keep when a slow,
  * long line lies between them and their parameter server.
  *
- * A parameter server and its workers, each a process in a network namespace of its own, talk over a
- * bench wire (exchange/bench_wire.h). First all workers compute alone for a while, then for the
+ * Parameter servers and their workers, each a process in a network namespace of its own, talk over
+ * a bench wire (exchange/bench_wire.h). First all workers compute alone for a while, then for the
  * round with the exchange. A step changes a sixteenth of the parameters and takes `step_ms` in all,
  * the rest of it on a timer: so more workers than cores compute at full speed, as on machines of
  * their own. What the exchange does between steps on the training thread delays the next step, as
@@ -24,9 +24,10 @@ enum { BENCH_WAN_WORKERS_MAX = 32 };
 
 struct bench_wan_options {
     uint32_t worker_count;
+    uint32_t server_count;     /* that the model is split among */
     size_t float_count;        /* of the model */
     double line_bytes_per_s;   /* of each worker, each way */
-    double server_bytes_per_s; /* of the parameter server's line, each way; 0: no limit */
+    double server_bytes_per_s; /* of a parameter server's line, each way; 0: no limit */
     int64_t rtt_ms;
     int64_t step_ms;
     int64_t alone_ms, round_ms;

@@ -36,7 +36,7 @@ static double cpu_s(clockid_t clock)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static void key_of(uint64_t lease, uint8_t out_key[LINK_KEY_SIZE])
+void wan_key(uint64_t lease, uint8_t out_key[LINK_KEY_SIZE])
 {
     memset(out_key, (int)lease, LINK_KEY_SIZE); /* all ends are this bench */
 }
@@ -55,11 +55,21 @@ static int first_model(size_t count, float **out_model, struct error *error)
     return 0;
 }
 
-static void server_target(struct host_port *out)
+void wan_target(uint32_t host, uint16_t port, struct host_port *out)
 {
-    const struct in_addr address = {.s_addr = htonl(bench_wire_address(WAN_SERVER))};
-    out->port = WAN_PORT;
+    const struct in_addr address = {.s_addr = htonl(bench_wire_address(host))};
+    out->port = port;
     ASSERT(inet_ntop(AF_INET, &address, out->host, sizeof(out->host)));
+}
+
+int wan_listen(uint32_t host, uint16_t port, int *out_fd, struct error *error)
+{
+    struct host_port target;
+    struct address address;
+    wan_target(host, port, &target);
+    if (address_resolve(&target, &address, error) < 0)
+        return -1;
+    return tcp_listen(&address, "--listen", out_fd, &port, error);
 }
 
 /* --- the parameter server --- */
@@ -67,7 +77,7 @@ static void server_target(struct host_port *out)
 struct wan_server {
     struct loop *loop;
     struct exchange_server *server;
-    int listen_fd, control_fd;
+    int listen_fd, range_listen_fd, control_fd;
     struct error error; /* why it failed */
 };
 
@@ -80,8 +90,9 @@ static void server_fail(struct wan_server *self, const struct error *error)
 static int find_peer(void *context __attribute__((unused)), uint64_t lease,
                      uint64_t fence __attribute__((unused)), struct exchange_peer *out_peer)
 {
-    out_peer->rank = (uint32_t)lease - 1;
-    key_of(lease, out_peer->key);
+    out_peer->is_server = lease >= WAN_LEASE_RANGE;
+    out_peer->rank = (uint32_t)lease - (out_peer->is_server ? WAN_LEASE_RANGE : 1);
+    wan_key(lease, out_peer->key);
     return 0;
 }
 
@@ -106,18 +117,29 @@ static void on_end(void *context, const struct exchange_outcome *outcome)
     server_fail(context, &error);
 }
 
-static void on_connection(void *context, uint32_t events __attribute__((unused)))
+static void connection_take(struct wan_server *self, int listen_fd,
+                            int (*attach_take)(struct exchange_server *, int, struct error *))
 {
-    struct wan_server *self = context;
     struct error error;
     AUTO_FD int fd = -1;
-    const int accepted = tcp_accept(self->listen_fd, &fd, NULL, &error);
-    if (accepted < 0 ||
-        (accepted > 0 && exchange_server_attach_take(self->server, fd, &error) < 0)) {
+    const int accepted = tcp_accept(listen_fd, &fd, NULL, &error);
+    if (accepted < 0 || (accepted > 0 && attach_take(self->server, fd, &error) < 0)) {
         server_fail(self, &error);
         return;
     }
     (void)TAKE_FD(fd);
+}
+
+static void on_connection(void *context, uint32_t events __attribute__((unused)))
+{
+    struct wan_server *self = context;
+    connection_take(self, self->listen_fd, exchange_server_attach_take);
+}
+
+static void on_range_connection(void *context, uint32_t events __attribute__((unused)))
+{
+    struct wan_server *self = context;
+    connection_take(self, self->range_listen_fd, exchange_server_attach_range_take);
 }
 
 static void on_control(void *context, uint32_t events __attribute__((unused)))
@@ -140,7 +162,7 @@ static int server_report(struct wan_server *self, struct error *error)
         .word = WAN_DONE,
         .server = {.commits = status->commits,
                    .steps = status->steps,
-                   .received_bytes = status->received_bytes,
+                   .counted_bytes = status->counted_bytes,
                    .cpu_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID)},
     };
     return wan_say(self->control_fd, &message, error);
@@ -155,6 +177,7 @@ static int server_open(struct wan_server *self, const struct bench_wan_options *
         .sync = {.gamma_ms = GAMMA_MS},
         .compress = {.is_auto = wanted->is_compress_auto, .codec = wanted->codec},
         .parameter_count = wanted->float_count,
+        .servers = wanted->server_count,
         .parameters = model,
         .world = wanted->worker_count,
         .find_peer = find_peer,
@@ -166,29 +189,22 @@ static int server_open(struct wan_server *self, const struct bench_wan_options *
     return exchange_server_open(&options, &self->server, error);
 }
 
-static int server_listen(struct wan_server *self, struct error *error)
-{
-    struct host_port target;
-    struct address address;
-    uint16_t port;
-    server_target(&target);
-    if (address_resolve(&target, &address, error) < 0)
-        return -1;
-    return tcp_listen(&address, "--listen", &self->listen_fd, &port, error);
-}
-
 int wan_server_live(const struct bench_wan_options *options, int fd, struct error *error)
 {
     struct wan_server self = {.listen_fd = -1, .control_fd = fd};
     struct wan_message message = {.word = WAN_READY};
-    struct loop_watch *control = NULL, *listener = NULL;
+    struct loop_watch *control = NULL, *listener = NULL, *range_listener = NULL;
     float *model = NULL;
     if (first_model(options->float_count, &model, error) < 0 || wan_say(fd, &message, error) < 0 ||
         wan_hear(fd, WAN_GO, &message, error) < 0 ||
         loop_open(&clock_system, &self.loop, error) < 0 ||
-        server_open(&self, options, model, error) < 0 || server_listen(&self, error) < 0 ||
+        server_open(&self, options, model, error) < 0 ||
+        wan_listen(WAN_SERVER, WAN_PORT, &self.listen_fd, error) < 0 ||
+        wan_listen(WAN_SERVER, WAN_PORT + 1, &self.range_listen_fd, error) < 0 ||
         loop_watch_open(self.loop, self.listen_fd, LOOP_READ, on_connection, &self, &listener,
                         error) < 0 ||
+        loop_watch_open(self.loop, self.range_listen_fd, LOOP_READ, on_range_connection, &self,
+                        &range_listener, error) < 0 ||
         loop_watch_open(self.loop, fd, LOOP_READ, on_control, &self, &control, error) < 0)
         return -1;
     message.word = WAN_LISTENING;
@@ -206,8 +222,12 @@ struct wan_worker {
     uint32_t window; /* that the next step changes */
     struct loop *loop;
     struct exchange_client *client;
-    struct tcp_connect *attempt;
     pthread_t link_thread;
+    struct wan_way {
+        struct wan_worker *worker;
+        uint32_t server;
+        struct tcp_connect *attempt;
+    } ways[EXCHANGE_SERVERS_MAX];
 };
 
 static void sleep_until(int64_t at_ns)
@@ -248,21 +268,26 @@ static double compute_alone(struct wan_worker *worker)
 
 static void on_connected(void *context, int fd, const struct error *reason)
 {
-    struct wan_worker *worker = context;
+    const struct wan_way *way = context;
+    struct exchange_client *client = way->worker->client;
     struct error error;
     if (fd < 0)
-        exchange_client_stop(worker->client, reason->message);
-    else if (exchange_client_attach_take(worker->client, fd, 0, &error) < 0)
-        exchange_client_stop(worker->client, error.message);
+        exchange_client_stop(client, reason->message);
+    else if (exchange_client_attach_take(client, way->server, fd, 0, &error) < 0)
+        exchange_client_stop(client, error.message);
 }
 
 static void *link_run(void *context)
 {
     struct wan_worker *worker = context;
     struct error error;
-    struct host_port target;
-    server_target(&target);
-    worker->attempt = tcp_connect_start(worker->loop, &target, CONNECT_MS, on_connected, worker);
+    for (uint32_t i = 0; i < worker->options->server_count; i++) {
+        struct host_port target;
+        struct wan_way *way = &worker->ways[i];
+        *way = (struct wan_way){.worker = worker, .server = i};
+        wan_target(i, WAN_PORT, &target);
+        way->attempt = tcp_connect_start(worker->loop, &target, CONNECT_MS, on_connected, way);
+    }
     ASSERT(loop_run(worker->loop, &error) == 0);
     return NULL;
 }
@@ -275,8 +300,9 @@ static int client_start(struct wan_worker *worker, uint32_t rank, struct error *
         .rank = rank,
         .shard_samples = 1000000,
         .parameter_count = worker->options->float_count,
+        .servers = worker->options->server_count,
     };
-    key_of(options.lease, options.key);
+    wan_key(options.lease, options.key);
     if (loop_open(&clock_system, &worker->loop, error) < 0)
         return -1;
     options.loop = worker->loop;

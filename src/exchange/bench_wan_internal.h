@@ -8,8 +8,12 @@
 #pragma once
 
 #include "exchange/bench_wan.h"
+#include "net/address.h"
+#include "net/link.h"
 
-enum { WAN_SERVER = 0, WAN_PORT = 7600 }; /* the server's host; worker w is host w + 1 */
+/* The lead's host; those of the other ranges follow, and then the workers. The lead is dialled by
+ * other servers at the next port. */
+enum { WAN_SERVER = 0, WAN_PORT = 7600, WAN_LEASE_RANGE = 100 };
 
 enum wan_word { WAN_READY, WAN_LISTENING, WAN_GO, WAN_REPORT, WAN_DONE, WAN_FAILED };
 
@@ -24,7 +28,7 @@ struct wan_worker_figures {
 
 struct wan_server_figures {
     uint64_t commits, steps;
-    uint64_t received_bytes;
+    uint64_t counted_bytes; /* of pushes, in the first range */
     double cpu_s;
 };
 
@@ -42,8 +46,15 @@ MUST_CHECK int wan_say(int fd, const struct wan_message *message, struct error *
 MUST_CHECK int wan_hear(int fd, enum wan_word expected, struct wan_message *out_message,
                         struct error *error);
 
+void wan_key(uint64_t lease, uint8_t out_key[LINK_KEY_SIZE]);
+/* Where a host listens. */
+void wan_target(uint32_t host, uint16_t port, struct host_port *out);
+MUST_CHECK int wan_listen(uint32_t host, uint16_t port, int *out_fd, struct error *error);
+
 /* The lives of the processes, from READY to DONE. */
 MUST_CHECK int wan_server_live(const struct bench_wan_options *options, int fd,
                                struct error *error);
+MUST_CHECK int wan_range_live(const struct bench_wan_options *options, uint32_t server, int fd,
+                              struct error *error);
 MUST_CHECK int wan_worker_live(const struct bench_wan_options *options, uint32_t rank, int fd,
                                struct error *error);

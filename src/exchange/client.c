@@ -80,14 +80,14 @@ void client_give_up(struct exchange_client *client)
     pthread_cond_broadcast(&client->changed);
 }
 
-/* From float `first` on: U = L - B, B = L. Whether all of U is sane. */
-static bool update_make(struct exchange_client *client, const float *parameters, size_t first)
+/* From float `first` to `end`: U = L - B, B = L. Whether all of U is sane. */
+static bool update_make(struct exchange_client *client, const float *parameters, size_t first,
+                        size_t end)
 {
     enum { BLOCK = 4096 }; /* is checked while it is in the cache */
-    const size_t count = client->options.parameter_count;
     bool is_sane = true;
-    for (size_t at = first; at < count; at += BLOCK) {
-        const size_t size = count - at < BLOCK ? count - at : BLOCK;
+    for (size_t at = first; at < end; at += BLOCK) {
+        const size_t size = end - at < BLOCK ? end - at : BLOCK;
         const float *restrict now = parameters + at;
         float *restrict update = client->update + at, *restrict base = client->base + at;
         for (size_t i = 0; i < size; i++) {
@@ -103,15 +103,18 @@ void client_loan_end(struct exchange_client *client)
 {
     if (!client->lent)
         return;
-    const size_t sent =
-        client->is_update_lent ? client->lent_sent : client->options.parameter_count;
-    if (client->is_update_lent) {
-        if (!update_make(client, client->lent, sent))
-            client_give_up(client);
-        client->outgoing.values = client->update;
-        client->outgoing.base = NULL;
+    CLIENT_RANGES(client)
+    {
+        const struct range part = range->range;
+        const size_t sent = client->is_update_lent ? range->lent_sent : part.count;
+        if (client->is_update_lent) {
+            if (!update_make(client, client->lent, part.first + sent, part.first + part.count))
+                client_give_up(client);
+            range->outgoing.values = client->update + part.first;
+            range->outgoing.base = NULL;
+        }
+        memcpy(client->base + part.first, client->lent + part.first, sent * sizeof(float));
     }
-    memcpy(client->base, client->lent, sent * sizeof(float));
     client->lent = NULL;
     client->is_update_lent = client->is_answer_written = false;
 }
@@ -123,7 +126,7 @@ static void push_begin(struct exchange_client *client, const float *parameters, 
     ASSERT(client->is_joined && !client->is_in_flight && !client->has_answer && !client->lent);
     if (!lent) {
         client_unlock(client);
-        const bool is_sane = update_make(client, parameters, 0);
+        const bool is_sane = update_make(client, parameters, 0, client->options.parameter_count);
         client_lock(client);
         if (!is_sane) {
             client_give_up(client);
@@ -132,7 +135,8 @@ static void push_begin(struct exchange_client *client, const float *parameters, 
     }
     client->lent = lent;
     client->is_update_lent = lent != NULL;
-    client->lent_sent = 0;
+    CLIENT_RANGES(client)
+    range->lent_sent = 0;
     const uint32_t steps = client->steps_unsent;
     client->push = (struct exchange_push){
         .number = client->push.number + 1,
@@ -275,11 +279,21 @@ static void leave(struct exchange_client *client, const struct timespec *deadlin
             break;
 }
 
+/* The link may be about to come up; nobody waits for it who was told to stop. */
+static void wait_joined(struct exchange_client *client, const struct timespec *deadline)
+{
+    while (!client->is_joined && !client->is_stopped)
+        if (pthread_cond_timedwait(&client->changed, &client->mutex, deadline) == ETIMEDOUT)
+            break;
+}
+
 void exchange_client_finish(struct exchange_client *client, const float *parameters,
                             int64_t timeout_ms)
 {
     const struct timespec deadline = deadline_of(timeout_ms);
     client_lock(client);
+    if (!client->has_diverged)
+        wait_joined(client, &deadline);
     if (!client->has_diverged && wait_answer(client, &deadline) && client->is_joined &&
         client->steps_unsent > 0 && !(client->options.is_exact && client->has_answer)) {
         client->has_answer = false; /* L - B is the same with or without it */
@@ -294,9 +308,7 @@ void exchange_client_diverged(struct exchange_client *client, int64_t timeout_ms
 {
     const struct timespec deadline = deadline_of(timeout_ms);
     client_lock(client);
-    while (!client->is_joined && !client->is_stopped)
-        if (pthread_cond_timedwait(&client->changed, &client->mutex, &deadline) == ETIMEDOUT)
-            break;
+    wait_joined(client, &deadline);
     client->has_diverged = true;
     leave(client, &deadline);
     client_unlock(client);
@@ -341,12 +353,18 @@ static int client_allocate(struct exchange_client *client, struct error *error)
 {
     const size_t count = client->options.parameter_count;
     float **vectors[] = {&client->base, &client->taken, &client->answer, &client->update,
-                         &client->incoming.values};
+                         &client->incoming};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         if (!(*vectors[i] = calloc(count, sizeof(float))))
             return error_set(error, ERROR_EXHAUSTED, "no memory for a model of %zu parameters",
                              count);
-    client->incoming.count = count;
+    for (uint32_t i = 0; i < client->range_count; i++) {
+        struct client_range *range = &client->ranges[i];
+        range->client = client;
+        range->server = i;
+        range->range = range_of(count, client->range_count, i);
+        range->incoming.count = range->range.count;
+    }
     client->scratch = malloc(sizeof(*client->scratch));
     ASSERT(client->scratch);
     return 0;
@@ -358,9 +376,12 @@ int exchange_client_open(const struct exchange_client_options *options,
     if (options->parameter_count == 0 || options->parameter_count > EXCHANGE_PARAMETERS_MAX)
         return error_set(error, ERROR_INVALID, "a model must have 1 to %d parameters",
                          EXCHANGE_PARAMETERS_MAX);
+    if (options->servers > EXCHANGE_SERVERS_MAX || options->servers > options->parameter_count)
+        return error_set(error, ERROR_INVALID, "too many parameter servers");
     AUTO(exchange_client) struct exchange_client *client = calloc(1, sizeof *client);
     ASSERT(client);
     client->options = *options;
+    client->range_count = options->servers > 1 ? options->servers : 1;
     client->wake_fd = -1;
     client->settings.local_steps = options->local_steps;
     client->samples_max = options->samples_max;
@@ -390,7 +411,12 @@ void exchange_client_free(struct exchange_client *client)
 {
     if (!client)
         return;
-    link_free(client->link);
+    CLIENT_RANGES(client)
+    {
+        link_free(range->link);
+        free(range->shadow);
+        compressor_free(range->compressor);
+    }
     loop_watch_free(client->wake_watch);
     loop_timer_free(client->progress_timer);
     if (client->wake_fd >= 0)
@@ -401,10 +427,8 @@ void exchange_client_free(struct exchange_client *client)
     free(client->taken);
     free(client->answer);
     free(client->update);
-    free(client->incoming.values);
-    free(client->incoming.shadow);
+    free(client->incoming);
     client_check_free(client);
     free(client->scratch);
-    compressor_free(client->compressor);
     free(client);
 }

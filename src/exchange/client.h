@@ -10,6 +10,10 @@
  *     answer  L += W - B; B = W                     what was learnt meanwhile stays on top of W
  *     rejoin  as an answer; a push that was under way is given up, so that it cannot count twice
  *
+ * Where the model is split among servers (range.h) there is a link to each, and all of the above is
+ * about all of them: a push is sent when its slices are, an answer is there when its parts are, and
+ * when one link breaks the worker joins again once all of them stand.
+ *
  * Between a push and its answer the training thread makes as many steps as the settings' overlap
  * says, then waits (bsp: 0). By period, the next push is due `period` after the last answer, less
  * what the last one was late because a step was running: so pushes keep their number per check
@@ -35,6 +39,7 @@ struct exchange_client_options {
     uint32_t rank;
     uint64_t shard_samples;
     size_t parameter_count;
+    uint32_t servers;     /* that the model is split among; 0: 1 */
     uint32_t local_steps; /* before the server's first settings: 1 for bsp and tap, 0 for adsp */
     uint64_t samples_max; /* before the server's first model; 0: no bound */
     /* For `souk bench exchange` alone: links in TLS records, or not encrypted at all (net/link.h).
@@ -114,10 +119,10 @@ void exchange_client_diverged(struct exchange_client *client, int64_t timeout_ms
 
 /* --- the link's thread --- */
 
-/* A new stream to the server of this term, in place of the one before: what another one sends on it
- * is refused. Takes `fd` on success only. */
-MUST_CHECK int exchange_client_attach_take(struct exchange_client *client, int fd, uint64_t term,
-                                           struct error *error);
+/* A new stream to this one of the servers, of this term, in place of the one before: what another
+ * one sends on it is refused. Takes `fd` on success only. */
+MUST_CHECK int exchange_client_attach_take(struct exchange_client *client, uint32_t server, int fd,
+                                           uint64_t term, struct error *error);
 
 /* --- any thread --- */
 

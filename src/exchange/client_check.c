@@ -99,8 +99,9 @@ void client_check_pump(struct exchange_client *client)
     client_lock(client);
     const bool is_going = check->turn == CLIENT_CHECK_GOES;
     client_unlock(client);
-    while (is_going && client->link && check->outgoing.done < check->outgoing.count) {
-        if (link_queued_bytes(client->link) > EXCHANGE_QUEUE_FULL)
+    struct link *const *link = &client->ranges[0].link;
+    while (is_going && *link && check->outgoing.done < check->outgoing.count) {
+        if (link_queued_bytes(*link) > EXCHANGE_QUEUE_FULL)
             return;
         client_run_send(client, &check->outgoing, EXCHANGE_CHECK_DATA);
     }

@@ -1,6 +1,6 @@
 /*
  * Inside of the exchange client: a mailbox between the training thread (client.c) and the link's
- * thread (client_link.c).
+ * thread (client_link.c: frames on one link; client_session.c: what all of them come to).
  *
  * Vectors change hands, they are not shared: `update` belongs to the training thread while
  * is_in_flight is false and to the link's thread otherwise; an answer is gathered in `incoming`
@@ -19,6 +19,7 @@
 #include "exchange/check.h"
 #include "exchange/client.h"
 #include "exchange/compressor.h"
+#include "exchange/range.h"
 #include "exchange/vector.h"
 
 #include <pthread.h>
@@ -44,6 +45,30 @@ struct client_check {
     struct vector_sender outgoing;
 };
 
+/* The link to one of the servers, and the range that it holds; the link's thread's but for what is
+ * named. */
+struct client_range {
+    struct exchange_client *client;
+    uint32_t server;
+    struct range range;
+    struct link *link;
+    bool is_open;
+    uint64_t term; /* of the server that the link is to */
+    struct vector_receiver incoming;
+    float *shadow;                 /* from the first model that others may be differences to */
+    bool has_shadow;               /* it is the last model that came in this session */
+    struct vector_sender outgoing; /* it, and the next, guarded by mutex while the update is lent */
+    size_t lent_sent;              /* floats that it has read of what is lent */
+    struct compressor *compressor; /* from the first push that a codec is to make smaller */
+    bool is_receiving;             /* MODEL came, its DATA not all */
+    bool is_offered;               /* OFFER came, and the first model is not there to compare */
+    bool is_answered;              /* the join, or the push under way */
+    bool is_own;                   /* ... by the model that is here */
+    bool is_skipping;              /* what comes is of a session that is over */
+    struct exchange_offer offer;
+    uint64_t model_push; /* of the model that comes */
+};
+
 struct exchange_client {
     struct exchange_client_options options;
 
@@ -65,7 +90,6 @@ struct exchange_client {
     float *answer;
     float *lent;            /* the parameters, while they are lent; else NULL */
     bool is_update_lent;    /* `outgoing` reads its runs off them */
-    size_t lent_sent;       /* floats that it has read */
     bool is_answer_written; /* all that has come of the answer is in them */
     uint64_t samples_max;   /* in the next push; 0: no bound */
     int64_t sent_ns;        /* of the push in flight */
@@ -89,22 +113,18 @@ struct exchange_client {
     float *update; /* see above */
 
     /* --- the link's thread's --- */
-    struct link *link;
+    struct client_range ranges[EXCHANGE_SERVERS_MAX];
+    uint32_t range_count;
+    uint64_t session;
+    bool has_session; /* joined on all links, none of which broke */
+    float *incoming;  /* the answer that comes */
+    uint64_t incoming_samples_max;
     int wake_fd;
     struct loop_watch *wake_watch;
     struct loop_timer *progress_timer;
-    struct vector_receiver incoming;
-    struct vector_sender outgoing;
-    bool has_shadow; /* the incoming vector's is the last model that came on this link */
-    struct compressor *compressor; /* from the first push that a codec is to make smaller */
     struct vector_scratch *scratch;
     struct client_check check;
-    bool is_receiving; /* MODEL came, its DATA not all */
-    bool is_offered;   /* OFFER came, and the first model is not there to compare */
-    bool was_joined;   /* on this link or another: `base` may be any model */
-    struct exchange_offer offer;
-    struct exchange_model incoming_model;
-    uint64_t term;           /* of the server that the link is to */
+    bool was_joined;         /* in this session or another: `base` may be any model */
     uint64_t progress_steps; /* at progress_ns */
     int64_t progress_ns;
 };
@@ -131,12 +151,37 @@ static inline void client_swap(float **left, float **right)
     *right = kept;
 }
 
-/* --- client_link.c: called by the client's life --- */
+/* Each `range` of the client. */
+#define CLIENT_RANGES(client)                                                                      \
+    for (struct client_range *range = (client)->ranges;                                            \
+         range < (client)->ranges + (client)->range_count; range++)
+
+/* --- client_session.c --- */
 
 void client_on_wake(void *context, uint32_t events);
+void client_on_progress(void *context);
+/* A link broke: the session is over on all of them. */
+void client_link_lost(struct client_range *range, const struct error *reason);
+void client_link_opened(struct client_range *range);
+/* The server says that the session is over. */
+void client_again(struct exchange_client *client, uint64_t session);
+/* The range's part of the answer to `push` (0: the join) is whole. */
+void client_range_answered(struct client_range *answered, uint64_t push);
+/* There will be no model: what was pushed is accepted. */
+void client_accepted(struct exchange_client *client, uint64_t push);
+/* Takes its own first model for the server's where they are equal. */
+void client_offer_answer(struct client_range *range);
+void client_changed(struct exchange_client *client);
+
+/* --- client_link.c --- */
+
+/* To the server of the first range. */
 void client_message_send(struct exchange_client *client, const struct exchange_message *message);
-/* The next run of a vector, as a frame of this type; the link may be lost over it. */
+void client_range_send(struct client_range *range, const struct exchange_message *message);
+/* The next run of a vector to that server, as a frame of this type; the link may be lost over it.
+ */
 void client_run_send(struct exchange_client *client, struct vector_sender *sender, uint16_t type);
+void client_push_send(struct exchange_client *client, const struct exchange_push *push);
 
 /* --- client_check.c --- */
 
@@ -150,7 +195,6 @@ MUST_CHECK int client_check_data(struct exchange_client *client, struct text pay
 void client_check_send(struct exchange_client *client);
 void client_check_pump(struct exchange_client *client);
 void client_check_lost(struct exchange_client *client);
-void client_on_progress(void *context);
 
 /* --- client.c: called with the mutex held --- */
 

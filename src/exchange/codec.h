@@ -1,7 +1,7 @@
 /*
  * Codec: how a run of floats travels: whole, rounded, by sign, or only the largest of them.
  *
- *     f32    4 bytes each, as they are
+ *     f32    4 bytes each, as they are; where most are exactly 0 the others only, by place
  *     f16    2 bytes each, and one exponent for each block
  *     bf16   2 bytes each
  *     int8   1 byte each, and one scale for each block
@@ -47,6 +47,15 @@ double codec_bytes_per_float(enum codec codec, double density);
 size_t codec_encode(enum codec codec, float threshold, const float *values, size_t count,
                     uint8_t *out, float *out_decoded);
 
+/*
+ * A run that travels as f32, written by the places of what is not 0, without loss: the bytes
+ * written into `out` (of codec_size_max), or 0 where that would not halve it. Other runs travel as
+ * they lie in memory.
+ */
+size_t codec_sparse_encode(const float *values, size_t count, uint8_t *out);
+/* Bytes of any number of floats that travel so, less each run's head. */
+size_t codec_sparse_bytes(const float *values, size_t count);
+
 /* CORRUPT unless `bytes` are exactly a run of `count` floats. What comes out may be any number. */
 MUST_CHECK int codec_decode(enum codec codec, struct text bytes, float *out_values, size_t count,
                             struct error *error);
@@ -60,3 +69,6 @@ float codec_threshold(const float *values, size_t count, double density);
 bool codec_is_sane(const float *values, size_t count);
 /* The same of floats as they travel, copied meanwhile. */
 bool codec_copy_sane(const void *bytes, float *restrict out_values, size_t count);
+/* The same of values - base, which `out` is set to. */
+bool codec_subtract_sane(const float *restrict values, const float *restrict base,
+                         float *restrict out, size_t count);

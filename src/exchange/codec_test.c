@@ -1,4 +1,8 @@
-/* Every codec there and back, by value and by bytes, and what is refused. */
+/*
+ * Every codec there and back, by value and by bytes, and what is refused.
+ *
+ * covers codec_half.c, codec_sign.c, codec_sparse.c
+ */
 #include "base/random.h"
 #include "exchange/codec.h"
 #include "testing/testing.h"
@@ -115,6 +119,45 @@ TEST(top_k_keeps_the_largest_at_their_places)
     assert_int_equal(run.size, 4);
 }
 
+TEST(f32_of_which_most_are_zero_travels_by_places_without_loss)
+{
+    struct error error;
+    static const size_t counts[] = {7, 1024, CODEC_RUN_MAX};
+    for (size_t n = 0; n < sizeof(counts) / sizeof(*counts); n++) {
+        const size_t count = counts[n];
+        memset(run.values, 0, sizeof(run.values));
+        run.values[0] = -0.0F; /* not the bits of 0 */
+        run.values[count - 1] = 0.1F;
+        there_and_back(CODEC_F32, 0, count);
+        assert_int_equal(run.size, count == 7 ? 28 : 4 + 2 * 6);
+        assert_memory_equal(run.got, run.values, count * sizeof(float));
+    }
+    memset(run.values, 0, sizeof(run.values));
+    there_and_back(CODEC_F32, 0, CODEC_RUN_MAX);
+    assert_int_equal(run.size, 4);
+    for (size_t i = 0; i < 1200; i += 3)
+        run.values[i] = 1; /* a third: it would take more than half */
+    there_and_back(CODEC_F32, 0, 1200);
+    assert_int_equal(run.size, 4 * 1200);
+    for (size_t i = 0; i < 1200; i += 6)
+        run.values[i] = 0;
+    there_and_back(CODEC_F32, 0, 1200);
+    assert_int_equal(run.size, 4 + 200 * 6);
+    assert_int_equal(codec_sparse_bytes(run.values, 1200), 200 * 6);
+    /* One place too far, two the same, a byte too few or too many. */
+    const uint16_t last = 1200, same = 3;
+    uint8_t *last_place = run.bytes + sizeof(uint32_t) + sizeof(uint16_t[199]);
+    const struct text bytes = {(const char *)run.bytes, run.size};
+    for (int off = -1; off <= 1; off += 2)
+        ASSERT_FAILS(codec_decode(CODEC_F32, (struct text){bytes.data, bytes.size + (size_t)off},
+                                  run.got, 1200, &error),
+                     ERROR_CORRUPT);
+    memcpy(last_place, &last, 2);
+    ASSERT_FAILS(codec_decode(CODEC_F32, bytes, run.got, 1200, &error), ERROR_CORRUPT);
+    memcpy(last_place, &same, 2);
+    ASSERT_FAILS(codec_decode(CODEC_F32, bytes, run.got, 1200, &error), ERROR_CORRUPT);
+}
+
 TEST(a_threshold_keeps_about_the_density)
 {
     struct random random;
@@ -196,6 +239,16 @@ TEST(values_beyond_reason_are_seen)
     assert_false(codec_is_sane(values, 3));
 }
 
+TEST(differences_beyond_reason_are_seen)
+{
+    const float values[3] = {1, -1048575, 0}, base[3] = {3, 0, -2};
+    float out[3];
+    assert_true(codec_subtract_sane(values, base, out, 3));
+    assert_true(out[0] == -2 && out[1] == -1048575 && out[2] == 2);
+    assert_false(codec_subtract_sane(values, (const float[3]){3, 1, 0}, out, 3));
+    assert_false(codec_subtract_sane(values, (const float[3]){3, 0, NAN}, out, 3));
+}
+
 /* Eight at a time, and what is left one by one, come to the same. */
 TEST(a_float_travels_alike_wherever_it_stands)
 {
@@ -228,11 +281,13 @@ int main(void)
         cmocka_unit_test(small_blocks_keep_their_digits_beside_large_ones),
         cmocka_unit_test(one_bit_keeps_signs_and_the_mean_size),
         cmocka_unit_test(top_k_keeps_the_largest_at_their_places),
+        cmocka_unit_test(f32_of_which_most_are_zero_travels_by_places_without_loss),
         cmocka_unit_test(a_threshold_keeps_about_the_density),
         cmocka_unit_test(zeros_and_the_smallest_numbers_do_no_harm),
         cmocka_unit_test(bytes_that_are_no_run_are_refused),
         cmocka_unit_test(names_are_read_and_a_wrong_one_is_told_the_right_ones),
         cmocka_unit_test(values_beyond_reason_are_seen),
+        cmocka_unit_test(differences_beyond_reason_are_seen),
         cmocka_unit_test(a_float_travels_alike_wherever_it_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

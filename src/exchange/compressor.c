@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARE_WAITED 0.1
-#define SHARE_HIDDEN (1.0 / 3)
-
 struct compressor {
     struct compressor_options options;
     enum codec codec; /* of the vector that is loaded */
@@ -56,7 +53,10 @@ enum codec compressor_load(struct compressor *compressor, float *vector, enum co
         }
     for (size_t i = 0; i < count; i++)
         vector[i] += rest[i];
-    compressor->codec = codec_is_sane(vector, count) ? codec : CODEC_F32;
+    const double lossy_bytes = (double)count * codec_bytes_per_float(codec, density);
+    const bool is_lossy =
+        codec_is_sane(vector, count) && (double)codec_sparse_bytes(vector, count) > lossy_bytes;
+    compressor->codec = is_lossy ? codec : CODEC_F32;
     if (compressor->codec == CODEC_TOPK)
         compressor->threshold = codec_threshold(vector, count, density);
     return compressor->codec;
@@ -74,25 +74,4 @@ size_t compressor_next(struct compressor *compressor, size_t first, size_t count
     for (size_t i = 0; i < count; i++)
         rest[i] = vector[i] - rest[i];
     return size;
-}
-
-enum codec compressor_choose(const struct compressor_link *link)
-{
-    static const enum codec by_loss[] = {CODEC_F32, CODEC_F16, CODEC_INT8, CODEC_1BIT, CODEC_TOPK};
-    const double by_interval = link->interval_s * (link->is_hidden ? SHARE_HIDDEN : SHARE_WAITED);
-    const double by_steps = link->is_hidden ? COMPRESSOR_STEPS_HIDDEN * link->step_s : 0;
-    const double span_s = by_interval > by_steps ? by_interval : by_steps;
-    enum codec least = CODEC_F32;
-    if (link->bytes_per_second <= 0 || span_s <= 0)
-        return CODEC_F32;
-    for (size_t i = 0; i < sizeof(by_loss) / sizeof(*by_loss); i++) {
-        const double bytes =
-            2 * (double)link->count * codec_bytes_per_float(by_loss[i], link->density);
-        if (bytes / link->bytes_per_second <= span_s)
-            return by_loss[i];
-        if (codec_bytes_per_float(by_loss[i], link->density) <
-            codec_bytes_per_float(least, link->density))
-            least = by_loss[i];
-    }
-    return least;
 }

@@ -32,29 +32,11 @@ DEFINE_AUTO(compressor);
 /*
  * The next vector; it is changed, and not to be written until its last run is encoded. `density` is
  * the share top-k keeps, in (0, 1]. Returns the codec that it travels by: f32, with the rest in it,
- * when a value is not sane, so that the other end sees it as it is.
+ * when a value is not sane, so that the other end sees it as it is; and when so many are exactly 0
+ * that the others take no more as they are than all by the codec.
  */
 enum codec compressor_load(struct compressor *compressor, float *vector, enum codec codec,
                            double density);
 /* Encodes `count` floats from `first` of the vector into `out` (of codec_size_max); returns the
  * bytes written. Runs come in order and without gaps. */
 size_t compressor_next(struct compressor *compressor, size_t first, size_t count, uint8_t *out);
-
-enum { COMPRESSOR_STEPS_HIDDEN = 12 };
-
-/* For choosing a codec by what was measured. */
-struct compressor_link {
-    size_t count;            /* floats of a vector */
-    double bytes_per_second; /* either way; 0: not known yet */
-    double interval_s;       /* from one push to the next; 0: not known yet */
-    double step_s;           /* of the worker; 0: not known */
-    double density;          /* of top-k */
-    bool is_hidden;          /* computing goes on while a push is under way */
-};
-/*
- * The least lossy codec under which the vectors there and back take no more than a tenth of the
- * interval, or the one that takes least. Where computing goes on meanwhile it is a third, or
- * COMPRESSOR_STEPS_HIDDEN steps: policies that overlap space their pushes by how long one takes, so
- * that a share of the interval alone would have every codec give way to the next.
- */
-enum codec compressor_choose(const struct compressor_link *link);

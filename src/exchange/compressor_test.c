@@ -1,5 +1,4 @@
-/* Nothing is lost for good, momentum stops where it was sent, and the choice by what was measured.
- */
+/* Nothing is lost for good, and momentum stops where it was sent. */
 #include "base/random.h"
 #include "exchange/compressor.h"
 #include "testing/testing.h"
@@ -112,49 +111,32 @@ TEST(what_is_not_finite_is_sent_as_it_is)
     AUTO(compressor) struct compressor *compressor = NULL;
     const struct compressor_options options = {.count = COUNT};
     ASSERT_OK(compressor_open(&options, &compressor, &error));
-    memset(vector, 0, sizeof(vector));
+    for (size_t i = 0; i < COUNT; i++)
+        vector[i] = 1;
     assert_int_equal(compressor_load(compressor, vector, CODEC_INT8, 0), CODEC_INT8);
     vector[5] = NAN;
     assert_int_equal(compressor_load(compressor, vector, CODEC_INT8, 0), CODEC_F32);
 }
 
-TEST(the_choice_is_the_least_lossy_that_the_link_carries)
+TEST(what_is_mostly_zeros_is_sent_without_loss_where_that_is_no_longer)
 {
-    struct compressor_link link = {.count = 10000000, .interval_s = 1, .density = 0.01};
-    assert_int_equal(compressor_choose(&link), CODEC_F32); /* nothing is known */
-    static const struct {
-        double bytes_per_second;
-        enum codec waited, hidden;
-    } expected[] = {
-        {1e9, CODEC_F32, CODEC_F32},    {5e8, CODEC_F16, CODEC_F32},
-        {2.1e8, CODEC_INT8, CODEC_F16}, {1.25e7, CODEC_TOPK, CODEC_1BIT},
-        {1e6, CODEC_TOPK, CODEC_TOPK},
-    };
-    for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
-        link.bytes_per_second = expected[i].bytes_per_second;
-        link.is_hidden = false;
-        assert_int_equal(compressor_choose(&link), expected[i].waited);
-        link.is_hidden = true;
-        assert_int_equal(compressor_choose(&link), expected[i].hidden);
-    }
-}
-
-/* A policy that spaces pushes by how long one takes must not drive the codec on and on. */
-TEST(where_computing_goes_on_a_few_steps_are_long_enough)
-{
-    struct compressor_link link = {.count = 10000000,
-                                   .bytes_per_second = 1.25e7,
-                                   .step_s = 0.2,
-                                   .density = 0.01,
-                                   .is_hidden = true};
-    assert_int_equal(compressor_choose(&link), CODEC_INT8); /* 1.6 s of 2.4 */
-    link.interval_s = 2;
-    assert_int_equal(compressor_choose(&link), CODEC_INT8);
-    link.interval_s = 30;
-    assert_int_equal(compressor_choose(&link), CODEC_F32);
-    link.interval_s = 2;
-    link.is_hidden = false;
-    assert_int_equal(compressor_choose(&link), CODEC_TOPK);
+    struct error error;
+    static float vector[COUNT];
+    static double arrived[COUNT];
+    AUTO(compressor) struct compressor *compressor = NULL;
+    const struct compressor_options options = {.count = COUNT};
+    ASSERT_OK(compressor_open(&options, &compressor, &error));
+    memset(vector, 0, sizeof(vector));
+    memset(arrived, 0, sizeof(arrived));
+    for (size_t i = 0; i < COUNT; i += 7)
+        vector[i] = 0.1F * (float)(i + 1);
+    send_vector(compressor, CODEC_INT8, 1, vector, arrived);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(arrived[i] == (double)vector[i]);
+    for (size_t i = 0; i < COUNT; i += 5)
+        vector[i] = 0.1F; /* now more than a sixth are not 0 */
+    assert_int_equal(compressor_load(compressor, vector, CODEC_INT8, 1), CODEC_INT8);
+    assert_int_equal(compressor_load(compressor, vector, CODEC_F16, 1), CODEC_F32);
 }
 
 int main(void)
@@ -164,8 +146,7 @@ int main(void)
         cmocka_unit_test(descent_arrives_by_every_codec),
         cmocka_unit_test(momentum_gathers_while_it_waits_and_stops_where_it_was_sent),
         cmocka_unit_test(what_is_not_finite_is_sent_as_it_is),
-        cmocka_unit_test(the_choice_is_the_least_lossy_that_the_link_carries),
-        cmocka_unit_test(where_computing_goes_on_a_few_steps_are_long_enough),
+        cmocka_unit_test(what_is_mostly_zeros_is_sent_without_loss_where_that_is_no_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

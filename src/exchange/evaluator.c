@@ -86,9 +86,10 @@ static void start_next(struct evaluator *evaluator)
         evaluator->report = (struct evaluation_report){
             .kind = kind,
             .at_ns = clock_monotonic_ns(loop_clock(options->loop)),
-            .version = options->snapshot(options->context, evaluator->parameters),
             .parameters = evaluator->parameters,
         };
+        evaluator->report.version =
+            options->snapshot(options->context, evaluator->parameters, &evaluator->report.at_ns);
         pthread_mutex_lock(&evaluator->mutex);
         evaluator->has_work = true;
         pthread_cond_signal(&evaluator->wake);

@@ -41,8 +41,8 @@ struct evaluator_options {
     /* On the evaluator's thread. Fills loss and the rest. */
     int (*measure)(void *context, struct evaluation_report *report, struct error *error);
     void *measure_context;
-    /* The model as it is now: fills `out_parameters`, returns its version. */
-    uint64_t (*snapshot)(void *context, float *out_parameters);
+    /* The newest model: fills `out_parameters`, returns its version; may set an earlier time. */
+    uint64_t (*snapshot)(void *context, float *out_parameters, int64_t *at_ns);
     /* `error` is NULL, or says why there is no result; then only `kind` of the report counts. */
     void (*on_report)(void *context, const struct evaluation_report *report,
                       const struct error *error);

@@ -30,9 +30,10 @@ static int measure(void *context, struct evaluation_report *report, struct error
     return 0;
 }
 
-static uint64_t snapshot(void *context, float *out_parameters)
+static uint64_t snapshot(void *context, float *out_parameters, int64_t *at_ns)
 {
     const struct bench *bench = context;
+    *at_ns = (int64_t)bench->value;
     out_parameters[0] = bench->value;
     return (uint64_t)bench->value;
 }

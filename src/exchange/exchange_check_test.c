@@ -103,7 +103,7 @@ static void maker_start(struct bench *bench, struct maker *maker, uint32_t rank)
     ASSERT_OK(exchange_client_open(&options, &worker->client, &error));
     int fd;
     stream_open(bench, &fd);
-    ASSERT_OK(exchange_client_attach_take(worker->client, fd, 0, &error));
+    ASSERT_OK(exchange_client_attach_take(worker->client, 0, fd, 0, &error));
     assert_int_equal(pthread_create(&worker->link_thread, NULL, link_run, worker), 0);
     assert_int_equal(pthread_create(&worker->training_thread, NULL, training_run, maker), 0);
 }

@@ -55,6 +55,7 @@ struct bench {
     struct exchange_server *server;
     struct worker workers[WORKERS];
     uint32_t worker_count;
+    uint64_t server_fences[EXCHANGE_SERVERS_MAX + 1]; /* of other servers; 0: there is none */
     bool has_ended;
     struct exchange_outcome outcome;
     char reason[256];
@@ -134,6 +135,11 @@ static inline uint64_t lease_of(uint32_t rank)
     return 100 + rank;
 }
 
+static inline uint64_t lease_of_server(uint32_t rank)
+{
+    return 200 + rank;
+}
+
 static inline void stream_open(struct bench *bench, int *out_fd)
 {
     struct error error;
@@ -146,7 +152,14 @@ static inline void stream_open(struct bench *bench, int *out_fd)
 static inline int find_peer(void *context, uint64_t lease, uint64_t fence,
                             struct exchange_peer *out_peer)
 {
-    (void)context;
+    const struct bench *bench = context;
+    for (uint32_t rank = 1; rank <= EXCHANGE_SERVERS_MAX; rank++)
+        if (lease == lease_of_server(rank) && fence == bench->server_fences[rank] && fence > 0) {
+            out_peer->is_server = true;
+            out_peer->rank = rank;
+            key_of(lease, out_peer->key);
+            return 0;
+        }
     if (lease < lease_of(0) || lease >= lease_of(WORKERS) || fence != FENCE)
         return -1;
     out_peer->rank = (uint32_t)(lease - lease_of(0));

@@ -2,6 +2,8 @@
  * protocol, is cut off, is silent or comes back. */
 #include "exchange/exchange_fixture_internal.h"
 
+#include <unistd.h>
+
 struct hand {
     struct link *link;
     bool is_open, is_closed;
@@ -82,7 +84,8 @@ static struct bench *hand_bench(void)
 }
 
 static const struct exchange_message join = {
-    .type = EXCHANGE_JOIN, .join = {.rank = 0, .shard_samples = 200, .parameter_count = FEATURES}};
+    .type = EXCHANGE_JOIN,
+    .join = {.rank = 0, .shard_samples = 200, .parameter_count = FEATURES, .servers = 1}};
 
 TEST(a_wrong_lease_key_is_refused)
 {
@@ -185,7 +188,7 @@ static void client_attach(struct bench *bench, struct exchange_client *client, u
     struct error error;
     int fd;
     stream_open(bench, &fd);
-    ASSERT_OK(exchange_client_attach_take(client, fd, term, &error));
+    ASSERT_OK(exchange_client_attach_take(client, 0, fd, term, &error));
 }
 
 TEST(a_server_that_names_a_false_term_keeps_no_worker_from_its_successor)
@@ -221,6 +224,14 @@ TEST(a_server_that_names_a_false_term_keeps_no_worker_from_its_successor)
         bench_turn(bench);
         exchange_client_status(client, &status);
     }
+    /* A stream to the one before that comes up only now. */
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    ASSERT_FAILS(exchange_client_attach_take(client, 0, ends[1], 4, &error), ERROR_REFUSED);
+    exchange_client_status(client, &status);
+    assert_int_equal(status.state, EXCHANGE_CLIENT_TRAINING);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 TEST(a_successor_goes_on_from_what_was_done_before)
@@ -313,19 +324,21 @@ TEST(the_first_model_is_sent_to_who_wants_it_and_a_later_one_to_everybody)
     RUN_UNTIL(bench, hand.offers == 1);
     assert_int_equal(hand.models, 0);
     hand_send(&hand, &want);
-    RUN_UNTIL(bench, hand.data_bytes == FEATURES * sizeof(float));
+    const size_t none_kept = sizeof(uint32_t); /* it is nothing but zeros */
+    RUN_UNTIL(bench, hand.data_bytes == none_kept);
     assert_int_equal(hand.models, 1);
     hand_send(&hand,
               &(struct exchange_message){.type = EXCHANGE_PUSH, .push = {.number = 1, .steps = 1}});
     ASSERT_OK(link_send_text(hand.link, EXCHANGE_DATA, run_with(0x3f800000), &error));
-    RUN_UNTIL(bench, hand.data_bytes == sizeof(float) * 2 * FEATURES);
+    const size_t one_kept = none_kept + sizeof(uint16_t) + sizeof(float);
+    RUN_UNTIL(bench, hand.data_bytes == none_kept + one_kept);
     hand_send(&hand, &want);
     RUN_UNTIL(bench, hand.is_closed);
     link_free(hand.link);
     hand_open(bench, &hand, lease_of(0));
     RUN_UNTIL(bench, hand.is_open);
     hand_send(&hand, &join);
-    RUN_UNTIL(bench, hand.data_bytes == FEATURES * sizeof(float));
+    RUN_UNTIL(bench, hand.data_bytes == one_kept);
     assert_int_equal(hand.offers, 0);
     link_free(hand.link);
 }

@@ -4,83 +4,9 @@
  *
  * covers client.c, client_link.c, server.c, server_diverge.c, server_link.c, server_member.c
  */
-#include "exchange/exchange_fixture_internal.h"
+#include "exchange/exchange_trainer_internal.h"
 
 #include <inttypes.h>
-#include <time.h>
-
-static double step(struct worker *worker, struct random *random)
-{
-    float gradient[FEATURES] = {0};
-    double loss = 0;
-    for (int b = 0; b < BATCH; b++) {
-        const uint32_t i = (uint32_t)random_below(random, SAMPLES);
-        const float margin = margin_of(worker->data, worker->parameters, i);
-        const float slope = -worker->data->y[i] / (1 + expf(margin));
-        loss += log1p(exp(-(double)margin)) / BATCH;
-        for (int k = 0; k < FEATURES; k++)
-            gradient[k] += slope * worker->data->x[i][k] / BATCH;
-    }
-    for (int k = 0; k < FEATURES; k++)
-        worker->parameters[k] -= 0.1F * gradient[k];
-    const struct timespec pause = {0, worker->step_us * 1000}; /* this is the machine's slowness */
-    nanosleep(&pause, NULL);
-    return loss;
-}
-
-/* A new stream in place of the one at hand, whatever that is doing. */
-static void stream_replace(void *context)
-{
-    struct worker *worker = context;
-    struct error error;
-    if (exchange_client_attach_take(worker->client, worker->second_fd, 0, &error) < 0)
-        fprintf(stderr, "%s\n", error.message);
-}
-
-/* Who steps before the others have joined makes rounds of its own. */
-static void wait_until_joined(struct worker *worker)
-{
-    const struct timespec moment = {0, 1000000};
-    exchange_client_status(worker->client, &worker->status);
-    while (worker->status.state == EXCHANGE_CLIENT_CONNECTING) {
-        nanosleep(&moment, NULL);
-        exchange_client_status(worker->client, &worker->status);
-    }
-}
-
-static void *training_run(void *context)
-{
-    struct worker *worker = context;
-    struct random random;
-    random_init(&random, 100 + worker->rank);
-    exchange_client_begin(worker->client, worker->parameters);
-    if (worker->start) {
-        wait_until_joined(worker);
-        pthread_barrier_wait(worker->start);
-    }
-    for (uint64_t count = 1;; count++) {
-        struct exchange_step done = {.samples = BATCH};
-        done.started_ns = clock_monotonic_ns(&clock_system);
-        done.loss = step(worker, &random);
-        done.ended_ns = clock_monotonic_ns(&clock_system);
-        if (count == worker->rejoin_at_step)
-            loop_post(worker->loop, stream_replace, worker);
-        if (count == worker->bad_at_step)
-            worker->parameters[3] = NAN;
-        if (count == worker->diverge_at_step) {
-            exchange_client_diverged(worker->client, 2000);
-            break;
-        }
-        const bool goes_on = exchange_client_step(worker->client, &done, worker->parameters);
-        if (!goes_on || count == worker->leave_at_step || count == worker->die_at_step)
-            break;
-    }
-    if (worker->die_at_step == 0 && worker->diverge_at_step == 0)
-        exchange_client_finish(worker->client, worker->parameters, 2000);
-    exchange_client_status(worker->client, &worker->status);
-    loop_stop(worker->loop);
-    return NULL;
-}
 
 static void worker_open(struct bench *bench, uint32_t rank, const char *policy, uint64_t epochs)
 {
@@ -103,15 +29,9 @@ static void worker_open(struct bench *bench, uint32_t rank, const char *policy, 
     ASSERT_OK(exchange_client_open(&options, &worker->client, &error));
     int fd;
     stream_open(bench, &fd);
-    ASSERT_OK(exchange_client_attach_take(worker->client, fd, 0, &error));
+    ASSERT_OK(exchange_client_attach_take(worker->client, 0, fd, 0, &error));
     if (worker->rejoin_at_step > 0)
         stream_open(bench, &worker->second_fd);
-}
-
-static void worker_start(struct worker *worker)
-{
-    assert_int_equal(pthread_create(&worker->link_thread, NULL, link_run, worker), 0);
-    assert_int_equal(pthread_create(&worker->training_thread, NULL, training_run, worker), 0);
 }
 
 static void bench_run(struct bench *bench, const struct exchange_server_options *options)

@@ -15,6 +15,7 @@ struct global_model {
     double weight;              /* in the sum */
     struct robust_round *round; /* what the sum is made of, at the fold; NULL: it is a plain one */
     float *momentum;
+    bool has_momentum;
     float *kept, *kept_momentum;
     bool has_kept;
     bool can_be_late;
@@ -40,6 +41,7 @@ int global_model_open(const float *parameters, const float *momentum, size_t cou
     memcpy(model->parameters, parameters, count * sizeof(float));
     if (momentum)
         memcpy(model->momentum, momentum, count * sizeof(float));
+    model->has_momentum = momentum != NULL;
     *out_model = TAKE(model);
     return 0;
 }
@@ -110,6 +112,11 @@ const float *global_model_momentum(const struct global_model *model)
     return model->momentum;
 }
 
+bool global_model_has_momentum(const struct global_model *model)
+{
+    return model->has_momentum;
+}
+
 uint64_t global_model_version(const struct global_model *model)
 {
     return model->version;
@@ -136,6 +143,7 @@ static void enter(struct global_model *model, const float *restrict x, double sc
     }
     const float keep = (float)outer->momentum, to_b = (float)scale;
     const float carry = (float)(rate * outer->carried);
+    model->has_momentum = true;
     for (size_t i = 0; i < model->count; i++) {
         const float momentum = keep * b[i] + to_b * x[i];
         b[i] = momentum;
@@ -171,9 +179,25 @@ static void sum_empty(struct global_model *model)
     model->weight = 0;
 }
 
+void global_model_restart(struct global_model *model)
+{
+    sum_empty(model);
+    model->has_kept = false;
+}
+
+bool global_model_can_fold(const struct global_model *model)
+{
+    return model->weight > 0 || model->round;
+}
+
+bool global_model_can_return(const struct global_model *model)
+{
+    return model->has_kept;
+}
+
 void global_model_fold(struct global_model *model, double weight, const struct sync_outer *outer)
 {
-    ASSERT(model->weight > 0 || model->round);
+    ASSERT(global_model_can_fold(model));
     if (model->weight == 0)
         return;
     if (model->round)

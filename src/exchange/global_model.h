@@ -38,6 +38,10 @@ const float *global_model_parameters(struct global_model *model);
 /* The same, of which only the first `count` floats are asked for. */
 const float *global_model_parameters_until(struct global_model *model, size_t count);
 const float *global_model_momentum(const struct global_model *model); /* B */
+/* False: B is zero. */
+bool global_model_has_momentum(const struct global_model *model);
+/* The round and what was kept are given up; W and B stay. */
+void global_model_restart(struct global_model *model);
 /* Grows by one whenever the parameters change. */
 uint64_t global_model_version(const struct global_model *model);
 
@@ -48,6 +52,9 @@ void global_model_gather(struct global_model *model, const float *update, double
 void global_model_fold(struct global_model *model, double weight, const struct sync_outer *outer);
 void global_model_keep(struct global_model *model);
 void global_model_return(struct global_model *model);
+/* Whether there is something to fold, or to go back to. */
+bool global_model_can_fold(const struct global_model *model);
+bool global_model_can_return(const struct global_model *model);
 /* Whichever of them the action is, with the update of its worker; false: it is none of them. */
 bool global_model_act(struct global_model *model, const struct sync_action *action,
                       const float *update);

@@ -1,28 +1,33 @@
 /*
  * Exchange messages: the payloads of frames (wire/frame.h), all integers little-endian:
  *
- *     JOIN      u16 version (7), u32 rank, u64 shard_samples, u64 parameter_count, u64 term
+ *     JOIN      u16 version (9), u32 rank, u64 shard_samples, u64 parameter_count, u64 term,
+ *               u64 session, u32 server, u32 servers
  *     PUSH      u64 term, u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns,
  *               i64 commit_ns, u8 codec, u64 first_step, u64 first_sample
  *     PROGRESS  u64 steps, u64 samples, f64 steps_per_second
  *     LEAVE     u8 whether its loss was not finite any more
  *     WANT      nothing
  *     DATA      a run of floats (vector.h); they come in order and without gaps
- *     MODEL     u64 term, u64 version, u64 push, u64 samples_max, u8 codec
+ *     MODEL     u64 term, u64 version, u64 push, u64 samples_max, u8 codec, u64 session,
+ *               u8 is_base
  *     SETTINGS  u32 local_steps, i64 period_ns, u32 overlap, u32 batch, u8 codec, f32 density,
  *               f32 momentum
  *     ACCEPTED  u64 push
  *     STOP      text reason
- *     OFFER     u64 term, u64 digest, u64 samples_max
+ *     OFFER     u64 term, u64 digest, u64 samples_max, u64 session, u8 is_base
  *     RECOMPUTE u64 check, u32 rank, u64 first_step, u64 first_sample, u32 steps, u32 batch
  *     RECOMPUTED u64 check, u8 whether it is done
  *     CHECK_DATA as DATA, whole floats
+ *     AGAIN     u64 session
  *
- * A vector has parameter_count floats; the DATA frames of one end when it is full.
+ * and those between servers in message_range.c. A vector has as many floats as the link's range;
+ * the DATA frames of one end when it is full.
  */
 #include "exchange/message.h"
 
 #include "base/assert.h"
+#include "exchange/message_internal.h"
 #include "wire/wire.h"
 
 #include <inttypes.h>
@@ -40,6 +45,9 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         wire_put_u64(payload, message->join.shard_samples);
         wire_put_u64(payload, message->join.parameter_count);
         wire_put_u64(payload, message->join.term);
+        wire_put_u64(payload, message->join.session);
+        wire_put_u32(payload, message->join.server);
+        wire_put_u32(payload, message->join.servers);
         return;
     case EXCHANGE_PUSH:
         wire_put_u64(payload, message->push.term);
@@ -67,6 +75,8 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         wire_put_u64(payload, message->offer.term);
         wire_put_u64(payload, message->offer.digest);
         wire_put_u64(payload, message->offer.samples_max);
+        wire_put_u64(payload, message->offer.session);
+        wire_put_u8(payload, message->offer.is_base);
         return;
     case EXCHANGE_MODEL:
         wire_put_u64(payload, message->model.term);
@@ -74,6 +84,8 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         wire_put_u64(payload, message->model.push);
         wire_put_u64(payload, message->model.samples_max);
         wire_put_u8(payload, (uint8_t)message->model.codec);
+        wire_put_u64(payload, message->model.session);
+        wire_put_u8(payload, message->model.is_base);
         return;
     case EXCHANGE_SETTINGS:
         wire_put_u32(payload, message->settings.local_steps);
@@ -103,6 +115,17 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         ASSERT(message->stop_reason.size <= EXCHANGE_REASON_MAX);
         wire_put_text(payload, message->stop_reason);
         return;
+    case EXCHANGE_AGAIN:
+        wire_put_u64(payload, message->again_session);
+        return;
+    case EXCHANGE_SERVE:
+    case EXCHANGE_ARRIVED:
+    case EXCHANGE_GONE:
+    case EXCHANGE_SERVED:
+    case EXCHANGE_STATE:
+    case EXCHANGE_ACT:
+        range_message_encode(payload, message);
+        return;
     case EXCHANGE_DATA:
     case EXCHANGE_CHECK_DATA:
         break;
@@ -110,7 +133,7 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
     ASSERT(message->type != EXCHANGE_DATA && message->type != EXCHANGE_CHECK_DATA);
 }
 
-static int64_t span_get(struct wire_reader *reader)
+int64_t message_get_span(struct wire_reader *reader)
 {
     const int64_t span_ns = wire_get_i64(reader);
     if (span_ns < 0 || span_ns > span_ns_max)
@@ -118,7 +141,7 @@ static int64_t span_get(struct wire_reader *reader)
     return span_ns;
 }
 
-static double finite_get(struct wire_reader *reader)
+double message_get_finite(struct wire_reader *reader)
 {
     const double value = wire_get_f64(reader);
     if (!isfinite(value))
@@ -126,15 +149,7 @@ static double finite_get(struct wire_reader *reader)
     return value;
 }
 
-static bool flag_get(struct wire_reader *reader)
-{
-    const uint8_t flag = wire_get_u8(reader);
-    if (flag > 1)
-        wire_reader_fail(reader, "neither yes nor no");
-    return flag == 1;
-}
-
-static enum codec codec_get(struct wire_reader *reader)
+enum codec message_get_codec(struct wire_reader *reader)
 {
     const uint8_t codec = wire_get_u8(reader);
     if (codec >= CODEC_COUNT)
@@ -148,10 +163,10 @@ static void push_decode(struct wire_reader *reader, struct exchange_push *push)
     push->number = wire_get_u64(reader);
     push->steps = wire_get_u32(reader);
     push->samples = wire_get_u64(reader);
-    push->loss = finite_get(reader);
-    push->compute_ns = span_get(reader);
-    push->commit_ns = span_get(reader);
-    push->codec = codec_get(reader);
+    push->loss = message_get_finite(reader);
+    push->compute_ns = message_get_span(reader);
+    push->commit_ns = message_get_span(reader);
+    push->codec = message_get_codec(reader);
     push->first_step = wire_get_u64(reader);
     push->first_sample = wire_get_u64(reader);
     /* A bill rests on it: a worker may not claim more than any machine can do. */
@@ -176,14 +191,14 @@ static void recompute_decode(struct wire_reader *reader, struct exchange_recompu
 static void settings_decode(struct wire_reader *reader, struct exchange_settings *settings)
 {
     settings->local_steps = wire_get_u32(reader);
-    settings->period_ns = span_get(reader);
+    settings->period_ns = message_get_span(reader);
     if ((settings->local_steps == 0) == (settings->period_ns == 0))
         wire_reader_fail(reader, "one of steps and period must be given");
     settings->overlap = wire_get_u32(reader);
     settings->batch = wire_get_u32(reader);
     if (settings->batch > EXCHANGE_BATCH_MAX)
         wire_reader_fail(reader, "a batch out of range");
-    settings->codec = codec_get(reader);
+    settings->codec = message_get_codec(reader);
     settings->density = wire_get_f32(reader);
     settings->momentum = wire_get_f32(reader);
     if (!(settings->density > 0 && settings->density <= 1) ||
@@ -199,6 +214,10 @@ static void join_decode(struct wire_reader *reader, struct exchange_join *join)
     join->shard_samples = wire_get_u64(reader);
     join->parameter_count = wire_get_u64(reader);
     join->term = wire_get_u64(reader);
+    join->session = wire_get_u64(reader);
+    message_get_server(reader, &join->server, &join->servers);
+    if (join->server == join->servers)
+        wire_reader_fail(reader, "no such range");
 }
 
 static void message_decode(struct wire_reader *reader, struct exchange_message *message)
@@ -213,10 +232,10 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
     case EXCHANGE_PROGRESS:
         message->progress.steps = wire_get_u64(reader);
         message->progress.samples = wire_get_u64(reader);
-        message->progress.steps_per_second = finite_get(reader);
+        message->progress.steps_per_second = message_get_finite(reader);
         return;
     case EXCHANGE_LEAVE:
-        message->has_diverged = flag_get(reader);
+        message->has_diverged = wire_get_bool(reader);
         return;
     case EXCHANGE_WANT:
         return;
@@ -224,13 +243,17 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
         message->offer.term = wire_get_u64(reader);
         message->offer.digest = wire_get_u64(reader);
         message->offer.samples_max = wire_get_u64(reader);
+        message->offer.session = wire_get_u64(reader);
+        message->offer.is_base = wire_get_bool(reader);
         return;
     case EXCHANGE_MODEL:
         message->model.term = wire_get_u64(reader);
         message->model.version = wire_get_u64(reader);
         message->model.push = wire_get_u64(reader);
         message->model.samples_max = wire_get_u64(reader);
-        message->model.codec = codec_get(reader);
+        message->model.codec = message_get_codec(reader);
+        message->model.session = wire_get_u64(reader);
+        message->model.is_base = wire_get_bool(reader);
         return;
     case EXCHANGE_SETTINGS:
         settings_decode(reader, &message->settings);
@@ -243,10 +266,21 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
         return;
     case EXCHANGE_RECOMPUTED:
         message->recomputed.check = wire_get_u64(reader);
-        message->recomputed.is_done = flag_get(reader);
+        message->recomputed.is_done = wire_get_bool(reader);
         return;
     case EXCHANGE_STOP:
         message->stop_reason = wire_get_text(reader, EXCHANGE_REASON_MAX);
+        return;
+    case EXCHANGE_AGAIN:
+        message->again_session = wire_get_u64(reader);
+        return;
+    case EXCHANGE_SERVE:
+    case EXCHANGE_ARRIVED:
+    case EXCHANGE_GONE:
+    case EXCHANGE_SERVED:
+    case EXCHANGE_STATE:
+    case EXCHANGE_ACT:
+        range_message_decode(reader, message);
         return;
     case EXCHANGE_DATA:
     case EXCHANGE_CHECK_DATA:
@@ -284,5 +318,15 @@ int exchange_identity_parse(struct text identity, uint64_t *out_lease, uint64_t 
         return error_set(error, ERROR_INVALID, "not the identity of a lease");
     if (text_parse_u64(lease, out_lease, error) < 0 || text_parse_u64(fence, out_fence, error) < 0)
         return error_wrap(error, "identity of a lease");
+    return 0;
+}
+
+int exchange_check_term(uint64_t term, uint64_t known, struct error *error)
+{
+    if (term < known)
+        return error_set(error, ERROR_REFUSED,
+                         "a stream to a parameter server of term %" PRIu64
+                         ", which one of term %" PRIu64 " has replaced",
+                         term, known);
     return 0;
 }

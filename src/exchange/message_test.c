@@ -1,4 +1,8 @@
-/* Messages there and back, and what is refused. */
+/*
+ * Messages there and back, and what is refused.
+ *
+ * covers message.c, message_range.c
+ */
 #include "exchange/message.h"
 #include "testing/testing.h"
 
@@ -21,7 +25,8 @@ static void assert_same(const struct exchange_message *message)
 
 TEST(every_message_comes_back_as_it_went)
 {
-    assert_same(&(struct exchange_message){.type = EXCHANGE_JOIN, .join = {2, 20000, 61706}});
+    assert_same(
+        &(struct exchange_message){.type = EXCHANGE_JOIN, .join = {2, 20000, 61706, 0, 7, 1, 3}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_PUSH,
                                            .push = {.number = 3,
                                                     .steps = 40,
@@ -45,6 +50,32 @@ TEST(every_message_comes_back_as_it_went)
         &(struct exchange_message){.type = EXCHANGE_STOP, .stop_reason = TEXT("target reached")});
 }
 
+TEST(every_message_between_servers_comes_back_as_it_went)
+{
+    assert_same(&(struct exchange_message){.type = EXCHANGE_AGAIN, .again_session = 4});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_SERVE, .serve = {3, 3, 61706, 9}});
+    assert_same(
+        &(struct exchange_message){.type = EXCHANGE_ARRIVED, .arrived = {2, 100, 4, 1, 8, 0.5}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_GONE, .gone = {2, 100, 4, 1, true}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_SERVED, .served = {1 << 20, 3}});
+    assert_same(&(struct exchange_message){.type = EXCHANGE_STATE, .state = {1, 2, 3, 4, 5, true}});
+    for (enum exchange_act_kind kind = 0; kind < EXCHANGE_ACT_COUNT; kind++)
+        assert_same(&(struct exchange_message){.type = EXCHANGE_ACT,
+                                               .act = {.kind = kind,
+                                                       .worker = 1023,
+                                                       .number = 77,
+                                                       .lease = 5,
+                                                       .fence = 6,
+                                                       .weight = 0.25,
+                                                       .rate = 1,
+                                                       .momentum = 0.9,
+                                                       .direct = 2,
+                                                       .carried = 3,
+                                                       .codec = CODEC_TOPK,
+                                                       .density = 0.01F,
+                                                       .is_offer = true}});
+}
+
 static void assert_refused(uint16_t type, const void *bytes, size_t size)
 {
     struct error error;
@@ -66,7 +97,7 @@ TEST(broken_messages_are_refused)
     assert_refused(EXCHANGE_WANT, "x", 1);
     assert_refused(EXCHANGE_SETTINGS, "\0\0\0\0\0\0\0\0\0\0\0\0", 12); /* neither */
     assert_refused(EXCHANGE_SETTINGS, "\1\0\0\0\1\0\0\0\0\0\0\0", 12); /* both */
-    assert_refused(EXCHANGE_JOIN, "\x09\0", 2);
+    assert_refused(EXCHANGE_JOIN, "\x0a\0", 2);
 }
 
 TEST(a_push_may_not_claim_what_no_machine_can_do)
@@ -103,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_message_comes_back_as_it_went),
+        cmocka_unit_test(every_message_between_servers_comes_back_as_it_went),
         cmocka_unit_test(broken_messages_are_refused),
         cmocka_unit_test(a_push_may_not_claim_what_no_machine_can_do),
         cmocka_unit_test(an_identity_names_lease_and_fence),

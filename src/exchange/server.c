@@ -45,7 +45,8 @@ static void end_if_complete(void *context)
         return;
     const bool is_waited_for =
         !list_is_empty(&server->connections) && loop_timer_is_running(server->end_timer);
-    if (is_waited_for || (evaluator_is_busy(server->evaluator) && !server->is_late))
+    const bool is_unknown = server->cut.final > 0 || evaluator_is_busy(server->evaluator);
+    if (is_waited_for || (is_unknown && !server->is_late))
         return;
     server->state = SERVER_ENDED;
     loop_timer_stop(server->house_timer);
@@ -57,6 +58,7 @@ static void late_timer_due(void *context)
 {
     struct exchange_server *server = context;
     server->is_late = true;
+    server_cut_give_up(server);
     loop_timer_stop(server->end_timer);
     end_if_complete(server);
 }
@@ -80,11 +82,7 @@ void server_end(struct exchange_server *server, enum exchange_end end, const cha
     if (end == EXCHANGE_END_DIVERGED) {
         server_take_good(server);
     } else if (!server->outcome.has_accuracy) {
-        memcpy(server->final, global_model_parameters(server->model),
-               server->options.parameter_count * sizeof(float));
-        server->outcome.version = global_model_version(server->model);
-        if (end != EXCHANGE_END_FAILED)
-            evaluator_ask(server->evaluator, EVALUATION_FULL);
+        server_cut_final(server);
     }
     LIST_EACH(&server->connections, node)
     {
@@ -99,8 +97,16 @@ void server_end(struct exchange_server *server, enum exchange_end end, const cha
                                                        .accepted_push = connection->push.number});
         connection->is_waiting = false;
     }
+    server_ranges_stop(server);
     loop_timer_start(server->end_timer, server->options.stop_grace_ms);
     /* Not from inside: the caller may stand on a connection. */
+    loop_timer_start(server->moment_timer, 0);
+}
+
+void server_final_known(struct exchange_server *server)
+{
+    if (server->outcome.end != EXCHANGE_END_FAILED && !server->is_late)
+        evaluator_ask(server->evaluator, EVALUATION_FULL);
     loop_timer_start(server->moment_timer, 0);
 }
 
@@ -161,14 +167,17 @@ static void worker_answer(struct exchange_server *server, struct connection *con
     const int64_t since_ns = connection->held_ns;
     connection->was_held_ns = since_ns > 0 ? server_now_ns(server) - since_ns : 0;
     connection->held_ns = 0;
+    server_ranges_answer(server, connection, connection->push.number, /* is_offer= */ false);
     connection_send_model(connection, connection->push.number);
 }
 
 static void action_do(struct exchange_server *server, const struct sync_action *action)
 {
     struct connection *connection = server->connection_of[action->worker];
-    if (global_model_act(server->model, action, connection ? connection->update.values : NULL))
+    if (global_model_act(server->model, action, connection ? connection->update.values : NULL)) {
+        server_ranges_do(server, action);
         return;
+    }
     switch (action->kind) {
     case SYNC_REPLY:
     case SYNC_RELEASE:
@@ -184,7 +193,7 @@ static void action_do(struct exchange_server *server, const struct sync_action *
         return;
     case SYNC_EVALUATE:
         server->loss_asked_ns = server_now_ns(server);
-        evaluator_ask(server->evaluator, EVALUATION_SAMPLE);
+        server_measure(server, EVALUATION_SAMPLE);
         return;
     case SYNC_STOP:
         server_end(server, EXCHANGE_END_STOPPED, "the policy sees no further gain");
@@ -210,11 +219,33 @@ void server_act(struct exchange_server *server)
 
 static void policy_tick(struct exchange_server *server, const struct sync_loss *loss)
 {
-    if (server->state != SERVER_RUNNING)
+    if (server->state != SERVER_RUNNING || !server_ranges_are_ready(server))
         return;
     sync_policy_tick(server->policy, server_now_ns(server), loss, &server->actions);
     server_act(server);
     connections_sweep(server);
+}
+
+void server_begin_anew(struct exchange_server *server)
+{
+    struct error error;
+    struct sync_policy *policy = NULL;
+    const struct text name = text_of(sync_policy_name(server->policy));
+    LIST_EACH(&server->connections, node)
+    {
+        struct connection *connection = LIST_ITEM(node, struct connection, node);
+        if (connection->is_member)
+            server_part(server, connection);
+    }
+    server->actions.count = 0;
+    server->loss_asked_ns = 0;
+    global_model_restart(server->model);
+    server_ranges_act(server, &(struct exchange_act){.kind = EXCHANGE_ACT_RESTART});
+    const int result = sync_policy_new(name, &server->options.sync, &policy, &error);
+    ASSERT(result == 0); /* it was made of the same before */
+    sync_policy_free(server->policy);
+    server->policy = policy;
+    loop_timer_stop(server->policy_timer);
 }
 
 static void policy_timer_due(void *context)
@@ -224,16 +255,24 @@ static void policy_timer_due(void *context)
 
 /* --- measurements --- */
 
-static uint64_t on_snapshot(void *context, float *out_parameters)
+static uint64_t on_snapshot(void *context, float *out_parameters, int64_t *at_ns)
 {
     const struct exchange_server *server = context;
-    const bool is_final = server->state != SERVER_RUNNING;
-    memcpy(out_parameters, is_final ? server->final : global_model_parameters(server->model),
-           server->options.parameter_count * sizeof(float));
-    return is_final ? server->outcome.version : global_model_version(server->model);
+    const size_t size = server->options.parameter_count * sizeof(float);
+    if (server->state != SERVER_RUNNING) {
+        memcpy(out_parameters, server->final, size);
+        return server->outcome.version;
+    }
+    if (server->servers > 1) {
+        memcpy(out_parameters, server->cut.newest.parameters, size);
+        *at_ns = server->cut.newest.at_ns;
+        return server->cut.newest.state.version;
+    }
+    memcpy(out_parameters, global_model_parameters(server->model), size);
+    return global_model_version(server->model);
 }
 
-static int64_t server_elapsed_ms(const struct exchange_server *server)
+int64_t server_elapsed_ms(const struct exchange_server *server)
 {
     const int64_t own_ns = server->joined_ns > 0 ? server_now_ns(server) - server->joined_ns : 0;
     return server->options.done.elapsed_ms + own_ns / 1000000;
@@ -308,8 +347,8 @@ static void on_report(void *context, const struct evaluation_report *report,
 static void evaluate_timer_due(void *context)
 {
     struct exchange_server *server = context;
-    evaluator_ask(server->evaluator, EVALUATION_SAMPLE);
-    evaluator_ask(server->evaluator, EVALUATION_FULL);
+    server_measure(server, EVALUATION_SAMPLE);
+    server_measure(server, EVALUATION_FULL);
     loop_timer_start(server->evaluate_timer, server->options.evaluate_ms);
 }
 
@@ -318,7 +357,7 @@ static void moment_timer_due(void *context)
 {
     struct exchange_server *server = context;
     if (server->state == SERVER_RUNNING)
-        evaluator_ask(server->evaluator, EVALUATION_FULL);
+        server_measure(server, EVALUATION_FULL);
     else
         end_if_complete(server);
 }
@@ -355,12 +394,17 @@ static void house_timer_due(void *context)
         }
     }
     server_checks_tick(server);
+    server_ranges_house(server, now_ns, was_asleep);
     connections_sweep(server);
     if (server->joined_ns == 0 && now_ns - server->opened_ns > server->options.join_ms * 1000000)
-        server_end(server, EXCHANGE_END_LOST, "no worker came");
+        server_end(server, EXCHANGE_END_LOST, "%s",
+                   server_ranges_are_ready(server) ? "no worker came"
+                                                   : "not all parameter servers came");
     if (server->joined_ns > 0 && server->member_count == 0 &&
         now_ns - server->lonely_since_ns > server->options.lonely_ms * 1000000)
-        server_end(server, EXCHANGE_END_LOST, "all workers are gone");
+        server_end(server, EXCHANGE_END_LOST, "%s",
+                   server_ranges_are_ready(server) ? "all workers are gone"
+                                                   : "a parameter server is gone");
     house_timer_start(server);
 }
 
@@ -383,12 +427,12 @@ static int server_allocate(struct exchange_server *server, struct error *error)
     server->options.parameters = server->options.momentum = NULL;
     server->status.steps = server->options.done.steps;
     server->status.samples = server->options.done.samples;
-    server->first_digest = vector_digest(parameters, count);
-    if (global_model_open(parameters, momentum, count, &server->model, error) < 0)
+    server->first_digest = vector_digest(parameters, server->range.count);
+    if (global_model_open(parameters, momentum, server->range.count, &server->model, error) < 0)
         return -1;
     global_model_set_robust(server->model, &server->options.robust);
     global_model_set_late(server->model);
-    return 0;
+    return server->servers > 1 ? server_cut_open(server, parameters, momentum, error) : 0;
 }
 
 int exchange_server_open(const struct exchange_server_options *options,
@@ -399,6 +443,10 @@ int exchange_server_open(const struct exchange_server_options *options,
                          EXCHANGE_PARAMETERS_MAX);
     if (options->world == 0 || options->world > EXCHANGE_WORKERS_MAX)
         return error_set(error, ERROR_INVALID, "1 to %d workers", EXCHANGE_WORKERS_MAX);
+    if (options->servers > EXCHANGE_SERVERS_MAX || options->servers > options->parameter_count ||
+        (options->servers > 1 && options->verify > 0))
+        return error_set(error, ERROR_INVALID,
+                         "too many parameter servers, or more than one where pushes are checked");
     const struct exchange_compress *compress = &options->compress;
     if (!(compress->density >= 0 && compress->density <= 1) ||
         !(compress->momentum >= 0 && compress->momentum < 1))
@@ -412,9 +460,12 @@ int exchange_server_open(const struct exchange_server_options *options,
     AUTO(exchange_server) struct exchange_server *server = calloc(1, sizeof *server);
     ASSERT(server);
     list_init(&server->connections);
+    list_init(&server->range_peers);
     robust_norms_init(&server->norms);
     random_init(&server->check_random, options->check_seed);
     server->options = *options;
+    server->servers = options->servers > 1 ? options->servers : 1;
+    server->range = range_of(options->parameter_count, server->servers, 0);
     server->options.evaluate_ms = or_else(options->evaluate_ms, options->sync.gamma_ms);
     server->options.silent_ms = or_else(options->silent_ms, 6000);
     server->options.lonely_ms = or_else(options->lonely_ms, 20000);
@@ -454,6 +505,8 @@ void exchange_server_free(struct exchange_server *server)
     evaluator_free(server->evaluator);
     server_checks_free(server);
     connections_free(server);
+    server_ranges_free(server);
+    server_cut_free(server);
     loop_timer_free(server->policy_timer);
     loop_timer_free(server->evaluate_timer);
     loop_timer_free(server->moment_timer);
@@ -468,12 +521,21 @@ void exchange_server_free(struct exchange_server *server)
     free(server);
 }
 
-void exchange_server_snapshot(const struct exchange_server *server, float *out_parameters,
-                              float *out_momentum)
+struct exchange_progress_made exchange_server_snapshot(const struct exchange_server *server,
+                                                       float *out_parameters, float *out_momentum)
 {
     const size_t size = server->options.parameter_count * sizeof(float);
+    if (server->servers > 1) {
+        const struct server_copy *newest = &server->cut.newest;
+        memcpy(out_parameters, newest->parameters, size);
+        memcpy(out_momentum, newest->momentum, size);
+        return (struct exchange_progress_made){newest->state.steps, newest->state.samples,
+                                               newest->state.elapsed_ms};
+    }
     memcpy(out_parameters, global_model_parameters(server->model), size);
     memcpy(out_momentum, global_model_momentum(server->model), size);
+    return (struct exchange_progress_made){server->status.steps, server->status.samples,
+                                           server_elapsed_ms(server)};
 }
 
 bool exchange_server_is_training(const struct exchange_server *server)

@@ -8,6 +8,15 @@
  * on from what that left: its model, its counts and its time; policies start anew. A worker that
  * joins under the rank of another lease is its successor: the other is dropped.
  *
+ * The model may be split among servers (range.h): then this is the lead, which holds the first
+ * range and alone has the policy, the members, measurements, checkpoints and the outcome. The
+ * servers of the other ranges (range_server.h) do as it says, in one order: all ranges see the
+ * same. A join or push counts once all its slices have come. The whole model is gathered each
+ * second, or as often as takes a tenth of the time, and for each measurement. When one of them is
+ * lost, all workers join again once its successor is there, which begins with its range of the
+ * newest whole model; the policy begins anew. A replica (replica.h) is sent the whole model from
+ * time to time.
+ *
  * Training ends when a measurement reaches the target (not before min_time_ms), when the workers
  * have seen `epochs` times the data set, when nobody is left, when a measurement fails, when the
  * loss is not finite any more, or by exchange_server_stop. The outcome names the model: the one
@@ -75,7 +84,8 @@ struct exchange_status {
     int64_t elapsed_ms; /* since the first join; 0 before */
     uint64_t version;
     uint64_t steps, samples, commits;
-    uint64_t received_bytes, sent_bytes; /* of vectors */
+    uint64_t received_bytes, sent_bytes; /* of vectors, to and from all servers */
+    uint64_t counted_bytes;              /* of the pushes that count, those of the first range */
     uint64_t checks;                     /* pushes that were made again by others */
     uint64_t checks_undecided;           /* of them: no two results agreed */
     double epochs;
@@ -91,17 +101,22 @@ struct exchange_status {
 
 /* How vectors travel. */
 struct exchange_compress {
-    bool is_auto; /* as each worker's link asks for (compressor_choose); else by `codec` */
+    bool is_auto; /* as each worker's link asks for (chooser.h); else by `codec` */
     enum codec codec;
     double density;  /* of top-k, in (0, 1]; 0: 0.01 */
     double momentum; /* of top-k, in [0, 1) */
 };
 
-/* What the market says of a worker. */
+/* What the market says of a worker, or of another server. */
 struct exchange_peer {
-    uint32_t rank; /* whose place among the workers is its */
+    bool is_server;
+    uint32_t rank; /* whose place among the workers, or servers, is its */
     uint8_t key[LINK_KEY_SIZE];
 };
+
+/* Who holds this lease; -1 for one that does not belong to the job. */
+typedef int exchange_find_peer(void *context, uint64_t lease, uint64_t fence,
+                               struct exchange_peer *out_peer);
 
 /* What training has behind it. */
 struct exchange_progress_made {
@@ -118,6 +133,7 @@ struct exchange_server_options {
     double verify;       /* the share of pushes that others make again (check.h); 0: none */
     uint64_t check_seed; /* which ones; no worker may know it */
     size_t parameter_count;
+    uint32_t servers;        /* that the model is split among; 0: 1 */
     const float *parameters; /* the first model; copied */
     const float *momentum;   /* the outer momentum to go on with; copied; NULL: none yet */
     struct exchange_progress_made done; /* in training before this server's */
@@ -134,8 +150,7 @@ struct exchange_server_options {
      */
     bool is_bench_tls, is_bench_plain;
 
-    /* Who holds this lease; -1 for one that does not belong to the job. */
-    int (*find_peer)(void *context, uint64_t lease, uint64_t fence, struct exchange_peer *out_peer);
+    exchange_find_peer *find_peer;
     /* As in evaluator.h; runs on another thread with measure_context. */
     int (*measure)(void *context, struct evaluation_report *report, struct error *error);
     void *measure_context;
@@ -158,13 +173,16 @@ DEFINE_AUTO(exchange_server);
 /* A stream on which a worker will speak. Takes `fd` on success only. */
 MUST_CHECK int exchange_server_attach_take(struct exchange_server *server, int fd,
                                            struct error *error);
+/* The same of the server of another range, or the replica. */
+MUST_CHECK int exchange_server_attach_range_take(struct exchange_server *server, int fd,
+                                                 struct error *error);
 /* Ends training; on_end follows within half of grace_ms, if need be without a last measurement: the
  * other half is the owner's, to save the model. */
 void exchange_server_stop(struct exchange_server *server, const char *reason, int64_t grace_ms);
 
-/* Copies the model and its outer momentum as they are now. */
-void exchange_server_snapshot(const struct exchange_server *server, float *out_parameters,
-                              float *out_momentum);
+/* Copies the newest whole model and its outer momentum; returns what training it has behind it. */
+struct exchange_progress_made exchange_server_snapshot(const struct exchange_server *server,
+                                                       float *out_parameters, float *out_momentum);
 
 /* False once training is ending, for whatever reason. */
 bool exchange_server_is_training(const struct exchange_server *server);

@@ -5,6 +5,7 @@
  * and connections_sweep, at the end of each callback, drops what is marked.
  */
 #include "base/assert.h"
+#include "exchange/peer_find.h"
 #include "exchange/server_internal.h"
 
 #include <inttypes.h>
@@ -49,7 +50,11 @@ static struct connection *marked_connection(struct exchange_server *server)
 void connections_sweep(struct exchange_server *server)
 {
     /* A leave may release others, whose links may turn out broken: until none is marked. */
-    for (struct connection *connection; (connection = marked_connection(server));) {
+    for (;;) {
+        server_ranges_sweep(server);
+        struct connection *connection = marked_connection(server);
+        if (!connection)
+            return;
         const uint64_t lease = connection->lease;
         const struct error reason = connection->drop_reason;
         const bool is_drop = !connection->is_leaving;
@@ -97,7 +102,7 @@ static void answer_pump(struct connection *connection)
 
 static void shadow_open(struct connection *connection)
 {
-    const size_t count = connection->server->options.parameter_count;
+    const size_t count = connection->server->range.count;
     /* Pushes that may be checked need it too: it is what they start from. */
     if ((connection->settings.codec != CODEC_F32 || connection->server->options.verify > 0) &&
         !connection->answer.shadow)
@@ -120,9 +125,9 @@ void connection_send_model(struct connection *connection, uint64_t push)
     struct exchange_server *server = connection->server;
     ASSERT(connection->answer.done == connection->answer.count);
     const enum codec codec = answer_codec(connection);
-    const size_t read_now = codec == CODEC_TOPK ? server->options.parameter_count : 0;
+    const size_t read_now = codec == CODEC_TOPK ? server->range.count : 0;
     vector_send_begin(&connection->answer, global_model_parameters_until(server->model, read_now),
-                      server->options.parameter_count, codec, (double)connection->settings.density,
+                      server->range.count, codec, (double)connection->settings.density,
                       server->scratch);
     connection->is_waiting = false;
     connection_send(connection, &(struct exchange_message){
@@ -131,14 +136,18 @@ void connection_send_model(struct connection *connection, uint64_t push)
                                               .version = global_model_version(server->model),
                                               .push = push,
                                               .samples_max = server_samples_left(server),
-                                              .codec = codec}});
+                                              .codec = codec,
+                                              .session = connection->session,
+                                              .is_base = connection->has_shadow}});
     answer_pump(connection);
 }
 
 void connection_welcome(struct connection *connection)
 {
     const struct exchange_server *server = connection->server;
-    if (global_model_version(server->model) > 0) {
+    const bool is_offer = global_model_version(server->model) == 0;
+    server_ranges_answer(connection->server, connection, 0, is_offer);
+    if (!is_offer) {
         connection_send_model(connection, 0);
         return;
     }
@@ -146,18 +155,22 @@ void connection_welcome(struct connection *connection)
     shadow_open(connection);
     if (connection->answer.shadow)
         memcpy(connection->answer.shadow, global_model_parameters(server->model),
-               server->options.parameter_count * sizeof(float));
+               server->range.count * sizeof(float));
     connection->has_shadow = connection->answer.shadow != NULL;
-    connection_send(connection, &(struct exchange_message){
-                                    .type = EXCHANGE_OFFER,
-                                    .offer = {.term = server->options.term,
-                                              .digest = server->first_digest,
-                                              .samples_max = server_samples_left(server)}});
+    connection_send(connection,
+                    &(struct exchange_message){.type = EXCHANGE_OFFER,
+                                               .offer = {.term = server->options.term,
+                                                         .digest = server->first_digest,
+                                                         .samples_max = server_samples_left(server),
+                                                         .session = connection->session,
+                                                         .is_base = connection->has_shadow}});
 }
 
 /* It made its first model otherwise, or has trained before. */
 static int take_want(struct connection *connection, struct error *error)
 {
+    if (connection->is_parted)
+        return 0;
     if (!connection->is_offered)
         return error_set(error, ERROR_CORRUPT, "it wants what was not offered");
     connection->is_offered = connection->has_shadow = false;
@@ -168,8 +181,10 @@ static int take_want(struct connection *connection, struct error *error)
 static int take_push(struct connection *connection, const struct exchange_push *push,
                      struct error *error)
 {
-    if (!connection->is_member || connection->is_pushing || connection->is_waiting ||
-        connection->answer.done < connection->answer.count)
+    if (connection->is_parted)
+        return 0;
+    if (!connection->is_member || connection->is_pushing || connection->is_whole ||
+        connection->is_waiting || connection->answer.done < connection->answer.count)
         return error_set(error, ERROR_CORRUPT, "a push out of turn");
     if (push->term != connection->server->options.term)
         return error_set(error, ERROR_REFUSED, "a push for another parameter server");
@@ -183,18 +198,26 @@ static int take_push(struct connection *connection, const struct exchange_push *
     connection->is_pushing = true;
     global_model_release(connection->server->model, connection->update.values);
     connection->update.codec = push->codec;
-    connection->update.count = connection->server->options.parameter_count;
+    connection->update.count = connection->server->range.count;
     connection->update.done = 0;
+    if (push->codec == CODEC_F32)
+        link_expect(connection->link, connection->update.count * sizeof(float));
     connection->update_square_sum = 0;
     return 0;
 }
 
-static int take_data(struct connection *connection, struct text payload, struct error *error)
+/* With `placed_size` the payload is only the run's index: that many bytes are in their place. */
+static int take_data(struct connection *connection, struct text payload, size_t placed_size,
+                     struct error *error)
 {
+    if (connection->is_parted)
+        return 0;
     if (!connection->is_pushing)
         return error_set(error, ERROR_CORRUPT, "data without a push");
     const size_t done = connection->update.done;
-    if (vector_take(&connection->update, payload, connection->server->scratch, error) < 0) {
+    if ((placed_size > 0
+             ? vector_take_placed(&connection->update, payload, placed_size, NULL, error)
+             : vector_take(&connection->update, payload, connection->server->scratch, error)) < 0) {
         if (error->code == ERROR_INVALID)
             connection->server->workers[connection->worker].refused++;
         return -1;
@@ -203,12 +226,13 @@ static int take_data(struct connection *connection, struct text payload, struct 
     if (connection->server->options.robust.kind != ROBUST_NONE)
         connection->update_square_sum +=
             robust_square_sum(connection->update.values + done, connection->update.done - done);
-    connection->push_bytes += payload.size;
-    connection->server->status.received_bytes += payload.size;
+    connection->push_bytes += payload.size + placed_size;
+    connection->server->status.received_bytes += payload.size + placed_size;
     if (connection->update.done == connection->update.count) {
         connection->is_pushing = false;
-        connection->is_waiting = true;
-        server_push(connection->server, connection);
+        connection->is_whole = true;
+        connection->push_took_ns = server_now_ns(connection->server) - connection->push_came_ns;
+        server_try(connection->server, connection);
     }
     return 0;
 }
@@ -224,7 +248,7 @@ static int take_frame(struct connection *connection, uint16_t type, struct text 
                       struct error *error)
 {
     if (type == EXCHANGE_DATA)
-        return take_data(connection, payload, error);
+        return take_data(connection, payload, 0, error);
     if (type == EXCHANGE_CHECK_DATA)
         return server_check_data(connection, payload, error);
     struct exchange_message message;
@@ -257,6 +281,13 @@ static int take_frame(struct connection *connection, uint16_t type, struct text 
     case EXCHANGE_ACCEPTED:
     case EXCHANGE_STOP:
     case EXCHANGE_OFFER:
+    case EXCHANGE_AGAIN:
+    case EXCHANGE_SERVE:
+    case EXCHANGE_ARRIVED:
+    case EXCHANGE_GONE:
+    case EXCHANGE_SERVED:
+    case EXCHANGE_STATE:
+    case EXCHANGE_ACT:
         break;
     }
     return error_set(error, ERROR_CORRUPT, "a message that only a server sends");
@@ -274,32 +305,50 @@ static void on_frame(struct link *link, uint16_t type, struct text payload, void
     connections_sweep(server);
 }
 
-/* Sets the lease and fence that `identity` names. */
-static int peer_find(const struct exchange_server *server, struct text identity,
-                     uint64_t *out_lease, uint64_t *out_fence, struct exchange_peer *out_peer,
-                     struct error *error)
+static void *find_place(struct link *link, uint16_t type, size_t size, void *context)
 {
-    const struct exchange_server_options *options = &server->options;
-    if (exchange_identity_parse(identity, out_lease, out_fence, error) < 0)
-        return -1;
-    if (options->find_peer(options->context, *out_lease, *out_fence, out_peer) < 0)
-        return error_set(error, ERROR_REFUSED, "the lease does not belong to the job");
-    return 0;
+    (void)link;
+    const struct connection *connection = context;
+    return type == EXCHANGE_DATA && connection->is_pushing ? vector_place(&connection->update, size)
+                                                           : NULL;
+}
+
+static void on_placed(struct link *link, uint16_t type, struct text head, struct text body,
+                      void *context)
+{
+    (void)link, (void)type;
+    struct connection *connection = context;
+    struct exchange_server *server = connection->server;
+    struct error error;
+    connection->last_frame_ns = server_now_ns(server);
+    if (!connection->must_drop && take_data(connection, head, body.size, &error) < 0)
+        connection_mark(connection, &error);
+    connections_sweep(server);
+}
+
+/* Sets the lease and fence that `identity` names. */
+static int find_other(const struct connection *connection, struct text identity,
+                      struct found_peer *out_found, struct error *error)
+{
+    return peer_find(connection->server->options.find_peer, connection->server->options.context,
+                     PEER_WORKER, identity, out_found, error);
 }
 
 static void on_open(struct link *link, struct text identity, void *context)
 {
     (void)link;
     struct connection *connection = context;
-    struct exchange_server *server = connection->server;
-    struct exchange_peer peer;
+    struct found_peer found;
     struct error error;
-    connection->last_frame_ns = server_now_ns(server);
-    if (peer_find(server, identity, &connection->lease, &connection->fence, &peer, &error) < 0)
+    connection->last_frame_ns = server_now_ns(connection->server);
+    if (find_other(connection, identity, &found, &error) < 0) {
         connection_mark(connection, &error);
-    else
-        connection->rank = peer.rank;
-    connections_sweep(server);
+    } else {
+        connection->lease = found.lease;
+        connection->fence = found.fence;
+        connection->rank = found.rank;
+    }
+    connections_sweep(connection->server);
 }
 
 static void on_close(struct link *link, const struct error *reason, void *context)
@@ -323,19 +372,17 @@ static void on_drained(struct link *link, void *context)
 
 static int find_key(void *context, struct text identity, uint8_t out_key[LINK_KEY_SIZE])
 {
-    const struct connection *connection = context;
-    struct exchange_peer peer;
+    struct found_peer found;
     struct error error;
-    uint64_t lease, fence;
-    if (peer_find(connection->server, identity, &lease, &fence, &peer, &error) < 0)
+    if (find_other(context, identity, &found, &error) < 0)
         return -1;
-    memcpy(out_key, peer.key, LINK_KEY_SIZE);
+    memcpy(out_key, found.key, LINK_KEY_SIZE);
     return 0;
 }
 
 int exchange_server_attach_take(struct exchange_server *server, int fd, struct error *error)
 {
-    const size_t size = server->options.parameter_count * sizeof(float);
+    const size_t size = server->range.count * sizeof(float);
     struct connection *connection = calloc(1, sizeof *connection);
     ASSERT(connection);
     connection->server = server;
@@ -347,9 +394,10 @@ int exchange_server_attach_take(struct exchange_server *server, int fd, struct e
         .find_key = find_key,
         .payload_max = EXCHANGE_PAYLOAD_MAX,
         .queue_max_bytes = EXCHANGE_QUEUE_MAX,
+        .queue_low_bytes = EXCHANGE_QUEUE_FULL,
         .is_bulk = !server->options.is_bench_tls,
         .is_bench_plain = server->options.is_bench_plain,
-        .callbacks = {on_open, on_frame, on_close, on_drained},
+        .callbacks = {on_open, on_frame, on_close, on_drained, find_place, on_placed},
         .context = connection,
     };
     int result = -1;

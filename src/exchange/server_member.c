@@ -1,6 +1,5 @@
 /* Exchange server: workers: joining, pushing, leaving. */
 #include "base/assert.h"
-#include "exchange/compressor.h"
 #include "exchange/server_internal.h"
 
 #include <inttypes.h>
@@ -8,8 +7,7 @@
 
 enum {
     CHANGES_SHOWN = 3,
-    MEASURABLE_BYTES = 64 << 10, /* less says nothing of a link, and costs little on any */
-    LARGE_FLOATS = 1 << 20,      /* a slow link would carry it whole for many steps */
+    LARGE_FLOATS = 1 << 20, /* a slow link would carry it whole for many steps */
 };
 #define DENSITY 0.01F /* of top-k */
 
@@ -56,31 +54,24 @@ static enum codec first_codec(const struct exchange_server *server)
     return server->options.parameter_count >= LARGE_FLOATS ? CODEC_INT8 : CODEC_F32;
 }
 
-int server_join(struct exchange_server *server, struct connection *connection,
-                const struct exchange_join *join, struct error *error)
+/* What came before on this link is void. */
+static void connection_reset(struct connection *connection)
 {
-    if (connection->is_member)
-        return error_set(error, ERROR_CORRUPT, "a second join");
-    if (join->parameter_count != server->options.parameter_count)
-        return error_set(error, ERROR_INVALID,
-                         "a model of %" PRIu64 " parameters where the job's has %zu",
-                         join->parameter_count, server->options.parameter_count);
-    if (join->rank != connection->rank)
-        return error_set(error, ERROR_REFUSED, "rank %" PRIu32 " is not its own", join->rank);
-    /* Its word alone ends nothing: one that lies must not end the others' training. A server that
-     * was replaced is left by all, or stopped by the market. */
-    if (join->term > server->options.term)
-        return error_set(error, ERROR_CONFLICT, "it belongs to a later parameter server");
-    if (server->state != SERVER_RUNNING) {
-        connection_send(connection,
-                        &(struct exchange_message){.type = EXCHANGE_STOP,
-                                                   .stop_reason = text_of(server->reason)});
-        return 0;
-    }
+    global_model_release(connection->server->model, connection->update.values);
+    connection->is_joining = connection->is_parted = connection->is_offered = false;
+    connection->is_pushing = connection->is_whole = connection->is_waiting = false;
+    connection->held_ns = connection->was_held_ns = connection->last_push_ns = 0;
+    connection->answer.done = connection->answer.count;
+    connection->has_shadow = false;
+}
+
+/* Its join has come to all servers. */
+static int server_admit(struct exchange_server *server, struct connection *connection,
+                        struct error *error)
+{
+    const struct exchange_join *join = &connection->join;
     uint32_t worker;
-    for (uint32_t i = 0; i < server->worker_count; i++)
-        if (server->workers[i].is_faulty && server->workers[i].lease == connection->lease)
-            return error_set(error, ERROR_REFUSED, "%s", server->workers[i].fault);
+    connection->is_joining = false;
     drop_predecessor(server, connection);
     if (worker_find(server, connection, &worker, error) < 0)
         return -1;
@@ -102,19 +93,93 @@ int server_join(struct exchange_server *server, struct connection *connection,
     }
     connection->is_member = true;
     connection->worker = worker;
-    connection->settings.codec = compress->is_auto ? first_codec(server) : compress->codec;
-    connection->settings.density = compress->density > 0 ? (float)compress->density : DENSITY;
-    connection->settings.momentum = (float)compress->momentum;
+    connection->settings = (struct exchange_settings){
+        .codec = compress->is_auto ? first_codec(server) : compress->codec,
+        .density = compress->density > 0 ? (float)compress->density : DENSITY,
+        .momentum = (float)compress->momentum,
+    };
+    chooser_init(&connection->chooser, server->range.count, (double)connection->settings.density,
+                 connection->settings.codec);
     server->connection_of[worker] = connection;
     server->member_count++;
     server->workers[worker].is_member = true;
     server->workers[worker].rank = join->rank;
     server->shard_samples[join->rank % server->options.world] = join->shard_samples;
+    server_ranges_act(server, &(struct exchange_act){.kind = EXCHANGE_ACT_ADMIT,
+                                                     .worker = worker,
+                                                     .number = connection->session,
+                                                     .lease = connection->lease,
+                                                     .fence = connection->fence});
     sync_policy_join(server->policy, now_ns, worker, &server->actions);
     server_act(server);
     connection_welcome(connection);
     server_changed(server);
     return 0;
+}
+
+static int join_check(const struct exchange_server *server, const struct connection *connection,
+                      const struct exchange_join *join, struct error *error)
+{
+    if ((connection->is_member || connection->is_joining) &&
+        (server->servers == 1 || join->session <= connection->session))
+        return error_set(error, ERROR_CORRUPT, "a second join");
+    if (join->parameter_count != server->options.parameter_count)
+        return error_set(error, ERROR_INVALID,
+                         "a model of %" PRIu64 " parameters where the job's has %zu",
+                         join->parameter_count, server->options.parameter_count);
+    if (join->servers != server->servers || join->server != 0)
+        return error_set(error, ERROR_INVALID, "server %" PRIu32 " of %" PRIu32 " is not this",
+                         join->server, join->servers);
+    if (join->rank != connection->rank || join->rank >= EXCHANGE_WORKERS_MAX)
+        return error_set(error, ERROR_REFUSED, "rank %" PRIu32 " is not its own", join->rank);
+    /* Its word alone ends nothing: one that lies must not end the others' training. A server that
+     * was replaced is left by all, or stopped by the market. */
+    if (join->term > server->options.term)
+        return error_set(error, ERROR_CONFLICT, "it belongs to a later parameter server");
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        if (server->workers[i].is_faulty && server->workers[i].lease == connection->lease)
+            return error_set(error, ERROR_REFUSED, "%s", server->workers[i].fault);
+    return 0;
+}
+
+int server_join(struct exchange_server *server, struct connection *connection,
+                const struct exchange_join *join, struct error *error)
+{
+    if (join_check(server, connection, join, error) < 0)
+        return -1;
+    if (server->state != SERVER_RUNNING) {
+        connection_send(connection,
+                        &(struct exchange_message){.type = EXCHANGE_STOP,
+                                                   .stop_reason = text_of(server->reason)});
+        return 0;
+    }
+    if (connection->is_member)
+        server_leave(server, connection);
+    connection_reset(connection);
+    connection->session = join->session;
+    connection->join = *join;
+    connection->is_joining = true;
+    server_try(server, connection);
+    return 0;
+}
+
+void server_try(struct exchange_server *server, struct connection *connection)
+{
+    struct error error;
+    double square_sum = 0;
+    if ((!connection->is_joining && !connection->is_whole) || connection->must_drop ||
+        !server_ranges_have(server, connection,
+                            connection->is_joining ? 0 : connection->push.number, &square_sum))
+        return;
+    if (connection->is_joining) {
+        if (server_admit(server, connection, &error) < 0)
+            connection_mark(connection, &error);
+        return;
+    }
+    connection->update_square_sum += square_sum;
+    connection->is_whole = false;
+    connection->is_waiting = true;
+    server_push(server, connection);
 }
 
 /* The whole data set's size: shards not seen yet are taken to be of the mean size. */
@@ -168,37 +233,26 @@ static void push_count(struct exchange_server *server, const struct connection *
     if (worker->steps_per_second <= 0 && push->compute_ns > 0)
         worker->steps_per_second = push->steps / (1e-9 * (double)push->compute_ns);
     server->status.commits++;
+    server->status.counted_bytes += connection->push_bytes;
     server->status.steps += push->steps;
     server->status.samples += push->samples;
 }
 
-/* Looked at after the 1st, 2nd, 4th, 8th, ... push of a worker, and at each 64th: links change. */
-static bool is_time_to_choose(uint64_t commits)
-{
-    return (commits & (commits - 1)) == 0 || commits % 64 == 0;
-}
-
-/* By how fast its push came in and how far pushes are apart. The settings go out with the policy's,
- * or before the answer. */
+/* The settings go out with the policy's, or before the answer. */
 static void choose_codec(struct exchange_server *server, struct connection *connection)
 {
-    const struct exchange_worker_status *worker = &server->workers[connection->worker];
     const int64_t now_ns = server_now_ns(server);
-    const int64_t apart_ns = connection->last_push_ns > 0 ? now_ns - connection->last_push_ns : 0;
-    const int64_t took_ns = now_ns - connection->push_came_ns;
-    const bool is_known = took_ns > 0 && connection->push_bytes >= MEASURABLE_BYTES;
-    connection->last_push_ns = now_ns;
-    if (!server->options.compress.is_auto || !is_known || !is_time_to_choose(worker->commits))
-        return;
-    const struct compressor_link link = {
-        .count = server->options.parameter_count,
-        .bytes_per_second = (double)connection->push_bytes / (1e-9 * (double)took_ns),
-        .interval_s = 1e-9 * (double)apart_ns,
-        .step_s = 1e-9 * (double)connection->push.compute_ns / connection->push.steps,
-        .density = (double)connection->settings.density,
+    const struct chooser_push push = {
+        .bytes = connection->push_bytes,
+        .took_ns = connection->push_took_ns,
+        .interval_ns = connection->last_push_ns > 0 ? now_ns - connection->last_push_ns : 0,
+        .step_ns = connection->push.compute_ns / connection->push.steps,
         .is_hidden = connection->settings.overlap > 0,
     };
-    enum codec codec = compressor_choose(&link);
+    connection->last_push_ns = now_ns;
+    if (!server->options.compress.is_auto)
+        return;
+    enum codec codec = chooser_take(&connection->chooser, &push);
     if (server->options.verify > 0 && check_near(codec) < 0)
         codec = CODEC_INT8;
     if (codec == connection->settings.codec)
@@ -213,14 +267,19 @@ static void push_bound(struct exchange_server *server, struct connection *connec
 {
     if (server->options.robust.kind == ROBUST_NONE)
         return;
-    const size_t count = server->options.parameter_count;
+    const float *whole = server->servers > 1 ? server->cut.newest.parameters
+                                             : global_model_parameters(server->model);
     const double factor = robust_norms_take(
         &server->norms, connection->worker, connection->push.steps,
-        sqrt(connection->update_square_sum), global_model_parameters(server->model), count);
+        sqrt(connection->update_square_sum), whole, server->options.parameter_count);
     if (factor >= 1)
         return;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < server->range.count; i++)
         connection->update.values[i] *= (float)factor;
+    server_ranges_act(server, &(struct exchange_act){.kind = EXCHANGE_ACT_SCALE,
+                                                     .worker = connection->worker,
+                                                     .number = connection->push.number,
+                                                     .weight = factor});
     server->workers[connection->worker].clipped++;
 }
 
@@ -255,7 +314,8 @@ void server_push(struct exchange_server *server, struct connection *connection)
                    server->options.epochs == 1 ? "epoch is" : "epochs are");
 }
 
-void server_leave(struct exchange_server *server, struct connection *connection)
+/* All that leaving is but for the policy. */
+static void member_remove(struct exchange_server *server, struct connection *connection)
 {
     ASSERT(connection->is_member);
     const uint32_t worker = connection->worker;
@@ -268,9 +328,30 @@ void server_leave(struct exchange_server *server, struct connection *connection)
     robust_norms_forget(&server->norms, worker);
     if (server->member_count == 0)
         server->lonely_since_ns = server_now_ns(server);
-    if (server->state != SERVER_RUNNING)
-        return;
-    sync_policy_leave(server->policy, server_now_ns(server), worker, &server->actions);
-    server_act(server);
-    server_changed(server);
+}
+
+void server_leave(struct exchange_server *server, struct connection *connection)
+{
+    const uint32_t worker = connection->worker;
+    member_remove(server, connection);
+    if (server->state == SERVER_RUNNING) {
+        sync_policy_leave(server->policy, server_now_ns(server), worker, &server->actions);
+        server_act(server);
+    }
+    server_ranges_act(server, &(struct exchange_act){.kind = EXCHANGE_ACT_PART, .worker = worker});
+    if (server->state == SERVER_RUNNING)
+        server_changed(server);
+}
+
+void server_part(struct exchange_server *server, struct connection *connection)
+{
+    const uint64_t session = connection->session;
+    if (server_ranges_are_ready(server))
+        server_leave(server, connection);
+    else
+        member_remove(server, connection);
+    connection_reset(connection);
+    connection->is_parted = true;
+    connection_send(connection,
+                    &(struct exchange_message){.type = EXCHANGE_AGAIN, .again_session = session});
 }

@@ -47,6 +47,16 @@ static void subtract(const float *restrict values, const float *restrict base, f
         out[i] = values[i] - base[i];
 }
 
+/* f32: borrowed, unless most are 0. x86-64 and arm64 are little-endian: the floats lie in memory as
+ * they travel. */
+static struct text whole_run(const float *values, size_t count, uint8_t *room)
+{
+    const size_t sparse = codec_sparse_encode(values, count, room);
+    if (sparse > 0)
+        return (struct text){(const char *)room, sparse};
+    return (struct text){(const char *)values, count * sizeof(float)};
+}
+
 static size_t encode_difference(struct vector_sender *sender, size_t count,
                                 struct vector_scratch *scratch)
 {
@@ -74,6 +84,7 @@ void vector_send_next(struct vector_sender *sender, struct vector_scratch *scrat
     for (size_t i = 0; i < sizeof(out_run->head); i++, index >>= 8)
         out_run->head[i] = (uint8_t)index;
     out_run->float_count = count;
+    out_run->is_sane = true;
     out_run->body.data = (const char *)scratch->bytes;
     if (sender->compressor) {
         out_run->body.size =
@@ -81,13 +92,12 @@ void vector_send_next(struct vector_sender *sender, struct vector_scratch *scrat
     } else if (sender->codec != CODEC_F32) {
         out_run->body.size = encode_difference(sender, count, scratch);
     } else if (sender->base) {
-        subtract(sender->values + sender->done, sender->base + sender->done, scratch->floats,
-                 count);
-        out_run->body = (struct text){(const char *)scratch->floats, count * sizeof(float)};
+        out_run->is_sane = codec_subtract_sane(sender->values + sender->done,
+                                               sender->base + sender->done, scratch->floats, count);
+        out_run->body = whole_run(scratch->floats, count, scratch->bytes);
     } else {
-        /* x86-64 and arm64 are little-endian: the floats lie in memory as they travel. */
         const float *values = sender->values + sender->done;
-        out_run->body = (struct text){(const char *)values, count * sizeof(float)};
+        out_run->body = whole_run(values, count, scratch->bytes);
         if (sender->shadow)
             memcpy(sender->shadow + sender->done, values, count * sizeof(float));
     }
@@ -136,11 +146,12 @@ static int not_sane(struct error *error)
 static int take_whole_run(struct vector_receiver *receiver, struct text body, size_t count,
                           struct error *error)
 {
-    if (body.size != count * sizeof(float))
-        return error_set(error, ERROR_CORRUPT, "data: %zu bytes are no run of %zu floats as f32",
-                         body.size, count);
-    return codec_copy_sane(body.data, receiver->values + receiver->done, count) ? 0
-                                                                                : not_sane(error);
+    float *values = receiver->values + receiver->done;
+    if (body.size == count * sizeof(float))
+        return codec_copy_sane(body.data, values, count) ? 0 : not_sane(error);
+    if (codec_decode(CODEC_F32, body, values, count, error) < 0)
+        return -1;
+    return codec_is_sane(values, count) ? 0 : not_sane(error);
 }
 
 static int take_run(struct vector_receiver *receiver, struct text body, size_t count,
@@ -164,6 +175,21 @@ static int take_run(struct vector_receiver *receiver, struct text body, size_t c
     return 0;
 }
 
+/* Where the vector stands is where the run must begin. */
+static int check_index(const struct vector_receiver *receiver, uint64_t index, struct error *error)
+{
+    if (index != receiver->done || receiver->done == receiver->count)
+        return error_set(error, ERROR_CORRUPT,
+                         "data: a run at %" PRIu64 " where %zu of %zu floats have come", index,
+                         receiver->done, receiver->count);
+    return 0;
+}
+
+static bool is_whole(const struct vector_receiver *receiver)
+{
+    return receiver->codec == CODEC_F32 && !receiver->shadow;
+}
+
 int vector_take(struct vector_receiver *receiver, struct text payload,
                 struct vector_scratch *scratch, struct error *error)
 {
@@ -172,16 +198,44 @@ int vector_take(struct vector_receiver *receiver, struct text payload,
     const uint64_t index = wire_get_u64(&reader);
     if (wire_reader_is_failed(&reader))
         return error_set(error, ERROR_CORRUPT, "data: %zu bytes are no run", payload.size);
-    if (index != receiver->done || receiver->done == receiver->count)
-        return error_set(error, ERROR_CORRUPT,
-                         "data: a run at %" PRIu64 " where %zu of %zu floats have come", index,
-                         receiver->done, receiver->count);
+    if (check_index(receiver, index, error) < 0)
+        return -1;
     const size_t count = run_count(receiver->count, receiver->done);
     const struct text body = {payload.data + sizeof(index), payload.size - sizeof(index)};
-    const bool is_whole = receiver->codec == CODEC_F32 && !receiver->shadow;
-    if ((is_whole ? take_whole_run(receiver, body, count, error)
-                  : take_run(receiver, body, count, scratch, error)) < 0)
+    if ((is_whole(receiver) ? take_whole_run(receiver, body, count, error)
+                            : take_run(receiver, body, count, scratch, error)) < 0)
         return -1;
     receiver->done += count;
+    return 0;
+}
+
+void *vector_place(const struct vector_receiver *receiver, size_t size)
+{
+    const size_t count = run_count(receiver->count, receiver->done);
+    return is_whole(receiver) && count > 0 && size == count * sizeof(float)
+               ? receiver->values + receiver->done
+               : NULL;
+}
+
+int vector_take_placed(struct vector_receiver *receiver, struct text head, size_t size, float *copy,
+                       struct error *error)
+{
+    enum { BLOCK = 4096 }; /* is checked and copied while it is in the cache */
+    struct wire_reader reader;
+    wire_reader_init(&reader, head);
+    const uint64_t index = wire_get_u64(&reader);
+    ASSERT(!wire_reader_is_failed(&reader));
+    if (check_index(receiver, index, error) < 0)
+        return -1;
+    const size_t until = receiver->done + run_count(receiver->count, receiver->done);
+    ASSERT(size == (until - receiver->done) * sizeof(float)); /* or it would have had no place */
+    for (size_t at = receiver->done; at < until; at += BLOCK) {
+        const size_t count = until - at < BLOCK ? until - at : BLOCK;
+        if (!codec_is_sane(receiver->values + at, count))
+            return not_sane(error);
+        if (copy)
+            memcpy(copy + at, receiver->values + at, count * sizeof(float));
+    }
+    receiver->done = until;
     return 0;
 }

@@ -6,7 +6,8 @@
  *
  * How a sender makes its runs:
  *
- *     whole        f32: borrowed as they lie, nothing is copied; or what they are above a base
+ *     whole        f32: borrowed as they lie, nothing is copied; or what they are above a base; or,
+ *                  where most are exactly 0, the others by their places
  *     by a rest    what a codec loses goes with the next vector (compressor.h)
  *     by a shadow  the shadow is what the other end has; a run carries the difference, and what
  *                  the codec loses is still different next time
@@ -20,6 +21,7 @@
 #include "exchange/codec.h"
 #include "exchange/message.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +47,7 @@ struct vector_run {
     uint8_t head[8];
     struct text body; /* borrowed from the values or the scratch */
     size_t float_count;
+    bool is_sane; /* of a difference to a base: codec_is_sane; else it is not looked at */
 };
 
 /* Starts anew with these values; `density` is what top-k keeps of the difference to the shadow. A
@@ -73,3 +76,11 @@ struct vector_receiver {
  */
 MUST_CHECK int vector_take(struct vector_receiver *receiver, struct text payload,
                            struct vector_scratch *scratch, struct error *error);
+
+/* Where the next run may be received past its index, `size` bytes: in the vector itself; NULL: it
+ * is no such run, and goes by vector_take. */
+void *vector_place(const struct vector_receiver *receiver, size_t size);
+/* The same as vector_take for a run of which the index is `head` and `size` bytes lie in that
+ * place. `copy` (NULL: none) is another vector that it is written to, too. */
+MUST_CHECK int vector_take_placed(struct vector_receiver *receiver, struct text head, size_t size,
+                                  float *copy, struct error *error);

@@ -50,6 +50,31 @@ TEST(a_vector_travels_in_runs)
     assert_memory_equal(sent, got, sizeof(sent));
 }
 
+TEST(a_vector_that_is_mostly_zeros_travels_short)
+{
+    static float model[COUNT], base[COUNT], got[COUNT], there[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        model[i] = base[i] = (float)i;
+    model[5] += 0.5F;
+    model[COUNT - 1] -= 1;
+    struct vector_sender sender = {.base = base};
+    struct vector_receiver receiver = {.values = got, .count = COUNT};
+    vector_send_begin(&sender, model, COUNT, CODEC_F32, 0, &scratch);
+    assert_int_equal(travel(&sender, &receiver), 2 * (8 + 4 + 6));
+    for (int i = 0; i < COUNT; i++)
+        assert_true(got[i] == (i == 5 ? 0.5F : i == COUNT - 1 ? -1 : 0));
+    /* As the values themselves, and into a shadow. */
+    static float sparse[COUNT], shadow[COUNT];
+    sparse[COUNT - 1] = 3;
+    struct vector_sender whole = {.shadow = shadow};
+    struct vector_receiver shadowed = {.values = got, .count = COUNT, .shadow = there};
+    vector_send_begin(&whole, sparse, COUNT, CODEC_F32, 0, &scratch);
+    assert_int_equal(travel(&whole, &shadowed), 2 * (8 + 4) + 6);
+    assert_memory_equal(sparse, got, sizeof(sparse));
+    assert_memory_equal(sparse, there, sizeof(sparse));
+    assert_memory_equal(sparse, shadow, sizeof(sparse));
+}
+
 TEST(both_ends_of_a_shadow_stay_equal_and_come_to_the_model)
 {
     static float model[COUNT], got[COUNT], here[COUNT], there[COUNT];
@@ -172,15 +197,69 @@ TEST(a_digest_tells_vectors_apart)
     assert_true(vector_digest(values, SIZE) != digest);
 }
 
+/* As a link does it: the bytes are in the vector before anybody has looked at them. */
+TEST(a_run_in_its_place_is_looked_at_and_copied)
+{
+    static float values[COUNT], came[COUNT], copy[COUNT];
+    struct vector_sender sender = {0};
+    struct vector_receiver receiver = {.values = came, .count = COUNT};
+    struct vector_run run;
+    struct error error;
+    for (size_t i = 0; i < COUNT; i++)
+        values[i] = 0.5F + (float)i;
+    vector_send_begin(&sender, values, COUNT, CODEC_F32, 1, &scratch);
+    while (sender.done < COUNT) {
+        vector_send_next(&sender, &scratch, &run);
+        assert_null(vector_place(&receiver, run.body.size + 4));
+        assert_null(vector_place(&receiver, run.body.size - 4));
+        void *place = vector_place(&receiver, run.body.size);
+        assert_ptr_equal(place, came + receiver.done);
+        memcpy(place, run.body.data, run.body.size);
+        const struct text head = {(const char *)run.head, sizeof(run.head)};
+        ASSERT_OK(vector_take_placed(&receiver, head, run.body.size, copy, &error));
+        assert_int_equal(receiver.done, sender.done);
+    }
+    assert_memory_equal(came, values, sizeof(values));
+    assert_memory_equal(copy, values, sizeof(values));
+    assert_null(vector_place(&receiver, 0));
+    receiver.done = 0;
+    receiver.codec = CODEC_F16;
+    assert_null(vector_place(&receiver, 4UL * EXCHANGE_DATA_FLOATS));
+}
+
+TEST(a_run_in_its_place_is_refused_out_of_turn_or_with_numbers_that_are_none)
+{
+    static float came[COUNT], copy[COUNT];
+    struct vector_receiver receiver = {.values = came, .count = COUNT};
+    struct error error;
+    const size_t size = 4UL * EXCHANGE_DATA_FLOATS, at = 5000;
+    const uint8_t later[8] = {1}, first[8] = {0};
+    assert_int_equal(
+        vector_take_placed(&receiver, (struct text){(const char *)later, 8}, size, NULL, &error),
+        -1);
+    assert_int_equal(error.code, ERROR_CORRUPT);
+    came[at] = NAN;
+    copy[at] = 3;
+    assert_int_equal(
+        vector_take_placed(&receiver, (struct text){(const char *)first, 8}, size, copy, &error),
+        -1);
+    assert_int_equal(error.code, ERROR_INVALID);
+    assert_true(copy[at] == 3);
+    assert_int_equal(receiver.done, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_vector_travels_in_runs),
+        cmocka_unit_test(a_vector_that_is_mostly_zeros_travels_short),
         cmocka_unit_test(both_ends_of_a_shadow_stay_equal_and_come_to_the_model),
         cmocka_unit_test(a_rest_goes_with_the_next_vector),
         cmocka_unit_test(runs_out_of_place_or_not_finite_are_refused),
         cmocka_unit_test(what_is_above_a_base_is_sent_as_it_is_and_neither_is_changed),
         cmocka_unit_test(a_digest_tells_vectors_apart),
+        cmocka_unit_test(a_run_in_its_place_is_looked_at_and_copied),
+        cmocka_unit_test(a_run_in_its_place_is_refused_out_of_turn_or_with_numbers_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,10 @@ int job_request_check(const struct job_request *request, struct error *error)
         (request->server.cores_milli == 0 &&
          !resources_equal(request->server, (struct resources){0})))
         return error_set(error, ERROR_INVALID, "the server's resources are out of range");
+    if (check_range("server_count", request->server_count, 0, JOB_SERVERS_MAX, error) < 0)
+        return -1;
+    if (request->server.cores_milli == 0 && (request->server_count > 0 || request->has_replica))
+        return error_set(error, ERROR_INVALID, "servers and a replica need resources");
     if (check_range("max_total_micro", request->max_total_micro, 0, PRICE_MICRO_MAX, error) < 0 ||
         check_range("max_hourly_micro", request->max_hourly_micro, 0, PRICE_MICRO_MAX, error) < 0 ||
         check_range("max_run_ms", request->max_run_ms, 1000, PRICE_RUN_MS_MAX, error) < 0 ||
@@ -123,6 +127,18 @@ int job_request_check(const struct job_request *request, struct error *error)
 bool job_has_server(const struct job *job)
 {
     return job->request.server.cores_milli > 0;
+}
+
+size_t job_request_servers(const struct job_request *request)
+{
+    if (request->server.cores_milli == 0)
+        return 0;
+    return request->server_count > 1 ? (size_t)request->server_count : 1;
+}
+
+size_t job_request_server_ranks(const struct job_request *request)
+{
+    return job_request_servers(request) + request->has_replica;
 }
 
 static void say(char out_reason[JOB_REASON_SIZE], const char *what, const struct lease *lease)
@@ -166,17 +182,17 @@ static bool has_diverged(const struct lease *server)
            strncmp(server->reason, LEASE_REASON_DIVERGED, strlen(LEASE_REASON_DIVERGED)) == 0;
 }
 
-/* Of a server lease that ended. Workers wait for its successor as long as they think right. */
-static enum job_verdict judge_server(const struct job *job, char out_reason[JOB_REASON_SIZE])
+/* Of a server that ended. Workers wait for its successor as long as they think right. */
+static enum job_verdict judge_server(const struct job *job, const struct lease *server,
+                                     char out_reason[JOB_REASON_SIZE])
 {
-    const struct lease *server = job->server;
     if (server->outcome == LEASE_OUTCOME_SUCCEEDED)
         return JOB_VERDICT_SUCCEEDED;
     if (server->outcome == LEASE_OUTCOME_PREEMPTED) {
         say(out_reason, "waits again", server);
         return JOB_VERDICT_WAITS;
     }
-    if (job_lost_server(job) && has_open_worker(job))
+    if (job_lost_server(job, server->rank) == server->rank && has_open_worker(job))
         return JOB_VERDICT_GOES_ON;
     const bool is_gone = lease_wants_successor(server) && server->outcome != LEASE_OUTCOME_FAILED;
     const char *what = server->outcome == LEASE_OUTCOME_LOST ? "the parameter server was lost"
@@ -189,12 +205,33 @@ static enum job_verdict judge_server(const struct job *job, char out_reason[JOB_
     return JOB_VERDICT_FAILED;
 }
 
+/* False: all that it needs are open. One besides the lead that ended well has been told so by the
+ * lead, whose own end follows. */
+static bool judge_servers(const struct job *job, enum job_verdict *out_verdict,
+                          char out_reason[JOB_REASON_SIZE])
+{
+    bool has_ended = false;
+    *out_verdict = JOB_VERDICT_GOES_ON;
+    for (size_t i = 0; i < job_request_servers(&job->request); i++) {
+        const struct lease *server = job->servers[i];
+        if (!server || lease_is_open(server) ||
+            (i > 0 && server->outcome == LEASE_OUTCOME_SUCCEEDED))
+            continue;
+        has_ended = true;
+        *out_verdict = judge_server(job, server, out_reason);
+        if (*out_verdict != JOB_VERDICT_GOES_ON)
+            break;
+    }
+    return has_ended;
+}
+
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE])
 {
     const bool has_server = job_has_server(job);
+    enum job_verdict of_servers;
     out_reason[0] = '\0';
-    if (has_server && job->server && !lease_is_open(job->server))
-        return judge_server(job, out_reason);
+    if (judge_servers(job, &of_servers, out_reason))
+        return of_servers;
     size_t open = 0, succeeded = 0;
     const struct lease *last_bad = NULL, *failed = NULL, *preempted = NULL;
     for (size_t i = 0; i < job->worker_count; i++) {
@@ -265,7 +302,7 @@ static bool may_get_leases(const struct job *job)
 
 static bool may_get_workers(const struct job *job)
 {
-    return may_get_leases(job) && (!job_has_server(job) || lease_is_open(job->server));
+    return may_get_leases(job) && (!job_has_server(job) || lease_is_open(job_lead(job)));
 }
 
 static size_t count_failures(const struct job *job, enum lease_role role, uint64_t rank)
@@ -277,15 +314,62 @@ static size_t count_failures(const struct job *job, enum lease_role role, uint64
     return failures;
 }
 
-bool job_lost_server(const struct job *job)
+/* It did not fail by a status of its own, nor too often. */
+static bool may_follow(const struct job *job, const struct lease *server)
 {
-    const struct lease *server = job->server;
-    if (!job->request.replaces_lost || !may_get_leases(job) || !server || lease_is_open(server) ||
-        !lease_wants_successor(server) || server->outcome == LEASE_OUTCOME_PREEMPTED)
-        return false;
     return server->outcome != LEASE_OUTCOME_FAILED ||
            ((server->exit_code == 0 || server->exit_code >= JOB_KILLED_CODE) &&
             count_failures(job, LEASE_ROLE_SERVER, server->rank) < JOB_FAILURES_MAX);
+}
+
+/* Behind a lead that stays, for one that is not its junior can never follow it. One that the market
+ * let go is replaced too: that was for want of a lead, or of credits. */
+static bool wants_replica(const struct job *job, const struct lease *replica)
+{
+    const struct lease *lead = job_lead(job);
+    if (!lead || !lease_is_open(lead) || lead->stop_wanted_ms > 0)
+        return false;
+    if (!replica)
+        return true;
+    return !lease_is_open(replica) && job->request.replaces_lost &&
+           replica->outcome != LEASE_OUTCOME_SUCCEEDED && may_follow(job, replica);
+}
+
+static bool wants_server(const struct job *job, size_t rank)
+{
+    const struct lease *server = job->servers[rank];
+    if (rank == job_request_servers(&job->request))
+        return wants_replica(job, server);
+    return job->request.replaces_lost && server && !lease_is_open(server) &&
+           lease_wants_successor(server) && server->outcome != LEASE_OUTCOME_PREEMPTED &&
+           may_follow(job, server);
+}
+
+size_t job_lost_server(const struct job *job, size_t from)
+{
+    const size_t ranks = job_request_server_ranks(&job->request);
+    if (!may_get_leases(job))
+        return ranks;
+    for (size_t rank = from; rank < ranks; rank++)
+        if (wants_server(job, rank))
+            return rank;
+    return ranks;
+}
+
+struct lease *job_orphan(const struct job *job)
+{
+    const struct lease *lead = job_lead(job);
+    struct lease *replica =
+        job->request.has_replica ? job->servers[job_request_servers(&job->request)] : NULL;
+    return lead && !lease_is_open(lead) && replica && lease_is_open(replica) ? replica : NULL;
+}
+
+bool job_can_promote(const struct job *job)
+{
+    const struct lease *lead = job_lead(job), *orphan = job_orphan(job);
+    return orphan && (job->state == JOB_STATE_STARTING || job->state == JOB_STATE_RUNNING) &&
+           orphan->state == LEASE_STATE_RUNNING && orphan->stop_wanted_ms == 0 &&
+           orphan->fence > lead->fence && lease_wants_successor(lead) && may_follow(job, lead);
 }
 
 size_t job_lost_rank(const struct job *job, size_t from)
@@ -325,7 +409,7 @@ static bool has_come_back(const struct machine *machine, const struct lease *lea
 static bool speaks_against(const struct lease *lease, const struct machine *machine)
 {
     const bool is_server = lease->role == LEASE_ROLE_SERVER;
-    return lease_is_open(lease) ||
+    return (lease_is_open(lease) && !is_server) ||
            (lease->outcome == LEASE_OUTCOME_FAILED && (!is_server || lease->exit_code == 0)) ||
            (lease->outcome == LEASE_OUTCOME_RECLAIMED && !has_come_back(machine, lease));
 }
@@ -342,12 +426,24 @@ bool job_avoids(const struct job *job, enum lease_role role, const struct machin
     return false;
 }
 
+bool job_has_server_at(const struct job *job, const struct machine *machine)
+{
+    for (size_t i = 0; i < job_request_server_ranks(&job->request); i++)
+        if (job->servers[i] && lease_is_open(job->servers[i]) &&
+            job->servers[i]->machine == machine->id)
+            return true;
+    return false;
+}
+
 bool job_is_under_way(const struct job *job)
 {
     bool has_worker = false;
     for (size_t i = 0; i < job->worker_count; i++)
         has_worker |= job->workers[i]->state == LEASE_STATE_RUNNING;
-    return has_worker && (!job_has_server(job) || job->server->state == LEASE_STATE_RUNNING);
+    for (size_t i = 0; i < job_request_servers(&job->request); i++)
+        if (job->servers[i]->state != LEASE_STATE_RUNNING)
+            return false;
+    return has_worker;
 }
 
 bool job_all_leases_ended(const struct job *job)

@@ -14,8 +14,13 @@
  *
  * While it is starting or running a job may get more workers: successors of those that were lost,
  * failed or were taken back by their owners, under the same rank; and new ranks up to
- * num_nodes_max. Its server gets a successor likewise, unless it failed with an exit status of its
+ * num_nodes_max. Its servers get successors likewise, unless one failed with an exit status of its
  * own: then it has said what is wrong with the job.
+ *
+ * A job may have several servers, each of a range of its model. The one of rank 0 is the lead: it
+ * alone speaks for the job. A replica follows the lead on another machine, under the rank behind
+ * the last server's. When the lead is lost the replica takes its rank, and another is looked for;
+ * no job waits for one. A replica is always younger than its lead, and has a higher fence.
  */
 #pragma once
 
@@ -27,6 +32,7 @@ enum {
     JOB_REASON_SIZE = 200,
     JOB_SPEC_MAX = 64 * 1024,
     JOB_NODES_MAX = 1000,
+    JOB_SERVERS_MAX = 8,
     JOB_LEASES_MAX = 4 * JOB_NODES_MAX, /* successors included */
     JOB_FAILURES_MAX = 3,  /* of one rank, or the server: then it gets no successor any more */
     JOB_KILLED_CODE = 128, /* exit statuses from here on are of signals */
@@ -77,7 +83,9 @@ struct job_request {
     int64_t num_nodes_max; /* the most it takes when there is room; 0: num_nodes */
     struct resources worker;
     bool takes_more_cores;   /* "0.25+": as many cores as the machine has free, within the budget */
-    struct resources server; /* no cores: the job has no server lease */
+    struct resources server; /* of each; no cores: the job has no server lease */
+    int64_t server_count;    /* 0: one, if it has any */
+    bool has_replica;        /* one more, which follows the lead */
     int64_t max_total_micro; /* 0: what the account has */
     int64_t max_hourly_micro; /* 0: no limit */
     int64_t max_run_ms;       /* from the first lease that runs */
@@ -118,8 +126,9 @@ struct job {
     int64_t started_ms;  /* the first lease ran */
     int64_t stopping_ms; /* when the stop was asked for */
     int64_t ended_ms;
-    struct lease **leases; /* as they were made: the server first if there is one */
-    struct lease *server;  /* the newest of that role; NULL: none yet */
+    struct lease **leases; /* as they were made: its servers first if there are any */
+    /* By rank: the newest of each, the lead first, the replica behind the last. NULL: none yet. */
+    struct lease *servers[JOB_SERVERS_MAX + 1];
     size_t lease_count;
     size_t former_count;      /* leases of starts before it waited again, which are not listed */
     struct lease **workers;   /* by rank: the newest of each */
@@ -151,14 +160,23 @@ int64_t job_request_nodes_max(const struct job_request *request);
 /* INVALID with the first thing wrong: names, sizes, limits, times. Not the account. */
 MUST_CHECK int job_request_check(const struct job_request *request, struct error *error);
 bool job_has_server(const struct job *job);
+/* Ranks of servers that it cannot do without. */
+size_t job_request_servers(const struct job_request *request);
+/* The same with the replica. */
+size_t job_request_server_ranks(const struct job_request *request);
+/* The newest server of rank 0; NULL: none yet. */
+static inline struct lease *job_lead(const struct job *job)
+{
+    return job->servers[0];
+}
 
 /* What the open and ended leases say about the job. */
 enum job_verdict {
     JOB_VERDICT_GOES_ON,
-    JOB_VERDICT_SUCCEEDED, /* the server lease succeeded; without one: every worker did */
-    JOB_VERDICT_FAILED,    /* the server lease failed, or was lost and gets no successor, or no
-                              worker is left; without one: a worker failed, for that is what its
-                              program has to say */
+    JOB_VERDICT_SUCCEEDED, /* the lead succeeded; without one: every worker did */
+    JOB_VERDICT_FAILED,    /* a server failed, or was lost and gets no successor, or no worker is
+                              left; without servers: a worker failed, for that is what its program
+                              has to say */
     JOB_VERDICT_WAITS,     /* of spare time: what it cannot do without went to one who pays */
 };
 enum job_verdict job_judge(const struct job *job, char out_reason[JOB_REASON_SIZE]);
@@ -174,8 +192,13 @@ int64_t job_hourly_micro(const struct job *job);
 /* What is left of its longest run. */
 int64_t job_run_left_ms(const struct job *job, int64_t now_ms);
 
-/* Whether its server is to get a successor. */
-bool job_lost_server(const struct job *job);
+/* The first rank of its servers from `from` on that is to get a lease: a successor, or its first
+ * replica; job_request_server_ranks: none. */
+size_t job_lost_server(const struct job *job, size_t from);
+/* The replica of a lead that is gone, if there is one; what the job has of it is another matter. */
+struct lease *job_orphan(const struct job *job);
+/* Whether the orphan can take the lead. */
+bool job_can_promote(const struct job *job);
 /* The first rank from `from` on that is to get a successor; job->worker_count: none. */
 size_t job_lost_rank(const struct job *job, size_t from);
 /* Whether it takes one more rank. A borrower who let a worker go wants no more of them. */
@@ -184,7 +207,9 @@ bool job_can_grow(const struct job *job);
  * or that its owner took back and the machine has not come back since. For a server: one that did
  * not start there, or that was taken back likewise. */
 bool job_avoids(const struct job *job, enum lease_role role, const struct machine *machine);
+/* Whether one of its servers is there now. */
+bool job_has_server_at(const struct job *job, const struct machine *machine);
 
-/* Whether the server lease (if any) and at least one worker run. */
+/* Whether all servers it needs and at least one worker run. */
 bool job_is_under_way(const struct job *job);
 bool job_all_leases_ended(const struct job *job);

@@ -57,7 +57,7 @@ static void set_up(struct fixture *fixture)
     }
     fixture->job.leases = fixture->pointers;
     fixture->job.lease_count = 3;
-    fixture->job.server = fixture->pointers[0];
+    fixture->job.servers[0] = fixture->pointers[0];
     fixture->job.workers = fixture->pointers + 1;
     fixture->job.worker_count = 2;
 }

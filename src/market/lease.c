@@ -45,6 +45,17 @@ const char *lease_reason(const struct lease *lease)
     return lease->reason ? lease->reason : "";
 }
 
+const char *lease_rank_name(enum lease_role role, uint64_t rank, char out[LEASE_RANK_NAME_SIZE])
+{
+    if (role == LEASE_ROLE_WORKER)
+        snprintf(out, LEASE_RANK_NAME_SIZE, "%" PRIu64, rank);
+    else if (rank == 0)
+        snprintf(out, LEASE_RANK_NAME_SIZE, "server");
+    else
+        snprintf(out, LEASE_RANK_NAME_SIZE, "server-%" PRIu64, rank);
+    return out;
+}
+
 bool lease_is_open(const struct lease *lease)
 {
     return lease->state != LEASE_STATE_ENDED;

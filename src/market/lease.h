@@ -24,6 +24,10 @@ enum lease_role { LEASE_ROLE_WORKER, LEASE_ROLE_SERVER, LEASE_ROLE_COUNT };
 
 const char *lease_state_name(enum lease_state state);
 const char *lease_role_name(enum lease_role role);
+/* Whose log it is: "0", "1" of workers; "server", "server-1" of servers, whose lead is the first.
+ */
+enum { LEASE_RANK_NAME_SIZE = 32 };
+const char *lease_rank_name(enum lease_role role, uint64_t rank, char out[LEASE_RANK_NAME_SIZE]);
 
 enum { LEASE_REASON_SIZE = 160, LEASE_EXIT_CODE_MAX = 255 };
 
@@ -39,7 +43,7 @@ struct lease {
     uint64_t payee; /* the machine's owner when it was matched */
     uint64_t fence;
     enum lease_role role;
-    uint64_t rank; /* of a worker, from 0; a server's is 0 */
+    uint64_t rank; /* within its role, from 0; a replica's becomes 0 when it takes the lead */
     enum lease_state state;
     enum lease_outcome outcome;
     int64_t exit_code;      /* of its process once it ended, 128 + n by signal n; 0: none, or 0 */

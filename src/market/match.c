@@ -42,7 +42,7 @@ static size_t find_slot(const struct attempt *attempt, const struct machine *mac
     }
 }
 
-static bool is_taken(const struct attempt *attempt, const struct machine *machine)
+bool match_is_taken(const struct attempt *attempt, const struct machine *machine)
 {
     return attempt->machines[find_slot(attempt, machine)] != NULL;
 }
@@ -53,7 +53,7 @@ static void take_machine(struct attempt *attempt, const struct machine *machine)
 }
 
 /* Leaves a mark in its place, so that those behind it are still found. */
-static void leave_machine(struct attempt *attempt, const struct machine *machine)
+void match_leave_machine(struct attempt *attempt, const struct machine *machine)
 {
     static const char left;
     attempt->machines[find_slot(attempt, machine)] = &left;
@@ -64,7 +64,7 @@ void match_start_attempt(struct attempt *attempt)
     struct arena *arena = attempt->matcher->arena;
     const int64_t most = job_request_nodes_max(attempt->wish->request);
     attempt->worker_count = 0;
-    attempt->worker_max = (size_t)most + (attempt->wish->request->server.cores_milli > 0);
+    attempt->worker_max = (size_t)most + job_request_servers(attempt->wish->request);
     const size_t most_taken =
         attempt->pool_max > attempt->worker_max ? attempt->pool_max : attempt->worker_max;
     const size_t room = most_taken + EXTRA;
@@ -74,12 +74,13 @@ void match_start_attempt(struct attempt *attempt)
         slot_count *= 2;
     attempt->machines = arena_alloc(arena, slot_count * sizeof(*attempt->machines));
     attempt->machine_mask = slot_count - 1;
-    attempt->has_server = attempt->needs_worker = false;
+    attempt->server_count = 0;
+    attempt->needs_worker = false;
 }
 
 /* ---- Who fits -------------------------------------------------------------------------------- */
 
-static bool names_maximum(const struct job_request *request)
+bool match_names_maximum(const struct job_request *request)
 {
     return request->max_total_micro > 0 || request->max_hourly_micro > 0;
 }
@@ -90,28 +91,45 @@ static bool must_leave_room(const struct attempt *attempt)
     return attempt->ahead && attempt->wish->latest_end_ms > attempt->ahead->start_ms;
 }
 
+/* What the servers that were found have of the machine, or of one of its offers alone. */
+static struct resources server_part(const struct attempt *attempt, const struct machine *machine,
+                                    const struct offer *offer)
+{
+    struct resources part = {0};
+    for (size_t i = 0; i < attempt->server_count; i++)
+        if (attempt->servers[i].offer->machine == machine &&
+            (!offer || attempt->servers[i].offer == offer))
+            part = resources_add(part, attempt->wish->request->server);
+    return part;
+}
+
+struct resources match_machine_free_for(const struct attempt *attempt,
+                                        const struct machine *machine)
+{
+    struct resources free = must_leave_room(attempt)
+                                ? match_machine_free_beside(attempt->ahead, machine)
+                                : machine_free(machine);
+    if (attempt->wish->request->is_spare)
+        free = resources_smaller(free, machine_spare_free(machine));
+    return resources_subtract(free, server_part(attempt, machine, NULL));
+}
+
 /* What is free there for this job. */
 static struct resources free_for(const struct attempt *attempt, const struct offer *offer)
 {
-    const struct resources free =
+    struct resources free =
         must_leave_room(attempt) ? match_free_beside(attempt->ahead, offer) : offer_free(offer);
-    return attempt->wish->request->is_spare ? resources_smaller(free, offer_spare_free(offer))
-                                            : free;
-}
-
-static struct resources machine_free_for(const struct attempt *attempt,
-                                         const struct machine *machine)
-{
-    const struct resources free = must_leave_room(attempt)
-                                      ? match_machine_free_beside(attempt->ahead, machine)
-                                      : machine_free(machine);
-    return attempt->wish->request->is_spare ? resources_smaller(free, machine_spare_free(machine))
-                                            : free;
+    if (attempt->wish->request->is_spare)
+        free = resources_smaller(free, offer_spare_free(offer));
+    if (attempt->server_count == 0)
+        return free;
+    return resources_smaller(resources_subtract(free, server_part(attempt, offer->machine, offer)),
+                             match_machine_free_for(attempt, offer->machine));
 }
 
 /* Rates are linear in cores, so a lender content with the least and the most is with all between.
  */
-static int64_t surplus_milli(const struct attempt *attempt, const struct candidate *candidate)
+int64_t match_surplus_milli(const struct attempt *attempt, const struct candidate *candidate)
 {
     const struct job_request *request = attempt->wish->request;
     if (!request->takes_more_cores)
@@ -133,14 +151,14 @@ bool match_could_use(const struct match_wish *wish, const struct offer *offer,
         const struct resources wanted = wish_resources(wish, roles[i]);
         if (wanted.cores_milli > 0 && resources_fit(wanted, free) &&
             wish_suits(wish, roles[i], offer) &&
-            (names_maximum(wish->request) || wish_is_accepted(wish, offer, wanted)))
+            (match_names_maximum(wish->request) || wish_is_accepted(wish, offer, wanted)))
             return true;
     }
     return false;
 }
 
-static bool fits(const struct attempt *attempt, enum machine_role role, struct offer *offer,
-                 bool with_dearer, struct candidate *out_candidate)
+bool match_fits(const struct attempt *attempt, enum machine_role role, struct offer *offer,
+                bool with_dearer, struct candidate *out_candidate)
 {
     const struct match_wish *wish = attempt->wish;
     const struct resources wanted = wish_resources(wish, role);
@@ -155,7 +173,7 @@ static bool fits(const struct attempt *attempt, enum machine_role role, struct o
     if (candidate.is_at_minimum && !with_dearer)
         return false;
     if (role == MACHINE_ROLE_WORKER)
-        candidate.surplus_milli = surplus_milli(attempt, &candidate);
+        candidate.surplus_milli = match_surplus_milli(attempt, &candidate);
     *out_candidate = candidate;
     return true;
 }
@@ -216,10 +234,10 @@ void match_collect_workers(struct attempt *attempt, const struct book_wish *wish
     const size_t taken_max = sort.by == BOOK_BY_KEYS ? most + EXTRA : most;
     book_search_start(search, attempt->matcher->listing->book, wish, sort);
     while (attempt->worker_count < taken_max && (offer = book_search_next(search)))
-        if (!is_taken(attempt, offer->machine) &&
+        if (!match_is_taken(attempt, offer->machine) &&
             !is_avoided(attempt->wish, LEASE_ROLE_WORKER, offer->machine) &&
-            fits(attempt, MACHINE_ROLE_WORKER, offer, with_dearer,
-                 &attempt->workers[attempt->worker_count])) {
+            match_fits(attempt, MACHINE_ROLE_WORKER, offer, with_dearer,
+                       &attempt->workers[attempt->worker_count])) {
             take_machine(attempt, offer->machine);
             attempt->worker_count++;
         }
@@ -229,7 +247,7 @@ void match_collect_workers(struct attempt *attempt, const struct book_wish *wish
     match_keep_workers(attempt, most);
 }
 
-static struct book_sort by_minimum(struct resources wanted)
+struct book_sort match_by_minimum(struct resources wanted)
 {
     return wanted.gpus_milli > 0 ? by_gpu_minimum : by_core_minimum;
 }
@@ -253,7 +271,7 @@ static bool content_lenders_would_do(const struct attempt *attempt)
     match_start_attempt(&counted);
     book_search_start(search, listing->book, &found, attempt->sort);
     while (count < least && (offer = book_search_next(search))) {
-        if (is_taken(&counted, offer->machine) ||
+        if (match_is_taken(&counted, offer->machine) ||
             !resources_fit(wish->request->worker, offer->terms.resources) ||
             !wish_suits(wish, MACHINE_ROLE_WORKER, offer) ||
             !wish_is_accepted(wish, offer, wish->request->worker))
@@ -267,7 +285,7 @@ static bool content_lenders_would_do(const struct attempt *attempt)
 void match_keep_workers(struct attempt *attempt, size_t count)
 {
     while (attempt->worker_count > count)
-        leave_machine(attempt, attempt->workers[--attempt->worker_count].offer->machine);
+        match_leave_machine(attempt, attempt->workers[--attempt->worker_count].offer->machine);
 }
 
 static bool find_workers(struct attempt *attempt)
@@ -283,128 +301,12 @@ static bool find_workers(struct attempt *attempt)
     match_collect_workers(attempt, &found, attempt->sort, attempt->worker_max, false);
     if (attempt->worker_count >= least)
         return true;
-    if (names_maximum(wish->request) && !content_lenders_would_do(attempt)) {
+    if (match_names_maximum(wish->request) && !content_lenders_would_do(attempt)) {
         found = listing_wish(listing, wish, MACHINE_ROLE_WORKER, LISTING_FREE, true);
-        match_collect_workers(attempt, &found, by_minimum(wish->request->worker), least, true);
+        match_collect_workers(attempt, &found, match_by_minimum(wish->request->worker), least,
+                              true);
     }
     return attempt->worker_count >= least;
-}
-
-/* ---- The server lease ------------------------------------------------------------------------ */
-
-static bool find_server_apart(struct attempt *attempt, bool is_dedicated, bool with_dearer)
-{
-    struct book_search *search = &attempt->matcher->search;
-    struct book_wish found = listing_wish(attempt->matcher->listing, attempt->wish,
-                                          MACHINE_ROLE_SERVER, LISTING_FREE, with_dearer);
-    struct book_sort sort = attempt->sort;
-    if (is_dedicated)
-        listing_want_dedicated(&found);
-    if (with_dearer)
-        sort = by_minimum(attempt->wish->request->server);
-    book_search_start(search, attempt->matcher->listing->book, &found, sort);
-    for (struct offer *offer; (offer = book_search_next(search));)
-        if (!is_taken(attempt, offer->machine) &&
-            !is_avoided(attempt->wish, LEASE_ROLE_SERVER, offer->machine) &&
-            fits(attempt, MACHINE_ROLE_SERVER, offer, with_dearer, &attempt->server))
-            return true;
-    return false;
-}
-
-/* Whether the worker has room left when the server goes to an offer of the same machine. */
-static bool leave_room(const struct attempt *attempt, struct candidate *worker)
-{
-    const struct job_request *request = attempt->wish->request;
-    const struct machine *machine = worker->offer->machine;
-    const struct resources left =
-        worker->offer == attempt->server.offer
-            ? resources_subtract(worker->free, request->server)
-            : resources_smaller(worker->free, resources_subtract(machine_free_for(attempt, machine),
-                                                                 request->server));
-    if (!resources_fit(request->worker, left))
-        return false;
-    worker->free = left;
-    worker->surplus_milli = surplus_milli(attempt, worker);
-    return true;
-}
-
-/* An offer of the worker's machine that takes the server too: beside the worker, or in its place.
- */
-static bool find_server_at(struct attempt *attempt, struct candidate *worker, bool *out_is_beside)
-{
-    const struct machine *machine = worker->offer->machine;
-    struct candidate first = {0};
-    *out_is_beside = false;
-    for (size_t i = 0; i < machine->offer_count && !*out_is_beside; i++)
-        if (fits(attempt, MACHINE_ROLE_SERVER, machine->offers[i], /* with_dearer= */ false,
-                 &attempt->server)) {
-            *out_is_beside = leave_room(attempt, worker);
-            if (!first.offer)
-                first = attempt->server;
-        }
-    if (first.offer && !*out_is_beside)
-        attempt->server = first;
-    return first.offer != NULL;
-}
-
-/* The worker moves to another offer of its machine if that leaves room for both. */
-static bool move_beside_server(struct attempt *attempt, struct candidate *worker)
-{
-    const struct machine *machine = worker->offer->machine;
-    bool is_beside = false;
-    for (size_t i = 0; i < machine->offer_count && !is_beside; i++) {
-        struct candidate moved;
-        if (machine->offers[i] == worker->offer ||
-            !fits(attempt, MACHINE_ROLE_WORKER, machine->offers[i], /* with_dearer= */ false,
-                  &moved))
-            continue;
-        if (find_server_at(attempt, &moved, &is_beside) && is_beside)
-            *worker = moved;
-    }
-    return is_beside;
-}
-
-/* Beside a worker, or in its place when there is one to spare. The last taken is the first asked.
- */
-static bool find_server_beside(struct attempt *attempt)
-{
-    const struct job_request *request = attempt->wish->request;
-    for (size_t i = attempt->worker_count; i-- > 0;) {
-        struct candidate *worker = &attempt->workers[i];
-        bool is_beside;
-        if (!find_server_at(attempt, worker, &is_beside))
-            continue;
-        if (is_beside)
-            return true;
-        if (attempt->worker_count > (size_t)request->num_nodes) {
-            memmove(worker, worker + 1, (attempt->worker_count - i - 1) * sizeof(*worker));
-            attempt->worker_count--;
-            return true;
-        }
-        if (move_beside_server(attempt, worker))
-            return true;
-        attempt->needs_worker = true;
-    }
-    return false;
-}
-
-/* Leaves no more workers than may be used. */
-static bool find_server(struct attempt *attempt)
-{
-    const size_t most = (size_t)job_request_nodes_max(attempt->wish->request);
-    const bool is_wanted = attempt->wish->request->server.cores_milli > 0;
-    if (is_wanted) {
-        attempt->has_server = find_server_apart(attempt, /* is_dedicated= */ true, false) ||
-                              find_server_apart(attempt, /* is_dedicated= */ false, false) ||
-                              find_server_beside(attempt) ||
-                              (names_maximum(attempt->wish->request) &&
-                               find_server_apart(attempt, /* is_dedicated= */ false, true));
-        if (!attempt->has_server)
-            return false;
-    }
-    if (attempt->worker_count > most)
-        attempt->worker_count = most;
-    return true;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
@@ -416,7 +318,7 @@ static enum match_result find_too_few(const struct attempt *attempt)
     const struct job_request *request = attempt->wish->request;
     const int64_t lacking = request->num_nodes - (int64_t)attempt->worker_count;
     const bool is_known =
-        !names_maximum(request) && wish_max_rtt_us(attempt->wish, MACHINE_ROLE_WORKER) == 0;
+        !match_names_maximum(request) && wish_max_rtt_us(attempt->wish, MACHINE_ROLE_WORKER) == 0;
     attempt->matcher->lacking = lacking > 1 && is_known ? lacking : 1;
     return MATCH_FEW_MACHINES;
 }
@@ -426,7 +328,7 @@ static enum match_result place(struct attempt *attempt, struct match_placement *
     match_start_attempt(attempt);
     if (!find_workers(attempt))
         return find_too_few(attempt);
-    if (!find_server(attempt))
+    if (!match_find_servers(attempt))
         return attempt->needs_worker ? find_too_few(attempt) : MATCH_NO_SERVER;
     struct match_placement placement;
     match_make_parts(attempt, &placement);
@@ -444,7 +346,7 @@ enum match_result match_place_server(struct matcher *matcher, const struct match
     arena_clear(matcher->arena);
     struct attempt attempt = {.matcher = matcher, .wish = wish, .ahead = ahead, .sort = by_score};
     match_start_attempt(&attempt);
-    if (!find_server(&attempt))
+    if (!match_find_servers(&attempt))
         return MATCH_NO_SERVER;
     struct match_placement placement;
     match_make_parts(&attempt, &placement);

@@ -12,9 +12,10 @@
  * taken by score; if they are too few, the nearest to it are; then those who are near to each other
  * though not to the market.
  *
- * The server lease goes to a machine that offers the role, first of all to one that offers nothing
- * else, then to one that is not needed for a worker. Roles are the owner's consent: a machine that
- * does not offer `server` never gets one.
+ * A server lease goes to a machine that offers the role, first of all to one that offers nothing
+ * else, then to one that is not needed for a worker. Several go to different machines where there
+ * is room, else to the same. A replica is no part of it: it is placed alone, once the job has the
+ * rest. Roles are the owner's consent: a machine that does not offer `server` never gets one.
  *
  * Lenders who are content with the posted price come first and are paid the posted price. If they
  * are too few even with nothing leased of them, and the job names a maximum, others follow, the
@@ -29,7 +30,7 @@
 enum match_result {
     MATCH_PLACED,
     MATCH_FEW_MACHINES, /* not enough with room for a worker */
-    MATCH_NO_SERVER,    /* none with room for the server lease */
+    MATCH_NO_SERVER,    /* none with room for a server lease */
     MATCH_OVER_BUDGET,  /* dearer than the total or the balance allows */
     MATCH_OVER_HOURLY,  /* dearer than the maximum per hour */
     MATCH_RESULT_COUNT,
@@ -48,7 +49,7 @@ struct match_part {
 };
 
 struct match_placement {
-    struct match_part *parts; /* the server first if there is one, then the workers by rank */
+    struct match_part *parts; /* the servers by rank if there are any, then the workers by rank */
     size_t part_count;
     int64_t quote_micro; /* over the longest run */
     int64_t hourly_micro;
@@ -81,7 +82,7 @@ struct match_reserved {
 struct match_reservation {
     uint64_t job;
     int64_t start_ms;
-    struct match_reserved *parts; /* one for each worker and the server, by machine and offer */
+    struct match_reserved *parts; /* one for each worker and server, by machine and offer */
     size_t part_count;
 };
 
@@ -113,7 +114,7 @@ enum match_result match_place(struct matcher *matcher, const struct match_wish *
                               const struct match_reservation *ahead,
                               struct match_placement *out_placement);
 
-/* The same for the server of a job that has its workers: the request's num_nodes is 0. */
+/* The same for one server of a job that has its workers: the request's num_nodes is 0. */
 enum match_result match_place_server(struct matcher *matcher, const struct match_wish *wish,
                                      const struct match_reservation *ahead,
                                      struct match_placement *out_placement);
@@ -137,6 +138,8 @@ struct match_quote {
     int64_t hourly_micro;
 };
 struct match_quote match_quote_wish(const struct match_wish *wish);
+/* Of its replica alone, which no placement counts. */
+struct match_quote match_quote_replica(const struct match_wish *wish);
 
 /* ---- Why a job waits ------------------------------------------------------------------------- */
 

@@ -48,10 +48,11 @@ void match_make_parts(struct attempt *attempt, struct match_placement *out_place
 {
     struct match_placement placement = {
         .parts = arena_alloc(attempt->matcher->arena,
-                             (attempt->worker_count + 1) * sizeof(struct match_part))};
-    if (attempt->has_server) {
+                             (attempt->worker_count + attempt->server_count + 1) *
+                                 sizeof(struct match_part))};
+    for (size_t i = 0; i < attempt->server_count; i++) {
         struct match_part *part = &placement.parts[placement.part_count++];
-        *part = part_of(&attempt->server, LEASE_ROLE_SERVER, 0);
+        *part = part_of(&attempt->servers[i], LEASE_ROLE_SERVER, i);
         part->resources = attempt->wish->request->server;
         set_part(part, attempt->wish);
     }
@@ -75,7 +76,7 @@ static void add_up(struct match_placement *placement)
 static void size_parts(struct match_placement *placement, const struct attempt *attempt,
                        int64_t scale)
 {
-    for (size_t i = attempt->has_server; i < placement->part_count; i++) {
+    for (size_t i = attempt->server_count; i < placement->part_count; i++) {
         struct match_part *part = &placement->parts[i];
         part->resources = attempt->wish->request->worker;
         part->resources.cores_milli +=
@@ -100,7 +101,7 @@ static enum match_result judge_cost(const struct match_placement *placement,
 static enum match_result drop_workers(struct match_placement *placement,
                                       const struct attempt *attempt)
 {
-    size_t allowed = (size_t)attempt->wish->request->num_nodes + attempt->has_server;
+    size_t allowed = (size_t)attempt->wish->request->num_nodes + attempt->server_count;
     size_t refused = placement->part_count + 1;
     placement->part_count = allowed;
     add_up(placement);
@@ -145,18 +146,30 @@ enum match_result match_fit_cost(struct match_placement *placement, const struct
     return MATCH_PLACED;
 }
 
+static void add_quotes(struct match_quote *quote, struct resources resources, size_t count,
+                       const struct match_wish *wish)
+{
+    const struct price_units units = price_units(resources, 1000);
+    const int64_t one_micro = quote_micro(units, &wish->lock, wish);
+    const int64_t one_hourly_micro = price_hourly_lock_micro(units, &wish->lock);
+    for (size_t i = 0; i < count; i++) {
+        quote->total_micro = price_add_micro(quote->total_micro, one_micro);
+        quote->hourly_micro = price_add_micro(quote->hourly_micro, one_hourly_micro);
+    }
+}
+
+struct match_quote match_quote_replica(const struct match_wish *wish)
+{
+    struct match_quote quote = {0};
+    add_quotes(&quote, wish->request->server, wish->request->has_replica, wish);
+    return quote;
+}
+
 struct match_quote match_quote_wish(const struct match_wish *wish)
 {
     const struct job_request *request = wish->request;
-    const struct price_units worker = price_units(request->worker, 1000);
-    const struct price_units server = price_units(request->server, 1000);
-    const int64_t worker_micro = quote_micro(worker, &wish->lock, wish);
-    const int64_t worker_hourly_micro = price_hourly_lock_micro(worker, &wish->lock);
-    struct match_quote quote = {.total_micro = quote_micro(server, &wish->lock, wish),
-                                .hourly_micro = price_hourly_lock_micro(server, &wish->lock)};
-    for (int64_t i = 0; i < request->num_nodes; i++) {
-        quote.total_micro = price_add_micro(quote.total_micro, worker_micro);
-        quote.hourly_micro = price_add_micro(quote.hourly_micro, worker_hourly_micro);
-    }
+    struct match_quote quote = {0};
+    add_quotes(&quote, request->server, job_request_server_ranks(request), wish);
+    add_quotes(&quote, request->worker, (size_t)request->num_nodes, wish);
     return quote;
 }

@@ -11,7 +11,7 @@ struct resources match_free_beside(const struct match_reservation *reservation,
 struct resources match_machine_free_beside(const struct match_reservation *reservation,
                                            const struct machine *machine);
 
-/* An offer that is taken for a worker, or for the server lease. */
+/* An offer that is taken for a worker, or for a server. */
 struct candidate {
     struct offer *offer;
     struct resources free;
@@ -28,13 +28,13 @@ struct attempt {
     int64_t max_rtt_us;        /* of each worker to the market; 0: any */
     struct candidate *workers; /* in the order taken */
     size_t worker_count;
-    size_t worker_max;     /* and one to spare if the server may need a machine */
+    size_t worker_max;     /* and one to spare for each server that may need a machine */
     size_t pool_max;       /* so many may be collected though fewer are taken; 0: no more */
     const void **machines; /* a set of those taken: open addressing */
     size_t machine_mask;
-    bool has_server;
-    bool needs_worker; /* a machine that could take the server is needed for a worker */
-    struct candidate server;
+    bool needs_worker; /* a machine that could take a server is needed for a worker */
+    struct candidate servers[JOB_SERVERS_MAX]; /* by rank */
+    size_t server_count;
 };
 
 /* ---- match.c: workers ---- */
@@ -45,6 +45,21 @@ void match_collect_workers(struct attempt *attempt, const struct book_wish *wish
                            struct book_sort sort, size_t most, bool with_dearer);
 /* The first so many of those taken; the others are left. */
 void match_keep_workers(struct attempt *attempt, size_t count);
+
+bool match_is_taken(const struct attempt *attempt, const struct machine *machine);
+void match_leave_machine(struct attempt *attempt, const struct machine *machine);
+bool match_names_maximum(const struct job_request *request);
+struct book_sort match_by_minimum(struct resources wanted);
+/* What is free of the machine for this job, besides the servers that were found. */
+struct resources match_machine_free_for(const struct attempt *attempt,
+                                        const struct machine *machine);
+int64_t match_surplus_milli(const struct attempt *attempt, const struct candidate *candidate);
+bool match_fits(const struct attempt *attempt, enum machine_role role, struct offer *offer,
+                bool with_dearer, struct candidate *out_candidate);
+
+/* ---- match_server.c ---- */
+/* As many as are asked for; leaves no more workers than may be used. */
+bool match_find_servers(struct attempt *attempt);
 
 /* ---- match_near.c ---- */
 /* Takes workers that are all within the longest RTT of each other. */

@@ -201,25 +201,29 @@ struct places {
 static bool join_line(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
                       enum machine_role role, struct match_line *line, struct places *places)
 {
-    const size_t wanted = role == MACHINE_ROLE_SERVER ? 1 : (size_t)wish->request->num_nodes;
-    const struct resources resources = wish_resources(wish, role);
-    places->counts[role] = 0;
-    if (resources.cores_milli == 0)
-        return true;
-    struct opening *openings;
-    if (find_openings(matcher, arena, wish, role, wanted, line, &openings) < wanted)
-        return false;
+    const bool is_server = role == MACHINE_ROLE_SERVER;
+    const size_t wanted =
+        is_server ? job_request_servers(wish->request) : (size_t)wish->request->num_nodes;
+    struct opening *places_of_role = arena_alloc(arena, (wanted + 1) * sizeof(*places_of_role));
     ASSERT(line->count + wanted <= line->capacity);
-    for (size_t i = 0; i < wanted; i++) {
-        line->leases[line->count++] = (struct lease){.machine = openings[i].offer->machine->id,
-                                                     .offer = openings[i].offer->id,
-                                                     .resources = resources,
-                                                     .ends_ms = NO_END_MS};
-        if (openings[i].at_ms > places->start_ms)
-            places->start_ms = openings[i].at_ms;
+    places->openings[role] = places_of_role;
+    places->counts[role] = 0;
+    while (places->counts[role] < wanted) {
+        /* Servers may share a machine, so each is looked for behind the one before. */
+        const size_t at_once = is_server ? 1 : wanted;
+        struct opening *openings;
+        if (find_openings(matcher, arena, wish, role, at_once, line, &openings) < at_once)
+            return false;
+        for (size_t i = 0; i < at_once; i++) {
+            line->leases[line->count++] = (struct lease){.machine = openings[i].offer->machine->id,
+                                                         .offer = openings[i].offer->id,
+                                                         .resources = wish_resources(wish, role),
+                                                         .ends_ms = NO_END_MS};
+            if (openings[i].at_ms > places->start_ms)
+                places->start_ms = openings[i].at_ms;
+            places_of_role[places->counts[role]++] = openings[i];
+        }
     }
-    places->openings[role] = openings;
-    places->counts[role] = wanted;
     return true;
 }
 
@@ -256,7 +260,7 @@ static int compare_parts(const void *left, const void *right)
 bool match_reserve(struct matcher *matcher, struct arena *arena, const struct match_wish *wish,
                    struct match_reservation *out_reservation)
 {
-    const size_t most = (size_t)wish->request->num_nodes + 1;
+    const size_t most = (size_t)wish->request->num_nodes + job_request_servers(wish->request);
     struct match_line line = {.leases = arena_alloc(arena, most * sizeof(*line.leases)),
                               .capacity = most};
     struct places places;

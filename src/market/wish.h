@@ -17,7 +17,8 @@ struct match_wish {
     int64_t latest_start_ms;  /* a lease may start up to then */
     int64_t latest_end_ms;    /* and has ended by then */
     int64_t budget_micro;     /* over max_run_ms, for all leases */
-    const struct job *beside; /* one more worker of this job: not where it has one; or NULL */
+    const struct job *beside; /* one more lease of this job: not where it has one; or NULL */
+    uint64_t apart_from;      /* a machine where a server must not go; 0: none */
     /* Where its workers are, whom one more must be near; only with a longest RTT. */
     const struct machine *const *others;
     size_t other_count;

@@ -17,6 +17,7 @@
 enum {
     PAYLOAD_MAX_DEFAULT = 1 << 20,
     HANDSHAKE_MS_DEFAULT = 10000,
+    LOOK_AGAIN_MS = 1,            /* where more was expected than has come */
     FINISH_MS = 5000,             /* for the peer to take leave after we did */
     BYTES_PER_TURN = 1024 * 1024, /* then the loop's other descriptors get theirs */
     SEAL_KEY_RECORDS = 1 << 24,   /* far below what a nonce could count */
@@ -96,7 +97,7 @@ static bool is_alive(const struct link *link)
 
 static bool has_to_send(const struct link *link)
 {
-    return !link_out_is_empty(&link->out) ||
+    return !link_out_is_empty(&link->out) || link->is_above_low /* on_drained is due */ ||
            (link->state == LINK_FINISHING && !link->is_farewell_sent);
 }
 
@@ -127,6 +128,14 @@ static void close_with(struct link *link, const struct error *reason)
 
 /* --- receiving --- */
 
+static void *find_place(void *context, uint16_t type, size_t size)
+{
+    struct link *link = context;
+    /* While it finishes frames are not handed out. */
+    return link->state == LINK_OPEN ? link->callbacks.find_place(link, type, size, link->context)
+                                    : NULL;
+}
+
 static void receive_end(struct link *link)
 {
     struct error error;
@@ -156,6 +165,12 @@ static void deliver_frames(struct link *link)
             if (link->state == LINK_OPEN)
                 link->callbacks.on_frame(link, frame.type, frame.payload, link->context);
             break;
+        case LINK_IN_PLACED: {
+            const struct text body = link_in_take_body(&link->in);
+            if (link->state == LINK_OPEN)
+                link->callbacks.on_placed(link, frame.type, frame.payload, body, link->context);
+            break;
+        }
         }
     }
 }
@@ -166,6 +181,12 @@ static void receive_failed(struct link *link, struct error *error)
         error_wrap(error, "inside a frame");
     /* After our farewell all we had to say was said, and nothing more was asked of the peer. */
     close_with(link, link->is_farewell_sent ? NULL : error);
+}
+
+static void wait_for_more(struct link *link)
+{
+    if (is_alive(link) && link_in_wait(&link->in, loop_clock(link->loop)))
+        loop_timer_start(link->soon, LOOK_AGAIN_MS);
 }
 
 static void receive(struct link *link)
@@ -180,15 +201,18 @@ static void receive(struct link *link)
             receive_failed(link, &error);
             return;
         case LINK_IN_WAIT:
+            wait_for_more(link);
             return;
         case LINK_IN_END:
             receive_end(link);
             return;
         case LINK_IN_MORE:
+        case LINK_IN_PLACED:
             break;
         }
         deliver_frames(link);
         if (got >= budget) {
+            wait_for_more(link);
             if (is_alive(link) && link_in_has_hidden(&link->in))
                 loop_timer_start(link->soon, 0);
             return;
@@ -202,7 +226,7 @@ static void receive(struct link *link)
 static void send_queue(struct link *link)
 {
     struct error error;
-    if (link_out_send(&link->out, BYTES_PER_TURN, &error) < 0) {
+    if (link_out_send(&link->out, &error) < 0) {
         close_with(link, &error);
         return;
     }
@@ -249,7 +273,8 @@ int link_send(struct link *link, uint16_t type, const struct text *parts, size_t
     if (link_out_add(&link->out, type, parts, part_count, payload_size, error) < 0)
         return -1;
     link->is_above_low = link->is_above_low || link->out.queued_bytes > link->queue_low_bytes;
-    /* The loop sends: what is sent together leaves together, and no callback comes from here. */
+    /* The loop sends what is small: what is sent together leaves together. No callback comes from
+     * here. */
     update_interest(link);
     return 0;
 }
@@ -330,6 +355,7 @@ static void on_ready(void *context, uint32_t events)
         if (is_alive(link) && link->state != LINK_HANDSHAKE)
             receive(link);
     } else {
+        link->out.budget = BYTES_PER_TURN;
         if (events & (LOOP_WRITE | LOOP_HANGUP))
             send_queue(link);
         if (is_alive(link) && (events & (LOOP_READ | LOOP_HANGUP)))
@@ -396,6 +422,11 @@ int link_open_take(const struct link_options *options, int fd, struct link **out
     link_out_init(&link->out, NULL, &link->keys);
     link->out.is_bulk = options->is_bulk;
     link_in_init(&link->in, NULL, &link->keys, link->payload_max);
+    if (options->callbacks.find_place) {
+        ASSERT(options->callbacks.on_placed);
+        link->in.find_place = find_place;
+        link->in.context = link;
+    }
     link->keys.find_key = options->find_key;
     link->keys.context = &link->context;
     if (!options->is_server) {
@@ -450,6 +481,11 @@ void link_set_paused(struct link *link, bool is_paused)
     if (!is_paused && link->state == LINK_OPEN)
         loop_timer_start(link->soon, 0);
     update_interest(link);
+}
+
+void link_expect(struct link *link, size_t bytes)
+{
+    link_in_expect(&link->in, bytes);
 }
 
 bool link_is_open(const struct link *link)

@@ -8,7 +8,8 @@
  * ends ask for it (is_bulk), in records of our own that cost less: sealed by the same cipher under
  * keys of that handshake (net/seal.h), with as much proved about each byte, its order and the end.
  *
- * Order of callbacks: on_open once, on_frame and on_drained any number of times, on_close once.
+ * Order of callbacks: on_open once, on_frame, on_placed and on_drained any number of times,
+ * on_close once.
  * After on_close the link is dead and waits for link_free. link_free gives no callback and may be
  * called in any callback of this link.
  */
@@ -23,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINK_KEY_SIZE = 32, LINK_IDENTITY_SIZE_MAX = 128 };
+enum { LINK_KEY_SIZE = 32, LINK_IDENTITY_SIZE_MAX = 128, LINK_HEAD_SIZE = 8 };
 
 struct link;
 
@@ -36,6 +37,15 @@ struct link_callbacks {
     void (*on_close)(struct link *link, const struct error *reason, void *context);
     /* The send queue fell to queue_low_bytes after it had been above. May be NULL. */
     void (*on_drained)(struct link *link, void *context);
+    /*
+     * Bulk links, for large frames; both may be NULL. Where the payload of a frame of this type is
+     * to be written from its LINK_HEAD_SIZE bytes on, `size` bytes; NULL: anywhere. The frame then
+     * comes by on_placed instead of on_frame. Until it does nothing is proved of the type, the size
+     * or what is written; a link that ends before leaves any bytes there. Calls no link function.
+     */
+    void *(*find_place)(struct link *link, uint16_t type, size_t size, void *context);
+    void (*on_placed)(struct link *link, uint16_t type, struct text head, struct text body,
+                      void *context);
 };
 
 struct link_options {
@@ -86,6 +96,10 @@ void link_finish(struct link *link);
 
 /* Stops and resumes on_frame, so that a slow receiver slows its sender. */
 void link_set_paused(struct link *link, bool is_paused);
+
+/* About so many bytes of payload are on their way: frames of them may be handed out together, a
+ * millisecond or two later, which spares the loop to wake for each packet. */
+void link_expect(struct link *link, size_t bytes);
 
 bool link_is_open(const struct link *link); /* between on_open and on_close */
 size_t link_queued_bytes(const struct link *link);

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 enum {
     WRITE_SIZE_MAX = 1 << 20, /* by one call of TLS */
+    DIRECT_PARTS_MAX = 3,     /* of a frame that is sent from where it lies */
     SPARE_MAX = 8,            /* chunks kept for the next frames */
     SPARE_CAPACITY_MAX = 256 << 10,
 };
@@ -195,20 +197,6 @@ static int add_sealed(struct link_out *out, struct text header, const struct tex
     return 0;
 }
 
-int link_out_add(struct link_out *out, uint16_t type, const struct text *parts, size_t part_count,
-                 size_t payload_size, struct error *error)
-{
-    uint8_t bytes[FRAME_HEADER_SIZE];
-    frame_header_encode((uint32_t)payload_size, type, bytes);
-    const struct text header = {(const char *)bytes, sizeof(bytes)};
-    const size_t size = FRAME_HEADER_SIZE + payload_size;
-    const bool is_direct = out->is_started && out->seal && size >= LINK_GATHER_SIZE;
-    if ((is_direct ? add_sealed : add_copied)(out, header, parts, part_count, size, error) < 0)
-        return -1;
-    out->queued_bytes += size;
-    return 0;
-}
-
 /* --- sending --- */
 
 static size_t first_byte(const struct link_out *out)
@@ -274,13 +262,13 @@ static ssize_t write_chunk(struct link_out *out, struct link_chunk *chunk, struc
     return link_tls_error(out->ssl, sent, out->keys, error);
 }
 
-int link_out_send(struct link_out *out, size_t budget, struct error *error)
+int link_out_send(struct link_out *out, struct error *error)
 {
     if (out->is_broken) {
         *error = out->broken;
         return -1;
     }
-    while (budget > 0) {
+    while (out->budget > 0) {
         if (!out->sending && !list_is_empty(&out->queue))
             out->sending = LIST_ITEM(list_take_first(&out->queue), struct link_chunk, node);
         struct link_chunk *chunk = out->sending;
@@ -289,15 +277,92 @@ int link_out_send(struct link_out *out, size_t budget, struct error *error)
         if (close_chunk(out, chunk, error) < 0)
             return -1;
         const ssize_t sent = write_chunk(out, chunk, error);
-        if (sent <= 0)
+        if (sent <= 0) {
+            out->budget = 0; /* the kernel takes no more */
             return (int)sent;
+        }
         advance(out, chunk, (size_t)sent);
-        budget -= (size_t)sent < budget ? (size_t)sent : budget;
+        out->budget -= (size_t)sent < out->budget ? (size_t)sent : out->budget;
         if (chunk->sent == whole_size(out, chunk)) {
             out->sending = NULL;
             give_chunk(out, chunk);
         }
     }
+    return 0;
+}
+
+/* --- frames that leave at once --- */
+
+/* As far as the budget goes. */
+static void send_what_waits(struct link_out *out)
+{
+    struct error error;
+    if (!out->is_broken && link_out_send(out, &error) < 0)
+        break_off(out, &error); /* the loop tells of it */
+}
+
+/* From the caller's memory to the kernel; how many bytes of the record it took. */
+static size_t send_parts(struct link_out *out, uint8_t *head, size_t head_size,
+                         const struct text *parts, size_t part_count)
+{
+    struct iovec pieces[1 + DIRECT_PARTS_MAX] = {{head, head_size}};
+    for (size_t i = 0; i < part_count; i++) {
+        const union {
+            const char *data;
+            void *unchanged; /* the kernel only reads, though its type does not say so */
+        } part = {parts[i].data};
+        pieces[1 + i] = (struct iovec){part.unchanged, parts[i].size};
+    }
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 1 + part_count};
+    const ssize_t sent = sendmsg(out->fd, &message, MSG_NOSIGNAL);
+    return sent > 0 ? (size_t)sent : 0; /* an error comes again, and is told then */
+}
+
+/* Without encryption and with nothing before it: only what the kernel does not take is copied. */
+static int send_plain(struct link_out *out, struct text header, const struct text *parts,
+                      size_t part_count, size_t size, struct error *error)
+{
+    uint8_t head[SEAL_HEADER_SIZE + FRAME_HEADER_SIZE];
+    header_write(head, size);
+    memcpy(head + SEAL_HEADER_SIZE, header.data, FRAME_HEADER_SIZE);
+    const size_t sent = send_parts(out, head, sizeof(head), parts, part_count);
+    if (sent == SEAL_HEADER_SIZE + size) {
+        out->sent_bytes += size;
+        out->budget -= size < out->budget ? size : out->budget;
+        return 0;
+    }
+    if (add_copied(out, header, parts, part_count, size, error) < 0)
+        return -1;
+    out->queued_bytes += size;
+    struct link_chunk *chunk = LIST_ITEM(list_take_first(&out->queue), struct link_chunk, node);
+    out->sending = chunk;
+    chunk->is_closed = true;
+    header_write(chunk->record, size);
+    advance(out, chunk, sent);
+    out->budget = 0; /* the kernel takes no more */
+    return 0;
+}
+
+int link_out_add(struct link_out *out, uint16_t type, const struct text *parts, size_t part_count,
+                 size_t payload_size, struct error *error)
+{
+    uint8_t bytes[FRAME_HEADER_SIZE];
+    frame_header_encode((uint32_t)payload_size, type, bytes);
+    const struct text header = {(const char *)bytes, sizeof(bytes)};
+    const size_t size = FRAME_HEADER_SIZE + payload_size;
+    const bool is_large = out->is_started && out->form != LINK_FORM_TLS && size >= LINK_GATHER_SIZE;
+    if (is_large && out->form == LINK_FORM_PLAIN && out->budget > 0 &&
+        part_count <= DIRECT_PARTS_MAX) {
+        send_what_waits(out);
+        if (link_out_is_empty(out))
+            return send_plain(out, header, parts, part_count, size, error);
+    }
+    if ((is_large && out->seal ? add_sealed : add_copied)(out, header, parts, part_count, size,
+                                                          error) < 0)
+        return -1;
+    out->queued_bytes += size;
+    if (is_large)
+        send_what_waits(out);
     return 0;
 }
 
@@ -316,7 +381,8 @@ int link_out_farewell(struct link_out *out, struct error *error)
         chunk->size = LINK_FAREWELL_SIZE;
         out->is_farewell_queued = true;
     }
-    if (link_out_send(out, SIZE_MAX, error) < 0)
+    out->budget = SIZE_MAX;
+    if (link_out_send(out, error) < 0)
         return -1;
     return link_out_is_empty(out);
 }

@@ -159,19 +159,57 @@ size_t seal_content_size(const uint8_t header[SEAL_HEADER_SIZE])
     return (size_t)header[3] << 24 | (size_t)header[2] << 16 | (size_t)header[1] << 8 | header[0];
 }
 
-int seal_open(struct seal *seal, uint8_t *record, size_t content_size, struct error *error)
+static int not_sealed(struct error *error)
 {
+    ERR_clear_error();
+    return error_set(error, ERROR_CORRUPT, "a record is not what the peer sealed");
+}
+
+int seal_open_begin(struct seal *seal, const uint8_t header[SEAL_HEADER_SIZE], struct error *error)
+{
+    const size_t content_size = seal_content_size(header);
     ASSERT(seal->is_opening && content_size > 0 && content_size < INT32_MAX);
-    uint8_t *content = record + SEAL_HEADER_SIZE, *tag = content + content_size;
     int done = 0;
     if (next_record(seal, content_size, error) < 0)
         return -1;
-    if (EVP_CIPHER_CTX_ctrl(seal->cipher, EVP_CTRL_AEAD_SET_TAG, SEAL_TAG_SIZE, tag) != 1 ||
-        EVP_CipherUpdate(seal->cipher, NULL, &done, record, SEAL_HEADER_SIZE) != 1 ||
-        EVP_CipherUpdate(seal->cipher, content, &done, content, (int)content_size) != 1 ||
-        done != (int)content_size || EVP_CipherFinal_ex(seal->cipher, tag, &done) != 1) {
-        ERR_clear_error();
-        return error_set(error, ERROR_CORRUPT, "a record is not what the peer sealed");
-    }
+    if (EVP_CipherUpdate(seal->cipher, NULL, &done, header, SEAL_HEADER_SIZE) != 1)
+        return not_sealed(error);
+    seal->begun_size = content_size;
+    seal->begun_done = 0;
     return 0;
+}
+
+int seal_open_part(struct seal *seal, const uint8_t *part, size_t size, uint8_t *out,
+                   struct error *error)
+{
+    ASSERT(size <= seal->begun_size - seal->begun_done);
+    int done = 0;
+    if (size > 0 &&
+        (EVP_CipherUpdate(seal->cipher, out, &done, part, (int)size) != 1 || done != (int)size))
+        return not_sealed(error);
+    seal->begun_done += size;
+    return 0;
+}
+
+int seal_open_end(struct seal *seal, const uint8_t tag[SEAL_TAG_SIZE], struct error *error)
+{
+    ASSERT(seal->begun_size > 0 && seal->begun_done == seal->begun_size);
+    seal->begun_size = 0;
+    uint8_t expected[SEAL_TAG_SIZE], none[SEAL_TAG_SIZE];
+    memcpy(expected, tag, SEAL_TAG_SIZE);
+    int done = 0;
+    if (EVP_CIPHER_CTX_ctrl(seal->cipher, EVP_CTRL_AEAD_SET_TAG, SEAL_TAG_SIZE, expected) != 1 ||
+        EVP_CipherFinal_ex(seal->cipher, none, &done) != 1)
+        return not_sealed(error);
+    return 0;
+}
+
+int seal_open(struct seal *seal, uint8_t *record, size_t content_size, struct error *error)
+{
+    ASSERT(content_size == seal_content_size(record));
+    uint8_t *content = record + SEAL_HEADER_SIZE;
+    return seal_open_begin(seal, record, error) < 0 ||
+                   seal_open_part(seal, content, content_size, content, error) < 0
+               ? -1
+               : seal_open_end(seal, content + content_size, error);
 }

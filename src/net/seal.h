@@ -60,6 +60,16 @@ MUST_CHECK int seal_end(struct seal *seal, uint8_t *record, struct error *error)
 
 /* The size of the content that a header announces; 0 is no record's. */
 size_t seal_content_size(const uint8_t header[SEAL_HEADER_SIZE]);
+/*
+ * Opens in parts that go elsewhere: begin with the header, the content's parts in order, end with
+ * the tag. Nothing of the content may be used before the end has succeeded.
+ */
+MUST_CHECK int seal_open_begin(struct seal *seal, const uint8_t header[SEAL_HEADER_SIZE],
+                               struct error *error);
+MUST_CHECK int seal_open_part(struct seal *seal, const uint8_t *part, size_t size, uint8_t *out,
+                              struct error *error);
+MUST_CHECK int seal_open_end(struct seal *seal, const uint8_t tag[SEAL_TAG_SIZE],
+                             struct error *error);
 /* `record` is whole: content_size + SEAL_OVERHEAD bytes. CORRUPT when it is not what was sealed. */
 MUST_CHECK int seal_open(struct seal *seal, uint8_t *record, size_t content_size,
                          struct error *error);

@@ -221,9 +221,18 @@ static void stream_is_dialled_anew_with_a_new_ticket(void **state)
                                                 .stream_open = {.lease = market->next_lease,
                                                                 .fence = 1,
                                                                 .peer_lease = 99,
+                                                                .peer_fence = 7,
+                                                                .peer_role = LEASE_ROLE_SERVER,
+                                                                .peer_rank = 3,
                                                                 .ticket = {0xcd}}});
     wait_for(market, LEASE_MESSAGE_STREAM_READY, -1);
     assert_memory_equal(market->stream_line, "SOUK-STREAM cd0000", 18);
+    tell_worker(market, "whose\n");
+    static const char said[] = "server 3 of term 7\n";
+    char whose[sizeof(said)] = "";
+    assert_int_equal(recv(market->stream_fd, whose, sizeof(said) - 1, MSG_WAITALL),
+                     sizeof(said) - 1);
+    assert_string_equal(whose, said);
 }
 
 /* The last lease's end, with its reason. */

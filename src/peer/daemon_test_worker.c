@@ -80,6 +80,8 @@ static void done(bool is_ok, const char *message)
     _exit(0);
 }
 
+static struct child_stream newest; /* whose stream it was given last */
+
 static void obey(int stream, const char *line)
 {
     if (strcmp(line, "done\n") == 0) {
@@ -118,6 +120,10 @@ static void obey(int stream, const char *line)
         signal(SIGTERM, SIG_IGN);
         for (;;)
             pause();
+    } else if (strcmp(line, "whose\n") == 0) {
+        if (dprintf(stream, "%s %u of term %u\n", lease_role_name(newest.peer_role),
+                    newest.peer_rank, (unsigned)newest.peer_fence) < 0)
+            _exit(12);
     } else {
         char reply[64] = "";
         for (size_t i = 0; line[i] && i < sizeof(reply) - 1; i++)
@@ -154,6 +160,7 @@ static void on_message(struct arena *arena, int *stream)
         report_data();
         tell(&(struct child_message){.kind = CHILD_READY});
     } else if (message.kind == CHILD_STREAM) {
+        newest = message.stream;
         *stream = message.stream.fd;
     } else if (message.kind == CHILD_STOP) {
         done(false, "asked to stop");

@@ -340,11 +340,12 @@ static void tenancy_on_data(void *context, const struct error *reason)
         tenancy_send_config(tenancy);
 }
 
-/* Where a peer of that rank stands in the list, which is grown for a new one; NULL: it is full. */
-static struct child_peer *peer_of_rank(struct tenancy *tenancy, uint32_t rank)
+/* Where a peer of that place stands in the list, which is grown for a new one; NULL: it is full. */
+static struct child_peer *peer_in_place(struct tenancy *tenancy, enum lease_role role,
+                                        uint32_t rank)
 {
     for (uint32_t i = 0; i < tenancy->peer_count; i++)
-        if (tenancy->peers[i].rank == rank)
+        if (tenancy->peers[i].role == role && tenancy->peers[i].rank == rank)
             return &tenancy->peers[i];
     if (tenancy->peer_count == CHILD_PEER_MAX)
         return NULL;
@@ -356,28 +357,42 @@ static struct child_peer *peer_of_rank(struct tenancy *tenancy, uint32_t rank)
     return &tenancy->peers[tenancy->peer_count++];
 }
 
+static struct child_peer child_peer_of(const struct lease_peer *peer)
+{
+    struct child_peer made = {
+        .lease = peer->lease, .fence = peer->fence, .role = peer->role, .rank = peer->rank};
+    _Static_assert((int)CHILD_KEY_SIZE == (int)LEASE_KEY_SIZE, "a lease's key is copied whole");
+    memcpy(made.key, peer->key, CHILD_KEY_SIZE);
+    return made;
+}
+
+static void dial_peer(struct tenancy *tenancy, const struct lease_peer *peer)
+{
+    const struct tenancy_peer other = {peer->lease, peer->fence, peer->role, peer->rank};
+    tenancy_dial(tenancy, &other, peer->ticket);
+}
+
 void tenancy_add_peer(struct tenancy *tenancy, const struct lease_peer *peer)
 {
-    if (tenancy->has_ended || tenancy->document.role != LEASE_ROLE_SERVER)
+    if (tenancy->has_ended || tenancy->document.role != LEASE_ROLE_SERVER ||
+        !lease_peer_dials(peer))
         return;
-    struct child_peer *known = peer_of_rank(tenancy, peer->rank);
+    struct child_peer *known = peer_in_place(tenancy, peer->role, peer->rank);
     if (!known || (known->lease == peer->lease && known->fence == peer->fence))
         return; /* told again, on a new link */
-    struct child_message message = {
-        .kind = CHILD_PEER,
-        .peer = {.lease = peer->lease, .fence = peer->fence, .rank = peer->rank}};
-    memcpy(message.peer.key, peer->key, CHILD_KEY_SIZE);
-    *known = message.peer;
+    *known = child_peer_of(peer);
+    const struct child_message message = {.kind = CHILD_PEER, .peer = *known};
     if (tenancy->has_config) /* else it goes with the configuration */
         tenancy_tell_child(tenancy, &message);
-    tenancy_dial(tenancy, (struct lease_fence){peer->lease, peer->fence}, peer->ticket);
+    dial_peer(tenancy, peer);
 }
 
 void tenancy_open_stream(struct tenancy *tenancy, const struct stream_open_message *order)
 {
-    const struct lease_fence peer = {order->peer_lease, order->peer_fence};
+    const struct tenancy_peer peer = {order->peer_lease, order->peer_fence, order->peer_role,
+                                      order->peer_rank};
     if (!tenancy->has_ended && !tenancy->has_exited)
-        tenancy_dial(tenancy, peer, order->ticket);
+        tenancy_dial(tenancy, &peer, order->ticket);
 }
 
 void tenancy_resume(struct tenancy *tenancy)
@@ -399,13 +414,9 @@ static int tenancy_read_start(struct tenancy *tenancy, const struct start_messag
     tenancy->token = arena_copy_string(tenancy->arena, start->fetch_token);
     if (tenancy->document.role == LEASE_ROLE_SERVER && start->peer_count > 0) {
         tenancy->peers = arena_alloc(tenancy->arena, start->peer_count * sizeof(*tenancy->peers));
-        tenancy->peer_count = start->peer_count;
-        for (uint32_t i = 0; i < start->peer_count; i++) {
-            tenancy->peers[i].lease = start->peers[i].lease;
-            tenancy->peers[i].fence = start->peers[i].fence;
-            tenancy->peers[i].rank = start->peers[i].rank;
-            memcpy(tenancy->peers[i].key, start->peers[i].key, CHILD_KEY_SIZE);
-        }
+        for (uint32_t i = 0; i < start->peer_count; i++)
+            if (lease_peer_dials(&start->peers[i]))
+                tenancy->peers[tenancy->peer_count++] = child_peer_of(&start->peers[i]);
     }
     return 0;
 }
@@ -531,8 +542,7 @@ int tenancy_start(struct tenancy_host *host, const struct start_message *start,
                                         .context = tenancy};
     tenancy->shard = shard_start(&shard);
     for (uint32_t i = 0; i < start->peer_count; i++)
-        tenancy_dial(tenancy, (struct lease_fence){start->peers[i].lease, start->peers[i].fence},
-                     start->peers[i].ticket);
+        dial_peer(tenancy, &start->peers[i]);
     tenancy->has_exited = tenancy->needs_image; /* nothing runs yet */
     tenancy->has_begun = !tenancy->needs_image;
     if (tenancy_open_network(tenancy, error) < 0 ||

@@ -18,10 +18,17 @@
 
 #include <limits.h>
 
+/* Who is at the other end of a stream. */
+struct tenancy_peer {
+    uint64_t lease, fence;
+    enum lease_role role;
+    uint32_t rank;
+};
+
 struct tenancy_stream {
     struct list_node node;
     struct tenancy *tenancy;
-    struct lease_fence peer;
+    struct tenancy_peer peer;
     struct stream *stream;
     int ready_fd; /* connected, waiting for the child's configuration; -1: none */
 };
@@ -52,7 +59,7 @@ struct tenancy {
     struct lease_document document;
     uint8_t key[LEASE_KEY_SIZE];
     char *token;
-    struct child_peer *peers; /* of a parameter server */
+    struct child_peer *peers; /* of a parameter server: who dials it */
     uint32_t peer_count;
     char data_folder[PATH_MAX];
     char lease_folder[PATH_MAX];
@@ -186,7 +193,7 @@ void tenancy_send_log_addresses(struct tenancy *tenancy);
 void tenancy_pump_readers(struct tenancy *tenancy);
 
 /* tenancy_stream.c */
-void tenancy_dial(struct tenancy *tenancy, struct lease_fence peer,
+void tenancy_dial(struct tenancy *tenancy, const struct tenancy_peer *peer,
                   const uint8_t ticket[LEASE_TICKET_SIZE]);
 /* Hands over the streams that came up before the child had its configuration. */
 void tenancy_hand_streams(struct tenancy *tenancy);

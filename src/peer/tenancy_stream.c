@@ -25,9 +25,12 @@ static void stream_entry_hand(struct tenancy_stream *entry)
     if (entry->ready_fd < 0 || !tenancy->has_config || tenancy->has_exited)
         return;
     AUTO_FD int fd = TAKE_FD(entry->ready_fd);
-    const struct child_message message = {
-        .kind = CHILD_STREAM,
-        .stream = {.peer_lease = entry->peer.lease, .peer_fence = entry->peer.fence, .fd = fd}};
+    const struct child_message message = {.kind = CHILD_STREAM,
+                                          .stream = {.peer_lease = entry->peer.lease,
+                                                     .peer_fence = entry->peer.fence,
+                                                     .peer_role = entry->peer.role,
+                                                     .peer_rank = entry->peer.rank,
+                                                     .fd = fd}};
     tenancy_tell_child(tenancy, &message);
     const struct lease_message ready = {.type = LEASE_MESSAGE_STREAM_READY,
                                         .stream_ready = {.lease = tenancy->document.lease,
@@ -54,7 +57,7 @@ static void stream_on_done(struct stream *stream, const struct error *reason, vo
     stream_entry_free(entry);
 }
 
-void tenancy_dial(struct tenancy *tenancy, struct lease_fence peer,
+void tenancy_dial(struct tenancy *tenancy, const struct tenancy_peer *peer,
                   const uint8_t ticket[LEASE_TICKET_SIZE])
 {
     if (lease_document_is_command(&tenancy->document))
@@ -62,17 +65,17 @@ void tenancy_dial(struct tenancy *tenancy, struct lease_fence peer,
     LIST_EACH(&tenancy->streams, node)
     {
         struct tenancy_stream *old = LIST_ITEM(node, struct tenancy_stream, node);
-        if (old->peer.lease == peer.lease)
+        if (old->peer.lease == peer->lease)
             stream_entry_free(old);
     }
     struct tenancy_stream *entry = calloc(1, sizeof(*entry));
     ASSERT(entry);
     entry->tenancy = tenancy;
-    entry->peer = peer;
+    entry->peer = *peer;
     entry->ready_fd = -1;
     struct stream_options options = {.loop = tenancy->host->loop,
                                      .target = tenancy->host->link_target,
-                                     .seed = tenancy->document.lease ^ peer.lease << 20,
+                                     .seed = tenancy->document.lease ^ peer->lease << 20,
                                      .on_ready = stream_on_ready,
                                      .on_done = stream_on_done,
                                      .context = entry};

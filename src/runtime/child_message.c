@@ -1,11 +1,12 @@
 /*
  * Child messages: the packets, all integers little-endian (wire/wire.h):
  *
- *     u8 version (1), u8 kind, then by kind
+ *     u8 version (3), u8 kind, then by kind
  *     CONFIG    text lease JSON, 32 bytes key, u32 count, count times PEER's fields
- *     STREAM    u64 peer lease; one descriptor travels with the packet (SCM_RIGHTS)
- *     PEER      u64 lease, u64 fence, u32 rank, 32 bytes key
- *     STOP      u32 grace_ms, text reason
+ *     STREAM    u64 peer lease, u64 peer fence, u8 role, u32 rank; one descriptor travels with the
+ *               packet (SCM_RIGHTS)
+ *     PEER      u64 lease, u64 fence, u8 role, u32 rank, 32 bytes key
+ *     STOP      u32 grace_ms, bool is_handover, text reason
  *     READY     nothing
  *     REPORT    text JSON
  *     ARTIFACT  text name
@@ -25,7 +26,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { CHILD_VERSION = 2, FDS_MAX = 4 };
+enum { CHILD_VERSION = 3, FDS_MAX = 4 };
 
 static const struct json_field worker_report_fields[] = {
     {"steps", JSON_U64, offsetof(struct worker_report, steps), .is_required = true},
@@ -119,11 +120,28 @@ int child_socket_pair(int out_sockets[2], struct error *error)
     return 0;
 }
 
+static void place_encode(struct buffer *packet, enum lease_role role, uint32_t rank)
+{
+    ASSERT(role < LEASE_ROLE_COUNT);
+    wire_put_u8(packet, (uint8_t)role);
+    wire_put_u32(packet, rank);
+}
+
+static void place_decode(struct wire_reader *reader, enum lease_role *role, uint32_t *rank)
+{
+    const uint8_t number = wire_get_u8(reader);
+    if (number >= LEASE_ROLE_COUNT)
+        wire_reader_fail(reader, "unknown role");
+    else
+        *role = (enum lease_role)number;
+    *rank = wire_get_u32(reader);
+}
+
 static void peer_encode(struct buffer *packet, const struct child_peer *peer)
 {
     wire_put_u64(packet, peer->lease);
     wire_put_u64(packet, peer->fence);
-    wire_put_u32(packet, peer->rank);
+    place_encode(packet, peer->role, peer->rank);
     wire_put_raw(packet, peer->key, sizeof peer->key);
 }
 
@@ -131,7 +149,7 @@ static void peer_decode(struct wire_reader *reader, struct child_peer *peer)
 {
     peer->lease = wire_get_u64(reader);
     peer->fence = wire_get_u64(reader);
-    peer->rank = wire_get_u32(reader);
+    place_decode(reader, &peer->role, &peer->rank);
     wire_get_raw(reader, peer->key, sizeof peer->key);
 }
 
@@ -165,6 +183,7 @@ void child_message_encode(struct buffer *packet, const struct child_message *mes
     case CHILD_STREAM:
         wire_put_u64(packet, message->stream.peer_lease);
         wire_put_u64(packet, message->stream.peer_fence);
+        place_encode(packet, message->stream.peer_role, message->stream.peer_rank);
         break;
     case CHILD_PEER:
         peer_encode(packet, &message->peer);
@@ -199,7 +218,7 @@ static void config_decode(struct arena *arena, struct wire_reader *reader,
 {
     config->lease_json = wire_get_text(reader, CHILD_LEASE_JSON_MAX);
     wire_get_raw(reader, config->key, sizeof config->key);
-    config->peer_count = wire_get_count(reader, CHILD_PEER_MAX, 20 + CHILD_KEY_SIZE);
+    config->peer_count = wire_get_count(reader, CHILD_PEER_MAX, 21 + CHILD_KEY_SIZE);
     struct child_peer *peers = arena_alloc(arena, (config->peer_count + 1) * sizeof *peers);
     for (uint32_t i = 0; i < config->peer_count; i++)
         peer_decode(reader, &peers[i]);
@@ -216,6 +235,7 @@ static void body_decode(struct arena *arena, struct wire_reader *reader,
     case CHILD_STREAM:
         message->stream.peer_lease = wire_get_u64(reader);
         message->stream.peer_fence = wire_get_u64(reader);
+        place_decode(reader, &message->stream.peer_role, &message->stream.peer_rank);
         message->stream.fd = -1;
         return;
     case CHILD_PEER:

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json_schema.h"
 #include "base/text.h"
+#include "market/lease.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,12 +42,14 @@ enum child_message_kind {
     CHILD_DONE = 19,
 };
 
-/* A worker that a parameter server will accept: the identity "lease:LEASE:FENCE", its place among
- * the workers and its key. */
+/* Who dials and is accepted by a parameter server: the identity "lease:LEASE:FENCE", its place
+ * among those of its role and its key. Every server is dialled by all workers, the lead (of rank 0)
+ * by the other servers too. */
 struct child_peer {
     uint64_t lease;
     uint64_t fence;
-    uint32_t rank;
+    enum lease_role role;
+    uint32_t rank; /* within the role */
     uint8_t key[CHILD_KEY_SIZE];
 };
 
@@ -58,9 +61,11 @@ struct child_config {
 };
 
 struct child_stream {
-    uint64_t peer_lease; /* whose stream it is; for a worker: the server's lease */
-    uint64_t peer_fence; /* for a worker: the only term it takes from that server */
-    int fd;              /* receive gives it to the caller, send only borrows it */
+    uint64_t peer_lease; /* whose stream it is */
+    uint64_t peer_fence; /* of a server that is dialled: the only term that is taken from it */
+    enum lease_role peer_role;
+    uint32_t peer_rank; /* within the role */
+    int fd;             /* receive gives it to the caller, send only borrows it */
 };
 
 struct child_message {

@@ -51,6 +51,7 @@ TEST(the_largest_config_arrives_whole)
     for (uint32_t i = 0; i < CHILD_PEER_MAX; i++) {
         peers[i].lease = i + 1;
         peers[i].fence = i + 7;
+        peers[i].role = i % 2 ? LEASE_ROLE_SERVER : LEASE_ROLE_WORKER;
         peers[i].rank = i;
         peers[i].key[31] = (uint8_t)i;
     }
@@ -80,13 +81,19 @@ TEST(a_stream_brings_its_descriptor)
     AUTO_FD int kept = ends[0];
     AUTO_FD int handed = ends[1];
     const struct child_message sent = {.kind = CHILD_STREAM,
-                                       .stream = {.peer_lease = 42, .peer_fence = 7, .fd = handed}};
+                                       .stream = {.peer_lease = 42,
+                                                  .peer_fence = 7,
+                                                  .peer_role = LEASE_ROLE_SERVER,
+                                                  .peer_rank = 3,
+                                                  .fd = handed}};
     ASSERT_OK(child_message_send(pair.parent, &sent, 0, &error));
     struct child_message got;
     receive(&pair, pair.child, &got);
     AUTO_FD int arrived = got.stream.fd;
     assert_int_equal(got.stream.peer_lease, 42);
     assert_int_equal(got.stream.peer_fence, 7);
+    assert_int_equal(got.stream.peer_role, LEASE_ROLE_SERVER);
+    assert_int_equal(got.stream.peer_rank, 3);
     assert_true(fcntl(arrived, F_GETFD) & FD_CLOEXEC);
     assert_int_equal(write(arrived, "x", 1), 1);
     char byte = 0;

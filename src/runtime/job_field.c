@@ -27,6 +27,15 @@ static size_t format_place(const struct job_place *place, char *out, size_t size
     return used + (size_t)added;
 }
 
+void job_note_refusal(struct job_reader *reader, const struct error *refusal)
+{
+    if (!reader->has_failed)
+        *reader->error = *refusal;
+    else if (reader->more)
+        buffer_append_format(reader->more, "%s\n", refusal->message);
+    reader->has_failed = true;
+}
+
 int job_refuse(struct job_reader *reader, unsigned line, unsigned column,
                const struct job_place *place, const char *format, ...)
 {
@@ -43,11 +52,7 @@ int job_refuse(struct job_reader *reader, unsigned line, unsigned column,
                   path, colon, what);
     else
         error_set(&refusal, ERROR_INVALID, "%s%s%s", path, colon, what);
-    if (!reader->has_failed)
-        *reader->error = refusal;
-    else if (reader->more)
-        buffer_append_format(reader->more, "%s\n", refusal.message);
-    reader->has_failed = true;
+    job_note_refusal(reader, &refusal);
     return -1;
 }
 
@@ -472,10 +477,9 @@ int job_table_read(struct arena *arena, const struct job_table *table, const str
     return read_mapping(&reader, table, root, NULL, out);
 }
 
-int job_table_refuse(const struct job_node *root, const char *file_name, const char *path,
-                     const char *what, struct error *error)
+void job_refuse_path(struct job_reader *reader, const struct job_node *root, const char *path,
+                     const char *what)
 {
-    struct job_reader reader = {.file_name = file_name, .error = error};
     const struct job_node *node = root; /* what is missing is missed in what is around it */
     const struct job_place place = {.name = path};
     for (struct text rest = text_of(path); rest.size;) {
@@ -489,7 +493,15 @@ int job_table_refuse(const struct job_node *root, const char *file_name, const c
         size += size < rest.size;
         rest = (struct text){rest.data + size, rest.size - size};
     }
-    return job_refuse(&reader, node->line, node->column, &place, "%s", what);
+    job_refuse(reader, node->line, node->column, &place, "%s", what);
+}
+
+int job_table_refuse(const struct job_node *root, const char *file_name, const char *path,
+                     const char *what, struct error *error)
+{
+    struct job_reader reader = {.file_name = file_name, .error = error};
+    job_refuse_path(&reader, root, path, what);
+    return -1;
 }
 
 void job_table_set_defaults(struct arena *arena, const struct job_table *table, void *out)

@@ -1,4 +1,4 @@
-/* covers job_field.c, job_node.c, job_model.c */
+/* covers job_field.c, job_node.c, job_model.c, job_sync.c */
 #include "runtime/job_file.h"
 #include "runtime/job_model.h"
 #include "testing/testing.h"
@@ -177,6 +177,11 @@ static const struct {
     {MINIMAL "sync: {gamma: 5 parsecs}\n",
      "job.yaml:3:15: sync.gamma: \"5 parsecs\" is not a span of time; write it like 30s, 250ms or "
      "1h30m"},
+    {MINIMAL "sync: {servers: 9}\n", "job.yaml:3:17: sync.servers: must be from 1 to 8"},
+    {MINIMAL "sync: {servers: 0}\n", "job.yaml:3:17: sync.servers: must be from 1 to 8"},
+    {MINIMAL "num_nodes: 3\nsync: {verify: 0.1, servers: 2}\n",
+     "job.yaml:4:16: sync.verify: needs one parameter server: a push that is split among several "
+     "cannot be made again by others yet"},
     {MINIMAL "sync: {tick: 1ms}\n", "job.yaml:3:14: sync.tick: must be from 200 ms to 1m"},
     {MINIMAL "market: {max_total_cost: -1}\n",
      "job.yaml:3:26: market.max_total_cost: must be from 0.000001 credits to 1000000000.000000 "
@@ -393,9 +398,44 @@ TEST(all_mistakes_are_found_each_with_its_place)
     }
 }
 
+TEST(what_fields_rule_out_together_is_found_whole)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct buffer more AUTO_BUFFER;
+    buffer_init(&more, 4096);
+    struct job_spec spec;
+    struct error error;
+    ASSERT_FAILS(job_file_parse(arena,
+                                TEXT("name: a\n"
+                                     "num_nodes: 2\n"
+                                     "train: {model: lenet5, data: mnist, optimizer: {lr: 0.1}}\n"
+                                     "sync:\n"
+                                     "  policy: bsp\n"
+                                     "  slack: 3\n"
+                                     "  density: 0\n"
+                                     "  trim: 0.5\n"
+                                     "  verify: 0.1\n"
+                                     "  servers: 2\n"
+                                     "market: {max_run_time: 1m, expected_run_time: 2m}\n"),
+                                "job.yaml", &spec, &more, &error),
+                 ERROR_INVALID);
+    assert_string_equal(error.message, "job.yaml:6:10: sync.slack: policy bsp has no such setting");
+    const char *const found[] = {"job.yaml:8:9: sync.trim: must be above 0",
+                                 "job.yaml:7:12: sync.density: must be above 0",
+                                 "job.yaml:9:11: sync.verify: needs num_nodes of 3",
+                                 "job.yaml:9:11: sync.verify: needs one parameter server",
+                                 "job.yaml:11:47: market.expected_run_time: must not be longer"};
+    const char *at = buffer_string(&more);
+    for (size_t i = 0; i < sizeof(found) / sizeof(*found); i++) {
+        at = strstr(at, found[i]);
+        assert_non_null(at);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_fields_rule_out_together_is_found_whole),
         cmocka_unit_test(all_mistakes_are_found_each_with_its_place),
         cmocka_unit_test(a_whole_job_file_is_read),
         cmocka_unit_test(json_is_yaml_too),

@@ -1,4 +1,4 @@
-/* Reading by the field table, inside: shared by job_field.c and job_field_script.c. */
+/* Reading by the field table, inside: shared by job_field*.c, job_sync.c and job_spec.c. */
 #pragma once
 
 #include "runtime/job_field_internal.h"
@@ -23,6 +23,12 @@ __attribute__((format(printf, 5, 6))) int job_refuse(struct job_reader *reader, 
                                                      unsigned column, const struct job_place *place,
                                                      const char *format, ...);
 
+/* What another check refused, with its place already. */
+void job_note_refusal(struct job_reader *reader, const struct error *refusal);
+/* About one field, with its place in the file when the tree has it: "market.start". */
+void job_refuse_path(struct job_reader *reader, const struct job_node *root, const char *path,
+                     const char *what);
+
 #define REFUSE(reader, node, place, ...)                                                           \
     job_refuse((reader), (node)->line, (node)->column, (place), __VA_ARGS__)
 
@@ -33,3 +39,7 @@ MUST_CHECK int job_read_script(struct job_reader *reader, const struct job_field
 MUST_CHECK int job_read_envs(struct job_reader *reader, const struct job_field *field,
                              const struct job_node *node, const struct job_place *place,
                              char *base);
+
+/* job_sync.c: refuses each setting that its policy does not have, or that others rule out. */
+void job_sync_check(struct job_reader *reader, const struct job_node *root,
+                    const struct job_spec *spec);

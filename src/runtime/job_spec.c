@@ -7,6 +7,7 @@
 #include "market/job.h" /* JOB_NODES_MAX */
 #include "runtime/job_field_internal.h"
 #include "runtime/job_model_internal.h"
+#include "runtime/job_reader_internal.h"
 #include "train/model_spec.h"
 
 #include <stddef.h>
@@ -21,8 +22,8 @@ static const char *const runtimes[] = {"native", "command", NULL};
 static const char *const runtimes_later[] = {"torch", "tensorflow", "spark", "mpi", NULL};
 static const char *const data_sets[] = {"cifar10", "fashion-mnist", "mnist", NULL}; /* of train/ */
 static const char *const shard_ways[] = {"even", "speed", NULL};
-static const char *const policies[] = {"adsp",
-                                       "auto",
+static const char *const policies[] = {"auto",
+                                       "adsp",
                                        "pace",
                                        "bsp",
                                        "ssp",
@@ -184,7 +185,7 @@ static const struct job_field train_fields[] = {
 static const struct job_table train_table = JOB_TABLE(train_fields, struct job_train);
 
 static const struct job_field sync_fields[] = {
-    {"policy", JOB_FIELD_WORD, offsetof(struct job_sync, policy), "adsp",
+    {"policy", JOB_FIELD_WORD, offsetof(struct job_sync, policy), "auto",
      "How the workers keep in step.", .choices = policies},
     {"gamma", JOB_FIELD_DURATION, offsetof(struct job_sync, gamma_ms),
      .help = "The check period; by default a twentieth of the expected run, 1 s to 60 s.",
@@ -241,6 +242,12 @@ static const struct job_field sync_fields[] = {
     {"verify", JOB_FIELD_DOUBLE, offsetof(struct job_sync, verify), "0",
      "The share of pushes that other workers make again, to find who sends garbage.", .minimum = 0,
      .maximum = 1},
+    {"servers", JOB_FIELD_U64, offsetof(struct job_sync, servers), "1",
+     "Parameter servers, each with a range of the model and a lease of its own.", .minimum = 1,
+     .maximum = JOB_SERVERS_MAX},
+    {"replica", JOB_FIELD_BOOL, offsetof(struct job_sync, replica), "false",
+     "One more follows the first parameter server on another machine, and takes its place when it "
+     "is lost."},
 };
 static const struct job_table sync_table = JOB_TABLE(sync_fields, struct job_sync);
 
@@ -334,92 +341,6 @@ bool job_spec_is_command(const struct job_spec *spec)
     return text_equal(spec->runtime, TEXT("command"));
 }
 
-int job_sync_taus(const struct job_sync *sync, uint32_t out_taus[JOB_TAUS_MAX])
-{
-    int count = 0;
-    struct text rest = sync->taus;
-    while (rest.size > 0) {
-        struct text tau = rest;
-        struct error error;
-        uint64_t value;
-        if (!text_cut(rest, ',', &tau, &rest))
-            rest = (struct text){0};
-        if (count == JOB_TAUS_MAX || text_parse_u64(tau, &value, &error) < 0 || value < 1 ||
-            value > 1000000)
-            return -1;
-        out_taus[count++] = (uint32_t)value;
-    }
-    return count;
-}
-
-/* A setting that the policy does not have is a mistake: it would silently do nothing. */
-static int check_sync(const struct job_node *root, const char *file_name,
-                      const struct job_spec *spec, struct error *error)
-{
-    const struct job_sync *sync = &spec->sync;
-    const struct {
-        const char *path;
-        bool is_given;
-        const char *policies; /* words between blanks */
-    } rules[] = {
-        {"sync.slack", sync->slack > 0, " ssp "},
-        {"sync.backups", sync->backups > 0, " backup "},
-        {"sync.epoch_steps", sync->epoch_steps > 0, " hsp "},
-        {"sync.outer_rate", sync->outer_rate > 0, " adsp auto pace hsp diloco async-local "},
-        {"sync.outer_momentum", sync->outer_momentum >= 0, " adsp auto pace diloco async-local "},
-        {"sync.deadline", sync->deadline_ms > 0, " auto pace "},
-        {"sync.overlap", !text_equal(sync->overlap, TEXT("auto")),
-         " adsp auto pace tap async-local "},
-        {"sync.taus", sync->taus.size > 0, " adacomm "},
-    };
-    char word[64], what[192];
-    uint32_t taus[JOB_TAUS_MAX];
-    if (job_spec_is_command(spec))
-        return 0;
-    snprintf(word, sizeof word, " " TEXT_FORMAT " ", TEXT_ARGS(sync->policy));
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (!rules[i].is_given || strstr(rules[i].policies, word))
-            continue;
-        const int size = snprintf(what, sizeof what, "policy " TEXT_FORMAT " has no such setting",
-                                  TEXT_ARGS(sync->policy));
-        return job_table_refuse(root, file_name, rules[i].path,
-                                size > 0 ? what : "is not of this policy", error);
-    }
-    if (sync->compress_momentum >= 1)
-        return job_table_refuse(root, file_name, "sync.compress_momentum", "must be below 1",
-                                error);
-    if (!(sync->trim > 0 && sync->trim < 0.5))
-        return job_table_refuse(root, file_name, "sync.trim", "must be above 0 and below 0.5",
-                                error);
-    if (sync->verify > 0 &&
-        (text_equal(sync->compress, TEXT("1bit")) || text_equal(sync->compress, TEXT("topk"))))
-        return job_table_refuse(root, file_name, "sync.verify",
-                                "needs pushes that arrive whole: compress them by f32, f16, bf16, "
-                                "int8 or auto",
-                                error);
-    if (sync->verify > 0 && sync->local_steps > JOB_VERIFIED_STEPS_MAX)
-        return job_table_refuse(root, file_name, "sync.verify",
-                                "needs local_steps of 32 at most: after more, machines differ by "
-                                "their rounding",
-                                error);
-    if (sync->verify > 0 && job_train_peer(&spec->train).size > 0)
-        return job_table_refuse(root, file_name, "sync.verify",
-                                "needs data that every worker has: these never leave their lender",
-                                error);
-    if (sync->verify > 0 && spec->num_nodes < 3)
-        return job_table_refuse(root, file_name, "sync.verify",
-                                "needs num_nodes of 3 at least: two that agree tell who is wrong",
-                                error);
-    if (sync->density <= 0)
-        return job_table_refuse(root, file_name, "sync.density", "must be above 0", error);
-    if (sync->outer_momentum >= 1)
-        return job_table_refuse(root, file_name, "sync.outer_momentum", "must be below 1", error);
-    if (job_sync_taus(sync, taus) < 0)
-        return job_table_refuse(root, file_name, "sync.taus",
-                                "must be at most 16 whole numbers from 1 to 1000000", error);
-    return 0;
-}
-
 const struct job_input *job_spec_image(const struct job_spec *spec)
 {
     for (size_t i = 0; i < spec->input_count; i++)
@@ -461,20 +382,35 @@ static int check_runtime(const struct job_node *root, const char *file_name, str
     return 0;
 }
 
+/* What fields say together; with `more` all that is wrong. */
+static int check_together(struct job_reader *reader, const struct job_node *root,
+                          struct job_spec *spec)
+{
+    struct error refusal;
+    if (!job_spec_is_command(spec)) {
+        job_sync_check(reader, root, spec);
+        if (job_model_check(root, reader->file_name, &spec->train, &refusal) < 0 ||
+            job_data_check(root, reader->file_name, spec, &refusal) < 0)
+            job_note_refusal(reader, &refusal);
+    }
+    if (spec->market.expected_run_time_ms > spec->market.max_run_time_ms)
+        job_refuse_path(reader, root, "market.expected_run_time",
+                        "must not be longer than max_run_time");
+    return reader->has_failed ? -1 : 0;
+}
+
 int job_spec_read_tree(struct arena *arena, const struct job_node *root, const char *file_name,
                        struct job_spec *out_spec, struct buffer *more, struct error *error)
 {
     struct job_spec spec = {0};
     job_table_set_defaults(arena, &spec_table, &spec);
     if (job_table_read(arena, &spec_table, root, file_name, &spec, more, error) < 0 ||
-        check_runtime(root, file_name, &spec, error) < 0 ||
-        check_sync(root, file_name, &spec, error) < 0 ||
-        (!job_spec_is_command(&spec) && (job_model_check(root, file_name, &spec.train, error) < 0 ||
-                                         job_data_check(root, file_name, &spec, error) < 0)))
+        check_runtime(root, file_name, &spec, error) < 0)
         return -1;
-    if (spec.market.expected_run_time_ms > spec.market.max_run_time_ms)
-        return job_table_refuse(root, file_name, "market.expected_run_time",
-                                "must not be longer than max_run_time", error);
+    struct job_reader reader = {
+        .arena = arena, .file_name = file_name, .error = error, .more = more};
+    if (check_together(&reader, root, &spec) < 0)
+        return -1;
     const struct job_node *nodes = job_node_find(root, TEXT("num_nodes"));
     const struct job_node *most = job_node_find(root, TEXT("num_nodes_max"));
     struct job_nodes range = {0};

@@ -154,6 +154,8 @@ struct job_sync {
     struct text robust;       /* a name of exchange/robust.h */
     double trim;              /* of trimmed */
     double verify;            /* the share of pushes that another worker makes again; 0: none */
+    uint64_t servers;         /* parameter servers, each of a range of the model */
+    bool replica;             /* one more follows the lead, and takes its place when it is lost */
 };
 
 /* train: each worker gets its part of the records; test: the parameter server gets it whole;

@@ -19,7 +19,7 @@ static const char whole[] =
     "\"checkpoint_interval\":\"30s\",\"search\":\"auto\","
     "\"local_steps\":4,\"outer_rate\":0.5,\"outer_momentum\":0.25,\"overlap\":\"off\",\"compress\":"
     "\"topk\",\"density\":0.05,\"compress_momentum\":0.5,\"robust\":\"trimmed\",\"trim\":0.3,"
-    "\"verify\":0},"
+    "\"verify\":0,\"servers\":1,\"replica\":false},"
     "\"market\":{"
     "\"max_total_cost\":\"1.5\",\"max_run_time\":\"180s\",\"start\":"
     "\"by "
@@ -235,7 +235,7 @@ TEST(the_schema_names_every_field_and_its_limits)
     assert_non_null(strstr(schema, "\"required\":[\"name\"]"));
     assert_non_null(strstr(schema, "\"batch\":{\"description\":\"Samples per step.\",\"type\":"
                                    "\"integer\",\"minimum\":1,\"maximum\":65536,\"default\":32}"));
-    assert_non_null(strstr(schema, "\"enum\":[\"adsp\",\"auto\",\"pace\","));
+    assert_non_null(strstr(schema, "\"enum\":[\"auto\",\"adsp\",\"pace\","));
     assert_non_null(strstr(schema, "\"pattern\":\"[./]\""));
     assert_non_null(strstr(schema, "\"not\":{}"));
 }

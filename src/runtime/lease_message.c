@@ -26,7 +26,7 @@
  *                   count x peer
  *     PEER          u64 lease, u64 fence, peer
  *     STOP          u64 lease, u64 fence, u32 grace_ms, text reason
- *     STREAM_OPEN   u64 lease, u64 fence, u64 peer_lease, u64 peer_fence, [32] ticket
+ *     STREAM_OPEN   u64 lease, u64 fence, u64 peer_lease, u64 peer_fence, place, [32] ticket
  *     OFFERS        u32 count, count x (u64 offer, resources, u32 roles)
  *     RENEW         text document, [64] signature
  *     REFUSED       u8 is_final, text reason
@@ -42,7 +42,8 @@
  *     resources     i64 cores_milli, i64 ram_bytes, i64 gpus_milli, i64 disk_bytes,
  *                   i64 bandwidth_kbit
  *     addresses     u32 count, count x text
- *     peer          u64 lease, u64 fence, u32 rank, [32] key, [32] ticket
+ *     place         u8 role, u32 rank
+ *     peer          u64 lease, u64 fence, place, [32] key, [32] ticket
  *
  * The signature of METER is Ed25519 over the 16 bytes "souk-meter-v2\0\0\0" and the nine integers
  * as encoded.
@@ -148,6 +149,12 @@ const char *lease_message_type_name(enum lease_message_type type)
     return "unknown";
 }
 
+bool lease_peer_dials(const struct lease_peer *peer)
+{
+    static const uint8_t none[LEASE_KEY_SIZE];
+    return memcmp(peer->key, none, sizeof(none)) != 0;
+}
+
 /* ---- Encoding ---------------------------------------------------------------------------------
  */
 
@@ -163,10 +170,17 @@ static void put_text(struct buffer *buffer, struct text text, size_t size_max)
     wire_put_text(buffer, text);
 }
 
+static void put_place(struct buffer *buffer, enum lease_role role, uint32_t rank)
+{
+    ASSERT(role < LEASE_ROLE_COUNT);
+    wire_put_u8(buffer, (uint8_t)role);
+    wire_put_u32(buffer, rank);
+}
+
 static void put_peer(struct buffer *buffer, const struct lease_peer *peer)
 {
     put_fence(buffer, peer->lease, peer->fence);
-    wire_put_u32(buffer, peer->rank);
+    put_place(buffer, peer->role, peer->rank);
     wire_put_raw(buffer, peer->key, sizeof(peer->key));
     wire_put_raw(buffer, peer->ticket, sizeof(peer->ticket));
 }
@@ -366,6 +380,7 @@ void lease_message_encode(const struct lease_message *message, struct buffer *pa
         put_fence(payload, message->stream_open.lease, message->stream_open.fence);
         wire_put_u64(payload, message->stream_open.peer_lease);
         wire_put_u64(payload, message->stream_open.peer_fence);
+        put_place(payload, message->stream_open.peer_role, message->stream_open.peer_rank);
         wire_put_raw(payload, message->stream_open.ticket, sizeof(message->stream_open.ticket));
         return;
     case LEASE_MESSAGE_OFFERS:

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "market/lease.h"
 #include "market/machine.h"
 #include "market/resources.h"
 
@@ -19,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 8,
+    LEASE_MESSAGE_VERSION = 9,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */
@@ -213,13 +214,15 @@ struct welcome_message {
 };
 
 /*
- * The other end of a stream. For a parameter server: a worker, with the worker's lease key. For a
- * worker: the parameter server, with a key of zeroes, since the worker uses its own lease key.
+ * The other end of a stream. The link in it has the key of the lease that dials it: a worker dials
+ * every parameter server, and a parameter server the lead, which is that of rank 0. Who is dialled
+ * is told that key; who dials has it already, and is told zeroes.
  */
 struct lease_peer {
     uint64_t lease;
     uint64_t fence;
-    uint32_t rank;
+    enum lease_role role;
+    uint32_t rank; /* within the role */
     uint8_t key[LEASE_KEY_SIZE];
     uint8_t ticket[LEASE_TICKET_SIZE]; /* dial the link port with it */
 };
@@ -233,7 +236,7 @@ struct start_message {
     uint32_t peer_count;
 };
 
-/* A worker that came later, told to the parameter server. */
+/* Who will dial and came later, told to the parameter server that is dialled. */
 struct peer_message {
     uint64_t lease;
     uint64_t fence;
@@ -259,6 +262,8 @@ struct stream_open_message {
     uint64_t fence;
     uint64_t peer_lease;
     uint64_t peer_fence;
+    enum lease_role peer_role;
+    uint32_t peer_rank;
     uint8_t ticket[LEASE_TICKET_SIZE];
 };
 
@@ -392,6 +397,9 @@ struct lease_message {
         struct earnings_message earnings;
     };
 };
+
+/* Whether the lease that is told of the peer accepts its dialling: it is given the key. */
+bool lease_peer_dials(const struct lease_peer *peer);
 
 /* The name in logs: "HELLO"; "unknown" for a type that is none. */
 const char *lease_message_type_name(enum lease_message_type type);

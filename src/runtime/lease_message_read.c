@@ -8,14 +8,24 @@
 enum {
     FENCE_SIZE = 16,
     OFFER_SIZE = 8 + 5 * 8 + 4,
-    PEER_SIZE = 8 + 8 + 4 + LEASE_KEY_SIZE + LEASE_TICKET_SIZE,
+    PEER_SIZE = 8 + 8 + 1 + 4 + LEASE_KEY_SIZE + LEASE_TICKET_SIZE,
 };
+
+static void get_place(struct wire_reader *reader, enum lease_role *role, uint32_t *rank)
+{
+    const uint8_t number = wire_get_u8(reader);
+    if (number >= LEASE_ROLE_COUNT)
+        wire_reader_fail(reader, "unknown role");
+    else
+        *role = (enum lease_role)number;
+    *rank = wire_get_u32(reader);
+}
 
 static void get_peer(struct wire_reader *reader, struct lease_peer *peer)
 {
     peer->lease = wire_get_u64(reader);
     peer->fence = wire_get_u64(reader);
-    peer->rank = wire_get_u32(reader);
+    get_place(reader, &peer->role, &peer->rank);
     wire_get_raw(reader, peer->key, sizeof(peer->key));
     wire_get_raw(reader, peer->ticket, sizeof(peer->ticket));
 }
@@ -228,6 +238,7 @@ static bool decode_from_market(struct arena *arena, struct wire_reader *reader,
         message->stream_open.fence = wire_get_u64(reader);
         message->stream_open.peer_lease = wire_get_u64(reader);
         message->stream_open.peer_fence = wire_get_u64(reader);
+        get_place(reader, &message->stream_open.peer_role, &message->stream_open.peer_rank);
         wire_get_raw(reader, message->stream_open.ticket, sizeof(message->stream_open.ticket));
         return true;
     case LEASE_MESSAGE_OFFERS:

@@ -7,7 +7,7 @@
 static const struct lease_fence running[] = {{1, 2}, {3, 4}};
 static const struct lease_peer peers[] = {
     {.lease = 7, .fence = 8, .rank = 9, .key = {1}, .ticket = {2}},
-    {.lease = 10, .fence = 11, .rank = 12, .key = {3}, .ticket = {4}},
+    {.lease = 10, .fence = 11, .role = LEASE_ROLE_SERVER, .rank = 12, .key = {3}, .ticket = {4}},
 };
 
 static const struct lent_offer offers[] = {
@@ -76,7 +76,13 @@ static const struct lease_message examples[] = {
     {.type = LEASE_MESSAGE_STOP,
      .stop = {.lease = 1, .fence = 2, .grace_ms = 5000, .reason = {"cancelled", 9}}},
     {.type = LEASE_MESSAGE_STREAM_OPEN,
-     .stream_open = {.lease = 1, .fence = 2, .peer_lease = 3, .peer_fence = 5, .ticket = {4}}},
+     .stream_open = {.lease = 1,
+                     .fence = 2,
+                     .peer_lease = 3,
+                     .peer_fence = 5,
+                     .peer_role = LEASE_ROLE_SERVER,
+                     .peer_rank = 6,
+                     .ticket = {4}}},
     {.type = LEASE_MESSAGE_RENEW,
      .renew = {.document = {"{\"lease\":9}", 11}, .signature = {4, 5, 6}}},
     {.type = LEASE_MESSAGE_YIELD, .yield = {MACHINE_YIELD_DRAINING}},
@@ -187,6 +193,7 @@ TEST(fields_keep_their_values)
     ASSERT_OK(
         lease_message_decode(arena, LEASE_MESSAGE_START, buffer_text(&start), &message, &error));
     assert_int_equal(message.start.peer_count, 2);
+    assert_int_equal(message.start.peers[1].role, LEASE_ROLE_SERVER);
     assert_int_equal(message.start.peers[1].rank, 12);
     assert_int_equal(message.start.peers[1].ticket[0], 4);
     assert_true(text_equal(message.start.fetch_token, TEXT("abc")));

@@ -19,6 +19,7 @@ enum { BURST = 3 };
 
 struct kept_checkpoint {
     int64_t paced_ns; /* one after the other, the next would be due then; monotonic */
+    int64_t swept_ns; /* a refused one was dropped last */
     struct checkpoint_left newest, before;
     bool has_newest, has_before;
 };
@@ -48,20 +49,56 @@ static struct kept_checkpoint *kept_of(struct hub *hub, uint64_t job)
     return kept;
 }
 
-int checkpoints_pace(struct hub *hub, const struct hub_lease *lease, struct error *error)
+static struct drop *drop_new(struct hub *hub, const struct holdings_replaced *replaced)
 {
-    const int64_t now_ns = hub_now_ns(hub), half_ns = lease->checkpoint_interval_ms * 500000;
+    struct drop *drop = calloc(1, sizeof(*drop));
+    ASSERT(drop);
+    drop->server = hub->server;
+    drop->replaced = *replaced;
+    return drop;
+}
+
+/* Called with the mutex held. What was sent for a refused one goes, too; seldom, for it is work
+ * that a machine could have done again and again. NULL: it stays, for the market's retention. */
+static struct drop *sweep_refused(struct hub *hub, struct kept_checkpoint *kept,
+                                  const struct checkpoint_left *left, int64_t apart_ns)
+{
+    const int64_t now_ns = hub_now_ns(hub);
+    if (!kept->has_newest || (kept->swept_ns > 0 && now_ns - kept->swept_ns < apart_ns))
+        return NULL;
+    const struct blob_hash *before =
+        kept->has_before ? &kept->before.manifest : &kept->newest.manifest;
+    if (blob_hash_equal(&left->manifest, &kept->newest.manifest) ||
+        blob_hash_equal(&left->manifest, before))
+        return NULL;
+    kept->swept_ns = now_ns;
+    return drop_new(
+        hub, &(struct holdings_replaced){.holder = {.account = left->account, .job = left->job},
+                                         .left_ms = left->left_ms,
+                                         .old = left->manifest,
+                                         .later = {kept->newest.manifest, *before}});
+}
+
+int checkpoints_pace(struct hub *hub, const struct checkpoint_left *left, int64_t interval_ms,
+                     struct error *error)
+{
+    const int64_t now_ns = hub_now_ns(hub), half_ns = interval_ms * 500000;
+    struct drop *drop = NULL;
     pthread_mutex_lock(&hub->live_mutex);
-    struct kept_checkpoint *kept = kept_of(hub, lease->job);
+    struct kept_checkpoint *kept = kept_of(hub, left->job);
     const int64_t due_ns = kept->paced_ns > now_ns ? kept->paced_ns : now_ns;
     const bool is_early = due_ns - now_ns > (BURST - 1) * half_ns;
-    if (!is_early)
+    if (is_early)
+        drop = sweep_refused(hub, kept, left, half_ns / 4);
+    else
         kept->paced_ns = due_ns + half_ns;
     pthread_mutex_unlock(&hub->live_mutex);
+    if (drop)
+        loop_post(hub->server->loop, drop_replaced, drop);
     return is_early ? error_set(error, ERROR_EXHAUSTED,
                                 "checkpoints come more often than twice in its job's interval of "
                                 "%" PRId64 " ms",
-                                lease->checkpoint_interval_ms)
+                                interval_ms)
                     : 0;
 }
 
@@ -71,16 +108,12 @@ static struct drop *put_newest(struct hub *hub, struct kept_checkpoint *kept,
 {
     struct drop *drop = NULL;
     if (kept->has_newest && !blob_hash_equal(&left->manifest, &kept->newest.manifest)) {
-        if (kept->has_before && !blob_hash_equal(&kept->before.manifest, &left->manifest)) {
-            drop = calloc(1, sizeof(*drop));
-            ASSERT(drop);
-            drop->server = hub->server;
-            drop->replaced =
-                (struct holdings_replaced){.holder = {.account = left->account, .job = left->job},
-                                           .left_ms = kept->before.left_ms,
-                                           .old = kept->before.manifest,
-                                           .later = {kept->newest.manifest, left->manifest}};
-        }
+        if (kept->has_before && !blob_hash_equal(&kept->before.manifest, &left->manifest))
+            drop = drop_new(hub, &(struct holdings_replaced){
+                                     .holder = {.account = left->account, .job = left->job},
+                                     .left_ms = kept->before.left_ms,
+                                     .old = kept->before.manifest,
+                                     .later = {kept->newest.manifest, left->manifest}});
         kept->before = kept->newest;
         kept->has_before = true;
     }

@@ -1,8 +1,19 @@
 /* Checkpoints as the hub notes them: how often they may come, and when they are forgotten. */
+#include "server/holdings_internal.h"
 #include "server/hub_fixture_internal.h"
 
 /* The default of the fixture's job. */
 enum { INTERVAL_MS = 30000, AT_ONCE = 3 };
+
+static void hold(struct fixture *fixture, const struct blob_hash *hash)
+{
+    struct holdings *holdings = fixture->server.holdings;
+    if (!holdings)
+        return;
+    holdings_add(holdings, (struct holder){fixture->borrower, fixture->job}, hash, 1, NULL, NULL);
+    while (holdings->fresh.count > 0)
+        step(fixture, 1);
+}
 
 /* Of one chunk that no other has; its manifest's hash. */
 static struct blob_hash leave(struct fixture *fixture, int number)
@@ -15,6 +26,8 @@ static struct blob_hash leave(struct fixture *fixture, int number)
     const struct manifest manifest = {.size_bytes = chunk.size_bytes, .chunks = {&chunk, 1}};
     struct blob_hash hash;
     ASSERT_OK(manifest_put(fixture->server.blobs, &manifest, &hash, &error));
+    hold(fixture, &chunk.hash);
+    hold(fixture, &hash);
     struct artifact_message message = {.lease = fixture->leases[0].id,
                                        .fence = fixture->leases[0].fence,
                                        .name = TEXT(LEASE_CHECKPOINT_NAME),
@@ -53,6 +66,32 @@ TEST(checkpoints_beyond_two_in_the_jobs_interval_are_refused)
     assert_true(is_taken(fixture, number++));
 }
 
+TEST(what_was_sent_for_a_refused_one_goes_but_not_again_and_again)
+{
+    struct fixture *fixture = *state;
+    struct blob_store *blobs = fixture->server.blobs;
+    struct error error;
+    fixture->server.holdings = holdings_new(&fixture->server);
+    struct blob_hash left[AT_ONCE + 3];
+    for (int i = 0; i < AT_ONCE + 3; i++) {
+        if (i == AT_ONCE + 2)
+            advance(fixture, INTERVAL_MS / 8);
+        left[i] = leave(fixture, i);
+    }
+    while (blob_store_has(blobs, &left[AT_ONCE]) || blob_store_has(blobs, &left[AT_ONCE + 2]))
+        step(fixture, 1);
+    assert_true(blob_store_has(blobs, &left[AT_ONCE - 1]));
+    assert_true(blob_store_has(blobs, &left[AT_ONCE - 2]));
+    assert_true(blob_store_has(blobs, &left[AT_ONCE + 1])); /* too soon: for the retention */
+    int64_t bytes;
+    ASSERT_OK(holdings_bytes(fixture->server.holdings, fixture->borrower, &bytes, &error));
+    assert_int_equal(bytes, 3 * 2); /* the newest, the one before and the one too soon */
+    while (fixture->server.holdings->fresh.count > 0)
+        step(fixture, 1);
+    holdings_free(fixture->server.holdings);
+    fixture->server.holdings = NULL;
+}
+
 /* The core knows of it, the hub not yet. */
 static void end_behind_the_hub(struct fixture *fixture, int index)
 {
@@ -87,6 +126,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(checkpoints_beyond_two_in_the_jobs_interval_are_refused,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            what_was_sent_for_a_refused_one_goes_but_not_again_and_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_checkpoint_left_as_its_job_ends_is_forgotten_with_the_job,
                                         setup, teardown),
     };

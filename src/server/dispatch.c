@@ -43,40 +43,66 @@ static void send_start(struct hub *hub, struct hub_lease *lease)
     borrower_tell(hub, lease); /* right behind it: it is asked before the market is */
 }
 
-/* A worker that came later: its key and ticket, for the parameter server that has its START. */
+/* Who came later and dials: its key and ticket, for the parameter server that has its START. */
 static void send_peer(struct hub *hub, const struct hub_lease *server_lease,
-                      const struct hub_lease *worker)
+                      const struct hub_dial *dial)
 {
+    const struct hub_lease *dialler = dial->dialler;
     struct hub_machine *machine = hub_machine(hub, server_lease->machine);
-    if (!machine || !machine->is_welcome || worker->is_over ||
-        worker->id <= server_lease->newest_peer)
+    if (!machine || !machine->is_welcome || dialler->is_over ||
+        dialler->id <= server_lease->newest_peer)
         return;
     struct lease_message message = {
         .type = LEASE_MESSAGE_PEER,
         .peer = {.lease = server_lease->id,
                  .fence = server_lease->fence,
-                 .peer = {.lease = worker->id,
-                          .fence = worker->fence,
-                          .rank = (uint32_t)worker->rank}},
+                 .peer = {.lease = dialler->id,
+                          .fence = dialler->fence,
+                          .role = dialler->role,
+                          .rank = (uint32_t)dialler->rank}},
     };
-    keys_lease(hub->server->keys, worker->id, worker->fence, message.peer.peer.key);
-    keys_ticket(hub->server->keys, worker->id, worker->attempt, message.peer.peer.ticket);
+    const struct keys_stream stream = {dialler->id, dial->server_rank, dial->attempt};
+    keys_lease(hub->server->keys, dialler->id, dialler->fence, message.peer.peer.key);
+    keys_ticket(hub->server->keys, &stream, message.peer.peer.ticket);
     if (hub_send(machine, &message))
         log_event(LOG_INFO, "peer_sent", "lease=%" PRIu64 " peer=%" PRIu64, server_lease->id,
-                  worker->id);
+                  dialler->id);
     sodium_memzero(&message, sizeof(message));
+}
+
+/* The lease's stream to that server; NULL: it does not dial it. */
+static struct hub_dial *dial_to(struct hub_lease *lease, const struct hub_lease *server_lease)
+{
+    for (uint32_t i = 0; i < lease->dial_count; i++)
+        if (lease->dials[i].server_lease == server_lease->id)
+            return &lease->dials[i];
+    return NULL;
+}
+
+/* Calls the function for every stream to that server. */
+static void each_dial_to(struct hub *hub, const struct hub_lease *server_lease,
+                         void (*function)(struct hub *, const struct hub_lease *,
+                                          struct hub_dial *))
+{
+    if (server_lease->role != LEASE_ROLE_SERVER)
+        return;
+    for (size_t i = 0; i < hub->leases.count; i++) {
+        struct hub_dial *dial = dial_to(hub->leases.entries[i].value, server_lease);
+        if (dial)
+            function(hub, server_lease, dial);
+    }
+}
+
+static void send_dialler(struct hub *hub, const struct hub_lease *server_lease,
+                         struct hub_dial *dial)
+{
+    send_peer(hub, server_lease, dial);
 }
 
 /* A daemon that knows a peer already lets it be. */
 static void send_peers(struct hub *hub, const struct hub_lease *server_lease)
 {
-    if (server_lease->role != LEASE_ROLE_SERVER)
-        return;
-    for (size_t i = 0; i < hub->leases.count; i++) {
-        const struct hub_lease *worker = hub->leases.entries[i].value;
-        if (worker->server_lease == server_lease->id)
-            send_peer(hub, server_lease, worker);
-    }
+    each_dial_to(hub, server_lease, send_dialler);
 }
 
 static void send_stop(struct hub_machine *machine, uint64_t lease, uint64_t fence,
@@ -89,26 +115,37 @@ static void send_stop(struct hub_machine *machine, uint64_t lease, uint64_t fenc
                                                        .reason = text_of(reason)}});
 }
 
-/* Its workers were another's before: the streams they have do not lead to it. */
+/* Who dials its rank dialled another before: the streams they have do not lead to it. */
 static void hand_over(struct hub *hub, const struct hub_lease *successor)
 {
     for (size_t i = 0; i < hub->leases.count; i++) {
-        struct hub_lease *worker = hub->leases.entries[i].value;
-        if (worker->job != successor->job || worker->role != LEASE_ROLE_WORKER ||
-            worker->server_lease >= successor->id)
+        struct hub_lease *lease = hub->leases.entries[i].value;
+        if (lease->job != successor->job || successor->rank >= lease->dial_count ||
+            lease->dials[successor->rank].server_lease >= successor->id)
             continue;
-        worker->server_lease = successor->id;
-        stream_cut(worker);
+        lease->dials[successor->rank].server_lease = successor->id;
+        stream_cut(&lease->dials[successor->rank]);
     }
 }
 
-/* It is there now, and need not wait for the next look at all leases. */
-static void redial_workers(struct hub *hub, const struct hub_lease *server_lease)
+static void redial(struct hub *hub, const struct hub_lease *server_lease, struct hub_dial *dial)
 {
-    for (size_t i = 0; i < hub->leases.count; i++) {
-        struct hub_lease *worker = hub->leases.entries[i].value;
-        if (worker->server_lease == server_lease->id && !worker->is_over)
-            stream_redial(hub, worker);
+    (void)server_lease;
+    if (!dial->dialler->is_over)
+        stream_redial(hub, dial);
+}
+
+static void expect_streams(struct hub *hub, struct hub_lease *lease)
+{
+    for (uint32_t i = 0; i < lease->dial_count; i++) {
+        struct hub_dial *dial = &lease->dials[i];
+        dial->dialler = lease;
+        dial->server_rank = i;
+        dial->is_redial_due = lease->is_known; /* the market restarted: the relay is gone */
+        stream_expect(hub, dial, dial->attempt);
+        const struct hub_lease *server_lease = map_get(&hub->leases, dial->server_lease);
+        if (server_lease)
+            send_peer(hub, server_lease, dial);
     }
 }
 
@@ -123,17 +160,24 @@ void dispatch_add_take(struct hub *hub, struct hub_lease *lease)
         machine->awaited_ns = hub_now_ns(hub);
     if (lease->role == LEASE_ROLE_SERVER)
         hand_over(hub, lease);
-    if (lease->role == LEASE_ROLE_WORKER && lease->server_lease) {
-        stream_expect(hub, lease, lease->attempt);
-        const struct hub_lease *server_lease = map_get(&hub->leases, lease->server_lease);
-        if (server_lease)
-            send_peer(hub, server_lease, lease);
-    }
-    if (lease->is_known)
-        lease->is_redial_due = true; /* the market restarted: the relay is gone */
-    else
+    expect_streams(hub, lease);
+    if (!lease->is_known)
         send_start(hub, lease);
     network_tell(hub, lease);
+}
+
+/* What it was told at its start is of a replica: all who dial a lead are news to it. */
+void dispatch_promote(struct hub *hub, struct hub_lease *lease)
+{
+    log_event(LOG_INFO, "lease_promoted", "lease=%" PRIu64 " job=%" PRIu64, lease->id, lease->job);
+    stream_forget(hub, lease);
+    lease->dial_count = 0;
+    lease->rank = 0;
+    lease->newest_peer = 0;
+    lease->verify.is_standby = false;
+    hand_over(hub, lease);
+    send_peers(hub, lease);
+    each_dial_to(hub, lease, redial);
 }
 
 static void send_renewal(struct hub *hub, const struct hub_lease *lease)
@@ -167,13 +211,11 @@ void dispatch_stop(struct hub *hub, struct hub_lease *lease)
 }
 
 /* A server that is out of its lease may still speak: nobody listens to it any more. */
-static void cut_workers(struct hub *hub, const struct hub_lease *server_lease)
+static void cut(struct hub *hub, const struct hub_lease *server_lease, struct hub_dial *dial)
 {
-    for (size_t i = 0; i < hub->leases.count; i++) {
-        struct hub_lease *worker = hub->leases.entries[i].value;
-        if (worker->server_lease == server_lease->id)
-            stream_cut(worker);
-    }
+    (void)hub;
+    (void)server_lease;
+    stream_cut(dial);
 }
 
 void dispatch_end(struct hub *hub, struct hub_lease *lease)
@@ -186,8 +228,7 @@ void dispatch_end(struct hub *hub, struct hub_lease *lease)
     }
     suspect_lease_over(hub, lease);
     stream_forget(hub, lease);
-    if (lease->role == LEASE_ROLE_SERVER)
-        cut_workers(hub, lease);
+    each_dial_to(hub, lease, cut);
     network_forget(hub, lease);
     direct_forget(hub, lease);
     map_remove(&hub->leases, lease->id);
@@ -223,7 +264,8 @@ void dispatch_hello(struct hub_machine *machine, const struct hello_message *hel
         if (names(hello, lease)) {
             lease->is_known = true;
             lease->missing_ns = 0;
-            lease->is_redial_due = lease->is_redial_due || !lease->relay;
+            for (uint32_t k = 0; k < lease->dial_count; k++)
+                lease->dials[k].is_redial_due |= !lease->dials[k].relay;
             if (lease->is_stop_wanted)
                 dispatch_stop(hub, lease);
             send_peers(hub, lease);
@@ -262,11 +304,12 @@ static int64_t exit_code_of(const struct state_message *state)
                                                                           : state->exit_code;
 }
 
-/* Whether its parameter server runs, and so may still confirm ticks. */
+/* Whether the lead runs, and so may still confirm ticks. */
 static bool is_vouched_for(const struct hub *hub, const struct hub_lease *lease)
 {
-    const struct hub_lease *server_lease = map_get(&hub->leases, lease->server_lease);
-    return server_lease && !server_lease->is_over;
+    const struct hub_lease *lead =
+        hub_has_server(lease) ? map_get(&hub->leases, lease->dials[0].server_lease) : NULL;
+    return lead && !lead->is_over;
 }
 
 void dispatch_settle(struct hub *hub, struct hub_lease *lease)
@@ -299,6 +342,12 @@ bool dispatch_is_settling(const struct hub_machine *machine)
     return false;
 }
 
+static void settle_dialler(struct hub *hub, const struct hub_lease *lead, struct hub_dial *dial)
+{
+    (void)lead;
+    dispatch_settle(hub, dial->dialler);
+}
+
 /* Its machine has nothing more to do for it. */
 static void lease_over(struct hub *hub, struct hub_lease *lease, enum lease_outcome outcome,
                        const char *reason)
@@ -311,13 +360,8 @@ static void lease_over(struct hub *hub, struct hub_lease *lease, enum lease_outc
     snprintf(lease->end_reason, sizeof(lease->end_reason), "%s", reason);
     if (!lease->verify.pending_count || !is_vouched_for(hub, lease))
         dispatch_settle(hub, lease);
-    if (lease->role != LEASE_ROLE_SERVER)
-        return;
-    for (size_t i = 0; i < hub->leases.count; i++) {
-        struct hub_lease *worker = hub->leases.entries[i].value;
-        if (worker->server_lease == lease->id)
-            dispatch_settle(hub, worker);
-    }
+    if (!hub_has_lead(lease))
+        each_dial_to(hub, lease, settle_dialler);
 }
 
 /* It has let go of a lease that ended without its word. After the last, what waited for the room is
@@ -351,8 +395,8 @@ void dispatch_state(struct hub_machine *machine, const struct state_message *sta
     const bool is_news = !lease->is_known;
     lease->is_known = true;
     lease->missing_ns = 0;
-    if (is_news && lease->role == LEASE_ROLE_SERVER)
-        redial_workers(hub, lease);
+    if (is_news)
+        each_dial_to(hub, lease, redial); /* they need not wait for the next look at all leases */
     if (state->state == LEASE_RUN_STARTING ||
         (state->state == LEASE_RUN_RUNNING && lease->is_told_running))
         return;
@@ -374,6 +418,12 @@ void dispatch_state(struct hub_machine *machine, const struct state_message *sta
     lease_over(hub, lease, outcome_of(lease, state->state), reason);
 }
 
+static void redial_all(struct hub *hub, struct hub_lease *lease)
+{
+    for (uint32_t i = 0; i < lease->dial_count; i++)
+        stream_redial(hub, &lease->dials[i]);
+}
+
 void dispatch_check(struct hub *hub)
 {
     const int64_t now_ns = hub_now_ns(hub);
@@ -387,6 +437,6 @@ void dispatch_check(struct hub *hub)
         if (lease->missing_ns && now_ns - lease->missing_ns > HUB_MISSING_MS * INT64_C(1000000))
             lease_over(hub, lease, LEASE_OUTCOME_LOST, "the machine came back without this lease");
         else
-            stream_redial(hub, lease);
+            redial_all(hub, lease);
     }
 }

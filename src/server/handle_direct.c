@@ -12,14 +12,14 @@
 static void write_place(struct json_writer *writer, const struct store_value *lease,
                         const struct hub_log_place *place)
 {
-    char identity[LOG_LINK_IDENTITY_SIZE], key[2 * LEASE_KEY_SIZE + 1], rank[24];
+    char identity[LOG_LINK_IDENTITY_SIZE], key[2 * LEASE_KEY_SIZE + 1], rank[LEASE_RANK_NAME_SIZE];
     log_link_identity((uint64_t)lease[LEASES_ID].integer, place->reader, identity);
     text_hex_encode(place->key, sizeof(place->key), key);
-    snprintf(rank, sizeof(rank), "%" PRId64, lease[LEASES_RANK].integer);
     json_object_begin(writer);
     json_field_i64(writer, "lease", lease[LEASES_ID].integer);
     json_field_string(writer, "rank",
-                      lease[LEASES_ROLE].integer == LEASE_ROLE_SERVER ? "server" : rank);
+                      lease_rank_name((enum lease_role)lease[LEASES_ROLE].integer,
+                                      (uint64_t)lease[LEASES_RANK].integer, rank));
     json_field_string(writer, "identity", identity);
     json_field_string(writer, "key", key);
     json_key(writer, "addresses");

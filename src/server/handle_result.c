@@ -42,17 +42,14 @@ void handle_job_metrics(struct http_request *request, void *context)
 
 static const struct store_value *find_rank(const struct query_rows *leases, struct text rank)
 {
-    uint64_t number = 0;
-    struct error error;
-    const bool is_server = text_equal(rank, TEXT("server"));
-    if (!is_server && text_parse_u64(rank, &number, &error) < 0)
-        return NULL;
+    const bool is_replica = text_equal(rank, TEXT("replica"));
     const struct store_value *found = NULL; /* the newest, where a rank was given anew */
     for (size_t i = 0; i < leases->count; i++) {
         const struct store_value *row = leases->items[i];
-        if (is_server ? row[LEASES_ROLE].integer == LEASE_ROLE_SERVER
-                      : row[LEASES_ROLE].integer == LEASE_ROLE_WORKER &&
-                            (uint64_t)row[LEASES_RANK].integer == number)
+        char name[LEASE_RANK_NAME_SIZE];
+        lease_rank_name((enum lease_role)row[LEASES_ROLE].integer,
+                        (uint64_t)row[LEASES_RANK].integer, name);
+        if (is_replica ? row[LEASES_IS_REPLICA].integer != 0 : text_equal(rank, text_of(name)))
             found = row;
     }
     return found;
@@ -83,8 +80,8 @@ void handle_job_logs(struct http_request *request, void *context)
     const struct store_value *lease = find_rank(&leases, rank);
     if (!lease) {
         http_reply_problem(request, 404, "not_found",
-                           leases.count ? "this job has no such rank: give a worker's number, or "
-                                          "server"
+                           leases.count ? "this job has no such rank: give a worker's number, "
+                                          "server, server-1 or replica"
                                         : "this job has no leases yet, so there is no log");
         return;
     }

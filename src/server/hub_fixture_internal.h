@@ -41,8 +41,9 @@ struct fixture {
     struct store_fault fault;
     struct server server;
     struct hub *hub;
-    uint64_t borrower, machines[MACHINES]; /* for the parameter server, for the worker */
-    uint8_t secrets[MACHINES][SECRET_SIZE];
+    uint64_t borrower, lender;
+    uint64_t machines[MACHINES + 1]; /* for the parameter server, for the worker; one more */
+    uint8_t secrets[MACHINES + 1][SECRET_SIZE];
     struct lease leases[MACHINES]; /* of the job, as the core offered them */
     uint64_t job;
 };
@@ -177,7 +178,7 @@ static inline void enrol(struct fixture *fixture, int index, uint64_t owner, con
             .name = text_of(name),
             .probe = {.resources = found, .speed_weight_milli = 1000, .cpu_model = "test"},
             .offer = {.resources = found,
-                      .roles = index ? MACHINE_ROLE_WORKER : MACHINE_ROLE_SERVER}}};
+                      .roles = index == 1 ? MACHINE_ROLE_WORKER : MACHINE_ROLE_SERVER}}};
     memcpy(enrol.enrol_machine.code_hash, code_hash, sizeof(code_hash));
     crypto_sign_keypair(enrol.enrol_machine.public_key, fixture->secrets[index]);
     fixture->machines[index] = command(fixture, &enrol);
@@ -272,9 +273,9 @@ static inline int setup(void **state)
         {.kind = COMMAND_OPEN_ACCOUNT, .open_account = {TEXT("lender")}},
     };
     fixture->borrower = command(fixture, &open[0]);
-    const uint64_t lender = command(fixture, &open[1]);
-    enrol(fixture, 0, lender, "heron");
-    enrol(fixture, 1, lender, "wren");
+    fixture->lender = command(fixture, &open[1]);
+    enrol(fixture, 0, fixture->lender, "heron");
+    enrol(fixture, 1, fixture->lender, "wren");
     start_job(fixture);
     *state = fixture;
     return 0;

@@ -107,12 +107,27 @@ struct hub_machine {
     uint32_t trial_count;    /* in it */
 };
 
+/* A parameter server that a lease dials, and the stream to it. */
+struct hub_dial {
+    struct hub_lease *dialler;
+    uint32_t server_rank;
+    uint64_t server_lease; /* the newest of that rank; 0: none yet */
+    char ticket[TICKET_TEXT_SIZE];
+    uint64_t attempt;
+    bool is_redial_due;
+    int64_t dialled_ns; /* when a redial was asked for; 0: never */
+    struct hub_relay *relay;
+};
+
 struct hub_lease {
     uint64_t id, fence, job, account, machine;
     enum lease_role role;
     uint64_t rank;
-    uint64_t server_lease; /* of a worker: its parameter server's; 0: none */
-    uint64_t newest_peer;  /* of a parameter server: workers made after this one came later */
+    /* By the rank of the server: a worker dials all, a server the lead, the lead nobody. Whoever
+     * dials nobody speaks for itself. */
+    struct hub_dial dials[JOB_SERVERS_MAX];
+    uint32_t dial_count;
+    uint64_t newest_peer;  /* of a parameter server: who was made after this one came later */
     struct buffer start;   /* payload of its START */
     struct buffer renewal; /* payload of its RENEW: the same document */
     bool is_known;         /* its machine has it */
@@ -136,13 +151,6 @@ struct hub_lease {
     enum lease_outcome outcome;
     int64_t exit_code;
     char end_reason[LEASE_REASON_SIZE];
-
-    /* A worker's stream. */
-    char ticket[TICKET_TEXT_SIZE];
-    uint64_t attempt;
-    bool is_redial_due;
-    int64_t dialled_ns; /* when a redial was asked for; 0: never */
-    struct hub_relay *relay;
 
     /* network.c's: of a worker in a job network. */
     bool has_network;
@@ -195,7 +203,7 @@ struct hub {
 
     struct map machines;     /* id -> struct hub_machine, owned */
     struct map leases;       /* id -> struct hub_lease, owned */
-    struct map tickets;      /* ticket -> struct hub_lease */
+    struct map tickets;      /* ticket -> struct hub_dial */
     struct map pairs;        /* ticket -> struct hub_pair, owned */
     struct map waiting;      /* ticket -> struct hub_wait, owned */
     struct list connections; /* machines' links */
@@ -321,12 +329,13 @@ void suspect_check(struct hub_machine *machine); /* once a second */
 /* ---- stream.c ---- */
 /* The rest of a connection that began with 'S'; takes the descriptor. */
 void stream_take(struct hub *hub, int fd, const char ticket[TICKET_TEXT_SIZE]);
-void stream_expect(struct hub *hub, struct hub_lease *lease, uint64_t attempt);
+void stream_expect(struct hub *hub, struct hub_dial *dial, uint64_t attempt);
+/* All streams to the servers it dials. */
 void stream_forget(struct hub *hub, struct hub_lease *lease);
-/* Whoever is at the other end of a worker's stream is no longer its parameter server. */
-void stream_cut(struct hub_lease *lease);
+/* Whoever is at the other end is no longer the parameter server of that rank. */
+void stream_cut(struct hub_dial *dial);
 /* Asks both ends to dial again where that is due. */
-void stream_redial(struct hub *hub, struct hub_lease *lease);
+void stream_redial(struct hub *hub, struct hub_dial *dial);
 void streams_done(struct hub *hub);
 /* Ends what is carried for the pair, and who waits to be. */
 void stream_forget_pair(struct hub *hub, struct hub_pair *pair);
@@ -380,10 +389,10 @@ struct checkpoint_left {
     uint64_t size_bytes;
     int64_t left_ms; /* UTC */
 };
-/* Whether the lease may leave another now, and if so that it does: on average one in half of the
- * job's interval, whichever leases they are of. The hub's thread. */
-MUST_CHECK int checkpoints_pace(struct hub *hub, const struct hub_lease *lease,
-                                struct error *error);
+/* Whether the job may leave another now, and if so that it does: on average one in half of its
+ * interval, whichever leases they are of. Of those refused some are dropped. The hub's thread. */
+MUST_CHECK int checkpoints_pace(struct hub *hub, const struct checkpoint_left *left,
+                                int64_t interval_ms, struct error *error);
 void checkpoints_note(struct hub *hub, const struct checkpoint_left *left);
 /* How many of [0], the newest, and [1], the one before it, there are. */
 size_t checkpoints_find(struct hub *hub, uint64_t job, struct native_checkpoint out_checkpoints[2]);
@@ -393,10 +402,22 @@ MUST_CHECK int checkpoints_load(struct hub *hub, const struct core *core, struct
 void checkpoints_done(struct hub *hub);
 
 /* ---- dispatch.c ---- */
+/* Whether it is a worker whose ticks a parameter server confirms. */
+static inline bool hub_has_server(const struct hub_lease *lease)
+{
+    return lease->role == LEASE_ROLE_WORKER && lease->dial_count > 0;
+}
+/* Whether it is a parameter server that is not, or not yet, the lead. */
+static inline bool hub_has_lead(const struct hub_lease *lease)
+{
+    return lease->role == LEASE_ROLE_SERVER && lease->dial_count > 0;
+}
 void dispatch_add_take(struct hub *hub, struct hub_lease *lease);
 /* The lease with a later end; takes `renewed`. */
 void dispatch_renew_take(struct hub *hub, struct hub_lease *renewed);
 void dispatch_stop(struct hub *hub, struct hub_lease *lease);
+/* A replica leads its job now. */
+void dispatch_promote(struct hub *hub, struct hub_lease *lease);
 void dispatch_end(struct hub *hub, struct hub_lease *lease);
 void dispatch_lease_free(struct hub_lease *lease);
 void dispatch_hello(struct hub_machine *machine, const struct hello_message *hello);

@@ -363,7 +363,8 @@ TEST(a_machine_that_works_for_nobody_counts_as_silent_until_a_push_of_it_is_acce
     const struct hub_lease other = {.machine = machine->id,
                                     .account = lease->account + 1,
                                     .job = lease->job + 1,
-                                    .server_lease = 1,
+                                    .dials = {{.server_lease = 1}},
+                                    .dial_count = 1,
                                     .verified_index = 1};
     suspect_report(fixture->hub, lease);
     suspect_report(fixture->hub, &other);

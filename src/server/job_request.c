@@ -18,6 +18,10 @@ enum {
     SERVER_VECTORS = 11,
     SERVER_VECTORS_PER_WORKER = 2, /* its push, and the model as it has it */
     SERVER_CHECK_VECTORS = 16,     /* eight for each of two open checks, where pushes are checked */
+    /* Where there are several servers, or a replica (exchange/server_cut.c): the newest whole model
+     * and the next, with momentum; and the one that the replica is sent. */
+    SERVER_COPY_VECTORS = 4,
+    SERVER_REPLICA_VECTORS = 2,
     SERVER_OTHER_MIB = 128,
 };
 
@@ -39,8 +43,11 @@ static struct resources server_of(const struct job_spec *spec)
     const uint64_t workers = spec->num_nodes_max ? spec->num_nodes_max : spec->num_nodes;
     const bool keeps_rounds =
         text_is(spec->sync.robust, "trimmed") || text_is(spec->sync.robust, "median");
-    const uint64_t vectors = SERVER_VECTORS + (SERVER_VECTORS_PER_WORKER + keeps_rounds) * workers +
-                             (spec->sync.verify > 0 ? SERVER_CHECK_VECTORS : 0);
+    const uint64_t vectors =
+        SERVER_VECTORS + (SERVER_VECTORS_PER_WORKER + keeps_rounds) * workers +
+        (spec->sync.verify > 0 ? SERVER_CHECK_VECTORS : 0) +
+        (spec->sync.servers > 1 || spec->sync.replica ? SERVER_COPY_VECTORS : 0) +
+        (spec->sync.replica ? SERVER_REPLICA_VECTORS : 0);
     const int64_t needed =
         ((int64_t)SERVER_OTHER_MIB << 20) + (int64_t)(vectors * table.float_count * sizeof(float));
     if (needed > server.ram_bytes)
@@ -119,6 +126,8 @@ int job_request_of_spec(const struct job_spec *spec, struct text json, uint64_t 
                    .bandwidth_kbit = resources->bandwidth_kbit},
         .takes_more_cores = resources->cpus_milli.is_at_least,
         .server = server_of(spec),
+        .server_count = job_spec_is_command(spec) ? 0 : (int64_t)spec->sync.servers,
+        .has_replica = !job_spec_is_command(spec) && spec->sync.replica,
         .max_total_micro = market->max_total_cost_micro,
         .max_hourly_micro = market->max_hourly_cost_micro,
         .max_run_ms = market->max_run_time_ms,

@@ -23,12 +23,15 @@ TEST(every_wish_of_the_file_reaches_the_core)
                   "resources: {cpus: 2+, memory: 1, accelerators: 'T4:16GiB+:2', bandwidth: 20,\n"
                   "  labels: [avx2, cuda-12], network: job, install: index}\n"
                   "market: {start: by 6h, rush: true, max_rtt: 50ms, min_reliability: 0.9,\n"
-                  "  min_speed: 0.5, replace_lost: false, max_run_time: 2h, max_total_cost: 3}\n",
+                  "  min_speed: 0.5, replace_lost: false, max_run_time: 2h, max_total_cost: 3}\n"
+                  "sync: {servers: 4, replica: true}\n",
                   &request, &error));
     assert_int_equal(request.account, 7);
     assert_string_equal(request.name, "j");
     assert_int_equal(request.num_nodes, 2);
     assert_int_equal(request.num_nodes_max, 8);
+    assert_int_equal(request.server_count, 4);
+    assert_true(request.has_replica);
     assert_int_equal(request.worker.cores_milli, 2000);
     assert_true(request.takes_more_cores);
     assert_int_equal(request.worker.gpus_milli, 2000);
@@ -70,6 +73,14 @@ TEST(a_large_model_has_a_parameter_server_with_more_memory)
             &request, &error));
     /* 17 vectors with three workers, and 16 of checks. */
     assert_in_range(request.server.ram_bytes >> 20, 2110, 2160);
+    ASSERT_OK(ask("name: j\nresources: {memory: 4}\nsync: {servers: 2}\ntrain: {data: mnist, "
+                  "layers: [{type: dense, outputs: 20000}, {type: relu}, {type: dense}]}\n",
+                  &request, &error));
+    assert_in_range(request.server.ram_bytes >> 20, 1130, 1175); /* 17 vectors */
+    ASSERT_OK(ask("name: j\nresources: {memory: 4}\nsync: {replica: true}\ntrain: {data: mnist, "
+                  "layers: [{type: dense, outputs: 20000}, {type: relu}, {type: dense}]}\n",
+                  &request, &error));
+    assert_in_range(request.server.ram_bytes >> 20, 1250, 1300); /* 19 */
     ASSERT_OK(ask(MINIMAL, &request, &error));
     assert_int_equal(request.server.ram_bytes >> 20, 512);
 }

@@ -192,10 +192,11 @@ void keys_lease(const struct keys *keys, uint64_t lease, uint64_t fence,
     derive(keys, "lease", lease, fence, out);
 }
 
-void keys_ticket(const struct keys *keys, uint64_t lease, uint64_t attempt,
+void keys_ticket(const struct keys *keys, const struct keys_stream *stream,
                  uint8_t out[KEYS_SECRET_SIZE])
 {
-    derive(keys, "stream", lease, attempt, out);
+    ASSERT(stream->server_rank < 256);
+    derive(keys, "stream", stream->lease, stream->attempt << 8 | stream->server_rank, out);
 }
 
 void keys_pair(const struct keys *keys, const struct keys_pair *pair,

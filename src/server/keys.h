@@ -53,11 +53,17 @@ bool keys_verify(const uint8_t public_key[KEYS_PUBLIC_SIZE], struct text bytes,
 /* The pre-shared key of a machine's control link. */
 void keys_machine(const struct keys *keys, uint64_t machine, uint64_t generation,
                   uint8_t out[KEYS_SECRET_SIZE]);
-/* The pre-shared key of the stream between a worker's lease and its parameter server. */
+/* The pre-shared key of the streams between a lease and the parameter servers it dials. */
 void keys_lease(const struct keys *keys, uint64_t lease, uint64_t fence,
                 uint8_t out[KEYS_SECRET_SIZE]);
-/* Names the relayed stream of a worker's lease; `attempt` counts how often it was dialled anew. */
-void keys_ticket(const struct keys *keys, uint64_t lease, uint64_t attempt,
+
+struct keys_stream {
+    uint64_t lease;       /* that dials */
+    uint32_t server_rank; /* whom; below 256 */
+    uint64_t attempt;     /* counts how often it was dialled anew */
+};
+/* Names the relayed stream of a lease to one of its job's parameter servers. */
+void keys_ticket(const struct keys *keys, const struct keys_stream *stream,
                  uint8_t out[KEYS_SECRET_SIZE]);
 
 struct keys_pair {

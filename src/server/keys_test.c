@@ -56,7 +56,7 @@ TEST(derived_keys_survive_a_restart_and_differ_by_purpose)
         keys_pair(keys, &fenced, fenced_key, fenced_ticket);
         assert_memory_not_equal(fenced_key, other, sizeof(other));
         assert_memory_not_equal(fenced_ticket, pair_ticket, sizeof(pair_ticket));
-        keys_ticket(keys, 7, 2, other);
+        keys_ticket(keys, &(struct keys_stream){.lease = 7, .attempt = 2}, other);
         assert_memory_not_equal(first, other, 32);
     }
     AUTO(keys) struct keys *keys = NULL;

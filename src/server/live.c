@@ -87,8 +87,10 @@ static struct live_worker *worker_of(struct live_entry *entry, const struct live
     struct live_job *job = &entry->job;
     struct live_worker *workers = job->workers.items;
     for (size_t i = 0; i < job->workers.count; i++)
-        if (workers[i].lease == source->lease)
+        if (workers[i].lease == source->lease) {
+            workers[i].rank = source->rank; /* a replica may have taken the lead */
             return &workers[i];
+        }
     if (job->workers.count == LIVE_WORKER_MAX)
         return NULL;
     if (job->workers.count == entry->worker_capacity) {

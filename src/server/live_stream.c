@@ -118,14 +118,13 @@ void live_log(struct live *live, const struct live_source *source, uint64_t offs
 {
     struct buffer data AUTO_BUFFER;
     buffer_init(&data, LOG_EVENT_SIZE_MAX);
-    char rank[24];
-    snprintf(rank, sizeof(rank), "%" PRIu64, source->rank);
+    char rank[LEASE_RANK_NAME_SIZE];
     struct json_writer writer;
     json_writer_init(&writer, &data);
     json_object_begin(&writer);
     json_field_u64(&writer, "job", source->job);
     json_field_u64(&writer, "lease", source->lease);
-    json_field_string(&writer, "rank", source->role == LEASE_ROLE_SERVER ? "server" : rank);
+    json_field_string(&writer, "rank", lease_rank_name(source->role, source->rank, rank));
     json_field_u64(&writer, "offset", offset);
     json_field_u64(&writer, "next_offset", offset + bytes.size);
     json_field_text(&writer, "text", bytes);
@@ -407,6 +406,8 @@ static struct message *messages_of(struct live *live, const struct core *core,
         return lease_message(live, core, event->lease_started.lease, event);
     case EVENT_LEASE_ENDED:
         return lease_message(live, core, event->lease_ended.lease, event);
+    case EVENT_LEASE_PROMOTED:
+        return lease_message(live, core, event->lease_promoted.lease, event);
     case EVENT_LEASE_TICKED:
         return bill_message(live, core, event);
     case EVENT_MACHINE_ENROLLED:

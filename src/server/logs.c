@@ -6,6 +6,7 @@
 #include "server/query.h"
 
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdlib.h>
 
 static const struct text last_words = TEXT("\n[souk: this log is full; the rest is dropped]\n");
@@ -29,6 +30,11 @@ struct logs {
     logs_listener *listener;
     void *context;
 };
+
+/* Before a part's bytes: nobody who knows what was logged can have the blob for a chunk of his own,
+ * which would be dropped together with that. Parts of before have none: their blob is as long as
+ * their row says. */
+enum { SALT_SIZE = 16 };
 
 /* One blob and its row in the index. */
 struct part {
@@ -169,15 +175,29 @@ static void part_done(struct engine_request *request, const struct error *error)
     free(part);
 }
 
+static int put_salted(struct server *server, struct text bytes, struct blob_hash *out_hash,
+                      struct error *error)
+{
+    struct buffer blob AUTO_BUFFER;
+    uint8_t salt[SALT_SIZE];
+    buffer_init(&blob, BLOB_BYTES_MAX);
+    randombytes_buf(salt, sizeof(salt));
+    buffer_append(&blob, salt, sizeof(salt));
+    buffer_append(&blob, bytes.data, bytes.size);
+    if (buffer_check(&blob, error) < 0)
+        return -1;
+    return blob_store_put(server->blobs, NULL, buffer_text(&blob), out_hash, error);
+}
+
 /* One part is under way at a time, so that what is on disk has no gaps. */
 static void write_part(struct lease_log *log)
 {
     struct server *server = log->logs->server;
     if (log->writing || !log->recent.size)
         return;
-    const struct text bytes = {(const char *)log->recent.data, log->recent.size < BLOB_BYTES_MAX
-                                                                   ? log->recent.size
-                                                                   : (size_t)BLOB_BYTES_MAX};
+    const size_t size_max = (size_t)BLOB_BYTES_MAX - SALT_SIZE;
+    const struct text bytes = {(const char *)log->recent.data,
+                               log->recent.size < size_max ? log->recent.size : size_max};
     struct part *part = calloc(1, sizeof(*part));
     ASSERT(part);
     *part = (struct part){
@@ -189,7 +209,7 @@ static void write_part(struct lease_log *log)
     log->writing = part;
     log->waiting_ms = clock_monotonic_ns(server->clock) / 1000000;
     struct error error;
-    if (blob_store_put(server->blobs, NULL, bytes, &part->hash, &error) < 0 ||
+    if (put_salted(server, bytes, &part->hash, &error) < 0 ||
         engine_submit(server->engine, &part->request, true, &error) < 0)
         part_done(&part->request, &error);
 }
@@ -301,8 +321,11 @@ static int read_part(struct logs *logs, uint64_t lease, uint64_t offset, struct 
     buffer_init(&part, BLOB_BYTES_MAX);
     if (blob_store_read(logs->server->blobs, &hash, &part, error) < 0)
         return -1;
-    const size_t skip = (size_t)(offset - start);
-    const size_t left = part.size > skip ? part.size - skip : 0;
+    const size_t size = (size_t)row[LOGS_SIZE].integer;
+    if (part.size != size && part.size != SALT_SIZE + size)
+        return error_set(error, ERROR_CORRUPT, "a part of the log is damaged");
+    const size_t skip = part.size - size + (size_t)(offset - start);
+    const size_t left = part.size - skip;
     buffer_append(out, part.data + skip, left < LOGS_READ_MAX ? left : LOGS_READ_MAX);
     return 0;
 }

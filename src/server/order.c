@@ -21,6 +21,7 @@ enum order_kind {
     ORDER_EARNINGS,
     ORDER_START,
     ORDER_RENEW,
+    ORDER_PROMOTE,
     ORDER_STOP,
     ORDER_END,
     ORDER_JOB_OVER,
@@ -109,32 +110,50 @@ static int write_document(struct hub *hub, const struct core *core, const struct
     return native_lease_write(&spec, &native, json, error);
 }
 
-/* A parameter server is told of every worker, with the worker's key; a worker of its parameter
- * server, without. Both ends of a stream get the worker's ticket. */
+/* Workers dial every server but the replica, and servers the lead. */
+static bool does_dial(const struct job *job, const struct lease *from, const struct lease *to)
+{
+    return to->role == LEASE_ROLE_SERVER && to->rank < job_request_servers(&job->request) &&
+           (from->role == LEASE_ROLE_WORKER || (from->rank > 0 && to->rank == 0));
+}
+
+/* Who is dialled is told the dialler's key; who dials has it. Both ends get the same ticket. */
 static uint32_t list_peers(const struct keys *keys, const struct job *job,
                            const struct lease *lease, struct lease_peer *out)
 {
     uint32_t count = 0;
-    const bool is_server = lease->role == LEASE_ROLE_SERVER;
     for (size_t i = 0; i < job->lease_count && count < LEASE_PEERS_MAX; i++) {
         const struct lease *other = job->leases[i];
-        if (other->role == lease->role || !lease_is_open(other))
+        const bool is_dialled = does_dial(job, other, lease);
+        if (!lease_is_open(other) || (!is_dialled && !does_dial(job, lease, other)))
             continue;
         struct lease_peer *peer = &out[count++];
         *peer = (struct lease_peer){
-            .lease = other->id, .fence = other->fence, .rank = (uint32_t)other->rank};
-        if (is_server)
+            .lease = other->id,
+            .fence = other->fence,
+            .role = other->role,
+            .rank = (uint32_t)other->rank,
+        };
+        if (is_dialled)
             keys_lease(keys, other->id, other->fence, peer->key);
-        keys_ticket(keys, is_server ? other->id : lease->id, 0, peer->ticket);
+        const struct keys_stream stream = {.lease = is_dialled ? other->id : lease->id,
+                                           .server_rank =
+                                               (uint32_t)(is_dialled ? lease : other)->rank};
+        keys_ticket(keys, &stream, peer->ticket);
     }
     return count;
 }
 
-/* Its START names all workers that are open now. One that runs already may have had its START when
- * there were only those made together with it. */
+/* Its START names all that dial it and are open now. One that runs already may have had its START
+ * when there were only those made together with it; or when it was a replica, and there was nobody.
+ */
 static uint64_t newest_peer(const struct job *job, const struct lease *lease)
 {
     uint64_t newest = 0;
+    if (lease->role != LEASE_ROLE_SERVER ||
+        (lease->state == LEASE_STATE_RUNNING && job->request.has_replica) ||
+        lease->rank >= job_request_servers(&job->request))
+        return 0;
     for (size_t i = 0; i < job->lease_count; i++) {
         const struct lease *other = job->leases[i];
         const bool is_named = lease->state == LEASE_STATE_RUNNING
@@ -177,6 +196,16 @@ static int write_start(struct hub *hub, const struct core *core, const struct jo
     return buffer_check(&out->start, error) < 0 ? -1 : buffer_check(&out->renewal, error);
 }
 
+/* The newest server of each rank that the lease dials. */
+static void list_dials(const struct job *job, const struct lease *lease, struct hub_lease *out)
+{
+    for (size_t rank = 0; rank < job_request_servers(&job->request); rank++) {
+        const struct lease *server_lease = job->servers[rank];
+        if (server_lease && does_dial(job, lease, server_lease))
+            out->dials[out->dial_count++].server_lease = server_lease->id;
+    }
+}
+
 struct hub_lease *order_lease(struct hub *hub, const struct core *core, const struct lease *lease,
                               struct error *error)
 {
@@ -184,7 +213,6 @@ struct hub_lease *order_lease(struct hub *hub, const struct core *core, const st
     ASSERT(job);
     struct hub_lease *made = calloc(1, sizeof(*made));
     ASSERT(made);
-    const struct lease *server_lease = job->server;
     *made = (struct hub_lease){
         .id = lease->id,
         .fence = lease->fence,
@@ -193,8 +221,7 @@ struct hub_lease *order_lease(struct hub *hub, const struct core *core, const st
         .machine = lease->machine,
         .role = lease->role,
         .rank = lease->rank,
-        .server_lease = server_lease && lease->role == LEASE_ROLE_WORKER ? server_lease->id : 0,
-        .newest_peer = lease->role == LEASE_ROLE_SERVER ? newest_peer(job, lease) : 0,
+        .newest_peer = newest_peer(job, lease),
         .is_known = lease->state == LEASE_STATE_RUNNING,
         .has_network =
             lease->role == LEASE_ROLE_WORKER && job->request.wishes.network != OFFER_NETWORK_NONE,
@@ -205,8 +232,10 @@ struct hub_lease *order_lease(struct hub *hub, const struct core *core, const st
     };
     snprintf(made->stop_reason, sizeof(made->stop_reason), "the job is stopping");
     const int64_t started_ms = lease->started_ms ? lease->started_ms : lease->offered_ms;
-    verify_lease_init(&made->verify, !made->server_lease, started_ms, lease->tick_index,
+    list_dials(job, lease, made);
+    verify_lease_init(&made->verify, !hub_has_server(made), started_ms, lease->tick_index,
                       lease->wall_ms);
+    made->verify.is_standby = hub_has_lead(made);
     buffer_init(&made->start, LEASE_MESSAGE_SIZE_MAX);
     buffer_init(&made->renewal, LEASE_MESSAGE_SIZE_MAX);
     if (write_start(hub, core, job, lease, made, error) < 0) {
@@ -323,6 +352,8 @@ static struct order *order_of(struct hub *hub, const struct core *core, const st
         order = earnings_order(hub, core, event->lease_ticked.lease);
     } else if (event->kind == EVENT_LEASE_OFFERED) {
         order = start_order(hub, core, ORDER_START, event->lease_offered.lease);
+    } else if (event->kind == EVENT_LEASE_PROMOTED) {
+        order = order_new(hub, ORDER_PROMOTE, event->lease_promoted.lease);
     } else if (event->kind == EVENT_LEASE_EXTENDED) {
         order = start_order(hub, core, ORDER_RENEW, event->lease_extended.lease);
     } else if (event->kind == EVENT_LEASE_STOP_WANTED) {
@@ -379,6 +410,10 @@ static void carry_out(struct order *order)
             dispatch_renew_take(hub, TAKE(order->lease));
         else
             order_refuse(hub, order->id, order->fence, order->reason);
+        return;
+    case ORDER_PROMOTE:
+        if (lease)
+            dispatch_promote(hub, lease);
         return;
     case ORDER_STOP:
         if (!lease)

@@ -215,6 +215,16 @@ static void mark_group(struct projection *projection, uint64_t group, uint64_t a
     mark(&projection->accounts, account);
 }
 
+static void project_tick(struct projection *projection, const struct core *core,
+                         const struct event *event)
+{
+    const struct lease *lease = core_lease(core, event->lease_ticked.lease);
+    if (lease)
+        add_paid(projection, lease->machine, event->lease_ticked.amount_micro,
+                 event->lease_ticked.fee_micro);
+    mark_lease(projection, core, event->lease_ticked.lease);
+}
+
 void projection_event(struct projection *projection, const struct core *core,
                       const struct event *event, struct store_batch *batch)
 {
@@ -280,18 +290,14 @@ void projection_event(struct projection *projection, const struct core *core,
         return;
     case EVENT_LEASE_STARTED:
     case EVENT_LEASE_STOP_WANTED:
+    case EVENT_LEASE_PROMOTED:
     case EVENT_LEASE_RENEWED:
     case EVENT_LEASE_EXTENDED:
         mark_lease(projection, core, event->lease_started.lease);
         return;
-    case EVENT_LEASE_TICKED: {
-        const struct lease *lease = core_lease(core, event->lease_ticked.lease);
-        if (lease)
-            add_paid(projection, lease->machine, event->lease_ticked.amount_micro,
-                     event->lease_ticked.fee_micro);
-        mark_lease(projection, core, event->lease_ticked.lease);
+    case EVENT_LEASE_TICKED:
+        project_tick(projection, core, event);
         return;
-    }
     case EVENT_JOB_EXTENDED:
         mark(&projection->jobs, event->job_extended.job);
         return;

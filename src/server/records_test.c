@@ -213,6 +213,12 @@ TEST(a_log_can_be_read_at_once_and_after_a_restart)
     kept_offset = 0;
     logs_listen(server->logs, note_kept, NULL);
     wait_for_kept(server, 12);
+    /* No blob of those bytes: who sends them for a chunk of his own has another, and may drop it.
+     */
+    struct error error;
+    struct blob_hash own;
+    ASSERT_OK(blob_store_put(server->blobs, NULL, TEXT("first second"), &own, &error));
+    ASSERT_OK(blob_store_delete(server->blobs, &own, &error));
     assert_log(server->logs, 0, "first second");
     assert_int_equal(append(server->logs, 12, " third"), 6);
     restart_records(server);

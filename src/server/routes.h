@@ -43,7 +43,7 @@ struct caller {
     uint64_t scopes;
     int64_t expires_ms; /* of the token; 0: never */
     uint64_t lease;     /* by a fetch token; 0 otherwise */
-    uint64_t server_of; /* by a parameter server's: its job; 0 otherwise */
+    uint64_t server_of; /* by its lead's: its job; 0 otherwise */
     bool is_session;    /* the token ends by itself: a signed-in page or program */
 };
 

@@ -7,7 +7,8 @@
  *
  * How commands fall into batches depends on the threads, so a seed does not fix everything.
  *
- * store_property_test [SEED]
+ * store_property_test [SEED]   one seed, or some
+ * store_property_test --all    the seeds of the suite, a million commands
  */
 #include "base/log.h"
 #include "core/property_commands.h"
@@ -23,14 +24,16 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-/* A million commands, or as many as a sanitizer does in the same time. */
+/* Fewer by default under a sanitizer or an emulator. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TEST_IS_EMULATED)
-enum { SEED_COUNT = 2 };
+enum { SOME_SEEDS = 2 };
 #else
-enum { SEED_COUNT = 50 };
+enum { SOME_SEEDS = 10 };
 #endif
+enum { ALL_SEEDS = 50 };
 enum {
     AT_ONCE = 200,
     ROUND_COUNT = 100,
@@ -275,16 +278,20 @@ static void run_seed(uint64_t seed)
     free(trial);
 }
 
+static uint64_t seed_count = SOME_SEEDS;
+
 TEST(random_commands_on_sqlite_replay_to_the_same_state_whatever_fails)
 {
-    for (uint64_t seed = 1; seed <= SEED_COUNT; seed++)
+    for (uint64_t seed = 1; seed <= seed_count; seed++)
         run_seed(seed);
 }
 
 int main(int argc, char **argv)
 {
     log_set_level(LOG_ERROR); /* of which there are some: the disk fails */
-    if (argc == 2) {
+    if (argc == 2 && strcmp(argv[1], "--all") == 0) {
+        seed_count = ALL_SEEDS;
+    } else if (argc == 2) {
         struct error error = {0};
         uint64_t seed;
         ASSERT_OK(text_parse_u64(text_of(argv[1]), &seed, &error));

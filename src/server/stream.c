@@ -26,7 +26,8 @@ struct hub_relay {
     struct list_node node;
     struct hub *hub;
     uint64_t lease;
-    struct hub_pair *pair; /* of a job network; NULL: the lease's own stream */
+    struct hub_dial *dial; /* whose stream it is; NULL: the pair's */
+    struct hub_pair *pair; /* of a job network; NULL: the dial's */
     struct relay *relay;
 };
 
@@ -51,12 +52,11 @@ static void wait_event(void *context, uint32_t events)
 
 static void relay_gone(struct hub_relay *joined)
 {
-    struct hub_lease *lease = map_get(&joined->hub->leases, joined->lease);
     if (joined->pair) {
         joined->pair->relay = NULL; /* both ends see it and dial again */
-    } else if (lease && lease->relay == joined) {
-        lease->relay = NULL;
-        lease->is_redial_due = true;
+    } else {
+        joined->dial->relay = NULL;
+        joined->dial->is_redial_due = true;
     }
     list_remove(&joined->node);
     atomic_fetch_sub(&joined->hub->relay_count, 1);
@@ -75,16 +75,17 @@ static void relay_done(struct relay *relay, const struct error *reason, void *co
     relay_gone(joined);
 }
 
-/* For `pair`, or for the lease's own stream when it is NULL. */
-static void join(struct hub *hub, struct hub_lease *lease, struct hub_pair *pair,
+/* For `pair`, or for `dial` when it is NULL. */
+static void join(struct hub *hub, struct hub_dial *dial, struct hub_pair *pair,
                  struct hub_wait *wait, int fd)
 {
-    const uint64_t id = pair ? pair->low_lease : lease->id;
+    const uint64_t id = pair ? pair->low_lease : dial->dialler->id;
     struct hub_relay *joined = calloc(1, sizeof(*joined));
     ASSERT(joined);
     joined->hub = hub;
     joined->lease = id;
     joined->pair = pair;
+    joined->dial = dial;
     loop_watch_free(wait->watch);
     wait->watch = NULL;
     const struct relay_options options = {
@@ -101,7 +102,7 @@ static void join(struct hub *hub, struct hub_lease *lease, struct hub_pair *pair
         close(fd);
         free(joined);
         if (!pair)
-            lease->is_redial_due = true;
+            dial->is_redial_due = true;
     } else {
         wait->fd = -1;
         list_append(&hub->relays, &joined->node);
@@ -109,8 +110,8 @@ static void join(struct hub *hub, struct hub_lease *lease, struct hub_pair *pair
         if (pair) {
             pair->relay = joined;
         } else {
-            lease->relay = joined;
-            lease->is_redial_due = false;
+            dial->relay = joined;
+            dial->is_redial_due = false;
         }
         log_event(LOG_INFO, "stream_joined", "lease=%" PRIu64, id);
     }
@@ -119,19 +120,19 @@ static void join(struct hub *hub, struct hub_lease *lease, struct hub_pair *pair
 
 void stream_take(struct hub *hub, int fd, const char ticket[TICKET_TEXT_SIZE])
 {
-    struct hub_lease *lease = map_get_text(&hub->tickets, text_of(ticket));
+    struct hub_dial *dial = map_get_text(&hub->tickets, text_of(ticket));
     struct hub_pair *pair = map_get_text(&hub->pairs, text_of(ticket));
     /* An end that dials again has lost the stream: so the other end learns of it. */
     if (pair && pair->relay)
         relay_gone(pair->relay);
-    if ((!lease && !pair) || (lease && lease->relay) || hub->waiting.count >= HUB_WAITING_MAX) {
+    if ((!dial && !pair) || (dial && dial->relay) || hub->waiting.count >= HUB_WAITING_MAX) {
         log_event(LOG_DEBUG, "stream_refused", "waiting=%zu", hub->waiting.count);
         close(fd);
         return;
     }
     struct hub_wait *first = map_get_text(&hub->waiting, text_of(ticket));
     if (first) {
-        join(hub, lease, pair, first, fd);
+        join(hub, dial, pair, first, fd);
         return;
     }
     struct hub_wait *wait = calloc(1, sizeof(*wait));
@@ -148,34 +149,47 @@ void stream_take(struct hub *hub, int fd, const char ticket[TICKET_TEXT_SIZE])
     }
 }
 
-void stream_expect(struct hub *hub, struct hub_lease *lease, uint64_t attempt)
+static struct keys_stream stream_of(const struct hub_dial *dial)
+{
+    return (struct keys_stream){dial->dialler->id, dial->server_rank, dial->attempt};
+}
+
+void stream_expect(struct hub *hub, struct hub_dial *dial, uint64_t attempt)
 {
     uint8_t ticket[LEASE_TICKET_SIZE];
-    keys_ticket(hub->server->keys, lease->id, attempt, ticket);
-    if (lease->ticket[0])
-        map_remove_text(&hub->tickets, text_of(lease->ticket));
-    text_hex_encode(ticket, sizeof(ticket), lease->ticket);
-    map_put_text(&hub->tickets, text_of(lease->ticket), lease);
-    lease->attempt = attempt;
+    dial->attempt = attempt;
+    const struct keys_stream stream = stream_of(dial);
+    keys_ticket(hub->server->keys, &stream, ticket);
+    if (dial->ticket[0])
+        map_remove_text(&hub->tickets, text_of(dial->ticket));
+    text_hex_encode(ticket, sizeof(ticket), dial->ticket);
+    map_put_text(&hub->tickets, text_of(dial->ticket), dial);
+}
+
+static void forget_dial(struct hub *hub, struct hub_dial *dial)
+{
+    if (!dial->ticket[0])
+        return;
+    struct hub_wait *wait = map_get_text(&hub->waiting, text_of(dial->ticket));
+    if (wait)
+        wait_free(wait);
+    map_remove_text(&hub->tickets, text_of(dial->ticket));
+    dial->ticket[0] = '\0';
+    if (dial->relay)
+        relay_gone(dial->relay);
 }
 
 void stream_forget(struct hub *hub, struct hub_lease *lease)
 {
-    if (!lease->ticket[0])
-        return;
-    struct hub_wait *wait = map_get_text(&hub->waiting, text_of(lease->ticket));
-    if (wait)
-        wait_free(wait);
-    map_remove_text(&hub->tickets, text_of(lease->ticket));
-    if (lease->relay)
-        relay_gone(lease->relay);
+    for (uint32_t i = 0; i < lease->dial_count; i++)
+        forget_dial(hub, &lease->dials[i]);
 }
 
-void stream_cut(struct hub_lease *lease)
+void stream_cut(struct hub_dial *dial)
 {
-    if (lease->relay)
-        relay_gone(lease->relay);
-    lease->is_redial_due = true;
+    if (dial->relay)
+        relay_gone(dial->relay);
+    dial->is_redial_due = true;
 }
 
 void stream_forget_pair(struct hub *hub, struct hub_pair *pair)
@@ -187,8 +201,9 @@ void stream_forget_pair(struct hub *hub, struct hub_pair *pair)
         relay_gone(pair->relay);
 }
 
-static bool ask(struct hub *hub, const struct hub_lease *asked, const struct hub_lease *other,
-                uint64_t attempt)
+/* The ticket is the dial's, whichever end is asked. */
+static bool ask(struct hub *hub, const struct hub_dial *dial, const struct hub_lease *asked,
+                const struct hub_lease *other)
 {
     struct hub_machine *machine = hub_machine(hub, asked->machine);
     struct lease_message message = {
@@ -196,11 +211,12 @@ static bool ask(struct hub *hub, const struct hub_lease *asked, const struct hub
         .stream_open = {.lease = asked->id,
                         .fence = asked->fence,
                         .peer_lease = other->id,
-                        .peer_fence = other->fence},
+                        .peer_fence = other->fence,
+                        .peer_role = other->role,
+                        .peer_rank = (uint32_t)other->rank},
     };
-    /* The ticket is named after the worker, whichever end is asked. */
-    keys_ticket(hub->server->keys, asked->role == LEASE_ROLE_WORKER ? asked->id : other->id,
-                attempt, message.stream_open.ticket);
+    const struct keys_stream stream = stream_of(dial);
+    keys_ticket(hub->server->keys, &stream, message.stream_open.ticket);
     return machine && hub_send(machine, &message);
 }
 
@@ -211,29 +227,30 @@ static bool is_reachable(struct hub *hub, const struct hub_lease *lease)
            !lease->is_stop_wanted;
 }
 
-void stream_redial(struct hub *hub, struct hub_lease *lease)
+void stream_redial(struct hub *hub, struct hub_dial *dial)
 {
-    if (lease->role != LEASE_ROLE_WORKER || lease->relay || !lease->server_lease)
+    if (dial->relay || !dial->server_lease)
         return;
     const int64_t now_ns = hub_now_ns(hub);
-    if (!lease->is_redial_due && lease->dialled_ns &&
-        now_ns - lease->dialled_ns > HUB_REDIAL_MS * INT64_C(1000000))
-        lease->is_redial_due = true;
-    struct hub_lease *server_lease = map_get(&hub->leases, lease->server_lease);
-    if (!lease->is_redial_due || !is_reachable(hub, lease) || !is_reachable(hub, server_lease))
+    if (!dial->is_redial_due && dial->dialled_ns &&
+        now_ns - dial->dialled_ns > HUB_REDIAL_MS * INT64_C(1000000))
+        dial->is_redial_due = true;
+    struct hub_lease *dialler = dial->dialler;
+    struct hub_lease *server_lease = map_get(&hub->leases, dial->server_lease);
+    if (!dial->is_redial_due || !is_reachable(hub, dialler) || !is_reachable(hub, server_lease))
         return;
-    struct hub_wait *wait = map_get_text(&hub->waiting, text_of(lease->ticket));
+    struct hub_wait *wait = map_get_text(&hub->waiting, text_of(dial->ticket));
     if (wait)
         wait_free(wait);
     /* Never a number used before, also across a restart. */
     const uint64_t attempt = (uint64_t)clock_utc_ms(hub->server->clock);
-    stream_expect(hub, lease, attempt > lease->attempt ? attempt : lease->attempt + 1);
-    lease->is_redial_due = false;
-    lease->dialled_ns = now_ns;
-    log_event(LOG_INFO, "stream_redialled", "lease=%" PRIu64, lease->id);
-    if (!ask(hub, server_lease, lease, lease->attempt) ||
-        !ask(hub, lease, server_lease, lease->attempt))
-        lease->is_redial_due = true;
+    stream_expect(hub, dial, attempt > dial->attempt ? attempt : dial->attempt + 1);
+    dial->is_redial_due = false;
+    dial->dialled_ns = now_ns;
+    log_event(LOG_INFO, "stream_redialled", "lease=%" PRIu64 " peer=%" PRIu64, dialler->id,
+              server_lease->id);
+    if (!ask(hub, dial, server_lease, dialler) || !ask(hub, dial, dialler, server_lease))
+        dial->is_redial_due = true;
 }
 
 void streams_done(struct hub *hub)

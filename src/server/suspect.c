@@ -28,7 +28,7 @@ static const struct hub_lease *lease_of(const struct hub *hub, uint64_t machine,
     for (size_t i = 0; i < hub->leases.count; i++) {
         const struct hub_lease *lease = hub->leases.entries[i].value;
         if (lease->machine == machine && lease->job == job && !lease->is_over &&
-            (!found || lease->server_lease))
+            (!found || hub_has_server(lease)))
             found = lease;
     }
     return found;
@@ -40,7 +40,7 @@ void suspect_report(struct hub *hub, const struct hub_lease *lease)
     const struct suspicion_reporter reporter = {
         .account = lease->account,
         .job = lease->job,
-        .can_testify = lease->server_lease && lease->verified_index > 0,
+        .can_testify = hub_has_server(lease) && lease->verified_index > 0,
     };
     if (!machine || !machine->is_told_online)
         return; /* that is known */

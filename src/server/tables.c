@@ -212,6 +212,7 @@ static const struct store_column leases_columns[] = {
     PLAIN(posted_micro, STORE_INTEGER),
     PLAIN(fee_micro, STORE_INTEGER),
     PLAIN(exit_code, STORE_INTEGER),
+    PLAIN(is_replica, STORE_INTEGER),
 };
 
 static const struct store_column statements_columns[] = {
@@ -298,7 +299,7 @@ const struct store_table tables[TABLE_COUNT] = {
 };
 
 const struct store_schema tables_schema = {
-    .version = 6,
+    .version = 7,
     .tables = tables,
     .table_count = TABLE_COUNT,
     .log_version = EVENT_LOG_VERSION,

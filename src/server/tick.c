@@ -83,7 +83,7 @@ void tick_meter(struct hub_machine *machine, const struct meter_message *meter)
 }
 
 /* Others of its job computed what it sent anew: it ends, and another takes its rank. */
-static void exclude(struct hub *hub, struct hub_lease *lease,
+static void exclude(struct hub *hub, const struct hub_lease *accuser, struct hub_lease *lease,
                     const struct server_report_worker *found)
 {
     if (lease->is_faulty)
@@ -98,7 +98,8 @@ static void exclude(struct hub *hub, struct hub_lease *lease,
                           .end_lease = {.lease = lease->id,
                                         .fence = lease->fence,
                                         .outcome = LEASE_OUTCOME_FAULTY,
-                                        .agreeing = {found->agreeing[0], found->agreeing[1]}}},
+                                        .agreeing = {found->agreeing[0], found->agreeing[1]},
+                                        .accuser = accuser->id}},
         found->fault);
 }
 
@@ -120,7 +121,7 @@ static void count_pushes(struct hub *hub, const struct hub_lease *server_lease, 
             lease->role != LEASE_ROLE_WORKER)
             continue;
         if (workers[i].is_faulty) {
-            exclude(hub, lease, &workers[i]);
+            exclude(hub, server_lease, lease, &workers[i]);
             continue;
         }
         struct verified_tick ticks[VERIFY_PENDING_MAX + 1];
@@ -238,6 +239,8 @@ void tick_report(struct hub_machine *machine, struct arena *arena,
     const struct hub_lease *lease = dispatch_find(machine, report->lease, report->fence);
     if (!lease)
         return;
+    if (hub_has_lead(lease))
+        return; /* the lead speaks for them all */
     if (lease->role == LEASE_ROLE_SERVER)
         count_pushes(hub, lease, arena, report->json);
     loop_post(hub->server->loop, take_note, note_new(hub, NOTE_REPORT, lease, report->json));
@@ -333,14 +336,27 @@ static bool is_checkpoint(const struct hub_lease *lease, const struct artifact_m
            text_equal(artifact->name, TEXT(LEASE_CHECKPOINT_NAME));
 }
 
-/* The model is the parameter server's to leave: a worker's must not take its place. */
+static struct checkpoint_left checkpoint_of(const struct hub *hub, const struct hub_lease *lease,
+                                            const struct artifact_message *artifact)
+{
+    struct checkpoint_left left = {.job = lease->job,
+                                   .account = lease->account,
+                                   .size_bytes = artifact->size_bytes,
+                                   .left_ms = clock_utc_ms(hub->server->clock)};
+    memcpy(left.manifest.bytes, artifact->manifest, sizeof(left.manifest.bytes));
+    return left;
+}
+
+/* The model is the lead's to leave: another's must not take its place. */
 static int check_leaver(struct hub *hub, const struct hub_lease *lease,
                         const struct artifact_message *artifact, struct error *error)
 {
-    if (lease->server_lease)
-        return error_set(error, ERROR_REFUSED, "it is a worker's, and the job has a server");
-    if (is_checkpoint(lease, artifact))
-        return checkpoints_pace(hub, lease, error);
+    if (lease->dial_count > 0)
+        return error_set(error, ERROR_REFUSED, "it is not the lead's, and the job has one");
+    if (is_checkpoint(lease, artifact)) {
+        const struct checkpoint_left left = checkpoint_of(hub, lease, artifact);
+        return checkpoints_pace(hub, &left, lease->checkpoint_interval_ms, error);
+    }
     if (lease->artifact_count == TICK_ARTIFACT_MAX)
         return error_set(error, ERROR_EXHAUSTED, "a lease leaves at most %d", TICK_ARTIFACT_MAX);
     return 0;
@@ -380,12 +396,9 @@ void tick_artifact(struct hub_machine *machine, const struct artifact_message *a
     name_artifact(lease, artifact->name, row->name);
     memcpy(row->manifest.bytes, artifact->manifest, sizeof(row->manifest.bytes));
     /* A checkpoint takes the place of the one before. */
+    const struct checkpoint_left left = checkpoint_of(hub, lease, artifact);
     if (is_checkpoint(lease, artifact))
-        checkpoints_note(hub, &(struct checkpoint_left){.job = lease->job,
-                                                        .account = lease->account,
-                                                        .manifest = row->manifest,
-                                                        .size_bytes = artifact->size_bytes,
-                                                        .left_ms = row->now_ms});
+        checkpoints_note(hub, &left);
     else
         lease->artifact_count++;
     hub_rows_take(hub, put_artifact, row);

@@ -56,7 +56,8 @@ int verify_meter(struct verify_lease *lease, const struct verify_meter *meter, i
         return 0;
     }
     const bool is_last = lease->is_cut_short && tick.index == lease->paid_index;
-    const bool is_verified = lease->is_alone ? meter->cpu_ms > 0 : lease->has_push || is_last;
+    const bool is_verified =
+        lease->is_alone ? lease->is_standby || meter->cpu_ms > 0 : lease->has_push || is_last;
     lease->has_push = false;
     lease->is_cut_short = false;
     uint32_t count = 0;

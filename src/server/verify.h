@@ -5,10 +5,12 @@
  * of that worker in the tick or after it; a push confirms all metered ticks before it. The end of
  * the training cuts a worker's last tick short, mostly between two pushes: that tick is verified if
  * the one before it was. The tick of a parameter server, and of a worker that has none, is verified
- * by its meter report alone, if it used CPU. A tick at whose end the owner holds the lease still is
- * never verified: the moments in which it may say that it lives are no work. Reports must come in
- * the order of their ticks, and a lease cannot claim more time, nor more ticks than milliseconds,
- * than passed since it started: time beyond that is cut off.
+ * by its meter report alone, if it used CPU. Of a server besides
+ * the lead it is enough that it is there: it holds a part of the model, or a copy. A tick at whose
+ * end the owner holds the lease still is never verified: the moments in which it may say that it
+ * lives are no work. Reports must come in the order of their ticks, and a lease cannot claim more
+ * time, nor more ticks than milliseconds, than passed since it started: time beyond that is cut
+ * off.
  */
 #pragma once
 
@@ -25,6 +27,7 @@ struct verified_tick {
 };
 
 struct verify_lease {
+    bool is_standby;     /* a parameter server besides the lead: it is paid while it is there */
     bool is_alone;       /* a parameter server, or a worker that has none: nobody confirms it */
     int64_t started_ms;  /* by the market's clock */
     uint64_t next_index; /* the smallest index not seen yet */

@@ -48,6 +48,25 @@ TEST(a_parameter_server_is_paid_for_ticks_with_cpu_only)
     assert_int_equal(meter(&lease, 2, 1000, 3000), 1);
 }
 
+TEST(a_server_besides_the_lead_is_paid_while_it_is_there)
+{
+    struct error error;
+    struct verify_lease lease;
+    uint32_t count = 9;
+    const struct verify_meter idle = {.index = 0, .wall_ms = 1000, .cpu_ms = 0};
+    const struct verify_meter held = {.index = 1, .wall_ms = 1000, .is_held = true};
+    const struct verify_meter leads = {.index = 2, .wall_ms = 1000, .cpu_ms = 0};
+    verify_lease_init(&lease, true, 0, 0, 0);
+    lease.is_standby = true;
+    ASSERT_OK(verify_meter(&lease, &idle, 1000, out, &count, &error));
+    assert_int_equal(count, 1);
+    ASSERT_OK(verify_meter(&lease, &held, 2000, out, &count, &error));
+    assert_int_equal(count, 0);
+    lease.is_standby = false; /* it took the lead */
+    ASSERT_OK(verify_meter(&lease, &leads, 3000, out, &count, &error));
+    assert_int_equal(count, 0);
+}
+
 TEST(a_tick_that_the_owner_held_still_is_never_paid)
 {
     struct error error;
@@ -143,6 +162,7 @@ int main(void)
         cmocka_unit_test(a_push_confirms_every_metered_tick_before_it),
         cmocka_unit_test(a_push_within_a_tick_confirms_it_when_its_meter_report_comes),
         cmocka_unit_test(a_parameter_server_is_paid_for_ticks_with_cpu_only),
+        cmocka_unit_test(a_server_besides_the_lead_is_paid_while_it_is_there),
         cmocka_unit_test(a_tick_that_the_owner_held_still_is_never_paid),
         cmocka_unit_test(
             the_tick_that_the_end_of_the_training_cut_short_is_verified_with_the_one_before),

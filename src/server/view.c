@@ -311,6 +311,7 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
     field(writer, "account", row, LEASES_PAYEE);
     json_field_string(writer, "role", lease_role_name((enum lease_role)row[LEASES_ROLE].integer));
     field(writer, "rank", row, LEASES_RANK);
+    json_field_bool(writer, "replica", row[LEASES_IS_REPLICA].integer != 0);
     json_field_string(writer, "state",
                       lease_state_name((enum lease_state)row[LEASES_STATE].integer));
     json_field_string(writer, "outcome",

@@ -1,8 +1,9 @@
 /*
  * Auto: runs another policy, which it picks and tunes from what it measures, and says why.
  *
- * It begins with pace, whose first round measures everybody. Once all members have been measured,
- * or after a minute (gamma, if shorter), it picks by the table of rules below; at each check, every
+ * It begins with pace, whose first rounds measure everybody. Once all members have been measured
+ * over four steps after their first push, or after a minute (gamma, if shorter), it picks by the
+ * table of rules below; at each check, every
  * gamma, it looks again, and changes when the rules have said the same other thing twice. It also
  * watches the loss: when that is not finite or three tenths above its lowest at two checks running,
  * it goes back to the model kept at the last good check and takes the next more careful line.
@@ -15,13 +16,17 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { CAREFUL_MAX = 2, STREAK = 2, BATCH = 32 };
+enum { CAREFUL_MAX = 2, STREAK = 2, BATCH = 32, MEASURED_STEPS = 4 };
 static const int64_t measure_ns_max = INT64_C(60000000000);
 static const double loss_rise = 1.3;
+static const double even_most = 1.05;   /* H below which machines are called equal */
+static const double steady_most = 0.02; /* spread below which speeds are called steady */
 
 struct auto_worker {
     double speed, commit_s;
     double spread;  /* mean relative deviation of the speed from push to push */
+    uint32_t steps; /* behind the speed: those of its first push, which may be slow, do not count */
+    bool is_warm;   /* it has pushed before */
     bool is_held;   /* by the policy in force */
     uint32_t batch; /* as it set them; 0: the usual */
 };
@@ -224,6 +229,30 @@ static void change(struct auto_policy *self, int64_t now_ns, const struct auto_c
     }
 }
 
+/* What the rules went by, in words. */
+static void facts_tell(const struct auto_facts *facts, char *out, size_t size)
+{
+    char speeds[48], steady[32];
+    if (facts->measured == 0) {
+        snprintf(out, size, "%u workers, none measured yet", facts->members);
+        return;
+    }
+    if (facts->measured == 1)
+        snprintf(speeds, sizeof speeds, "alone");
+    else if (facts->unevenness < even_most)
+        snprintf(speeds, sizeof speeds, "all about as fast");
+    else
+        snprintf(speeds, sizeof speeds, "the slowest %.1f times slower than the mean",
+                 facts->unevenness);
+    if (facts->spread < steady_most)
+        snprintf(steady, sizeof steady, "steady");
+    else
+        snprintf(steady, sizeof steady, "%.0f %% up and down", 100 * facts->spread);
+    snprintf(out, size, "%u worker%s, %u measured: %s, speed%s %s, a commit takes %.1f mean steps",
+             facts->members, facts->members == 1 ? "" : "s", facts->measured, speeds,
+             facts->measured == 1 ? "" : "s", steady, facts->commit_steps);
+}
+
 static void choose(struct auto_policy *self, int64_t now_ns, struct sync_actions *actions)
 {
     const struct auto_facts facts = facts_of(self);
@@ -232,11 +261,10 @@ static void choose(struct auto_policy *self, int64_t now_ns, struct sync_actions
         change(self, now_ns, &choice, actions);
     self->has_chosen = true;
     self->wish_streak = 0;
-    const int size = snprintf(self->reason, sizeof self->reason,
-                              "%s: %s (%u workers, the slowest at 1/%.1f of the mean speed, a "
-                              "commit takes %.1f mean steps, speeds vary by %.0f %%)",
-                              choice.policy, rule_for(&facts)->why, facts.members, facts.unevenness,
-                              facts.commit_steps, 100 * facts.spread);
+    char told[160];
+    facts_tell(&facts, told, sizeof told);
+    const int size = snprintf(self->reason, sizeof self->reason, "%s: %s (%s)", choice.policy,
+                              rule_for(&facts)->why, told);
     ASSERT(size > 0 && (size_t)size < sizeof self->reason);
 }
 
@@ -247,7 +275,8 @@ static bool is_time_to_choose(const struct auto_policy *self, int64_t now_ns)
     if (now_ns >= self->start_ns + limit_ns)
         return true;
     for (uint32_t i = 0; i < SYNC_WORKER_MAX; i++)
-        if (self->policy.is_member[i] && self->workers[i].commit_s <= 0)
+        if (self->policy.is_member[i] &&
+            (self->workers[i].commit_s <= 0 || self->workers[i].steps < MEASURED_STEPS))
             return false;
     return true;
 }
@@ -357,13 +386,16 @@ static void measure(struct auto_policy *self, const struct sync_push *push)
     const uint32_t usual = self->policy.settings.batch > 0 ? self->policy.settings.batch : BATCH;
     if (push->commit_ns > 0)
         sync_smooth(&worker->commit_s, 1e-9 * (double)push->commit_ns);
-    if (push->compute_ns <= 0)
+    const bool is_first = !worker->is_warm;
+    worker->is_warm = true;
+    if (push->compute_ns <= 0 || is_first)
         return;
     const double steps = push->samples > 0 ? (double)push->samples / usual : push->steps;
     const double speed = steps / (1e-9 * (double)push->compute_ns);
     if (worker->speed > 0)
         sync_smooth(&worker->spread, fabs(speed - worker->speed) / worker->speed);
     sync_smooth(&worker->speed, speed);
+    worker->steps += push->steps;
 }
 
 static void auto_on_push(struct sync_policy *policy, int64_t now_ns, const struct sync_push *push,

@@ -24,7 +24,7 @@ static struct script *measured(void)
     script_push_timed(script, 10, 0, 1, 10, 0);
     script_push_timed(script, 40, 1, 1, 40, 0);
     script_push_timed(script, 180, 0, 13, 10, 25);
-    script_push_timed(script, 190, 1, 3, 40, 25);
+    script_push_timed(script, 190, 1, 4, 40, 25);
     return script;
 }
 
@@ -34,8 +34,25 @@ TEST(it_picks_pace_for_a_group_and_says_why)
     assert_string_equal(policy_now(script), "pace");
     assert_false(sync_policy_status(script->policy).is_searching);
     /* 62.5 steps a second in the mean, 25 the slowest; 25 ms are 1.6 mean steps. */
-    assert_true(says(script, "2 workers, the slowest at 1/2.5 of the mean speed"));
-    assert_true(says(script, "a commit takes 1.6 mean steps"));
+    assert_true(says(script, "2 workers, 2 measured: the slowest 2.5 times slower than the mean"));
+    assert_true(says(script, "speeds steady, a commit takes 1.6 mean steps"));
+    script_close(script);
+}
+
+TEST(it_speaks_once_all_have_made_some_steps_after_their_first_push)
+{
+    struct script *script = script_open("auto", &(struct sync_settings){0});
+    script_join(script, 0, 0);
+    script_join(script, 0, 1);
+    /* First steps of half a second, as a cold machine makes them; those that follow take 10 ms. */
+    script_push_timed(script, 500, 0, 1, 500, 0);
+    script_push_timed(script, 510, 1, 1, 500, 0);
+    script_push_timed(script, 600, 0, 3, 10, 5);
+    script_push_timed(script, 600, 1, 3, 10, 5);
+    assert_true(sync_policy_status(script->policy).is_searching);
+    script_push_timed(script, 700, 0, 2, 10, 5);
+    script_push_timed(script, 700, 1, 2, 10, 5);
+    assert_true(says(script, "all about as fast, speeds steady, a commit takes 0.5 mean steps"));
     script_close(script);
 }
 
@@ -76,12 +93,12 @@ TEST(a_loss_that_runs_away_brings_the_kept_model_back_and_more_care)
     assert_string_equal(script_loss(script, 2200, 1.4), "evaluate");
     /* What was gathered is gone with the model; who is held gets the old one. */
     assert_string_equal(script_loss(script, 2210, 1.5),
-                        "return, steps 0 1+, release 0, batch 1 32, steps 1 1+");
+                        "return, batch 0 32, steps 0 1+, release 0, batch 1 32, steps 1 1+");
     assert_true(says(script, "the loss rose under full outer momentum"));
     script_push_timed(script, 2220, 0, 1, 10, 25);
     assert_string_equal(
         script_push_timed(script, 2260, 1, 1, 40, 25),
-        "gather 1 1, hold 1, fold/2 (0.7 0 1 0), steps 0 5, release 0, batch 1 20, steps 1 2, "
+        "gather 1 1, hold 1, fold/2 (0.7 0 1 0), steps 0 4+, release 0, batch 1 16, steps 1 2+, "
         "release 1");
     script_close(script);
 }
@@ -116,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_picks_pace_for_a_group_and_says_why),
+        cmocka_unit_test(it_speaks_once_all_have_made_some_steps_after_their_first_push),
         cmocka_unit_test(a_single_worker_is_left_alone),
         cmocka_unit_test(it_picks_after_a_period_though_somebody_never_pushed),
         cmocka_unit_test(a_loss_that_runs_away_brings_the_kept_model_back_and_more_care),

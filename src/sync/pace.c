@@ -4,28 +4,29 @@
  *
  *     steps_i = v_i T,   T = h / mean(v),   h local steps on average
  *
- * h is local_steps, or else twice as long as a commit takes, at least one step: the number of
- * rounds to a loss falls about as the root of h, so that their time is least where h is about a
- * commit, and flat around it. A round ends when all members have pushed, or at a deadline after its
- * first push; then the mean of what came, D = sum w U / M, enters: B = m B + D, W += rate (D + m
- * B). m is r / (r + 3) in round r until that has grown to the momentum asked for. A push that
- * missed its round enters the next one, with w = 1 / (1 + rounds missed); all others have w = 1. So
- * nobody holds up the rest, and a worker that jitters, freezes or comes and goes only weighs less.
+ * h is local_steps, or else follows from how long a commit takes: the number of rounds to a loss
+ * falls about as the root of h, so that their time is least where h is about a commit, and flat
+ * around it: twice a commit, at least one step. A round ends when all members have pushed, or at a
+ * deadline after its first push; then the mean of what came, D = sum w U / M, enters: B = m B + D,
+ * W += rate (D + m B). m is r / (r + 3) in round r until that has grown to the momentum asked for.
+ * A push that missed its round enters the next one, with w = 1 / (1 + rounds missed); all others
+ * have w = 1. So nobody holds up the rest, and a worker that jitters, freezes or comes and goes
+ * only weighs less.
  *
  * With overlap workers compute on while they wait for the end of the round: a round then takes T
- * however long a commit takes, and h is 1.25 of a commit. By default it is on until commits are
- * measured and where one takes more than three mean steps, off below two. Without it each worker's
- * time is shortened by how much longer than the mean its commits take, and a late worker makes only
- * what fits into the rest of the round.
+ * however long a commit takes, and h is a commit and one step more, so that an answer is there
+ * before the next push is due. By default it is on until commits are measured and where one takes
+ * more than half a mean step, off below a quarter. Without it each worker's time is shortened by
+ * how much longer than the mean its commits take, and a late worker makes only what fits into the
+ * rest of the round.
  *
  * Unless it is given, m is 0.9, but where that is too much for few workers or for a momentum u of
  * their own steps. A mean of M updates has 1 / M of their noise, so that the outer gain, rate /
- * (1 - m), is at most M. And u carries a gradient on for 1 / (1 - u) steps: where a round is
- * shorter the same gradient comes in 1 / (h (1 - u)) rounds, and the gain is divided by that, down
- * to 1.
+ * (1 - m), is at most M. And a round leaves u^h of a velocity to the next, so that a gradient comes
+ * again in 1 / (1 - u^h) rounds: the gain is divided by that to the power 3/4, down to 1.
  *
  * Who makes fewer than four steps a round fills it by the size of its batches. A worker whose speed
- * is not known yet pushes after one step.
+ * is not known yet pushes after one step; the speed of that step is forgotten at its next push.
  */
 #include "base/assert.h"
 #include "sync/policy_internal.h"
@@ -33,18 +34,19 @@
 #include <math.h>
 
 enum { BATCH = 32, BATCH_PARTS = 8 };
-static const double trimmed_steps = 4;         /* who makes fewer has its batches trimmed */
-static const double commits_apart = 2;         /* h is so many mean commit times long, */
-static const double commits_apart_busy = 1.25; /* with overlap so many; at least one step */
-static const double slack_share = 0.5;         /* of T: the deadline after a round's first push */
-static const double slack_steps = 2;           /* of the slowest: at least so long */
-static const double slack_first = 8;           /* rounds without speeds: of the time until then */
-static const double overlap_steps_off = 2, overlap_steps_on = 3; /* a commit's mean steps */
+static const double trimmed_steps = 4; /* who makes fewer has its batches trimmed */
+static const double commits_apart = 2; /* h is so many mean commit times long, >= 1 step */
+static const double slack_share = 0.5; /* of T: the deadline after a round's first push */
+static const double slack_steps = 2;   /* of the slowest: at least so long */
+static const double slack_first = 8;   /* rounds without speeds: of the time until then */
+static const double overlap_steps_off = 0.25, overlap_steps_on = 0.5; /* a commit's mean steps */
 static const double rate_default = 0.7, momentum_default = 0.9;
+static const double again_power = 0.75; /* how much gradients that come again take of the gain */
 
 struct pace_worker {
     double speed;                   /* v_i, of whole batches; 0: unknown */
     double commit_s;                /* O_i; 0: unknown */
+    bool is_warm;                   /* its speed is of more than its first push */
     uint32_t steps, overlap, batch; /* as last set */
     uint64_t round;                 /* whose model it has */
     bool is_held;
@@ -103,13 +105,14 @@ static struct pace_means means_of(const struct pace *pace)
     means.speed /= count;
     means.commit_s /= count;
     const double given = pace->policy.settings.local_steps;
-    const double commits = pace->overlap > 0 ? commits_apart_busy : commits_apart;
-    means.steps = given > 0 ? given : fmax(1, commits * means.commit_s * means.speed);
+    const double commit_steps = means.commit_s * means.speed;
+    const double own = pace->overlap > 0 ? 1 + commit_steps : fmax(1, commits_apart * commit_steps);
+    means.steps = given > 0 ? given : own;
     means.period_s = means.steps / means.speed;
     return means;
 }
 
-/* Steps made on a model that is past are worth less: they pay only where commits are dear. */
+/* Steps made on a model that is past are worth less: they pay where waiting would cost more. */
 static void overlap_choose(struct pace *pace)
 {
     const struct pace_means means = means_of(pace);
@@ -186,7 +189,7 @@ static struct sync_outer outer_now(const struct pace *pace, double steps)
     const double grown = (double)pace->round / ((double)pace->round + 3);
     if (settings->outer_momentum != 0) /* given */
         return sync_outer_nesterov(outer->rate, fmin(outer->momentum, grown));
-    const double once = fmin(1, steps * (1 - settings->momentum));
+    const double once = pow(1 - pow(settings->momentum, steps), again_power);
     const double gain_most = fmin(outer->rate / (1 - outer->momentum), pace->policy.member_count);
     const double gain = fmax(1, gain_most * once);
     return sync_outer_nesterov(outer->rate, fmin(grown, fmax(0, 1 - outer->rate / gain)));
@@ -262,6 +265,16 @@ static bool reply_if_late(struct pace *pace, int64_t now_ns, uint32_t index, uin
     return true;
 }
 
+/* A first step may take many times as long as those that follow: it is only a first guess. */
+static void speed_take(struct pace_worker *worker, double speed)
+{
+    const bool is_guess = worker->speed > 0 && !worker->is_warm;
+    if (is_guess)
+        worker->speed = 0;
+    worker->is_warm |= is_guess;
+    sync_smooth(&worker->speed, speed);
+}
+
 static void pace_on_push(struct sync_policy *policy, int64_t now_ns, const struct sync_push *push,
                          struct sync_actions *actions)
 {
@@ -272,7 +285,7 @@ static void pace_on_push(struct sync_policy *policy, int64_t now_ns, const struc
         push->samples > 0 ? (double)push->samples : (double)push->steps * worker->batch;
     const double share = push->steps > 0 ? samples / push->steps / whole_batch(pace) : 1;
     if (push->compute_ns > 0)
-        sync_smooth(&worker->speed, share * push->steps / (1e-9 * (double)push->compute_ns));
+        speed_take(worker, share * push->steps / (1e-9 * (double)push->compute_ns));
     if (push->commit_ns > 0)
         sync_smooth(&worker->commit_s, 1e-9 * (double)push->commit_ns);
 

@@ -30,6 +30,22 @@ TEST(steps_are_in_proportion_to_speed)
     script_close(script);
 }
 
+TEST(a_slow_first_step_is_forgotten_at_the_next_push)
+{
+    struct script *script =
+        script_open("pace", &(struct sync_settings){.overlap = SYNC_OVERLAP_ON, .local_steps = 8});
+    script_join(script, 0, 0);
+    script_push_timed(script, 500, 0, 1, 500, 0);
+    script_push_timed(script, 580, 0, 8, 10, 0);
+    script_join(script, 590, 1);
+    script_push_timed(script, 600, 1, 1, 10, 0);
+    /* Two of 100 steps a second: eight each. With 500 ms in it the first would make five. */
+    assert_string_equal(
+        script_push_timed(script, 660, 0, 8, 10, 0),
+        "gather 0 1, hold 0, " FOLD("2", "0.4") ", release 0, steps 1 8+, release 1");
+    script_close(script);
+}
+
 TEST(a_round_ends_at_its_deadline_and_a_late_push_enters_the_next_for_half)
 {
     struct script *script =
@@ -40,7 +56,7 @@ TEST(a_round_ends_at_its_deadline_and_a_late_push_enters_the_next_for_half)
     assert_true(sync_policy_wake_ns(script->policy) == 250000000);
     assert_string_equal(script_tick(script, 249), "");
     assert_string_equal(script_tick(script, 250), FOLD("2", "0.25") ", release 0");
-    assert_string_equal(script_push_timed(script, 300, 1, 3, 40, 0), "gather 1 0.5, hold 1");
+    assert_string_equal(script_push_timed(script, 300, 1, 3, 30, 0), "gather 1 0.5, hold 1");
     assert_string_equal(script_push_timed(script, 380, 0, 13, 10, 0),
                         "gather 0 1, hold 0, " FOLD("2", "0.4") ", release 0, release 1");
     script_close(script);
@@ -68,13 +84,13 @@ TEST(dear_commits_make_rounds_longer)
         script_open("pace", &(struct sync_settings){.overlap = SYNC_OVERLAP_ON});
     script_join(script, 0, 0);
     script_push_timed(script, 10, 0, 1, 10, 0);
-    /* A commit takes 20 steps: h = 25. */
+    /* A commit takes 20 steps: h = 21. */
     assert_string_equal(script_push_timed(script, 300, 0, 8, 10, 200),
-                        "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 25+, release 0");
+                        "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 21+, release 0");
     script_close(script);
 }
 
-TEST(by_default_workers_compute_on_only_where_commits_are_dear)
+TEST(by_default_workers_compute_on_unless_commits_are_cheap)
 {
     /* So small a batch is not trimmed. */
     struct script *script = script_open("pace", &(struct sync_settings){.batch = 4});
@@ -82,19 +98,17 @@ TEST(by_default_workers_compute_on_only_where_commits_are_dear)
     assert_string_equal(script_join(script, 0, 0), "steps 0 1+");
     assert_string_equal(script_push_timed(script, 10, 0, 1, 10, 0),
                         "gather 0 1, hold 0, " FOLD("1", "0") ", release 0");
-    /* A commit of four steps: h is five. */
-    assert_string_equal(script_push_timed(script, 130, 0, 1, 10, 40),
-                        "gather 0 1, hold 0, " FOLD("1", "0.25") ", steps 0 5+, release 0");
-    /* 0.7 * 4 + 0.3 * 1 = 3.1 steps, then 2.47 and 2.03: neither dear nor cheap. */
-    assert_string_equal(script_push_timed(script, 230, 0, 5, 10, 10),
-                        "gather 0 1, hold 0, " FOLD("1", "0.3") ", steps 0 4+, release 0");
-    assert_string_equal(script_push_timed(script, 231, 0, 4, 10, 10),
-                        "gather 0 1, hold 0, " FOLD("1", "0.3") ", steps 0 3+, release 0");
-    assert_string_equal(script_push_timed(script, 232, 0, 3, 10, 10),
+    /* A commit of 0.4 steps, then one of 0.7 * 0.4 + 0.3 * 0.1 = 0.31: neither dear nor cheap. */
+    assert_string_equal(script_push_timed(script, 30, 0, 1, 10, 4),
+                        "gather 0 1, hold 0, " FOLD("1", "0.25") ", release 0");
+    assert_string_equal(script_push_timed(script, 50, 0, 1, 10, 1),
                         "gather 0 1, hold 0, " FOLD("1", "0.3") ", release 0");
-    /* 1.72 is cheap, and h is twice that. */
-    assert_string_equal(script_push_timed(script, 240, 0, 3, 10, 10),
-                        "gather 0 1, hold 0, " FOLD("1", "0.3") ", steps 0 3, release 0");
+    /* 0.247 is cheap. */
+    assert_string_equal(script_push_timed(script, 70, 0, 1, 10, 1),
+                        "gather 0 1, hold 0, " FOLD("1", "0.3") ", steps 0 1, release 0");
+    /* 1.37 is dear, and h is one more. */
+    assert_string_equal(script_push_timed(script, 90, 0, 1, 10, 40),
+                        "gather 0 1, hold 0, " FOLD("1", "0.3") ", steps 0 2+, release 0");
     script_close(script);
 }
 
@@ -106,7 +120,7 @@ static const char *grown_fold(struct script *script, uint32_t workers)
     const char *did = "";
     for (int64_t round = 1; round < 100; round++)
         for (uint32_t i = 0; i < workers; i++)
-            did = script_push_timed(script, 20 * round, i, 1, 10, 5);
+            did = script_push_timed(script, 20 * round, i, 1, 10, 1);
     const char *fold = strstr(did, "fold");
     assert_non_null(fold);
     script->text[strcspn(fold, ")") + 1 + (size_t)(fold - script->text)] = '\0';
@@ -124,11 +138,11 @@ TEST(the_outer_gain_is_at_most_the_number_of_workers_and_less_in_rounds_that_rep
         {2, {0}, "fold/2 (0.7 0.65 1 0.65)"},
         {4, {0}, "fold/4 (0.7 0.825 1 0.825)"},
         {18, {0}, "fold/18 (0.7 0.9 1 0.9)"},
-        /* A commit takes half a step, so h = 1: each gradient comes in ten rounds, or in two. */
-        {18, {.momentum = 0.9}, "fold/18 (0.7 0.3 1 0.3)"},
-        {18, {.momentum = 0.5}, "fold/18 (0.7 0.8 1 0.8)"},
-        {18, {.momentum = 0.9, .local_steps = 5}, "fold/18 (0.7 0.8 1 0.8)"},
-        {18, {.momentum = 0.9, .local_steps = 20}, "fold/18 (0.7 0.9 1 0.9)"},
+        /* A commit takes a tenth of a step, so h = 1: a gradient comes in ten rounds, or in two. */
+        {18, {.momentum = 0.9}, "fold/18 (0.7 0.438 1 0.438)"},
+        {18, {.momentum = 0.5}, "fold/18 (0.7 0.832 1 0.832)"},
+        {18, {.momentum = 0.9, .local_steps = 5}, "fold/18 (0.7 0.805 1 0.805)"},
+        {18, {.momentum = 0.9, .local_steps = 20}, "fold/18 (0.7 0.89 1 0.89)"},
         {2, {.momentum = 0.9}, "fold/2 (0.7 0.3 1 0.3)"},
         {2, {.momentum = 0.9, .outer_rate = 2}, "fold/2 (2 0 1 0)"},
         {2, {.outer_momentum = 0.9}, "fold/2 (0.7 0.9 1 0.9)"}, /* as it is asked for */
@@ -187,10 +201,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_in_proportion_to_speed),
+        cmocka_unit_test(a_slow_first_step_is_forgotten_at_the_next_push),
         cmocka_unit_test(a_round_ends_at_its_deadline_and_a_late_push_enters_the_next_for_half),
         cmocka_unit_test(a_given_deadline_and_outer_step_are_kept),
         cmocka_unit_test(dear_commits_make_rounds_longer),
-        cmocka_unit_test(by_default_workers_compute_on_only_where_commits_are_dear),
+        cmocka_unit_test(by_default_workers_compute_on_unless_commits_are_cheap),
         cmocka_unit_test(
             the_outer_gain_is_at_most_the_number_of_workers_and_less_in_rounds_that_repeat),
         cmocka_unit_test(who_leaves_is_not_waited_for_and_its_push_stays),

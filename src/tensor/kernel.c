@@ -381,46 +381,75 @@ int operation_open_conv_block(struct kernel_set *set, const struct conv_block_sh
     return set->ops->open_conv_block(set->state, shape, options, out_operation, error);
 }
 
-/* Of one row; the largest logit is subtracted first so that exp cannot overflow. */
-static double row_loss(const float *logits, uint32_t classes, uint32_t label, float *gradient,
-                       float gradient_scale)
+static uint32_t largest_of(const float *row, uint32_t classes)
 {
-    float largest = logits[0];
+    uint32_t best = 0;
     for (uint32_t c = 1; c < classes; c++)
-        largest = logits[c] > largest ? logits[c] : largest;
+        best = row[c] > row[best] ? c : best;
+    return best;
+}
+
+/* Of one row, the sum of e to the power of each logit less the largest, which cannot overflow. */
+static double sum_powers(const float *logits, uint32_t classes, float largest)
+{
     double sum = 0;
-    for (uint32_t c = 0; c < classes; c++) {
-        const float share = expf(logits[c] - largest);
-        sum += (double)share;
-        if (gradient)
-            gradient[c] = share;
+    for (uint32_t c = 0; c < classes; c++)
+        sum += (double)expf(logits[c] - largest);
+    return sum;
+}
+
+/* From a row of such powers to the gradient. Returns their sum. */
+static double turn_to_gradient(float *row, uint32_t classes, uint32_t label, float scale)
+{
+    double sum = 0;
+    for (uint32_t c = 0; c < classes; c++)
+        sum += (double)row[c];
+    const float share = scale / (float)sum;
+    for (uint32_t c = 0; c < classes; c++)
+        row[c] *= share;
+    row[label] -= scale;
+    return sum;
+}
+
+/* The losses of some rows added up. */
+static double loss_of_rows(struct kernel_set *set, const struct cross_entropy *arguments,
+                           uint32_t first, uint32_t end, uint32_t *correct)
+{
+    const uint32_t classes = arguments->classes;
+    const int32_t *labels = arguments->labels;
+    float *gradient = arguments->logits_gradient;
+    double loss = 0;
+    for (uint32_t n = first; n < end; n++) {
+        const float *logits = arguments->logits + (size_t)n * classes;
+        DEBUG_ASSERT((uint32_t)labels[n] < classes);
+        const uint32_t best = largest_of(logits, classes);
+        const float largest = logits[best];
+        *correct += best == (uint32_t)labels[n];
+        loss -= (double)(logits[labels[n]] - largest);
+        if (!gradient)
+            loss += log(sum_powers(logits, classes, largest));
+        for (uint32_t c = 0; gradient && c < classes; c++)
+            gradient[(size_t)n * classes + c] = logits[c] - largest;
     }
-    for (uint32_t c = 0; gradient && c < classes; c++) {
-        const float share = gradient[c] / (float)sum;
-        gradient[c] = (share - (c == label ? 1.0F : 0.0F)) * gradient_scale;
-    }
-    return log(sum) - (double)(logits[label] - largest);
+    if (!gradient)
+        return loss;
+    gradient += (size_t)first * classes;
+    set->ops->exp(set->state, gradient, (size_t)(end - first) * classes);
+    for (uint32_t n = first; n < end; n++, gradient += classes)
+        loss += log(turn_to_gradient(gradient, classes, (uint32_t)labels[n],
+                                     1.0F / (float)arguments->batch));
+    return loss;
 }
 
 double kernel_cross_entropy(struct kernel_set *set, const struct cross_entropy *arguments)
 {
-    (void)set; /* small beside the layers: all sets share this one */
+    enum { AT_ONCE = 4096 }; /* numbers that stay in the nearest cache from one pass to the next */
+    const uint32_t rows = arguments->classes < AT_ONCE ? AT_ONCE / arguments->classes : 1;
     double sum = 0;
     uint32_t correct = 0;
-    for (uint32_t n = 0; n < arguments->batch; n++) {
-        const float *logits = arguments->logits + (size_t)n * arguments->classes;
-        float *gradient = arguments->logits_gradient
-                              ? arguments->logits_gradient + (size_t)n * arguments->classes
-                              : NULL;
-        DEBUG_ASSERT((uint32_t)arguments->labels[n] < arguments->classes);
-        const uint32_t label = (uint32_t)arguments->labels[n];
-        sum +=
-            row_loss(logits, arguments->classes, label, gradient, 1.0F / (float)arguments->batch);
-        uint32_t best = 0;
-        for (uint32_t c = 1; c < arguments->classes; c++)
-            if (logits[c] > logits[best])
-                best = c;
-        correct += best == label;
+    for (uint32_t first = 0, end; first < arguments->batch; first = end) {
+        end = arguments->batch - first > rows ? first + rows : arguments->batch;
+        sum += loss_of_rows(set, arguments, first, end, &correct);
     }
     if (arguments->out_correct)
         *arguments->out_correct = correct;

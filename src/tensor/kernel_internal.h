@@ -61,6 +61,7 @@ struct kernel_ops {
                  float *second, const float *gradient, size_t count);
     void (*axpy)(void *state, float a, const float *x, float *y, size_t count);
     void (*scale)(void *state, float a, float *x, size_t count);
+    void (*exp)(void *state, float *x, size_t count); /* of numbers that are not above 0 */
 };
 
 extern const struct kernel_ops kernel_plain;

@@ -274,6 +274,12 @@ static void onednn_close(void *state)
     onednn_library_free(state);
 }
 
+static void onednn_exp(void *state, float *x, size_t count)
+{
+    (void)state;
+    kernel_plain.exp(NULL, x, count);
+}
+
 const struct kernel_ops kernel_onednn = {
     .name = "onednn",
     .open = onednn_open,
@@ -293,4 +299,5 @@ const struct kernel_ops kernel_onednn = {
     .adam = onednn_adam,
     .axpy = onednn_axpy,
     .scale = onednn_scale,
+    .exp = onednn_exp,
 };

@@ -366,6 +366,13 @@ static void plain_scale(void *state, float a, float *x, size_t count)
         x[i] *= a;
 }
 
+static void plain_exp(void *state, float *x, size_t count)
+{
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        x[i] = expf(x[i]);
+}
+
 const struct kernel_ops kernel_plain = {
     .name = "plain",
     .open_dense = plain_open_dense,
@@ -381,4 +388,5 @@ const struct kernel_ops kernel_plain = {
     .adam = plain_adam,
     .axpy = plain_axpy,
     .scale = plain_scale,
+    .exp = plain_exp,
 };

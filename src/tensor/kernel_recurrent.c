@@ -266,7 +266,7 @@ int recurrent_open(const struct kernel_math *math, const struct recurrent_shape 
                    const struct operation_options *options, struct operation **out_operation,
                    struct error *error)
 {
-    enum { CHUNK_ROWS = 128 }; /* measured: fewer make thin products, more leave the cache */
+    enum { CHUNK_ROWS = 256 }; /* measured: fewer make thin products, more leave the cache */
     (void)error;
     struct recurrent *r = kernel_alloc(sizeof(*r));
     r->operation = (struct operation){

@@ -240,6 +240,11 @@ static void simd_scale(void *state, float a, float *x, size_t count)
     ((struct simd_state *)state)->isa->scale(a, x, count);
 }
 
+static void simd_exp(void *state, float *x, size_t count)
+{
+    ((struct simd_state *)state)->isa->exp(x, count);
+}
+
 const struct kernel_ops kernel_simd = {
     .name = "simd",
     .open = simd_open,
@@ -259,4 +264,5 @@ const struct kernel_ops kernel_simd = {
     .adam = simd_adam,
     .axpy = simd_axpy,
     .scale = simd_scale,
+    .exp = simd_exp,
 };

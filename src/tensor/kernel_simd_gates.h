@@ -9,9 +9,8 @@
  * Adding 1.5 * 2^23 rounds to a whole number that lies in the low bits. */
 INLINE vec gate_exp(vec x)
 {
-    const vec magic = broadcast(12582912.0F), low = broadcast(-87), high = broadcast(88);
-    x = choose(x < low, low, x);
-    x = choose(x > high, high, x);
+    const vec magic = broadcast(12582912.0F);
+    x = at_most(at_least(x, -87), 88);
     const vec shifted = x * 1.44269504F + magic;
     const vec k = shifted - magic;
     const vec r = x - k * 0.693359375F - k * -2.12194440e-4F;
@@ -28,17 +27,16 @@ INLINE vec gate_exp(vec x)
 
 INLINE vec gate_tanh(vec x)
 {
-    return 2 / (1 + gate_exp(-2 * x)) - 1;
+    return 2 * reciprocal(1 + gate_exp(-2 * x)) - 1;
 }
 
 /* The sigmoids of two vectors by one division, which takes longer than all the rest. Below
  * -40 they are nothing beside 1, and held there the product of the two stays finite. */
 INLINE void gate_sigmoids(vec *x, vec *y)
 {
-    const vec limit = broadcast(-40);
-    const vec left = 1 + gate_exp(-choose(*x < limit, limit, *x));
-    const vec right = 1 + gate_exp(-choose(*y < limit, limit, *y));
-    const vec both = 1 / (left * right);
+    const vec left = 1 + gate_exp(-at_least(*x, -40));
+    const vec right = 1 + gate_exp(-at_least(*y, -40));
+    const vec both = reciprocal(left * right);
     *x = both * right;
     *y = both * left;
 }
@@ -62,6 +60,15 @@ INLINE void store_left(float *to, vec value, size_t count)
     float room[LANES];
     store(room, value);
     memcpy(to, room, sizeof(float) * count);
+}
+
+/* e^x in place; 0 where e^x is below what a float of full precision can be. */
+static void isa_exp(float *x, size_t count)
+{
+    for (size_t i = 0; i < count; i += LANES) {
+        const vec value = load_left(x + i, count - i);
+        store_left(x + i, choose(value < -87, (vec){0}, gate_exp(value)), count - i);
+    }
 }
 
 static void isa_lstm_forward(const struct gate_step *s)

@@ -91,6 +91,7 @@ struct simd_isa {
                  const float *gradient, size_t count);
     void (*axpy)(float a, const float *x, float *y, size_t count);
     void (*scale)(float a, float *x, size_t count);
+    void (*exp)(float *x, size_t count);
 };
 
 /* kernel_simd_norm.c */

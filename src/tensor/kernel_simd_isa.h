@@ -8,6 +8,9 @@
 
 #include <math.h>
 #include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
@@ -35,6 +38,57 @@ INLINE vec choose(ivec mask, vec yes, vec no)
 {
     return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
 }
+
+/* What compilers do not find by themselves; what is not a number stays so. A reciprocal is within 2
+ * units in the last place and may be 0 where it is below 2^-126. */
+#if defined(__AVX512F__)
+INLINE vec at_least(vec x, float low)
+{
+    return (vec)_mm512_max_ps((__m512)broadcast(low), (__m512)x);
+}
+
+INLINE vec at_most(vec x, float high)
+{
+    return (vec)_mm512_min_ps((__m512)broadcast(high), (__m512)x);
+}
+
+INLINE vec reciprocal(vec x)
+{
+    const vec guess =
+        (vec)_mm512_rcp14_ps((__m512)x); /* 14 bits; one step of Newton's doubles them */
+    return guess * (2 - x * guess);
+}
+#elif defined(__AVX2__)
+INLINE vec at_least(vec x, float low)
+{
+    return (vec)_mm256_max_ps((__m256)broadcast(low), (__m256)x);
+}
+
+INLINE vec at_most(vec x, float high)
+{
+    return (vec)_mm256_min_ps((__m256)broadcast(high), (__m256)x);
+}
+
+INLINE vec reciprocal(vec x)
+{
+    return 1 / x;
+}
+#else
+INLINE vec at_least(vec x, float low)
+{
+    return choose(x < low, broadcast(low), x);
+}
+
+INLINE vec at_most(vec x, float high)
+{
+    return choose(x > high, broadcast(high), x);
+}
+
+INLINE vec reciprocal(vec x)
+{
+    return 1 / x;
+}
+#endif
 
 /* a0 b0 a1 b1 ... of the lower and of the upper halves. */
 #if LANES == 16
@@ -243,14 +297,16 @@ INLINE void dot_tile(const struct dense_shape *s, const struct operation_tensors
 #undef SUM_AT
 }
 
-INLINE void dot_rows(const struct dense_shape *s, const struct operation_tensors *t, uint32_t o,
-                     int columns)
+INLINE void dot_rows(const struct dense_shape *s, const struct operation_tensors *t, uint32_t n,
+                     int rows)
 {
-    uint32_t n = 0;
-    for (; n + DOT_ROWS <= s->batch; n += DOT_ROWS)
-        dot_tile(s, t, n, o, DOT_ROWS, columns);
-    for (; n < s->batch; n++)
-        dot_tile(s, t, n, o, 1, columns);
+    uint32_t o = 0;
+    for (; o + DOT_COLUMNS <= s->outputs; o += DOT_COLUMNS)
+        dot_tile(s, t, n, o, rows, DOT_COLUMNS);
+    for (; o + 2 <= s->outputs; o += 2)
+        dot_tile(s, t, n, o, rows, 2);
+    for (; o < s->outputs; o++)
+        dot_tile(s, t, n, o, rows, 1);
 }
 
 static void isa_dense_forward(const struct simd_dense *dense, const struct operation_tensors *t)
@@ -266,13 +322,11 @@ static void isa_dense_forward(const struct simd_dense *dense, const struct opera
             }
         return;
     }
-    uint32_t o = 0;
-    for (; o + DOT_COLUMNS <= s.outputs; o += DOT_COLUMNS)
-        dot_rows(&s, t, o, DOT_COLUMNS);
-    for (; o + 2 <= s.outputs; o += 2)
-        dot_rows(&s, t, o, 2);
-    for (; o < s.outputs; o++)
-        dot_rows(&s, t, o, 1);
+    uint32_t n = 0;
+    for (; n + DOT_ROWS <= s.batch; n += DOT_ROWS)
+        dot_rows(&s, t, n, DOT_ROWS);
+    for (; n < s.batch; n++)
+        dot_rows(&s, t, n, 1);
 }
 
 static void isa_dense_backward(const struct simd_dense *dense, const struct operation_tensors *t)
@@ -369,4 +423,5 @@ const struct simd_isa ISA = {
     .adam = isa_adam,
     .axpy = isa_axpy,
     .scale = isa_scale,
+    .exp = isa_exp,
 };

@@ -371,21 +371,62 @@ TEST(pooling_sends_the_gradient_to_the_largest)
     fixture_done(&fixture);
 }
 
-TEST(cross_entropy_and_its_gradient_match_worked_numbers)
+TEST(cross_entropy_and_its_gradient_match_worked_numbers_in_every_set)
 {
+    struct error error;
+    for (const char *const *name = kernel_set_names; *name; name++) {
+        AUTO(kernel_set) struct kernel_set *set = NULL;
+        if (kernel_set_open(*name, &set, &error) < 0)
+            continue;
+        const float logits[] = {1, 1, 0, 1000, -1000, 0};
+        const int32_t labels[] = {0, 0};
+        float gradient[6];
+        uint32_t correct = 0;
+        const struct cross_entropy arguments = {2, 3, logits, labels, gradient, &correct};
+        const double loss = kernel_cross_entropy(set, &arguments);
+        const double e = exp(-1.0), expected = log(2 + e) / 2; /* the second row's loss is 0 */
+        assert_true(fabs(loss - expected) < 1e-6);
+        assert_true(fabs((double)gradient[0] - (1 / (2 + e) - 1) / 2) < 1e-6);
+        assert_true(fabs((double)gradient[2] - e / (2 + e) / 2) < 1e-6);
+        assert_true(gradient[3] == 0 && gradient[4] == 0);
+        assert_int_equal(correct, 2); /* of equals the first counts */
+        const struct cross_entropy looking = {2, 3, logits, labels, NULL, NULL};
+        assert_true(fabs(kernel_cross_entropy(set, &looking) - expected) < 1e-6);
+    }
+}
+
+/* Rows of every length beside plain's, more than are taken at once, and one that is not a number.
+ */
+TEST(cross_entropy_is_the_same_in_every_set)
+{
+    enum { ROWS = 300, CLASSES_MAX = 40 };
+    struct error error;
     AUTO(kernel_set) struct kernel_set *plain = open_plain();
-    const float logits[] = {1, 1, 0, 1000, -1000, 0};
-    const int32_t labels[] = {0, 0};
-    float gradient[6];
-    uint32_t correct = 0;
-    const struct cross_entropy arguments = {2, 3, logits, labels, gradient, &correct};
-    const double loss = kernel_cross_entropy(plain, &arguments);
-    const double e = exp(-1.0), expected = log(2 + e) / 2; /* the second row's loss is 0 */
-    assert_true(fabs(loss - expected) < 1e-6);
-    assert_true(fabs((double)gradient[0] - (1 / (2 + e) - 1) / 2) < 1e-6);
-    assert_true(fabs((double)gradient[2] - e / (2 + e) / 2) < 1e-6);
-    assert_true(gradient[3] == 0 && gradient[4] == 0);
-    assert_int_equal(correct, 2); /* of equals the first counts */
+    float logits[ROWS * CLASSES_MAX], gradient[ROWS * CLASSES_MAX], expected[ROWS * CLASSES_MAX];
+    int32_t labels[ROWS];
+    struct random random;
+    random_init(&random, 5);
+    for (const char *const *name = kernel_set_names; *name; name++) {
+        AUTO(kernel_set) struct kernel_set *set = NULL;
+        if (kernel_set_open(*name, &set, &error) < 0)
+            continue;
+        for (uint32_t classes = 1; classes <= CLASSES_MAX; classes++) {
+            for (uint32_t i = 0; i < ROWS * classes; i++)
+                logits[i] = 20 * (float)random_normal(&random);
+            for (uint32_t n = 0; n < ROWS; n++)
+                labels[n] = (int32_t)random_below(&random, classes);
+            const struct cross_entropy one = {ROWS, classes, logits, labels, gradient, NULL};
+            const struct cross_entropy two = {ROWS, classes, logits, labels, expected, NULL};
+            const double loss = kernel_cross_entropy(set, &one);
+            assert_true(fabs(loss - kernel_cross_entropy(plain, &two)) <= 1e-6 * (1 + fabs(loss)));
+            for (uint32_t i = 0; i < ROWS * classes; i++)
+                assert_true(fabsf(gradient[i] - expected[i]) < 1e-6F / ROWS);
+        }
+        logits[7] = NAN;
+        const struct cross_entropy broken = {2, 5, logits, labels, gradient, NULL};
+        labels[0] = labels[1] = 0;
+        assert_true(isnan(kernel_cross_entropy(set, &broken)));
+    }
 }
 
 TEST(sgd_follows_its_rule_in_every_set)
@@ -474,7 +515,8 @@ int main(void)
         cmocka_unit_test(every_set_activates_as_plain_does),
         cmocka_unit_test(gradients_of_plain_are_the_slopes_of_its_outputs),
         cmocka_unit_test(pooling_sends_the_gradient_to_the_largest),
-        cmocka_unit_test(cross_entropy_and_its_gradient_match_worked_numbers),
+        cmocka_unit_test(cross_entropy_and_its_gradient_match_worked_numbers_in_every_set),
+        cmocka_unit_test(cross_entropy_is_the_same_in_every_set),
         cmocka_unit_test(sgd_follows_its_rule_in_every_set),
         cmocka_unit_test(shapes_that_make_no_sense_are_refused),
         cmocka_unit_test(an_unknown_set_is_named_and_auto_always_opens),

@@ -264,6 +264,12 @@ static size_t available(const struct data_stream *stream)
     return stream->window.size - stream->window_at;
 }
 
+/* NULL before anything was read. */
+static const uint8_t *window_start(const struct data_stream *stream)
+{
+    return stream->window.data ? stream->window.data + stream->window_at : NULL;
+}
+
 static void take(struct data_stream *stream, size_t size)
 {
     stream->window_at += size;
@@ -283,7 +289,7 @@ int data_stream_read(struct data_stream *stream, void *out, size_t size, size_t 
             continue;
         }
         const size_t some = size - done < available(stream) ? size - done : available(stream);
-        memcpy((uint8_t *)out + done, stream->window.data + stream->window_at, some);
+        memcpy((uint8_t *)out + done, window_start(stream), some);
         take(stream, some);
         done += some;
     }
@@ -321,7 +327,7 @@ int data_stream_peek(struct data_stream *stream, struct text *out_bytes, struct 
         if (fill(stream, error) < 0)
             return -1;
     const size_t size = available(stream);
-    *out_bytes = (struct text){(const char *)stream->window.data + stream->window_at,
+    *out_bytes = (struct text){(const char *)window_start(stream),
                                size < DATA_PEEK_MAX ? size : DATA_PEEK_MAX};
     return 0;
 }
@@ -332,7 +338,7 @@ int data_stream_line(struct data_stream *stream, struct text *out_line, bool *ou
     size_t searched = 0;
     const uint8_t *end = NULL;
     for (;;) {
-        const uint8_t *start = stream->window.data + stream->window_at;
+        const uint8_t *start = window_start(stream);
         if (available(stream) > searched)
             end = memchr(start + searched, '\n', available(stream) - searched);
         if (end || stream->is_over)
@@ -348,7 +354,7 @@ int data_stream_line(struct data_stream *stream, struct text *out_line, bool *ou
     *out_has_line = available(stream) > 0;
     if (!*out_has_line)
         return 0;
-    const char *start = (const char *)stream->window.data + stream->window_at;
+    const char *start = (const char *)window_start(stream);
     size_t size = end ? (size_t)((const char *)end - start) : available(stream);
     take(stream, size + (end != NULL));
     if (size > 0 && start[size - 1] == '\r')

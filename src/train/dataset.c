@@ -35,7 +35,10 @@ static int check_label(const struct dataset_options *options, const struct idx *
                                "the target of record %u is not finite (byte %zu)", record,
                                byte_of(labels, at));
     const int32_t label = labels->header.element == IDX_BYTE ? *at : idx_int(at);
-    if (label < 0 || (uint32_t)label >= options->classes)
+    if (label < 0)
+        return error_set(error, ERROR_INVALID, "label %d of record %u is below 0 (byte %zu)", label,
+                         record, byte_of(labels, at));
+    if ((uint32_t)label >= options->classes)
         return error_set(error, ERROR_INVALID, "label %d of record %u is not below %u (byte %zu)",
                          label, record, options->classes, byte_of(labels, at));
     return 0;

@@ -65,6 +65,26 @@ static int make_room(struct image *image, struct error *error)
     return 0;
 }
 
+/* Where the pieces of a PNG, each of a length, a name, the bytes and a sum, reach beyond its end.
+ */
+static int refuse_png(struct text bytes, const char *reason, struct error *error)
+{
+    enum { SIGNATURE_SIZE = 8, FRAME_SIZE = 12 };
+    for (size_t at = SIGNATURE_SIZE; at < bytes.size;) {
+        const unsigned char *head = (const unsigned char *)bytes.data + at;
+        const size_t left = bytes.size - at;
+        const size_t length = left < 4 ? 0
+                                       : (size_t)head[0] << 24 | (size_t)head[1] << 16 |
+                                             (size_t)head[2] << 8 | head[3];
+        if (left < FRAME_SIZE || length > left - FRAME_SIZE)
+            return error_set(error, ERROR_CORRUPT,
+                             "the PNG is truncated at byte %zu, in the piece at byte %zu",
+                             bytes.size, at);
+        at += FRAME_SIZE + length;
+    }
+    return error_set(error, ERROR_CORRUPT, "the PNG is damaged: %s", reason);
+}
+
 static int decode_png(struct text bytes, uint32_t channels, struct image *image,
                       struct error *error)
 {
@@ -73,7 +93,7 @@ static int decode_png(struct text bytes, uint32_t channels, struct image *image,
     if (load_png(error) < 0)
         return -1;
     if (!png.call.begin(&head, bytes.data, bytes.size))
-        return error_set(error, ERROR_CORRUPT, "the PNG is damaged: %s", head.message);
+        return refuse_png(bytes, head.message, error);
     if (!channels)
         channels = head.format & PNG_FORMAT_FLAG_COLOR ? 3 : 1;
     *image = (struct image){.channels = channels, .height = head.height, .width = head.width};
@@ -83,7 +103,7 @@ static int decode_png(struct text bytes, uint32_t channels, struct image *image,
         return -1;
     }
     if (!png.call.finish(&head, &black, image->pixels, 0, NULL))
-        return error_set(error, ERROR_CORRUPT, "the PNG is damaged: %s", head.message);
+        return refuse_png(bytes, head.message, error);
     return 0;
 }
 

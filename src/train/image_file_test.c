@@ -52,8 +52,16 @@ TEST(what_is_damaged_or_too_large_is_refused)
     uint8_t bytes[4096];
     const struct text png = make_png(bytes, sizeof(bytes));
     struct image image;
-    ASSERT_FAILS(image_decode((struct text){png.data, png.size / 2}, 0, &image, &error),
-                 ERROR_CORRUPT);
+    /* Behind the signature: the head of 25 bytes, then others. */
+    const struct text cut = {png.data, 40}, headless = {png.data, 10};
+    ASSERT_FAILS(image_decode(cut, 0, &image, &error), ERROR_CORRUPT);
+    assert_says(&error, "the PNG is truncated at byte 40, in the piece at byte 33");
+    ASSERT_FAILS(image_decode(headless, 0, &image, &error), ERROR_CORRUPT);
+    assert_says(&error, "the PNG is truncated at byte 10, in the piece at byte 8");
+    bytes[24] ^= 0x55; /* the depth of its pixels, and so the sum */
+    ASSERT_FAILS(image_decode(png, 0, &image, &error), ERROR_CORRUPT);
+    assert_says(&error, "the PNG is damaged");
+    bytes[24] ^= 0x55;
     ASSERT_FAILS(image_decode(TEXT("GIF89a"), 0, &image, &error), ERROR_INVALID);
     assert_says(&error, "neither PNG nor JPEG");
     /* A width of 2^20 with the checksum that belongs to it. */

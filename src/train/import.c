@@ -216,8 +216,8 @@ int import_finish(struct import *import, struct error *error)
 {
     const uint32_t least = import->test.count ? 1 : IMPORT_ROWS_MIN;
     if (import->train.count < least)
-        return error_set(error, ERROR_INVALID, "%u rows are too few: at least %u",
-                         import->train.count, least);
+        return error_set(error, ERROR_INVALID, "%u row%s too few: at least %u", import->train.count,
+                         import->train.count == 1 ? " is" : "s are", least);
     if (import->target == IMPORT_CLASS && import->classes < 2 && !import->is_part)
         return error_set(error, ERROR_INVALID,
                          "all labels%s%s%s are alike: there is nothing to tell apart",

@@ -56,6 +56,8 @@ struct import_feature {
     bool is_scaled; /* to mean 0 and deviation 1, by the rows that train */
 };
 
+enum import_unit { IMPORT_WORDS, IMPORT_CHARACTERS };
+
 struct import {
     enum import_form form;
     enum import_target target;
@@ -65,6 +67,7 @@ struct import {
     struct import_rows train, test; /* test.count 0: some of train are to be kept for it */
     char target_name[IMPORT_NAME_SIZE];
     struct map class_names; /* by class; empty: they are numbers */
+    enum import_unit unit;  /* of tokens, what one stands for */
     struct map words;       /* by token less `word_first`; empty: they are hashes */
     uint32_t word_first;
     struct import_feature *features; /* the first `feature_count` places of a row of a table */
@@ -87,7 +90,6 @@ enum import_categories {
     IMPORT_CATEGORIES_ONE_HOT,
     IMPORT_CATEGORIES_HASHED
 };
-enum import_unit { IMPORT_WORDS, IMPORT_CHARACTERS };
 
 struct import_options {
     const char *format; /* a reader's name; NULL: found out */

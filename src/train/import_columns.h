@@ -28,7 +28,8 @@ struct import_columns {
 MUST_CHECK int import_columns_read(struct arena *arena, struct text json,
                                    struct import_columns *out_columns, struct error *error);
 
-/* Numbers the import's classes as the columns do, whichever of them it has. INVALID, quoting
- * nothing of the data: it is of another form, has other columns, or a class that they lack. */
+/* Numbers the import's classes and lays out its columns as the columns say, whichever classes and
+ * words of one-hot columns it has. INVALID, quoting nothing that only the data have: it is of
+ * another form, has other columns, or a class or word that they lack. */
 MUST_CHECK int import_fit(struct import *import, const struct import_columns *columns,
                           struct error *error);

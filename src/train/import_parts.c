@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "train/idx_reader.h"
+#include "train/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -316,6 +317,18 @@ static void write_names(struct json_writer *writer, const char *key, const struc
     json_array_end(writer);
 }
 
+/* How texts become tokens: the words in their order, or the number of their hashes. */
+static void write_words(struct json_writer *writer, const struct import *import)
+{
+    json_field_string(writer, "unit", import_unit_name(import->unit));
+    if (import->words.count == 0) {
+        json_field_u64(writer, "buckets", import->vocabulary - TOKEN_WORD_FIRST);
+        return;
+    }
+    json_key(writer, "words");
+    words_write(writer, import->unit, &import->words);
+}
+
 static int write_columns(const struct import *import, const struct scale *scales,
                          const struct scale *target, struct buffer *out, struct error *error)
 {
@@ -338,8 +351,8 @@ static int write_columns(const struct import *import, const struct scale *scales
         json_object_end(&writer);
     }
     json_array_end(&writer);
-    if (import->words.count)
-        write_names(&writer, "words", &import->words);
+    if (import->form == IMPORT_TOKENS)
+        write_words(&writer, import);
     if (import->target == IMPORT_NUMBER) {
         json_field_double(&writer, "target_mean", target->mean);
         json_field_double(&writer, "target_deviation", target->deviation);

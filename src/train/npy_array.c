@@ -31,12 +31,15 @@ static int read_type(struct text dictionary, struct npy_header *header, struct e
     const bool is_known = strchr("<>|=", order) && order && strchr("biuf", kind) && kind &&
                           strchr("1248", digit) && digit && rest.data[4] == '\'' &&
                           !(kind == 'f' && digit < '4') && !(kind == 'b' && digit != '1');
+    size_t size = 1;
+    while (size < rest.size && size < 8 && rest.data[size] != ',')
+        size++;
     if (!is_known)
         return error_set(
             error, ERROR_INVALID,
             "npy: elements of type %.*s are not read: integers, floats of 4 or 8 bytes "
             "and booleans are",
-            (int)(rest.size < 8 ? rest.size : 8), rest.data);
+            (int)size, rest.data);
     header->kind = kind;
     header->element_size = (uint32_t)(digit - '0');
     header->is_big_endian = order == '>';

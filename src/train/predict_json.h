@@ -7,7 +7,8 @@
  *     regress    {"examples":[INPUT,...]}  -> {"result":[NUMBER,...]}
  *
  * INPUT is the numbers of one input nested as its shape, or all in one list, or {"input": those},
- * or, of a table whose columns are known, {"COLUMN": number, ...}. Column by column it may also be
+ * or, of a table whose columns are known, {"COLUMN": number, ...}, or, of a model of tokens whose
+ * words are known, "a text". Column by column it may also be
  * {"inputs":{"input":[INPUT,...]}}. Several outputs are an object in rows and one of lists in
  * columns: "output" (as the model gives it), "probabilities" and "classes".
  */

@@ -1,4 +1,4 @@
-/* covers predict_json.c, predictor.c */
+/* covers predict_request.c, predict_answer.c, predictor.c, words.c */
 #include "base/file.h"
 #include "testing/testing.h"
 #include "train/model_card.h"
@@ -122,6 +122,7 @@ TEST(what_does_not_fit_is_told_with_its_place)
     assert_refused(&scene, PREDICT, "{\"instances\":[[1,null,3]]}", "not null");
     assert_refused(&scene, PREDICT, "{\"instances\":[[1,1e300,3]]}", "too large");
     assert_refused(&scene, PREDICT, "{\"instances\":[5]}", "a list of 3 is wanted");
+    assert_refused(&scene, PREDICT, "{\"instances\":[5]", "no JSON: it ends in the middle");
     assert_refused(&scene, PREDICT, "{\"instances\":[{\"b64\":\"AA==\"}]}", "not b64");
     assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":1}]}", "columns have no names");
     assert_refused(&scene, PREDICT, "{\"instances\":[[1,2,3]],\"signature_name\":\"other\"}",
@@ -271,6 +272,77 @@ TEST(tokens_are_whole_and_known_and_steps_are_told)
     scene_close(&scene);
 }
 
+/* A model of `width` tokens below `vocabulary`, with what lies beside it. */
+static void texts_open(struct scene *scene, uint32_t width, uint32_t vocabulary, const char *beside)
+{
+    struct model_card card = {.data = "texts.txt", .policy = "bsp"};
+    struct parameter_table table;
+    struct error error;
+    struct arena *arena = arena_new(0);
+    ASSERT_OK(model_spec_read(
+        arena,
+        TEXT("{\"kind\":\"layers\",\"loss\":\"cross_entropy\",\"channels\":1,\"height\":1,"
+             "\"width\":3,\"classes\":2,\"vocabulary\":5,\"layers\":[{\"type\":\"embedding\","
+             "\"outputs\":2},{\"type\":\"average_pool\"},{\"type\":\"dense\"}]}"),
+        &card.spec, &error));
+    card.spec.width = width;
+    card.spec.vocabulary = vocabulary;
+    arena_free(arena);
+    ASSERT_OK(model_spec_layout(&card.spec, &table, &error));
+    float *parameters = calloc(table.float_count, sizeof(*parameters));
+    assert_non_null(parameters);
+    scene_open(scene, &card, parameters, beside, false);
+    free(parameters);
+}
+
+static void assert_tokens(struct scene *scene, const char *body, const float *tokens, size_t count)
+{
+    struct predict_request request;
+    struct error error;
+    ASSERT_OK(predict_request_read(scene->arena, scene->predictor, PREDICT, text_of(body), 4,
+                                   &request, &error));
+    assert_int_equal(request.count * predictor_input_size(scene->predictor), count);
+    assert_memory_equal(request.inputs, tokens, count * sizeof(*tokens));
+}
+
+TEST(texts_become_the_tokens_that_the_model_learnt_by)
+{
+    struct scene scene;
+    texts_open(&scene, 4, 6, "{\"unit\":\"words\",\"words\":[\"a\",\"fine\",\"don't\"]}");
+    assert_tokens(&scene, "{\"instances\":[\"A fine, FINE zebra\",\"don't\"]}",
+                  (const float[]){2, 3, 3, 1, 4, 0, 0, 0}, 8);
+    assert_tokens(&scene, "{\"inputs\":[{\"input\":\"a a a a fine\"}, [0, 1, 2, 3]]}",
+                  (const float[]){2, 2, 2, 2, 0, 1, 2, 3}, 8);
+    const char *answer = ask(&scene, PREDICT, "{\"instances\":[\"a fine film\"]}");
+    assert_non_null(answer);
+    assert_non_null(strstr(answer, "\"probabilities\":[0.5,0.5]"));
+    scene_close(&scene);
+    /* Single bytes: the new line, and the byte 233 as the character of that number. */
+    texts_open(&scene, 3, 5, "{\"unit\":\"characters\",\"words\":[\"e\",\"\\n\",\"\\u00e9\"]}");
+    assert_tokens(&scene, "{\"instances\":[\"\\ne\"]}", (const float[]){3, 2, 0}, 3);
+    assert_tokens(&scene, "{\"instances\":[\"\\u00e9e\"]}", (const float[]){1, 1, 2}, 3);
+    scene_close(&scene);
+    texts_open(&scene, 2, 12, "{\"unit\":\"words\",\"buckets\":10}");
+    const float hash = 2 + (float)(import_hash(TEXT(""), TEXT("film")) % 10);
+    assert_tokens(&scene, "{\"instances\":[\"Film\"]}", (const float[]){hash, 0}, 2);
+    scene_close(&scene);
+}
+
+TEST(a_text_is_refused_where_no_words_are_known)
+{
+    struct scene scene;
+    texts_open(&scene, 4, 6, NULL);
+    assert_refused(&scene, PREDICT, "{\"instances\":[\"a\"]}", "the model's words are not known");
+    scene_close(&scene);
+    /* More words than the model has places for are another model's. */
+    texts_open(&scene, 4, 4, "{\"words\":[\"a\",\"b\",\"c\"]}");
+    assert_refused(&scene, PREDICT, "{\"instances\":[\"a\"]}", "the model's words are not known");
+    scene_close(&scene);
+    rows_open(&scene, NULL, false);
+    assert_refused(&scene, PREDICT, "{\"instances\":[\"a\"]}", "takes numbers, not a text");
+    scene_close(&scene);
+}
+
 /* Whoever wrote the model may say that it takes bytes of images; its places are no such. */
 TEST(places_of_sparse_rows_are_never_scaled)
 {
@@ -315,6 +387,8 @@ int main(void)
         cmocka_unit_test(numbers_come_back_in_their_units),
         cmocka_unit_test(images_are_nested_or_flat_bytes),
         cmocka_unit_test(tokens_are_whole_and_known_and_steps_are_told),
+        cmocka_unit_test(texts_become_the_tokens_that_the_model_learnt_by),
+        cmocka_unit_test(a_text_is_refused_where_no_words_are_known),
         cmocka_unit_test(places_of_sparse_rows_are_never_scaled),
         cmocka_unit_test(an_answer_of_too_many_numbers_is_refused_before_it_is_made),
     };

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json_schema.h"
 #include "train/model.h"
+#include "train/words.h"
 
 #include <limits.h>
 #include <math.h>
@@ -11,7 +12,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { BATCH = 32, COLUMNS_SIZE_MAX = 2 << 20, FEATURES_MAX = 16384, CLASSES_MAX = 65536 };
+enum {
+    BATCH = 32,
+    COLUMNS_SIZE_MAX = 2 << 20,
+    FEATURES_MAX = 16384,
+    CLASSES_MAX = 65536,
+    WORDS_MAX = 1 << 20
+};
 
 struct predictor {
     struct model_file *file;
@@ -23,6 +30,9 @@ struct predictor {
     uint32_t feature_count;
     const char **classes;
     uint32_t class_count;
+    bool has_words;
+    struct words words;
+    struct map known; /* words */
     double target_mean, target_deviation;
 };
 
@@ -39,7 +49,9 @@ static const struct json_schema feature_schema =
     JSON_SCHEMA_LENIENT("feature", feature_fields, struct predictor_feature);
 
 struct columns {
-    struct json_array features, classes;
+    struct json_array features, classes, words;
+    struct text unit;
+    uint64_t buckets;
     double target_mean, target_deviation;
 };
 
@@ -48,6 +60,9 @@ static const struct json_field columns_fields[] = {
     {"features", JSON_ARRAY, COLUMNS(features), .size_max = FEATURES_MAX,
      .schema = &feature_schema},
     {"classes", JSON_TEXTS, COLUMNS(classes), .size_max = CLASSES_MAX},
+    {"words", JSON_TEXTS, COLUMNS(words), .size_max = WORDS_MAX},
+    {"unit", JSON_TEXT, COLUMNS(unit)},
+    {"buckets", JSON_U64, COLUMNS(buckets)},
     {"target_mean", JSON_DOUBLE, COLUMNS(target_mean)},
     {"target_deviation", JSON_DOUBLE, COLUMNS(target_deviation)},
 };
@@ -65,6 +80,24 @@ static int columns_path(const char *path, char out[PATH_MAX], struct error *erro
     if (size < 0 || size >= PATH_MAX)
         return error_set(error, ERROR_INVALID, "the path is too long");
     return 0;
+}
+
+/* Texts can be asked about where the tokens they become are all below the model's vocabulary. */
+static void words_take(struct predictor *predictor, const struct columns *columns)
+{
+    const struct model_spec *spec = &predictor->file->spec;
+    const bool is_hashed = columns->words.count == 0;
+    const uint64_t count = is_hashed ? columns->buckets : columns->words.count;
+    if (count == 0 || count + TOKEN_WORD_FIRST > spec->vocabulary || spec->height != 1)
+        return;
+    predictor->has_words = true;
+    predictor->words = (struct words){
+        .unit = text_is(columns->unit, import_unit_name(IMPORT_CHARACTERS)) ? IMPORT_CHARACTERS
+                                                                            : IMPORT_WORDS,
+        .buckets = is_hashed ? (uint32_t)count : 0,
+        .known = &predictor->known,
+    };
+    words_read(predictor->words.unit, &columns->words, &predictor->known);
 }
 
 /* What the columns beside the model say, if there are any. */
@@ -95,6 +128,7 @@ static int columns_read(struct predictor *predictor, const char *path, struct er
         for (uint32_t i = 0; i < predictor->class_count; i++)
             predictor->classes[i] = arena_copy_string(predictor->arena, names[i]);
     }
+    words_take(predictor, &columns);
     if (spec->loss == LOSS_MSE && columns.target_deviation > 0) {
         predictor->target_mean = columns.target_mean;
         predictor->target_deviation = columns.target_deviation;
@@ -126,6 +160,7 @@ int predictor_open(const char *path, bool is_raw, struct predictor **out_predict
     AUTO(predictor) struct predictor *predictor = calloc(1, sizeof(*predictor));
     ASSERT(predictor != NULL);
     predictor->arena = arena_new(0);
+    map_init(&predictor->known);
     predictor->target_deviation = 1;
     if (model_file_open(path, &predictor->file, error) < 0 ||
         columns_read(predictor, path, error) < 0 || models_open(predictor, error) < 0)
@@ -148,6 +183,7 @@ void predictor_free(struct predictor *predictor)
     model_free(predictor->many);
     kernel_set_free(predictor->kernels);
     model_file_free(predictor->file);
+    map_done(&predictor->known);
     arena_free(predictor->arena);
     free(predictor);
 }
@@ -204,6 +240,18 @@ const struct predictor_feature *predictor_features(const struct predictor *predi
 const char *predictor_class_name(const struct predictor *predictor, uint32_t index)
 {
     return index < predictor->class_count ? predictor->classes[index] : NULL;
+}
+
+bool predictor_take_text(const struct predictor *predictor, struct text text, float *out_input)
+{
+    if (predictor->has_words)
+        words_tokens(&predictor->words, text, predictor_input_size(predictor), out_input);
+    return predictor->has_words;
+}
+
+bool predictor_takes_text(const struct predictor *predictor)
+{
+    return predictor->has_words;
 }
 
 bool predictor_is_whole(const struct predictor *predictor, size_t index)

@@ -51,6 +51,10 @@ const struct predictor_feature *predictor_features(const struct predictor *predi
 /* The name of a class; NULL: not known. */
 const char *predictor_class_name(const struct predictor *predictor, uint32_t index);
 
+/* The tokens of a text, one input; false: the model's words are not known, or it takes none. */
+bool predictor_take_text(const struct predictor *predictor, struct text text, float *out_input);
+bool predictor_takes_text(const struct predictor *predictor);
+
 /* Whether the input's place `index` holds whole numbers below the vocabulary. */
 bool predictor_is_whole(const struct predictor *predictor, size_t index);
 

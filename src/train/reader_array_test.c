@@ -155,11 +155,13 @@ TEST(a_bad_label_or_a_cut_zip_file_is_refused_with_its_place)
     const struct import_options options = default_options();
     struct import import AUTO_IMPORT = {0};
     ASSERT_FAILS(reader_npz_read(buffer_text(&zip), &options, &import, &error), ERROR_INVALID);
-    assert_says(&error, "label -7 of record 11 is not below 65536 (byte 216)");
+    assert_says(&error, "label -7 of record 11 is below 0 (byte 216)");
     import_done(&import);
     const struct text cut = {(char *)zip.data, zip.size - 30};
     ASSERT_FAILS(reader_npz_read(cut, &options, &import, &error), ERROR_CORRUPT);
-    assert_says(&error, "truncated");
+    char place[64];
+    snprintf(place, sizeof(place), "zip: truncated at byte %zu: there is no end", cut.size);
+    assert_says(&error, place);
     struct import_options few = default_options();
     few.size_max = 100;
     ASSERT_FAILS(reader_npz_read(buffer_text(&zip), &few, &import, &error), ERROR_EXHAUSTED);
@@ -180,7 +182,7 @@ static void assert_npy_refused(const char *type, const char *shape, const char *
 
 TEST(headers_that_promise_too_much_are_refused)
 {
-    assert_npy_refused("|O", "(3,)", "are not read");
+    assert_npy_refused("|O", "(3,)", "type '|O' are not read");
     assert_npy_refused("<f2", "(3,)", "are not read");
     assert_npy_refused("<f4", "(1000000000000,)", "more than the 1048576 bytes allowed");
     assert_npy_refused("<f4", "(4294967296, 4294967296)", "dimension 2");

@@ -43,10 +43,14 @@ static int take_labels(struct import *import, const struct import_options *optio
             continue;
         }
         const uint32_t most = options->classes ? options->classes : IMPORT_CLASSES_MAX;
-        if (label < 0 || (uint32_t)label >= most)
+        const size_t at = (size_t)(record - labels->bytes);
+        if (label < 0)
+            return error_set(error, ERROR_INVALID, "label %d of record %u is below 0 (byte %zu)",
+                             label, i, at);
+        if ((uint32_t)label >= most)
             return error_set(error, ERROR_INVALID,
                              "label %d of record %u is not below %u (byte %zu)", label, i, most,
-                             (size_t)(record - labels->bytes));
+                             at);
         if ((uint32_t)label >= import->classes)
             import->classes = (uint32_t)label + 1;
         if (import_add_class_target(rows, label, error) < 0)

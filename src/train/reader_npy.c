@@ -152,7 +152,11 @@ static int read_labels(struct data_stream *stream, const struct npy_header *head
         }
         if (npy_ints_read(stream, header, &label, 1, error) < 0)
             return -1;
-        if (label < 0 || (uint64_t)label >= most)
+        if (label < 0)
+            return error_set(error, ERROR_INVALID,
+                             "label %lld of record %llu is below 0 (byte %llu)", (long long)label,
+                             (unsigned long long)i, (unsigned long long)at);
+        if ((uint64_t)label >= most)
             return error_set(error, ERROR_INVALID,
                              "label %lld of record %llu is not below %llu (byte %llu)",
                              (long long)label, (unsigned long long)i, (unsigned long long)most,

@@ -5,29 +5,21 @@
  *     folder/NAME.pos, .neg   each line a sample
  *     FILE                    each line LABEL <tab> TEXT; without tabs it is running text
  *
- * A sample becomes `length` tokens: words in lower case (letters, digits, apostrophes and all bytes
- * above 127), or single bytes. Token 0 fills up, 1 is any word that is not known, the others follow
- * by how often they occur; or, hashed, 2 + import_hash("", WORD) modulo the buckets. Running text
- * becomes rows of `length` + 1 tokens, each beginning with the last token of the one before.
+ * A sample becomes `length` tokens as words.h says; the known words are numbered by how often they
+ * occur. Running text becomes rows of `length` + 1 tokens, each beginning with the last token of
+ * the one before.
  */
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "train/reader_internal.h"
+#include "train/words.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    FILL = 0,
-    UNKNOWN = 1,
-    WORD_FIRST = 2,
-    WORD_SIZE_MAX = 64,
-    DIFFERENT_MAX = 8 << 20,
-    SAMPLE_SIZE_MAX = 16 << 20,
-};
+enum { DIFFERENT_MAX = 8 << 20, SAMPLE_SIZE_MAX = 16 << 20 };
 
 struct texts {
     const struct import_options *options;
@@ -49,33 +41,6 @@ static void texts_done(struct texts *texts)
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
-
-static bool is_word_byte(unsigned char c)
-{
-    return isalnum(c) || c == '\'' || c > 127;
-}
-
-/* The next one, in lower case in `out` of WORD_SIZE_MAX; longer ones are cut. */
-static bool next_word(const struct texts *texts, struct text *rest, char *out, struct text *word)
-{
-    size_t at = 0, size = 0;
-    if (texts->options->unit == IMPORT_CHARACTERS) {
-        if (rest->size == 0)
-            return false;
-        out[0] = rest->data[0];
-        *word = (struct text){out, 1};
-        *rest = (struct text){rest->data + 1, rest->size - 1};
-        return true;
-    }
-    while (at < rest->size && !is_word_byte((unsigned char)rest->data[at]))
-        at++;
-    for (; at < rest->size && is_word_byte((unsigned char)rest->data[at]); at++)
-        if (size < WORD_SIZE_MAX)
-            out[size++] = (char)tolower((unsigned char)rest->data[at]);
-    *word = (struct text){out, size};
-    *rest = (struct text){rest->data + at, rest->size - at};
-    return size > 0;
-}
 
 static int count_word(struct texts *texts, struct text word, struct error *error)
 {
@@ -120,20 +85,20 @@ static void choose_words(struct texts *texts)
         counted[i] = (struct counted){texts->words.names[i], texts->counts[i]};
     qsort(counted, count, sizeof(*counted), compare_counted);
     map_init(&import->words);
-    for (size_t i = 0; i < count && i + WORD_FIRST < texts->options->vocabulary; i++)
+    for (size_t i = 0; i < count && i + TOKEN_WORD_FIRST < texts->options->vocabulary; i++)
         map_put_text(&import->words, counted[i].word,
                      (void *)(i + 1)); // NOLINT(performance-no-int-to-ptr): never followed
-    import->word_first = WORD_FIRST;
-    import->vocabulary = WORD_FIRST + (uint32_t)import->words.count;
+    import->word_first = TOKEN_WORD_FIRST;
+    import->vocabulary = TOKEN_WORD_FIRST + (uint32_t)import->words.count;
     free(counted);
 }
 
 static int32_t token_of(const struct texts *texts, struct text word)
 {
-    if (texts->options->are_words_hashed)
-        return WORD_FIRST + (int32_t)(import_hash(TEXT(""), word) % texts->options->buckets);
-    const uintptr_t number = (uintptr_t)map_get_text(&texts->import->words, word);
-    return number ? WORD_FIRST - 1 + (int32_t)number : UNKNOWN;
+    const struct words words = {.buckets =
+                                    texts->options->are_words_hashed ? texts->options->buckets : 0,
+                                .known = &texts->import->words};
+    return words_token(&words, word);
 }
 
 /* ---- Samples --------------------------------------------------------------------------------- */
@@ -142,7 +107,7 @@ static int end_row(struct texts *texts, struct error *error)
 {
     struct import *import = texts->import;
     while (texts->filled < import->width)
-        texts->tokens[texts->filled++] = FILL;
+        texts->tokens[texts->filled++] = TOKEN_FILL;
     if (spool_append(&import->train.values, texts->tokens, import->width * sizeof(*texts->tokens),
                      error) < 0)
         return -1;
@@ -153,7 +118,7 @@ static int add_words(struct texts *texts, struct text sample, struct error *erro
 {
     char bytes[WORD_SIZE_MAX];
     struct text word;
-    while (next_word(texts, &sample, bytes, &word)) {
+    while (words_next(texts->options->unit, &sample, bytes, &word)) {
         if (texts->is_counting) {
             if (count_word(texts, word, error) < 0)
                 return -1;
@@ -328,13 +293,14 @@ int reader_text_read(const struct reader_source *source, const struct import_opt
     if (find_out(&texts, source, error) < 0)
         return -1;
     out_import->form = IMPORT_TOKENS;
+    out_import->unit = options->unit;
     out_import->target = texts.is_running ? IMPORT_NEXT : IMPORT_CLASS;
     out_import->channels = out_import->height = 1;
     out_import->width = options->length + (texts.is_running ? 1 : 0);
     texts.tokens = calloc(out_import->width, sizeof(*texts.tokens));
     ASSERT(texts.tokens);
     if (options->are_words_hashed) {
-        out_import->vocabulary = WORD_FIRST + options->buckets;
+        out_import->vocabulary = TOKEN_WORD_FIRST + options->buckets;
     } else {
         texts.is_counting = true;
         if (pass(&texts, source, error) < 0)

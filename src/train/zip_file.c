@@ -45,7 +45,8 @@ static int find_directory(struct text bytes, struct directory *out, struct error
         at--;
     if (at == first)
         return error_set(error, ERROR_CORRUPT,
-                         "zip: truncated: there is no end of a central directory");
+                         "zip: truncated at byte %zu: there is no end of a central directory",
+                         bytes.size);
     const size_t end = at - 1;
     *out = (struct directory){.offset = number(bytes, end + 16, 4),
                               .count = number(bytes, end + 10, 2)};

@@ -28,6 +28,11 @@ struct frame {
 /* Writes the header of a payload of `payload_size` bytes. */
 void frame_header_encode(uint32_t payload_size, uint16_t type, uint8_t out[FRAME_HEADER_SIZE]);
 
+/* CORRUPT when it breaks the rules: too large, reserved set. */
+MUST_CHECK int frame_header_decode(const uint8_t header[FRAME_HEADER_SIZE], uint32_t payload_max,
+                                   uint16_t *out_type, uint32_t *out_payload_size,
+                                   struct error *error);
+
 /*
  * Looks for one frame at the start of `bytes`. Returns 1 and the frame when it is whole, 0 when
  * more bytes are needed, -1 with CORRUPT when the header breaks the rules (too large, reserved

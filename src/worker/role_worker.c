@@ -106,7 +106,8 @@ static void on_stream(void *context, const struct child_stream *stream)
 {
     struct role *role = context;
     struct error error;
-    if (exchange_client_attach_take(role->client, stream->fd, stream->peer_fence, &error) == 0)
+    if (exchange_client_attach_take(role->client, stream->peer_rank, stream->fd, stream->peer_fence,
+                                    &error) == 0)
         return;
     close(stream->fd);
     log_event(LOG_ERROR, "stream_refused", "peer=%" PRIu64 " error=\"%s\"", stream->peer_lease,
@@ -255,6 +256,7 @@ static int role_open(struct role *role, struct error *error)
         .rank = (uint32_t)work->lease.rank,
         .shard_samples = shard_samples(work),
         .parameter_count = work->parameter_count,
+        .servers = (uint32_t)work->lease.sync.servers,
         .local_steps = computes_on(work->lease.sync.policy) ? 0 : 1,
         .samples_max = shard_samples(work) * work->lease.train.epochs / EXCHANGE_SHARES,
         .on_change = on_change,

@@ -51,4 +51,5 @@ MUST_CHECK int peer_data_prepare(struct work *work, struct error *error);
 /* Each runs its role to the end. An error is a failure to start. */
 MUST_CHECK int run_worker(struct work *work, struct work_result *out_result, struct error *error);
 MUST_CHECK int run_server(struct work *work, struct work_result *out_result, struct error *error);
+MUST_CHECK int run_range(struct work *work, struct work_result *out_result, struct error *error);
 MUST_CHECK int run_command(struct work *work, struct work_result *out_result, struct error *error);

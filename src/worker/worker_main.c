@@ -146,7 +146,9 @@ static int role_run(struct work *work, struct work_result *result, struct error 
     case LEASE_ROLE_WORKER:
         return run_worker(work, result, error);
     case LEASE_ROLE_SERVER:
-        return run_server(work, result, error);
+        return work->lease.rank > 0 && work->lease.rank < work->lease.sync.servers
+                   ? run_range(work, result, error)
+                   : run_server(work, result, error);
     case LEASE_ROLE_COUNT:
         break;
     }

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -121,3 +122,34 @@ def test_tensorboard_reads_the_metrics(tmp_path):
     told = json.loads(done.stdout)
     assert last.step == told["samples"] and last.value == pytest.approx(told["test_loss"], rel=1e-5)
     assert {"train/loss", "test/accuracy"} <= set(read.Tags()["scalars"])
+
+
+def test_a_served_model_answers_as_onnxruntime_does(tmp_path):
+    """Trained on pictures, exported and served: the same bytes get the same logits and classes from both."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    job = tmp_path / "job.yaml"
+    job.write_text("name: clothes\ntrain: {model: lenet5, data: fashion-mnist, epochs: 1, batch: 64, "
+                   "optimizer: {lr: 0.05, momentum: 0.9}}\n")
+    for command in (["train", job, "-o", tmp_path, "--json"],
+                    ["model", "export", tmp_path, "-o", tmp_path / "model.onnx"]):
+        done = subprocess.run([BUILD / "souk", *command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    card = json.loads((tmp_path / "card.json").read_text())
+    pixels = numpy.random.default_rng(3).integers(0, 256, (40, 1, 28, 28))
+    scaled = ((pixels / 255 - card["mean"]) / card["deviation"]).astype("float32")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    logits, probabilities = session.run(None, {"input": scaled})[:2]
+    server = subprocess.Popen([BUILD / "souk", "model", "serve", tmp_path, "--name", "clothes", "--listen", "127.0.0.1:0",
+                               "--json"], stdout=subprocess.PIPE, text=True)
+    try:
+        port = json.loads(server.stdout.readline())["port"]
+        asked = urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models/clothes:predict",
+                                       json.dumps({"instances": pixels.tolist()}).encode(), timeout=30)
+        told = json.loads(asked.read())["predictions"]
+    finally:
+        server.terminate()
+        server.wait()
+    numpy.testing.assert_allclose([one["output"] for one in told], logits, rtol=2e-4, atol=2e-4 * abs(logits).max())
+    numpy.testing.assert_allclose([one["probabilities"] for one in told], probabilities, rtol=2e-3, atol=1e-5)
+    assert [one["classes"] for one in told] == logits.argmax(axis=1).tolist()
+    assert abs(logits).max() > 1 and card["test_accuracy"] > 0.5

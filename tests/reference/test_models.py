@@ -34,8 +34,9 @@ OPTIMIZERS = {
 STEPS = 4
 BOUND = 2e-4
 # Adam divides by the gradient's own size: a weight whose gradient is little more than rounding takes a step
-# that is, too.
-BOUND_OF = {"adam": 5e-3, "adamw": 5e-3}
+# that is, too. So for these each weight may also differ by what it does when every gradient that is not zero
+# is off by this share of the largest.
+NUDGE_OF = {"adam": 1e-6, "adamw": 1e-6}
 # Of a ResNet's million units a few lie within rounding of the kink at every step, and one on the other side
 # turns a hundredth of a gradient; after that step no unit is where it was.
 STEPS_OF = {"resnet": 1}
@@ -139,7 +140,7 @@ def loss_of(spec, outputs, targets):
     return functional.cross_entropy(outputs.flatten(0, -2), targets.flatten())
 
 
-def replay(run, folder, optimizer_name, precision, near=None, side=0):
+def replay(run, folder, optimizer_name, precision, near=None, side=0, nudge=0):
     """The parameters afterwards, and what came to each ReLU."""
     spec = run["spec"]
     parameters = read_safetensors(folder / "before.safetensors", precision)
@@ -156,8 +157,10 @@ def replay(run, folder, optimizer_name, precision, near=None, side=0):
     for step in run["steps"]:
         optimizer.zero_grad()
         loss = loss_of(spec, network(inputs[step["records"]]), targets[step["records"]])
-        assert step["loss"] == pytest.approx(loss.item(), rel=2e-3, abs=1e-5)
+        assert nudge or step["loss"] == pytest.approx(loss.item(), rel=2e-3, abs=1e-5)
         loss.backward()
+        for value in learned if nudge else []:
+            value.grad += nudge * value.grad.abs().max() * (value.grad != 0)
         if optimizer_name == "clipped":
             torch.nn.utils.clip_grad_norm_(learned, 0.1)
         optimizer.step()
@@ -179,6 +182,8 @@ def test_a_model_ends_where_torch_does(model, optimizer, kernels, tmp_path):
     single, seen_single = replay(run, tmp_path, optimizer, "float32")
     near = [2 * (exact - rounded.double()).abs().max() for exact, rounded in zip(seen, seen_single)]
     sides = [replay(run, tmp_path, optimizer, "float64", near, side)[0] for side in (1, -1)]
+    nudges = [replay(run, tmp_path, optimizer, "float64", nudge=way * NUDGE_OF[optimizer])[0]
+              for way in (1, -1) if optimizer in NUDGE_OF]
     before = read_safetensors(tmp_path / "before.safetensors")
     after = read_safetensors(tmp_path / "after.safetensors")
     for name, value in expected.items():
@@ -186,6 +191,8 @@ def test_a_model_ends_where_torch_does(model, optimizer, kernels, tmp_path):
         largest = (value - before[name]).abs().max().item()
         rounding = (single[name].detach().double() - value).abs().max().item()
         kinks = max((side[name].detach() - value).abs().max().item() for side in sides)
-        worst = (after[name] - value).abs().max().item()
-        assert worst <= BOUND_OF.get(optimizer, BOUND) * largest + 4 * rounding + kinks + 1e-7, \
+        nudged = sum((one[name].detach() - value).abs() for one in nudges)
+        off = (after[name] - value).abs() - nudged
+        worst = off.max().item()
+        assert worst <= BOUND * largest + 4 * rounding + kinks + 1e-7, \
             f"{name}: off by {worst:g} of {largest:g}, torch by {rounding:g}, kinks by {kinks:g}"

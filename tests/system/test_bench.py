@@ -4,7 +4,8 @@ covers cli/bench.c, cli/command_bench_ledger.c, server/bench_ledger.c, store/sto
 covers cli/command_bench_market.c, server/bench_market.c
 covers cli/command_bench_lenders.c, peer/bench_lenders.c
 covers cli/command_bench_exchange.c, exchange/bench_exchange.c
-covers cli/command_bench_wan.c, exchange/bench_wan.c, exchange/bench_wan_host.c, exchange/bench_wire.c
+covers cli/command_bench_wan.c, exchange/bench_wan.c, exchange/bench_wan_host.c, exchange/bench_wan_range.c,
+covers exchange/bench_wire.c
 covers cli/command_bench_jobnet.c, peer/bench_jobnet.c, peer/bench_jobnet_bare.c, peer/bench_jobnet_end.c
 """
 import json
@@ -56,9 +57,11 @@ def test_the_job_network_is_measured_beside_plainer_ways(souk):
                for way in ("jobnet", "bare", "copy", "plain"))
 
 
-def test_a_wide_area_network_is_measured_and_lets_workers_compute_on(souk):
-    figures = json.loads(souk("bench", "wan", "--workers", 2, "--parameters", 100000, "--mbit", 20, "--server-mbit", 20,
-                              "--rtt", "40ms", "--step", "20ms", "--alone", "200ms", "--round", "2s", "--json").stdout)
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_wide_area_network_is_measured_and_lets_workers_compute_on(souk, servers):
+    figures = json.loads(souk("bench", "wan", "--workers", 2, "--servers", servers, "--parameters", 100000, "--mbit", 20,
+                              "--server-mbit", 20, "--rtt", "40ms", "--step", "20ms", "--alone", "200ms", "--round", "2s",
+                              "--json").stdout)
     assert figures["pushes_per_worker"] > 1 and figures["steps_per_push"] >= 1
     assert figures["commit_ms"] >= 40  # a push and its answer are on the way for an RTT at least
     assert 0 < figures["line_share"] <= 1.1 and 0 < figures["bytes_per_parameter"] <= 4.1
@@ -98,3 +101,13 @@ def test_the_runs_of_axon_are_measured_from_submission_to_end():
     overhead = figures["overhead_ms"]
     assert 0 < overhead["median"] <= overhead["max"] and overhead["by_rows"].keys() == {"322", "2000"}
     assert figures["best_nodes"]["322"] in (1, 2) and figures["accuracy"]["2000"] > 0.5
+
+
+def test_recovery_is_measured_of_a_parameter_server_that_goes_on_from_its_checkpoint():
+    bench = pathlib.Path(__file__).parents[2] / "bench/recover.py"
+    done = subprocess.run([sys.executable, str(bench), "--program", PROGRAM, "--policies", "", "--parts", "process",
+                           "--interval", "3", "--json"], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done
+    figures = json.loads(done.stdout)
+    assert figures["ps_resume_ms"] > 0 and figures["ps_lost_ms"] > 0
+    assert figures["cases"].keys() == {"process"} and figures["replacement_ms"] is None

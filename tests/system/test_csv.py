@@ -91,6 +91,7 @@ def test_a_file_of_rows_is_trained_and_comes_back_with_its_columns(place):
 
     again = souk(place, "job", "submit", "-y", "-d", str(folder / "job.yaml"))
     assert again.returncode == 0 and again.stderr.count("in the market already") == 5, again
+    assert "training inputs: " in again.stderr and "images" not in again.stderr, again
 
 
 def test_a_job_that_diverges_fails_and_leaves_its_last_good_model(place):

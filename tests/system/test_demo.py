@@ -38,8 +38,12 @@ def traces(temporary):
 
 
 def cgroups():
+    return set(glob.glob("/sys/fs/cgroup/**/souk-lease-*", recursive=True))
+
+
+def orphans():
     """Those whose daemon is gone: its process id is the fourth part of the name."""
-    return {path for path in glob.glob("/sys/fs/cgroup/**/souk-lease-*", recursive=True)
+    return {path for path in cgroups()
             if not pathlib.Path("/proc", os.path.basename(path).split("-")[4]).exists()}
 
 
@@ -65,7 +69,7 @@ def test_the_demo_trains_pays_and_balances(tmp_path):
     assert earned + result["fee_microcredits"] == result["spent_microcredits"] > 0
     assert result["ledger_sum_microcredits"] == 0
     assert traces(tmp_path) == []
-    assert cgroups() <= before
+    assert orphans() <= before
 
 
 @pytest.mark.parametrize("until", ["nothing", "page", "starting", "running"])
@@ -83,7 +87,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path, until):
     demo.communicate(timeout=60)
     assert demo.returncode == 130 or (until == "nothing" and demo.returncode == -signal.SIGINT)
     assert traces(tmp_path) == []
-    assert cgroups() <= before
+    assert orphans() <= before
 
 
 def test_a_killed_demo_takes_its_programs_along():

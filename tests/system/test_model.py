@@ -2,6 +2,7 @@
 
 covers cli/command_model.c, cli/command_model_serve.c
 """
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -108,6 +109,27 @@ def test_a_model_answers_over_http(souk, tmp_path):
         assert [name for name, _ in told["result"][0]] == ["0", "1"]
 
 
+def test_large_and_small_requests_are_answered_side_by_side(souk, tmp_path):
+    """covers cli/model_batch.c"""
+    large = {"instances": [[0.5, 2.25, 1.125]] * 60000}  # parsing, and writing the answer, takes a while
+    with serving(souk, write_model(tmp_path / "model.safetensors"), "--batch-max", "65536") as ask:
+        _, told = ask("POST", "/v1/models/logistic:predict", {"instances": large["instances"][:1]})
+
+        def ask_large():
+            status, all_told = ask("POST", "/v1/models/logistic:predict", large)
+            assert status == 200 and len(all_told["predictions"]) == 60000
+            assert all(x == told["predictions"][0] for x in all_told["predictions"])
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            several = [pool.submit(ask_large) for _ in range(4)]
+            while not all(x.done() for x in several):
+                assert ask("POST", "/v1/models/logistic:predict", {"instances": [[1, 2, 3]]})[0] == 200
+            for x in several:
+                x.result()
+        answered, why = ask("POST", "/v1/models/logistic:predict", {"instances": [[1, 2]] * 30000})
+        assert answered == 400 and "instances[0]: 2 values where the model takes 3" in why["error"]
+
+
 def test_bad_requests_are_told(souk, tmp_path):
     with serving(souk, write_model(tmp_path / "model.safetensors"), "--batch-max", "2") as ask:
         for status, path, body, why in [
@@ -119,12 +141,14 @@ def test_bad_requests_are_told(souk, tmp_path):
                 (404, "/v2/health", {"x": 1}, "/v1/models/logistic"),
                 (413, "/v1/models/logistic:predict", {"instances": [[1] * 9000]}, "send fewer inputs at once")]:
             answered, told = ask("POST", path, body)
-            assert (answered, list(told)) == (status, ["error"])
+            assert (answered, told["status"], told["detail"]) == (status, status, told["error"])
             assert why in told["error"]
         answered, told = ask("POST", "/v1/models/logistic:predict", raw="{")
         assert answered == 400 and "no JSON" in told["error"]
         assert ask("POST", "/v1/models/logistic:predict", raw=iter([b"{}"]))[0] == 411  # in chunks
-        assert ask("GET", "/v1/models/logistic:predict")[0] == 405
+        for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS"):  # by the model, and by the server itself
+            answered, told = ask(method, "/v1/models/logistic:predict")
+            assert (answered, told["status"], told["title"]) == (405, 405, "Method Not Allowed")
         assert ask("POST", "/v1/models/logistic:predict", {"instances": [[1, 2, 3]]})[0] == 200
 
 
@@ -165,3 +189,24 @@ def test_it_can_be_served_by_https(souk, tmp_path):
     finally:
         process.terminate()
         process.communicate()
+
+
+def test_a_model_of_texts_is_asked_by_texts(souk, tmp_path):
+    """Trained on words, it tells them when it is asked; the same tokens as numbers are told the same."""
+    good, bad = ["a fine film", "fine and warm", "a warm film"], ["a dull film", "dull and cold", "a cold film"]
+    (tmp_path / "films.txt").write_text("".join(f"good\t{text}\n" for text in good * 30) +
+                                        "".join(f"bad\t{text}\n" for text in bad * 30))
+    (tmp_path / "job.yaml").write_text(
+        "name: films\ntrain:\n  data: films.txt\n  read: {length: 6}\n  epochs: 20\n  batch: 10\n"
+        "  optimizer: {lr: 0.2}\n  layers:\n    - {type: embedding, outputs: 8}\n    - {type: average_pool}\n"
+        "    - {type: dense}\n")
+    souk("train", tmp_path / "job.yaml", "--dataset-dir", tmp_path, "-o", tmp_path)
+    words = json.loads((tmp_path / "columns.json").read_text())["words"]
+    with serving(souk, tmp_path, "--name", "films") as ask:
+        status, told = ask("POST", "/v1/models/films:predict", {"instances": ["A FINE, warm film!", "so cold and dull"]})
+        assert status == 200, told
+        assert [one["classes"] for one in told["predictions"]] == ["good", "bad"]
+        tokens = [words.index(word) + 2 for word in ("a", "fine", "warm", "film")] + [0, 0]
+        assert ask("POST", "/v1/models/films:predict", {"instances": [tokens]})[1]["predictions"] == told["predictions"][:1]
+        status, told = ask("POST", "/v1/models/films:classify", {"examples": ["a dull film"]})
+        assert max(told["result"][0], key=lambda pair: pair[1])[0] == "bad"

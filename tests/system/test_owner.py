@@ -20,9 +20,12 @@ import time
 import pytest
 
 from serving import PROGRAM, Market, audit, is_built_with
-from training import Lender, cgroups, submit, wait_for
+from training import RECORDS, Lender, cgroups, job_spec, submit, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="TSan cannot run in a sandbox")
+
+
+EPOCHS_FROZEN = 12000  # some seconds of half a core
 
 
 class Machine:
@@ -153,6 +156,30 @@ def test_work_stops_and_goes_on_when_the_owner_is_gone(tmp_path):
                  4 * held_steps + 20, 60)
         assert worker_of(market, token, job)["id"] == before["id"]
         wait_for("the market knows", lambda: machine_of(market, token)["yield"] == "none")
+
+
+def test_a_job_that_was_frozen_succeeds_when_the_owner_is_gone(tmp_path):
+    with owned(tmp_path) as (market, token, _, lender):
+        spec = job_spec(market, token, 1, max_run_time="1h", expected_run_time="1h")
+        # Its end is counted in samples, which stand still when the lease does: a slow machine does
+        # not bring it nearer.
+        spec["train"] |= {"epochs": EPOCHS_FROZEN}
+        del spec["train"]["target"]
+        answer = market.post("/v1/jobs", spec, token)
+        assert answer.status == 201, answer
+        job = answer.json["id"]
+        wait_for_work(market, token, job)
+        lender.machine.plug(False)
+        wait_for_level(lender, "frozen")
+        wait_for("the market knows", lambda: worker_of(market, token, job)["yield"] == "frozen")
+        lease = worker_of(market, token, job)
+        lender.machine.plug(True)
+        wait_for("more steps", lambda: worker_of(market, token, job)["steps"] > lease["steps"] + 100, 60)
+        done = assert_ends_and_is_paid(market, token, job, "succeeded")
+        (worker,) = [x for x in done["leases"] if x["role"] == "worker"]
+        assert (worker["id"], worker["outcome"]) == (lease["id"], "succeeded"), worker
+        assert worker["steps"] * spec["train"]["batch"] >= EPOCHS_FROZEN * RECORDS, worker
+        assert done["test_accuracy"] > 0.5, done
 
 
 # A thread that shows what the owner uses is late on a busy machine; so long after, it is no quiet yet.

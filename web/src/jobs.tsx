@@ -45,7 +45,7 @@ function Lane({ worker, held }: { worker: Worker; held: string | undefined }) {
       </th>
       <td class="wide">
         {worker.role === "server" ? (
-          <span class="faint">parameter server</span>
+          <span class="faint">parameter server{worker.rank > 0 ? ` ${worker.rank}` : ""}</span>
         ) : (
           <div class="lane" role="img" aria-label={`${percent(worker.share)} of the work`}>
             <span class="done" style={{ width: `${Math.min(100, share * 100)}%` }} />

@@ -1,0 +1,147 @@
+"""Jobs with several parameter servers, each of a range of the model, and with a replica of the first:
+one of them is killed, training goes on, and everybody is paid.
+
+covers market/match_server.c, core/decide_worker.c, server/dispatch.c, server/stream.c, exchange/range_server.c,
+exchange/replica.c, exchange/server_ranges.c, worker/role_range.c, worker/role_server.c
+"""
+import os
+import signal
+import time
+
+import pytest
+
+from test_server_successor import descendants, job_of, keeper_of, servers, trained
+from training import Lender, job_spec, running, wait_for
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Two workers' machines, and four that hold one parameter server each."""
+    with running(tmp_path, "--no-local-lender") as (market, token, lender_token, lenders):
+        for name in ("crane", "stork", "ibis"):
+            lenders.append(Lender(market, lender_token, tmp_path / name, name, "server"))
+        wait_for("six machines", lambda: 6 == sum(
+            m["state"] == "online" for m in market.get("/v1/machines", token).json["items"]))
+        yield market, token, dict(zip(("server", "crane", "stork", "ibis"), lenders[2:]))
+
+
+def submit(market, token, **sync):
+    spec = job_spec(market, token, 2, min_time="8s", max_run_time="300s")
+    spec["sync"].update(sync)
+    spec["train"]["model"] = "mlp"  # of which each range is of several runs
+    answer = market.post("/v1/jobs", spec, token)
+    assert answer.status == 201, answer
+    return answer.json["id"]
+
+
+def wait_for_training(market, token, job, lead, steps=0):
+    return wait_for("further steps", lambda: trained(market, token, job, lead) > steps, 60)
+
+
+def wait_for_pay(market, token, job):
+    """Every lease has been billed a tick."""
+    wait_for("pay", lambda: all(lease["posted_microcredits"] > 0
+                                for lease in job_of(market, token, job)["leases"]), 60)
+
+
+def open_servers(market, token, job, count):
+    """All of them, by rank, once they run."""
+    def all_running():
+        found = {s["rank"]: s for s in servers(market, token, job) if s["state"] == "running"}
+        return found if len(found) == count else None
+    return wait_for(f"{count} servers", all_running, 60)
+
+
+def assert_succeeds(market, token, job):
+    done = wait_for("the job's end", lambda: (
+        lambda j: j if j["state"] in ("succeeded", "failed", "cancelled") else None)(
+            job_of(market, token, job)), 120)
+    assert done["state"] == "succeeded", done
+    bill = market.get(f"/v1/jobs/{job}/bill", token).json
+    assert bill["held_microcredits"] == 0 and bill["ledger_sum_microcredits"] == 0
+    assert bill["spent_microcredits"] == sum(line["posted_microcredits"] for line in bill["lines"])
+    for lease in done["leases"]:
+        assert lease["posted_microcredits"] > 0 or lease["ticks"] == 0, lease
+    return done
+
+
+def test_a_server_of_a_range_that_is_killed_is_followed_by_another(place):
+    market, token, lenders = place
+    job = submit(market, token, servers=2)
+    found = open_servers(market, token, job, 2)
+    assert found[0]["machine_name"] != found[1]["machine_name"]
+    wait_for_training(market, token, job, found[0])
+    wait_for_pay(market, token, job)
+    os.kill(descendants(keeper_of(lenders[found[1]["machine_name"]], found[1]))[-1], signal.SIGKILL)
+    wait_for("its end", lambda: [s for s in servers(market, token, job)
+                                 if s["id"] == found[1]["id"] and s["outcome"] == "failed"])
+    after = open_servers(market, token, job, 2)
+    assert after[0]["id"] == found[0]["id"] and after[1]["id"] > found[1]["id"]
+    wait_for_training(market, token, job, found[0], trained(market, token, job, found[0]))
+    assert_succeeds(market, token, job)
+
+
+def test_a_replica_takes_the_lead_of_one_that_is_killed(place):
+    market, token, lenders = place
+    job = submit(market, token, replica=True)
+    found = open_servers(market, token, job, 2)
+    lead, replica = found[0], found[1]
+    assert replica["replica"] and not lead["replica"]
+    assert replica["machine_name"] != lead["machine_name"] and replica["fence"] > lead["fence"]
+    wait_for_training(market, token, job, lead)
+    wait_for_pay(market, token, job)
+    steps = trained(market, token, job, lead)
+    os.kill(keeper_of(lenders[lead["machine_name"]], lead), signal.SIGKILL)
+    promoted = wait_for("its promotion", lambda: next(
+        (s for s in servers(market, token, job)
+         if s["id"] == replica["id"] and s["rank"] == 0 and not s["replica"]), None), 60)
+    assert promoted["state"] == "running" and promoted["fence"] == replica["fence"]
+    wait_for_training(market, token, job, promoted, steps)
+    after = open_servers(market, token, job, 2)
+    assert after[0]["id"] == replica["id"] and after[1]["replica"]
+    assert after[1]["machine_name"] != promoted["machine_name"]
+    done = assert_succeeds(market, token, job)
+    assert next(s for s in done["leases"] if s["id"] == lead["id"])["outcome"] == "lost"
+    # It went on from what it had, not from a checkpoint.
+    log = market.get(f"/v1/jobs/{job}/logs?rank=server", token).body.decode()
+    assert "checkpoint_restored" not in log
+
+
+def test_a_job_with_three_servers_outlives_one_of_a_range_and_then_its_lead(place):
+    market, token, lenders = place
+    job = submit(market, token, servers=3, replica=True, policy="bsp")
+    found = open_servers(market, token, job, 4)
+    lead, old = found[0], found[1]
+    assert found[3]["replica"]
+    wait_for_training(market, token, job, lead)
+    os.kill(keeper_of(lenders[old["machine_name"]], old), signal.SIGKILL)
+    successor = wait_for("a successor", lambda: next(
+        (s for s in servers(market, token, job)
+         if s["rank"] == 1 and s["id"] > old["id"] and s["state"] == "running"), None), 60)
+    wait_for_training(market, token, job, lead, trained(market, token, job, lead) + 1)
+
+    open_servers(market, token, job, 4)
+    steps = trained(market, token, job, lead)
+    os.kill(keeper_of(lenders[lead["machine_name"]], lead), signal.SIGKILL)
+    killed = time.monotonic()
+    promoted = wait_for("its promotion", lambda: next(
+        (s for s in servers(market, token, job)
+         if s["rank"] == 0 and s["id"] > lead["id"] and s["state"] == "running"), None), 60)
+    assert promoted["id"] == found[3]["id"]
+    wait_for_training(market, token, job, promoted, steps)
+    assert time.monotonic() - killed < 10
+    done = assert_succeeds(market, token, job)
+    outcomes = {s["id"]: s["outcome"] for s in done["leases"] if s["role"] == "server"}
+    assert outcomes[old["id"]] == outcomes[lead["id"]] == "lost"
+    assert outcomes[successor["id"]] == outcomes[promoted["id"]] == "succeeded", done
+    assert "checkpoint_restored" not in market.get(f"/v1/jobs/{job}/logs?rank=server", token).body.decode()
+
+
+def test_two_servers_beside_the_market_reach_the_target(tmp_path):
+    with running(tmp_path) as (market, token, _, _):
+        spec = job_spec(market, token, 2, min_time="2s")
+        spec["sync"]["servers"] = 2  # its one core has room for two
+        answer = market.post("/v1/jobs", spec, token)
+        assert answer.status == 201, answer
+        done = assert_succeeds(market, token, answer.json["id"])
+        assert [s["outcome"] for s in done["leases"] if s["role"] == "server"] == ["succeeded"] * 2
