@@ -4,8 +4,10 @@ import pathlib
 import subprocess
 
 import pytest
+from serving import HUNG_S
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+LOG_LINES = 12
 
 
 class Souk:
@@ -26,7 +28,7 @@ class Souk:
 
     def __call__(self, *arguments, stdin="", code=0):
         result = subprocess.run([self.program, *map(str, arguments)], env=self.variables,
-                                input=stdin, capture_output=True, text=True, timeout=60)
+                                input=stdin, capture_output=True, text=True, timeout=HUNG_S)
         assert result.returncode == code, result.stderr
         return result
 
@@ -36,3 +38,16 @@ def souk(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     return Souk(home)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """A case that failed shows what its daemons and markets logged last."""
+    outcome = yield
+    report = outcome.get_result()
+    folder = item.funcargs.get("tmp_path") if hasattr(item, "funcargs") else None
+    if not report.failed or folder is None:
+        return
+    for path in sorted(folder.rglob("*.log")):
+        lines = path.read_text(errors="replace").splitlines()[-LOG_LINES:]
+        report.sections.append((f"log {path.relative_to(folder)}", "\n".join(f"log {line}" for line in lines)))

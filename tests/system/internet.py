@@ -2,10 +2,13 @@
 import contextlib
 import ctypes
 import os
+import stat
 import subprocess
 import sys
+import tempfile
 
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNET, CLONE_NEWNS = 0x40000000, 0x00020000
+TUN = "/dev/net/tun"
 ROUTER, HOME, METADATA = "192.168.1.1", "192.168.1.2", "169.254.169.254"
 SERVICE, RESOLVER, LATER = "93.184.216.34", "9.9.9.9", "141.2.3.4"
 CAMPUS_HOST, CAMPUS_OWN = "130.75.1.1", "130.75.1.2"  # public addresses, on a cable of the machine's
@@ -91,6 +94,31 @@ class Internet:
 
 
 @contextlib.contextmanager
+def tun_for_everyone():
+    """Every user may open the tunnel device, as udev has it; where a machine without udev keeps it to root, this
+    process, and what it starts, sees a node of its own in its place."""
+    if not os.path.exists(TUN) or os.stat(TUN).st_mode & 0o006 == 0o006:
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    folder = os.getcwd()
+    before = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+    with tempfile.TemporaryDirectory(prefix="souk-tun-") as made:
+        node = os.path.join(made, "tun")
+        os.mknod(node, stat.S_IFCHR, os.stat(TUN).st_rdev)
+        os.chmod(node, 0o666)
+        check(libc.unshare(CLONE_NEWNS))
+        try:
+            subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+            subprocess.run(["mount", "--bind", node, TUN], check=True)
+            yield
+        finally:
+            check(libc.setns(before, CLONE_NEWNS))
+            os.close(before)
+            os.chdir(folder)
+
+
+@contextlib.contextmanager
 def home_apart(answering):
     """This process, and what it starts, in a network of its own, `home`, with a cable to a host: `lan`. The host
     runs the program `answering`, which says "up" when it is."""
@@ -115,7 +143,7 @@ def home_apart(answering):
 
 @contextlib.contextmanager
 def home_with_internet():
-    with home_apart(ANSWERING) as internet:
+    with tun_for_everyone(), home_apart(ANSWERING) as internet:
         for words in (f"addr add {HOME}/24 dev home", f"addr add {CAMPUS_OWN}/24 dev home", "link set home up",
                       f"route add {METADATA} dev home", f"route add default via {ROUTER} src {HOME}"):
             subprocess.run(["ip", *words.split()], check=True)

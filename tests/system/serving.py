@@ -9,7 +9,7 @@ import urllib.parse
 
 PROGRAM = os.environ.get("SOUK_PROGRAM", "build/souk")
 # What has not answered by then has hung: no measure of how soon it should, which a busy machine would miss.
-HUNG_S = 60
+HUNG_S = 120
 
 
 def is_built_with(library):
@@ -17,7 +17,7 @@ def is_built_with(library):
     can lies beside it (make tsan-system)."""
     if os.path.exists(f"{PROGRAM}.plain"):
         return False
-    listed = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, timeout=20)
+    listed = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, timeout=HUNG_S)
     return library in listed.stdout
 
 
@@ -54,7 +54,7 @@ class Market:
         self.ready = json.loads(line)
         self.url = self.ready["url"]
 
-    def stop(self, by=signal.SIGINT, timeout=20):
+    def stop(self, by=signal.SIGINT, timeout=HUNG_S):
         """For good, the leases of its own lender too; those go on after SIGTERM."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(by)
@@ -128,5 +128,5 @@ class Follower:
 def audit(folder):
     """The market's books, proved from the first event by `souk audit`."""
     done = subprocess.run([PROGRAM, "audit", "--data", str(folder), "--json"],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=HUNG_S)
     return done.returncode, done.stdout + done.stderr

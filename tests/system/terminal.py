@@ -6,6 +6,8 @@ import struct
 import subprocess
 import termios
 
+from serving import HUNG_S
+
 
 class Terminal:
     def __init__(self, columns):
@@ -38,6 +40,6 @@ def screen(souk, columns, *arguments, code=0):
         shown += part
     notes = process.stderr.read().decode()
     process.stderr.close()
-    assert process.wait(60) == code, notes
+    assert process.wait(HUNG_S) == code, notes
     os.close(terminal.ours)
     return shown.decode().replace("\r\n", "\n").splitlines(), notes

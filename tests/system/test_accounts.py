@@ -16,7 +16,7 @@ import urllib.parse
 
 import pytest
 
-from serving import Market, audit
+from serving import HUNG_S, Market, audit
 
 PASSWORD = "correct horse battery"
 
@@ -499,7 +499,7 @@ def test_a_body_too_large_and_a_wrong_method_change_nothing(market, name):
     answer = market.post("/v1/accounts", {"name": name, "password": "x" * 20000})
     assert answer.status == 413
     where = urllib.parse.urlsplit(market.url)
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
     connection.request("PATCH", "/v1/settings", "{}")
     assert connection.getresponse().status == 405
     connection.close()

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from conftest import Souk
-from serving import Market
+from serving import HUNG_S, Market
 
 PASSWORD = "correct horse battery"
 
@@ -114,7 +114,7 @@ def test_a_password_typed_at_a_terminal_is_not_shown(souk, market, name):
         while not shown.endswith(question):
             shown += process.stderr.read(1)
         os.write(controller, f"{PASSWORD}\n".encode())
-    _, notes = process.communicate(timeout=30)
+    _, notes = process.communicate(timeout=HUNG_S)
     assert process.returncode == 0, notes
     assert PASSWORD not in shown + notes
     os.set_blocking(controller, False)

@@ -16,6 +16,7 @@ import time
 import pytest
 from conftest import ROOT
 from scripted_market import ScriptedMarket, idx, write_data_set
+from serving import HUNG_S
 from tfevents_file import read_scalars
 
 ACCOUNT = {"id": 3, "name": "ada", "created_ms": 1, "available_microcredits": 10000000,
@@ -292,7 +293,7 @@ def test_waiting_survives_a_market_that_is_away_for_a_moment(user, market):
             [r for r in market.requests if r[1].endswith("/events")]) < 2:
         time.sleep(0.02)
     script_job(market, ENDED)
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=HUNG_S) == 0
     process.communicate()
 
 
@@ -304,7 +305,7 @@ def test_interrupting_the_wait_leaves_the_job_alone(user, market):
             r[1].endswith("/events") for r in market.requests):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    output, notes = process.communicate(timeout=20)
+    output, notes = process.communicate(timeout=HUNG_S)
     assert process.returncode == 130 and output == ""
     assert "The job goes on." in notes
     assert not any(r[0] == "POST" for r in market.requests)
@@ -332,7 +333,7 @@ def test_on_a_terminal_progress_is_redrawn_and_asked_for(user, market, tmp_path)
             break
         shown += piece
     os.close(main)
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=HUNG_S) == 0
     text = shown.decode()
     assert "Submit this job? [y/N]" in text
     assert "█" in text and "parameter server" in text and "\033[" in text
@@ -344,7 +345,7 @@ def test_saying_no_has_an_exit_code_of_its_own(user, market):
     process = subprocess.Popen([user.program, "job", "cancel", "7"], env=user.variables,
                                stdin=other, stdout=subprocess.DEVNULL, stderr=other)
     os.write(main, b"n\n")
-    assert process.wait(timeout=20) == 9
+    assert process.wait(timeout=HUNG_S) == 9
     os.close(other)
     assert b"Nothing was done." in os.read(main, 65536)
     os.close(main)

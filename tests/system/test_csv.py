@@ -12,7 +12,7 @@ import zlib
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
 JOB = """\
@@ -54,7 +54,7 @@ def write_rows(path, rows=400):
 def souk(place, *arguments):
     market, token, folder = place
     return subprocess.run([PROGRAM, *arguments, "--server", market.url, "--config-dir", str(folder / "config")],
-                          capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=HUNG_S, stdin=subprocess.DEVNULL,
                           env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"})
 
 

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 
 import pytest
+from serving import HUNG_S
 
 PROGRAM = os.environ.get("SOUK_PROGRAM", "build/souk")
 
@@ -84,7 +85,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path, until):
         else:
             pytest.fail(f"the demo ended before it said \"{words}\"")
     demo.send_signal(signal.SIGINT)
-    demo.communicate(timeout=60)
+    demo.communicate(timeout=HUNG_S)
     assert demo.returncode == 130 or (until == "nothing" and demo.returncode == -signal.SIGINT)
     assert traces(tmp_path) == []
     assert orphans() <= before
@@ -111,6 +112,6 @@ def test_a_killed_demo_takes_its_programs_along():
 
 def test_absent_data_is_told_before_anything_starts(tmp_path):
     demo = start(tmp_path, "--dataset-dir", str(tmp_path / "none"))
-    out, errors = demo.communicate(timeout=60)
+    out, errors = demo.communicate(timeout=HUNG_S)
     assert demo.returncode == 3 and out == ""
     assert "none" in errors and len(errors.splitlines()) == 1

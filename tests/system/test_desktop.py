@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from serving import PROGRAM, is_built_with
+from serving import HUNG_S, PROGRAM, is_built_with
 from test_owner import owned, wait_for_level, worker_of
 from training import submit, wait_for
 
@@ -84,7 +84,7 @@ def test_it_is_heard(tmp_path):  # a short name: the bus's socket lies below a f
         with desktop_of(lender) as desktop:
             doctor = subprocess.run([PROGRAM, "lend", "--doctor", "--state-dir", str(tmp_path / "doctor"),
                                      "--system-root", str(lender.machine.root)],
-                                    capture_output=True, text=True, timeout=60).stdout
+                                    capture_output=True, text=True, timeout=HUNG_S).stdout
             assert "watch desktop: logind, NetworkManager" in doctor, doctor
             job = submit(market, token, 1, min_time="60s", max_run_time="180s")
             wait_for("the worker", lambda: (worker_of(market, token, job) or {}).get("commits"))
@@ -141,18 +141,18 @@ def test_a_lender_sees_who_is_at_an_x_display(tmp_path):
             wait_for("nobody there", lambda: (readings(lender)["input_idle_ms"] or 0) > 6000)
             wait_for_level(lender, "full")
             # As a remote desktop does it: no device of this machine moves.
-            subprocess.run(["/usr/bin/xdotool", "mousemove_relative", "5", "5"], check=True, timeout=20,
+            subprocess.run(["/usr/bin/xdotool", "mousemove_relative", "5", "5"], check=True, timeout=HUNG_S,
                            env={**os.environ, "DISPLAY": display})
             wait_for_level(lender, "low")
             assert lender.status()["reason"] == "somebody is at the machine"
             wait_for_level(lender, "full")
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(HUNG_S)
     # And one that is gone is not waited for.
     assert "watch desktop: none" in subprocess.run(
         [PROGRAM, "lend", "--doctor", "--state-dir", str(tmp_path / "doctor"), "--display", display,
-         "--system-root", str(tmp_path)], capture_output=True, text=True, timeout=60).stdout
+         "--system-root", str(tmp_path)], capture_output=True, text=True, timeout=HUNG_S).stdout
 
 
 def test_the_doctor_does_not_wait_for_a_display_that_says_nothing(tmp_path):
@@ -165,5 +165,5 @@ def test_the_doctor_does_not_wait_for_a_display_that_says_nothing(tmp_path):
              "--system-root", str(tmp_path)], stdout=subprocess.PIPE, text=True)
         silent.settimeout(60)
         with silent.accept()[0]:  # it has asked, and gets no answer
-            said, _ = doctor.communicate(timeout=60)
+            said, _ = doctor.communicate(timeout=HUNG_S)
     assert doctor.returncode == 0 and "watch desktop: none" in said, said

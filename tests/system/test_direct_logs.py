@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
 
@@ -72,7 +72,7 @@ def test_lines_come_while_the_market_does_nothing(place):
                  + lines_of(folder).count("rank 1 | the end") == 2, step=0.05)
     finally:
         os.kill(market.process.pid, signal.SIGCONT)
-    assert process.wait(60) == 0, (folder / "run.err").read_text()
+    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
     for rank in (0, 1):
         assert lines_of(folder, f"rank {rank} | ") == expected(rank)
     assert "2 ranks read directly" in (folder / "run.err").read_text()
@@ -86,7 +86,7 @@ def test_lines_go_on_when_the_market_is_killed(place):
     had = len(lines_of(folder))
     wait_for("more lines", lambda: len(lines_of(folder)) > had + 60, step=0.02)
     market.start()
-    assert process.wait(60) == 0, (folder / "run.err").read_text()
+    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
     for rank in (0, 1):
         assert lines_of(folder, f"rank {rank} | ") == expected(rank)
 
@@ -102,7 +102,7 @@ def test_bytes_that_are_no_text_are_counted_alike_by_both(place):
         wait_for("a line as it was printed", lambda: b"\xff\xc3 60\n" in (folder / "run").read_bytes(), step=0.02)
     finally:
         os.kill(market.process.pid, signal.SIGCONT)
-    assert process.wait(60) == 0, (folder / "run.err").read_text()
+    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
     said = (folder / "run").read_bytes().splitlines()
     assert [line.split()[-1] for line in said] == [b"%d" % i for i in range(1, 61)] + [b"end"]
     assert {line.split()[0] for line in said[:-1]} <= {b"\xff\xc3", "\ufffd\ufffd".encode()}
@@ -114,7 +114,7 @@ def test_no_direct_reads_from_the_market_alone(place):
     wait_for("the first lines", lambda: len(lines_of(folder)) > 20, step=0.02)
     market.kill()
     market.start()
-    assert process.wait(60) == 0, (folder / "run.err").read_text()
+    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
     for rank in (0, 1):
         assert lines_of(folder, f"rank {rank} | ") == expected(rank)
     assert readers(lenders) == 0
@@ -128,7 +128,7 @@ def test_a_lender_that_lets_nobody_connect_is_read_through_the_market(place):
     wait_for("the first lines", lambda: len(lines_of(folder)) > 20, step=0.02)
     job = market.get("/v1/jobs", token).json["items"][0]["id"]
     assert market.post(f"/v1/jobs/{job}/direct", {}, token).json == {"items": []}
-    assert process.wait(60) == 0, (folder / "run.err").read_text()
+    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
     for rank in (0, 1):
         assert lines_of(folder, f"rank {rank} | ") == expected(rank)
     assert readers(lenders) == 0
@@ -151,5 +151,5 @@ def test_only_the_jobs_own_account_is_told_where(place):
     for path in [*(lender.log_path for lender in lenders), market.log.name]:
         text = pathlib.Path(path).read_text()
         assert not any(key in text for key in keys)
-    assert process.wait(60) == 0, (folder / "run.err").read_text()
+    assert process.wait(HUNG_S) == 0, (folder / "run.err").read_text()
     assert market.post(f"/v1/jobs/{job}/direct", {}, token).json == {"items": []}

@@ -12,7 +12,7 @@ import urllib.parse
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
 ACCOUNT_MAX = 8  # DOWNLOAD_ACCOUNT_MAX
@@ -41,7 +41,7 @@ def leave(place, script):
     done = subprocess.run(
         [PROGRAM, "run", "-y", "--server", market.url, "--config-dir", str(market.folder) + "-config",
          "--cpus", "0.5", "--memory", "0.1", "--disk", "0.5", "--", script],
-        capture_output=True, text=True, timeout=90, env={**os.environ, "SOUK_TOKEN": token},
+        capture_output=True, text=True, timeout=HUNG_S, env={**os.environ, "SOUK_TOKEN": token},
         stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done
     return market.get("/v1/jobs", token).json["items"][0]["id"], done.stdout
@@ -49,7 +49,7 @@ def leave(place, script):
 
 def ask(market, token, path):
     where = urllib.parse.urlsplit(market.url)
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
     connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
     return connection, connection.getresponse()
 

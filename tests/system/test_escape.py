@@ -22,8 +22,8 @@ import time
 
 import pytest
 
-from internet import HOME, METADATA, ROUTER, home_apart
-from serving import PROGRAM, Market
+from internet import HOME, METADATA, ROUTER, home_apart, tun_for_everyone
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, upload, wait_for
 
 PLAIN_USER = 65533
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for netwo
 @contextlib.contextmanager
 def home_network():
     """This process in a network of its own, with a LAN on which one host is all that answers."""
-    with home_apart(ANSWERING) as lan:
+    with tun_for_everyone(), home_apart(ANSWERING) as lan:
         for words in (f"addr add {HOME}/24 dev home", "link set home up", f"route add {METADATA} dev home"):
             subprocess.run(["ip", *words.split()], check=True)
         for words in (f"addr add {LAN}/24 dev lan", f"addr add {METADATA}/32 dev lan", "link set lan up"):
@@ -110,7 +110,7 @@ class Place:
             text=True, stdin=subprocess.DEVNULL,
             env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1"})
 
-    def run(self, *arguments, timeout=90):
+    def run(self, *arguments, timeout=HUNG_S):
         process = self.start(*arguments)
         out, err = process.communicate(timeout=timeout)
         return process.returncode, out, err
@@ -119,7 +119,7 @@ class Place:
         """The daemon answers its owner, nothing of the lease is left, and the next one runs."""
         begun = time.monotonic()
         status = subprocess.run([PROGRAM, "lend", "status", "--state-dir", str(self.state), "--json"],
-                                capture_output=True, text=True, timeout=20)
+                                capture_output=True, text=True, timeout=HUNG_S)
         assert status.returncode == 0, status
         assert time.monotonic() - begun < 5
         wait_for("the end of all keepers", lambda: not self.lender.keepers())
@@ -209,7 +209,7 @@ def test_the_keeper_is_among_those_that_were_to_be_ended(place):
         assert_refused("".join(lines[:-1]), 45)
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=HUNG_S)
     place.assert_responsive()
 
 
@@ -226,10 +226,10 @@ def set_off(place, bomb):
     while process.poll() is None:
         begun = time.monotonic()
         asked = subprocess.run([PROGRAM, "lend", "status", "--state-dir", str(place.state)],
-                               capture_output=True, timeout=60)
+                               capture_output=True, timeout=HUNG_S)
         assert asked.returncode == 0, asked
         slowest = max(slowest, time.monotonic() - begun)
-    out, err = process.communicate(timeout=90)
+    out, err = process.communicate(timeout=HUNG_S)
     assert slowest < 5, (bomb, slowest)
     assert out.startswith("lit\n") and "NOT REFUSED" not in out, (bomb, out, err)
     if process.returncode == 0:
@@ -286,7 +286,7 @@ def run_job(place, job):
     def ended():
         found = place.market.get(path, place.token).json
         return found if found["state"] in ("succeeded", "failed", "cancelled") else None
-    done = wait_for("the job's end", ended, 60)
+    done = wait_for("the job's end", ended)
     log = place.market.get(f"{path}/logs?rank=0", place.token).json
     return done["state"], done.get("reason", "") + json.dumps(done["leases"]) + log["text"]
 
@@ -353,5 +353,5 @@ def test_a_model_with_a_malicious_header_is_refused(souk, tmp_path):
     }.items():
         path = tmp_path / "model.safetensors"
         path.write_bytes(data)
-        said = subprocess.run([PROGRAM, "model", "inspect", str(path)], capture_output=True, text=True, timeout=20)
+        said = subprocess.run([PROGRAM, "model", "inspect", str(path)], capture_output=True, text=True, timeout=HUNG_S)
         assert 0 < said.returncode < 64 and "souk: " in said.stderr, (name, said)

@@ -17,7 +17,7 @@ import urllib.parse
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 from zstd_frame import packed, unpacked
 
@@ -55,11 +55,11 @@ class Relay:
     def carry(self, client):
         with contextlib.ExitStack() as ends:
             ends.callback(client.close)
-            self.gate.wait(60)
+            self.gate.wait(HUNG_S)
             if not self.is_open:
                 return
             try:
-                server = socket.create_connection(self.market, timeout=30)
+                server = socket.create_connection(self.market, timeout=HUNG_S)
             except OSError:
                 return
             ends.callback(server.close)
@@ -150,7 +150,7 @@ class Place:
 
     def run(self, files, *arguments):
         started = self.start(files, *arguments)
-        out, err = started.communicate(timeout=90)
+        out, err = started.communicate(timeout=HUNG_S)
         assert started.returncode == 0, (out, err, pathlib.Path(self.lender.log_path).read_text()[-3000:])
         return out
 
@@ -245,7 +245,7 @@ def test_a_market_that_is_away_is_waited_for(made, tmp_path):
     wait_for("five tries", lambda: place.log().count("chunk_waits") >= 5, step=0.05)
     assert place.relay.url in re.search(r"chunk_waits .*", place.log()).group(0)
     place.relay.is_open = True
-    out, err = started.communicate(timeout=60)
+    out, err = started.communicate(timeout=HUNG_S)
     assert started.returncode == 0 and "here" in out, (out, err)
 
 
@@ -259,7 +259,7 @@ def test_a_source_that_hardly_sends_is_named_when_the_lease_ends(made, tmp_path)
     said = wait_for("the lease's end", lambda: re.search(r'lease_state .* reason="(.*data was not there.*)"',
                                                          place.log()), step=0.05).group(1)
     assert place.relay.url in said and "bytes of it have come so far" in said
-    started.communicate(timeout=60)
+    started.communicate(timeout=HUNG_S)
     assert started.returncode != 0
 
 
@@ -271,7 +271,7 @@ def test_two_leases_that_want_the_same_chunk_fetch_it_once(made, tmp_path):
     wait_for("two leases", lambda: len(place.lender.keepers()) == 2, step=0.05)
     place.relay.gate.set()
     for started in both:
-        out, err = started.communicate(timeout=60)
+        out, err = started.communicate(timeout=HUNG_S)
         assert started.returncode == 0, (out, err)
     gets = place.relay.gets()
     assert gets and all(len(starts) == 1 for starts in gets.values()), gets
@@ -287,7 +287,7 @@ def test_the_cache_keeps_its_quota_and_what_was_used_last(made, tmp_path):
     place.run(tmp_path / "files2", "--", "true")
     assert {name: len(starts) for name, starts in place.relay.gets().items()} == before
     status = subprocess.run([PROGRAM, "lend", "status", "--state-dir", str(tmp_path / "lender"), "--json"],
-                            capture_output=True, text=True, timeout=20)
+                            capture_output=True, text=True, timeout=HUNG_S)
     told = json.loads(status.stdout)
     assert told["cache_bytes_max"] == 64 * MIB and told["cache_bytes"] == sum(place.cached().values())
 

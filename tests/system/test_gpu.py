@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Follower, is_built_with
+from serving import HUNG_S, PROGRAM, Follower, is_built_with
 from test_owner import OwnedLender, machine_of, owned
 from training import wait_for
 
@@ -39,7 +39,7 @@ def with_devices(folder, *command):
 
 def can_have_devices(folder):
     return subprocess.run(with_devices(folder, "test", "-c", f"/dev/nvidia{MINOR}"),
-                          capture_output=True, timeout=20).returncode == 0
+                          capture_output=True, timeout=HUNG_S).returncode == 0
 
 
 class GpuLender(OwnedLender):
@@ -68,7 +68,7 @@ class GpuLender(OwnedLender):
 
 
 def souk(market, token, *words):
-    done = subprocess.run([PROGRAM, *words, "--server", market.url], capture_output=True, text=True, timeout=40,
+    done = subprocess.run([PROGRAM, *words, "--server", market.url], capture_output=True, text=True, timeout=HUNG_S,
                           env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"})
     assert done.returncode == 0, done
     return done.stdout

@@ -12,7 +12,7 @@ import urllib.parse
 
 import pytest
 
-from serving import Market, audit
+from serving import HUNG_S, Market, audit
 
 PASSWORD = "correct horse battery"
 
@@ -56,7 +56,7 @@ class SlowRequest:
 
     def __init__(self, market, method, path, token, body=None):
         where = urllib.parse.urlsplit(market.url)
-        self.connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        self.connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
         self.connection.putrequest(method, path)
         self.connection.putheader("Authorization", f"Bearer {token}")
         self.body = json.dumps(body).encode() if body is not None else b"0\r\n\r\n"
@@ -116,7 +116,7 @@ def test_a_stream_ends_when_its_token_expires(market, name):
     end_ms = int(time.time() * 1000) + 3000
     short = new_token(market, owner, "read", expires_ms=end_ms)
     where = urllib.parse.urlsplit(market.url)
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=30)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
     connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {short['token']}"})
     stream = connection.getresponse()
     assert stream.status == 200
@@ -132,7 +132,7 @@ def test_one_account_cannot_take_every_stream(market, name):
     held = []
 
     def follow(token):
-        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
         connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {token}"})
         held.append(connection)
         return connection.getresponse().status

@@ -10,7 +10,7 @@ import tarfile
 import pytest
 
 import oci
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
 if not os.path.exists(oci.BUSYBOX) or b"/ld-linux" in open(oci.BUSYBOX, "rb").read():
@@ -33,7 +33,7 @@ def place(tmp_path_factory):
         market.stop()
 
 
-def run(place, *arguments, timeout=60):
+def run(place, *arguments, timeout=HUNG_S):
     market, token, folder, _ = place
     return subprocess.run(
         [PROGRAM, "run", "--server", market.url, "--config-dir", str(folder / "config"), "--cpus",
@@ -206,7 +206,7 @@ def test_a_machine_that_permits_no_images_gets_none(tmp_path):
         job = done.stdout.strip()
         explained = subprocess.run(
             [PROGRAM, "job", "explain", job, "--server", market.url, "--config-dir", str(tmp_path / "config")],
-            capture_output=True, text=True, timeout=30, env={**os.environ, "SOUK_TOKEN": token})
+            capture_output=True, text=True, timeout=HUNG_S, env={**os.environ, "SOUK_TOKEN": token})
         assert "allows images" in explained.stdout, explained
     finally:
         lender.stop()

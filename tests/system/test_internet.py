@@ -20,7 +20,7 @@ import pytest
 
 from internet import (CAMPUS_HOST, CAMPUS_OWN, CLOSED, HOME, LATER, METADATA, RESOLVER, ROUTER, SERVICE,
                       home_with_internet)
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from test_escape import UserLender, PLAIN_USER
 from training import Lender, wait_for
 
@@ -206,7 +206,7 @@ signal.sigwait([signal.SIGTERM])
 say("last", udp("{SERVICE}"))
 """, "--network", "open")
     assert json.loads(process.stdout.readline()) == ["first", SERVICE]
-    subprocess.run([PROGRAM, "lend", "pause", "--state-dir", str(home.state)], check=True, timeout=20)
+    subprocess.run([PROGRAM, "lend", "pause", "--state-dir", str(home.state)], check=True, timeout=HUNG_S)
     wait_for("the pause", lambda: re.search("lease_yields .*level=frozen", pathlib.Path(home.lender.log_path).read_text()))
     home.internet.calls()
     process.send_signal(signal.SIGINT)
@@ -268,5 +268,5 @@ tcp("192.168.1.1")
     # A handshake each way, and what the service says; the last, and one on the LAN, were refused.
     assert came >= found["many"] * (40 + 40 + 14) and went >= found["many"] * (60 + 40) and refused >= 1
     status = subprocess.run([PROGRAM, "lend", "status", "--state-dir", str(home.state)], capture_output=True,
-                            timeout=20, check=False)
+                            timeout=HUNG_S, check=False)
     assert status.returncode == 0, status

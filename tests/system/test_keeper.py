@@ -10,8 +10,11 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, cgroups, keepers, running, submit, wait_for
+
+# A lease of a command is paid only for ticks in which it used the CPU.
+BUSY = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; sleep 0.1; done"
 
 
 @pytest.fixture
@@ -125,7 +128,7 @@ def test_a_lease_is_lost_with_its_keeper_and_replaced(place):
     (pid,) = lenders[0].keepers().values()
     left = cgroups(pid)
     os.kill(pid, signal.SIGKILL)
-    wait_for("a successor", lambda: 3 == len(leases_of(market, token, job)), 60)
+    wait_for("a successor", lambda: 3 == len(leases_of(market, token, job)))
     ended = next(l for l in leases_of(market, token, job) if l["id"] == lost["id"])
     assert ended["outcome"] == "lost", ended
     assert not [path for path in left if os.path.exists(path)]
@@ -144,9 +147,9 @@ def test_a_lease_nobody_takes_up_ends_when_it_expires(place):
     lenders[0].stop(signal.SIGKILL)
     market.kill()  # nor is there anybody who could end the job
     assert lenders[0].keepers()
-    wait_for("the keeper's end", lambda: not lenders[0].keepers(), 40)
+    wait_for("the keeper's end", lambda: not lenders[0].keepers())
     # The parameter server's has a model to send, and nobody to send it to.
-    wait_for("the end of the market's own", lambda: not keepers(f"{market.folder}.log"), 40)
+    wait_for("the end of the market's own", lambda: not keepers(f"{market.folder}.log"))
     assert " reason=\"the lease has expired\"" in pathlib.Path(
         lenders[0].log_path).read_text()
     assert not [path for path in left if os.path.exists(path)]
@@ -164,8 +167,8 @@ def test_a_lease_ends_that_the_owner_no_longer_permits(tmp_path):
         wait_for("the machine", lambda: [m for m in market.get("/v1/machines", token).json["items"]
                                          if m["state"] == "online"])
         subprocess.run([PROGRAM, "run", "-y", "-d", "--server", market.url, "--config-dir", str(tmp_path / "config"),
-                        "--network", "job", "--cpus", "0.1", "--memory", "0.1", "--", "sleep", "600"],
-                       check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+                        "--network", "job", "--cpus", "0.1", "--memory", "0.1", "--", BUSY],
+                       check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=HUNG_S,
                        env={**os.environ, "SOUK_TOKEN": token})
         job = market.get("/v1/jobs", token).json["items"][0]["id"]
         wait_for("the lease", lambda: any(l["ticks"] > 0 for l in leases_of(market, token, job)))

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 import pytest
-from serving import PROGRAM, Market, is_built_with
+from serving import HUNG_S, PROGRAM, Market, is_built_with
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def lend(folder, *options):
     with os.fdopen(read_end) as ready:
         line = ready.readline()
     process.terminate()
-    log = process.communicate(timeout=20)[1]
+    log = process.communicate(timeout=HUNG_S)[1]
     assert line and json.loads(line)["ready"] and process.returncode == 0, log
     return log
 

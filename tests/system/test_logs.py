@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
 KILLS = int(os.environ.get("SOUK_KILL_ROUNDS", "4"))
@@ -72,8 +72,8 @@ def test_no_line_is_lost_or_told_twice_when_the_market_is_killed(place):
         assert run.poll() is None, "the job is over before the last kill"
         kill_and_start(market)
     assert say_stop(folder) == 2
-    assert run.wait(120) == 0, (folder / "run.err").read_text()
-    assert follower.wait(60) == 0, (folder / "logs.err").read_text()
+    assert run.wait(HUNG_S) == 0, (folder / "run.err").read_text()
+    assert follower.wait(HUNG_S) == 0, (folder / "logs.err").read_text()
     for rank in (0, 1):
         said = lines_of(folder / "run", f"rank {rank} | ")
         assert said == [f"{rank} line {i} of many" for i in range(1, len(said))] + ["the end"], f"seed {SEED}"
@@ -91,7 +91,7 @@ def test_the_last_line_is_kept_when_the_market_is_killed_at_the_end(place):
     assert say_stop(folder) == 1  # the process ends while nobody is there to be told
     wait_for("the end of the process", lambda: subprocess.run(["pgrep", "-P", str(keeper)], stdout=subprocess.DEVNULL).returncode == 1)
     market.start()
-    assert run.wait(60) == 0, (folder / "run.err").read_text()
+    assert run.wait(HUNG_S) == 0, (folder / "run.err").read_text()
     assert lines_of(folder / "run") == ["up", "last"]
     kill_and_start(market)
     job = market.get("/v1/jobs", token).json["items"][0]["id"]
@@ -104,6 +104,6 @@ def test_a_job_that_prints_more_than_is_kept_waits_for_the_market(place):
                "head -c 6000000 /dev/zero | tr '\\0' x | fold -w 99; echo; echo done", out=folder / "run")
     wait_for("its first lines", lambda: lines_of(folder / "run"), step=0.02)
     kill_and_start(market)
-    assert run.wait(120) == 0, (folder / "run.err").read_text()
+    assert run.wait(HUNG_S) == 0, (folder / "run.err").read_text()
     lines = lines_of(folder / "run")
     assert lines[-1] == "done" and sum(map(len, lines[:-1])) == 6000000

@@ -11,6 +11,8 @@ import signal
 import struct
 import subprocess
 
+from serving import HUNG_S
+
 SPEC = {"kind": "logistic", "loss": "cross_entropy", "channels": 1, "height": 1, "width": 3, "classes": 2,
         "layers": [{"type": "dense", "outputs": 2}]}
 WEIGHTS = [1.0, 0.0, -1.0, -2.0, 0.5, 0.0]
@@ -65,7 +67,7 @@ def serving(souk, *arguments):
         ready = json.loads(process.stdout.readline() or process.stderr.read())
 
         def ask(method, path, body=None, raw=None):
-            connection = http.client.HTTPConnection("127.0.0.1", ready["port"], timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", ready["port"], timeout=HUNG_S)
             connection.request(method, path, body=raw if raw is not None else json.dumps(body) if body else None)
             answer = connection.getresponse()
             text = answer.read()
@@ -75,7 +77,7 @@ def serving(souk, *arguments):
         ask.ready = ready
         yield ask
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=HUNG_S) == 0
     finally:
         process.kill()
         process.communicate()
@@ -184,7 +186,7 @@ def test_it_can_be_served_by_https(souk, tmp_path):
     try:
         ready = json.loads(process.stdout.readline())
         assert ready["url"].startswith("https://127.0.0.1:")
-        done = subprocess.run(["curl", "-ks", ready["url"]], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(["curl", "-ks", ready["url"]], capture_output=True, text=True, timeout=HUNG_S)
         assert "AVAILABLE" in done.stdout
     finally:
         process.terminate()

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from serving import PROGRAM, Market, audit, is_built_with
+from serving import HUNG_S, PROGRAM, Market, audit, is_built_with
 from training import Lender, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
@@ -102,13 +102,13 @@ class Place:
 
     def souk(self, *words):
         return subprocess.run([PROGRAM, *words, "--server", self.market.url], capture_output=True, text=True,
-                              timeout=60, stdin=subprocess.DEVNULL,
+                              timeout=HUNG_S, stdin=subprocess.DEVNULL,
                               env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1",
                                    "XDG_CONFIG_HOME": str(self.folder / "config")})
 
     def run(self, *words):
         done = subprocess.run([PROGRAM, "run", "--server", self.market.url, "--cpus", "0.1", "--memory", "0.1",
-                               "-y", *words], capture_output=True, text=True, timeout=60,
+                               "-y", *words], capture_output=True, text=True, timeout=HUNG_S,
                               stdin=subprocess.DEVNULL, env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1",
                                                              "XDG_CONFIG_HOME": str(self.folder / "config")})
         return done

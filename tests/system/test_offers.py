@@ -14,7 +14,7 @@ import types
 
 import pytest
 
-from serving import PROGRAM, Market, audit
+from serving import HUNG_S, PROGRAM, Market, audit
 from terminal import screen
 from training import Lender, job_spec, running, submit, wait_for
 
@@ -433,7 +433,7 @@ def souk(lending, *words, token=None, **environment):
     done = subprocess.run(
         [PROGRAM, *words, "--server", lending.market.url],
         env={**os.environ, "SOUK_TOKEN": token or lending.token, **environment},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HUNG_S)
     return done.returncode, done.stdout, done.stderr
 
 

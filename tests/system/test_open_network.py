@@ -5,12 +5,12 @@ covers peer/lent.c
 import os
 import subprocess
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
 
 def souk(market, token, folder, *arguments):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60,
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=HUNG_S,
                           stdin=subprocess.DEVNULL,
                           env={**os.environ, "SOUK_SERVER": market.url, "SOUK_TOKEN": token, "NO_COLOR": "1",
                                "XDG_CONFIG_HOME": str(folder / "config")})

@@ -19,7 +19,7 @@ import time
 
 import pytest
 
-from serving import PROGRAM, Market, audit, is_built_with
+from serving import HUNG_S, PROGRAM, Market, audit, is_built_with
 from training import RECORDS, Lender, cgroups, job_spec, submit, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="TSan cannot run in a sandbox")
@@ -67,13 +67,13 @@ class OwnedLender(Lender):
 
     def say(self, *words, code=0):
         done = subprocess.run([PROGRAM, "lend", *words, "--state-dir", str(self.folder)],
-                              capture_output=True, text=True, timeout=40)
+                              capture_output=True, text=True, timeout=HUNG_S)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
     def status_if_it_runs(self):
         done = subprocess.run([PROGRAM, "lend", "status", "--json", "--state-dir", str(self.folder)],
-                              capture_output=True, text=True, timeout=40)
+                              capture_output=True, text=True, timeout=HUNG_S)
         return done.returncode == 0 and json.loads(done.stdout)
 
     def status(self):
@@ -174,7 +174,7 @@ def test_a_job_that_was_frozen_succeeds_when_the_owner_is_gone(tmp_path):
         wait_for("the market knows", lambda: worker_of(market, token, job)["yield"] == "frozen")
         lease = worker_of(market, token, job)
         lender.machine.plug(True)
-        wait_for("more steps", lambda: worker_of(market, token, job)["steps"] > lease["steps"] + 100, 60)
+        wait_for("more steps", lambda: worker_of(market, token, job)["steps"] > lease["steps"] + 100)
         done = assert_ends_and_is_paid(market, token, job, "succeeded")
         (worker,) = [x for x in done["leases"] if x["role"] == "worker"]
         assert (worker["id"], worker["outcome"]) == (lease["id"], "succeeded"), worker
@@ -236,7 +236,7 @@ def resident_bytes(pids):
 def wait_for_memory(lender, pids):
     """Nothing of the job is left, whatever it does."""
     wait_for("the memory", lambda: resident_bytes(pids) == 0, 60, 0.02)
-    wait_for("the end of the keeper", lambda: not lender.keepers(), 60)
+    wait_for("the end of the keeper", lambda: not lender.keepers())
 
 
 def lease_of(market, token, job, lease):
@@ -454,7 +454,7 @@ def test_draining_takes_nothing_new_and_stop_ends_in_good_order(tmp_path):
         before = worker_of(market, token, job)["commits"]
         wait_for("more commits", lambda: worker_of(market, token, job)["commits"] > before + 2)
         assert "Stopped; 1 lease" in lender.say("stop")
-        assert lender.process.wait(60) == 0
+        assert lender.process.wait(HUNG_S) == 0
         assert "no \"souk lend\" runs" in lender.say("status", code=3)
         wait_for("the lease's end", lambda: worker_of(market, token, job)["outcome"] == "reclaimed")
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, wait_for
 
 CENTRES = {"well": (0, 0), "ill": (4, 0), "odd": (0, 4)}
@@ -62,7 +62,7 @@ def submit(place, *more, nodes=2, **fields):
     (folder / "job.yaml").write_text(json.dumps(job))
     return subprocess.run([PROGRAM, "job", "submit", "-y", "--json", *more, str(folder / "job.yaml"), "--server", market.url,
                            "--config-dir", str(folder / "config")],
-                          capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=HUNG_S, stdin=subprocess.DEVNULL,
                           env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"})
 
 

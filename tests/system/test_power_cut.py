@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market
+from serving import HUNG_S, PROGRAM, Market
 from training import Lender, cgroups, wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for disks of their own")
@@ -85,7 +85,7 @@ def test_the_next_start_clears_everything_away(place):
     network = ["--network", "job"] if os.access("/dev/net/tun", os.R_OK | os.W_OK) else []
     jobs = [run(market, token, tmp_path, *network, "--", "echo up; echo kept > file; sleep 600") for _ in range(2)]
     for job in jobs:
-        assert job.stdout.readline() == "up\n", job.communicate(timeout=30)
+        assert job.stdout.readline() == "up\n", job.communicate(timeout=HUNG_S)
     kept, mounts, devices, files = lender.keepers(), mounts_below(state), loop_devices_of(state), left_in(state)
     assert len(kept) == 2 and len(mounts) == 2 and len(devices) == 2 and len(files) >= 4
     groups = [path for pid in kept.values() for path in cgroups(pid)]
@@ -97,7 +97,7 @@ def test_the_next_start_clears_everything_away(place):
     for pid in (lender.process.pid, *kept.values(), *below):
         with contextlib.suppress(ProcessLookupError):  # those inside go with the first of their namespace
             os.kill(pid, signal.SIGKILL)
-    lender.process.wait(20)
+    lender.process.wait(HUNG_S)
     lender.log.close()
     wait_for("the end of all processes", lambda: not any(is_alive(pid) for pid in (*kept.values(), *below)), step=0.02)
     assert (mounts_below(state), loop_devices_of(state), left_in(state)) == (mounts, devices, files)
@@ -107,11 +107,11 @@ def test_the_next_start_clears_everything_away(place):
     log = pathlib.Path(lender.log_path)
     wait_for("the leases to be lost", lambda: log.read_text().count(" lease_lost ") == 2)
     for job in jobs:  # the job goes on, with a successor on what is a new machine to it
-        assert job.stdout.readline() == "up\n", job.communicate(timeout=30)
+        assert job.stdout.readline() == "up\n", job.communicate(timeout=HUNG_S)
     assert not set(mounts) & set(mounts_below(state)) and not set(files) & set(left_in(state))
     assert not [path for path in groups if os.path.isdir(path)]
     for job in jobs:
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=60)
+        job.communicate(timeout=HUNG_S)
     wait_for("nothing to be left", lambda: not (
         lender.keepers() or mounts_below(state) or loop_devices_of(state) or left_in(state)))

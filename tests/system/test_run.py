@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market, audit
+from serving import HUNG_S, PROGRAM, Market, audit
 from training import Lender, wait_for
 
 
@@ -42,7 +42,7 @@ def environment(token):
     return {**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"}
 
 
-def run(place, *arguments, timeout=60):
+def run(place, *arguments, timeout=HUNG_S):
     market, token, folder = place
     return subprocess.run(command(market, folder, *arguments), capture_output=True, text=True,
                           timeout=timeout, env=environment(token), stdin=subprocess.DEVNULL)
@@ -73,7 +73,7 @@ def test_every_rank_runs_the_command_in_its_folder(place):
     assert sorted(line["machine_name"] for line in bill["lines"]) == ["first", "second"]
     fetched = subprocess.run([PROGRAM, "job", "fetch", str(job["id"]), "-o", str(folder / "got"), "--server",
                               market.url, "--config-dir", str(folder / "config")],
-                             capture_output=True, text=True, timeout=30, env=environment(token))
+                             capture_output=True, text=True, timeout=HUNG_S, env=environment(token))
     assert fetched.returncode == 0, fetched
     assert (folder / "got" / "rank0-result.txt").read_text() == "result-0\n"
     assert (folder / "got" / "rank1-result.txt").read_text() == "result-1\n"
@@ -100,7 +100,7 @@ def test_one_that_fails_ends_the_others_and_says_why(place):
     assert sorted(lease["outcome"] for lease in job["leases"]) == ["failed", "stopped"]
     assert {lease["rank"]: lease["exit_code"] for lease in job["leases"]} == {0: 128 + signal.SIGTERM, 1: 3}
     shown = subprocess.run([PROGRAM, "job", "show", str(job["id"]), "--server", market.url],
-                           capture_output=True, text=True, timeout=30, env=environment(token))
+                           capture_output=True, text=True, timeout=HUNG_S, env=environment(token))
     assert "Runs:     a command of your own on 2 workers" in shown.stdout, shown
     rows = [line.split() for line in shown.stdout.splitlines() if " stopped " in line or " failed " in line]
     assert sorted((row[2], row[3], row[4]) for row in rows) == [("0", "stopped", "143"), ("1", "failed", "3")], shown
@@ -162,7 +162,7 @@ def test_interrupted_it_stops_every_copy(place):
     seen = [process.stdout.readline(), process.stdout.readline()]
     assert sorted(seen) == ["rank 0 | up\n", "rank 1 | up\n"], seen
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HUNG_S)
     assert process.returncode == 1 and "Stopping job" in err, (out, err)
     assert sorted(out.splitlines()) == ["rank 0 | bye", "rank 1 | bye"], (out, err)
     assert last_job(market, token)["state"] == "cancelled"
@@ -178,7 +178,7 @@ def test_a_rank_that_is_moved_says_so(place):
     assert ended.status == 200, ended
     assert process.stdout.readline() == "up\n"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HUNG_S)
     other = {"first": "second", "second": "first"}[lease["machine_name"]]
     assert f'rank 0 on "{lease["machine_name"]}" was reclaimed' in err and f'it starts again on "{other}"' in err, err
     assert "cancelled: its borrower wanted it so" in err, err
@@ -195,7 +195,7 @@ def fetch(place, job, *names):
     market, token, folder = place
     return subprocess.run([PROGRAM, "job", "fetch", str(job), *names, "-o", str(folder / "got"), "--server", market.url,
                            "--config-dir", str(folder / "config")],
-                          capture_output=True, text=True, timeout=30, env=environment(token))
+                          capture_output=True, text=True, timeout=HUNG_S, env=environment(token))
 
 
 def test_a_job_that_left_nothing_says_so(place):
@@ -238,7 +238,7 @@ market: {max_run_time: 60s}
 """)
     done = subprocess.run([PROGRAM, "job", "submit", "-y", str(folder / "job.yaml"), "--server", market.url,
                            "--config-dir", str(folder / "config")],
-                          capture_output=True, text=True, timeout=60, env=environment(token))
+                          capture_output=True, text=True, timeout=HUNG_S, env=environment(token))
     assert done.returncode == 0, done
     job = last_job(market, token)
     assert f"The results: souk job fetch {job['id']}" in done.stderr, done
@@ -262,7 +262,7 @@ def test_a_run_says_what_it_waits_for(place):
                                stdout=subprocess.DEVNULL, text=True, env=environment(token))
     read_until(waiting.stderr, "waits: ")
     waiting.send_signal(signal.SIGINT)
-    waiting.communicate(timeout=60)
+    waiting.communicate(timeout=HUNG_S)
 
     held = subprocess.Popen(command(market, folder, "-y", "--", "while :; do :; done"), stderr=subprocess.PIPE,
                             stdout=subprocess.DEVNULL, text=True, env=environment(token))
@@ -273,4 +273,4 @@ def test_a_run_says_what_it_waits_for(place):
     read_until(held.stderr, f'rank 0 on "{name}" is held still')
     assert market.post(f"/v1/machines/{machine}/resume", None, market.lender_token).status == 200
     held.send_signal(signal.SIGINT)
-    held.communicate(timeout=60)
+    held.communicate(timeout=HUNG_S)

@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from conftest import Souk
-from serving import Market
+from serving import HUNG_S, Market
 from terminal import Terminal, screen
 
 PASSWORD = "correct horse battery"
@@ -75,7 +75,7 @@ def test_a_signal_at_the_password_prompt_gives_the_echo_back(souk, market, by):
     assert process.stderr.read(len("Password: ")) == "Password: "
     assert not terminal.has_echo()
     process.send_signal(by)
-    assert process.wait(20) == -by
+    assert process.wait(HUNG_S) == -by
     assert terminal.has_echo()
     process.communicate()
     terminal.close()
@@ -94,7 +94,7 @@ def test_a_stopped_password_prompt_asks_again(member, market):
     process.send_signal(signal.SIGCONT)
     assert process.stderr.read(len("\nPassword: ")) == "\nPassword: "
     os.write(terminal.ours, f"{PASSWORD}\n".encode())
-    _, notes = process.communicate(timeout=20)
+    _, notes = process.communicate(timeout=HUNG_S)
     assert process.returncode == 0 and "Signed in" in notes
     terminal.close()
 

@@ -19,7 +19,7 @@ import urllib.parse
 
 import pytest
 
-from serving import PROGRAM, Market, audit
+from serving import HUNG_S, PROGRAM, Market, audit
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAIN_FIELDS = {"model": "lenet5", "data": "fashion-mnist"}
@@ -252,7 +252,7 @@ def test_an_oversized_body_is_refused(market, token):
     answer = market.call("PUT", f"/v1/chunks/{chunk_name(data)}", data, token)
     assert_problem(answer, 413, "too_large", "at most 4194304 bytes")
     where = urllib.parse.urlsplit(market.url)
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
     connection.putrequest("PUT", f"/v1/chunks/{chunk_name(data)}")
     connection.putheader("Authorization", f"Bearer {token}")
     connection.putheader("Content-Length", str(100 << 30))
@@ -425,7 +425,7 @@ def test_a_quote_changes_nothing(market, token):
 
 def follow(market, path, token):
     where = urllib.parse.urlsplit(market.url)
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
     connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
     return connection, connection.getresponse()
 
@@ -451,7 +451,7 @@ def test_streams_end_when_their_token_is_revoked(market, token):
 
 def test_events_tell_what_happens(market, token):
     where = urllib.parse.urlsplit(market.url)
-    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=HUNG_S)
     connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {token}"})
     stream = connection.getresponse()
     assert stream.status == 200 and stream.headers["Content-Type"].startswith("text/event-stream")
@@ -492,7 +492,7 @@ def test_the_server_says_who_and_how_it_is(market):
 
 def test_routes_docs_and_openapi_agree():
     printed = subprocess.run([PROGRAM, "serve", "--print-api"], capture_output=True, text=True,
-                             timeout=20, check=True).stdout
+                             timeout=HUNG_S, check=True).stdout
     assert printed == (ROOT / "docs/api.md").read_text(), "run souk serve --print-api > docs/api.md"
     routes = set(re.findall(r"^\| `(\w+) (\S+)`", printed, re.M)) - {("GET", "/{path...}")}
     openapi = json.loads((ROOT / "docs/openapi/openapi.json").read_text())
@@ -541,7 +541,7 @@ def test_answers_have_the_fields_the_api_describes(market, token):
 def test_one_folder_has_one_market_and_plain_http_stays_on_loopback(market):
     def serve(*options):
         return subprocess.run([PROGRAM, "serve", "--no-local-lender", *options], capture_output=True,
-                              text=True, timeout=20)
+                              text=True, timeout=HUNG_S)
 
     second = serve("--data", str(market.folder), "--listen", "127.0.0.1:0", "--link-listen",
                    "127.0.0.1:0")
@@ -563,7 +563,7 @@ def test_a_market_in_a_fresh_home_says_how_to_go_on(tmp_path):
         environment.pop(name, None)
     command = [PROGRAM, "serve", "--no-local-lender", "--link-listen", "0.0.0.0:0"]
     wrong = subprocess.run([*command, "--listen", "nowhere"], env=environment, capture_output=True,
-                           text=True, timeout=20)
+                           text=True, timeout=HUNG_S)
     assert wrong.returncode != 0 and "--listen" in wrong.stderr
     assert not list(home.iterdir())  # nothing is made for a command that cannot work
     read_end, write_end = os.pipe()
@@ -574,7 +574,7 @@ def test_a_market_in_a_fresh_home_says_how_to_go_on(tmp_path):
     with os.fdopen(read_end) as file:
         line = file.readline()
     process.terminate()
-    said = process.communicate(timeout=20)[1]
+    said = process.communicate(timeout=HUNG_S)[1]
     assert line, said
     ready = json.loads(line)
     assert (f"souk account open --name NAME --server {ready['url']} "

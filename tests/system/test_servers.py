@@ -35,7 +35,7 @@ def submit(market, token, **sync):
 
 
 def wait_for_training(market, token, job, lead, steps=0):
-    return wait_for("further steps", lambda: trained(market, token, job, lead) > steps, 60)
+    return wait_for("further steps", lambda: trained(market, token, job, lead) > steps)
 
 
 def wait_for_pay(market, token, job):
@@ -49,7 +49,7 @@ def open_servers(market, token, job, count):
     def all_running():
         found = {s["rank"]: s for s in servers(market, token, job) if s["state"] == "running"}
         return found if len(found) == count else None
-    return wait_for(f"{count} servers", all_running, 60)
+    return wait_for(f"{count} servers", all_running)
 
 
 def assert_succeeds(market, token, job):

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market, audit
+from serving import HUNG_S, PROGRAM, Market, audit
 from training import Lender, job_spec, wait_for
 
 
@@ -40,7 +40,7 @@ def place(tmp_path):
 
 def souk(market, token, folder, *arguments):
     return subprocess.run([PROGRAM, *arguments, "--server", market.url, "--config-dir", str(folder)],
-                          capture_output=True, text=True, timeout=30,
+                          capture_output=True, text=True, timeout=HUNG_S,
                           env={**os.environ, "SOUK_TOKEN": token})
 
 

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market, audit
+from serving import HUNG_S, PROGRAM, Market, audit
 
 JOBS, MACHINES = 130, 30
 
@@ -140,7 +140,7 @@ def test_what_is_asked_wrongly_is_named(filled, query, field):
 
 def run_statement(market, token, *options):
     done = subprocess.run([PROGRAM, "wallet", "statement", *options], capture_output=True,
-                          timeout=60, env={**os.environ, "SOUK_SERVER": market.url,
+                          timeout=HUNG_S, env={**os.environ, "SOUK_SERVER": market.url,
                                            "SOUK_TOKEN": token})
     assert done.returncode == 0, done.stderr
     return done.stdout.decode()

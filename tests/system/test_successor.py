@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from serving import PROGRAM, Market, audit
+from serving import HUNG_S, PROGRAM, Market, audit
 from training import Lender, submit, wait_for
 
 LOST_MS = 5000  # half a minute by default: the same way, with less waiting
@@ -105,7 +105,7 @@ def test_a_worker_that_dies_is_replaced_and_the_job_succeeds(place, tmp_path, ho
 
 def souk(market, token, folder, *arguments):
     return subprocess.run([PROGRAM, *arguments, "--server", market.url, "--config-dir", str(folder)],
-                          capture_output=True, text=True, timeout=30,
+                          capture_output=True, text=True, timeout=HUNG_S,
                           env={**os.environ, "SOUK_TOKEN": token})
 
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from serving import PROGRAM, Market, audit, is_built_with
+from serving import HUNG_S, PROGRAM, Market, audit, is_built_with
 from training import Lender, submit, wait_for
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
@@ -55,7 +55,7 @@ class Table:
         return self.market.get(f"/v1/machines/{self.row(name)['id']}/offers", self.owner).json["items"]
 
     def souk(self, *words):
-        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60, env={
+        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=HUNG_S, env={
             **os.environ, "SOUK_SERVER": self.market.url, "SOUK_TOKEN": self.token,
             "XDG_CONFIG_HOME": str(self.folder / "config")})
 
@@ -184,7 +184,7 @@ def working(table):
     yield job
     table.market.post(f"/v1/jobs/{job}/cancel", {}, table.token)
     put(SILENCE_MS)
-    wait_for("both to be free", lambda: table.names("availability=free") == ["heron", "wren"], 60)
+    wait_for("both to be free", lambda: table.names("availability=free") == ["heron", "wren"])
 
 
 def log_of(table):

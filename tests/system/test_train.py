@@ -9,6 +9,7 @@ import signal
 import struct
 
 import pytest
+from serving import HUNG_S
 from test_model import serving
 from tfevents_file import read_scalars
 
@@ -117,7 +118,7 @@ def test_an_interrupted_run_can_go_on(souk, tmp_path):
     while "petals running" not in (line := process.stderr.readline()):
         assert line, "it ended by itself"
     process.send_signal(signal.SIGINT)
-    _, notes = process.communicate(timeout=60)
+    _, notes = process.communicate(timeout=HUNG_S)
     assert process.returncode == 130
     assert (f"Go on: souk train {job} -o {tmp_path / 'out'} --dataset-dir {tmp_path} --resume {tmp_path / 'out'}/checkpoint"
             in notes.replace("\n", " "))

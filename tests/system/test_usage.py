@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 from conftest import ROOT
+from serving import HUNG_S
 
 
 def commands_of(souk):
@@ -232,7 +233,7 @@ def test_a_full_disk_is_reported(souk):
 def test_a_reader_that_leaves_is_no_failure(souk):
     process = souk.start("man")
     process.stdout.close()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=HUNG_S) == 0
     assert process.stderr.read() == ""
     process.stderr.close()
 

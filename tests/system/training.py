@@ -13,12 +13,12 @@ import time
 
 import pytest
 
-from serving import PROGRAM, Market, audit
+from serving import HUNG_S, PROGRAM, Market, audit
 
 RECORDS = 512
 
 
-def wait_for(what, condition, seconds=30, step=0.2):
+def wait_for(what, condition, seconds=HUNG_S, step=0.2):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
@@ -67,7 +67,7 @@ class Lender:
             for pid in self.keepers().values():
                 os.kill(pid, signal.SIGTERM)
             wait_for("the end of all keepers", lambda: not self.keepers(), step=0.05)
-        self.process.wait(30)
+        self.process.wait(HUNG_S)
         self.log.close()
 
     def keepers(self):
