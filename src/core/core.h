@@ -71,6 +71,10 @@ struct core_quote {
 };
 MUST_CHECK int core_quote(const struct core *core, const struct job_request *request,
                           struct core_quote *out_quote, struct error *error);
+/* What the least it asks for would cost if it started then, by the prices known now. Of a request
+ * that core_quote took. */
+struct match_quote core_quote_at(const struct core *core, const struct job_request *request,
+                                 int64_t start_ms);
 
 /* Why a job is where it is, for people; of a pending one what it waits for. */
 void core_explain(const struct core *core, const struct job *job, struct buffer *out);

