@@ -71,6 +71,9 @@ static const struct option serve_options[] = {
     {"slot_offset", OPTION_TEXT, offsetof(struct serve_options, slot_offset), "DURATION",
      .help = "How far the market's midnight, where price slots begin, is ahead of UTC: 2h, -5h30m; "
              "fixed from the first job or slot's end on."},
+    {"datasets", OPTION_PATH, SERVER(datasets_dir), "DIR",
+     .help = "Folder with the built-in data sets that come with no package, each in DIR/NAME: jobs "
+             "that name one need not upload it."},
     {"blob_quota", OPTION_BYTES, SERVER(blob_quota_bytes), "SIZE", "64GiB",
      "How much data all accounts together may store."},
     {"account_quota", OPTION_BYTES, SERVER(account_quota_bytes), "SIZE", "16GiB",

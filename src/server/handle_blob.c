@@ -53,7 +53,24 @@ static int check_body(const struct blob_hash *hash, enum blob_coding coding, str
 struct stored {
     struct server *server;
     uint64_t request;
+    struct blob_hash hash;
 };
+
+/* Who did not name the chunk is told its name. */
+static void reply_stored(struct http_request *request, int status, const struct blob_hash *hash)
+{
+    char hex[BLOB_HASH_TEXT_SIZE];
+    if (http_request_parameter(request, "hash").data) {
+        http_reply(request, status, "application/json", TEXT(""));
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    json_object_begin(&answer.writer);
+    json_field_string(&answer.writer, "hash", blob_hash_format(hash, hex));
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, status);
+}
 
 static void answer_stored(void *context, const struct error *error)
 {
@@ -63,7 +80,7 @@ static void answer_stored(void *context, const struct error *error)
     if (request && error)
         http_reply_error(request, error);
     else if (request)
-        http_reply(request, 201, "application/json", TEXT(""));
+        reply_stored(request, 201, &stored->hash);
     free(stored);
 }
 
@@ -77,7 +94,7 @@ static int store_body(struct server *server, struct http_request *request,
         return -1;
     struct stored *stored = malloc(sizeof(*stored));
     ASSERT(stored);
-    *stored = (struct stored){server, http_request_id(request)};
+    *stored = (struct stored){server, http_request_id(request), *hash};
     const struct caller *caller = route_caller(request);
     holdings_add(server->holdings,
                  (struct holder){.account = caller->account, .job = caller->server_of}, hash,
@@ -85,35 +102,17 @@ static int store_body(struct server *server, struct http_request *request,
     return 0;
 }
 
-void handle_chunk_put(struct http_request *request, void *context)
+static void store_chunk(struct server *server, struct http_request *request,
+                        const struct blob_hash *hash, enum blob_coding coding)
 {
-    struct server *server = context;
-    struct blob_hash hash;
-    if (read_hash(request, &hash) < 0)
-        return;
     struct error error;
-    bool is_kept = false;
-    if (holdings_keeps(server->holdings, route_caller(request)->account, &hash, &is_kept, &error) <
-        0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    if (is_kept && blob_store_use(server->blobs, &hash)) {
-        http_reply(request, 200, "application/json", TEXT(""));
-        return;
-    }
-    enum blob_coding coding;
-    if (blob_coding_parse(http_request_header(request, "Content-Encoding"), &coding, &error) < 0) {
-        http_reply_problem(request, 415, "unsupported", error.message);
-        return;
-    }
-    if (holdings_check_room(server->holdings, route_caller(request)->account, &hash,
+    if (holdings_check_room(server->holdings, route_caller(request)->account, hash,
                             http_request_body(request).size, &error) < 0) {
         if (error.code == ERROR_EXHAUSTED)
             http_reply_problem(request, 507, "storage_full", error.message);
         else
             http_reply_error(request, &error);
-    } else if (store_body(server, request, &hash, coding, &error) == 0) {
+    } else if (store_body(server, request, hash, coding, &error) == 0) {
         return;
     } else if (error.code == ERROR_EXHAUSTED) {
         log_event(LOG_WARN, "chunk_refused", "error=\"%s\"", error.message);
@@ -123,6 +122,56 @@ void handle_chunk_put(struct http_request *request, void *context)
     } else {
         http_reply_error(request, &error);
     }
+}
+
+/* True: the account has it for good, and the request was answered; or it could not be told. */
+static bool reply_kept(struct server *server, struct http_request *request,
+                       const struct blob_hash *hash)
+{
+    struct error error;
+    bool is_kept = false;
+    if (holdings_keeps(server->holdings, route_caller(request)->account, hash, &is_kept, &error) <
+        0) {
+        http_reply_error(request, &error);
+        return true;
+    }
+    if (!is_kept || !blob_store_use(server->blobs, hash))
+        return false;
+    reply_stored(request, 200, hash);
+    return true;
+}
+
+void handle_chunk_put(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    struct blob_hash hash;
+    struct error error;
+    enum blob_coding coding;
+    if (read_hash(request, &hash) < 0 || reply_kept(server, request, &hash))
+        return;
+    if (blob_coding_parse(http_request_header(request, "Content-Encoding"), &coding, &error) < 0)
+        http_reply_problem(request, 415, "unsupported", error.message);
+    else
+        store_chunk(server, request, &hash, coding);
+}
+
+void handle_chunk_post(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    const struct text body = http_request_body(request);
+    struct blob_hash hash;
+    if (http_request_header(request, "Content-Encoding").size) {
+        http_reply_problem(request, 415, "unsupported",
+                           "a chunk that the market is to name comes as it is");
+        return;
+    }
+    if (!body.size) {
+        http_reply_problem(request, 400, "invalid", "a chunk has 1 byte to 4 MiB");
+        return;
+    }
+    blob_hash_of(body.data, body.size, &hash);
+    if (!reply_kept(server, request, &hash))
+        store_chunk(server, request, &hash, BLOB_CODING_PLAIN);
 }
 
 /* The bytes of a chunk in one of its codings; each has a tag of its own, for ranges. */

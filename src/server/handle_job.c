@@ -1,34 +1,18 @@
-/* Jobs: quotes, submitting, showing, cancelling. */
+/* Jobs: submitting, showing, cancelling. */
 #include "server/handle_job.h"
 
 #include "blob/manifest.h"
 #include "server/answers.h"
 #include "server/call.h"
+#include "server/datasets.h"
 #include "server/handlers.h"
 #include "server/holdings.h"
-#include "server/hub.h"
 #include "server/job_request.h"
 #include "server/list_view.h"
 #include "server/query.h"
 #include "server/view.h"
 
 #include <inttypes.h>
-
-/* Reads and writes the spec again, so that what is stored is canonical. */
-static int read_spec(struct call *call, struct http_request *request, struct job_spec *out_spec,
-                     struct job_request *out_request, struct error *error)
-{
-    if (job_spec_read(call->arena, http_request_body(request), out_spec, error) < 0)
-        return -1;
-    struct buffer json AUTO_BUFFER;
-    buffer_init(&json, JOB_SPEC_SIZE_MAX);
-    job_spec_write(out_spec, &json);
-    if (buffer_check(&json, error) < 0)
-        return -1;
-    return job_request_of_spec(out_spec, arena_copy_text(call->arena, buffer_text(&json)),
-                               call->caller.account, clock_utc_ms(call->server->clock), out_request,
-                               error);
-}
 
 /* Every chunk of every input must be here: a lease that starts must find its data. */
 static int check_inputs(struct server *server, struct arena *arena, uint64_t account,
@@ -67,94 +51,6 @@ static int check_inputs(struct server *server, struct arena *arena, uint64_t acc
         }
     }
     return 0;
-}
-
-/* ---- Quotes ---------------------------------------------------------------------------------- */
-
-struct quote_look {
-    struct job_request request;
-    struct core_quote quote;
-    int64_t available_micro;
-    struct match_explanation why; /* when it cannot start now; the same for the next */
-    struct text reason;
-    bool is_measuring;
-};
-
-/* Machines near each other may turn up in a moment. */
-static bool seek(const struct call *call, const struct core *core, const struct quote_look *look)
-{
-    struct core_seeker seeker;
-    if (look->quote.result != MATCH_FEW_MACHINES)
-        return false;
-    core_seeker_of(core, &look->request, &seeker);
-    return hub_seek(call->server->hub, &seeker);
-}
-
-static int look_at_quote(struct engine_request *request, const struct core *core,
-                         struct store_batch *batch, struct error *error)
-{
-    (void)batch;
-    struct call *call = (struct call *)request;
-    struct quote_look *look = call->context;
-    const struct ledger_account *balance = core_balance(core, look->request.account);
-    look->available_micro = balance ? ledger_available_micro(balance) : 0;
-    if (core_quote(core, &look->request, &look->quote, error) < 0)
-        return -1;
-    if (look->quote.result == MATCH_PLACED)
-        return 0;
-    struct buffer words AUTO_BUFFER;
-    buffer_init(&words, 4096);
-    core_explain_request(core, &look->request, look->quote.result, &look->why, &words);
-    look->reason = arena_copy_text(call->arena, buffer_text(&words));
-    look->is_measuring = seek(call, core, look);
-    return 0;
-}
-
-static void send_quote(struct call *call, struct http_request *request)
-{
-    const struct quote_look *look = call->context;
-    const struct core_quote *quote = &look->quote;
-    const bool can_start = quote->result == MATCH_PLACED;
-    const struct match_quote none = {0};
-    const struct match_quote placed = can_start ? quote->placed : none;
-    const __int128 hourly = can_start ? placed.hourly_micro : quote->wish.hourly_micro;
-    struct view_answer answer;
-    view_answer_begin(&answer);
-    struct json_writer *writer = &answer.writer;
-    json_object_begin(writer);
-    json_field_i64(writer, "wish_microcredits", quote->wish.total_micro);
-    json_field_i64(writer, "wish_hourly_microcredits", quote->wish.hourly_micro);
-    json_field_bool(writer, "can_start", can_start);
-    json_field_text(writer, "reason", look->reason);
-    json_field_bool(writer, "is_lacking", look->why.is_lacking);
-    json_field_bool(writer, "is_measuring", look->is_measuring);
-    json_field_string(writer, "nearest", look->why.nearest);
-    json_field_i64(writer, "expected_start_ms",
-                   call_still_to_come_ms(call, look->why.expected_start_ms));
-    json_field_i64(writer, "placed_microcredits", placed.total_micro);
-    json_field_i64(writer, "placed_hourly_microcredits", placed.hourly_micro);
-    json_field_i64(writer, "expected_microcredits",
-                   (int64_t)(hourly * look->request.expected_run_ms / 3600000));
-    json_field_i64(writer, "max_run_ms", look->request.max_run_ms);
-    json_field_i64(writer, "expected_run_ms", look->request.expected_run_ms);
-    json_field_i64(writer, "available_microcredits", look->available_micro);
-    json_object_end(writer);
-    view_answer_send(&answer, request, 200);
-    call_free(call);
-}
-
-void handle_quote_create(struct http_request *request, void *context)
-{
-    AUTO(call) struct call *call = call_new(context, request);
-    struct quote_look *look = arena_alloc(call->arena, sizeof(*look));
-    call->context = look;
-    struct job_spec spec = {0};
-    struct error error;
-    if (read_spec(call, request, &spec, &look->request, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    call_look_take(TAKE(call), look_at_quote, send_quote);
 }
 
 /* ---- Showing --------------------------------------------------------------------------------- */
@@ -412,34 +308,68 @@ static void job_created(struct call *call, struct http_request *request)
     send_job(call, request, call->request.subject, 201);
 }
 
+/* Takes the call. Every input is named. */
+static void submit_take(struct call *call, struct http_request *request,
+                        const struct job_spec *spec)
+{
+    struct job_request job = {0};
+    struct error error;
+    if (handle_job_request(call, spec, &job, &error) < 0 ||
+        check_inputs(call->server, call->arena, call->caller.account, spec, &error) < 0) {
+        http_reply_error(request, &error);
+        call_free(call);
+        return;
+    }
+    if (call->has_key)
+        memcpy(job.idempotency_hash, call->key_hash, sizeof(job.idempotency_hash));
+    call->request.command = (struct command){.kind = COMMAND_SUBMIT_JOB, .submit_job = job};
+    call_start_take(call, job_created);
+}
+
+static void data_given(void *context, const struct job_input *inputs, const struct error *error)
+{
+    struct call *call = context;
+    struct job_spec *spec = call->context;
+    struct http_request *request = call_http(call);
+    if (!inputs || !request) {
+        if (request && error->code == ERROR_EXHAUSTED)
+            http_reply_problem(request, 507, "storage_full", error->message);
+        else if (request)
+            http_reply_error(request, error);
+        call_free(call);
+        return;
+    }
+    struct job_input *own = arena_alloc(call->arena, DATASET_PART_COUNT * sizeof(*own));
+    memcpy(own, inputs, DATASET_PART_COUNT * sizeof(*own));
+    spec->inputs = own;
+    spec->input_count = DATASET_PART_COUNT;
+    submit_take(call, request, spec);
+}
+
 void handle_job_create(struct http_request *request, void *context)
 {
     AUTO(call) struct call *call = call_new(context, request);
-    struct job_spec spec = {0};
-    struct job_request job = {0};
+    struct job_spec *spec = arena_alloc(call->arena, sizeof(*spec));
     struct error error;
-    if (read_spec(call, request, &spec, &job, &error) < 0 ||
-        check_inputs(context, call->arena, call->caller.account, &spec, &error) < 0) {
+    call->context = spec;
+    if (job_spec_read(call->arena, http_request_body(request), spec, &error) < 0) {
         http_reply_error(request, &error);
         return;
     }
-    if (spec.resources.image_id.size && !job_spec_image(&spec)) {
+    if (spec->resources.image_id.size && !job_spec_image(spec)) {
         http_reply_problem(
             request, 400, "invalid",
             "inputs: the image is missing: upload it and name its manifest (souk job "
             "submit does both)");
         return;
     }
-    if (!spec.input_count && !job_spec_is_command(&spec)) {
-        http_reply_problem(request, 400, "invalid",
-                           "inputs: missing: upload the data and name its manifests (souk job "
-                           "submit does both)");
+    if (!spec->input_count && !job_spec_is_command(spec)) {
+        struct call *taken = TAKE(call);
+        datasets_give(taken->server->datasets, taken->caller.account, &spec->train, data_given,
+                      taken);
         return;
     }
-    if (call->has_key)
-        memcpy(job.idempotency_hash, call->key_hash, sizeof(job.idempotency_hash));
-    call->request.command = (struct command){.kind = COMMAND_SUBMIT_JOB, .submit_job = job};
-    call_start_take(TAKE(call), job_created);
+    submit_take(TAKE(call), request, spec);
 }
 
 static void job_cancelled(struct call *call, struct http_request *request)

@@ -11,3 +11,10 @@ const struct store_value *handle_job_find(struct server *server, struct http_req
 struct query_rows;
 MUST_CHECK int handle_job_leases(struct server *server, struct arena *arena, uint64_t job,
                                  struct query_rows *out_rows, struct error *error);
+
+/* The command of a spec, with the spec's canonical JSON, in the call's arena. */
+struct call;
+struct job_spec;
+struct job_request;
+MUST_CHECK int handle_job_request(struct call *call, const struct job_spec *spec,
+                                  struct job_request *out_request, struct error *error);

@@ -393,12 +393,8 @@ static int find_reachable(struct server *server, struct http_request *request, u
                           const struct store_value **out_row, struct error *error)
 {
     const struct store_value *row = NULL;
-    struct arena *arena = http_request_arena(request);
-    if (query_id(server, arena, TABLE_MACHINES, machine, "machine", &row, error) < 0)
+    if (handle_machine_find_own(server, request, machine, &row, error) < 0)
         return -1;
-    if ((uint64_t)row[MACHINES_OWNER].integer != route_caller(request)->account)
-        return error_set(error, ERROR_REFUSED, "machine %" PRIu64 " belongs to another account",
-                         machine);
     if (row[MACHINES_STATE].integer != MACHINE_STATE_ONLINE)
         return error_set(error, ERROR_CONFLICT,
                          "machine %" PRIu64

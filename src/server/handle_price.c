@@ -1,4 +1,4 @@
-/* Prices: today's slots and the forecast, and how one came about. */
+/* Prices: the last days' slots, today's and the forecast, and how one came about. */
 #include "core/core.h"
 #include "market/fixed.h"
 #include "market/price_explain.h"
@@ -31,6 +31,8 @@ struct price_look {
     int64_t running;
     struct shown_slot slots[SHOWN_MAX];
     size_t slot_count;
+    struct shown_slot ended[CORE_PRICE_CLOSES]; /* of the last 7 days, oldest first */
+    size_t ended_count;
     struct average week;
     struct average times[SLOT_PER_DAY];
 };
@@ -57,15 +59,15 @@ static int look_at_prices(struct engine_request *request, const struct core *cor
     for (int64_t slot = running - slot_of_day(running); slot <= running + CORE_PRICE_FORECASTS;
          slot++)
         look->slots[look->slot_count++] = look_at_slot(core, running, slot);
+    for (size_t i = 0; i < core_price_close_kept(core); i++) {
+        const struct core_price_close *close = core_price_close_at(core, i);
+        if (close->slot >= running - CORE_PRICE_CLOSES)
+            look->ended[look->ended_count++] = (struct shown_slot){close->slot, true, close->price};
+    }
     look->week.is_known = core_price_average(core, -1, &look->week.price);
     for (int s = 0; s < SLOT_PER_DAY; s++)
         look->times[s].is_known = core_price_average(core, s, &look->times[s].price);
     return 0;
-}
-
-static const char *state_name(int64_t slot, int64_t running)
-{
-    return slot < running ? "ended" : slot == running ? "running" : "forecast";
 }
 
 /* Null for each when it is not known. */
@@ -83,14 +85,18 @@ static void write_price(struct json_writer *writer, const struct price_vector *p
     }
 }
 
-static void write_slot_times(struct json_writer *writer, int64_t slot, int64_t running,
-                             int64_t offset_ms)
+static void write_slots(struct json_writer *writer, const char *key, const struct shown_slot *slots,
+                        size_t count, const struct price_look *look)
 {
-    char name[SLOT_TEXT_SIZE];
-    json_field_string(writer, "slot", slot_format(slot, name));
-    json_field_string(writer, "state", state_name(slot, running));
-    json_field_i64(writer, "start_ms", slot_start_ms(slot, offset_ms));
-    json_field_i64(writer, "end_ms", slot_start_ms(slot + 1, offset_ms));
+    json_key(writer, key);
+    json_array_begin(writer);
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(writer);
+        view_slot_times(writer, slots[i].slot, look->running, look->offset_ms);
+        write_price(writer, slots[i].is_known ? &slots[i].price : NULL);
+        json_object_end(writer);
+    }
+    json_array_end(writer);
 }
 
 static void write_average(struct json_writer *writer, const char *key, const char *hours,
@@ -117,16 +123,8 @@ static void send_prices(struct call *call, struct http_request *request)
     json_field_i64(writer, "fee_basis_points", look->fee_basis_points);
     json_field_string(writer, "slot", slot_format(look->running, name));
     json_field_i64(writer, "slot_offset_ms", look->offset_ms);
-    json_key(writer, "slots");
-    json_array_begin(writer);
-    for (size_t i = 0; i < look->slot_count; i++) {
-        const struct shown_slot *shown = &look->slots[i];
-        json_object_begin(writer);
-        write_slot_times(writer, shown->slot, look->running, look->offset_ms);
-        write_price(writer, shown->is_known ? &shown->price : NULL);
-        json_object_end(writer);
-    }
-    json_array_end(writer);
+    write_slots(writer, "slots", look->slots, look->slot_count, look);
+    write_slots(writer, "last_7_days", look->ended, look->ended_count, look);
     write_average(writer, "average_7_days", NULL, &look->week);
     json_key(writer, "average_7_days_by_hours");
     json_array_begin(writer);
@@ -296,7 +294,7 @@ static void send_story(struct call *call, struct http_request *request)
     view_answer_begin(&answer);
     struct json_writer *writer = &answer.writer;
     json_object_begin(writer);
-    write_slot_times(writer, look->story.slot, look->running, look->offset_ms);
+    view_slot_times(writer, look->story.slot, look->running, look->offset_ms);
     json_key(writer, "resources");
     json_array_begin(writer);
     for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++)

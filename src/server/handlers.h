@@ -54,6 +54,9 @@ http_handler handle_machine_resume;
 http_handler handle_lease_end;
 http_handler handle_machine_put_offer;
 
+/* handle_lease.c */
+http_handler handle_machine_leases;
+
 /* handle_market.c */
 http_handler handle_market_health;
 
@@ -72,8 +75,15 @@ http_handler handle_offer_delete;
 http_handler handle_prices;
 http_handler handle_price_explain;
 
-/* handle_job.c */
+/* handle_catalogue.c */
+http_handler handle_datasets;
+http_handler handle_models;
+
+/* handle_quote.c */
 http_handler handle_quote_create;
+http_handler handle_job_check;
+
+/* handle_job.c */
 http_handler handle_job_create;
 http_handler handle_job_list;
 http_handler handle_job_get;
@@ -97,6 +107,7 @@ http_handler handle_events;
 
 /* handle_blob.c */
 http_handler handle_chunk_put;
+http_handler handle_chunk_post;
 http_handler handle_chunk_get;
 http_handler handle_chunks_missing;
 

@@ -3,6 +3,7 @@
 #include "server/answers.h"
 #include "server/live_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { EVENT_SIZE_MAX = 8192 };
@@ -143,6 +144,14 @@ static void measured(struct json_writer *writer, const char *key, bool is_known,
         json_null(writer);
 }
 
+/* What a worker's time went into: between two reports, or two looks, the differences. */
+static void write_times(struct json_writer *writer, const struct live_worker *worker)
+{
+    json_field_i64(writer, "first_step_ms", worker->first_step_ms);
+    json_field_i64(writer, "waiting_ms", (int64_t)worker->waiting_ms);
+    json_field_i64(writer, "push_ms", (int64_t)worker->push_ms);
+}
+
 static void send_metric(struct live *live, const struct live_source *source,
                         const struct live_entry *entry, const struct live_worker *worker)
 {
@@ -166,6 +175,7 @@ static void send_metric(struct live *live, const struct live_source *source,
              is_server ? job->loss : worker->loss);
     json_field_double(&writer, "steps_per_second", worker->steps_per_second);
     measured(&writer, "test_accuracy", is_server && job->has_accuracy, job->test_accuracy);
+    write_times(&writer, worker);
     json_object_end(&writer);
     live_send(live, &(struct live_event){.job = source->job,
                                          .account = source->account,
@@ -173,10 +183,25 @@ static void send_metric(struct live *live, const struct live_source *source,
                                          .data = buffer_text(&data)});
 }
 
+#define TIMES_MS_MAX 1e12
+
+/* Who reports may say anything. */
+static double bounded_ms(double ms)
+{
+    return ms > 0 ? fmin(ms, TIMES_MS_MAX) : 0;
+}
+
 static void take_worker_report(struct live_entry *entry, struct live_worker *worker,
                                const struct worker_report *report)
 {
     struct live_job *job = &entry->job;
+    /* A report has how long the last push took; a process that began anew counts from 0 again. */
+    const bool is_anew = report->commits < worker->commits;
+    const uint64_t pushes = report->commits - (is_anew ? 0 : worker->commits);
+    worker->push_ms = bounded_ms((is_anew ? 0 : worker->push_ms) +
+                                 (double)pushes * bounded_ms(report->commit_ms));
+    worker->waiting_ms = bounded_ms(report->waiting_ms);
+    worker->first_step_ms = report->first_step_ms;
     worker->steps = report->steps;
     worker->samples = report->samples;
     worker->commits = report->commits;
@@ -320,6 +345,7 @@ void live_write(struct json_writer *writer, uint64_t job, const struct live_job 
         json_field_double(writer, "steps_per_second", worker->steps_per_second);
         json_field_double(writer, "share", worker->share);
         json_field_string(writer, "codec", worker->codec);
+        write_times(writer, worker);
         json_object_end(writer);
     }
     json_array_end(writer);

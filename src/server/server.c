@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "net/address.h"
 #include "server/answers.h"
+#include "server/datasets.h"
 #include "server/holdings.h"
 #include "server/hub.h"
 #include "server/live.h"
@@ -229,6 +230,7 @@ static int watch_for_stop(struct server *server, struct error *error)
 static void wind_down(struct server *server)
 {
     passwords_free(TAKE(server->passwords)); /* its answers are posted to the loop */
+    datasets_stop(server->datasets);         /* likewise */
     if (server->hub)
         hub_stop(server->hub);
     if (server->logs && server->engine)
@@ -259,6 +261,7 @@ static void server_done(struct server *server)
     loop_watch_free(server->stop_watch);
     loop_free(server->loop); /* runs what was posted last, while engine and logs are still there */
     logs_free(server->logs);
+    datasets_free(server->datasets);
     holdings_free(server->holdings);
     store_reader_free(server->reader);
     engine_free(server->engine);
@@ -286,6 +289,7 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     server->live = live_new(server);
     server->logs = logs_new(server);
     server->holdings = holdings_new(server);
+    server->datasets = datasets_new(server);
     if (open_stores(server, error) < 0 ||
         hub_open(server, server->options.link_listen, engine_core(server->engine), &server->hub,
                  error) < 0 ||

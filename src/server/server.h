@@ -45,6 +45,8 @@ struct server_options {
     bool has_no_local_lender; /* do not enrol this machine as the lender `market` */
     const char *program;      /* the souk binary for the local lender; NULL: /proc/self/exe */
 
+    const char *datasets_dir; /* DIR/NAME: built-in data sets without a package; NULL: none */
+
     enum server_economy economy;   /* of a market that has given out no credits yet */
     int64_t grant_microcredits;    /* to a new account at once; < 0: as the settings say */
     int64_t fee_basis_points;      /* the market's part of each post; < 0: the default */

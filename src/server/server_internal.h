@@ -21,6 +21,7 @@
 #include "store/store.h"
 
 struct answers;
+struct datasets;
 struct health_view;
 struct holdings;
 struct hub;
@@ -57,6 +58,7 @@ struct server {
     struct keys *keys;
     struct blob_store *blobs;
     struct holdings *holdings; /* who has what of them */
+    struct datasets *datasets; /* of the catalogue, on this machine */
     struct engine *engine;
 
     struct loop *loop; /* main */

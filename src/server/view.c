@@ -5,6 +5,7 @@
 #include "ledger/ledger.h"
 #include "market/account.h"
 #include "market/job.h"
+#include "market/slot.h"
 #include "server/tables.h"
 
 enum { ANSWER_SIZE_MAX = 16 << 20 };
@@ -344,6 +345,18 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
     view_count(writer, "clipped", live->clipped);
     view_count(writer, "refused", live->refused);
     json_object_end(writer);
+}
+
+void view_slot_times(struct json_writer *writer, int64_t slot, int64_t running, int64_t offset_ms)
+{
+    char name[SLOT_TEXT_SIZE];
+    json_field_string(writer, "slot", slot_format(slot, name));
+    json_field_string(writer, "state",
+                      slot < running    ? "ended"
+                      : slot == running ? "running"
+                                        : "forecast");
+    json_field_i64(writer, "start_ms", slot_start_ms(slot, offset_ms));
+    json_field_i64(writer, "end_ms", slot_start_ms(slot + 1, offset_ms));
 }
 
 void view_answer_begin(struct view_answer *answer)

@@ -67,6 +67,9 @@ def test_a_slot_ends_and_prices_follow(ended):
     if last:  # else it was yesterday's
         assert last[0]["state"] == "ended" and last[0][FIELDS["core"]] == COLD["core"]
     assert sum(slot["state"] == "forecast" for slot in second["slots"]) == 8
+    assert first["last_7_days"] == []
+    assert [(slot["slot"], slot["state"], slot[FIELDS["core"]]) for slot in second["last_7_days"]] == [
+        (first["slot"], "ended", COLD["core"])]
     # Lent and not wanted: cheaper. Neither lent nor wanted: as it was.
     assert COLD["core"] / 1.1 < second[FIELDS["core"]] < COLD["core"]
     assert second[FIELDS["gpu"]] == COLD["gpu"]

@@ -1,0 +1,175 @@
+"""What the page asks for beyond what the command line does: catalogues, a job file checked by the market,
+built-in data from the market's own copies, chunks that the market names, what runs on one's machine.
+
+covers server/datasets.c, server/handle_catalogue.c, server/handle_lease.c, server/handle_quote.c
+"""
+import json
+import pathlib
+
+import pytest
+
+from serving import Market, audit
+from training import job_spec, running, wait_for
+
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+needs_fashion = pytest.mark.skipif(not FASHION.exists(), reason="dataset-fashion-mnist is not installed")
+
+FILE = """# A job file as the page would send it.
+name: clothes
+num_nodes: 1
+resources: {cpus: 0.1+, memory: 0.2+}
+train:
+  model: logistic
+  data: fashion-mnist
+  epochs: 1
+  target: {accuracy: 0.5}
+sync: {policy: adsp, gamma: 1s, tick: 1s}
+market: {max_run_time: 2m, max_total_cost: 1}
+"""
+
+
+@pytest.fixture
+def market(tmp_path):
+    market = Market(tmp_path / "market", "--no-local-lender")
+    yield market
+    assert market.stop() == 0
+    status, text = audit(market.folder)
+    assert status == 0, text
+
+
+def test_catalogues_say_what_there_is(market):
+    sets = {one["name"]: one for one in market.get("/v1/datasets").json["items"]}
+    assert set(sets) == {"cifar10", "fashion-mnist", "mnist"}
+    fashion = sets["fashion-mnist"]
+    assert fashion["licence"] == "MIT" and fashion["train_records"] == 60000 and fashion["classes"] == 10
+    assert fashion["is_here"] == FASHION.exists()
+    assert [part["name"] for part in fashion["parts"]] == ["train-images", "train-labels", "test-images", "test-labels"]
+    assert not sets["mnist"]["is_here"] and not sets["cifar10"]["is_here"] and sets["cifar10"]["parts"] == []
+    models = {one["name"]: one for one in market.get("/v1/models").json["items"]}
+    assert models["lenet5"]["parameters"] == 61706 and models["lenet5"]["input"] == [1, 28, 28]
+    assert models["cifar-cnn"]["parameters"] == 148298
+    assert models["mlp"]["spec"]["layers"][0] == {"type": "dense", "outputs": 256}
+    assert models["char-lstm"]["takes"] == "tokens" and models["lenet5"]["takes"] == "images"
+    assert "layers" not in models
+
+
+def test_a_job_file_is_checked_with_all_its_mistakes(market):
+    token = market.sign_up("borrower")
+    wrong = market.call("POST", "/v1/jobs/check", FILE.replace("epochs: 1", "epochs: no").replace("1s", "fast"), token)
+    assert wrong.status == 200 and not wrong.json["is_valid"]
+    places = {(one["line"], one["field"]) for one in wrong.json["mistakes"]}
+    assert {(8, "train.epochs"), (10, "sync.gamma"), (10, "sync.tick")} <= places
+    assert all(one["text"] and "job:" not in one["text"] for one in wrong.json["mistakes"])
+    assert wrong.json["spec"] is None and wrong.json["quote"] is None and wrong.json["slots"] is None
+    torn = market.call("POST", "/v1/jobs/check", "name: [", token).json
+    assert not torn["is_valid"] and torn["mistakes"][0]["line"] >= 1
+    assert market.call("POST", "/v1/jobs/check", "x" * 70000, token).status == 413
+    assert market.call("POST", "/v1/jobs/check", FILE).status == 401
+    late = market.call("POST", "/v1/jobs/check", FILE.replace("max_total_cost: 1", 'start: "by 2020-01-01T00:00Z"'), token)
+    assert [one["field"] for one in late.json["mistakes"]] == ["market.start"]
+
+
+def test_a_checked_job_file_says_what_it_costs_in_each_slot(market):
+    token = market.sign_up("borrower")
+    checked = market.call("POST", "/v1/jobs/check", FILE, token).json
+    assert checked["is_valid"] and checked["mistakes"] == []
+    assert checked["needs"] == ([] if FASHION.exists() else ["data"])
+    quote = market.post("/v1/quotes", checked["spec"], token).json
+    assert checked["quote"]["wish_microcredits"] == quote["wish_microcredits"] == checked["held_microcredits"]
+    assert not checked["quote"]["can_start"] and checked["quote"]["reason"]
+    prices = market.get("/v1/prices").json
+    later = [slot for slot in prices["slots"] if slot["state"] != "ended"]
+    assert [slot["slot"] for slot in checked["slots"]] == [slot["slot"] for slot in later]
+    assert checked["slots"][0]["state"] == "running" and len(checked["slots"]) == 9
+    assert all(slot["wish_microcredits"] > 0 for slot in checked["slots"])
+    # What it answers, as YAML or as JSON, is the same job.
+    for same in (checked["yaml"], json.dumps(checked["spec"])):
+        assert market.call("POST", "/v1/jobs/check", same, token).json["spec"] == checked["spec"]
+    command = "name: own\nworkdir: ./code\nrun: |\n  set -e\n  python3 main.py\n"
+    checked = market.call("POST", "/v1/jobs/check", command, token).json
+    assert checked["is_valid"] and checked["needs"] == ["workdir"]
+    assert "run: |\n  set -e\n  python3 main.py\n" in checked["yaml"]
+    assert market.get("/v1/jobs", token).json["items"] == []
+
+
+@needs_fashion
+def test_built_in_data_need_no_upload(tmp_path):
+    with running(tmp_path) as (market, token, lender_token, _):
+        spec = market.call("POST", "/v1/jobs/check", FILE, token).json["spec"]
+        made = market.post("/v1/jobs", spec, token, key="once")
+        assert made.status == 201, made
+        again = market.post("/v1/jobs", spec, token, key="once")
+        assert again.status == 201 and again.json["id"] == made.json["id"]
+        known = {one["name"]: one for one in market.get("/v1/datasets").json["items"]}["fashion-mnist"]
+        assert {i["name"]: i["manifest"] for i in made.json["spec"]["inputs"]} == {
+            part["name"]: part["manifest"] for part in known["parts"]}
+        job = made.json["id"]
+        ended = wait_for("the job's end", lambda: (lambda one: one["state"] in ("succeeded", "failed") and one)(
+            market.get(f"/v1/jobs/{job}", token).json), 90)
+        assert ended["state"] == "succeeded", ended["reason"]
+        assert ended["test_accuracy"] > 0.5
+        # Another account gets it as well, from what was read once.
+        other = market.sign_up("other")
+        assert market.post("/v1/jobs", {**spec, "name": "again"}, other).status == 201
+        metrics = market.get(f"/v1/jobs/{job}/metrics", token).json
+        worker = [one for one in metrics["workers"] if one["role"] == "worker"][0]
+        assert worker["first_step_ms"] > 0 and worker["commits"] > 0
+        assert 0 <= worker["waiting_ms"] <= worker["at_ms"] - worker["first_step_ms"] + 1000
+        assert worker["push_ms"] >= 0
+
+
+def test_a_copy_that_is_another_data_set_is_refused(tmp_path):
+    folder = tmp_path / "sets" / "mnist"
+    folder.mkdir(parents=True)
+    for name, head in (("train-images-idx3-ubyte", "00000803000000020000001c0000001c"),
+                       ("t10k-images-idx3-ubyte", "00000803000000020000001c0000001c")):
+        (folder / name).write_bytes(bytes.fromhex(head) + bytes(2 * 784))
+    for name in ("train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"):
+        (folder / name).write_bytes(bytes.fromhex("0000080100000002") + bytes(2))
+    market = Market(tmp_path / "market", "--no-local-lender", "--datasets", str(folder.parent))
+    try:
+        token = market.sign_up("borrower")
+        sets = {one["name"]: one for one in market.get("/v1/datasets").json["items"]}
+        assert sets["mnist"]["is_here"]
+        spec = {"name": "digits", "train": {"model": "logistic", "data": "mnist"}}
+        for _ in range(2):
+            refused = market.post("/v1/jobs", spec, token)
+            assert refused.status == 500 and market.get("/v1/jobs", token).json["items"] == []
+    finally:
+        assert market.stop() == 0
+    assert "is not that data set" in pathlib.Path(f"{market.folder}.log").read_text()
+
+
+def test_a_market_names_chunks_for_who_cannot_hash(market):
+    token, other = market.sign_up("borrower"), market.sign_up("other")
+    first = market.call("POST", "/v1/chunks", b"some bytes", token)
+    assert first.status == 201 and len(first.json["hash"]) == 64
+    again = market.call("POST", "/v1/chunks", b"some bytes", token)
+    assert again.status == 200 and again.json == first.json
+    assert market.get(f"/v1/chunks/{first.json['hash']}", token).body == b"some bytes"
+    assert market.get(f"/v1/chunks/{first.json['hash']}", other).status == 404
+    assert market.call("POST", "/v1/chunks", b"", token).status == 400
+    assert market.call("POST", "/v1/chunks", b"x", token, headers={"Content-Encoding": "zstd"}).status == 415
+    assert market.call("POST", "/v1/chunks", bytes((4 << 20) + 1), token).status == 413
+    assert market.call("POST", "/v1/chunks", b"x").status == 401
+
+
+def test_an_owner_sees_what_runs_on_the_machine_and_nobody_else_does(tmp_path):
+    with running(tmp_path) as (market, token, lender_token, _):
+        answer = market.post("/v1/jobs", job_spec(market, token, 2), token)
+        assert answer.status == 201, answer
+        machines = [m for m in market.get("/v1/machines?mine=true", lender_token).json["items"]]
+        machine = machines[0]["id"]
+
+        def leases(state):
+            return market.get(f"/v1/machines/{machine}/leases?state={state}", lender_token).json["items"]
+
+        lease = wait_for("a lease that runs and was metered", lambda: [
+            one for one in leases("running") if one["cpu_ms"] > 0], 60)[0]
+        assert lease["machine"] == machine and lease["job"] == answer.json["id"]
+        assert lease["loss"] is None and lease["steps"] == 0 and lease["steps_per_second"] is None
+        assert market.get(f"/v1/machines/{machine}/leases", token).status == 403
+        assert market.get("/v1/machines/999999/leases", lender_token).status == 404
+        assert market.get(f"/v1/machines/{machine}/leases?state=idle", lender_token).status == 400
+        ended = wait_for("the lease's end", lambda: leases("ended"), 60)
+        assert ended[0]["id"] == lease["id"] and ended[0]["earned_microcredits"] > 0
