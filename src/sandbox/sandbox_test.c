@@ -169,14 +169,24 @@ static double measure_share(struct sandbox *sandbox, int64_t span_ms)
     return (double)(after.cpu_ms - before.cpu_ms) / ((double)(now_ns - begin_ns) / 1e6);
 }
 
+/* Others may leave it nothing for a while; more than `most` it never has. */
+static double share_of_at_least(struct sandbox *sandbox, double least, int64_t span_ms, double most)
+{
+    double share = 0;
+    for (int i = 0; i < 100 && share < least; i++)
+        share = measure_share(sandbox, span_ms);
+    if (share > most)
+        fail_msg("a share of at most %.3f became %.3f", most, share);
+    return share;
+}
+
 static void quarter_of_a_core_gives_a_quarter_of_the_cpu_time(void **state)
 {
     AUTO(sandbox)
     struct sandbox *sandbox = trial_start(*state, RUN(.verb = "spin", .cpu_milli = 250), -1);
     measure_share(sandbox, 200); /* starting is not what is measured */
-    const double share = measure_share(sandbox, 2000);
-    /* A busy machine gives less; the limit is what must hold. */
-    if (share < 0.08 || share > 0.33)
+    const double share = share_of_at_least(sandbox, 0.08, 2000, 0.33);
+    if (share < 0.08)
         fail_msg("a share of 0.25 became %.3f", share);
     struct sandbox_usage usage;
     sandbox_read_usage(sandbox, &usage);
@@ -196,11 +206,8 @@ static void share_shrinks_and_grows_while_the_program_runs(void **state)
     measure_share(sandbox, 200); /* what the old share still had */
     const double less = measure_share(sandbox, 1000);
     ASSERT_OK(sandbox_set_cpu(sandbox, 1000, /* is_idle= */ false, &error));
-    /* Others may leave it nothing for a while; more than its share it never has. */
-    double more = 0;
-    for (int i = 0; i < 100 && more <= 0.1; i++)
-        more = measure_share(sandbox, 200);
-    if (less > 0.08 || more <= 0.1)
+    const double more = share_of_at_least(sandbox, 0.1, 200, 1.1);
+    if (less > 0.08 || more < 0.1)
         fail_msg("a share of 0.02 became %.3f, one of 1.0 after it %.3f", less, more);
     ASSERT_FAILS(sandbox_set_cpu(sandbox, 0, /* is_idle= */ false, &error), ERROR_INVALID);
 }
@@ -337,9 +344,10 @@ static void paused_program_uses_no_cpu_and_goes_on_after(void **state)
     sandbox_read_usage(sandbox, &paused);
     assert_in_range(paused.cpu_ms - before.cpu_ms, 0, 20);
     ASSERT_OK(sandbox_set_paused(sandbox, false, &error));
-    poll(NULL, 0, 500);
-    sandbox_read_usage(sandbox, &after);
-    assert_true(after.cpu_ms > paused.cpu_ms);
+    do { /* until the test's own limit: others may be first */
+        poll(NULL, 0, 20);
+        sandbox_read_usage(sandbox, &after);
+    } while (after.cpu_ms <= paused.cpu_ms);
 }
 
 /* As one does that is forked while the others are being stopped. */
