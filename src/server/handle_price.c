@@ -70,21 +70,6 @@ static int look_at_prices(struct engine_request *request, const struct core *cor
     return 0;
 }
 
-/* Null for each when it is not known. */
-static void write_price(struct json_writer *writer, const struct price_vector *price)
-{
-    static const char *const names[PRICE_RESOURCE_COUNT] = {
-        "core_hour_microcredits", "ram_gib_hour_microcredits", "gpu_hour_microcredits",
-        "disk_gib_hour_microcredits"};
-    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
-        json_key(writer, names[r]);
-        if (price)
-            json_i64(writer, price_vector_get(price, r));
-        else
-            json_null(writer);
-    }
-}
-
 static void write_slots(struct json_writer *writer, const char *key, const struct shown_slot *slots,
                         size_t count, const struct price_look *look)
 {
@@ -93,7 +78,7 @@ static void write_slots(struct json_writer *writer, const char *key, const struc
     for (size_t i = 0; i < count; i++) {
         json_object_begin(writer);
         view_slot_times(writer, slots[i].slot, look->running, look->offset_ms);
-        write_price(writer, slots[i].is_known ? &slots[i].price : NULL);
+        view_price(writer, slots[i].is_known ? &slots[i].price : NULL);
         json_object_end(writer);
     }
     json_array_end(writer);
@@ -107,7 +92,7 @@ static void write_average(struct json_writer *writer, const char *key, const cha
     json_object_begin(writer);
     if (hours)
         json_field_string(writer, "hours", hours);
-    write_price(writer, average->is_known ? &average->price : NULL);
+    view_price(writer, average->is_known ? &average->price : NULL);
     json_object_end(writer);
 }
 
@@ -119,7 +104,7 @@ static void send_prices(struct call *call, struct http_request *request)
     struct json_writer *writer = &answer.writer;
     char name[SLOT_TEXT_SIZE];
     json_object_begin(writer);
-    write_price(writer, &look->slots[slot_of_day(look->running)].price);
+    view_price(writer, &look->slots[slot_of_day(look->running)].price);
     json_field_i64(writer, "fee_basis_points", look->fee_basis_points);
     json_field_string(writer, "slot", slot_format(look->running, name));
     json_field_i64(writer, "slot_offset_ms", look->offset_ms);

@@ -54,6 +54,10 @@ http_handler handle_machine_resume;
 http_handler handle_lease_end;
 http_handler handle_machine_put_offer;
 
+/* handle_earnings.c */
+http_handler handle_machine_earnings;
+http_handler handle_machine_estimate;
+
 /* handle_lease.c */
 http_handler handle_machine_leases;
 

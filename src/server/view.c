@@ -347,6 +347,20 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
     json_object_end(writer);
 }
 
+void view_price(struct json_writer *writer, const struct price_vector *price)
+{
+    static const char *const names[PRICE_RESOURCE_COUNT] = {
+        "core_hour_microcredits", "ram_gib_hour_microcredits", "gpu_hour_microcredits",
+        "disk_gib_hour_microcredits"};
+    for (enum price_resource r = 0; r < PRICE_RESOURCE_COUNT; r++) {
+        json_key(writer, names[r]);
+        if (price)
+            json_i64(writer, price_vector_get(price, r));
+        else
+            json_null(writer);
+    }
+}
+
 void view_slot_times(struct json_writer *writer, int64_t slot, int64_t running, int64_t offset_ms)
 {
     char name[SLOT_TEXT_SIZE];

@@ -84,6 +84,8 @@ MUST_CHECK int view_read_scopes(const struct json_array *names, uint64_t *out_sc
 MUST_CHECK int view_read_roles(const struct json_array *names, uint64_t *out_roles,
                                struct error *error);
 
+/* The fields of a unit-hour's prices; null for each when they are not known (NULL). */
+void view_price(struct json_writer *writer, const struct price_vector *price);
 /* The fields that say which slot it is, of an object that the caller begins and ends. */
 void view_slot_times(struct json_writer *writer, int64_t slot, int64_t running, int64_t offset_ms);
 

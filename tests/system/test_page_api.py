@@ -1,7 +1,7 @@
 """What the page asks for beyond what the command line does: catalogues, a job file checked by the market,
 built-in data from the market's own copies, chunks that the market names, what runs on one's machine.
 
-covers server/datasets.c, server/handle_catalogue.c, server/handle_lease.c, server/handle_quote.c
+covers server/datasets.c, server/handle_catalogue.c, server/handle_earnings.c, server/handle_lease.c, server/handle_quote.c
 """
 import json
 import pathlib
@@ -173,3 +173,52 @@ def test_an_owner_sees_what_runs_on_the_machine_and_nobody_else_does(tmp_path):
         assert market.get(f"/v1/machines/{machine}/leases?state=idle", lender_token).status == 400
         ended = wait_for("the lease's end", lambda: leases("ended"), 60)
         assert ended[0]["id"] == lease["id"] and ended[0]["earned_microcredits"] > 0
+
+        # By the hour and by the day it adds up to what the machine earned.
+        wait_for("the job's end", lambda: market.get(f"/v1/jobs/{answer.json['id']}", token).json["ended_ms"], 60)
+        earned = market.get(f"/v1/machines/{machine}", lender_token).json["earned_microcredits"]
+        assert earned > 0
+        for bucket, count in (("day", 30), ("hour", 48)):
+            shown = market.get(f"/v1/machines/{machine}/earnings?bucket={bucket}", lender_token).json
+            assert len(shown["items"]) == count and shown["is_whole"]
+            assert shown["earned_microcredits"] == earned == sum(i["earned_microcredits"] for i in shown["items"])
+            assert sum(i["busy_ms"] for i in shown["items"]) == sum(one["billed_ms"] for one in leases("ended"))
+        three = market.get(f"/v1/machines/{machine}/earnings?count=3&offset_ms=3600000", lender_token).json["items"]
+        assert len(three) == 3 and all((i["start_ms"] + 3600000) % 86400000 == 0 for i in three)
+        assert three[0]["end_ms"] == three[1]["start_ms"]
+        assert market.get(f"/v1/machines/{machine}/earnings", token).status == 403
+        for wrong in ("bucket=week", "count=0", "count=745", "offset_ms=1e9"):
+            assert market.get(f"/v1/machines/{machine}/earnings?{wrong}", lender_token).status == 400
+
+
+def test_an_estimate_follows_from_prices_and_hours(tmp_path):
+    with running(tmp_path) as (market, token, lender_token, _):
+        machine = market.get("/v1/machines?mine=true", lender_token).json["items"][0]
+        path = f"/v1/machines/{machine['id']}/estimate"
+
+        def estimate(**terms):
+            answer = market.post(path, terms, lender_token)
+            assert answer.status == 200, answer
+            return answer.json
+
+        day_ms = 24 * 3600 * 1000
+        core = {"cores_milli": machine["probe"]["cores_milli"], "ram_bytes": 0, "disk_bytes": 0}
+        always = estimate(**core)
+        assert always["days"] == 30 and always["open_ms"] == 30 * day_ms and always["likely_microcredits"] is None
+        price = market.get("/v1/prices").json
+        assert not machine["reputation"]["is_proven"]  # its speed counts as the reference's at most
+        units = core["cores_milli"] * min(1000, machine["probe"]["speed_weight_milli"]) // 1000
+        whole = 720 * units * price["core_hour_microcredits"] // 1000
+        whole -= whole * price["fee_basis_points"] // 10000
+        assert abs(always["full_microcredits"] - whole) <= 8
+        night = estimate(**core, when="Mon-Sun 0-6", zone="UTC")
+        assert abs(night["open_ms"] - 30 * day_ms // 4) <= 6 * 3600 * 1000
+        by_hours = {slot["hours"]: slot for slot in night["slots"]}
+        assert by_hours["12-18"]["open_ms"] == 0 and by_hours["00-06"]["core_used_milli"] is None
+        dear = estimate(**core, minimum={"core_micro": price["core_hour_microcredits"] + 1})
+        assert dear["full_microcredits"] == 0 and all(slot["is_dear"] for slot in dear["slots"])
+        assert market.post(path, {}, token).status == 403
+        assert market.post(path, {"cores_milli": 10**9}, lender_token).status == 400
+        assert market.post(path, {"when": "Mon-Fry"}, lender_token).status == 400
+        assert market.post("/v1/machines/999999/estimate", {}, lender_token).status == 404
+        assert market.get(f"/v1/machines/{machine['id']}/offers", token).json["items"][0]["when"] == "always"
