@@ -64,14 +64,14 @@ struct income_estimate income_estimate(const struct income_wish *wish,
     struct income_estimate estimate = {.is_likely_known = true};
     count_open(wish, estimate.open_ms);
     for (int s = 0; s < SLOT_PER_DAY; s++) {
-        estimate.is_dear[s] = price_hourly_micro(wish->units, wish->minimum) >
-                              price_hourly_micro(wish->units, past[s].price);
+        const int64_t ms = estimate.open_ms[s];
+        const int64_t full = price_bill_micro(wish->units, past[s].price, ms);
+        estimate.is_dear[s] = price_bill_micro(wish->units, wish->minimum, ms) > full;
         estimate.is_likely_known = estimate.is_likely_known && past[s].is_used_known;
         if (estimate.is_dear[s])
             continue;
-        const int64_t full = price_bill_micro(wish->units, past[s].price, estimate.open_ms[s]);
         const int64_t likely =
-            price_bill_micro(used_units(wish->units, &past[s]), past[s].price, estimate.open_ms[s]);
+            price_bill_micro(used_units(wish->units, &past[s]), past[s].price, ms);
         estimate.full_micro =
             price_add_micro(estimate.full_micro, less_fee(full, wish->fee_basis_points));
         estimate.likely_micro =
