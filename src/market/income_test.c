@@ -87,7 +87,7 @@ TEST(where_the_minimum_is_above_the_price_nothing_is_counted)
     assert_true(estimate.is_dear[0] && !estimate.is_dear[1] && estimate.is_dear[3]);
     assert_int_equal(estimate.full_micro, INT64_C(180) * 2 * 300);
     assert_false(estimate.is_likely_known);
-    wish.units.core_milli = 1; /* also where an hour makes no difference of a microcredit */
+    wish.units.core_milli = 10; /* also where an hour makes no difference of a microcredit */
     wish.minimum.core_micro = 301;
     assert_int_equal(income_estimate(&wish, past).full_micro, 0);
 }
