@@ -67,7 +67,9 @@ MUST_CHECK int core_check(const struct core *core, struct error *error);
 struct core_quote {
     struct match_quote wish;
     enum match_result result;
-    struct match_quote placed; /* when the result is MATCH_PLACED */
+    struct match_quote placed; /* when the result is MATCH_PLACED; so the next */
+    size_t server_machines;    /* different ones, of its servers */
+    bool has_replica_room;     /* apart from the lead; true where none is wanted */
 };
 MUST_CHECK int core_quote(const struct core *core, const struct job_request *request,
                           struct core_quote *out_quote, struct error *error);

@@ -121,6 +121,28 @@ TEST(all_servers_are_quoted_held_and_billed)
     market_done(&market);
 }
 
+TEST(a_quote_says_on_how_many_machines_servers_would_be)
+{
+    struct market market;
+    struct core_quote quote;
+    struct error error;
+    set_up(&market);
+    struct command command = ask_for(&market, 2, true);
+    ASSERT_OK(core_quote(market.core, &command.submit_job, &quote, &error));
+    assert_int_equal(quote.server_machines, 2);
+    assert_true(quote.has_replica_room);
+    take_offline(&market, machine_named(&market, "stork"));
+    take_offline(&market, machine_named(&market, "crane"));
+    ASSERT_OK(core_quote(market.core, &command.submit_job, &quote, &error));
+    assert_int_equal(quote.result, MATCH_PLACED);
+    assert_int_equal(quote.server_machines, 1);
+    assert_false(quote.has_replica_room);
+    command.submit_job.has_replica = false;
+    ASSERT_OK(core_quote(market.core, &command.submit_job, &quote, &error));
+    assert_true(quote.has_replica_room);
+    market_done(&market);
+}
+
 TEST(a_range_server_that_is_lost_gets_a_successor_of_its_rank)
 {
     struct market market;
@@ -147,6 +169,47 @@ TEST(a_range_server_that_ended_well_leaves_the_verdict_to_the_lead)
     market_end_lease(&market, job_lead(job), LEASE_OUTCOME_SUCCEEDED, "");
     assert_int_equal(job->state, JOB_STATE_STOPPING);
     assert_int_equal(job->outcome, JOB_STATE_SUCCEEDED);
+    market_done(&market);
+}
+
+TEST(a_server_that_ended_well_is_needed_again_when_its_lead_is_lost)
+{
+    struct market market;
+    set_up(&market);
+    const struct job *job = start(&market, 2, false);
+    const struct lease *lead = job_lead(job), *range = job->servers[1];
+    market_end_lease(&market, range, LEASE_OUTCOME_SUCCEEDED, "");
+    assert_ptr_equal(job->servers[1], range); /* as long as the lead may end well, too */
+    market.now_ms += 1000;
+    lose(&market, lead);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    assert_true(lease_is_open(job_lead(job)));
+    const struct lease *next = job->servers[1];
+    assert_true(lease_is_open(next));
+    assert_true(next->fence > range->fence);
+    /* What ended well under the new lead is not needed again. */
+    market_run_lease(&market, job_lead(job));
+    market_run_lease(&market, next);
+    market.now_ms += 1000;
+    market_end_lease(&market, next, LEASE_OUTCOME_SUCCEEDED, "");
+    assert_ptr_equal(job->servers[1], next);
+    market_end_lease(&market, job_lead(job), LEASE_OUTCOME_SUCCEEDED, "");
+    assert_int_equal(job->outcome, JOB_STATE_SUCCEEDED);
+    market_done(&market);
+}
+
+TEST(a_replica_that_ended_well_is_needed_again_when_its_lead_is_lost)
+{
+    struct market market;
+    set_up(&market);
+    const struct job *job = start(&market, 1, true);
+    const struct lease *lead = job_lead(job), *replica = job->servers[1];
+    market_end_lease(&market, replica, LEASE_OUTCOME_SUCCEEDED, "");
+    assert_ptr_equal(job->servers[1], replica);
+    lose(&market, lead);
+    assert_int_equal(job->state, JOB_STATE_RUNNING);
+    assert_true(lease_is_open(job_lead(job)) && lease_is_open(job->servers[1]));
+    assert_true(job->servers[1]->fence > job_lead(job)->fence);
     market_done(&market);
 }
 
@@ -291,6 +354,26 @@ TEST(a_lead_that_says_what_is_wrong_is_not_followed)
     market_done(&market);
 }
 
+TEST(workers_that_take_more_cores_leave_room_for_the_replica)
+{
+    const uint32_t roles = MACHINE_ROLE_WORKER | MACHINE_ROLE_SERVER;
+    struct market market;
+    market_init(&market);
+    market_add_machine(&market, "heron", 1000, roles);
+    market_add_machine(&market, "owl", 1000, roles);
+    struct command command = ask_for(&market, 1, true);
+    command.submit_job.takes_more_cores = true;
+    const struct job *job = core_job(market.core, market_do(&market, &command));
+    assert_int_equal(job->state, JOB_STATE_STARTING);
+    const struct lease *lead = job_lead(job), *replica = job->servers[1];
+    assert_non_null(replica);
+    assert_int_not_equal(replica->machine, lead->machine);
+    /* And the rest is theirs. */
+    for (size_t i = 0; i < core_machine_count(market.core); i++)
+        assert_int_equal(machine_free(core_machine_at(market.core, i)).cores_milli, 0);
+    market_done(&market);
+}
+
 TEST(a_job_goes_on_without_its_replica)
 {
     struct market market;
@@ -306,6 +389,37 @@ TEST(a_job_goes_on_without_its_replica)
     market.now_ms += 1000;
     market_connect(&market, at);
     assert_true(lease_is_open(job->servers[1])); /* another */
+    market_done(&market);
+}
+
+TEST(an_extension_lets_a_replica_go_that_is_not_lent_for_that_long)
+{
+    struct market market;
+    set_up(&market);
+    const struct job *job = start(&market, 1, true);
+    const struct lease *lead = job_lead(job), *replica = job->servers[1];
+    const int64_t run_ms = job->request.max_run_ms;
+    const struct offer *offer = core_offer(market.core, replica->offer);
+    struct command terms = {.kind = COMMAND_SET_OFFER,
+                            .set_offer = {.account = replica->payee,
+                                          .machine = offer->machine->id,
+                                          .offer = offer->id,
+                                          .terms = offer_terms(offer)}};
+    terms.set_offer.terms.max_lease_ms = run_ms;
+    market_do(&market, &terms);
+    const struct command more = {
+        .kind = COMMAND_EXTEND_JOB,
+        .extend_job = {.account = market.borrower, .job = job->id, .max_run_ms = run_ms + 60000}};
+    market_do(&market, &more);
+    assert_int_equal(job->request.max_run_ms, run_ms + 60000);
+    assert_int_equal(lead->max_run_ms, run_ms + 60000);
+    assert_int_equal(replica->max_run_ms, run_ms);
+    assert_true(replica->stop_wanted_ms > 0);
+    market_end_lease(&market, replica, LEASE_OUTCOME_STOPPED, "");
+    const struct lease *next = job->servers[1];
+    assert_true(lease_is_open(next));
+    assert_int_not_equal(next->machine, replica->machine);
+    assert_int_not_equal(next->machine, lead->machine);
     market_done(&market);
 }
 
@@ -338,8 +452,11 @@ int main(void)
         cmocka_unit_test(servers_go_to_different_machines_while_there_are_any),
         cmocka_unit_test(more_servers_than_machines_share_them_and_all_or_none_start),
         cmocka_unit_test(all_servers_are_quoted_held_and_billed),
+        cmocka_unit_test(a_quote_says_on_how_many_machines_servers_would_be),
         cmocka_unit_test(a_range_server_that_is_lost_gets_a_successor_of_its_rank),
         cmocka_unit_test(a_range_server_that_ended_well_leaves_the_verdict_to_the_lead),
+        cmocka_unit_test(a_server_that_ended_well_is_needed_again_when_its_lead_is_lost),
+        cmocka_unit_test(a_replica_that_ended_well_is_needed_again_when_its_lead_is_lost),
         cmocka_unit_test(a_range_server_that_says_what_is_wrong_fails_its_job),
         cmocka_unit_test(a_replica_is_younger_than_its_lead_and_elsewhere),
         cmocka_unit_test(no_job_waits_for_a_replica_which_comes_when_there_is_room),
@@ -348,7 +465,9 @@ int main(void)
         cmocka_unit_test(an_owner_who_takes_the_leads_machine_back_hands_over_to_the_replica),
         cmocka_unit_test(a_replica_that_does_not_run_yet_goes_with_its_lead),
         cmocka_unit_test(a_lead_that_says_what_is_wrong_is_not_followed),
+        cmocka_unit_test(workers_that_take_more_cores_leave_room_for_the_replica),
         cmocka_unit_test(a_job_goes_on_without_its_replica),
+        cmocka_unit_test(an_extension_lets_a_replica_go_that_is_not_lent_for_that_long),
         cmocka_unit_test(a_promotion_is_in_the_snapshot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

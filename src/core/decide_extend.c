@@ -3,7 +3,8 @@
  * allow.
  *
  * Every open lease keeps the prices it locked and locks those of the slots that are added, as they
- * are forecast now. Either all leases are extended or none.
+ * are forecast now. Either all leases are extended or none, but for a replica: one whose lender
+ * does not lend for that long goes, and another is looked for.
  */
 #include "base/units.h"
 #include "core/core_internal.h"
@@ -52,7 +53,7 @@ static int check_costs(const struct core *core, const struct job *job, int64_t t
 }
 
 /* *out_extended: one for each lease of the job, made once: the first event may close a slot, and
- * then the forecasts are others. */
+ * then the forecasts are others. Of a replica that has to go it runs for no time. */
 static int check_extension(const struct decision *decision, const struct job *job, int64_t more_ms,
                            struct lease_terms *out_extended, int64_t *out_total_micro,
                            struct error *error)
@@ -68,8 +69,13 @@ static int check_extension(const struct decision *decision, const struct job *jo
         }
         struct lease_terms *extended = &out_extended[i];
         *extended = core_extended_terms(lease, more_ms, decision->now_ms, &forecast);
-        if (check_terms(core, lease, extended, decision->now_ms, error) < 0)
-            return -1;
+        if (check_terms(core, lease, extended, decision->now_ms, error) < 0) {
+            if (!job_is_replica(job, lease))
+                return -1;
+            *extended = (struct lease_terms){0};
+            total_micro = price_add_micro(total_micro, lease->quote_micro);
+            continue;
+        }
         total_micro = price_add_micro(total_micro, extended->quote_micro);
         hourly_micro =
             price_add_micro(hourly_micro, price_hourly_lock_micro(lease->units, &extended->lock));
@@ -125,8 +131,11 @@ int decide_extend_job(struct decision *decision, const struct command *command, 
         .job_extended = {.job = job->id, .max_run_ms = job->request.max_run_ms + more_ms}};
     decision_emit(decision, &event);
     for (size_t i = 0; i < job->lease_count; i++)
-        if (lease_is_open(job->leases[i]))
+        if (lease_is_open(job->leases[i]) && extended[i].max_run_ms > 0)
             emit_lease(decision, job->leases[i], &extended[i]);
+        else if (lease_is_open(job->leases[i]))
+            decision_want_stop(decision, job->leases[i],
+                               "its machine is not lent for as long as the job goes on");
     decision->should_match = true; /* there may be time for a successor now */
     return 0;
 }

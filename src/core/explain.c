@@ -36,6 +36,33 @@ struct match_wish core_wish(const struct core *core, const struct job_request *r
     return wish;
 }
 
+static size_t count_server_machines(const struct job_request *request,
+                                    const struct match_placement *placement)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job_request_servers(request); i++) {
+        bool is_new = true;
+        for (size_t k = 0; k < i; k++)
+            is_new = is_new && placement->parts[k].machine != placement->parts[i].machine;
+        count += is_new;
+    }
+    return count;
+}
+
+/* Whether there is a place for a replica of such a lead. */
+static bool has_replica_room(const struct core *core, const struct match_wish *wish,
+                             uint64_t lead_machine)
+{
+    struct job_request alone = *wish->request;
+    struct match_wish apart = *wish;
+    struct match_placement ignored = {0};
+    alone.num_nodes = alone.num_nodes_max = alone.server_count = 0;
+    alone.has_replica = false;
+    apart.request = &alone;
+    apart.apart_from = lead_machine;
+    return match_place_server(core->matcher, &apart, NULL, &ignored) == MATCH_PLACED;
+}
+
 int core_quote(const struct core *core, const struct job_request *request,
                struct core_quote *out_quote, struct error *error)
 {
@@ -54,6 +81,9 @@ int core_quote(const struct core *core, const struct job_request *request,
         quote.placed.total_micro = price_add_micro(quote.placed.total_micro, replica.total_micro);
         quote.placed.hourly_micro =
             price_add_micro(quote.placed.hourly_micro, replica.hourly_micro);
+        quote.server_machines = count_server_machines(request, &placement);
+        quote.has_replica_room =
+            !request->has_replica || has_replica_room(core, &wish, placement.parts[0].machine->id);
     }
     *out_quote = quote;
     return 0;
@@ -201,10 +231,10 @@ static void explain_leases(const struct core *core, const struct job *job, enum 
     for (size_t i = 0; i < job->lease_count; i++) {
         const struct lease *lease = job->leases[i];
         if (lease->state == state)
-            buffer_append_format(out, "%s%s (%s%s)", count++ ? ", " : "",
-                                 core_machine(core, lease->machine)->name,
-                                 lease_role_name(lease->role),
-                                 core_lease_is_unreachable(core, lease) ? ", unreachable" : "");
+            buffer_append_format(
+                out, "%s%s (%s%s)", count++ ? ", " : "", core_machine(core, lease->machine)->name,
+                job_is_replica(job, lease) ? "replica" : lease_role_name(lease->role),
+                core_lease_is_unreachable(core, lease) ? ", unreachable" : "");
     }
     if (count == 0)
         buffer_append_string(out, "no machine");

@@ -141,6 +141,11 @@ size_t job_request_server_ranks(const struct job_request *request)
     return job_request_servers(request) + request->has_replica;
 }
 
+bool job_is_replica(const struct job *job, const struct lease *lease)
+{
+    return lease->role == LEASE_ROLE_SERVER && lease->rank == job_request_servers(&job->request);
+}
+
 static void say(char out_reason[JOB_REASON_SIZE], const char *what, const struct lease *lease)
 {
     const char *reason = lease->reason ? lease->reason : lease_outcome_name(lease->outcome);
@@ -322,6 +327,21 @@ static bool may_follow(const struct job *job, const struct lease *server)
             count_failures(job, LEASE_ROLE_SERVER, server->rank) < JOB_FAILURES_MAX);
 }
 
+/* It ended as its lead had told it, but that lead came to no good end itself: whoever leads then
+ * goes on from what there is, and needs it again. */
+static bool ended_too_early(const struct job *job, const struct lease *server)
+{
+    if (server->outcome != LEASE_OUTCOME_SUCCEEDED)
+        return false;
+    for (size_t i = 0; i < job->lease_count; i++) {
+        const struct lease *lead = job->leases[i];
+        if (lead->role == LEASE_ROLE_SERVER && lead->rank == 0 && !lease_is_open(lead) &&
+            lead->outcome != LEASE_OUTCOME_SUCCEEDED && lead->ended_ms >= server->ended_ms)
+            return true;
+    }
+    return false;
+}
+
 /* Behind a lead that stays, for one that is not its junior can never follow it. One that the market
  * let go is replaced too: that was for want of a lead, or of credits. */
 static bool wants_replica(const struct job *job, const struct lease *replica)
@@ -331,8 +351,10 @@ static bool wants_replica(const struct job *job, const struct lease *replica)
         return false;
     if (!replica)
         return true;
-    return !lease_is_open(replica) && job->request.replaces_lost &&
-           replica->outcome != LEASE_OUTCOME_SUCCEEDED && may_follow(job, replica);
+    if (lease_is_open(replica) || !job->request.replaces_lost)
+        return false;
+    return replica->outcome == LEASE_OUTCOME_SUCCEEDED ? ended_too_early(job, replica)
+                                                       : may_follow(job, replica);
 }
 
 static bool wants_server(const struct job *job, size_t rank)
@@ -340,9 +362,11 @@ static bool wants_server(const struct job *job, size_t rank)
     const struct lease *server = job->servers[rank];
     if (rank == job_request_servers(&job->request))
         return wants_replica(job, server);
-    return job->request.replaces_lost && server && !lease_is_open(server) &&
-           lease_wants_successor(server) && server->outcome != LEASE_OUTCOME_PREEMPTED &&
-           may_follow(job, server);
+    if (!job->request.replaces_lost || !server || lease_is_open(server))
+        return false;
+    return (rank > 0 && ended_too_early(job, server)) ||
+           (lease_wants_successor(server) && server->outcome != LEASE_OUTCOME_PREEMPTED &&
+            may_follow(job, server));
 }
 
 size_t job_lost_server(const struct job *job, size_t from)

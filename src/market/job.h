@@ -164,6 +164,8 @@ bool job_has_server(const struct job *job);
 size_t job_request_servers(const struct job_request *request);
 /* The same with the replica. */
 size_t job_request_server_ranks(const struct job_request *request);
+/* It follows the lead. */
+bool job_is_replica(const struct job *job, const struct lease *lease);
 /* The newest server of rank 0; NULL: none yet. */
 static inline struct lease *job_lead(const struct job *job)
 {

@@ -158,6 +158,24 @@ static bool find_one(struct attempt *attempt, struct candidate *out_server)
            (has_others && find_dearer(attempt, TOGETHER, out_server));
 }
 
+/* The replica comes once its lead is there: what workers take beyond their wish leaves it room, on
+ * one of their machines if there is no other. */
+static void leave_room_for_replica(struct attempt *attempt)
+{
+    const struct match_wish *wish = attempt->wish;
+    struct match_wish apart = *wish;
+    struct candidate replica;
+    if (!wish->request->has_replica || !wish->request->takes_more_cores)
+        return;
+    apart.apart_from = attempt->servers[0].offer->machine->id;
+    attempt->wish = &apart;
+    bool has_room = find_apart(attempt, (struct look){.company = TOGETHER}, &replica);
+    for (size_t i = attempt->worker_count; i-- > 0 && !has_room;)
+        if (may_go_to(attempt, TOGETHER, attempt->workers[i].offer->machine))
+            find_at(attempt, &attempt->workers[i], &replica, &has_room);
+    attempt->wish = wish;
+}
+
 bool match_find_servers(struct attempt *attempt)
 {
     const size_t most = (size_t)job_request_nodes_max(attempt->wish->request);
@@ -169,5 +187,7 @@ bool match_find_servers(struct attempt *attempt)
     }
     if (attempt->worker_count > most)
         attempt->worker_count = most;
+    if (attempt->server_count > 0)
+        leave_room_for_replica(attempt);
     return true;
 }
