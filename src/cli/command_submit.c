@@ -50,6 +50,8 @@ static int run_submit(void *context, const void *options, struct error *error)
     const bool needs_data = !job_spec_is_command(&spec) && spec.input_count == 0;
     if (needs_data && upload_check_data(&spec, wanted->dataset_dir, error) < 0)
         return -1;
+    if (wanted->resume && upload_check_checkpoint(wanted->resume, &spec, error) < 0)
+        return error_wrap(error, "--resume");
     AUTO(client) struct client *client = NULL;
     if (cli_connect(cli, true, &client, error) < 0)
         return -1;

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,17 +250,41 @@ int upload_files(struct arena *arena, const struct upload_options *options, stru
                        add_input(arena, spec, TEXT("files"), JOB_SPLIT_FILES), error);
 }
 
-static int check_checkpoint(const char *path, const struct job_train *train, struct error *error)
+/* Of the data that the workers share; 0: not known yet. */
+static uint64_t count_records(const struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->input_count; i++)
+        if (spec->inputs[i].split == JOB_SPLIT_TRAIN && spec->inputs[i].records > 0)
+            return spec->inputs[i].records;
+    return 0;
+}
+
+/* A job that would end with its first step is a mistake. */
+static int check_epochs(const struct checkpoint *checkpoint, const struct job_spec *spec,
+                        struct error *error)
+{
+    const uint64_t records = count_records(spec), epochs = spec->train.epochs;
+    if (records == 0 || epochs == 0 || checkpoint->samples / records < epochs)
+        return 0;
+    return error_set(error, ERROR_INVALID,
+                     "the checkpoint has learnt %" PRIu64 " epochs already, and train.epochs is "
+                     "%" PRIu64 ": raise that to go on",
+                     checkpoint->samples / records, epochs);
+}
+
+int upload_check_checkpoint(const char *path, const struct job_spec *spec, struct error *error)
 {
     AUTO(checkpoint) struct checkpoint *checkpoint = NULL;
     struct dataset_shape shape;
     struct model_spec model;
     int layer;
-    if (checkpoint_read(path, &checkpoint, error) < 0)
+    if (job_spec_is_command(spec))
+        return error_set(error, ERROR_INVALID, "a command has no checkpoint to go on from");
+    if (checkpoint_read(path, &checkpoint, error) < 0 || check_epochs(checkpoint, spec, error) < 0)
         return -1;
-    if (!job_train_shape(train, &shape))
-        return 0; /* the parameter server will see */
-    if (job_train_model(train, &shape, &model, &layer, error) < 0)
+    if (!job_train_shape(&spec->train, &shape))
+        return 0; /* its data are not read yet */
+    if (job_train_model(&spec->train, &shape, &model, &layer, error) < 0)
         return -1;
     return model_spec_equal(&checkpoint->spec, &model)
                ? 0
@@ -269,11 +294,9 @@ static int check_checkpoint(const char *path, const struct job_train *train, str
 int upload_checkpoint(struct arena *arena, const struct upload_options *options, const char *path,
                       struct job_spec *spec, struct error *error)
 {
-    if (job_spec_is_command(spec))
-        return error_set(error, ERROR_INVALID, "a command has no checkpoint to go on from");
     if (spec->input_count == JOB_INPUTS_MAX)
         return error_set(error, ERROR_EXHAUSTED, "the job has %d inputs already", JOB_INPUTS_MAX);
-    if (check_checkpoint(path, &spec->train, error) < 0)
+    if (upload_check_checkpoint(path, spec, error) < 0)
         return -1;
     AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)

@@ -37,9 +37,13 @@ MUST_CHECK int upload_image(struct arena *arena, const struct upload_options *op
 MUST_CHECK int upload_check_image(struct text path, struct error *error);
 
 /* Adds the checkpoint, which the parameter server goes on from, to spec->inputs. CORRUPT when it is
- * none, INVALID when it is of another model than the job's. */
+ * none, INVALID when it is of another model than the job's, or has learnt all the job's epochs. */
 MUST_CHECK int upload_checkpoint(struct arena *arena, const struct upload_options *options,
                                  const char *path, struct job_spec *spec, struct error *error);
+
+/* Fails as that would, as far as is known before the data are read. */
+MUST_CHECK int upload_check_checkpoint(const char *path, const struct job_spec *spec,
+                                       struct error *error);
 
 /* What the market is told of a path: its last name; a folder keeps the slash behind it. */
 struct text upload_name(struct text path);

@@ -48,6 +48,8 @@ static int check_model(const struct job_spec *spec, const struct dataset_shape *
         return error_wrap(error, train->layer_count ? "train.layers" : "train.model");
     if (job_train_check_memory(train, &model, spec->resources.memory_bytes.value, error) < 0)
         return error_wrap(error, "resources.memory");
+    if (job_sync_check_servers(&spec->sync, &model, error) < 0)
+        return error_wrap(error, "sync.servers");
     return 0;
 }
 

@@ -253,18 +253,21 @@ static int check_augment(const struct job_node *root, const char *file_name,
     return job_table_refuse(root, file_name, "train.augment", reason.message, error);
 }
 
-/* Said before anything is sent or held. */
-static int check_memory(const struct job_node *root, const char *file_name,
-                        const struct job_spec *spec, struct error *error)
+/* What the model's size rules out, where it is known: said before anything is sent or held. */
+static int check_size(const struct job_node *root, const char *file_name,
+                      const struct job_spec *spec, struct error *error)
 {
     struct dataset_shape shape;
     struct model_spec model;
     struct error reason;
     int layer;
     if (!job_train_shape(&spec->train, &shape) ||
-        job_train_model(&spec->train, &shape, &model, &layer, &reason) < 0 ||
-        job_train_check_memory(&spec->train, &model, spec->resources.memory_bytes.value, &reason) ==
-            0)
+        job_train_model(&spec->train, &shape, &model, &layer, &reason) < 0)
+        return 0;
+    if (job_sync_check_servers(&spec->sync, &model, &reason) < 0)
+        return job_table_refuse(root, file_name, "sync.servers", reason.message, error);
+    if (job_train_check_memory(&spec->train, &model, spec->resources.memory_bytes.value, &reason) ==
+        0)
         return 0;
     return job_table_refuse(root, file_name, "resources.memory", reason.message, error);
 }
@@ -288,7 +291,7 @@ int job_data_check(const struct job_node *root, const char *file_name, const str
                                                   : "train.classes",
                                 "is for a file of your own only; leave it out", error);
     if (check_augment(root, file_name, train, error) < 0 ||
-        check_memory(root, file_name, spec, error) < 0)
+        check_size(root, file_name, spec, error) < 0)
         return -1;
     return is_file && spec->input_count ? check_filled(root, file_name, train, error) : 0;
 }

@@ -110,6 +110,10 @@ static const struct {
      "job.yaml:2:41: train.batch: must be a whole number from 1 to 65536"},
     {"name: j\ntrain: {model: mlp, data: mnist, optimizer: {lr: fast}}\n",
      "job.yaml:2:50: train.optimizer.lr: must be a number from 0 to 100"},
+    {"name: j\ntrain: {model: mlp, data: mnist, optimizer: {lr: 0}}\n",
+     "job.yaml:2:50: train.optimizer.lr: must be above 0"},
+    {"name: j\ntrain: {model: mlp, data: mnist, optimizer: {lr: -0.1}}\n",
+     "job.yaml:2:50: train.optimizer.lr: must be from 0 to 100"},
     {"name: j\ntrain: {model: mlp, data: mnist, optimizer: {lr: nan}}\n",
      "job.yaml:2:50: train.optimizer.lr: must be a number from 0 to 100"},
     {"name: j\ntrain: {model: mlp, data: mnist, target: {accuracy: 88}}\n",
@@ -179,6 +183,9 @@ static const struct {
      "1h30m"},
     {MINIMAL "sync: {servers: 9}\n", "job.yaml:3:17: sync.servers: must be from 1 to 8"},
     {MINIMAL "sync: {servers: 0}\n", "job.yaml:3:17: sync.servers: must be from 1 to 8"},
+    {"name: j\ntrain: {model: linear, data: a.csv, label: y, features: 3}\nsync: {servers: 8}\n",
+     "job.yaml:3:17: sync.servers: 8 servers are too many for a model of 4 parameters: each has a "
+     "range of its own"},
     {MINIMAL "num_nodes: 3\nsync: {verify: 0.1, servers: 2}\n",
      "job.yaml:4:16: sync.verify: needs one parameter server: a push that is split among several "
      "cannot be made again by others yet"},

@@ -92,6 +92,20 @@ int job_train_memory(const struct job_train *train, const struct model_spec *mod
     return 0;
 }
 
+int job_sync_check_servers(const struct job_sync *sync, const struct model_spec *model,
+                           struct error *error)
+{
+    struct parameter_table table;
+    if (model_spec_layout(model, &table, error) < 0)
+        return -1;
+    if (sync->servers <= table.float_count)
+        return 0;
+    return error_set(error, ERROR_INVALID,
+                     "%" PRIu64 " servers are too many for a model of %zu parameters: each has a "
+                     "range of its own",
+                     sync->servers, table.float_count);
+}
+
 int job_train_check_memory(const struct job_train *train, const struct model_spec *model,
                            int64_t memory_bytes, struct error *error)
 {
@@ -230,8 +244,8 @@ static int check_optimizer(const struct job_node *root, const char *file_name,
     struct optimizer_options options;
     struct error reason;
     job_train_optimizer(train, &options);
-    if (options.lr == 0) /* the field's own range says so, or the default is taken */
-        return 0;
+    if (!(options.lr > 0))
+        return job_table_refuse(root, file_name, "train.optimizer.lr", "must be above 0", error);
     if (optimizer_options_check(&options, &reason) == 0)
         return 0;
     return job_table_refuse(root, file_name, "train.optimizer", reason.message, error);

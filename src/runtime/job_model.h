@@ -28,6 +28,9 @@ MUST_CHECK int job_train_memory(const struct job_train *train, const struct mode
 /* EXHAUSTED when `memory_bytes` are less than that: says how much it takes and why. */
 MUST_CHECK int job_train_check_memory(const struct job_train *train, const struct model_spec *model,
                                       int64_t memory_bytes, struct error *error);
+/* INVALID when there are more servers than parameters: says how many of both. */
+MUST_CHECK int job_sync_check_servers(const struct job_sync *sync, const struct model_spec *model,
+                                      struct error *error);
 
 /* What its records are, their count 0; false: that is not known before the file is read. */
 bool job_train_shape(const struct job_train *train, struct dataset_shape *out_shape);

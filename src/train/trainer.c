@@ -212,19 +212,41 @@ void trainer_save(struct trainer *trainer, struct checkpoint *out_checkpoint)
     };
 }
 
+/* INVALID, naming what one of them has and the other not. */
+static int refuse_optimizer(const struct trainer *trainer, const struct checkpoint *checkpoint,
+                            struct error *error)
+{
+    const char *name = optimizer_kind_names[trainer->options.optimizer.kind];
+    if (checkpoint->second)
+        return error_set(error, ERROR_INVALID,
+                         "the checkpoint is of another optimizer: it has second moments, as of "
+                         "adam, and %s keeps none",
+                         name);
+    return error_set(error, ERROR_INVALID,
+                     "the checkpoint has no second moments for %s to go on from: it is of sgd, or "
+                     "of a job on the market, where every worker keeps its own; \"souk job submit "
+                     "--resume\" goes on with it there",
+                     name);
+}
+
 int trainer_restore(struct trainer *trainer, const struct checkpoint *checkpoint,
                     struct error *error)
 {
     const struct trainer_options *options = &trainer->options;
     if (!model_spec_equal(&checkpoint->spec, &options->spec))
         return checkpoint_refuse_other(checkpoint, &options->spec, error);
-    if (checkpoint->seed != options->seed || checkpoint->stream != options->stream)
-        return error_set(error, ERROR_INVALID, "the checkpoint has another seed or stream");
+    if (checkpoint->seed != options->seed)
+        return error_set(error, ERROR_INVALID,
+                         "the checkpoint was made with seed %" PRIu64 ", not %" PRIu64,
+                         checkpoint->seed, options->seed);
+    if (checkpoint->stream != options->stream)
+        return error_set(error, ERROR_INVALID, "the checkpoint is of worker %" PRIu64,
+                         checkpoint->stream);
     if (checkpoint->position > trainer->sampler.count)
         return error_set(error, ERROR_INVALID, "the checkpoint is of a larger shard");
     ASSERT(checkpoint->parameter_count == model_parameter_count(trainer->model));
     if (!checkpoint->second != !optimizer_second(trainer->optimizer))
-        return error_set(error, ERROR_INVALID, "the checkpoint is of another optimizer");
+        return refuse_optimizer(trainer, checkpoint, error);
     if (sampler_seek(&trainer->sampler, checkpoint->epoch, (uint32_t)checkpoint->position, error) <
         0)
         return -1;

@@ -143,8 +143,20 @@ static void a_restored_trainer_goes_on_exactly(void **state)
     assert_memory_equal(model_parameters(trainer_model(left)),
                         model_parameters(trainer_model(right)),
                         sizeof(float) * checkpoint.parameter_count);
+    float *none = checkpoint.second;
+    checkpoint.second = checkpoint.velocity;
+    ASSERT_FAILS(trainer_restore(right, &checkpoint, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "second moments, as of adam, and sgd keeps none"));
+    checkpoint.second = none;
+    options.optimizer = (struct optimizer_options){
+        .kind = OPTIMIZER_ADAM, .lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    AUTO(trainer) struct trainer *adam = NULL;
+    ASSERT_OK(trainer_open(set, data->train, &options, &adam, &error));
+    ASSERT_FAILS(trainer_restore(adam, &checkpoint, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "no second moments for adam to go on from"));
     checkpoint.seed++;
     ASSERT_FAILS(trainer_restore(right, &checkpoint, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "was made with seed "));
     model_spec_default(MODEL_MLP, &checkpoint.spec);
     ASSERT_FAILS(trainer_restore(right, &checkpoint, &error), ERROR_INVALID);
     assert_non_null(strstr(error.message, "another model: mlp of"));

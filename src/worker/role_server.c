@@ -155,11 +155,33 @@ static void diverged_say(struct server_role *role, const struct exchange_outcome
              kept, advice);
 }
 
+/* It went on from a checkpoint that had learnt all there is to learn: a step later it was over. */
+static bool had_nothing_left(const struct server_role *role)
+{
+    const struct exchange_status *status = exchange_server_status(role->server);
+    const double share = (double)role->resumed_samples / (double)status->samples;
+    return role->resumed_samples > 0 &&
+           share * status->epochs >= (double)role->work->lease.train.epochs;
+}
+
+static void ended_say(struct server_role *role, const struct exchange_outcome *outcome)
+{
+    if (outcome->end == EXCHANGE_END_DIVERGED)
+        diverged_say(role, outcome);
+    else if (outcome->end == EXCHANGE_END_EPOCHS && had_nothing_left(role))
+        snprintf(role->result->message, sizeof role->result->message,
+                 "its checkpoint had learnt all %" PRIu64 " epochs before: raise train.epochs",
+                 role->work->lease.train.epochs);
+    else
+        snprintf(role->result->message, sizeof role->result->message, "%s", outcome->reason);
+}
+
 static void on_end(void *context, const struct exchange_outcome *outcome)
 {
     struct server_role *role = context;
+    ended_say(role, outcome);
     log_event(LOG_INFO, "training_ended", "end=%s accuracy=%.4f reason=\"%s\"",
-              exchange_end_name(outcome->end), outcome->test_accuracy, outcome->reason);
+              exchange_end_name(outcome->end), outcome->test_accuracy, role->result->message);
     loop_timer_stop(role->report_timer); /* nothing comes after the last report */
     loop_timer_stop(role->checkpoint_timer);
     server_report_send(role, outcome);
@@ -172,10 +194,6 @@ static void on_end(void *context, const struct exchange_outcome *outcome)
     role->result->is_ok = outcome->end != EXCHANGE_END_LOST &&
                           outcome->end != EXCHANGE_END_FAILED &&
                           outcome->end != EXCHANGE_END_DIVERGED;
-    if (outcome->end == EXCHANGE_END_DIVERGED)
-        diverged_say(role, outcome);
-    else
-        snprintf(role->result->message, sizeof role->result->message, "%s", outcome->reason);
     loop_stop(role->loop);
 }
 
@@ -244,6 +262,7 @@ static int server_open(struct server_role *role, struct error *error)
             .samples = checkpoint->samples,
             .elapsed_ms = checkpoint->elapsed_ms,
         };
+        role->resumed_samples = checkpoint->samples;
     } else if (result == 0) {
         result = parameters_make(work, parameters, error);
     }

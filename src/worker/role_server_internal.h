@@ -34,6 +34,7 @@ struct server_role {
     struct checkpointer *checkpointer;
     char checkpoint_path[PATH_MAX];
     uint64_t checkpoint_version; /* of the model in the last one */
+    uint64_t resumed_samples;    /* of the model it began with; 0: a new one */
     int64_t reported_ns;
     char sync_reason[SYNC_REASON_SIZE];             /* as last logged */
     enum codec codecs[EXCHANGE_WORKERS_MAX];        /* of the workers, as last logged */

@@ -208,7 +208,7 @@ int model_export(struct server_role *role, const struct exchange_outcome *outcom
         .test_loss = outcome->test_loss,
         .samples = status->samples,
         .steps = status->steps,
-        .train_seconds = 1e-3 * (double)status->elapsed_ms,
+        .train_seconds = (double)status->elapsed_ms / 1000,
         .workers = status->worker_count,
         .batch = (uint32_t)train->batch,
         .lr = train->optimizer.lr,

@@ -92,6 +92,20 @@ TEST(a_server_that_cannot_read_the_newest_checkpoint_goes_on_from_the_one_before
     assert_true(server->server.steps > STEPS_BEFORE);
 }
 
+TEST(a_job_that_goes_on_from_a_checkpoint_with_all_its_epochs_says_so)
+{
+    AUTO(work_job)
+    struct work_job *job = job_start_from("\"model\":\"logistic\",\"batch\":16,\"epochs\":20,"
+                                          "\"optimizer\":{\"lr\":0.02}",
+                                          "\"policy\":\"tap\",\"gamma\":\"300ms\"",
+                                          /* is_resumed= */ true);
+    job_finish(job);
+    const struct process *server = &job->processes[SERVER];
+    assert_true(server->is_done && server->is_ok);
+    assert_string_equal(server->message,
+                        "its checkpoint had learnt all 20 epochs before: raise train.epochs");
+}
+
 TEST(a_job_that_diverges_fails_and_leaves_its_last_good_model)
 {
     /* Once lr passes 2, the decay throws every weight further out than it was. */
@@ -217,6 +231,7 @@ int main(void)
         cmocka_unit_test(a_job_stops_at_a_loss),
         cmocka_unit_test(
             a_server_that_cannot_read_the_newest_checkpoint_goes_on_from_the_one_before),
+        cmocka_unit_test(a_job_that_goes_on_from_a_checkpoint_with_all_its_epochs_says_so),
         cmocka_unit_test(a_job_that_diverges_fails_and_leaves_its_last_good_model),
         cmocka_unit_test(a_killed_worker_stops_nobody_and_sigterm_ends_the_rest_in_good_order),
         cmocka_unit_test(missing_data_fails_with_a_sentence_that_names_the_file),

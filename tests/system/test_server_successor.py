@@ -178,6 +178,13 @@ def test_a_job_goes_on_from_the_checkpoint_of_another_with_fewer_workers(tmp_pat
         refused = submit_file(market, token, tmp_path, spec, "--resume", str(torn))
         assert refused.returncode != 0 and "checksum" in refused.stderr, refused
 
+        refused = submit_file(market, token, tmp_path, spec, "--resume", str(tmp_path / "nowhere"))
+        assert refused.returncode != 0 and "nowhere" in refused.stderr and "Plan for" not in refused.stderr, refused
+        short = {**spec, "train": {**spec["train"], "epochs": 1}}
+        refused = submit_file(market, token, tmp_path, short, "--resume", str(checkpoint))
+        assert re.search(r"has learnt \d+ epochs already, and train.epochs is 1: raise that", refused.stderr), refused
+        assert refused.returncode == 2 and "Plan for" not in refused.stderr, refused
+
         # The time counts on, too: a little more than it has behind it.
         spec = {**spec, "num_nodes": 1, "sync": {"policy": "bsp", "gamma": "1s", "tick": "1s"}}
         spec["train"]["target"]["min_time"] = "5s"
