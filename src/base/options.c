@@ -436,6 +436,20 @@ static const char *first_word(struct arena *arena, const char *name)
     return arena_copy_string(arena, (struct text){name, strcspn(name, " ")});
 }
 
+/* "; \"model\" goes with export, inspect, serve". */
+static const char *verbs_of(struct arena *arena, const struct program *program, const char *group)
+{
+    const size_t size = strlen(group);
+    const char *verbs = "";
+    for (size_t i = 0; program->commands[i]; i++) {
+        const char *name = program->commands[i]->name;
+        if (!program->commands[i]->is_hidden && strncmp(name, group, size) == 0 &&
+            name[size] == ' ')
+            verbs = arena_format(arena, "%s%s%s", verbs, verbs[0] ? ", " : "", name + size + 1);
+    }
+    return arena_format(arena, "; \"%.40s\" goes with %s", group, verbs);
+}
+
 int options_refuse_command(const struct program *program, int argc, char *const *argv,
                            struct error *error)
 {
@@ -464,7 +478,8 @@ int options_refuse_command(const struct program *program, int argc, char *const 
     }
     char hint[NEAREST_HINT_SIZE];
     return error_set(error, ERROR_INVALID, "unknown command \"%s\"%s", wanted,
-                     nearest_hint(&nearest, hint));
+                     is_verb && !nearest.name ? verbs_of(arena, program, argv[0])
+                                              : nearest_hint(&nearest, hint));
 }
 
 bool options_terminal_has_color(int fd)

@@ -365,6 +365,9 @@ TEST(commands_are_found_by_one_or_two_words)
                         "unknown command \"job sbmit\"; did you mean \"job submit\"?");
     options_refuse_command(&program, 1, (char *[]){led}, &error);
     assert_string_equal(error.message, "unknown command \"lned\"; did you mean \"lend\"?");
+    options_refuse_command(&program, 2, (char *[]){job, lend}, &error);
+    assert_string_equal(error.message,
+                        "unknown command \"job lend\"; \"job\" goes with submit, show");
 }
 
 TEST(a_wrong_verb_after_a_command_without_arguments_is_no_argument)

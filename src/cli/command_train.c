@@ -176,7 +176,7 @@ static int save_model(const struct training *training, struct error *error)
         .test_loss = status->test.loss,
         .samples = status->samples,
         .steps = status->steps,
-        .train_seconds = 1e-3 * (double)status->elapsed_ms,
+        .train_seconds = (double)status->elapsed_ms / 1000,
         .workers = 1,
         .batch = (uint32_t)train->batch,
         .lr = train->optimizer.lr,

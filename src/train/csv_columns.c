@@ -71,29 +71,53 @@ static const char *columns_list(const struct csv_columns *columns, char *out, si
     return out;
 }
 
-static int find_target(struct csv_columns *columns, const char *name, struct error *error)
+static int find_column(const struct csv_columns *columns, struct text name, uint32_t *out_at,
+                       struct error *error)
 {
-    columns->target = columns->count - 1;
-    for (uint32_t i = 0; name && i < columns->count; i++)
-        if (!strcmp(columns->columns[i].name, name)) {
-            columns->target = i;
+    for (uint32_t i = 0; i < columns->count; i++)
+        if (text_is(name, columns->columns[i].name)) {
+            *out_at = i;
             return 0;
         }
-    if (!name)
-        return 0;
     char list[200];
-    return error_set(error, ERROR_NOT_FOUND, "there is no column \"%s\"%s%s", name,
+    return error_set(error, ERROR_NOT_FOUND, "there is no column \"" TEXT_FORMAT "\"%s%s",
+                     TEXT_ARGS(name),
                      columns->has_heading ? "; there are "
                                           : ": the file has no line of names, so they are "
                                             "called 1, 2 and so on",
                      columns->has_heading ? columns_list(columns, list, sizeof(list)) : "");
 }
 
+/* Each of a list of names is a column; `field` is where they were given. */
+static int check_names(const struct csv_columns *columns, const char *names, const char *field,
+                       struct error *error)
+{
+    struct text rest = text_of(names ? names : ""), name;
+    while (rest.size) {
+        struct text tail = {0};
+        uint32_t at;
+        text_cut(rest, ',', &name, &tail);
+        name = text_trim(name);
+        if (name.size && !text_is(name, "*") && find_column(columns, name, &at, error) < 0)
+            return error_wrap(error, "train.read.%s", field);
+        rest = tail;
+    }
+    return 0;
+}
+
 static int name_columns(struct csv_columns *columns, const struct csv_record *record,
                         const struct import_options *options, struct error *error)
 {
-    if (read_names(columns, record, options, error) < 0 ||
-        find_target(columns, options->target, error) < 0)
+    if (read_names(columns, record, options, error) < 0)
+        return -1;
+    columns->target = columns->count - 1;
+    if (options->target &&
+        find_column(columns, text_of(options->target), &columns->target, error) < 0)
+        return -1;
+    /* A part of others' data may lack what others have. */
+    if (!options->is_part &&
+        (check_names(columns, options->skip_columns, "skip", error) < 0 ||
+         check_names(columns, options->category_columns, "category_columns", error) < 0))
         return -1;
     const bool are_all = reader_list_has(options->category_columns, "*");
     for (uint32_t i = 0; i < columns->count; i++) {

@@ -7,6 +7,17 @@
 #include <inttypes.h>
 #include <limits.h>
 
+/* A path's last name may begin or end with a slash: that is no part of what the data are called. */
+static struct text data_name(const char *data)
+{
+    struct text name = text_of(data);
+    while (name.size > 1 && name.data[0] == '/')
+        name = (struct text){name.data + 1, name.size - 1};
+    while (name.size > 1 && name.data[name.size - 1] == '/')
+        name.size--;
+    return name;
+}
+
 void model_card_append(struct json_writer *writer, const struct model_card *card)
 {
     char finished[CLOCK_TEXT_SIZE];
@@ -17,7 +28,7 @@ void model_card_append(struct json_writer *writer, const struct model_card *card
     if (card->job_name)
         json_field_string(writer, "name", card->job_name);
     json_field_u64(writer, "job", card->job);
-    json_field_string(writer, "data", card->data);
+    json_field_text(writer, "data", data_name(card->data));
     json_field_string(writer, "policy", card->policy);
     if (card->deviation > 0) {
         json_field_double(writer, "mean", card->mean);

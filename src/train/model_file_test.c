@@ -69,6 +69,30 @@ TEST(a_model_is_opened_by_its_file_its_folder_or_a_checkpoint)
     folder_remove(&folder);
 }
 
+TEST(the_card_calls_data_by_their_name_and_prints_numbers_short)
+{
+    static struct folder folder;
+    static const struct {
+        const char *data, *told;
+    } names[] = {{"mnist", "\"data\":\"mnist\""},
+                 {"/houses", "\"data\":\"houses\""},
+                 {"pictures/", "\"data\":\"pictures\""},
+                 {"peer://x", "\"data\":\"peer://x\""}};
+    folder_make(&folder);
+    folder.described.train_seconds = (double)INT64_C(24830) / 1000;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct json_writer writer;
+        struct buffer json AUTO_BUFFER;
+        buffer_init(&json, 1 << 16);
+        json_writer_init(&writer, &json);
+        folder.described.data = names[i].data;
+        model_card_append(&writer, &folder.described);
+        assert_non_null(strstr(buffer_string(&json), names[i].told));
+        assert_non_null(strstr(buffer_string(&json), "\"train_seconds\":24.83,"));
+    }
+    folder_remove(&folder);
+}
+
 /* As models were left before the file itself said what it is. */
 TEST(a_file_without_a_description_needs_its_card)
 {
@@ -126,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_opened_by_its_file_its_folder_or_a_checkpoint),
+        cmocka_unit_test(the_card_calls_data_by_their_name_and_prints_numbers_short),
         cmocka_unit_test(a_file_without_a_description_needs_its_card),
         cmocka_unit_test(tensors_of_another_model_are_named),
         cmocka_unit_test(what_is_no_model_is_told),

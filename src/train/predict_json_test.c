@@ -150,9 +150,10 @@ TEST(a_table_is_asked_in_its_own_units_and_names)
     assert_non_null(strstr(answer, "\"classes\":\"dog\""));
     answer = ask(&scene, CLASSIFY, "{\"examples\":[[12,1,4]]}");
     assert_true(answer && strncmp(answer, "{\"result\":[[[\"cat\",0.119", 23) == 0);
-    assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":12,\"b\":1}]}", "\"c\" is missing");
+    assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":12,\"b\":1}]}",
+                   "instances[0]: column \"c\" is missing");
     assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":1,\"b\":1,\"c\":1,\"d\":1}]}",
-                   "4 names where the model has 3 columns");
+                   "instances[0]: the model has no column \"d\"");
     scene_close(&scene);
 
     rows_open(&scene, columns, /* is_raw= */ true);
@@ -194,7 +195,11 @@ TEST(categories_are_told_by_their_words)
     assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":1,\"home\":[1]}]}",
                    "\"home\": a word is wanted");
     assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":1,\"home\":\"7\",\"b\":1}]}",
+                   "instances[0]: the model has no column \"b\"");
+    assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":1,\"home\":\"7\",\"home=7\":1}]}",
                    "3 names where the model has 2 columns");
+    assert_refused(&scene, PREDICT, "{\"instances\":[{\"a\":1}]}",
+                   "column \"home\" is missing: give one of its words, as \"New York\"");
     scene_close(&scene);
 }
 

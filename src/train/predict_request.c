@@ -50,6 +50,16 @@ static int take_number(struct reading *reading, json_object *value, struct error
     return 0;
 }
 
+static int take_list(struct reading *reading, json_object *value, uint32_t depth,
+                     struct error *error);
+
+static int take_item(struct reading *reading, json_object *item, uint32_t depth, bool is_number,
+                     struct error *error)
+{
+    return is_number ? take_number(reading, item, error)
+                     : take_list(reading, item, depth + 1, error);
+}
+
 /* The list at depth `depth` of the shape. */
 static int take_list(struct reading *reading, json_object *value, uint32_t depth,
                      struct error *error)
@@ -71,15 +81,18 @@ static int take_list(struct reading *reading, json_object *value, uint32_t depth
                          reading->place, count, (unsigned long long)reading->shape[depth],
                          shape_text(reading, shape, sizeof(shape)));
     const size_t place_size = strlen(reading->place);
+    const bool is_number = is_flat || depth + 1 == reading->rank;
     for (size_t i = 0; i < count; i++) {
         json_object *item = json_object_array_get_idx(value, i);
+        const size_t filled = reading->filled;
+        if (take_item(reading, item, depth, is_number, error) == 0)
+            continue;
+        /* Its place takes longer to write than a number to read: only now, and what is wrong is
+         * said again with it. */
+        reading->filled = filled;
         snprintf(reading->place + place_size, PLACE_SIZE - place_size, "[%zu]", i);
-        if ((is_flat || depth + 1 == reading->rank
-                 ? take_number(reading, item, error)
-                 : take_list(reading, item, depth + 1, error)) < 0)
-            return -1;
+        return take_item(reading, item, depth, is_number, error);
     }
-    reading->place[place_size] = '\0';
     return 0;
 }
 
@@ -130,6 +143,39 @@ static int take_category(struct reading *reading, json_object *value,
     return (int)used;
 }
 
+/* A column that the input lacks; of a category its words have places "COLUMN=WORD". */
+static int refuse_missing(const struct reading *reading, const char *name, struct error *error)
+{
+    const char *at = strchr(name, '=');
+    if (!at || at == name)
+        return error_set(error, ERROR_INVALID, "%s: column \"%.64s\" is missing", reading->place,
+                         name);
+    return error_set(error, ERROR_INVALID,
+                     "%s: column \"%.*s\" is missing: give one of its words, as \"%.64s\"",
+                     reading->place, at - name < 64 ? (int)(at - name) : 64, name, at + 1);
+}
+
+/* It has more names than the model has columns. */
+static int refuse_names(const struct reading *reading, json_object *value,
+                        const struct predictor_feature *features, uint32_t count, int names,
+                        struct error *error)
+{
+    json_object_object_foreach(value, key, ignored)
+    {
+        const size_t size = strlen(key);
+        bool is_known = false;
+        (void)ignored;
+        for (uint32_t i = 0; i < count && !is_known; i++)
+            is_known = strncmp(features[i].name, key, size) == 0 &&
+                       (features[i].name[size] == '\0' || features[i].name[size] == '=');
+        if (!is_known)
+            return error_set(error, ERROR_INVALID, "%s: the model has no column \"%.64s\"",
+                             reading->place, key);
+    }
+    return error_set(error, ERROR_INVALID, "%s: %d names where the model has %d columns",
+                     reading->place, json_object_object_length(value), names);
+}
+
 /* {"COLUMN": number, ...}, in any order; of categories also words. */
 static int take_columns(struct reading *reading, json_object *value, struct error *error)
 {
@@ -151,17 +197,15 @@ static int take_columns(struct reading *reading, json_object *value, struct erro
         }
         const size_t column_size = category_of(value, name);
         if (column_size == 0)
-            return error_set(error, ERROR_INVALID, "%s: \"%.64s\" is missing", reading->place,
-                             name);
+            return refuse_missing(reading, name, error);
         const int used = take_category(reading, value, features + i, count - i, column_size, error);
         if (used < 0)
             return -1;
         i += (uint32_t)used;
     }
-    if (json_object_object_length(value) != names)
-        return error_set(error, ERROR_INVALID, "%s: %d names where the model has %d columns",
-                         reading->place, json_object_object_length(value), names);
-    return 0;
+    return json_object_object_length(value) == names
+               ? 0
+               : refuse_names(reading, value, features, count, names, error);
 }
 
 static int take_text(struct reading *reading, json_object *value, struct error *error)

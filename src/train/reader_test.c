@@ -68,6 +68,27 @@ TEST(a_table_has_its_classes_in_order_and_its_target_by_name)
     scratch_done(&scratch);
 }
 
+TEST(a_name_that_is_no_column_s_is_told_with_those_there_are)
+{
+    struct error error;
+    const char *csv = "p,q,y\n1,1,a\n2,2,b\n4,3,a\n";
+    const struct reader_source source = {.bytes = text_of(csv)};
+    struct import import AUTO_IMPORT = {0};
+    struct import_options options = default_options();
+    options.target = "kind";
+    assert_refused(csv, &options, "there is no column \"kind\"; there are p, q, y");
+    options.target = "y";
+    options.skip_columns = "q, r";
+    assert_refused(csv, &options, "train.read.skip: there is no column \"r\"; there are p, q, y");
+    options.is_part = true; /* of others' data, which may have it */
+    ASSERT_OK(reader_csv_read(&source, &options, &import, &error));
+    assert_int_equal(import.width, 1);
+    options.is_part = false;
+    options.skip_columns = NULL;
+    options.category_columns = "*, town";
+    assert_refused(csv, &options, "train.read.category_columns: there is no column \"town\"");
+}
+
 TEST(missing_values_are_refused_dropped_or_filled_in)
 {
     struct error error;
@@ -312,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_are_taken_out_of_quotes_over_lines),
         cmocka_unit_test(a_table_has_its_classes_in_order_and_its_target_by_name),
+        cmocka_unit_test(a_name_that_is_no_column_s_is_told_with_those_there_are),
         cmocka_unit_test(missing_values_are_refused_dropped_or_filled_in),
         cmocka_unit_test(words_become_places_of_their_own),
         cmocka_unit_test(hashed_words_make_sparse_rows),
