@@ -295,6 +295,8 @@ struct api_quote {
     int64_t placed_micro;
     int64_t placed_hourly_micro;
     int64_t expected_micro;
+    uint64_t server_machines; /* different ones; 0: not placed */
+    bool has_replica_room;    /* besides the lead's machine */
     int64_t max_run_ms;
     int64_t available_micro;
 };
@@ -384,6 +386,7 @@ struct api_bill_line {
     struct text machine_name;
     struct text role;
     uint64_t rank;
+    bool is_replica;
     uint64_t ticks;
     int64_t billed_ms;
     int64_t posted_micro;

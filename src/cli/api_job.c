@@ -16,6 +16,8 @@ static const struct json_field quote_fields[] = {
     FIELD("placed_microcredits", JSON_I64, api_quote, placed_micro),
     FIELD("placed_hourly_microcredits", JSON_I64, api_quote, placed_hourly_micro),
     FIELD("expected_microcredits", JSON_I64, api_quote, expected_micro),
+    FIELD("server_machines", JSON_U64, api_quote, server_machines),
+    FIELD("has_replica_room", JSON_BOOL, api_quote, has_replica_room),
     FIELD("max_run_ms", JSON_I64, api_quote, max_run_ms),
     FIELD("available_microcredits", JSON_I64, api_quote, available_micro),
 };
@@ -122,6 +124,7 @@ static const struct json_field bill_line_fields[] = {
     FIELD("machine_name", JSON_TEXT, api_bill_line, machine_name),
     FIELD("role", JSON_TEXT, api_bill_line, role),
     FIELD("rank", JSON_U64, api_bill_line, rank),
+    FIELD("replica", JSON_BOOL, api_bill_line, is_replica),
     FIELD("ticks", JSON_U64, api_bill_line, ticks),
     FIELD("billed_ms", JSON_I64, api_bill_line, billed_ms),
     FIELD("posted_microcredits", JSON_I64, api_bill_line, posted_micro),

@@ -56,16 +56,19 @@ static int run_validate(void *context, const void *options, struct error *error)
     job_spec_write(&spec, &json);
     if (buffer_check(&json, error) < 0)
         return -1;
+    const bool has_more_servers =
+        !job_spec_is_command(&spec) && (spec.sync.servers > 1 || spec.sync.replica);
     if (cli->common.json)
         output_json(buffer_text(&json));
     else
-        output_field(cli, "", "%s is a good job file: %.*s on %s worker%s, policy %.*s, tick %s",
-                     strcmp(wanted->file, "-") != 0 ? wanted->file : "standard input",
-                     TEXT_ARGS(spec.train.model),
-                     output_workers(cli->arena, spec.num_nodes, spec.num_nodes_max),
-                     spec.num_nodes == 1 && spec.num_nodes_max <= 1 ? "" : "s",
-                     TEXT_ARGS(spec.sync.policy),
-                     output_duration(cli->arena, job_spec_tick_ms(&spec)));
+        output_field(
+            cli, "", "%s is a good job file: %.*s on %s worker%s%s%s, policy %.*s, tick %s",
+            strcmp(wanted->file, "-") != 0 ? wanted->file : "standard input",
+            TEXT_ARGS(spec.train.model),
+            output_workers(cli->arena, spec.num_nodes, spec.num_nodes_max),
+            spec.num_nodes == 1 && spec.num_nodes_max <= 1 ? "" : "s", has_more_servers ? ", " : "",
+            has_more_servers ? job_view_servers(cli->arena, &spec.sync) : "",
+            TEXT_ARGS(spec.sync.policy), output_duration(cli->arena, job_spec_tick_ms(&spec)));
     return 0;
 }
 
@@ -219,16 +222,6 @@ const struct command command_job_wait = {
     .run = run_wait,
 };
 
-static const char *role_of(struct arena *arena, const struct api_lease *lease)
-{
-    if (lease->is_replica)
-        return "the replica";
-    if (!text_equal(lease->role, TEXT("server")))
-        return arena_format(arena, "worker %" PRIu64, lease->rank);
-    return lease->rank == 0 ? "the parameter server"
-                            : arena_format(arena, "parameter server %" PRIu64, lease->rank);
-}
-
 /* Where an ended job ran, and how that ended. */
 static int explain_ended(struct cli *cli, struct client *client, uint64_t id, struct error *error)
 {
@@ -253,7 +246,7 @@ static int explain_ended(struct cli *cli, struct client *client, uint64_t id, st
         const struct api_lease *lease = &leases[i];
         output_field(cli, "  ", "%s with %s was %s: %s%s%s",
                      output_text(arena, lease->machine_name),
-                     output_core_count(arena, lease->cores_milli), role_of(arena, lease),
+                     output_core_count(arena, lease->cores_milli), job_view_role(arena, lease),
                      output_text(arena, lease->outcome.size ? lease->outcome : lease->state),
                      lease->reason.size ? ", " : "", output_text(arena, lease->reason));
     }

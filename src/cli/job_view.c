@@ -85,6 +85,54 @@ static void print_leases(const struct cli *cli, const struct api_job *job)
     table_show(&table, cli);
 }
 
+const char *job_view_role(struct arena *arena, const struct api_lease *lease)
+{
+    if (lease->is_replica)
+        return "the replica";
+    if (!text_is(lease->role, "server"))
+        return arena_format(arena, "worker %" PRIu64, lease->rank);
+    return lease->rank == 0 ? "the parameter server"
+                            : arena_format(arena, "parameter server %" PRIu64, lease->rank);
+}
+
+bool job_view_has_rank(const struct api_lease *lease, struct text rank)
+{
+    const struct text server = TEXT("server"), range = TEXT("server-");
+    struct error ignored; /* no number: of another rank */
+    uint64_t number;
+    if (lease->is_replica)
+        return text_is(rank, "replica");
+    const bool is_server = text_equal(lease->role, server);
+    if (is_server && lease->rank == 0)
+        return text_equal(rank, server);
+    if (is_server && !text_starts_with(rank, range))
+        return false;
+    if (is_server)
+        rank = (struct text){rank.data + range.size, rank.size - range.size};
+    return text_parse_u64(rank, &number, &ignored) == 0 && number == lease->rank;
+}
+
+const char *job_view_misfortune(struct arena *arena, const struct api_lease *lease)
+{
+    if (!text_is(lease->state, "ended") || text_is(lease->outcome, "succeeded") ||
+        text_is(lease->outcome, "stopped"))
+        return NULL;
+    return arena_format(arena, "%s on %s %s%s%s", job_view_role(arena, lease),
+                        output_text(arena, lease->machine_name), output_text(arena, lease->outcome),
+                        lease->reason.size ? ": " : "", output_text(arena, lease->reason));
+}
+
+/* Why those ended that did not end well: the table has no room for it. */
+static void print_misfortunes(const struct cli *cli, const struct api_job *job)
+{
+    const struct api_lease *leases = job->leases.items;
+    for (size_t i = 0; i < job->leases.count; i++) {
+        const char *told = job_view_misfortune(cli->arena, &leases[i]);
+        if (told)
+            output_field(cli, "", "Lease %" PRIu64 ", %s", leases[i].id, told);
+    }
+}
+
 int job_view_exit_code(const struct api_job *job)
 {
     if (text_is(job->state, "succeeded"))
@@ -126,6 +174,25 @@ const char *job_view_workers(struct arena *arena, const struct api_job *job)
     if (!runs || job->worker_count == 0 || (!is_elastic && job->worker_count == job->num_nodes))
         return wanted;
     return arena_format(arena, "%" PRIu64 " of %s", job->worker_count, wanted);
+}
+
+const char *job_view_servers(struct arena *arena, const struct job_sync *sync)
+{
+    const char *replica = sync->replica ? " and a replica" : "";
+    return sync->servers > 1
+               ? arena_format(arena, "%" PRIu64 " parameter servers%s", sync->servers, replica)
+               : arena_format(arena, "one parameter server%s", replica);
+}
+
+/* ", 3 parameter servers"; nothing of a job that has one, as most. */
+static const char *servers_of(const struct cli *cli, const struct api_job *job)
+{
+    struct job_spec spec;
+    struct error error; /* of another version of this program: not known */
+    if (job->spec.size == 0 || job_spec_read(cli->arena, job->spec, &spec, &error) < 0 ||
+        (spec.sync.servers <= 1 && !spec.sync.replica))
+        return "";
+    return arena_format(cli->arena, ", %s", job_view_servers(cli->arena, &spec.sync));
 }
 
 static bool is_spare(const struct cli *cli, const struct api_job *job)
@@ -251,8 +318,8 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
     const char *workers = arena_format(arena, "%s worker%s", job_view_workers(arena, job),
                                        job->num_nodes == 1 && job->num_nodes_max <= 1 ? "" : "s");
     if (job->model.size > 0)
-        output_field(cli, "Training: ", "%s with %s on %s", output_text(arena, job->model),
-                     output_text(arena, job->policy), workers);
+        output_field(cli, "Training: ", "%s with %s on %s%s", output_text(arena, job->model),
+                     output_text(arena, job->policy), workers, servers_of(cli, job));
     else
         output_field(cli, "Runs:     ", "a command of your own on %s", workers);
     if (job->policy_reason.size > 0)
@@ -280,6 +347,7 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
         print_leases(cli, job);
     else if (job->leases.count)
         print_ranks(cli, job);
+    print_misfortunes(cli, job);
 }
 
 int job_view_print_bill(const struct cli *cli, struct client *client, uint64_t job,
@@ -297,11 +365,12 @@ int job_view_print_bill(const struct cli *cli, struct client *client, uint64_t j
                                      ">PAID", NULL});
     const struct api_bill_line *lines = bill.lines.items;
     for (size_t i = 0; i < bill.lines.count; i++)
-        TABLE_ROW(
-            &table, output_text(arena, lines[i].machine_name), output_text(arena, lines[i].role),
-            output_number(arena, lines[i].ticks), output_duration(arena, lines[i].billed_ms),
-            output_credits(arena, lines[i].earned_micro), output_credits(arena, lines[i].fee_micro),
-            output_credits(arena, lines[i].posted_micro));
+        TABLE_ROW(&table, output_text(arena, lines[i].machine_name),
+                  lines[i].is_replica ? "replica" : output_text(arena, lines[i].role),
+                  output_number(arena, lines[i].ticks), output_duration(arena, lines[i].billed_ms),
+                  output_credits(arena, lines[i].earned_micro),
+                  output_credits(arena, lines[i].fee_micro),
+                  output_credits(arena, lines[i].posted_micro));
     TABLE_ROW(&table, "total", "", output_number(arena, bill.ticks), "", "",
               output_credits(arena, bill.fee_micro), output_credits(arena, bill.spent_micro));
     table_show(&table, cli);

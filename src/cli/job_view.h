@@ -19,10 +19,19 @@ int64_t job_view_ends_by_ms(const struct api_job *job);
 
 /* "3", "2–4", and of one that runs "2 of 2–4". */
 const char *job_view_workers(struct arena *arena, const struct api_job *job);
+/* "one parameter server", "3 parameter servers and a replica". */
+const char *job_view_servers(struct arena *arena, const struct job_sync *sync);
 /* "81.23 %"; of a job that predicts numbers "R^2 0.8123"; "-" before it was measured. */
 const char *job_view_accuracy(struct arena *arena, const struct api_job *job);
 /* Which of its pushes were not taken as they were, or made again; NULL: none. */
 const char *job_view_pushes(struct arena *arena, const struct api_job *job);
+
+/* "worker 1", "the parameter server", "parameter server 1", "the replica". */
+const char *job_view_role(struct arena *arena, const struct api_lease *lease);
+/* Whether it is the lease of "1", "server", "server-1" or "replica". */
+bool job_view_has_rank(const struct api_lease *lease, struct text rank);
+/* How a lease ended that did not end well, and why; NULL: it did, or goes on. */
+const char *job_view_misfortune(struct arena *arena, const struct api_lease *lease);
 
 /* What a command that waited for a job of the borrower's own command ends with: 0 when it
  * succeeded, the exit status of the rank that failed first (the lowest of several at once), or

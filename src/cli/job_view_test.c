@@ -91,6 +91,59 @@ TEST(pushes_are_told_of_only_where_there_is_something_to_tell)
                         "others to check them, 2 of these undecided");
 }
 
+TEST(a_lease_is_found_by_its_rank_s_name_and_told_of_by_what_it_is)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    const struct api_lease lead = {.role = TEXT("server")};
+    const struct api_lease range = {.role = TEXT("server"), .rank = 1};
+    const struct api_lease replica = {.role = TEXT("server"), .rank = 2, .is_replica = true};
+    const struct api_lease worker = {.role = TEXT("worker"), .rank = 1};
+    assert_true(job_view_has_rank(&lead, TEXT("server")));
+    assert_false(job_view_has_rank(&lead, TEXT("0")));
+    assert_true(job_view_has_rank(&range, TEXT("server-1")));
+    assert_false(job_view_has_rank(&range, TEXT("server")));
+    assert_true(job_view_has_rank(&replica, TEXT("replica")));
+    assert_false(job_view_has_rank(&replica, TEXT("server-2")));
+    assert_true(job_view_has_rank(&worker, TEXT("1")));
+    assert_false(job_view_has_rank(&worker, TEXT("server-1")));
+    assert_string_equal(job_view_role(arena, &lead), "the parameter server");
+    assert_string_equal(job_view_role(arena, &range), "parameter server 1");
+    assert_string_equal(job_view_role(arena, &replica), "the replica");
+    assert_string_equal(job_view_role(arena, &worker), "worker 1");
+}
+
+TEST(more_servers_than_one_are_told_of)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct job_sync sync = {.servers = 1};
+    assert_string_equal(job_view_servers(arena, &sync), "one parameter server");
+    sync.replica = true;
+    assert_string_equal(job_view_servers(arena, &sync), "one parameter server and a replica");
+    sync.servers = 3;
+    assert_string_equal(job_view_servers(arena, &sync), "3 parameter servers and a replica");
+}
+
+TEST(why_a_lease_did_not_end_well_is_told)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct api_lease lease = {.machine_name = TEXT("heron"),
+                              .role = TEXT("worker"),
+                              .rank = 1,
+                              .state = TEXT("running"),
+                              .outcome = TEXT("none")};
+    assert_null(job_view_misfortune(arena, &lease));
+    lease.state = TEXT("ended");
+    lease.outcome = TEXT("failed");
+    assert_string_equal(job_view_misfortune(arena, &lease), "worker 1 on heron failed");
+    lease.reason = TEXT("no such file");
+    assert_string_equal(job_view_misfortune(arena, &lease),
+                        "worker 1 on heron failed: no such file");
+    lease.outcome = TEXT("stopped");
+    assert_null(job_view_misfortune(arena, &lease));
+    lease.outcome = TEXT("succeeded");
+    assert_null(job_view_misfortune(arena, &lease));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +151,9 @@ int main(void)
         cmocka_unit_test(the_rank_that_failed_first_says_how_it_ends),
         cmocka_unit_test(a_job_ends_when_the_last_of_its_leases_does),
         cmocka_unit_test(how_well_numbers_are_told_is_no_percentage),
+        cmocka_unit_test(a_lease_is_found_by_its_rank_s_name_and_told_of_by_what_it_is),
+        cmocka_unit_test(more_servers_than_one_are_told_of),
+        cmocka_unit_test(why_a_lease_did_not_end_well_is_told),
         cmocka_unit_test(pushes_are_told_of_only_where_there_is_something_to_tell),
     };
     return cmocka_run_group_tests_name("job_view", tests, NULL, NULL);

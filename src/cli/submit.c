@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/connect.h"
+#include "cli/job_view.h"
 #include "cli/output.h"
 #include "cli/upload.h"
 #include "runtime/job_model.h"
@@ -14,16 +15,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static const char *servers_of(struct arena *arena, const struct job_spec *spec)
-{
-    const char *replica = spec->sync.replica ? " and a replica" : "";
-    if (job_spec_is_command(spec))
-        return "";
-    return spec->sync.servers > 1 ? arena_format(arena, "; %" PRIu64 " parameter servers%s",
-                                                 spec->sync.servers, replica)
-                                  : arena_format(arena, "; one parameter server%s", replica);
-}
-
 static void append_amounts(struct buffer *plan, struct arena *arena, const struct job_spec *spec)
 {
     const struct job_resources *resources = &spec->resources;
@@ -33,7 +24,7 @@ static void append_amounts(struct buffer *plan, struct arena *arena, const struc
     const bool is_any =
         resources->accelerators.model.size == 0 && resources->accelerators.memory_bytes == 0;
     buffer_append_format(
-        plan, "  machines  %s x %s%s core%s, %s%s memory%s%s%s%s\n",
+        plan, "  machines  %s x %s%s core%s, %s%s memory%s%s%s%s%s\n",
         output_workers(arena, spec->num_nodes, spec->num_nodes_max),
         output_cores(arena, resources->cpus_milli.value),
         resources->cpus_milli.is_at_least ? "+" : "",
@@ -43,7 +34,8 @@ static void append_amounts(struct buffer *plan, struct arena *arena, const struc
         !accelerators[0] || !is_any                   ? ""
         : resources->accelerators.count_milli == 1000 ? " GPU"
                                                       : " GPUs",
-        servers_of(arena, spec));
+        job_spec_is_command(spec) ? "" : "; ",
+        job_spec_is_command(spec) ? "" : job_view_servers(arena, &spec->sync));
 }
 
 /* What is held, what it costs where it would run, and the most it can ever cost. */
@@ -108,6 +100,22 @@ static void append_start(struct buffer *plan, struct arena *arena, const struct 
                              may_wait ? ": it waits until others come. \"start: by 2d\" under "
                                         "market in the job file ends the wait"
                                       : ", free or not");
+}
+
+/* What several servers and a replica are for, where the machines free now do not give it. */
+static void append_servers(struct buffer *plan, const struct job_spec *spec,
+                           const struct api_quote *quote)
+{
+    if (!quote->can_start || job_spec_is_command(spec))
+        return;
+    if (spec->sync.servers > 1 && quote->server_machines == 1)
+        buffer_append_format(plan,
+                             "  Warning   its %" PRIu64 " parameter servers would share one "
+                             "machine, and its line: no other has room now\n",
+                             spec->sync.servers);
+    if (spec->sync.replica && !quote->has_replica_room)
+        buffer_append_string(plan, "  Warning   no machine besides the parameter server's has room "
+                                   "for the replica now: it begins without one\n");
 }
 
 enum { SHOWN_SCRIPT_SIZE = 60 };
@@ -242,6 +250,7 @@ static const char *write_plan(const struct cli *cli, struct client *client,
     append_amounts(&plan, arena, spec);
     append_price(&terms, cli, spec, quote);
     append_start(&terms, arena, spec, quote, !wanted->expects_room);
+    append_servers(&terms, spec, quote);
     if (wanted->command)
         options_name_advice(wanted->command, buffer_text(&terms), &plan);
     else
@@ -314,7 +323,7 @@ static int ask_quote(struct cli *cli, struct client *client, struct text json,
 {
     int64_t waited_ms = 0;
     for (int64_t pause_ms = MEASURING_FIRST_MS;; pause_ms *= 2) {
-        *out_quote = (struct api_quote){0};
+        *out_quote = (struct api_quote){.has_replica_room = true}; /* an older market is silent */
         struct client_answer answer = {&api_quote_schema, out_quote, {0}};
         if (client_post(client, cli->arena, "/v1/quotes", json, &answer, error) < 0)
             return -1;

@@ -173,6 +173,7 @@ void dispatch_promote(struct hub *hub, struct hub_lease *lease)
     stream_forget(hub, lease);
     lease->dial_count = 0;
     lease->rank = 0;
+    lease->is_replica = false;
     lease->newest_peer = 0;
     lease->verify.is_standby = false;
     hand_over(hub, lease);

@@ -101,6 +101,8 @@ static void write_quote(struct json_writer *writer, const struct call *call,
     json_field_i64(writer, "placed_hourly_microcredits", placed.hourly_micro);
     json_field_i64(writer, "expected_microcredits",
                    (int64_t)(hourly * look->request.expected_run_ms / 3600000));
+    json_field_u64(writer, "server_machines", quote->server_machines);
+    json_field_bool(writer, "has_replica_room", quote->has_replica_room);
     json_field_i64(writer, "max_run_ms", look->request.max_run_ms);
     json_field_i64(writer, "expected_run_ms", look->request.expected_run_ms);
     json_field_i64(writer, "available_microcredits", look->available_micro);

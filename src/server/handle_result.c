@@ -55,6 +55,42 @@ static const struct store_value *find_rank(const struct query_rows *leases, stru
     return found;
 }
 
+static const struct store_value *find_lease(const struct query_rows *leases, uint64_t id)
+{
+    for (size_t i = 0; i < leases->count; i++)
+        if ((uint64_t)leases->items[i][LEASES_ID].integer == id)
+            return leases->items[i];
+    return NULL;
+}
+
+/* False: it is given, and no number; a problem was answered. */
+static bool read_number(struct http_request *request, const char *key, const char *problem,
+                        uint64_t *out_number)
+{
+    struct error error;
+    const struct text given = http_request_query(request, key);
+    *out_number = 0;
+    if (!given.data || text_parse_u64(given, out_number, &error) == 0)
+        return true;
+    http_reply_problem(request, 400, "invalid", problem);
+    return false;
+}
+
+/* Of one lease, or else of the newest of a rank; NULL: a problem was answered. */
+static const struct store_value *find_log(struct http_request *request,
+                                          const struct query_rows *leases, uint64_t id,
+                                          struct text rank)
+{
+    const struct store_value *lease = id ? find_lease(leases, id) : find_rank(leases, rank);
+    if (!lease)
+        http_reply_problem(request, 404, "not_found",
+                           leases->count == 0 ? "this job has no leases yet, so there is no log"
+                           : id               ? "this job has no such lease"
+                                : "this job has no such rank: give a worker's number, "
+                                  "server, server-1 or replica");
+    return lease;
+}
+
 void handle_job_logs(struct http_request *request, void *context)
 {
     struct server *server = context;
@@ -63,12 +99,10 @@ void handle_job_logs(struct http_request *request, void *context)
         return;
     struct error error;
     struct query_rows leases;
-    uint64_t offset = 0;
-    const struct text offset_text = http_request_query(request, "offset");
-    if (offset_text.data && text_parse_u64(offset_text, &offset, &error) < 0) {
-        http_reply_problem(request, 400, "invalid", "offset must be a number of bytes");
+    uint64_t offset, id;
+    if (!read_number(request, "offset", "offset must be a number of bytes", &offset) ||
+        !read_number(request, "lease", "lease must be a lease's number", &id))
         return;
-    }
     if (handle_job_leases(server, http_request_arena(request), (uint64_t)row[JOBS_ID].integer,
                           &leases, &error) < 0) {
         http_reply_error(request, &error);
@@ -77,14 +111,13 @@ void handle_job_logs(struct http_request *request, void *context)
     struct text rank = http_request_query(request, "rank");
     if (!rank.size)
         rank = TEXT("0");
-    const struct store_value *lease = find_rank(&leases, rank);
-    if (!lease) {
-        http_reply_problem(request, 404, "not_found",
-                           leases.count ? "this job has no such rank: give a worker's number, "
-                                          "server, server-1 or replica"
-                                        : "this job has no leases yet, so there is no log");
+    const struct store_value *lease = find_log(request, &leases, id, rank);
+    if (!lease)
         return;
-    }
+    char name[LEASE_RANK_NAME_SIZE];
+    if (id)
+        rank = text_of(lease_rank_name((enum lease_role)lease[LEASES_ROLE].integer,
+                                       (uint64_t)lease[LEASES_RANK].integer, name));
     struct buffer bytes AUTO_BUFFER;
     buffer_init(&bytes, LOGS_READ_MAX);
     if (logs_read(server->logs, (uint64_t)lease[LEASES_ID].integer, offset, &bytes, &error) < 0) {
@@ -96,6 +129,7 @@ void handle_job_logs(struct http_request *request, void *context)
     json_object_begin(&answer.writer);
     json_field_i64(&answer.writer, "job", row[JOBS_ID].integer);
     json_field_text(&answer.writer, "rank", rank);
+    json_field_i64(&answer.writer, "lease", lease[LEASES_ID].integer);
     json_field_u64(&answer.writer, "offset", offset);
     json_field_u64(&answer.writer, "next_offset", offset + bytes.size);
     json_field_text(&answer.writer, "text", buffer_text(&bytes));
@@ -255,6 +289,7 @@ static void send_bill(struct call *call, struct http_request *request)
         json_field_string(writer, "role",
                           lease_role_name((enum lease_role)lease[LEASES_ROLE].integer));
         json_field_i64(writer, "rank", lease[LEASES_RANK].integer);
+        json_field_bool(writer, "replica", lease[LEASES_IS_REPLICA].integer != 0);
         json_field_i64(writer, "ticks", lease[LEASES_TICKS].integer);
         json_field_i64(writer, "billed_ms", lease[LEASES_WALL_MS].integer);
         json_field_i64(writer, "posted_microcredits", posted);

@@ -123,6 +123,7 @@ struct hub_lease {
     uint64_t id, fence, job, account, machine;
     enum lease_role role;
     uint64_t rank;
+    bool is_replica; /* until it takes the lead */
     /* By the rank of the server: a worker dials all, a server the lead, the lead nobody. Whoever
      * dials nobody speaks for itself. */
     struct hub_dial dials[JOB_SERVERS_MAX];

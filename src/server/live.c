@@ -90,6 +90,7 @@ static struct live_worker *worker_of(struct live_entry *entry, const struct live
     for (size_t i = 0; i < job->workers.count; i++)
         if (workers[i].lease == source->lease) {
             workers[i].rank = source->rank; /* a replica may have taken the lead */
+            workers[i].is_replica = source->is_replica;
             return &workers[i];
         }
     if (job->workers.count == LIVE_WORKER_MAX)
@@ -105,6 +106,7 @@ static struct live_worker *worker_of(struct live_entry *entry, const struct live
         .lease = source->lease,
         .role = source->role,
         .rank = source->rank,
+        .is_replica = source->is_replica,
         .machine = source->machine,
     };
     return worker;
@@ -166,6 +168,7 @@ static void send_metric(struct live *live, const struct live_source *source,
     json_field_u64(&writer, "lease", source->lease);
     json_field_string(&writer, "role", lease_role_name(source->role));
     json_field_u64(&writer, "rank", source->rank);
+    json_field_bool(&writer, "replica", source->is_replica);
     json_field_i64(&writer, "at_ms", worker->at_ms);
     json_field_i64(&writer, "elapsed_ms", job->elapsed_ms);
     json_field_u64(&writer, "steps", worker->steps);
@@ -301,6 +304,9 @@ void live_use(struct live *live, const struct live_source *source, const struct 
         return;
     if (live->server->versions)
         versions_move(live->server->versions, TABLE_METRICS, source->job);
+    /* Besides the lead parameter servers report nothing: that they run is all there is to show. */
+    if (source->role == LEASE_ROLE_SERVER && source->rank > 0)
+        worker->at_ms = clock_utc_ms(live->server->clock);
     worker->cpu_ms += use->cpu_ms;
     worker->gpu_ms += use->gpu_ms;
     if (use->memory_peak_bytes > worker->memory_peak_bytes)
@@ -335,6 +341,7 @@ void live_write(struct json_writer *writer, uint64_t job, const struct live_job 
         json_field_u64(writer, "lease", worker->lease);
         json_field_string(writer, "role", lease_role_name((enum lease_role)worker->role));
         json_field_u64(writer, "rank", worker->rank);
+        json_field_bool(writer, "replica", worker->is_replica);
         json_field_u64(writer, "machine", worker->machine);
         json_field_text(writer, "machine_name", machine_name(context, worker->machine));
         json_field_i64(writer, "at_ms", worker->at_ms);

@@ -27,6 +27,7 @@ struct live_worker {
     uint64_t lease;
     int64_t role; /* enum lease_role */
     uint64_t rank;
+    bool is_replica; /* until it takes the lead */
     uint64_t machine;
     int64_t at_ms; /* 0: nothing reported yet */
     uint64_t steps;
@@ -100,6 +101,7 @@ struct live_source {
     uint64_t lease;
     enum lease_role role;
     uint64_t rank;
+    bool is_replica;
     uint64_t machine;
 };
 /* A lease's REPORT. INVALID when it is not what its role reports. */

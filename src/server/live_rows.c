@@ -12,6 +12,7 @@ static const struct json_field worker_fields[] = {
     {"lease", JSON_U64, offsetof(struct live_worker, lease), .is_required = true},
     {"role", JSON_I64, offsetof(struct live_worker, role), .is_required = true},
     {"rank", JSON_U64, offsetof(struct live_worker, rank), .is_required = true},
+    {"replica", JSON_BOOL, offsetof(struct live_worker, is_replica), .is_zero_omitted = true},
     {"machine", JSON_U64, offsetof(struct live_worker, machine), .is_required = true},
     {"at_ms", JSON_I64, offsetof(struct live_worker, at_ms), .is_required = true},
     {"steps", JSON_U64, offsetof(struct live_worker, steps), .is_required = true},

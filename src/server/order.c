@@ -221,6 +221,7 @@ struct hub_lease *order_lease(struct hub *hub, const struct core *core, const st
         .machine = lease->machine,
         .role = lease->role,
         .rank = lease->rank,
+        .is_replica = job_is_replica(job, lease),
         .newest_peer = newest_peer(job, lease),
         .is_known = lease->state == LEASE_STATE_RUNNING,
         .has_network =

@@ -191,6 +191,5 @@ void projection_lease_row(const struct core *core, const struct lease *lease,
     out[LEASES_POSTED_MICRO] = store_integer(lease->posted_micro);
     out[LEASES_FEE_MICRO] = store_integer(lease->fee_micro);
     out[LEASES_EXIT_CODE] = store_integer(lease->exit_code);
-    out[LEASES_IS_REPLICA] = store_integer(job && lease->role == LEASE_ROLE_SERVER &&
-                                           lease->rank == job_request_servers(&job->request));
+    out[LEASES_IS_REPLICA] = store_integer(job && job_is_replica(job, lease));
 }

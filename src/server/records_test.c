@@ -143,6 +143,34 @@ TEST(metrics_survive_a_restart)
     assert_null(live_find(server->live, 8, LIVE_CURVE));
 }
 
+TEST(a_replica_is_shown_as_one_until_it_leads_though_it_reports_nothing)
+{
+    struct fixture *fixture = *state;
+    struct server *server = &fixture->server;
+    struct live_source replica = {.job = 7,
+                                  .account = 3,
+                                  .lease = 22,
+                                  .role = LEASE_ROLE_SERVER,
+                                  .rank = 1,
+                                  .is_replica = true,
+                                  .machine = 8};
+    struct error error;
+    live_use(server->live, &replica, &(struct live_use){.cpu_ms = 5});
+    restart_records(server);
+    const struct live_worker *shown =
+        live_find_worker(live_find(server->live, 7, LIVE_WORKERS), replica.lease);
+    assert_true(shown->is_replica && shown->at_ms > 0);
+    replica.rank = 0;
+    replica.is_replica = false;
+    ASSERT_OK(live_report(server->live, &replica, text_of(server_report(1, 0.25)), &error));
+    shown = live_find_worker(live_find(server->live, 7, LIVE_WORKERS), replica.lease);
+    assert_true(!shown->is_replica && shown->rank == 0);
+    /* The lead is shown once it reports. */
+    live_use(server->live, &server_source, &(struct live_use){.cpu_ms = 5});
+    shown = live_find_worker(live_find(server->live, 7, LIVE_WORKERS), server_source.lease);
+    assert_int_equal(shown->at_ms, 0);
+}
+
 TEST(a_report_that_is_none_is_refused_and_changes_nothing)
 {
     struct fixture *fixture = *state;
@@ -305,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_RECORDS(the_curve_keeps_its_length_whatever_the_number_of_points),
         WITH_RECORDS(metrics_survive_a_restart),
+        WITH_RECORDS(a_replica_is_shown_as_one_until_it_leads_though_it_reports_nothing),
         WITH_RECORDS(a_report_that_is_none_is_refused_and_changes_nothing),
         WITH_RECORDS(a_log_can_be_read_at_once_and_after_a_restart),
         WITH_RECORDS(what_of_a_log_comes_again_is_left_out),

@@ -140,7 +140,7 @@ const struct route routes[] = {
      "The owner takes one lease's part of the machine back; what was done is paid."},
     {"GET", "/v1/jobs/{id}/metrics", READER, 0, handle_job_metrics, false,
      "Latest metrics and the loss curve."},
-    {"GET", "/v1/jobs/{id}/logs", READER, 0, handle_job_logs, false, "A part of one rank's log."},
+    {"GET", "/v1/jobs/{id}/logs", READER, 0, handle_job_logs, false, "A part of one lease's log."},
     {"POST", "/v1/jobs/{id}/direct", READER, SMALL, handle_job_direct, false,
      "Where what the job's leases print may be read from their machines, with a key for it."},
     {"POST", "/v1/sources", BORROWER, SMALL, handle_source_create, false,

@@ -168,6 +168,7 @@ static struct note *note_new(struct hub *hub, enum note_kind kind, const struct 
         .lease = lease->id,
         .role = lease->role,
         .rank = lease->rank,
+        .is_replica = lease->is_replica,
         .machine = lease->machine,
     };
     note->size = bytes.size;

@@ -1,6 +1,6 @@
 """What jobs print survives the market: every line once and in order, however often it is killed.
 
-covers peer/logbook.c, peer/tenancy_log.c, server/logs.c, cli/run_follow.c, cli/command_fetch.c
+covers peer/logbook.c, peer/tenancy_log.c, server/logs.c, cli/run_follow.c, cli/command_logs.c
 """
 import os
 import random

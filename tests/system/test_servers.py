@@ -2,14 +2,16 @@
 one of them is killed, training goes on, and everybody is paid.
 
 covers market/match_server.c, core/decide_worker.c, server/dispatch.c, server/stream.c, exchange/range_server.c,
-exchange/replica.c, exchange/server_ranges.c, worker/role_range.c, worker/role_server.c
+exchange/replica.c, exchange/server_ranges.c, worker/role_range.c, worker/role_server.c, cli/command_logs.c
 """
 import os
 import signal
+import subprocess
 import time
 
 import pytest
 
+from serving import PROGRAM
 from test_server_successor import descendants, job_of, keeper_of, servers, trained
 from training import Lender, job_spec, running, wait_for
 
@@ -65,6 +67,13 @@ def assert_succeeds(market, token, job):
     return done
 
 
+def souk(market, token, *words):
+    done = subprocess.run([PROGRAM, *words, "--server", market.url, "--config-dir", str(market.folder / "config")],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True,
+                          env={**os.environ, "SOUK_TOKEN": token, "NO_COLOR": "1"})
+    return done.stdout, done.stderr
+
+
 def test_a_server_of_a_range_that_is_killed_is_followed_by_another(place):
     market, token, lenders = place
     job = submit(market, token, servers=2)
@@ -79,6 +88,17 @@ def test_a_server_of_a_range_that_is_killed_is_followed_by_another(place):
     assert after[0]["id"] == found[0]["id"] and after[1]["id"] > found[1]["id"]
     wait_for_training(market, token, job, found[0], trained(market, token, job, found[0]))
     assert_succeeds(market, token, job)
+    # The log of a rank is of all who had it, each of which can be had alone.
+    both, notes = souk(market, token, "job", "logs", str(job), "--rank", "server-1")
+    alone = [souk(market, token, "job", "logs", str(job), "--lease", str(server["id"]))[0]
+             for server in (found[1], after[1])]
+    assert both == "".join(alone) and all("range_ready" in log for log in alone), (both, alone)
+    assert f"Lease {found[1]['id']} on {found[1]['machine_name']}, failed" in notes and f"Lease {after[1]['id']} on" in notes
+    followed, _ = souk(market, token, "job", "logs", str(job), "--rank", "server-1", "-f")
+    assert followed == both
+    shown, _ = souk(market, token, "job", "show", str(job))
+    assert "on 2 workers, 2 parameter servers" in shown
+    assert f"Lease {found[1]['id']}, parameter server 1 on {found[1]['machine_name']} failed: " in shown, shown
 
 
 def test_a_replica_takes_the_lead_of_one_that_is_killed(place):
@@ -90,6 +110,12 @@ def test_a_replica_takes_the_lead_of_one_that_is_killed(place):
     assert replica["machine_name"] != lead["machine_name"] and replica["fence"] > lead["fence"]
     wait_for_training(market, token, job, lead)
     wait_for_pay(market, token, job)
+    # It is called what it is wherever it is told of.
+    assert f"{replica['machine_name']} (replica)" in market.get(f"/v1/jobs/{job}/explain", token).json["text"]
+    for path, list_name in (("metrics", "workers"), ("bill", "lines")):
+        told = {line["lease"]: line["replica"] for line in market.get(f"/v1/jobs/{job}/{path}", token).json[list_name]}
+        assert told[replica["id"]] and not told[lead["id"]], told
+    assert "replica" in souk(market, token, "job", "show", str(job))[0]
     steps = trained(market, token, job, lead)
     os.kill(keeper_of(lenders[lead["machine_name"]], lead), signal.SIGKILL)
     promoted = wait_for("its promotion", lambda: next(
@@ -105,6 +131,9 @@ def test_a_replica_takes_the_lead_of_one_that_is_killed(place):
     # It went on from what it had, not from a checkpoint.
     log = market.get(f"/v1/jobs/{job}/logs?rank=server", token).body.decode()
     assert "checkpoint_restored" not in log
+    # Why one did not end well is told.
+    shown = souk(market, token, "job", "show", str(job))[0]
+    assert f"Lease {lead['id']}, the parameter server on {lead['machine_name']} lost: " in shown, shown
 
 
 def test_a_job_with_three_servers_outlives_one_of_a_range_and_then_its_lead(place):
@@ -141,6 +170,8 @@ def test_two_servers_beside_the_market_reach_the_target(tmp_path):
     with running(tmp_path) as (market, token, _, _):
         spec = job_spec(market, token, 2, min_time="2s")
         spec["sync"]["servers"] = 2  # its one core has room for two
+        quote = market.post("/v1/quotes", {**spec, "sync": {**spec["sync"], "replica": True}}, token).json
+        assert quote["can_start"] and quote["server_machines"] == 1 and not quote["has_replica_room"], quote
         answer = market.post("/v1/jobs", spec, token)
         assert answer.status == 201, answer
         done = assert_succeeds(market, token, answer.json["id"])
