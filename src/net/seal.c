@@ -1,19 +1,19 @@
 #include "net/seal.h"
 
 #include "base/assert.h"
+#include "net/gcm_internal.h"
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_SIZE = 16, NONCE_SIZE = 12 };
+_Static_assert((int)SEAL_TAG_SIZE == (int)GCM_TAG_SIZE, "a record ends with its tag");
 
 struct seal {
     SSL *tls;
-    EVP_CIPHER_CTX *cipher;
+    struct gcm *cipher;
     bool is_from_client;
     bool is_opening;
     int64_t key_bytes;
@@ -23,7 +23,7 @@ struct seal {
     size_t begun_done;
     uint32_t key_number;
     uint64_t record_number; /* under this key */
-    uint8_t nonce[NONCE_SIZE];
+    uint8_t nonce[GCM_NONCE_SIZE];
 };
 
 static void write_le32(uint8_t *at, uint32_t value)
@@ -43,17 +43,16 @@ static int set_key(struct seal *seal, struct error *error)
     static const char label[] = "EXPORTER-souk-seal";
     uint8_t context[5] = {seal->is_from_client};
     write_le32(context + 1, seal->key_number);
-    uint8_t material[KEY_SIZE + NONCE_SIZE];
+    uint8_t material[GCM_KEY_SIZE + GCM_NONCE_SIZE];
     if (SSL_export_keying_material(seal->tls, material, sizeof(material), label, sizeof(label) - 1,
                                    context, sizeof(context), 1) != 1)
         return fail(error, "TLS gives no key for records");
-    const int is_set =
-        EVP_CipherInit_ex(seal->cipher, EVP_aes_128_gcm(), NULL, material, NULL, !seal->is_opening);
-    memcpy(seal->nonce, material + KEY_SIZE, NONCE_SIZE);
+    const int result = seal->cipher->ops->set_key(seal->cipher, material);
+    memcpy(seal->nonce, material + GCM_KEY_SIZE, GCM_NONCE_SIZE);
     OPENSSL_cleanse(material, sizeof(material));
     seal->record_number = 0;
     seal->used_bytes = 0;
-    return is_set == 1 ? 0 : fail(error, "AES-GCM could not be set up");
+    return result == 0 ? 0 : fail(error, "AES-GCM could not be set up");
 }
 
 int seal_new(const struct seal_options *options, struct seal **out_seal, struct error *error)
@@ -61,7 +60,7 @@ int seal_new(const struct seal_options *options, struct seal **out_seal, struct 
     struct seal *seal = calloc(1, sizeof(*seal));
     ASSERT(seal);
     *seal = (struct seal){.tls = options->tls,
-                          .cipher = EVP_CIPHER_CTX_new(),
+                          .cipher = gcm_new(NULL, options->is_opening),
                           .is_from_client = options->is_from_client,
                           .is_opening = options->is_opening,
                           .key_bytes = options->key_bytes ? options->key_bytes : SEAL_KEY_BYTES,
@@ -79,14 +78,16 @@ void seal_free(struct seal *seal)
 {
     if (!seal)
         return;
-    EVP_CIPHER_CTX_free(seal->cipher);
+    gcm_free(seal->cipher);
     OPENSSL_cleanse(seal, sizeof(*seal));
     free(seal);
 }
 
-/* Nonce and key for the next record of that size. */
-static int next_record(struct seal *seal, size_t content_size, struct error *error)
+/* Begins the next record, by its header, with its nonce and, where it is due, a new key. */
+static int next_record(struct seal *seal, const uint8_t header[SEAL_HEADER_SIZE],
+                       size_t content_size, struct error *error)
 {
+    ASSERT(seal->begun_size == 0);
     if (seal->used_bytes >= seal->key_bytes ||
         (seal->key_records > 0 && seal->record_number >= seal->key_records)) {
         seal->key_number++;
@@ -94,29 +95,23 @@ static int next_record(struct seal *seal, size_t content_size, struct error *err
             return -1;
     }
     seal->used_bytes += (int64_t)content_size;
-    uint8_t nonce[NONCE_SIZE];
-    memcpy(nonce, seal->nonce, NONCE_SIZE);
+    uint8_t nonce[GCM_NONCE_SIZE];
+    memcpy(nonce, seal->nonce, GCM_NONCE_SIZE);
     for (int i = 0; i < 8; i++)
-        nonce[NONCE_SIZE - 1 - i] ^= (uint8_t)(seal->record_number >> 8 * i);
+        nonce[GCM_NONCE_SIZE - 1 - i] ^= (uint8_t)(seal->record_number >> 8 * i);
     seal->record_number++;
-    return EVP_CipherInit_ex(seal->cipher, NULL, NULL, NULL, nonce, -1) == 1
-               ? 0
-               : fail(error, "AES-GCM took no nonce");
+    if (seal->cipher->ops->begin(seal->cipher, nonce, header, SEAL_HEADER_SIZE) < 0)
+        return fail(error, "AES-GCM did not begin a record");
+    seal->begun_size = content_size;
+    seal->begun_done = 0;
+    return 0;
 }
 
 int seal_begin(struct seal *seal, uint8_t *record, size_t content_size, struct error *error)
 {
     ASSERT(!seal->is_opening && content_size > 0 && content_size < INT32_MAX);
-    ASSERT(seal->begun_size == 0);
     write_le32(record, (uint32_t)content_size);
-    int done = 0;
-    if (next_record(seal, content_size, error) < 0)
-        return -1;
-    if (EVP_CipherUpdate(seal->cipher, NULL, &done, record, SEAL_HEADER_SIZE) != 1)
-        return fail(error, "AES-GCM did not begin a record");
-    seal->begun_size = content_size;
-    seal->begun_done = 0;
-    return 0;
+    return next_record(seal, record, content_size, error);
 }
 
 int seal_add(struct seal *seal, uint8_t *record, struct text part, struct error *error)
@@ -124,10 +119,8 @@ int seal_add(struct seal *seal, uint8_t *record, struct text part, struct error 
     ASSERT(part.size <= seal->begun_size - seal->begun_done);
     if (part.size == 0)
         return 0;
-    int done = 0;
-    if (EVP_CipherUpdate(seal->cipher, record + SEAL_HEADER_SIZE + seal->begun_done, &done,
-                         (const uint8_t *)part.data, (int)part.size) != 1 ||
-        done != (int)part.size)
+    if (seal->cipher->ops->add(seal->cipher, (const uint8_t *)part.data, part.size,
+                               record + SEAL_HEADER_SIZE + seal->begun_done) < 0)
         return fail(error, "AES-GCM did not seal a record");
     seal->begun_done += part.size;
     return 0;
@@ -137,10 +130,8 @@ int seal_end(struct seal *seal, uint8_t *record, struct error *error)
 {
     ASSERT(seal->begun_size > 0 && seal->begun_done == seal->begun_size);
     uint8_t *tag = record + SEAL_HEADER_SIZE + seal->begun_size;
-    int done = 0;
     seal->begun_size = 0;
-    if (EVP_CipherFinal_ex(seal->cipher, tag, &done) != 1 ||
-        EVP_CIPHER_CTX_ctrl(seal->cipher, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG_SIZE, tag) != 1)
+    if (seal->cipher->ops->seal_end(seal->cipher, tag) < 0)
         return fail(error, "AES-GCM did not end a record");
     return 0;
 }
@@ -161,7 +152,6 @@ size_t seal_content_size(const uint8_t header[SEAL_HEADER_SIZE])
 
 static int not_sealed(struct error *error)
 {
-    ERR_clear_error();
     return error_set(error, ERROR_CORRUPT, "a record is not what the peer sealed");
 }
 
@@ -169,23 +159,14 @@ int seal_open_begin(struct seal *seal, const uint8_t header[SEAL_HEADER_SIZE], s
 {
     const size_t content_size = seal_content_size(header);
     ASSERT(seal->is_opening && content_size > 0 && content_size < INT32_MAX);
-    int done = 0;
-    if (next_record(seal, content_size, error) < 0)
-        return -1;
-    if (EVP_CipherUpdate(seal->cipher, NULL, &done, header, SEAL_HEADER_SIZE) != 1)
-        return not_sealed(error);
-    seal->begun_size = content_size;
-    seal->begun_done = 0;
-    return 0;
+    return next_record(seal, header, content_size, error);
 }
 
 int seal_open_part(struct seal *seal, const uint8_t *part, size_t size, uint8_t *out,
                    struct error *error)
 {
     ASSERT(size <= seal->begun_size - seal->begun_done);
-    int done = 0;
-    if (size > 0 &&
-        (EVP_CipherUpdate(seal->cipher, out, &done, part, (int)size) != 1 || done != (int)size))
+    if (size > 0 && seal->cipher->ops->add(seal->cipher, part, size, out) < 0)
         return not_sealed(error);
     seal->begun_done += size;
     return 0;
@@ -195,11 +176,7 @@ int seal_open_end(struct seal *seal, const uint8_t tag[SEAL_TAG_SIZE], struct er
 {
     ASSERT(seal->begun_size > 0 && seal->begun_done == seal->begun_size);
     seal->begun_size = 0;
-    uint8_t expected[SEAL_TAG_SIZE], none[SEAL_TAG_SIZE];
-    memcpy(expected, tag, SEAL_TAG_SIZE);
-    int done = 0;
-    if (EVP_CIPHER_CTX_ctrl(seal->cipher, EVP_CTRL_AEAD_SET_TAG, SEAL_TAG_SIZE, expected) != 1 ||
-        EVP_CipherFinal_ex(seal->cipher, none, &done) != 1)
+    if (seal->cipher->ops->open_end(seal->cipher, tag) < 0)
         return not_sealed(error);
     return 0;
 }
