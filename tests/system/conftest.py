@@ -8,6 +8,7 @@ from serving import HUNG_S
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LOG_LINES = 12
+FOLDER = pytest.StashKey()
 
 
 class Souk:
@@ -40,12 +41,18 @@ def souk(tmp_path):
     return Souk(home)
 
 
+@pytest.fixture(autouse=True)
+def noted_folder(request, tmp_path):
+    """First of all, so that a case whose place could not be set up has it too."""
+    request.node.stash[FOLDER] = tmp_path
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
     """A case that failed shows what its daemons and markets logged last."""
     outcome = yield
     report = outcome.get_result()
-    folder = item.funcargs.get("tmp_path") if hasattr(item, "funcargs") else None
+    folder = item.stash.get(FOLDER, None)
     if not report.failed or folder is None:
         return
     for path in sorted(folder.rglob("*.log")):

@@ -288,7 +288,7 @@ def test_waiting_survives_a_market_that_is_away_for_a_moment(user, market):
     script_job(market, job(), job())
     market.on("GET", "/v1/jobs/7/events", b"", 503)
     process = user.start("job", "wait", 7)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HUNG_S
     while time.monotonic() < deadline and len(
             [r for r in market.requests if r[1].endswith("/events")]) < 2:
         time.sleep(0.02)
@@ -300,7 +300,7 @@ def test_waiting_survives_a_market_that_is_away_for_a_moment(user, market):
 def test_interrupting_the_wait_leaves_the_job_alone(user, market):
     script_job(market, job())
     process = user.start("job", "wait", 7)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HUNG_S
     while time.monotonic() < deadline and not any(
             r[1].endswith("/events") for r in market.requests):
         time.sleep(0.02)

@@ -15,12 +15,10 @@ import threading
 import time
 
 import pytest
-from serving import PROGRAM, Market, is_built_with
+from serving import HUNG_S, PROGRAM, Market, is_built_with
 from terminal import Terminal
 
 pytestmark = pytest.mark.skipif(is_built_with("libtsan"), reason="sandboxes cannot run it")
-
-WAIT_S = 20
 
 
 class Daemon:
@@ -40,7 +38,7 @@ class Daemon:
 
     def wait_for(self, words, count=1):
         """Until the log has the words so often."""
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + HUNG_S
         while self.text().count(words) < count:
             assert self.process.poll() is None, self.text()
             assert time.monotonic() < deadline, f"no {words!r} in: {self.text()}"
@@ -48,7 +46,7 @@ class Daemon:
 
     def end(self):
         """Its exit code, once it has ended by itself."""
-        code = self.process.wait(WAIT_S)
+        code = self.process.wait(HUNG_S)
         self.log.close()
         return code
 
@@ -96,7 +94,7 @@ def enlisting(market, token):
 
 def the_machine(market, token, **wanted):
     """The account's machine, once its probe has what is wanted of it: a value, or a check."""
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + HUNG_S
     while True:
         items = market.get("/v1/machines?mine=true", token).json["items"]
         if items:
@@ -145,7 +143,7 @@ def test_the_market_learns_what_the_machine_is(market, ada, daemons, tmp_path):
     for asker, is_told in ((ada, True), (stranger, False)):
         words = subprocess.run([PROGRAM, "machines", "show", str(shown["id"]), "--server", market.url],
                                env={**os.environ, "SOUK_TOKEN": asker}, capture_output=True, text=True,
-                               timeout=WAIT_S)
+                               timeout=HUNG_S)
         assert words.returncode == 0 and ("on battery (77 %)" in words.stdout) == is_told, words
         assert "avx2, " in words.stdout
     offer = market.get("/v1/offers?mine=true", ada).json["items"][0]
@@ -178,7 +176,7 @@ def test_a_copied_disk_is_refused_while_the_first_is_there(market, ada, daemons,
     # It does as it was told.
     anew = daemons(tmp_path / "copy", *enlisting(market, ada), "--new-identity", "--name", "copy")
     anew.wait_for("info linked ")
-    deadline = time.monotonic() + WAIT_S  # a link is up before the market has written so
+    deadline = time.monotonic() + HUNG_S  # a link is up before the market has written so
     while [machine["state"] for machine in market.get("/v1/machines?mine=true", ada).json["items"]] != ["online"] * 2:
         assert time.monotonic() < deadline, "not both are online"
         time.sleep(0.05)
@@ -384,7 +382,7 @@ class Person:
         fcntl.ioctl(self.terminal.theirs, termios.TIOCSCTTY, 0)
 
     def read_until(self, words):
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + HUNG_S
         while words not in self.shown:
             assert select.select([self.terminal.ours], [], [], deadline - time.monotonic())[0], \
                 f"no {words!r} in: {self.shown}"
@@ -396,7 +394,7 @@ class Person:
         os.write(self.terminal.ours, text.encode())
 
     def end(self):
-        code = self.process.wait(WAIT_S)
+        code = self.process.wait(HUNG_S)
         self.terminal.close()
         return code
 
