@@ -1,14 +1,23 @@
 #include "base/memory.h"
 
+#include "base/assert.h"
 #include "base/scope.h"
 
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 enum { LINE_SIZE = 4608 }; /* a path at its longest and what stands before it */
+
+void *memory_zeroed(size_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? count : 1, size);
+    ASSERT(memory);
+    return memory;
+}
 
 /* "start-end r-xp offset device inode path": code that is mapped from a file. */
 static void trim_mapping(const char *line)

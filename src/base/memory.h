@@ -1,9 +1,14 @@
 /*
- * Memory: gives back what a process that has become idle does not need to keep resident.
+ * Memory: takes what a process cannot go on without, and gives back what one that has become idle
+ * does not need to keep resident.
  */
 #pragma once
 
 #include <stddef.h>
+
+/* Zeroed memory for `count` items, which may be 0, of `size` bytes; free it. Only for counts that
+ * do not come from outside: the process ends where there is no room. */
+void *memory_zeroed(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
 
 /*
  * Returns free heap pages and lets go of the program's and its libraries' code pages, which are

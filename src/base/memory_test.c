@@ -27,9 +27,21 @@ TEST(a_trimmed_process_goes_on_and_is_no_larger)
     assert_string_equal(text, "42");
 }
 
+TEST(memory_is_zeroed_also_for_no_items)
+{
+    static const char zeroes[64];
+    char *items = memory_zeroed(8, 8);
+    assert_memory_equal(items, zeroes, sizeof(zeroes));
+    free(items);
+    char *none = memory_zeroed(0, 8);
+    assert_memory_equal(none, zeroes, 8);
+    free(none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_zeroed_also_for_no_items),
         cmocka_unit_test(resident_bytes_follow_what_is_touched),
         cmocka_unit_test(a_trimmed_process_goes_on_and_is_no_larger),
     };

@@ -1,6 +1,7 @@
 #include "cli/client.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "cli/api.h"
 
 #include <ctype.h>
@@ -47,8 +48,7 @@ int client_open(const struct client_options *options, struct client **out_client
 {
     if (check_options(options, error) < 0)
         return -1;
-    AUTO(client) struct client *client = calloc(1, sizeof(*client));
-    ASSERT(client);
+    AUTO(client) struct client *client = memory_zeroed(1, sizeof(*client));
     struct text server = text_of(options->server);
     while (server.size && server.data[server.size - 1] == '/')
         server.size--;

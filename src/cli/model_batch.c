@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/list.h"
+#include "base/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -39,11 +40,8 @@ static void batch_free(struct batch *batch)
 
 static struct batch *first_of(struct list *list)
 {
-    if (list_is_empty(list))
-        return NULL;
-    struct batch *batch = LIST_ITEM(list->head.next, struct batch, node);
-    list_remove(&batch->node);
-    return batch;
+    struct list_node *node = list_take_first(list);
+    return node ? LIST_ITEM(node, struct batch, node) : NULL;
 }
 
 /* ---- The thread ------------------------------------------------------------------------------ */
@@ -106,8 +104,7 @@ static void *batches_run(void *context)
 int model_batches_open(const struct model_batches_options *options,
                        struct model_batches **out_batches, struct error *error)
 {
-    AUTO(model_batches) struct model_batches *batches = calloc(1, sizeof(*batches));
-    ASSERT(batches);
+    AUTO(model_batches) struct model_batches *batches = memory_zeroed(1, sizeof(*batches));
     batches->options = *options;
     list_init(&batches->waiting);
     list_init(&batches->done);

@@ -1,7 +1,7 @@
 #include "cli/tensorboard.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/api_internal.h"
 #include "train/tfevents.h"
 
@@ -98,8 +98,7 @@ static int write_curve(struct tensorboard *board, struct error *error)
 int tensorboard_open(struct client *client, const char *folder, uint64_t job,
                      struct tensorboard **out_board, struct error *error)
 {
-    AUTO(tensorboard) struct tensorboard *board = calloc(1, sizeof(*board));
-    ASSERT(board != NULL);
+    AUTO(tensorboard) struct tensorboard *board = memory_zeroed(1, sizeof(*board));
     board->client = client;
     board->job = job;
     if (snprintf(board->folder, sizeof(board->folder), "%s/job-%" PRIu64, folder, job) >= PATH_MAX)

@@ -1,6 +1,6 @@
 #include "cli/train_data.h"
 
-#include "base/assert.h"
+#include "base/memory.h"
 #include "cli/upload_table.h"
 #include "runtime/job_model.h"
 #include "train/dataset_catalogue.h"
@@ -96,8 +96,7 @@ int train_data_open(struct arena *arena, struct job_spec *spec, const char *data
     const struct upload_options options = {
         .folder = dataset_dir, .on_reading = on_reading, .context = context};
     const struct dataset_entry *entry = NULL;
-    AUTO(train_data) struct train_data *data = calloc(1, sizeof(*data));
-    ASSERT(data != NULL);
+    AUTO(train_data) struct train_data *data = memory_zeroed(1, sizeof(*data));
     for (int i = 0; i < DATASET_PART_COUNT; i++)
         data->files[i] = -1;
     if (upload_check_data(spec, dataset_dir, error) < 0)

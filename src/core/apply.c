@@ -28,13 +28,6 @@ bool apply_is_next_id(const struct core *core, uint64_t id)
     return id == core->last_id + 1;
 }
 
-void *apply_allocate(size_t size)
-{
-    void *memory = calloc(1, size);
-    ASSERT(memory);
-    return memory;
-}
-
 static bool entries_equal(const struct ledger_entry *left, const struct ledger_entry *right)
 {
     return left->sequence == right->sequence && left->kind == right->kind &&

@@ -1,6 +1,7 @@
 /*
  * Events about the settings and accounts.
  */
+#include "base/memory.h"
 #include "core/core_internal.h"
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ int apply_account_opened(struct core *core, const struct event *event, struct er
         return apply_misfit(event, "the id or the name is taken", error);
     if (ledger_open_account(core->ledger, opened->account, error) < 0)
         return apply_unfit(event, error);
-    struct account *account = apply_allocate(sizeof(*account));
+    struct account *account = memory_zeroed(1, sizeof(*account));
     account->id = core->last_id = opened->account;
     account->opened_ms = account->seen_ms = event->time_ms;
     account->address_block = opened->address_block;

@@ -1,6 +1,7 @@
 /*
  * Events about groups.
  */
+#include "base/memory.h"
 #include "core/core_internal.h"
 
 int apply_group_created(struct core *core, const struct event *event, struct error *error)
@@ -15,7 +16,7 @@ int apply_group_created(struct core *core, const struct event *event, struct err
     if (!apply_is_next_id(core, created->group) || core_group_by_name(core, name) || account->group)
         return apply_misfit(event, "the id or the name is taken, or its owner is in another",
                             error);
-    struct group *group = apply_allocate(sizeof(*group));
+    struct group *group = memory_zeroed(1, sizeof(*group));
     group->id = core->last_id = created->group;
     group->owner = created->account;
     group->created_ms = event->time_ms;

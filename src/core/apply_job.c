@@ -1,6 +1,7 @@
 /*
  * Events about jobs.
  */
+#include "base/memory.h"
 #include "core/core_internal.h"
 
 int apply_job_submitted(struct core *core, const struct event *event, struct error *error)
@@ -18,7 +19,7 @@ int apply_job_submitted(struct core *core, const struct event *event, struct err
     struct job *job = slab_take(&core->job_slab);
     job->id = core->last_id = event->job_submitted.job;
     job->request = *request;
-    char *spec = apply_allocate(request->spec.size + 1);
+    char *spec = memory_zeroed(1, request->spec.size + 1);
     if (request->spec.size)
         memcpy(spec, request->spec.data, request->spec.size);
     job->request.spec.data = spec;

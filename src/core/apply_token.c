@@ -1,6 +1,7 @@
 /*
  * Events about tokens and codes.
  */
+#include "base/memory.h"
 #include "core/core_internal.h"
 
 int apply_token_added(struct core *core, const struct event *event, struct error *error)
@@ -10,7 +11,7 @@ int apply_token_added(struct core *core, const struct event *event, struct error
         !core_account(core, added->account))
         return apply_misfit(event, "the id or the hash is taken, or there is no such account",
                             error);
-    struct token *token = apply_allocate(sizeof(*token));
+    struct token *token = memory_zeroed(1, sizeof(*token));
     *token = (struct token){.id = added->token,
                             .account = added->account,
                             .scopes = added->scopes,
@@ -46,7 +47,7 @@ int apply_code_added(struct core *core, const struct event *event, struct error 
                             error);
     if ((added->code_kind == CODE_KIND_GROUP) != (core_group(core, added->group) != NULL))
         return apply_misfit(event, "a code for a group names one, and no other does", error);
-    struct code *code = apply_allocate(sizeof(*code));
+    struct code *code = memory_zeroed(1, sizeof(*code));
     *code = (struct code){.id = added->code,
                           .kind = added->code_kind,
                           .account = added->account,

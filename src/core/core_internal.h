@@ -229,7 +229,6 @@ static inline int apply_misfit(const struct event *event, const char *what, stru
 /* A check of what the event carries failed: names the event in the message. */
 int apply_unfit(const struct event *event, struct error *error);
 bool apply_is_next_id(const struct core *core, uint64_t id);
-void *apply_allocate(size_t size); /* zeroed */
 int apply_find_account(const struct core *core, const struct event *event, uint64_t id,
                        struct account **out_account, struct error *error);
 /* Something of the account's was used: it is not dormant. */

@@ -42,15 +42,20 @@ void wan_key(uint64_t lease, uint8_t out_key[LINK_KEY_SIZE])
 }
 
 /* The same for everybody. */
-static int first_model(size_t count, float **out_model, struct error *error)
+static void first_model_fill(float *model, size_t count)
 {
     struct random random;
     random_init(&random, 1);
-    float *model = malloc(count * sizeof(float));
-    if (!model)
-        return error_set(error, ERROR_EXHAUSTED, "no memory for %zu floats", count);
     for (size_t i = 0; i < count; i++)
         model[i] = 0.1F * ((float)random_unit(&random) - 0.5F);
+}
+
+static int first_model(size_t count, float **out_model, struct error *error)
+{
+    float *model = calloc(count, sizeof(float));
+    if (!model)
+        return error_set(error, ERROR_EXHAUSTED, "no memory for %zu floats", count);
+    first_model_fill(model, count);
     *out_model = model;
     return 0;
 }
@@ -350,18 +355,15 @@ static int compute_together(struct wan_worker *worker, struct wan_worker_figures
 int wan_worker_live(const struct bench_wan_options *options, uint32_t rank, int fd,
                     struct error *error)
 {
-    struct wan_worker worker = {.options = options, .noise = rank + 1};
+    static struct wan_worker worker; /* the link's thread has it until the process ends */
+    worker = (struct wan_worker){.options = options, .noise = rank + 1};
     struct wan_message message = {.word = WAN_READY};
     if (first_model(options->float_count, &worker.parameters, error) < 0 ||
         wan_say(fd, &message, error) < 0 || wan_hear(fd, WAN_GO, &message, error) < 0)
         return -1;
     struct wan_message done = {.word = WAN_DONE};
-    float *model = NULL;
     done.worker.alone_steps_per_s = compute_alone(&worker);
-    if (first_model(options->float_count, &model, error) < 0)
-        return -1;
-    memcpy(worker.parameters, model, options->float_count * sizeof(float));
-    free(model);
+    first_model_fill(worker.parameters, options->float_count);
     if (client_start(&worker, rank, error) < 0 ||
         compute_together(&worker, &done.worker, error) < 0)
         return -1;

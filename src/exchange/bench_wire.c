@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -204,8 +205,7 @@ int bench_wire_open(const struct bench_wire_options *options, struct bench_wire 
                     struct error *error)
 {
     ASSERT(options->host_count <= BENCH_WIRE_HOSTS_MAX);
-    AUTO(bench_wire) struct bench_wire *wire = calloc(1, sizeof(*wire));
-    ASSERT(wire);
+    AUTO(bench_wire) struct bench_wire *wire = memory_zeroed(1, sizeof(*wire));
     wire->host_count = options->host_count;
     wire->one_way_ns = options->one_way_ns;
     for (uint32_t i = 0; i < options->host_count; i++)

@@ -2,6 +2,7 @@
 #include "exchange/client.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "exchange/client_internal.h"
 
 #include <errno.h>
@@ -378,8 +379,7 @@ int exchange_client_open(const struct exchange_client_options *options,
                          EXCHANGE_PARAMETERS_MAX);
     if (options->servers > EXCHANGE_SERVERS_MAX || options->servers > options->parameter_count)
         return error_set(error, ERROR_INVALID, "too many parameter servers");
-    AUTO(exchange_client) struct exchange_client *client = calloc(1, sizeof *client);
-    ASSERT(client);
+    AUTO(exchange_client) struct exchange_client *client = memory_zeroed(1, sizeof *client);
     client->options = *options;
     client->range_count = options->servers > 1 ? options->servers : 1;
     client->wake_fd = -1;

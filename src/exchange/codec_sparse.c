@@ -96,6 +96,7 @@ size_t codec_topk_encode(float threshold, const float *values, size_t count, uin
         kept_values[kept] = values[i];
         kept += fabsf(values[i]) >= threshold;
     }
+    ASSERT(kept <= count);
     memset(out_decoded, 0, count * sizeof(float));
     memcpy(out, &kept, sizeof(kept));
     memcpy(out + sizeof(kept), places, kept * sizeof(*places));

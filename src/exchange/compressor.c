@@ -1,6 +1,7 @@
 #include "exchange/compressor.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,8 @@ struct compressor {
 int compressor_open(const struct compressor_options *options, struct compressor **out_compressor,
                     struct error *error)
 {
-    AUTO(compressor) struct compressor *compressor = calloc(1, sizeof(*compressor));
-    ASSERT(compressor && options->count > 0);
+    AUTO(compressor) struct compressor *compressor = memory_zeroed(1, sizeof(*compressor));
+    ASSERT(options->count > 0);
     compressor->options = *options;
     const bool has_momentum = options->momentum > 0;
     compressor->rest = calloc(options->count, sizeof(float));

@@ -4,6 +4,7 @@
 #include "exchange/global_model.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,7 @@ struct global_model {
 int global_model_open(const float *parameters, const float *momentum, size_t count,
                       struct global_model **out_model, struct error *error)
 {
-    AUTO(global_model) struct global_model *model = calloc(1, sizeof *model);
-    ASSERT(model);
+    AUTO(global_model) struct global_model *model = memory_zeroed(1, sizeof *model);
     model->count = count;
     /* Large zeroed memory takes room only once it is written. */
     float **vectors[] = {&model->parameters, &model->sum, &model->momentum, &model->kept,

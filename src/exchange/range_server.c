@@ -2,6 +2,7 @@
 #include "exchange/range_server.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "exchange/range_internal.h"
 
 #include <inttypes.h>
@@ -373,8 +374,7 @@ int range_server_open(const struct range_server_options *options, struct range_s
         options->server >= options->servers || options->servers > EXCHANGE_SERVERS_MAX ||
         options->servers > options->parameter_count)
         return error_set(error, ERROR_INVALID, "no such range of the model");
-    AUTO(range_server) struct range_server *server = calloc(1, sizeof *server);
-    ASSERT(server);
+    AUTO(range_server) struct range_server *server = memory_zeroed(1, sizeof *server);
     list_init(&server->links);
     server->options = *options;
     if (options->silent_ms == 0)

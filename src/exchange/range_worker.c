@@ -417,21 +417,15 @@ static void link_drop(struct range_link *link)
         server->options.on_drop(server->options.context, lease, &reason);
 }
 
-static struct range_link *marked_link(struct range_server *server)
+void range_links_sweep(struct range_server *server)
 {
+    /* Once is enough: dropping one sends to the lead alone. */
     LIST_EACH(&server->links, node)
     {
         struct range_link *link = LIST_ITEM(node, struct range_link, node);
         if (link->must_drop)
-            return link;
+            link_drop(link);
     }
-    return NULL;
-}
-
-void range_links_sweep(struct range_server *server)
-{
-    for (struct range_link *link; (link = marked_link(server));)
-        link_drop(link);
 }
 
 void range_links_house(struct range_server *server, int64_t now_ns, bool was_asleep)

@@ -1,6 +1,7 @@
 #include "exchange/replica.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "exchange/message.h"
 #include "exchange/vector.h"
 
@@ -186,8 +187,7 @@ int replica_open(const struct replica_options *options, struct replica **out_rep
     if (options->parameter_count == 0 || options->parameter_count > EXCHANGE_PARAMETERS_MAX ||
         options->servers == 0 || options->servers > EXCHANGE_SERVERS_MAX)
         return error_set(error, ERROR_INVALID, "no model to follow");
-    AUTO(replica) struct replica *replica = calloc(1, sizeof *replica);
-    ASSERT(replica);
+    AUTO(replica) struct replica *replica = memory_zeroed(1, sizeof *replica);
     replica->options = *options;
     replica->lost_since_ns = now_ns(replica);
     replica->scratch = malloc(sizeof *replica->scratch);

@@ -4,6 +4,7 @@
 #include "exchange/server.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "exchange/server_internal.h"
 
 #include <inttypes.h>
@@ -137,9 +138,9 @@ static void policy_timer_start(struct exchange_server *server)
     loop_timer_start(server->policy_timer, wait_ns > 0 ? (wait_ns + 999999) / 1000000 : 0);
 }
 
-static void settings_send(struct exchange_server *server, const struct sync_action *action)
+static void settings_send(struct exchange_server *server, struct connection *connection,
+                          const struct sync_action *action)
 {
-    struct connection *connection = server->connection_of[action->worker];
     struct exchange_settings *settings = &connection->settings;
     if (action->kind == SYNC_SET_BATCH) {
         settings->batch = action->batch;
@@ -171,9 +172,18 @@ static void worker_answer(struct exchange_server *server, struct connection *con
     connection_send_model(connection, connection->push.number);
 }
 
+/* A policy answers, holds and sets none but members. */
+static struct connection *member_of(struct exchange_server *server,
+                                    const struct sync_action *action)
+{
+    struct connection *member = server->connection_of[action->worker];
+    ASSERT(member);
+    return member;
+}
+
 static void action_do(struct exchange_server *server, const struct sync_action *action)
 {
-    struct connection *connection = server->connection_of[action->worker];
+    const struct connection *connection = server->connection_of[action->worker];
     if (global_model_act(server->model, action, connection ? connection->update.values : NULL)) {
         server_ranges_do(server, action);
         return;
@@ -181,15 +191,15 @@ static void action_do(struct exchange_server *server, const struct sync_action *
     switch (action->kind) {
     case SYNC_REPLY:
     case SYNC_RELEASE:
-        worker_answer(server, connection);
+        worker_answer(server, member_of(server, action));
         return;
     case SYNC_HOLD:
-        connection->held_ns = server_now_ns(server);
+        member_of(server, action)->held_ns = server_now_ns(server);
         return;
     case SYNC_SET_STEPS:
     case SYNC_SET_PERIOD:
     case SYNC_SET_BATCH:
-        settings_send(server, action);
+        settings_send(server, member_of(server, action), action);
         return;
     case SYNC_EVALUATE:
         server->loss_asked_ns = server_now_ns(server);
@@ -457,8 +467,7 @@ int exchange_server_open(const struct exchange_server_options *options,
         (options->verify > 0 && !compress->is_auto && check_near(compress->codec) < 0))
         return error_set(error, ERROR_INVALID,
                          "verify: a share out of range, or a codec whose pushes nobody can check");
-    AUTO(exchange_server) struct exchange_server *server = calloc(1, sizeof *server);
-    ASSERT(server);
+    AUTO(exchange_server) struct exchange_server *server = memory_zeroed(1, sizeof *server);
     list_init(&server->connections);
     list_init(&server->range_peers);
     robust_norms_init(&server->norms);

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/list.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -63,13 +64,6 @@ struct loop {
     struct list posted; /* guarded by mutex */
 };
 
-static void *allocate(size_t size)
-{
-    void *memory = calloc(1, size);
-    ASSERT(memory);
-    return memory;
-}
-
 /* --- the loop itself --- */
 
 int loop_open(const struct clock *clock, struct loop **out_loop, struct error *error)
@@ -84,7 +78,7 @@ int loop_open(const struct clock *clock, struct loop **out_loop, struct error *e
     if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake_fd, &event) < 0)
         return error_set_errno(error, errno, "watch the event descriptor");
 
-    struct loop *loop = allocate(sizeof(*loop));
+    struct loop *loop = memory_zeroed(1, sizeof(*loop));
     loop->clock = clock;
     loop->epoll_fd = TAKE_FD(epoll_fd);
     loop->wake_fd = TAKE_FD(wake_fd);
@@ -164,7 +158,7 @@ bool loop_is_stopping(const struct loop *loop)
 
 void loop_post(struct loop *loop, void (*function)(void *context), void *context)
 {
-    struct posted *posted = allocate(sizeof(*posted));
+    struct posted *posted = memory_zeroed(1, sizeof(*posted));
     posted->function = function;
     posted->context = context;
     pthread_mutex_lock(&loop->mutex);
@@ -255,7 +249,7 @@ static uint32_t epoll_events(uint32_t interest)
 int loop_watch_open(struct loop *loop, int fd, uint32_t interest, loop_watch_function *callback,
                     void *context, struct loop_watch **out_watch, struct error *error)
 {
-    struct loop_watch *watch = allocate(sizeof(*watch));
+    struct loop_watch *watch = memory_zeroed(1, sizeof(*watch));
     *watch = (struct loop_watch){
         .loop = loop, .fd = fd, .interest = interest, .callback = callback, .context = context};
     struct epoll_event event = {.events = epoll_events(interest), .data.ptr = watch};
@@ -340,7 +334,7 @@ static void heap_sink(struct loop *loop, struct loop_timer *timer)
 
 struct loop_timer *loop_timer_new(struct loop *loop, void (*callback)(void *context), void *context)
 {
-    struct loop_timer *timer = allocate(sizeof(*timer));
+    struct loop_timer *timer = memory_zeroed(1, sizeof(*timer));
     *timer = (struct loop_timer){
         .loop = loop, .callback = callback, .context = context, .place = NOT_QUEUED};
     return timer;
@@ -432,7 +426,7 @@ int loop_signal_open(struct loop *loop, int signal_number, void (*callback)(void
     AUTO_FD int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0)
         return error_set_errno(error, errno, "create a signal descriptor");
-    struct loop_signal *signal = allocate(sizeof(*signal));
+    struct loop_signal *signal = memory_zeroed(1, sizeof(*signal));
     if (loop_watch_open(loop, fd, LOOP_READ, on_signal, signal, &signal->watch, error) < 0) {
         free(signal);
         return -1;
@@ -484,7 +478,7 @@ int loop_child_open(struct loop *loop, pid_t pid,
     AUTO_FD int fd = pidfd_open(pid, 0);
     if (fd < 0)
         return error_set_errno(error, errno, "watch child %d", (int)pid);
-    struct loop_child *child = allocate(sizeof(*child));
+    struct loop_child *child = memory_zeroed(1, sizeof(*child));
     if (loop_watch_open(loop, fd, LOOP_READ, on_child, child, &child->watch, error) < 0) {
         free(child);
         return -1;

@@ -1,15 +1,13 @@
 #include "sim/outcome.h"
 
-#include "base/assert.h"
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 static double *zeroes(size_t count)
 {
-    double *values = calloc(count + 1, sizeof(*values));
-    ASSERT(values);
-    return values;
+    return memory_zeroed(count, sizeof(double));
 }
 
 void outcome_init(struct outcome *outcome, const struct workload *workload)
@@ -17,8 +15,7 @@ void outcome_init(struct outcome *outcome, const struct workload *workload)
     *outcome = (struct outcome){.fate_count = workload->job_count,
                                 .member_count = workload->member_count,
                                 .lender_count = workload->lender_count};
-    outcome->fates = calloc(workload->job_count + 1, sizeof(*outcome->fates));
-    ASSERT(outcome->fates);
+    outcome->fates = memory_zeroed(workload->job_count, sizeof(*outcome->fates));
     outcome->lent_micro = zeroes(outcome->member_count);
     outcome->spent_micro = zeroes(outcome->member_count);
     outcome->lender_income_micro = zeroes(outcome->lender_count);

@@ -1,4 +1,4 @@
-#include "base/assert.h"
+#include "base/memory.h"
 #include "sim/pool_internal.h"
 
 #include <math.h>
@@ -258,13 +258,6 @@ static void pass_hour(struct pool *pool)
 
 /* ---- A run ----------------------------------------------------------------------------------- */
 
-static void *zeroes(size_t count, size_t size)
-{
-    void *memory = calloc(count + 1, size);
-    ASSERT(memory);
-    return memory;
-}
-
 void pool_run(const struct workload *workload, const struct pool_options *options,
               struct outcome *out_outcome)
 {
@@ -276,15 +269,15 @@ void pool_run(const struct workload *workload, const struct pool_options *option
     pool_price_init(&pool.price, rule, options->price_factor > 0 ? options->price_factor : 1,
                     workload, options->seed);
     const size_t slots = (size_t)workload->hour_count / POOL_SLOT_HOURS + 64;
-    pool.jobs = zeroes(workload->job_count, sizeof(*pool.jobs));
-    pool.active = zeroes(workload->job_count, sizeof(*pool.active));
-    pool.flexible = zeroes(workload->job_count, sizeof(*pool.flexible));
-    pool.order = zeroes(workload->job_count, sizeof(*pool.order));
-    pool.is_willing = zeroes(workload->lender_count, sizeof(*pool.is_willing));
-    pool.karma_credits = zeroes(workload->member_count, sizeof(double));
-    pool.karma_used = zeroes(workload->member_count, sizeof(double));
-    pool.booked_micro = zeroes(slots, sizeof(double));
-    pool.supplied_micro = zeroes(slots, sizeof(double));
+    pool.jobs = memory_zeroed(workload->job_count, sizeof(*pool.jobs));
+    pool.active = memory_zeroed(workload->job_count, sizeof(*pool.active));
+    pool.flexible = memory_zeroed(workload->job_count, sizeof(*pool.flexible));
+    pool.order = memory_zeroed(workload->job_count, sizeof(*pool.order));
+    pool.is_willing = memory_zeroed(workload->lender_count, sizeof(*pool.is_willing));
+    pool.karma_credits = memory_zeroed(workload->member_count, sizeof(double));
+    pool.karma_used = memory_zeroed(workload->member_count, sizeof(double));
+    pool.booked_micro = memory_zeroed(slots, sizeof(double));
+    pool.supplied_micro = memory_zeroed(slots, sizeof(double));
     for (pool.hour = 0; pool.hour < workload->hour_count; pool.hour++)
         pass_hour(&pool);
     pool_price_done(&pool.price);

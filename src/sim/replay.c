@@ -1,4 +1,5 @@
 #include "base/assert.h"
+#include "base/memory.h"
 #include "sim/replay_internal.h"
 
 #include <stdlib.h>
@@ -84,13 +85,6 @@ static int pass_time(struct replay *replay, struct error *error)
     }
 }
 
-static void *zeroes(size_t count, size_t size)
-{
-    void *memory = calloc(count + 1, size);
-    ASSERT(memory);
-    return memory;
-}
-
 int replay_run(const struct workload *workload, const struct replay_options *options,
                struct outcome *out_outcome, struct replay_counts *out_counts, struct error *error)
 {
@@ -104,10 +98,10 @@ int replay_run(const struct workload *workload, const struct replay_options *opt
     agenda_init(&replay.agenda);
     map_init(&replay.job_index);
     map_init(&replay.lender_index);
-    replay.jobs = zeroes(workload->job_count, sizeof(*replay.jobs));
-    replay.accounts = zeroes(workload->member_count, sizeof(*replay.accounts));
-    replay.machines = zeroes(workload->lender_count, sizeof(*replay.machines));
-    replay.washes = zeroes(workload->lender_count, sizeof(*replay.washes));
+    replay.jobs = memory_zeroed(workload->job_count, sizeof(*replay.jobs));
+    replay.accounts = memory_zeroed(workload->member_count, sizeof(*replay.accounts));
+    replay.machines = memory_zeroed(workload->lender_count, sizeof(*replay.machines));
+    replay.washes = memory_zeroed(workload->lender_count, sizeof(*replay.washes));
     int result = replay_open(&replay, error);
     for (size_t i = 0; i < workload->job_count && result == 0; i++) {
         replay.jobs[i].left_ms = workload->jobs[i].run_s * 1000;

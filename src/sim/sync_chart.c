@@ -94,19 +94,25 @@ static void write_axes(const struct axes *axes, struct buffer *out)
     const double step_s = tick_of(axes->time_max);
     const double step_loss = tick_of(axes->loss_max - axes->loss_min);
     const double first_loss = ceil(axes->loss_min / step_loss) * step_loss;
-    for (double t = 0; t <= axes->time_max; t += step_s)
-        buffer_append_format(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n",
-                             x_of(axes, t), x_of(axes, t), TOP, BOTTOM);
-    for (double loss = first_loss; loss <= axes->loss_max; loss += step_loss)
+    for (uint32_t i = 0; i * step_s <= axes->time_max; i++) {
+        const double x = x_of(axes, i * step_s);
+        buffer_append_format(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x, x, TOP,
+                             BOTTOM);
+    }
+    for (uint32_t i = 0; first_loss + i * step_loss <= axes->loss_max; i++) {
+        const double y = y_of(axes, first_loss + i * step_loss);
         buffer_append_format(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>\n", LEFT,
-                             RIGHT, y_of(axes, loss), y_of(axes, loss));
+                             RIGHT, y, y);
+    }
     buffer_append_string(out, "</g>\n<g fill=\"#444\">\n");
-    for (double t = 0; t <= axes->time_max; t += step_s)
+    for (uint32_t i = 0; i * step_s <= axes->time_max; i++)
         buffer_append_format(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n",
-                             x_of(axes, t), BOTTOM + 20, t);
-    for (double loss = first_loss; loss <= axes->loss_max; loss += step_loss)
+                             x_of(axes, i * step_s), BOTTOM + 20, i * step_s);
+    for (uint32_t i = 0; first_loss + i * step_loss <= axes->loss_max; i++) {
+        const double loss = first_loss + i * step_loss;
         buffer_append_format(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
                              LEFT - 8, y_of(axes, loss) + 4, loss);
+    }
     buffer_append_format(out,
                          "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">virtual time, s</text>\n"
                          "<text transform=\"translate(20 %d) rotate(-90)\" "

@@ -1,6 +1,7 @@
 #include "sim/sync_data.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "base/random.h"
 
 #include <math.h>
@@ -88,8 +89,7 @@ int sync_data_open(const struct sync_data_options *options, struct sync_data **o
                          options->shard_count);
     if (held < 3)
         return error_set(error, ERROR_INVALID, "%u test records are too few to measure on", held);
-    AUTO(sync_data) struct sync_data *data = calloc(1, sizeof(*data));
-    ASSERT(data);
+    AUTO(sync_data) struct sync_data *data = memory_zeroed(1, sizeof(*data));
     *data = (struct sync_data){
         .train = options->train,
         .test = options->test,

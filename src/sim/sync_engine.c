@@ -1,6 +1,7 @@
 #include "sim/sync_engine.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "tensor/kernel.h"
 #include "train/evaluation.h"
 #include "train/model.h"
@@ -23,8 +24,7 @@ struct sync_engine {
 int sync_engine_open(const struct sync_engine_options *options, struct sync_engine **out_engine,
                      struct error *error)
 {
-    AUTO(sync_engine) struct sync_engine *engine = calloc(1, sizeof(*engine));
-    ASSERT(engine);
+    AUTO(sync_engine) struct sync_engine *engine = memory_zeroed(1, sizeof(*engine));
     engine->options = *options;
     const struct model_options training = {options->spec, options->batch, .is_training = true};
     const struct model_options measured = {options->spec, MEASURE_BATCH, .is_training = false};

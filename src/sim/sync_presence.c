@@ -1,6 +1,7 @@
 #include "sim/sync_presence.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "sim/trace.h"
 
@@ -116,11 +117,9 @@ int sync_presence_open(const struct sync_presence_options *options,
         return error_set(error, ERROR_INVALID, "a mean stay and a mean absence go together");
     if (options->stay_ms > 0 && options->folder)
         return error_set(error, ERROR_INVALID, "stays are drawn or follow traces, not both");
-    AUTO(sync_presence) struct sync_presence *presence = calloc(1, sizeof(*presence));
-    ASSERT(presence);
+    AUTO(sync_presence) struct sync_presence *presence = memory_zeroed(1, sizeof(*presence));
     presence->machine_count = options->machine_count;
-    presence->machines = calloc(options->machine_count, sizeof(*presence->machines));
-    ASSERT(presence->machines);
+    presence->machines = memory_zeroed(options->machine_count, sizeof(*presence->machines));
     for (uint32_t i = 0; i < presence->machine_count; i++)
         presence->machines[i].is_there = true;
     if (options->stay_ms > 0)

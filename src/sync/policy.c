@@ -4,6 +4,7 @@
 #include "sync/policy.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "sync/policy_internal.h"
 
 #include <stdio.h>
@@ -53,13 +54,6 @@ int sync_search_parse(struct text name, enum sync_search *out_search, struct err
     return error_set(error, ERROR_INVALID,
                      "no search \"" TEXT_FORMAT "\"; there are auto, paper and off",
                      TEXT_ARGS(name));
-}
-
-void *sync_allocate(size_t size)
-{
-    void *memory = calloc(1, size);
-    ASSERT(memory);
-    return memory;
 }
 
 void sync_append(struct sync_actions *actions, struct sync_action action)
@@ -176,7 +170,7 @@ int sync_policy_new(struct text name, const struct sync_settings *settings,
     for (uint32_t i = 0; i < POLICY_COUNT; i++) {
         if (!text_equal(name, text_of(policies[i]->name)))
             continue;
-        struct sync_policy *policy = sync_allocate(policies[i]->size);
+        struct sync_policy *policy = memory_zeroed(1, policies[i]->size);
         policy->ops = policies[i];
         policy->settings = *settings;
         if (policy->settings.local_steps == 0)

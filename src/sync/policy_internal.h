@@ -48,8 +48,6 @@ extern const struct sync_policy_ops sync_async_local_ops;
 extern const struct sync_policy_ops sync_pace_ops;
 extern const struct sync_policy_ops sync_auto_ops;
 
-/* Aborts when memory is out. */
-void *sync_allocate(size_t size);
 void sync_append(struct sync_actions *actions, struct sync_action action);
 
 /* The actions that most policies use. */

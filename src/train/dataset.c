@@ -1,6 +1,7 @@
 #include "train/dataset.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "train/idx_reader.h"
 
 #include <math.h>
@@ -153,8 +154,7 @@ int dataset_open(const struct dataset_options *options, struct dataset **out_dat
     if (!(options->deviation > 0))
         return error_set(error, ERROR_INVALID, "dataset: deviation %g is not above 0",
                          options->deviation);
-    AUTO(dataset) struct dataset *dataset = calloc(1, sizeof(*dataset));
-    ASSERT(dataset != NULL);
+    AUTO(dataset) struct dataset *dataset = memory_zeroed(1, sizeof(*dataset));
     const size_t size_max = options->size_max ? options->size_max : DATASET_SIZE_MAX;
     if (idx_open(options->images_path, size_max, &dataset->images, error) < 0)
         return -1;

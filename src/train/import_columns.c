@@ -60,8 +60,9 @@ static bool are_features_equal(const struct import *import, const struct import_
 /* Of "kind=ash", a place of the one-hot column "kind", that column; of a number its name. */
 static struct text column_of(struct text feature)
 {
-    const char *at = memchr(feature.data, '=', feature.size);
-    return at ? (struct text){feature.data, (size_t)(at - feature.data)} : feature;
+    struct text column, place;
+    text_cut(feature, '=', &column, &place);
+    return column;
 }
 
 /* Whether one of the import's features is of that column. */

@@ -80,22 +80,26 @@ static bool column_of(const struct import *import, size_t place, uint32_t *out_c
     return *out_column < import->feature_count && import->features[*out_column].is_scaled;
 }
 
-/* The entries of one row: of a dense one all of its places. */
+static size_t sparse_entries(const struct import_rows *rows, uint32_t row, const float **out_values,
+                             const uint32_t **out_indices)
+{
+    const uint64_t *starts = (const uint64_t *)(const void *)rows->starts.data;
+    *out_values = (const float *)(const void *)rows->values.data + starts[row];
+    *out_indices = (const uint32_t *)(const void *)rows->indices.data + starts[row];
+    return starts[row + 1] - starts[row];
+}
+
+/* The entries of one row: of a dense one all of its places, without indices. */
 static size_t row_entries(const struct selection *train, uint32_t row, const float **out_values,
                           const uint32_t **out_indices)
 {
     const struct import *import = train->import;
-    const float *values = (const float *)(const void *)train->rows->values.data;
-    if (import->form != IMPORT_SPARSE) {
-        const size_t each = (size_t)import->height * import->width;
-        *out_values = values + row * each;
-        *out_indices = NULL;
-        return each;
-    }
-    const uint64_t *starts = (const uint64_t *)(const void *)train->rows->starts.data;
-    *out_values = values + starts[row];
-    *out_indices = (const uint32_t *)(const void *)train->rows->indices.data + starts[row];
-    return starts[row + 1] - starts[row];
+    if (import->form == IMPORT_SPARSE)
+        return sparse_entries(train->rows, row, out_values, out_indices);
+    const size_t each = (size_t)import->height * import->width;
+    *out_values = (const float *)(const void *)train->rows->values.data + row * each;
+    *out_indices = NULL;
+    return each;
 }
 
 static double end_scale(double squares, double mean, uint64_t count)
@@ -195,7 +199,7 @@ static void put_sparse(const struct selection *selection, uint32_t row, uint8_t 
 {
     const float *values;
     const uint32_t *indices;
-    const size_t entries = row_entries(selection, row, &values, &indices);
+    const size_t entries = sparse_entries(selection->rows, row, &values, &indices);
     const size_t wide =
         selection->entries ? 2 * (size_t)selection->entries : (size_t)selection->import->width;
     memset(out, 0, wide * sizeof(float));

@@ -1,6 +1,7 @@
 #include "train/local_run.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "train/loss.h"
 
 #include <inttypes.h>
@@ -50,8 +51,7 @@ static uint64_t measure_steps_of(const struct local_run_options *options)
 int local_run_open(struct kernel_set *kernels, const struct local_run_options *options,
                    struct local_run **out_run, struct error *error)
 {
-    AUTO(local_run) struct local_run *run = calloc(1, sizeof(*run));
-    ASSERT(run != NULL);
+    AUTO(local_run) struct local_run *run = memory_zeroed(1, sizeof(*run));
     run->options = *options;
     run->status.loss = (double)NAN;
     run->samples_all = options->epochs * dataset_shape(options->train)->count;

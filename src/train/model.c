@@ -1,6 +1,7 @@
 #include "train/model.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "train/layer.h"
 
@@ -175,8 +176,7 @@ int model_open(struct kernel_set *kernels, const struct model_options *options,
         return error_set(error, ERROR_INVALID, "model: a batch of %u images is too large",
                          options->batch);
 
-    AUTO(model) struct model *model = calloc(1, sizeof(*model));
-    ASSERT(model != NULL);
+    AUTO(model) struct model *model = memory_zeroed(1, sizeof(*model));
     model->kernels = kernels;
     model->options = *options;
     model->table = table;

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "train/checkpoint.h"
 #include "train/model_card.h"
 
@@ -178,8 +179,7 @@ int model_file_open(const char *path, struct model_file **out_file, struct error
             return error_set(error, ERROR_INVALID, "the path is too long");
         path = inside;
     }
-    AUTO(model_file) struct model_file *file = calloc(1, sizeof(*file));
-    ASSERT(file != NULL);
+    AUTO(model_file) struct model_file *file = memory_zeroed(1, sizeof(*file));
     file->arena = arena_new(0);
     if ((is_checkpoint(path) ? open_checkpoint : open_tensors)(file, path, error) < 0)
         return error->code == ERROR_EXHAUSTED

@@ -1,5 +1,6 @@
 #include "train/npy_array.h"
 
+#include "base/assert.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -140,6 +141,7 @@ static int read_elements(struct data_stream *stream, const struct npy_header *he
                          int64_t *ints, size_t count, struct error *error)
 {
     uint8_t bytes[PIECE * 8];
+    ASSERT(header->element_size >= 1 && header->element_size <= 8);
     for (size_t done = 0; done < count;) {
         const size_t some = count - done < PIECE ? count - done : PIECE;
         const uint64_t start = data_stream_offset(stream);

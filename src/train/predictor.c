@@ -1,8 +1,8 @@
 #include "train/predictor.h"
 
-#include "base/assert.h"
 #include "base/file.h"
 #include "base/json_schema.h"
+#include "base/memory.h"
 #include "train/model.h"
 #include "train/words.h"
 
@@ -157,8 +157,7 @@ static int models_open(struct predictor *predictor, struct error *error)
 int predictor_open(const char *path, bool is_raw, struct predictor **out_predictor,
                    struct error *error)
 {
-    AUTO(predictor) struct predictor *predictor = calloc(1, sizeof(*predictor));
-    ASSERT(predictor != NULL);
+    AUTO(predictor) struct predictor *predictor = memory_zeroed(1, sizeof(*predictor));
     predictor->arena = arena_new(0);
     map_init(&predictor->known);
     predictor->target_deviation = 1;

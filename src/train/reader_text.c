@@ -11,6 +11,7 @@
  */
 #include "base/assert.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 #include "train/reader_internal.h"
 #include "train/words.h"
 
@@ -297,8 +298,7 @@ int reader_text_read(const struct reader_source *source, const struct import_opt
     out_import->target = texts.is_running ? IMPORT_NEXT : IMPORT_CLASS;
     out_import->channels = out_import->height = 1;
     out_import->width = options->length + (texts.is_running ? 1 : 0);
-    texts.tokens = calloc(out_import->width, sizeof(*texts.tokens));
-    ASSERT(texts.tokens);
+    texts.tokens = memory_zeroed(out_import->width, sizeof(*texts.tokens));
     if (options->are_words_hashed) {
         out_import->vocabulary = TOKEN_WORD_FIRST + options->buckets;
     } else {

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/file.h"
+#include "base/memory.h"
 
 #include <inttypes.h>
 #include <json.h>
@@ -234,8 +235,7 @@ int safetensors_parse(const uint8_t *bytes, size_t size, struct safetensors **ou
     if (data_size % sizeof(float) != 0)
         return error_set(error, ERROR_CORRUPT, "safetensors: %zu bytes of data are no floats",
                          data_size);
-    AUTO(safetensors) struct safetensors *file = calloc(1, sizeof(*file));
-    ASSERT(file != NULL);
+    AUTO(safetensors) struct safetensors *file = memory_zeroed(1, sizeof(*file));
     file->arena = arena_new(0);
     file->float_count = data_size / sizeof(float);
     if (parse_header(file, bytes + PREFIX_SIZE, (size_t)header_size, error) < 0)

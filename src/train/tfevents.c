@@ -1,6 +1,7 @@
 #include "train/tfevents.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "tfevents.pb-c.h"
 
 #include <errno.h>
@@ -108,8 +109,7 @@ static int make_file(struct tfevents *events, const char *folder, int64_t utc_ms
 int tfevents_open(const char *folder, int64_t utc_ms, struct tfevents **out_events,
                   struct error *error)
 {
-    AUTO(tfevents) struct tfevents *events = calloc(1, sizeof(*events));
-    ASSERT(events != NULL);
+    AUTO(tfevents) struct tfevents *events = memory_zeroed(1, sizeof(*events));
     events->fd = -1;
     if (make_folders(folder, error) < 0 || make_file(events, folder, utc_ms, error) < 0)
         return -1;

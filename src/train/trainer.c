@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "train/loss.h"
 #include "train/sampler.h"
 
@@ -61,8 +62,7 @@ int trainer_open(struct kernel_set *kernels, const struct dataset *dataset,
     const struct dataset_shape *shape = dataset_shape(dataset);
     if (check_data(shape, options, error) < 0)
         return error_wrap(error, "trainer");
-    AUTO(trainer) struct trainer *trainer = calloc(1, sizeof(*trainer));
-    ASSERT(trainer != NULL);
+    AUTO(trainer) struct trainer *trainer = memory_zeroed(1, sizeof(*trainer));
     trainer->options = *options;
     trainer->dataset = dataset;
     const struct model_options model = {options->spec, options->batch, .is_training = true};
