@@ -96,8 +96,8 @@ static void write_axes(const struct axes *axes, struct buffer *out)
     const double first_loss = ceil(axes->loss_min / step_loss) * step_loss;
     for (uint32_t i = 0; i * step_s <= axes->time_max; i++) {
         const double x = x_of(axes, i * step_s);
-        buffer_append_format(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x, x, TOP,
-                             BOTTOM);
+        buffer_append_format(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>\n", x, x,
+                             TOP, BOTTOM);
     }
     for (uint32_t i = 0; first_loss + i * step_loss <= axes->loss_max; i++) {
         const double y = y_of(axes, first_loss + i * step_loss);

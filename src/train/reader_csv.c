@@ -6,6 +6,7 @@
  * import_hash(C, V) modulo the buckets behind them. A missing category has no place.
  */
 #include "base/assert.h"
+#include "base/memory.h"
 #include "train/csv_columns.h"
 
 #include <float.h>
@@ -104,9 +105,8 @@ static int plan(struct table *table, struct error *error)
              table->columns.columns[table->columns.target].name);
     name_places(table);
     const uint32_t room = table->is_sparse ? table->columns.count : import->width;
-    table->row = calloc(room, sizeof(*table->row));
-    table->indices = calloc(table->columns.count, sizeof(*table->indices));
-    ASSERT(table->row && table->indices);
+    table->row = memory_zeroed(room, sizeof(*table->row));
+    table->indices = memory_zeroed(table->columns.count, sizeof(*table->indices));
     return 0;
 }
 

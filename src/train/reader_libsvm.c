@@ -2,7 +2,7 @@
  * LIBSVM: one row a line, "LABEL INDEX:VALUE INDEX:VALUE ...", indices rising from 1; what follows
  * a # is left out. Rows stay sparse. An index of 0 is taken where the file counts from 0.
  */
-#include "base/assert.h"
+#include "base/memory.h"
 #include "train/csv_record.h"
 #include "train/reader_internal.h"
 
@@ -132,9 +132,8 @@ int reader_libsvm_read(const struct reader_source *source, const struct import_o
                                                             .import = out_import};
     if (reader_source_open(source, options->size_max, &stream, error) < 0)
         return -1;
-    rows.indices = malloc(IMPORT_ROW_ENTRIES_MAX * sizeof(*rows.indices));
-    rows.values = malloc(IMPORT_ROW_ENTRIES_MAX * sizeof(*rows.values));
-    ASSERT(rows.indices && rows.values);
+    rows.indices = memory_zeroed(IMPORT_ROW_ENTRIES_MAX, sizeof(*rows.indices));
+    rows.values = memory_zeroed(IMPORT_ROW_ENTRIES_MAX, sizeof(*rows.values));
     for (;;) {
         struct text line;
         bool has_line;
