@@ -1,4 +1,6 @@
-/* What only the operator may: settings, invitations, looking at accounts and freezing them. */
+/* What only the operator may: settings, invitations, looking at accounts and freezing them, audits.
+ */
+#include "server/audits.h"
 #include "server/call.h"
 #include "server/handlers.h"
 #include "server/list_view.h"
@@ -209,4 +211,29 @@ void handle_account_unfreeze(struct http_request *request, void *context)
         .unfreeze_account = {.account = id},
     };
     call_start_take(call, account_changed);
+}
+
+/* ---- Audits ---------------------------------------------------------------------------------- */
+
+static void send_audit(struct server *server, struct http_request *request, int status)
+{
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    audits_write(server->audits, &answer.writer);
+    view_answer_send(&answer, request, status);
+}
+
+void handle_audit_get(struct http_request *request, void *context)
+{
+    send_audit(context, request, 200);
+}
+
+void handle_audit_create(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    struct error error;
+    if (audits_start(server->audits, &error) < 0)
+        http_reply_error(request, &error);
+    else
+        send_audit(server, request, 202);
 }

@@ -1,11 +1,10 @@
-/* What a job shows and leaves: metrics, logs, artifacts, the bill, the explanation. */
+/* What a job shows and leaves: metrics, artifacts, the bill, the explanation. */
 #include "base/log.h"
 #include "server/call.h"
 #include "server/download.h"
 #include "server/handle_job.h"
 #include "server/handlers.h"
 #include "server/holdings.h"
-#include "server/logs.h"
 #include "server/query.h"
 #include "server/view.h"
 
@@ -35,107 +34,6 @@ void handle_job_metrics(struct http_request *request, void *context)
     view_answer_begin(&answer);
     live_write(&answer.writer, job, live_find(server->live, job, LIVE_CURVE), machine_name,
                &lookup);
-    view_answer_send(&answer, request, 200);
-}
-
-/* ---- Logs ------------------------------------------------------------------------------------ */
-
-static const struct store_value *find_rank(const struct query_rows *leases, struct text rank)
-{
-    const bool is_replica = text_equal(rank, TEXT("replica"));
-    const struct store_value *found = NULL; /* the newest, where a rank was given anew */
-    for (size_t i = 0; i < leases->count; i++) {
-        const struct store_value *row = leases->items[i];
-        char name[LEASE_RANK_NAME_SIZE];
-        lease_rank_name((enum lease_role)row[LEASES_ROLE].integer,
-                        (uint64_t)row[LEASES_RANK].integer, name);
-        if (is_replica ? row[LEASES_IS_REPLICA].integer != 0 : text_equal(rank, text_of(name)))
-            found = row;
-    }
-    return found;
-}
-
-static const struct store_value *find_lease(const struct query_rows *leases, uint64_t id)
-{
-    for (size_t i = 0; i < leases->count; i++)
-        if ((uint64_t)leases->items[i][LEASES_ID].integer == id)
-            return leases->items[i];
-    return NULL;
-}
-
-/* False: it is given, and no number; a problem was answered. */
-static bool read_number(struct http_request *request, const char *key, const char *problem,
-                        uint64_t *out_number)
-{
-    struct error error;
-    const struct text given = http_request_query(request, key);
-    *out_number = 0;
-    if (!given.data || text_parse_u64(given, out_number, &error) == 0)
-        return true;
-    http_reply_problem(request, 400, "invalid", problem);
-    return false;
-}
-
-/* Of one lease, or else of the newest of a rank; NULL: a problem was answered. */
-static const struct store_value *find_log(struct http_request *request,
-                                          const struct query_rows *leases, uint64_t id,
-                                          struct text rank)
-{
-    const struct store_value *lease = id ? find_lease(leases, id) : find_rank(leases, rank);
-    if (!lease)
-        http_reply_problem(request, 404, "not_found",
-                           leases->count == 0 ? "this job has no leases yet, so there is no log"
-                           : id               ? "this job has no such lease"
-                                : "this job has no such rank: give a worker's number, "
-                                  "server, server-1 or replica");
-    return lease;
-}
-
-void handle_job_logs(struct http_request *request, void *context)
-{
-    struct server *server = context;
-    const struct store_value *row = handle_job_find(server, request);
-    if (!row)
-        return;
-    struct error error;
-    struct query_rows leases;
-    uint64_t offset, id;
-    if (!read_number(request, "offset", "offset must be a number of bytes", &offset) ||
-        !read_number(request, "lease", "lease must be a lease's number", &id))
-        return;
-    if (handle_job_leases(server, http_request_arena(request), (uint64_t)row[JOBS_ID].integer,
-                          &leases, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    struct text rank = http_request_query(request, "rank");
-    if (!rank.size)
-        rank = TEXT("0");
-    const struct store_value *lease = find_log(request, &leases, id, rank);
-    if (!lease)
-        return;
-    char name[LEASE_RANK_NAME_SIZE];
-    if (id)
-        rank = text_of(lease_rank_name((enum lease_role)lease[LEASES_ROLE].integer,
-                                       (uint64_t)lease[LEASES_RANK].integer, name));
-    struct buffer bytes AUTO_BUFFER;
-    buffer_init(&bytes, LOGS_READ_MAX);
-    if (logs_read(server->logs, (uint64_t)lease[LEASES_ID].integer, offset, &bytes, &error) < 0) {
-        http_reply_error(request, &error);
-        return;
-    }
-    struct view_answer answer;
-    view_answer_begin(&answer);
-    json_object_begin(&answer.writer);
-    json_field_i64(&answer.writer, "job", row[JOBS_ID].integer);
-    json_field_text(&answer.writer, "rank", rank);
-    json_field_i64(&answer.writer, "lease", lease[LEASES_ID].integer);
-    json_field_u64(&answer.writer, "offset", offset);
-    json_field_u64(&answer.writer, "next_offset", offset + bytes.size);
-    json_field_text(&answer.writer, "text", buffer_text(&bytes));
-    json_field_bool(&answer.writer, "is_end",
-                    !bytes.size && lease[LEASES_STATE].integer == LEASE_STATE_ENDED);
-    json_object_end(&answer.writer);
     view_answer_send(&answer, request, 200);
 }
 

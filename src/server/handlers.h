@@ -30,6 +30,8 @@ http_handler handle_invite_create;
 http_handler handle_account_list;
 http_handler handle_account_freeze;
 http_handler handle_account_unfreeze;
+http_handler handle_audit_get;
+http_handler handle_audit_create;
 
 /* handle_credit.c */
 http_handler handle_entries;
@@ -97,13 +99,21 @@ http_handler handle_lease_release;
 
 /* handle_result.c */
 http_handler handle_job_metrics;
-http_handler handle_job_logs;
 http_handler handle_job_direct;
 http_handler handle_source_create;
 http_handler handle_job_artifacts;
 http_handler handle_job_artifact;
 http_handler handle_job_bill;
 http_handler handle_job_explain;
+
+/* handle_job_file.c */
+http_handler handle_job_file;
+http_handler handle_job_tensorboard;
+http_handler handle_job_schema;
+
+/* handle_log.c */
+http_handler handle_job_logs;
+http_handler handle_job_log_search;
 
 /* handle_live.c */
 http_handler handle_job_events;

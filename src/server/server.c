@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "net/address.h"
 #include "server/answers.h"
+#include "server/audits.h"
 #include "server/datasets.h"
 #include "server/holdings.h"
 #include "server/hub.h"
@@ -251,6 +252,7 @@ static void wind_down(struct server *server)
 static void server_done(struct server *server)
 {
     wind_down(server);
+    audits_free(TAKE(server->audits));
     upkeep_free(server->upkeep);
     renewal_free(server->renewal);
     local_lender_free(TAKE(server->lender));
@@ -290,6 +292,7 @@ static int run(struct server *server, struct http_route *made_routes, struct err
     server->logs = logs_new(server);
     server->holdings = holdings_new(server);
     server->datasets = datasets_new(server);
+    server->audits = audits_new(server);
     if (open_stores(server, error) < 0 ||
         hub_open(server, server->options.link_listen, engine_core(server->engine), &server->hub,
                  error) < 0 ||

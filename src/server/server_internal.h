@@ -21,6 +21,7 @@
 #include "store/store.h"
 
 struct answers;
+struct audits;
 struct datasets;
 struct health_view;
 struct holdings;
@@ -71,6 +72,7 @@ struct server {
     struct logs *logs;
     struct local_lender *lender;
     struct upkeep *upkeep;
+    struct audits *audits;
     struct renewal *renewal;
     struct passwords *passwords; /* has a thread of its own */
     struct rate_limits *limits;

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SCALARS_MAX = 64, RECORD_FRAME = 16, HOST_SIZE = 65 };
+enum { SCALARS_MAX = 64, RECORD_FRAME = 16, HOST_SIZE = 65, RECORDS_MAX = 64 << 10 };
 
 struct tfevents {
     int fd;
@@ -50,7 +50,7 @@ static void put(uint8_t *out, uint64_t value, int size)
         out[i] = (uint8_t)(value >> (8 * i));
 }
 
-static int write_record(struct tfevents *events, const Tfevents__Event *event, struct error *error)
+static void append_record(struct buffer *out, const Tfevents__Event *event)
 {
     const size_t size = tfevents__event__get_packed_size(event);
     uint8_t *record = malloc(size + RECORD_FRAME);
@@ -59,11 +59,56 @@ static int write_record(struct tfevents *events, const Tfevents__Event *event, s
     put(record + 8, tfevents_crc(record, 8), 4);
     tfevents__event__pack(event, record + 12);
     put(record + 12 + size, tfevents_crc(record + 12, size), 4);
-    /* In one call, at the end of the file: a reader never sees a part of it. */
-    const ssize_t written = write(events->fd, record, size + RECORD_FRAME);
-    const int reason = written < 0 ? errno : ENOSPC;
+    buffer_append(out, record, size + RECORD_FRAME);
     free(record);
-    if (written == (ssize_t)(size + RECORD_FRAME))
+}
+
+void tfevents_append_version(struct buffer *out, int64_t utc_ms)
+{
+    char version[] = "brain.Event:2";
+    Tfevents__Event event = TFEVENTS__EVENT__INIT;
+    event.wall_time = 1e-3 * (double)utc_ms;
+    event.file_version = version;
+    append_record(out, &event);
+}
+
+void tfevents_append(struct buffer *out, int64_t utc_ms, uint64_t step,
+                     const struct tfevents_scalar *scalars, size_t count)
+{
+    Tfevents__Summary__Value values[SCALARS_MAX], *items[SCALARS_MAX];
+    char tags[SCALARS_MAX][64];
+    Tfevents__Summary summary = TFEVENTS__SUMMARY__INIT;
+    Tfevents__Event event = TFEVENTS__EVENT__INIT;
+    ASSERT(count <= SCALARS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(scalars[i].value))
+            continue;
+        const size_t at = summary.n_value++;
+        tfevents__summary__value__init(&values[at]);
+        snprintf(tags[at], sizeof(tags[at]), "%s", scalars[i].tag);
+        values[at].tag = tags[at];
+        values[at].has_simple_value = true;
+        values[at].simple_value = (float)scalars[i].value;
+        items[at] = &values[at];
+    }
+    if (summary.n_value == 0)
+        return;
+    summary.value = items;
+    event.wall_time = 1e-3 * (double)utc_ms;
+    event.has_step = true;
+    event.step = (int64_t)step;
+    event.summary = &summary;
+    append_record(out, &event);
+}
+
+/* In one call, at the end of the file: a reader never sees a part of it. */
+static int write_records(struct tfevents *events, const struct buffer *records, struct error *error)
+{
+    if (buffer_check(records, error) < 0)
+        return -1;
+    const ssize_t written = write(events->fd, records->data, records->size);
+    const int reason = written < 0 ? errno : ENOSPC;
+    if (written == (ssize_t)records->size)
         return 0;
     return error_set_errno(error, reason, "write \"%.150s\"", events->path);
 }
@@ -113,11 +158,10 @@ int tfevents_open(const char *folder, int64_t utc_ms, struct tfevents **out_even
     events->fd = -1;
     if (make_folders(folder, error) < 0 || make_file(events, folder, utc_ms, error) < 0)
         return -1;
-    char version[] = "brain.Event:2";
-    Tfevents__Event event = TFEVENTS__EVENT__INIT;
-    event.wall_time = 1e-3 * (double)utc_ms;
-    event.file_version = version;
-    if (write_record(events, &event, error) < 0)
+    struct buffer records AUTO_BUFFER;
+    buffer_init(&records, RECORDS_MAX);
+    tfevents_append_version(&records, utc_ms);
+    if (write_records(events, &records, error) < 0)
         return -1;
     *out_events = TAKE(events);
     return 0;
@@ -140,28 +184,8 @@ const char *tfevents_path(const struct tfevents *events)
 int tfevents_write(struct tfevents *events, int64_t utc_ms, uint64_t step,
                    const struct tfevents_scalar *scalars, size_t count, struct error *error)
 {
-    Tfevents__Summary__Value values[SCALARS_MAX], *items[SCALARS_MAX];
-    char tags[SCALARS_MAX][64];
-    Tfevents__Summary summary = TFEVENTS__SUMMARY__INIT;
-    Tfevents__Event event = TFEVENTS__EVENT__INIT;
-    ASSERT(count <= SCALARS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        if (!isfinite(scalars[i].value))
-            continue;
-        const size_t at = summary.n_value++;
-        tfevents__summary__value__init(&values[at]);
-        snprintf(tags[at], sizeof(tags[at]), "%s", scalars[i].tag);
-        values[at].tag = tags[at];
-        values[at].has_simple_value = true;
-        values[at].simple_value = (float)scalars[i].value;
-        items[at] = &values[at];
-    }
-    if (summary.n_value == 0)
-        return 0;
-    summary.value = items;
-    event.wall_time = 1e-3 * (double)utc_ms;
-    event.has_step = true;
-    event.step = (int64_t)step;
-    event.summary = &summary;
-    return write_record(events, &event, error);
+    struct buffer records AUTO_BUFFER;
+    buffer_init(&records, RECORDS_MAX);
+    tfevents_append(&records, utc_ms, step, scalars, count);
+    return records.size ? write_records(events, &records, error) : 0;
 }

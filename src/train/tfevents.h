@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/scope.h"
 
@@ -33,6 +34,12 @@ const char *tfevents_path(const struct tfevents *events);
 MUST_CHECK int tfevents_write(struct tfevents *events, int64_t utc_ms, uint64_t step,
                               const struct tfevents_scalar *scalars, size_t count,
                               struct error *error);
+
+/* The same into memory: the record that a file begins with, then events; one without a finite
+ * scalar is left out. */
+void tfevents_append_version(struct buffer *out, int64_t utc_ms);
+void tfevents_append(struct buffer *out, int64_t utc_ms, uint64_t step,
+                     const struct tfevents_scalar *scalars, size_t count);
 
 /* The CRC-32C of the bytes, masked as the format has it. */
 uint32_t tfevents_crc(const void *bytes, size_t size);

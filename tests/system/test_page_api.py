@@ -1,7 +1,8 @@
 """What the page asks for beyond what the command line does: catalogues, a job file checked by the market,
 built-in data from the market's own copies, chunks that the market names, what runs on one's machine.
 
-covers server/datasets.c, server/handle_catalogue.c, server/handle_earnings.c, server/handle_lease.c, server/handle_quote.c
+covers server/audits.c, server/datasets.c, server/handle_catalogue.c, server/handle_earnings.c, server/handle_job_file.c
+covers server/handle_lease.c, server/handle_log.c, server/handle_quote.c
 """
 import json
 import pathlib
@@ -9,6 +10,7 @@ import pathlib
 import pytest
 
 from serving import Market, audit
+from tfevents_file import read_scalars
 from training import job_spec, running, wait_for
 
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
@@ -111,7 +113,23 @@ def test_built_in_data_need_no_upload(tmp_path):
         # Another account gets it as well, from what was read once.
         other = market.sign_up("other")
         assert market.post("/v1/jobs", {**spec, "name": "again"}, other).status == 201
+        # It can be trained again, from its own file, and its curve taken along.
+        file = market.get(f"/v1/jobs/{job}/file", token)
+        assert file.status == 200 and 'filename="clothes.yaml"' in file.headers["Content-Disposition"]
+        assert b"inputs" not in file.body
+        repeated = market.call("POST", "/v1/jobs/check", file.body, token).json
+        assert repeated["is_valid"] and repeated["spec"] == spec and repeated["needs"] == []
+        assert market.get(f"/v1/jobs/{job}/file", other).status == 404
         metrics = market.get(f"/v1/jobs/{job}/metrics", token).json
+        board = market.get(f"/v1/jobs/{job}/tensorboard", token)
+        assert f'.job-{job}"' in board.headers["Content-Disposition"]
+        folder = tmp_path / "board"
+        folder.mkdir()
+        (folder / board.headers["Content-Disposition"].split('"')[1]).write_bytes(board.body)
+        accuracies = [(step, value) for tag, step, value in read_scalars(folder) if tag == "test/accuracy"]
+        assert accuracies == [(point["samples"], pytest.approx(point["test_accuracy"], abs=1e-5))
+                              for point in metrics["curve"] if point["test_accuracy"] is not None]
+        assert market.get(f"/v1/jobs/{job}/tensorboard", other).status == 404
         worker = [one for one in metrics["workers"] if one["role"] == "worker"][0]
         assert worker["first_step_ms"] > 0 and worker["commits"] > 0
         assert 0 <= worker["waiting_ms"] <= worker["at_ms"] - worker["first_step_ms"] + 1000
@@ -222,3 +240,55 @@ def test_an_estimate_follows_from_prices_and_hours(tmp_path):
         assert market.post(path, {"when": "Mon-Fry"}, lender_token).status == 400
         assert market.post("/v1/machines/999999/estimate", {}, lender_token).status == 404
         assert market.get(f"/v1/machines/{machine['id']}/offers", token).json["items"][0]["when"] == "always"
+
+
+def test_lines_of_a_log_are_found(tmp_path):
+    with running(tmp_path) as (market, token, lender_token, _):
+        script = "i=0; while [ $i -lt 3000 ]; do echo line $i of many; i=$((i+1)); done; printf 'Needle without end'"
+        made = market.post("/v1/jobs", {"name": "talk", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "run": script,
+                                        "market": {"max_run_time": "60s"}}, token)
+        assert made.status == 201, made
+        job = made.json["id"]
+        wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["state"] == "succeeded", 60)
+        path = f"/v1/jobs/{job}/logs/lines"
+
+        def find(text, offset=0):
+            return market.get(f"{path}?find={text}&offset={offset}", token).json
+
+        wait_for("the whole log", lambda: find("needle")["is_end"])
+        needle = find("needle")
+        assert [line["text"] for line in needle["lines"]] == ["Needle without end"]
+        assert [line["text"] for line in find("line%202999")["lines"]] == ["line 2999 of many"]
+        many = find("OF%20MANY")
+        assert len(many["lines"]) == 200 and not many["is_end"]
+        more = find("of%20many", many["next_offset"])
+        assert more["lines"][0]["text"] == "line 200 of many"
+        part = market.get(f"/v1/jobs/{job}/logs?offset={more['lines'][0]['offset']}", token).json
+        assert part["text"].startswith("line 200 of many\n")
+        assert find("nothing%20like%20it")["lines"] == []
+        for wrong, status in (("", 400), ("?find=" + "x" * 201, 400), ("?find=x&offset=no", 400), ("?find=x&rank=7", 404)):
+            assert market.get(path + wrong, token).status == status
+        assert market.get(f"{path}?find=x", lender_token).status == 404
+
+
+def test_an_operator_has_the_books_audited_while_the_market_runs(market):
+    operator, token = market.operator_token(), market.sign_up("member")
+    assert market.get("/v1/audits", operator).json == {"state": "none", "started_ms": 0, "ended_ms": 0, "report": None}
+    for _ in range(2):
+        started = market.post("/v1/audits", {}, operator)
+        assert started.status == 202 and started.json["started_ms"] > 0
+        done = wait_for("the audit", lambda: (lambda one: one["state"] != "running" and one)(
+            market.get("/v1/audits", operator).json))
+        assert done["state"] == "done" and done["report"]["is_sound"], done
+        assert done["report"]["ledger_sum_microcredits"] == 0 and done["report"]["findings"] == []
+        assert done["ended_ms"] >= done["started_ms"]
+    for method in ("GET", "POST"):
+        assert market.call(method, "/v1/audits", None, token).status == 403
+        assert market.call(method, "/v1/audits").status == 401
+    assert market.post("/v1/audits", {}, operator).status == 202  # one that runs when the market stops
+
+
+def test_the_schema_of_a_job_file_is_there(market):
+    schema = market.get("/v1/schemas/job")
+    assert schema.headers["Content-Type"] == "application/schema+json"
+    assert "train" in schema.json["properties"] and schema.json["$schema"].startswith("https://json-schema.org")

@@ -1,0 +1,234 @@
+/* What the ranks of a job printed: part by part, and the lines that have a text in them. */
+#include "server/handle_job.h"
+#include "server/handlers.h"
+#include "server/logs.h"
+#include "server/query.h"
+#include "server/view.h"
+
+#include <string.h>
+
+/* ---- Whose log ------------------------------------------------------------------------------- */
+
+static const struct store_value *find_rank(const struct query_rows *leases, struct text rank)
+{
+    const bool is_replica = text_equal(rank, TEXT("replica"));
+    const struct store_value *found = NULL; /* the newest, where a rank was given anew */
+    for (size_t i = 0; i < leases->count; i++) {
+        const struct store_value *row = leases->items[i];
+        char name[LEASE_RANK_NAME_SIZE];
+        lease_rank_name((enum lease_role)row[LEASES_ROLE].integer,
+                        (uint64_t)row[LEASES_RANK].integer, name);
+        if (is_replica ? row[LEASES_IS_REPLICA].integer != 0 : text_equal(rank, text_of(name)))
+            found = row;
+    }
+    return found;
+}
+
+static const struct store_value *find_lease(const struct query_rows *leases, uint64_t id)
+{
+    for (size_t i = 0; i < leases->count; i++)
+        if ((uint64_t)leases->items[i][LEASES_ID].integer == id)
+            return leases->items[i];
+    return NULL;
+}
+
+/* False: it is given, and no number; a problem was answered. */
+static bool read_number(struct http_request *request, const char *key, const char *problem,
+                        uint64_t *out_number)
+{
+    struct error error;
+    const struct text given = http_request_query(request, key);
+    *out_number = 0;
+    if (!given.data || text_parse_u64(given, out_number, &error) == 0)
+        return true;
+    http_reply_problem(request, 400, "invalid", problem);
+    return false;
+}
+
+/* Of one lease, or else of the newest of a rank; NULL: a problem was answered. */
+static const struct store_value *find_log(struct http_request *request,
+                                          const struct query_rows *leases, uint64_t id,
+                                          struct text rank)
+{
+    const struct store_value *lease = id ? find_lease(leases, id) : find_rank(leases, rank);
+    if (!lease)
+        http_reply_problem(request, 404, "not_found",
+                           leases->count == 0 ? "this job has no leases yet, so there is no log"
+                           : id               ? "this job has no such lease"
+                                : "this job has no such rank: give a worker's number, "
+                                  "server, server-1 or replica");
+    return lease;
+}
+
+/* A request for a lease's log from an offset on. */
+struct asked {
+    uint64_t job, lease, offset;
+    struct text rank;
+    bool has_ended;
+};
+
+/* False: the request was refused. */
+static bool read_asked(struct server *server, struct http_request *request, struct asked *out)
+{
+    const struct store_value *row = handle_job_find(server, request);
+    if (!row)
+        return false;
+    struct error error;
+    struct query_rows leases;
+    struct arena *arena = http_request_arena(request);
+    uint64_t id;
+    *out = (struct asked){.job = (uint64_t)row[JOBS_ID].integer,
+                          .rank = http_request_query(request, "rank")};
+    if (!read_number(request, "offset", "offset must be a number of bytes", &out->offset) ||
+        !read_number(request, "lease", "lease must be a lease's number", &id))
+        return false;
+    if (handle_job_leases(server, arena, out->job, &leases, &error) < 0) {
+        http_reply_error(request, &error);
+        return false;
+    }
+    if (!out->rank.size)
+        out->rank = TEXT("0");
+    const struct store_value *lease = find_log(request, &leases, id, out->rank);
+    if (!lease)
+        return false;
+    out->lease = (uint64_t)lease[LEASES_ID].integer;
+    out->has_ended = lease[LEASES_STATE].integer == LEASE_STATE_ENDED;
+    if (id)
+        out->rank = text_of(lease_rank_name((enum lease_role)lease[LEASES_ROLE].integer,
+                                            (uint64_t)lease[LEASES_RANK].integer,
+                                            arena_alloc(arena, LEASE_RANK_NAME_SIZE)));
+    return true;
+}
+
+static void write_head(struct json_writer *writer, const struct asked *asked, uint64_t next_offset)
+{
+    json_object_begin(writer);
+    json_field_u64(writer, "job", asked->job);
+    json_field_text(writer, "rank", asked->rank);
+    json_field_u64(writer, "lease", asked->lease);
+    json_field_u64(writer, "offset", asked->offset);
+    json_field_u64(writer, "next_offset", next_offset);
+}
+
+void handle_job_logs(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    struct asked asked;
+    struct error error;
+    if (!read_asked(server, request, &asked))
+        return;
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, LOGS_READ_MAX);
+    if (logs_read(server->logs, asked.lease, asked.offset, &bytes, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    write_head(&answer.writer, &asked, asked.offset + bytes.size);
+    json_field_text(&answer.writer, "text", buffer_text(&bytes));
+    json_field_bool(&answer.writer, "is_end", !bytes.size && asked.has_ended);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 200);
+}
+
+/* ---- Looking for lines ----------------------------------------------------------------------- */
+
+enum {
+    LOOKED_AT_MAX = 1 << 20, /* bytes for one answer */
+    LINES_MAX = 200,
+    LINE_SHOWN_MAX = 4096,
+    FIND_MAX = 200,
+    LINES_SIZE_MAX = LINES_MAX * (6 * LINE_SHOWN_MAX + 64), /* six bytes of JSON for one */
+};
+
+/* ASCII letters of either case are the same. */
+static bool has_text(struct text line, struct text find)
+{
+    for (size_t i = 0; i + find.size <= line.size; i++)
+        if (strncasecmp(line.data + i, find.data, find.size) == 0)
+            return true;
+    return false;
+}
+
+/* Up to LOOKED_AT_MAX bytes; *out_is_all: to the end of what there is. */
+static int read_much(struct server *server, const struct asked *asked, struct buffer *bytes,
+                     bool *out_is_all, struct error *error)
+{
+    *out_is_all = false;
+    while (bytes->size + LOGS_READ_MAX <= LOOKED_AT_MAX) {
+        struct buffer piece AUTO_BUFFER;
+        buffer_init(&piece, LOGS_READ_MAX);
+        if (logs_read(server->logs, asked->lease, asked->offset + bytes->size, &piece, error) < 0)
+            return -1;
+        if (!piece.size) {
+            *out_is_all = true;
+            return 0;
+        }
+        buffer_append_text(bytes, buffer_text(&piece));
+    }
+    return 0;
+}
+
+/* Returns how far it looked: to the end of the last whole line, or of all when `is_last`. */
+static size_t write_lines(struct json_writer *writer, const struct asked *asked, struct text bytes,
+                          bool is_last, struct text find)
+{
+    size_t at = 0, found = 0;
+    json_array_begin(writer);
+    while (at < bytes.size && found < LINES_MAX) {
+        const char *end = memchr(bytes.data + at, '\n', bytes.size - at);
+        if (!end && !is_last)
+            break;
+        struct text line = {bytes.data + at,
+                            end ? (size_t)(end - bytes.data) - at : bytes.size - at};
+        const uint64_t offset = asked->offset + at;
+        at += line.size + (end != NULL);
+        if (!has_text(line, find))
+            continue;
+        line.size = line.size < LINE_SHOWN_MAX ? line.size : LINE_SHOWN_MAX;
+        json_object_begin(writer);
+        json_field_u64(writer, "offset", offset);
+        json_field_text(writer, "text", line);
+        json_object_end(writer);
+        found++;
+    }
+    json_array_end(writer);
+    return at;
+}
+
+void handle_job_log_search(struct http_request *request, void *context)
+{
+    struct server *server = context;
+    struct asked asked;
+    struct error error;
+    bool is_all;
+    if (!read_asked(server, request, &asked))
+        return;
+    const struct text find = http_request_query(request, "find");
+    if (!find.size || find.size > FIND_MAX) {
+        http_reply_problem(request, 400, "invalid", "find must be a text of 1 to 200 bytes");
+        return;
+    }
+    struct buffer bytes AUTO_BUFFER, lines AUTO_BUFFER;
+    buffer_init(&bytes, LOOKED_AT_MAX);
+    buffer_init(&lines, LINES_SIZE_MAX);
+    if (read_much(server, &asked, &bytes, &is_all, &error) < 0) {
+        http_reply_error(request, &error);
+        return;
+    }
+    /* A line longer than all that is looked at is taken in pieces. */
+    const bool has_line = memchr(bytes.data ? (const char *)bytes.data : "", '\n', bytes.size);
+    const bool is_last = is_all ? asked.has_ended : !has_line;
+    struct json_writer line_writer;
+    json_writer_init(&line_writer, &lines);
+    const size_t looked = write_lines(&line_writer, &asked, buffer_text(&bytes), is_last, find);
+    struct view_answer answer;
+    view_answer_begin(&answer);
+    write_head(&answer.writer, &asked, asked.offset + looked);
+    json_key(&answer.writer, "lines");
+    json_raw(&answer.writer, buffer_text(&lines));
+    json_field_bool(&answer.writer, "is_end", is_all && asked.has_ended && looked == bytes.size);
+    json_object_end(&answer.writer);
+    view_answer_send(&answer, request, 200);
+}
