@@ -56,12 +56,13 @@ def home_network():
 
 
 class UserLender(Lender):
-    """A daemon of an ordinary user, who owns its folder."""
+    """A daemon of an ordinary user, who owns its folder. The checkout may be where only root gets to."""
 
     def start(self, environment=None):
         self.log = open(self.log_path, "ab")
+        program = shutil.copy(PROGRAM, pathlib.Path(self.log_path).parent / "souk")
         self.process = subprocess.Popen(
-            self.command, env={**(environment or os.environ), "HOME": "/nonexistent"}, stderr=self.log,
+            [program, *self.command[1:]], env={**(environment or os.environ), "HOME": "/nonexistent"}, stderr=self.log,
             stdin=subprocess.DEVNULL, user=PLAIN_USER, group=PLAIN_USER, extra_groups=[])
 
 
