@@ -122,6 +122,16 @@ const char *job_view_misfortune(struct arena *arena, const struct api_lease *lea
                         lease->reason.size ? ": " : "", output_text(arena, lease->reason));
 }
 
+const char *job_view_ending(struct arena *arena, const struct api_job *job)
+{
+    const struct api_lease *leases = job->leases.items;
+    for (size_t i = 0; i < job->leases.count && text_is(job->state, "succeeded"); i++)
+        if (text_is(leases[i].role, "server") && leases[i].rank == 0 &&
+            text_is(leases[i].outcome, "succeeded") && leases[i].reason.size)
+            return output_text(arena, leases[i].reason);
+    return NULL;
+}
+
 /* Why those ended that did not end well: the table has no room for it. */
 static void print_misfortunes(const struct cli *cli, const struct api_job *job)
 {
@@ -332,6 +342,8 @@ void job_view_print(const struct cli *cli, const struct api_job *job)
         output_field(cli, "Started:  ", "%s", output_instant(arena, job->started_ms));
     if (job->started_ms && !job->ended_ms && job_view_ends_by_ms(job))
         output_field(cli, "Ends by:  ", "%s", output_instant(arena, job_view_ends_by_ms(job)));
+    if (job_view_ending(arena, job))
+        output_field(cli, "Ended:    ", "%s", job_view_ending(arena, job));
     if (job->not_before_ms)
         output_field(cli, "Booked:   ", "the slot from %s on",
                      output_instant(arena, job->not_before_ms));

@@ -30,6 +30,8 @@ const char *job_view_pushes(struct arena *arena, const struct api_job *job);
 const char *job_view_role(struct arena *arena, const struct api_lease *lease);
 /* Whether it is the lease of "1", "server", "server-1" or "replica". */
 bool job_view_has_rank(const struct api_lease *lease, struct text rank);
+/* Why its training ended, in the lead's words; NULL: it goes on, came to nothing, or has none. */
+const char *job_view_ending(struct arena *arena, const struct api_job *job);
 /* How a lease ended that did not end well, and why; NULL: it did, or goes on. */
 const char *job_view_misfortune(struct arena *arena, const struct api_lease *lease);
 

@@ -123,6 +123,29 @@ TEST(more_servers_than_one_are_told_of)
     assert_string_equal(job_view_servers(arena, &sync), "3 parameter servers and a replica");
 }
 
+TEST(why_training_ended_is_told_in_its_lead_s_words)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct api_job job = api_job_unknown();
+    struct api_lease leases[] = {
+        {.role = TEXT("server"), .outcome = TEXT("lost"), .reason = TEXT("it is gone")},
+        {.role = TEXT("server"),
+         .rank = 1,
+         .outcome = TEXT("succeeded"),
+         .reason = TEXT("told to")},
+        {.role = TEXT("server"),
+         .outcome = TEXT("succeeded"),
+         .reason = TEXT("20 epochs are done")},
+    };
+    job.leases = (struct json_array){leases, 3};
+    job.state = TEXT("running");
+    assert_null(job_view_ending(arena, &job));
+    job.state = TEXT("succeeded");
+    assert_string_equal(job_view_ending(arena, &job), "20 epochs are done");
+    job.leases.count = 2;
+    assert_null(job_view_ending(arena, &job));
+}
+
 TEST(why_a_lease_did_not_end_well_is_told)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
@@ -153,6 +176,7 @@ int main(void)
         cmocka_unit_test(how_well_numbers_are_told_is_no_percentage),
         cmocka_unit_test(a_lease_is_found_by_its_rank_s_name_and_told_of_by_what_it_is),
         cmocka_unit_test(more_servers_than_one_are_told_of),
+        cmocka_unit_test(why_training_ended_is_told_in_its_lead_s_words),
         cmocka_unit_test(why_a_lease_did_not_end_well_is_told),
         cmocka_unit_test(pushes_are_told_of_only_where_there_is_something_to_tell),
     };

@@ -125,10 +125,16 @@ int64_t tenancy_now_ns(const struct tenancy *tenancy);
 void tenancy_set_reason(struct tenancy *tenancy, struct text reason);
 /* Ends the lease as failed. */
 void tenancy_fail(struct tenancy *tenancy, const struct error *reason);
-void tenancy_set_running(struct tenancy *tenancy);
 /* Sends the last state when nothing is left to wait for. */
 void tenancy_check_end(struct tenancy *tenancy);
+
+/* tenancy_meter.c */
 struct meter_usage tenancy_usage(struct tenancy *tenancy);
+/* It runs, and is metered from now on. */
+void tenancy_set_running(struct tenancy *tenancy);
+void tenancy_on_tick(void *context);
+/* Tells the last of it. */
+void tenancy_stop_meter(struct tenancy *tenancy);
 
 /* tenancy_child.c */
 MUST_CHECK int tenancy_start_child(struct tenancy *tenancy, struct error *error);

@@ -1,4 +1,4 @@
-/* covers job_field.c, job_node.c, job_model.c, job_sync.c */
+/* covers job_field.c, job_field_scalar.c, job_node.c, job_model.c, job_sync.c */
 #include "runtime/job_file.h"
 #include "runtime/job_model.h"
 #include "testing/testing.h"

@@ -1,4 +1,5 @@
-/* Job model internals: the field tables of layers, optimizer and data, for job_spec.c. */
+/* Job model internals: the field tables of layers, optimizer and data, for job_spec.c; and of the
+ * spec, for job_spec_work.c. */
 #pragma once
 
 #include "runtime/job_field_internal.h"
@@ -7,6 +8,9 @@ extern const struct job_table job_layer_table;     /* struct layer_spec */
 extern const struct job_table job_optimizer_table; /* struct job_optimizer */
 extern const struct job_table job_read_table;      /* struct job_read */
 extern const struct job_table job_augment_table;   /* struct job_augment */
+extern const struct job_table job_train_table;     /* struct job_train */
+extern const struct job_table job_sync_table;      /* struct job_sync */
+extern const struct job_table job_spec_table;      /* struct job_spec */
 extern const char *const job_predict_names[];
 
 /* What no single field can say of the network: fills in model and loss, and where the data's shape

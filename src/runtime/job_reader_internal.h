@@ -32,6 +32,11 @@ void job_refuse_path(struct job_reader *reader, const struct job_node *root, con
 #define REFUSE(reader, node, place, ...)                                                           \
     job_refuse((reader), (node)->line, (node)->column, (place), __VA_ARGS__)
 
+/* job_field_scalar.c */
+MUST_CHECK int job_read_scalar(struct job_reader *reader, const struct job_field *field,
+                               const struct job_node *node, const struct job_place *place,
+                               char *out);
+
 /* job_field_script.c */
 MUST_CHECK int job_read_script(struct job_reader *reader, const struct job_field *field,
                                const struct job_node *node, const struct job_place *place,

@@ -11,8 +11,6 @@
 #include "train/model_spec.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #define MINUTE_MS INT64_C(60000)
 #define DAY_MS    (INT64_C(1440) * MINUTE_MS)
@@ -182,7 +180,7 @@ static const struct job_field train_fields[] = {
      "Of the first weights and the order of samples.", .minimum = 0,
      .maximum = INT64_C(9007199254740991)},
 };
-static const struct job_table train_table = JOB_TABLE(train_fields, struct job_train);
+const struct job_table job_train_table = JOB_TABLE(train_fields, struct job_train);
 
 static const struct job_field sync_fields[] = {
     {"policy", JOB_FIELD_WORD, offsetof(struct job_sync, policy), "auto",
@@ -249,7 +247,7 @@ static const struct job_field sync_fields[] = {
      "One more follows the first parameter server on another machine, and takes its place when it "
      "is lost."},
 };
-static const struct job_table sync_table = JOB_TABLE(sync_fields, struct job_sync);
+const struct job_table job_sync_table = JOB_TABLE(sync_fields, struct job_sync);
 
 static const struct job_field market_fields[] = {
     {"max_hourly_cost", JOB_FIELD_CREDITS, offsetof(struct job_market, max_hourly_cost_micro),
@@ -322,9 +320,9 @@ static const struct job_field spec_fields[] = {
      .help = "What runs on the machines; by default command with `run`, else native.",
      .choices = runtimes, .later = runtimes_later},
     {"train", JOB_FIELD_OBJECT, offsetof(struct job_spec, train), .help = "What to train.",
-     .table = &train_table, .is_left_out = true},
+     .table = &job_train_table, .is_left_out = true},
     {"sync", JOB_FIELD_OBJECT, offsetof(struct job_spec, sync),
-     .help = "How the workers keep in step.", .table = &sync_table, .is_left_out = true},
+     .help = "How the workers keep in step.", .table = &job_sync_table, .is_left_out = true},
     {"market", JOB_FIELD_OBJECT, offsetof(struct job_spec, market),
      .help = "What it may cost and how long it may take.", .table = &market_table},
     {"inputs", JOB_FIELD_LIST, offsetof(struct job_spec, inputs),
@@ -332,7 +330,7 @@ static const struct job_field spec_fields[] = {
      .maximum = JOB_INPUTS_MAX, .table = &input_table,
      .count_offset = offsetof(struct job_spec, input_count)},
 };
-static const struct job_table spec_table = JOB_TABLE(spec_fields, struct job_spec);
+const struct job_table job_spec_table = JOB_TABLE(spec_fields, struct job_spec);
 
 _Static_assert(sizeof(enum job_split) == sizeof(int), "JOB_FIELD_INDEX fills an int");
 
@@ -403,8 +401,8 @@ int job_spec_read_tree(struct arena *arena, const struct job_node *root, const c
                        struct job_spec *out_spec, struct buffer *more, struct error *error)
 {
     struct job_spec spec = {0};
-    job_table_set_defaults(arena, &spec_table, &spec);
-    if (job_table_read(arena, &spec_table, root, file_name, &spec, more, error) < 0 ||
+    job_table_set_defaults(arena, &job_spec_table, &spec);
+    if (job_table_read(arena, &job_spec_table, root, file_name, &spec, more, error) < 0 ||
         check_runtime(root, file_name, &spec, error) < 0)
         return -1;
     struct job_reader reader = {
@@ -441,81 +439,12 @@ void job_spec_write(const struct job_spec *spec, struct buffer *json)
 {
     struct json_writer writer;
     json_writer_init(&writer, json);
-    job_table_write(&writer, &spec_table, spec);
+    job_table_write(&writer, &job_spec_table, spec);
 }
 
 void job_spec_write_schema(struct buffer *json)
 {
     struct json_writer writer;
     json_writer_init(&writer, json);
-    job_table_write_schema(&writer, &spec_table);
-}
-
-/* What a lease carries of the spec. */
-static const struct job_field native_fields[] = {
-    {"train", JOB_FIELD_OBJECT, offsetof(struct job_spec, train), .is_required = true,
-     .table = &train_table},
-    {"sync", JOB_FIELD_OBJECT, offsetof(struct job_spec, sync), .is_required = true,
-     .table = &sync_table},
-};
-static const struct job_table native_table = JOB_TABLE(native_fields, struct job_spec);
-
-static const struct job_field command_fields[] = {
-    {"envs", JOB_FIELD_ENVS, offsetof(struct job_spec, envs), .maximum = JOB_ENVS_MAX,
-     .count_offset = offsetof(struct job_spec, env_count)},
-    {"setup", JOB_FIELD_SCRIPT, offsetof(struct job_spec, setup), .maximum = JOB_SCRIPT_SIZE_MAX},
-    {"run", JOB_FIELD_SCRIPT, offsetof(struct job_spec, run), .maximum = JOB_SCRIPT_SIZE_MAX},
-};
-static const struct job_table command_table = JOB_TABLE(command_fields, struct job_spec);
-
-void job_spec_write_work(const struct job_spec *spec, struct buffer *json)
-{
-    struct job_spec work = *spec;
-    work.sync.gamma_ms = job_spec_gamma_ms(spec);
-    work.sync.tick_ms = job_spec_tick_ms(spec);
-    struct json_writer writer;
-    json_writer_init(&writer, json);
-    job_table_write(&writer, job_spec_is_command(spec) ? &command_table : &native_table, &work);
-}
-
-int job_spec_read_work(struct arena *arena, struct text runtime, struct text json,
-                       struct job_spec *out_spec, struct error *error)
-{
-    struct job_node *root;
-    if (job_node_read_json(arena, json, &root, error) < 0)
-        return error_wrap(error, "lease spec");
-    struct job_spec spec = {0};
-    job_table_set_defaults(arena, &spec_table, &spec);
-    spec.runtime = runtime;
-    const struct job_table *table = job_spec_is_command(&spec) ? &command_table : &native_table;
-    if (job_table_read(arena, table, root, NULL, &spec, NULL, error) < 0)
-        return -1;
-    *out_spec = spec;
-    return 0;
-}
-
-int64_t job_spec_expected_run_ms(const struct job_spec *spec)
-{
-    return spec->market.expected_run_time_ms ? spec->market.expected_run_time_ms
-                                             : spec->market.max_run_time_ms;
-}
-
-int64_t job_spec_gamma_ms(const struct job_spec *spec)
-{
-    if (spec->sync.gamma_ms)
-        return spec->sync.gamma_ms;
-    const int64_t gamma_ms = job_spec_expected_run_ms(spec) / 20;
-    if (gamma_ms < 1000)
-        return 1000;
-    return gamma_ms > MINUTE_MS ? MINUTE_MS : gamma_ms;
-}
-
-int64_t job_spec_tick_ms(const struct job_spec *spec)
-{
-    if (spec->sync.tick_ms)
-        return spec->sync.tick_ms;
-    const int64_t gamma_ms = job_spec_gamma_ms(spec);
-    if (gamma_ms < 200)
-        return 200;
-    return gamma_ms < 10000 ? gamma_ms : 10000;
+    job_table_write_schema(&writer, &job_spec_table);
 }

@@ -1,4 +1,4 @@
-/* covers job_field_script.c, job_field_write.c */
+/* covers job_field_script.c, job_spec_work.c, job_field_write.c */
 #include "runtime/job_spec.h"
 #include "testing/testing.h"
 

@@ -4,26 +4,11 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "train/idx_reader.h"
+#include "train/import_scale_internal.h"
 #include "train/words.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct scale {
-    double mean, deviation;
-};
-
-/* Some rows of an import, in an order. */
-struct selection {
-    const struct import *import;
-    const struct import_rows *rows;
-    const uint32_t *order;
-    uint32_t count;
-    const struct scale *scales; /* [feature_count]; NULL: as they are */
-    struct scale target;        /* of a number to be told */
-    uint32_t entries;           /* of sparse rows that stay so: the most of a row; 0: dense */
-};
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 
@@ -40,16 +25,6 @@ static int compare_keys(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static double target_of(const struct import *import, const struct import_rows *rows, uint32_t row)
-{
-    const uint8_t *at = rows->targets.data + (size_t)row * 4;
-    int32_t label;
-    float number;
-    memcpy(&label, at, sizeof(label));
-    memcpy(&number, at, sizeof(number));
-    return import->target == IMPORT_NUMBER ? (double)number : label;
-}
-
 /* Of rows in a random order the first `skew` share is sorted by its target and dealt evenly among
  * the others: wherever a shard is cut, that share of it lies close together. */
 static void skew_order(const struct import *import, uint32_t *order, uint32_t count, double skew)
@@ -59,7 +34,7 @@ static void skew_order(const struct import *import, uint32_t *order, uint32_t co
     uint32_t *others = calloc(count, sizeof(*others));
     ASSERT(keys && others);
     for (uint32_t i = 0; i < some; i++)
-        keys[i] = (struct sort_key){target_of(import, &import->train, order[i]), order[i]};
+        keys[i] = (struct sort_key){import_target_of(import, &import->train, order[i]), order[i]};
     qsort(keys, some, sizeof(*keys), compare_keys);
     memcpy(others, order + some, (count - some) * sizeof(*others));
     for (uint32_t i = 0, sorted = 0, other = 0; i < count; i++) {
@@ -68,112 +43,6 @@ static void skew_order(const struct import *import, uint32_t *order, uint32_t co
     }
     free(keys);
     free(others);
-}
-
-/* ---- Scale ----------------------------------------------------------------------------------- */
-
-/* A value that is one of a column's; false: it has none, or a sparse row has not this place. */
-static bool column_of(const struct import *import, size_t place, uint32_t *out_column)
-{
-    *out_column =
-        import->form == IMPORT_SPARSE ? (uint32_t)place : (uint32_t)(place % import->width);
-    return *out_column < import->feature_count && import->features[*out_column].is_scaled;
-}
-
-static size_t sparse_entries(const struct import_rows *rows, uint32_t row, const float **out_values,
-                             const uint32_t **out_indices)
-{
-    const uint64_t *starts = (const uint64_t *)(const void *)rows->starts.data;
-    *out_values = (const float *)(const void *)rows->values.data + starts[row];
-    *out_indices = (const uint32_t *)(const void *)rows->indices.data + starts[row];
-    return starts[row + 1] - starts[row];
-}
-
-/* The entries of one row: of a dense one all of its places, without indices. */
-static size_t row_entries(const struct selection *train, uint32_t row, const float **out_values,
-                          const uint32_t **out_indices)
-{
-    const struct import *import = train->import;
-    if (import->form == IMPORT_SPARSE)
-        return sparse_entries(train->rows, row, out_values, out_indices);
-    const size_t each = (size_t)import->height * import->width;
-    *out_values = (const float *)(const void *)train->rows->values.data + row * each;
-    *out_indices = NULL;
-    return each;
-}
-
-static double end_scale(double squares, double mean, uint64_t count)
-{
-    const double deviation = count ? sqrt(squares / (double)count) : 0;
-    return deviation > 1e-12 * fabs(mean) ? deviation : 1; /* one that never changes stays */
-}
-
-/* Two passes: the squares of large values would drown what lies between them. A column that never
- * changes is left where it is. */
-static void measure(const struct selection *train, struct scale *scales)
-{
-    const struct import *import = train->import;
-    uint64_t *counts = calloc(import->feature_count, sizeof(*counts));
-    ASSERT(counts);
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < train->count; i++) {
-            const float *values;
-            const uint32_t *indices;
-            uint32_t column;
-            const size_t entries = row_entries(train, train->order[i], &values, &indices);
-            for (size_t k = 0; k < entries; k++) {
-                if (!column_of(import, indices ? indices[k] : k, &column))
-                    continue;
-                const double away = (double)values[k] - scales[column].mean;
-                if (pass == 0) {
-                    scales[column].deviation += (double)values[k]; /* the sum, for now */
-                    counts[column]++;
-                } else {
-                    scales[column].deviation += away * away;
-                }
-            }
-        }
-        for (uint32_t k = 0; k < import->feature_count; k++) {
-            struct scale *scale = &scales[k];
-            if (pass == 0)
-                *scale = (struct scale){counts[k] ? scale->deviation / (double)counts[k] : 0, 0};
-            else
-                scale->deviation = end_scale(scale->deviation, scale->mean, counts[k]);
-            if (pass == 1 && !import->features[k].is_scaled)
-                *scale = (struct scale){0, 1};
-        }
-    }
-    free(counts);
-}
-
-static struct scale measure_target(const struct selection *train)
-{
-    struct scale scale = {0, 0};
-    for (uint32_t i = 0; i < train->count; i++)
-        scale.mean += target_of(train->import, train->rows, train->order[i]) / train->count;
-    for (uint32_t i = 0; i < train->count; i++) {
-        const double away = target_of(train->import, train->rows, train->order[i]) - scale.mean;
-        scale.deviation += away * away;
-    }
-    scale.deviation = end_scale(scale.deviation, scale.mean, train->count);
-    return scale;
-}
-
-/* Bytes are few: their counts tell all. */
-static void measure_bytes(struct import_parts *parts, const struct spool *bytes)
-{
-    uint64_t counts[256] = {0};
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < bytes->size; i++)
-        counts[bytes->data[i]]++;
-    for (int i = 0; i < 256; i++)
-        sum += (double)counts[i] * i / 255;
-    parts->mean = sum / (double)bytes->size;
-    for (int i = 0; i < 256; i++)
-        squares += (double)counts[i] * (i / 255.0 - parts->mean) * (i / 255.0 - parts->mean);
-    parts->deviation = sqrt(squares / (double)bytes->size);
-    if (!(parts->deviation > 1e-6))
-        parts->deviation = 1;
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -189,7 +58,7 @@ static void put_bits(uint8_t *out, const void *value)
 static float scaled(const struct selection *selection, size_t place, float value)
 {
     uint32_t column;
-    if (!selection->scales || !column_of(selection->import, place, &column))
+    if (!selection->scales || !selection_column_of(selection->import, place, &column))
         return value;
     const struct scale *scale = &selection->scales[column];
     return (float)(((double)value - scale->mean) / scale->deviation);
@@ -199,7 +68,7 @@ static void put_sparse(const struct selection *selection, uint32_t row, uint8_t 
 {
     const float *values;
     const uint32_t *indices;
-    const size_t entries = sparse_entries(selection->rows, row, &values, &indices);
+    const size_t entries = import_sparse_entries(selection->rows, row, &values, &indices);
     const size_t wide =
         selection->entries ? 2 * (size_t)selection->entries : (size_t)selection->import->width;
     memset(out, 0, wide * sizeof(float));
@@ -288,7 +157,7 @@ static int write_targets(const struct selection *selection, struct spool *file, 
         const uint8_t *from = selection->rows->targets.data + (size_t)selection->order[i] * 4;
         uint8_t bytes[4] = {0};
         if (import->target == IMPORT_NUMBER) {
-            const double number = target_of(import, selection->rows, selection->order[i]);
+            const double number = import_target_of(import, selection->rows, selection->order[i]);
             const float value =
                 (float)((number - selection->target.mean) / selection->target.deviation);
             put_bits(bytes, &value);
@@ -435,12 +304,12 @@ static void choose_scales(const struct import_parts_options *options, struct sel
     const struct import_column *features = columns ? columns->features.items : NULL;
     struct scale target = {0, 1};
     if (scales && !columns)
-        measure(rows, scales);
+        selection_measure(rows, scales);
     for (uint32_t i = 0; scales && columns && i < train->import->feature_count; i++)
         scales[i] = (struct scale){features[i].mean, features[i].deviation};
     if (train->import->target == IMPORT_NUMBER)
         target = columns ? (struct scale){columns->target_mean, columns->target_deviation}
-                         : measure_target(rows);
+                         : selection_measure_target(rows);
     train->scales = test->scales = scales;
     train->target = test->target = target;
 }
@@ -492,7 +361,7 @@ static int fill(struct import_parts *parts, const struct import *import,
     parts->target_deviation = train.target.deviation;
     parts->deviation = 1;
     if (import->form == IMPORT_BYTES)
-        measure_bytes(parts, &import->train.values);
+        import_parts_measure_bytes(parts, &import->train.values);
     const int result =
         write_selection(parts, &train, true, error) < 0 ||
                 write_selection(parts, &test, false, error) < 0 ||

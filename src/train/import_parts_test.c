@@ -1,4 +1,4 @@
-/* covers import_parts.c, import_windows.c */
+/* covers import_parts.c, import_scale.c, import_windows.c */
 #include "train/dataset.h"
 #include "train/idx_reader.h"
 #include "train/import_parts.h"
