@@ -180,39 +180,3 @@ int codec_decode(enum codec codec, struct text bytes, float *out_values, size_t 
                          bytes.size, count, codecs[codec].name);
     return 0;
 }
-
-/* Without branches, so that it is done at the speed of memory. */
-#define TOO_LARGE 0x49800000u /* 2^20; what is not finite lies above it */
-
-bool codec_copy_sane(const void *bytes, float *restrict out_values, size_t count)
-{
-    const uint8_t *at = bytes;
-    uint32_t is_beyond = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, at + i * sizeof(bits), sizeof(bits));
-        is_beyond |= (bits & 0x7fffffffu) >= TOO_LARGE;
-        memcpy(out_values + i, &bits, sizeof(bits));
-    }
-    return !is_beyond;
-}
-
-bool codec_subtract_sane(const float *restrict values, const float *restrict base,
-                         float *restrict out, size_t count)
-{
-    uint32_t is_beyond = 0;
-    for (size_t i = 0; i < count; i++) {
-        const float difference = values[i] - base[i];
-        is_beyond |= (bits_of(difference) & 0x7fffffffu) >= TOO_LARGE;
-        out[i] = difference;
-    }
-    return !is_beyond;
-}
-
-bool codec_is_sane(const float *values, size_t count)
-{
-    uint32_t is_beyond = 0;
-    for (size_t i = 0; i < count; i++)
-        is_beyond |= (bits_of(values[i]) & 0x7fffffffu) >= TOO_LARGE;
-    return !is_beyond;
-}

@@ -1,7 +1,7 @@
 /*
  * Every codec there and back, by value and by bytes, and what is refused.
  *
- * covers codec_half.c, codec_sign.c, codec_sparse.c
+ * covers codec_half.c, codec_sane.c, codec_sign.c, codec_sparse.c
  */
 #include "base/random.h"
 #include "exchange/codec.h"
@@ -249,6 +249,28 @@ TEST(differences_beyond_reason_are_seen)
     assert_false(codec_subtract_sane(values, (const float[3]){3, 0, NAN}, out, 3));
 }
 
+/* Many are looked at together, and what is left one by one. */
+TEST(a_value_beyond_reason_is_seen_wherever_it_stands)
+{
+    enum { SIZE = 77 };
+    float values[SIZE] = {0}, out[SIZE];
+    const float base[SIZE] = {0};
+    for (size_t count = 1; count <= SIZE; count++)
+        for (size_t i = 0; i < count; i++) {
+            values[i] = 1048576;
+            assert_false(codec_is_sane(values, count));
+            assert_false(codec_copy_sane(values, out, count));
+            assert_memory_equal(out, values, count * sizeof(float));
+            assert_false(codec_subtract_sane(values, base, out, count));
+            assert_memory_equal(out, values, count * sizeof(float));
+            values[i] = 1048575;
+            assert_true(codec_is_sane(values, count));
+            assert_true(codec_copy_sane(values, out, count));
+            assert_true(codec_subtract_sane(values, base, out, count));
+            assert_memory_equal(out, values, count * sizeof(float));
+        }
+}
+
 /* Eight at a time, and what is left one by one, come to the same. */
 TEST(a_float_travels_alike_wherever_it_stands)
 {
@@ -288,6 +310,7 @@ int main(void)
         cmocka_unit_test(names_are_read_and_a_wrong_one_is_told_the_right_ones),
         cmocka_unit_test(values_beyond_reason_are_seen),
         cmocka_unit_test(differences_beyond_reason_are_seen),
+        cmocka_unit_test(a_value_beyond_reason_is_seen_wherever_it_stands),
         cmocka_unit_test(a_float_travels_alike_wherever_it_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
