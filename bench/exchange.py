@@ -2,17 +2,22 @@
 """Push and pull of large vectors between a worker and its parameter server, beside iperf3 and gloo.
 
     bench/exchange.py [--json] [--rounds N] [--seconds S] [--mb 4 16 64] [--workers 1] [--program build/souk]
+                      [--congestion reno]
 
 In every round and for every size, one after the other: iperf3 over loopback, one stream, one
 direction; `souk bench exchange` over the links that jobs use (sealed), in TLS records, and without
-encryption (plain); gloo's all-reduce of the same vector between two processes (Debian's
-python3-torch), which is not encrypted.
+encryption (plain); iperf3 again, and ratios are to the mean of the two; gloo's all-reduce of the
+same vector between two processes (Debian's python3-torch), which is not encrypted.
+
+All of them have TCP as the system sets it. With --congestion, which takes root, all of them run in
+a network namespace of their own, where the congestion control is that one: bbr paces what it sends,
+which on loopback decides more than anything else.
 
 A worker pushes, then pulls: its bytes travel in one direction at a time, so their sum over the time
 stands beside iperf3's one direction. A push and pull of n bytes leaves both ends with the same
 vector and moves 2 n bytes, as an all-reduce of n bytes between two does: CPU is compared by bytes
-moved. Ratios are taken within a round and a size; figures are medians of the rounds, and the three
-named in the goals are those of the worst size.
+moved. Ratios are taken within a round and a size; figures are medians of the rounds, and those
+named in the goals are of the worst size, with the lowest and the highest round of it.
 """
 import argparse
 import json
@@ -59,7 +64,8 @@ def measure_iperf3(seconds):
     end = json.loads(done.stdout)["end"]
     gb_per_s = end["sum_received"]["bits_per_second"] / 8e9
     cpu = end["cpu_utilization_percent"]
-    return {"mb_per_s": gb_per_s * 1e3,
+    return {"mb_per_s": gb_per_s * 1e3, "sender_cpu": cpu["host_total"] / 100,
+            "receiver_cpu": cpu["remote_total"] / 100,
             "cpu_s_per_gb": (cpu["host_total"] + cpu["remote_total"]) / 100 / gb_per_s}
 
 
@@ -103,10 +109,12 @@ def measure_gloo(mb, seconds):
 
 
 def measure_round(wanted, mb):
-    iperf3 = measure_iperf3(wanted.seconds)
+    before = measure_iperf3(wanted.seconds)
     souk = measure_souk(wanted.program, mb, wanted.workers, wanted.seconds)
+    after = measure_iperf3(wanted.seconds)
+    iperf3 = {name: (before[name] + after[name]) / 2 for name in before}
     gloo = measure_gloo(mb, wanted.seconds)
-    return {**souk, "iperf3_mb_per_s": iperf3["mb_per_s"], "iperf3_cpu_s_per_gb": iperf3["cpu_s_per_gb"],
+    return {**souk, **{f"iperf3_{name}": value for name, value in iperf3.items()},
             "gloo_mb_per_s": gloo["mb_per_s"], "gloo_cpu_s_per_gb": gloo["cpu_s_per_gb"],
             "goodput_ratio_plain": souk["plain_mb_per_s"] / iperf3["mb_per_s"],
             "goodput_ratio_tls": souk["sealed_mb_per_s"] / iperf3["mb_per_s"],
@@ -117,29 +125,46 @@ def measure_round(wanted, mb):
             "cpu_per_gb_plain_vs_gloo": souk["plain_cpu_s_per_gb"] / gloo["cpu_s_per_gb"]}
 
 
+def congestion():
+    return pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+
+
+def begin_again_with(name):
+    """In a network namespace of its own, where that is the congestion control."""
+    script = 'ip link set lo up && echo "$0" > /proc/sys/net/ipv4/tcp_congestion_control && exec "$@"'
+    os.execvp("unshare", ["unshare", "-n", "sh", "-c", script, name, sys.executable, *sys.argv])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=1)
     parser.add_argument("--mb", type=int, nargs="+", default=[4, 16, 64])
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--program", default=str(ROOT / "build/souk"))
+    parser.add_argument("--congestion", metavar="NAME", help="congestion control of all, for example reno")
     parser.add_argument("--gloo-rank", type=int, nargs=2, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.gloo_rank:
         be_gloo_rank(*wanted.gloo_rank, wanted.mb[0], wanted.seconds)
         return
+    if wanted.congestion and wanted.congestion != congestion():
+        begin_again_with(wanted.congestion)
     rounds = [{mb: measure_round(wanted, mb) for mb in wanted.mb} for _ in range(wanted.rounds)]
     by_size = {mb: {name: statistics.median(one[mb][name] for one in rounds) for name in rounds[0][mb]}
                for mb in wanted.mb}
-    figures = {"goodput_ratio_plain": min(by_size[mb]["goodput_ratio_plain"] for mb in wanted.mb),
-               "goodput_ratio_tls": min(by_size[mb]["goodput_ratio_tls"] for mb in wanted.mb),
-               "cpu_per_gb_vs_gloo": max(by_size[mb]["cpu_per_gb_vs_gloo"] for mb in wanted.mb),
-               "workers": wanted.workers, "load_average": os.getloadavg()[0]}
+    figures = {}
+    for name in GOALS:
+        worst = min(wanted.mb, key=lambda mb: by_size[mb][name])
+        values = [one[worst][name] for one in rounds]
+        figures |= {name: by_size[worst][name], f"{name}_low": min(values), f"{name}_high": max(values)}
+    figures |= {"cpu_per_gb_vs_gloo": max(by_size[mb]["cpu_per_gb_vs_gloo"] for mb in wanted.mb),
+                "workers": wanted.workers, "load_average": os.getloadavg()[0]}
     if wanted.json:
-        print(json.dumps({**figures, "sizes": {f"{mb}mb": by_size[mb] for mb in wanted.mb}}))
+        print(json.dumps({**figures, "congestion": congestion(), "sizes": {f"{mb}mb": by_size[mb] for mb in wanted.mb}}))
         return
+    print(f"{'congestion':28} {congestion():>10}")
     for name, value in figures.items():
         print(f"{name:28} {value:10.3f}  {GOALS.get(name, '')}")
     print(f"\n{'':28}" + "".join(f"{mb:>7} MB" for mb in wanted.mb))
