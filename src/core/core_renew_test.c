@@ -150,6 +150,25 @@ TEST(a_budget_that_reaches_is_held_for_the_new_prices)
     market_done(&run.market);
 }
 
+/* Until its locks run out, while others want more machines than there are: prices rise. */
+static void work_while_others_wait(struct market *market, const struct job *job)
+{
+    struct command others = long_job(market);
+    others.submit_job.account = market->lender;
+    others.submit_job.num_nodes = 5;
+    market_do(market, &others);
+    for (int i = 0; i < PRICE_LOCK_SLOTS; i++) {
+        market->now_ms += SLOT_MS - HOUR_MS;
+        for (size_t l = 0; l < job->lease_count; l++) {
+            const struct command tick =
+                market_tick(job->leases[l], (uint64_t)i + 1, market->now_ms - job->started_ms);
+            if (lease_is_open(job->leases[l]))
+                market_do(market, &tick);
+        }
+        market_pass_time(market, HOUR_MS);
+    }
+}
+
 TEST(of_two_workers_the_one_the_maximum_does_not_reach_for_is_let_go)
 {
     struct market market;
@@ -164,19 +183,7 @@ TEST(of_two_workers_the_one_the_maximum_does_not_reach_for_is_let_go)
     const struct job *job = core_job(market.core, market_do(&market, &submit));
     for (size_t i = 0; i < 2; i++)
         market_run_lease(&market, job->leases[i]);
-    submit = long_job(&market);
-    submit.submit_job.account = market.lender;
-    submit.submit_job.num_nodes = 5;
-    market_do(&market, &submit);
-    for (int i = 0; i < PRICE_LOCK_SLOTS; i++) {
-        market.now_ms += SLOT_MS - HOUR_MS;
-        for (size_t l = 0; l < 2; l++) {
-            const struct command tick =
-                market_tick(job->leases[l], (uint64_t)i + 1, market.now_ms - job->started_ms);
-            market_do(&market, &tick);
-        }
-        market_pass_time(&market, HOUR_MS);
-    }
+    work_while_others_wait(&market, job);
     assert_int_equal(count_events(&market, EVENT_LEASE_RENEWED), 1);
     assert_int_equal(job->state, JOB_STATE_RUNNING);
     assert_true(lease_is_open(job->leases[0]) && job->leases[0]->stop_wanted_ms == 0);
@@ -210,19 +217,7 @@ TEST(a_replica_that_leads_is_renewed_before_workers)
     market_do(&market, &gone);
     assert_int_equal(job->lease_count, 4);
     assert_ptr_equal(job_lead(job), job->leases[3]);
-    submit = long_job(&market);
-    submit.submit_job.account = market.lender;
-    submit.submit_job.num_nodes = 5;
-    market_do(&market, &submit);
-    for (int i = 0; i < PRICE_LOCK_SLOTS; i++) {
-        market.now_ms += SLOT_MS - HOUR_MS;
-        for (size_t l = 1; l < 4; l++) {
-            const struct command tick =
-                market_tick(job->leases[l], (uint64_t)i + 1, market.now_ms - job->started_ms);
-            market_do(&market, &tick);
-        }
-        market_pass_time(&market, HOUR_MS);
-    }
+    work_while_others_wait(&market, job);
     assert_int_equal(count_events(&market, EVENT_LEASE_RENEWED), 2);
     assert_int_equal(job->state, JOB_STATE_RUNNING);
     assert_int_equal(job_lead(job)->stop_wanted_ms, 0);

@@ -239,18 +239,7 @@ static void cluster_run(struct cluster *cluster, const struct exchange_server_op
     }
     for (uint32_t i = 0; i < bench->worker_count; i++)
         worker_begin(cluster, i, options);
-    for (uint32_t i = 0; i < bench->worker_count; i++)
-        worker_start(&bench->workers[i]);
-    ASSERT_OK(loop_run(bench->loop, &error));
-    assert_true(bench->has_ended);
-    bench->status = *exchange_server_status(bench->server);
-    memcpy(bench->worker_statuses, bench->status.workers,
-           bench->status.worker_count * sizeof *bench->status.workers);
-    exchange_server_free(TAKE(bench->server));
-    for (uint32_t i = 0; i < bench->worker_count; i++) {
-        pthread_join(bench->workers[i].training_thread, NULL);
-        pthread_join(bench->workers[i].link_thread, NULL);
-    }
+    bench_finish(bench);
 }
 
 static void assert_ended(const struct cluster *cluster, const char *end)

@@ -42,18 +42,7 @@ static void bench_run(struct bench *bench, const struct exchange_server_options 
     ASSERT_OK(exchange_server_open(options, &bench->server, &error));
     for (uint32_t i = 0; i < bench->worker_count; i++)
         worker_open(bench, i, policy, options->epochs);
-    for (uint32_t i = 0; i < bench->worker_count; i++)
-        worker_start(&bench->workers[i]);
-    ASSERT_OK(loop_run(bench->loop, &error));
-    assert_true(bench->has_ended);
-    bench->status = *exchange_server_status(bench->server);
-    memcpy(bench->worker_statuses, bench->status.workers,
-           bench->status.worker_count * sizeof *bench->status.workers);
-    exchange_server_free(TAKE(bench->server));
-    for (uint32_t i = 0; i < bench->worker_count; i++) {
-        pthread_join(bench->workers[i].training_thread, NULL);
-        pthread_join(bench->workers[i].link_thread, NULL);
-    }
+    bench_finish(bench);
 }
 
 static const struct exchange_worker_status *status_of(const struct bench *bench, uint32_t rank)

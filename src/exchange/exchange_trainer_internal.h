@@ -87,3 +87,21 @@ static inline void worker_start(struct worker *worker)
     assert_int_equal(pthread_create(&worker->link_thread, NULL, link_run, worker), 0);
     assert_int_equal(pthread_create(&worker->training_thread, NULL, training_run, worker), 0);
 }
+
+/* Its workers train to the end of it all; what the server knew then is kept. */
+static inline void bench_finish(struct bench *bench)
+{
+    struct error error;
+    for (uint32_t i = 0; i < bench->worker_count; i++)
+        worker_start(&bench->workers[i]);
+    ASSERT_OK(loop_run(bench->loop, &error));
+    assert_true(bench->has_ended);
+    bench->status = *exchange_server_status(bench->server);
+    memcpy(bench->worker_statuses, bench->status.workers,
+           bench->status.worker_count * sizeof *bench->status.workers);
+    exchange_server_free(TAKE(bench->server));
+    for (uint32_t i = 0; i < bench->worker_count; i++) {
+        pthread_join(bench->workers[i].training_thread, NULL);
+        pthread_join(bench->workers[i].link_thread, NULL);
+    }
+}
