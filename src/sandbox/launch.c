@@ -71,9 +71,10 @@ static int child_set_limits(const struct child *child)
         return -1;
     if (!child->has_soft_limits)
         return 0;
+    if (child->process_count > 0 && child_set_limit(RLIMIT_NPROC, child->process_count) < 0)
+        return -1;
     /* Of the two, RLIMIT_DATA counts what is written, RLIMIT_AS also what is only reserved. */
     return child_set_limit(RLIMIT_DATA, child->memory_bytes) < 0 ||
-                   child_set_limit(RLIMIT_NPROC, child->process_count) < 0 ||
                    setpriority(PRIO_PROCESS, 0, NICENESS) < 0
                ? -1
                : 0;
@@ -257,7 +258,7 @@ int sandbox_launch(const struct sandbox_host *host, const struct sandbox_options
                           .memory_bytes = (rlim_t)options->memory_bytes,
                           /* Fuller folders refuse first; this stops what is absurd. */
                           .file_bytes = (rlim_t)(options->disk_bytes + options->disk_bytes / 8)};
-    if (child.has_soft_limits) {
+    if (child.has_soft_limits && options->pids_max > 0) {
         const uid_t uid = host->drops_user ? SANDBOX_UID : getuid();
         child.process_count = (rlim_t)(process_count_of_user(uid) + options->pids_max);
     }

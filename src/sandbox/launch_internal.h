@@ -46,8 +46,8 @@ struct child {
     pid_t parent;
     bool has_soft_limits;
     rlim_t memory_bytes;
-    rlim_t file_bytes; /* 0: any */
-    rlim_t process_count;
+    rlim_t file_bytes;    /* 0: any */
+    rlim_t process_count; /* 0: any */
 };
 
 /* Up to three; NULL ends them. */

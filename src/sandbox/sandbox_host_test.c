@@ -1,0 +1,84 @@
+#include "sandbox/sandbox.h"
+#include "testing/testing.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { OTHERS = 100 };
+
+/* They end with the closing of the pipe's other end. */
+static void others_start(int wait_fd, int close_fd, pid_t *out_pids)
+{
+    for (size_t i = 0; i < OTHERS; i++) {
+        out_pids[i] = fork();
+        if (out_pids[i] == 0) {
+            char byte;
+            close(close_fd);
+            if (setresgid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID) < 0 ||
+                setresuid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID) < 0)
+                _exit(1);
+            _exit(read(wait_fd, &byte, 1) == 0 ? 0 : 1);
+        }
+        assert_true(out_pids[i] > 0);
+    }
+}
+
+/* In a container that shows its own processes alone. */
+static int open_in_container(void)
+{
+    struct sandbox_host *host = NULL;
+    struct error error = {0};
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return 2;
+    const int result = sandbox_host_open("/tmp", NULL, &host, &error);
+    if (result < 0)
+        fprintf(stderr, "%s\n", error.message);
+    sandbox_host_free(host);
+    return result < 0 ? 1 : 0;
+}
+
+static int exit_of(pid_t pid)
+{
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(many_processes_of_the_same_user_elsewhere_hinder_no_start)
+{
+    struct sandbox_host *host = NULL;
+    struct error error = {0};
+    if (geteuid() != 0 || sandbox_host_open("/tmp", NULL, &host, &error) < 0)
+        skip();
+    sandbox_host_free(host);
+    int fds[2];
+    pid_t others[OTHERS];
+    assert_int_equal(pipe(fds), 0);
+    others_start(fds[0], fds[1], others);
+    const pid_t outer = fork();
+    if (outer == 0) {
+        close(fds[1]);
+        if (unshare(CLONE_NEWNS | CLONE_NEWPID) < 0)
+            _exit(3);
+        const pid_t inner = fork();
+        _exit(inner == 0 ? open_in_container() : exit_of(inner));
+    }
+    const int opened = exit_of(outer);
+    close(fds[1]);
+    close(fds[0]);
+    for (size_t i = 0; i < OTHERS; i++)
+        assert_int_equal(exit_of(others[i]), 0);
+    assert_int_equal(opened, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_processes_of_the_same_user_elsewhere_hinder_no_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
