@@ -55,6 +55,19 @@ BILL = {"job": 7, "state": "succeeded", "quoted_microcredits": 4000, "spent_micr
 ENDED = job("succeeded", ended_ms=1700000041000, test_accuracy=0.8871, spent_microcredits=1200)
 
 
+def read_all(terminal):
+    """What programs printed to a terminal that nobody has open any more."""
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:
+            return shown
+        if not piece:
+            return shown
+        shown += piece
+
+
 @pytest.fixture
 def market():
     market = ScriptedMarket()
@@ -323,15 +336,7 @@ def test_on_a_terminal_progress_is_redrawn_and_asked_for(user, market, tmp_path)
         stderr=other)
     os.close(other)
     os.write(main, b"y\n")
-    shown = b""
-    while True:
-        try:
-            piece = os.read(main, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
+    shown = read_all(main)
     os.close(main)
     assert process.wait(timeout=HUNG_S) == 0
     text = shown.decode()
@@ -347,7 +352,7 @@ def test_saying_no_has_an_exit_code_of_its_own(user, market):
     os.write(main, b"n\n")
     assert process.wait(timeout=HUNG_S) == 9
     os.close(other)
-    assert b"Nothing was done." in os.read(main, 65536)
+    assert b"Nothing was done." in read_all(main)
     os.close(main)
     assert not any(r[0] == "POST" for r in market.requests)
 
@@ -421,15 +426,26 @@ def test_a_token_is_never_lost(souk, market, tmp_path):
     assert not market.requests
 
 
-def test_logs_are_read_to_their_end(user, market):
-    market.on("GET", "/v1/jobs/7/logs?rank=server&offset=0",
-              {"job": 7, "rank": "server", "offset": 0, "next_offset": 6, "text": "hello\n",
-               "is_end": False})
-    market.on("GET", "/v1/jobs/7/logs?rank=server&offset=6", [
-        {"job": 7, "rank": "server", "offset": 6, "next_offset": 6, "text": "", "is_end": False},
-        {"job": 7, "rank": "server", "offset": 6, "next_offset": 10, "text": "bye\n",
-         "is_end": True}])
-    assert user("job", "logs", 7, "--rank", "server", "-f").stdout == "hello\nbye\n"
+def log_part(lease, offset, text, is_end):
+    return {"job": 7, "rank": "server", "lease": lease, "offset": offset, "next_offset": offset + len(text), "text": text,
+            "is_end": is_end}
+
+
+def test_logs_are_read_to_their_end_and_then_those_of_the_successor(user, market):
+    first, second = lease(1, "market", "server", 0), lease(4, "slow", "server", 0)
+    worker, lost = lease(2, "fast", "worker", 30), {"state": "ended", "outcome": "lost", "reason": "its machine is gone"}
+    market.on("GET", "/v1/jobs/7", [job(leases=[first, worker]),
+                                    job(leases=[{**first, **lost}, worker]),
+                                    job(leases=[{**first, **lost}, worker, second]),
+                                    job("succeeded", leases=[{**first, **lost}, worker, second])])
+    market.on("GET", "/v1/jobs/7/logs?lease=1&offset=0", log_part(1, 0, "hello\n", False))
+    market.on("GET", "/v1/jobs/7/logs?lease=1&offset=6", [log_part(1, 6, "", False), log_part(1, 6, "bye\n", True)])
+    market.on("GET", "/v1/jobs/7/logs?lease=4&offset=0", log_part(4, 0, "again\n", True))
+    done = user("job", "logs", 7, "--rank", "server", "-f")
+    assert done.stdout == "hello\nbye\nagain\n"
+    assert "Lease 4 on slow, running:" in done.stderr
+    assert user("job", "logs", 7, "--lease", 4).stdout == "again\n"
+    assert "no such rank" in user("job", "logs", 7, "--rank", "server-1", code=3).stderr
 
 
 def test_fetching_writes_whole_files_and_never_outside(user, market, tmp_path):
