@@ -45,7 +45,8 @@ def test_a_lender_that_sends_garbage_is_found_unpaid_and_excluded(tmp_path, monk
         assert "agree" in faulty["reason"], faulty
         # Whatever it was paid before went back, and none of its lender's machines is taken again.
         account = market.get("/v1/account", mallory).json
-        assert account["earned_microcredits"] == 0, account
+        assert account["available_microcredits"] == account["granted_microcredits"], account
+        assert account["withheld_microcredits"] == account["held_microcredits"] == 0, account
         add("more-of-mallory", mallory)
         add("spare", honest)
         successor = wait_for("a successor that is paid", lambda: next(
