@@ -4,8 +4,11 @@ built-in data from the market's own copies, chunks that the market names, what r
 covers server/audits.c, server/datasets.c, server/handle_catalogue.c, server/handle_earnings.c, server/handle_job_file.c
 covers server/handle_lease.c, server/handle_log.c, server/handle_quote.c
 """
+import io
 import json
 import pathlib
+import random
+import tarfile
 
 import pytest
 
@@ -170,6 +173,39 @@ def test_a_market_names_chunks_for_who_cannot_hash(market):
     assert market.call("POST", "/v1/chunks", b"x", token, headers={"Content-Encoding": "zstd"}).status == 415
     assert market.call("POST", "/v1/chunks", bytes((4 << 20) + 1), token).status == 413
     assert market.call("POST", "/v1/chunks", b"x").status == 401
+
+
+def test_code_comes_as_an_archive_that_a_browser_can_make(tmp_path):
+    room = io.BytesIO()
+    with tarfile.open(fileobj=room, mode="w:gz") as tar:
+        for name, data in (("code/main.sh", b"echo hello from the archive\n"), ("code/noise", random.Random(1).randbytes(5 << 20))):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    archive = room.getvalue()
+    with running(tmp_path) as (market, token, lender_token, _):
+        def send(data):
+            answer = market.call("POST", "/v1/chunks", data, token)
+            assert answer.status in (200, 201), answer
+            return answer.json["hash"]
+
+        parts = [archive[at:at + (4 << 20)] for at in range(0, len(archive), 4 << 20)]
+        assert len(parts) == 2
+        manifest = send(json.dumps({
+            "media_type": "application/x-tar+gzip", "size": len(archive), "header_bytes": 0, "record_bytes": 1,
+            "record_count": len(archive), "header": "",
+            "chunks": [{"hash": send(part), "size": len(part)} for part in parts]}, separators=(",", ":")).encode())
+        made = market.post("/v1/jobs", {
+            "name": "own", "run": "sh code/main.sh", "resources": {"cpus": "0.1+", "memory": "0.1+"}, "market": {"max_run_time": "60s"},
+            "inputs": [{"name": "files", "split": "files", "manifest": manifest, "records": len(archive)}]}, token)
+        assert made.status == 201, made
+        job = made.json["id"]
+        ended = wait_for("the job's end", lambda: (lambda one: one["ended_ms"] and one)(market.get(f"/v1/jobs/{job}", token).json), 60)
+        assert ended["state"] == "succeeded", ended["reason"]
+        wait_for("its log", lambda: "hello from the archive" in market.get(f"/v1/jobs/{job}/logs", token).json["text"])
+        # Its own file names the archive, so that it can be run again.
+        again = market.call("POST", "/v1/jobs/check", market.get(f"/v1/jobs/{job}/file", token).body, token).json
+        assert again["needs"] == [] and market.post("/v1/jobs", again["spec"], token).status == 201
 
 
 def test_an_owner_sees_what_runs_on_the_machine_and_nobody_else_does(tmp_path):
