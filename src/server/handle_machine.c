@@ -379,15 +379,40 @@ void handle_machine_get(struct http_request *request, void *context)
 
 /* ---- The owner's word to the machine --------------------------------------------------------- */
 
+enum { PAUSE_MS_MIN = 1000 };
+
 struct pause_body {
-    int64_t for_ms;
+    int64_t for_ms;   /* 0: until it is resumed */
+    int64_t until_ms; /* instead */
 };
 static const struct json_field pause_fields[] = {
-    {"for_ms", JSON_I64, offsetof(struct pause_body, for_ms), .minimum = 1000,
-     .maximum = INT64_C(366) * 24 * 3600 * 1000},
+    {"for_ms", JSON_I64, offsetof(struct pause_body, for_ms), .minimum = PAUSE_MS_MIN,
+     .maximum = PRICE_RUN_MS_MAX},
+    {"until_ms", JSON_I64, offsetof(struct pause_body, until_ms), .minimum = 1,
+     .maximum = MARKET_TIME_MS_MAX},
 };
 static const struct json_schema pause_schema =
     JSON_SCHEMA("pause", pause_fields, struct pause_body);
+
+static int read_pause(struct server *server, struct http_request *request, int64_t *out_for_ms,
+                      struct error *error)
+{
+    struct pause_body body = {0};
+    const struct text json = http_request_body(request);
+    if (json.size > 0 &&
+        json_read(http_request_arena(request), json, &pause_schema, &body, error) < 0)
+        return -1;
+    if (body.for_ms && body.until_ms)
+        return error_set(error, ERROR_INVALID, "pause: give until_ms or for_ms, not both");
+    *out_for_ms = body.for_ms;
+    if (!body.until_ms)
+        return 0;
+    *out_for_ms = body.until_ms - clock_utc_ms(server->clock);
+    if (*out_for_ms < PAUSE_MS_MIN || *out_for_ms > PRICE_RUN_MS_MAX)
+        return error_set(error, ERROR_INVALID,
+                         "pause.until_ms: must be a second to 366 days from now");
+    return 0;
+}
 
 static int find_reachable(struct server *server, struct http_request *request, uint64_t machine,
                           const struct store_value **out_row, struct error *error)
@@ -430,19 +455,16 @@ static void send_word(struct server *server, struct http_request *request, uint6
 void handle_machine_pause(struct http_request *request, void *context)
 {
     struct server *server = context;
-    struct pause_body body = {0};
+    int64_t for_ms = 0;
     struct error error;
     uint64_t machine = 0;
     if (route_id(request, "a machine's", &machine) < 0)
         return;
-    const struct text json = http_request_body(request);
-    if (json.size > 0 &&
-        json_read(http_request_arena(request), json, &pause_schema, &body, &error) < 0) {
+    if (read_pause(server, request, &for_ms, &error) < 0)
         http_reply_error(request, &error);
-        return;
-    }
-    send_word(server, request, machine,
-              &(struct pause_message){.is_paused = true, .for_ms = (uint64_t)body.for_ms});
+    else
+        send_word(server, request, machine,
+                  &(struct pause_message){.is_paused = true, .for_ms = (uint64_t)for_ms});
 }
 
 void handle_machine_resume(struct http_request *request, void *context)

@@ -36,6 +36,7 @@ void view_account(struct json_writer *writer, const struct store_value *row)
                       grant_state_name((enum grant_state)row[ACCOUNTS_GRANT_STATE].integer));
     field(writer, "to_earn_microcredits", row, ACCOUNTS_TO_EARN_MICRO);
     field(writer, "group", row, ACCOUNTS_GROUP_ID);
+    json_field_bool(writer, "is_operator", row[ACCOUNTS_ID].integer == ACCOUNT_OPERATOR);
     json_field_bool(writer, "has_password", row[ACCOUNTS_PASSWORD].bytes.size > 0);
     text_field(writer, "frozen", row, ACCOUNTS_FREEZE_REASON);
     field(writer, "dormant_steps", row, ACCOUNTS_DORMANT_STEPS);

@@ -9,6 +9,7 @@ import json
 import pathlib
 import random
 import tarfile
+import time
 
 import pytest
 
@@ -328,3 +329,27 @@ def test_the_schema_of_a_job_file_is_there(market):
     schema = market.get("/v1/schemas/job")
     assert schema.headers["Content-Type"] == "application/schema+json"
     assert "train" in schema.json["properties"] and schema.json["$schema"].startswith("https://json-schema.org")
+
+
+def test_a_machine_is_paused_until_an_instant(tmp_path):
+    with running(tmp_path) as (market, token, lender_token, _):
+        machine = market.get("/v1/machines?mine=true", lender_token).json["items"][0]["id"]
+
+        def pause(**body):
+            return market.post(f"/v1/machines/{machine}/pause", body, lender_token)
+
+        def yields():
+            return market.get(f"/v1/machines/{machine}", lender_token).json["yield"]
+
+        now_ms = int(time.time() * 1000)
+        for wrong in ({"until_ms": now_ms - 1}, {"until_ms": now_ms + 367 * 86400000}, {"until_ms": now_ms + 60000, "for_ms": 60000}):
+            assert pause(**wrong).status == 400
+        assert pause(until_ms=now_ms + 4000).status == 200
+        wait_for("the pause", lambda: yields() == "paused_remotely", step=0.05)
+        wait_for("its end by itself", lambda: yields() == "none")
+        assert time.time() * 1000 >= now_ms + 3900
+
+
+def test_the_operator_is_told_apart(market):
+    assert market.get("/v1/account", market.operator_token()).json["is_operator"]
+    assert not market.get("/v1/account", market.sign_up("member")).json["is_operator"]
