@@ -50,6 +50,11 @@ MUST_CHECK int schedule_parse(struct text text, struct schedule *out_schedule, s
 /* The words again, the same for schedules that mean the same part by part. Returns `out`. */
 const char *schedule_format(const struct schedule *schedule, char out[SCHEDULE_TEXT_SIZE]);
 
+/* The week as hours of its days, bit 0 of Monday's from 0 to 1 o'clock. False when it is none: a
+ * part is once, or does not begin and end with an hour. */
+enum { SCHEDULE_GRID_DAYS = 7 };
+bool schedule_to_grid(const struct schedule *schedule, uint32_t out_hours[SCHEDULE_GRID_DAYS]);
+
 /* Whether the spans of an expansion run out, so that it must be made again within 8 weeks. */
 bool schedule_is_weekly(const struct schedule *schedule);
 /* When to expand it again, given the first span of the last time: after four weeks, or up to one

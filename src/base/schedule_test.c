@@ -1,4 +1,4 @@
-/* covers schedule_expand.c */
+/* covers schedule_expand.c, schedule_grid.c */
 #include "base/date.h"
 #include "base/schedule.h"
 #include "testing/testing.h"
@@ -260,6 +260,29 @@ TEST(only_weekly_schedules_need_renewing)
     assert_int_equal(schedule_renew_ms(&schedule, first), utc_ms(2026, 12, 14, 9, 0));
 }
 
+static bool to_grid(const char *words, uint32_t out_hours[SCHEDULE_GRID_DAYS])
+{
+    struct schedule schedule;
+    struct error error;
+    ASSERT_OK(schedule_parse(text_of(words), &schedule, &error));
+    return schedule_to_grid(&schedule, out_hours);
+}
+
+TEST(whole_hours_of_a_week_are_a_grid)
+{
+    uint32_t hours[SCHEDULE_GRID_DAYS];
+    assert_true(to_grid("always", hours));
+    assert_int_equal(hours[0], 0xffffff);
+    assert_int_equal(hours[6], 0xffffff);
+    assert_true(to_grid("Fri-Sun 22:00-02:00; Mon 9-10, 1-3", hours));
+    assert_int_equal(hours[0], 1 << 0 | 1 << 1 | 1 << 2 | 1 << 9); /* Sunday's night goes on */
+    assert_int_equal(hours[3], 0);
+    assert_int_equal(hours[4], 3 << 22);
+    assert_int_equal(hours[5], 3 << 22 | 3);
+    assert_false(to_grid("Mon 9:30-10", hours));
+    assert_false(to_grid("2026-11-20 18:00 - 2026-11-21 08:00", hours));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +297,7 @@ int main(void)
         cmocka_unit_test(a_time_in_a_gap_moves_to_its_end),
         cmocka_unit_test(a_time_that_comes_twice_opens_at_the_first_and_closes_at_the_second),
         cmocka_unit_test(spans_that_touch_or_overlap_are_joined),
+        cmocka_unit_test(whole_hours_of_a_week_are_a_grid),
         cmocka_unit_test(always_has_no_spans_and_a_single_span_may_lie_far_ahead),
         cmocka_unit_test(the_most_parts_give_no_more_spans_than_there_is_room_for),
         cmocka_unit_test(only_weekly_schedules_need_renewing),

@@ -46,6 +46,26 @@ static void write_minimum(struct json_writer *writer, const struct store_value *
     json_object_end(writer);
 }
 
+/* A text for each day from Monday on, a digit for each hour of it. */
+static void write_grid(struct json_writer *writer, const struct schedule *schedule)
+{
+    enum { DAY_HOURS = 24 };
+    uint32_t hours[SCHEDULE_GRID_DAYS];
+    json_key(writer, "grid");
+    if (!schedule || !schedule_to_grid(schedule, hours)) {
+        json_null(writer);
+        return;
+    }
+    json_array_begin(writer);
+    for (int day = 0; day < SCHEDULE_GRID_DAYS; day++) {
+        char digits[DAY_HOURS + 1] = "";
+        for (int hour = 0; hour < DAY_HOURS; hour++)
+            digits[hour] = hours[day] >> hour & 1 ? '1' : '0';
+        json_string(writer, digits);
+    }
+    json_array_end(writer);
+}
+
 /* The owner's words and the zone apart, as they were given. */
 static void write_schedule(struct json_writer *writer, struct text words)
 {
@@ -55,12 +75,14 @@ static void write_schedule(struct json_writer *writer, struct text words)
     if (words.size > 0 && schedule_parse(words, &schedule, &ignored) < 0) {
         json_field_text(writer, "when", words);
         json_field_string(writer, "zone", "");
+        write_grid(writer, NULL);
         return;
     }
     memcpy(zone, schedule.zone, sizeof(zone));
     schedule.zone[0] = '\0';
     json_field_string(writer, "when", schedule_format(&schedule, text));
     json_field_string(writer, "zone", zone);
+    write_grid(writer, &schedule);
 }
 
 static void write_audience(struct json_writer *writer, const struct view_offer *offer)

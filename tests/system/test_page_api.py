@@ -276,7 +276,12 @@ def test_an_estimate_follows_from_prices_and_hours(tmp_path):
         assert market.post(path, {"cores_milli": 10**9}, lender_token).status == 400
         assert market.post(path, {"when": "Mon-Fry"}, lender_token).status == 400
         assert market.post("/v1/machines/999999/estimate", {}, lender_token).status == 404
-        assert market.get(f"/v1/machines/{machine['id']}/offers", token).json["items"][0]["when"] == "always"
+        offer = market.get(f"/v1/machines/{machine['id']}/offers", token).json["items"][0]
+        assert offer["when"] == "always" and offer["grid"] == ["1" * 24] * 7
+        for when, grid in (("Mon-Fri 18-6", ["0" * 18 + "1" * 6] + ["1" * 6 + "0" * 12 + "1" * 6] * 4 + ["1" * 6 + "0" * 18] + ["0" * 24]),
+                           ("Mon 9:30-10", None)):
+            changed = market.call("PATCH", f"/v1/offers/{offer['id']}", {"when": when, "zone": "Europe/Berlin"}, lender_token)
+            assert changed.status == 200 and changed.json["grid"] == grid, changed
 
 
 def test_lines_of_a_log_are_found(tmp_path):
