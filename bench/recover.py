@@ -113,10 +113,10 @@ class Place:
         """What each lease's process has told, by lease."""
         return {worker["lease"]: worker for worker in self.get(f"/v1/jobs/{job}/metrics")["workers"]}
 
-    def trained_ms(self, job):
-        """How long the parameter server has been training, and its predecessors."""
-        point = self.get(f"/v1/jobs/{job}/metrics")["curve"][-1]
-        return point["elapsed_ms"] + time.time() * 1e3 - point["at_ms"]
+    def trained_ms(self, job, at_ms):
+        """How long the parameter server had been training at that time, and its predecessors."""
+        told = [point for point in self.get(f"/v1/jobs/{job}/metrics")["curve"] if point["at_ms"] <= at_ms]
+        return told[-1]["elapsed_ms"] + at_ms - told[-1]["at_ms"]
 
     def keeper(self, lease):
         keepers = self.lenders[lease["machine_name"]].keepers()
@@ -168,16 +168,17 @@ def kill_worker(place, policy):
 def kill_server(place, part, interval_s):
     with place.job("adsp", interval_s) as job:
         (old,) = place.leases(job, "server")
+        lender = place.lenders[old["machine_name"]]
+        victim = place.process(old) if part == "process" else place.keeper(old)
         wait_for("a checkpoint", lambda: place.get(f"/v1/jobs/{job}/artifacts")["items"], 2 * interval_s)
         # Two thirds of the interval later the next one is made; the kill comes just before.
         time.sleep(interval_s * 2 / 3 - 1.5)
-        elapsed_ms = place.trained_ms(job)
-        lender = place.lenders[old["machine_name"]]
-        killed_at = time.monotonic()
+        killed_at, killed_ms = time.monotonic(), time.time() * 1e3
         if part == "machine":
             lender.die()
         else:
-            os.kill(place.process(old) if part == "process" else place.keeper(old), signal.SIGKILL)
+            os.kill(victim, signal.SIGKILL)
+        elapsed_ms = place.trained_ms(job, killed_ms)
         resume_ms, _ = place.wait_for_push(job, "server", old["id"], killed_at)
         log = wait_for("the successor's log", lambda: re.search(
             r"checkpoint_restored .*elapsed_ms=(\d+)",

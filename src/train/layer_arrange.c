@@ -78,6 +78,13 @@ static bool is_layout_free(struct layer_shape shape)
     return shape.channels == 1 || shape.height * shape.width == 1;
 }
 
+/* Where the earlier layer went that the residual at `index` adds. */
+static uint32_t place_before(const uint32_t *place, uint32_t from, uint32_t index)
+{
+    ASSERT(from < index);
+    return place[from];
+}
+
 /* Copies plans with a change of layout wherever it changes; residuals follow their layer. */
 static uint32_t insert_reorders(struct layer_plan *plans, uint32_t count)
 {
@@ -98,7 +105,7 @@ static uint32_t insert_reorders(struct layer_plan *plans, uint32_t count)
         is_last = plan.is_channels_last;
         place[i] = kept;
         if (plan.kind == &layer_residual)
-            plan.from = place[plan.from];
+            plan.from = place_before(place, plan.from, i);
         ASSERT(kept < LAYERS_MAX);
         plans[kept++] = plan;
     }
@@ -112,7 +119,7 @@ static uint32_t join_blocks(struct layer_plan *plans, uint32_t count)
         struct layer_plan plan = plans[i];
         place[i] = kept;
         if (plan.kind == &layer_residual)
-            plan.from = place[plan.from];
+            plan.from = place_before(place, plan.from, i);
         if (is_block(plans, count, i)) {
             plan.kind = &layer_conv_block;
             plan.output = plans[i + 2].output;
