@@ -54,6 +54,10 @@ const char *schedule_format(const struct schedule *schedule, char out[SCHEDULE_T
  * part is once, or does not begin and end with an hour. */
 enum { SCHEDULE_GRID_DAYS = 7 };
 bool schedule_to_grid(const struct schedule *schedule, uint32_t out_hours[SCHEDULE_GRID_DAYS]);
+/* And back, without a zone, in as few parts as it takes. INVALID: no hour is open, or there are
+ * more than SCHEDULE_PART_MAX. */
+MUST_CHECK int schedule_of_grid(const uint32_t hours[SCHEDULE_GRID_DAYS],
+                                struct schedule *out_schedule, struct error *error);
 
 /* Whether the spans of an expansion run out, so that it must be made again within 8 weeks. */
 bool schedule_is_weekly(const struct schedule *schedule);

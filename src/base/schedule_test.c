@@ -4,6 +4,7 @@
 #include "testing/testing.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *canonical(const char *text)
 {
@@ -283,6 +284,37 @@ TEST(whole_hours_of_a_week_are_a_grid)
     assert_false(to_grid("2026-11-20 18:00 - 2026-11-21 08:00", hours));
 }
 
+static const char *painted(const char *words, char out[SCHEDULE_TEXT_SIZE])
+{
+    uint32_t hours[SCHEDULE_GRID_DAYS], again[SCHEDULE_GRID_DAYS];
+    struct schedule schedule;
+    struct error error;
+    assert_true(to_grid(words, hours));
+    ASSERT_OK(schedule_of_grid(hours, &schedule, &error));
+    assert_true(schedule_to_grid(&schedule, again));
+    assert_memory_equal(hours, again, sizeof(hours));
+    return schedule_format(&schedule, out);
+}
+
+TEST(a_painted_week_is_said_in_few_words)
+{
+    char words[SCHEDULE_TEXT_SIZE];
+    static const char *const same[] = {"always", "Mon-Fri 18:00-08:00", "Mon-Sun 18:00-08:00",
+                                       "Sat-Sun 00:00-24:00", "Wed 03:00-04:00"};
+    for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
+        assert_string_equal(painted(same[i], words), canonical(same[i]));
+    /* Nights and whole days: joined they would be four parts. */
+    painted("Mon-Fri 18-24, 0-8; Sat-Sun 0-24", words);
+    assert_string_equal(words, canonical("Mon-Fri 0-8, 18-24; Sat-Sun 0-24"));
+    uint32_t hours[SCHEDULE_GRID_DAYS] = {0};
+    struct schedule schedule;
+    struct error error;
+    ASSERT_FAILS(schedule_of_grid(hours, &schedule, &error), ERROR_INVALID);
+    hours[0] = 0x555555; /* every second hour */
+    ASSERT_FAILS(schedule_of_grid(hours, &schedule, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.message, "12 stretches"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +330,7 @@ int main(void)
         cmocka_unit_test(a_time_that_comes_twice_opens_at_the_first_and_closes_at_the_second),
         cmocka_unit_test(spans_that_touch_or_overlap_are_joined),
         cmocka_unit_test(whole_hours_of_a_week_are_a_grid),
+        cmocka_unit_test(a_painted_week_is_said_in_few_words),
         cmocka_unit_test(always_has_no_spans_and_a_single_span_may_lie_far_ahead),
         cmocka_unit_test(the_most_parts_give_no_more_spans_than_there_is_room_for),
         cmocka_unit_test(only_weekly_schedules_need_renewing),

@@ -54,6 +54,7 @@ static const struct json_field body_fields[] = {
     {"spare", JSON_BOOL, BODY(spare)},
     {"when", JSON_TEXT, BODY(when), .size_max = WORDS_SIZE_MAX},
     {"zone", JSON_TEXT, BODY(zone), .size_max = WORDS_SIZE_MAX},
+    {"grid", JSON_TEXTS, BODY(grid), .size_max = SCHEDULE_GRID_DAYS},
     {"audience", JSON_CHOICE, BODY(audience), .choices = audiences},
     {"accounts", JSON_TEXTS, BODY(account_names), .size_max = OFFER_ACCOUNTS_MAX},
     {"group", JSON_TEXT, BODY(group_name), .size_max = MARKET_NAME_SIZE},
@@ -106,6 +107,7 @@ int offer_body_read(struct arena *arena, struct text json, struct offer_body *ou
         .group_name = no_text,
         .when = no_text,
         .zone = no_text,
+        .grid = no_list,
     };
     const struct resources *amounts = &body.given.resources;
     if (json_read(arena, json, &body_schema, &body, error) < 0 ||
@@ -138,19 +140,53 @@ static int choose_zone(const struct offer_body *body, const struct schedule *kno
     return 0;
 }
 
+/* A text of 24 digits for each day, as view_offer.c writes it. */
+static int read_grid(struct json_array grid, struct schedule *out_schedule, struct error *error)
+{
+    enum { DAY_HOURS = 24 };
+    uint32_t hours[SCHEDULE_GRID_DAYS] = {0};
+    const struct text *days = grid.items;
+    bool is_grid = grid.count == SCHEDULE_GRID_DAYS;
+    for (size_t day = 0; is_grid && day < grid.count; day++) {
+        is_grid = days[day].size == DAY_HOURS;
+        for (size_t hour = 0; is_grid && hour < DAY_HOURS; hour++) {
+            const char digit = days[day].data[hour];
+            is_grid = digit == '0' || digit == '1';
+            hours[day] |= (uint32_t)(digit == '1') << hour;
+        }
+    }
+    if (!is_grid)
+        return error_set(error, ERROR_INVALID,
+                         "offer.grid: seven texts, Monday's first, of 24 digits 0 or 1 each");
+    return schedule_of_grid(hours, out_schedule, error) < 0 ? error_wrap(error, "offer.grid") : 0;
+}
+
+/* By the words or the grid, whichever is given. */
+static int read_week(const struct offer_body *body, struct schedule *schedule, struct error *error)
+{
+    if (is_text_given(body->when) && is_list_given(body->grid))
+        return error_set(error, ERROR_INVALID, "offer.grid: give it or `when`, not both");
+    if (is_list_given(body->grid))
+        return read_grid(body->grid, schedule, error);
+    if (is_text_given(body->when) && schedule_parse(body->when, schedule, error) < 0)
+        return error_wrap(error, "offer.when");
+    return 0;
+}
+
 int offer_body_expand(struct arena *arena, struct offer_body *body, struct text known_text,
                       int64_t now_ms, struct error *error)
 {
     struct schedule known = {0}, schedule = {0};
     AUTO(zone) struct zone *zone = NULL;
-    if (!is_text_given(body->when) && !is_text_given(body->zone))
+    const bool has_week = is_text_given(body->when) || is_list_given(body->grid);
+    if (!has_week && !is_text_given(body->zone))
         return 0;
     if (known_text.size > 0 && schedule_parse(known_text, &known, error) < 0)
         return error_wrap(error, "the offer's present schedule");
     schedule = known;
-    if (is_text_given(body->when) && schedule_parse(body->when, &schedule, error) < 0)
-        return error_wrap(error, "offer.when");
-    if (is_text_given(body->zone) && !is_text_given(body->when))
+    if (read_week(body, &schedule, error) < 0)
+        return -1;
+    if (is_text_given(body->zone) && !has_week)
         schedule.zone[0] = '\0';
     if (choose_zone(body, &known, &schedule, error) < 0)
         return -1;
@@ -177,7 +213,7 @@ int offer_body_expand(struct arena *arena, struct offer_body *body, struct text 
 int offer_body_schedule(struct arena *arena, struct text when, struct text zone, int64_t now_ms,
                         struct offer_terms *terms, struct error *error)
 {
-    struct offer_body body = {.when = when, .zone = zone};
+    struct offer_body body = {.when = when, .zone = zone, .grid = {left_out, 0}};
     if (zone.size == 0)
         body.zone = (struct text){left_out, 0};
     if (offer_body_expand(arena, &body, (struct text){0}, now_ms, error) < 0)

@@ -23,7 +23,8 @@ struct offer_body {
     struct json_array account_names;
     struct text group_name;
     struct text when, zone;
-    bool has_schedule; /* given.schedule and given.spans are set */
+    struct json_array grid; /* of struct text: the week instead of `when` */
+    bool has_schedule;      /* given.schedule and given.spans are set */
 };
 
 /* Of a struct price_vector. */
@@ -33,8 +34,8 @@ extern const struct json_schema offer_minimum_schema;
 MUST_CHECK int offer_body_read(struct arena *arena, struct text json, struct offer_body *out_body,
                                struct error *error);
 
-/* Expands `when` and `zone`; what one of them leaves out is taken from `known`, the schedule the
- * offer has (empty: always). Does nothing when both were left out. */
+/* Expands `when` or `grid`, and `zone`; what one of them leaves out is taken from `known`, the
+ * schedule the offer has (empty: always). Does nothing when both were left out. */
 MUST_CHECK int offer_body_expand(struct arena *arena, struct offer_body *body, struct text known,
                                  int64_t now_ms, struct error *error);
 

@@ -282,6 +282,15 @@ def test_an_estimate_follows_from_prices_and_hours(tmp_path):
                            ("Mon 9:30-10", None)):
             changed = market.call("PATCH", f"/v1/offers/{offer['id']}", {"when": when, "zone": "Europe/Berlin"}, lender_token)
             assert changed.status == 200 and changed.json["grid"] == grid, changed
+        week = ["0" * 18 + "1" * 6] + ["1" * 8 + "0" * 10 + "1" * 6] * 4 + ["1" * 8 + "0" * 16] + ["0" * 24]
+        changed = market.call("PATCH", f"/v1/offers/{offer['id']}", {"grid": week}, lender_token).json
+        assert changed["when"] == "Mon-Fri 18:00-08:00" and changed["grid"] == week and changed["zone"] == "Europe/Berlin"
+        every_other = ["01" * 12] + ["0" * 24] * 6
+        for wrong in ({"grid": week[1:]}, {"grid": ["2" * 24] * 7}, {"grid": ["0" * 24] * 7}, {"grid": every_other},
+                      {"grid": week, "when": "always"}):
+            refused = market.call("PATCH", f"/v1/offers/{offer['id']}", wrong, lender_token)
+            assert refused.status == 400 and "offer.grid" in refused.json["detail"], refused
+        assert estimate(**core, grid=["1" * 24] * 7)["open_ms"] == 30 * day_ms
 
 
 def test_lines_of_a_log_are_found(tmp_path):
