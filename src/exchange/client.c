@@ -240,12 +240,12 @@ bool exchange_client_step(struct exchange_client *client, const struct exchange_
     return goes_on;
 }
 
-uint32_t exchange_client_batch(struct exchange_client *client)
+struct exchange_steps exchange_client_steps(struct exchange_client *client)
 {
     client_lock(client);
-    const uint32_t batch = client->settings.batch;
+    const struct exchange_steps steps = {client->settings.batch, client->settings.is_plain};
     client_unlock(client);
-    return batch;
+    return steps;
 }
 
 static struct timespec deadline_of(int64_t timeout_ms)

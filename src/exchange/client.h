@@ -105,8 +105,12 @@ void exchange_client_begin(struct exchange_client *client, const float *paramete
  */
 bool exchange_client_step(struct exchange_client *client, const struct exchange_step *step,
                           float *parameters);
-/* Samples a step from now on, as the policy says; 0: the job's. */
-uint32_t exchange_client_batch(struct exchange_client *client);
+/* How steps are made from now on, as the policy says. */
+struct exchange_steps {
+    uint32_t batch; /* samples a step; 0: the job's */
+    bool is_plain;  /* without momentum, at the rate / (1 - momentum) */
+};
+struct exchange_steps exchange_client_steps(struct exchange_client *client);
 /* Sends what is not pushed yet, waits for its acceptance and says goodbye; for at most timeout_ms.
  * Of parameters that are not finite any more nothing is sent but that.
  * Nothing may be called by this thread afterwards. */

@@ -92,6 +92,7 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         wire_put_i64(payload, message->settings.period_ns);
         wire_put_u32(payload, message->settings.overlap);
         wire_put_u32(payload, message->settings.batch);
+        wire_put_u8(payload, message->settings.is_plain);
         wire_put_u8(payload, (uint8_t)message->settings.codec);
         wire_put_f32(payload, message->settings.density);
         wire_put_f32(payload, message->settings.momentum);
@@ -198,6 +199,7 @@ static void settings_decode(struct wire_reader *reader, struct exchange_settings
     settings->batch = wire_get_u32(reader);
     if (settings->batch > EXCHANGE_BATCH_MAX)
         wire_reader_fail(reader, "a batch out of range");
+    settings->is_plain = wire_get_bool(reader);
     settings->codec = message_get_codec(reader);
     settings->density = wire_get_f32(reader);
     settings->momentum = wire_get_f32(reader);

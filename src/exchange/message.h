@@ -37,7 +37,7 @@
 #include <stdint.h>
 
 enum {
-    EXCHANGE_VERSION = 9,
+    EXCHANGE_VERSION = 10,
     EXCHANGE_PARAMETERS_MAX = 64 << 20, /* floats: 256 MiB */
     EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
     EXCHANGE_PAYLOAD_MAX = 64 + 4 * EXCHANGE_DATA_FLOATS,
@@ -141,6 +141,7 @@ struct exchange_settings {
     int64_t period_ns;    /* push so long after the last answer */
     uint32_t overlap;     /* steps made at most between a push and its answer */
     uint32_t batch;       /* samples a step; 0: the job's */
+    bool is_plain;        /* steps without momentum, at the rate / (1 - momentum) */
     enum codec codec;     /* of pushes */
     float density;        /* that top-k keeps, in (0, 1] */
     float momentum;       /* of what top-k holds back, in [0, 1) */

@@ -42,6 +42,8 @@ TEST(every_message_comes_back_as_it_went)
     assert_same(&(struct exchange_message){.type = EXCHANGE_WANT});
     assert_same(&(struct exchange_message){.type = EXCHANGE_SETTINGS,
                                            .settings = {.local_steps = 1, .density = 1}});
+    assert_same(&(struct exchange_message){
+        .type = EXCHANGE_SETTINGS, .settings = {.local_steps = 1, .is_plain = true, .density = 1}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_RECOMPUTE,
                                            .recompute = {5, 2, 1000, 32000, 32, 64}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_RECOMPUTED, .recomputed = {5, true}});

@@ -149,6 +149,7 @@ static void settings_send(struct exchange_server *server, struct connection *con
         settings->local_steps = by_steps ? action->steps : 0;
         settings->period_ns = by_steps ? 0 : action->period_ns;
         settings->overlap = action->overlap;
+        settings->is_plain = action->is_plain;
     }
     /* A push that can be made again starts from an answer and has few steps. */
     if (server->options.verify > 0) {

@@ -29,6 +29,7 @@ struct worker_settings {
     uint32_t local_steps; /* 0: by period */
     uint32_t overlap;
     int64_t period_ns;
+    bool is_plain;
     uint32_t batch; /* 0: the usual */
 };
 

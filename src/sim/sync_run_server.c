@@ -51,6 +51,7 @@ static void settings_send(struct sync_state *state, const struct sync_action *ac
         settings->local_steps = by_steps ? action->steps : 0;
         settings->period_ns = by_steps ? 0 : action->period_ns;
         settings->overlap = action->overlap;
+        settings->is_plain = action->is_plain;
     }
     if (worker->connection != worker->generation)
         return; /* it has gone, which the server has yet to see */

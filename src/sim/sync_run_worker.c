@@ -151,8 +151,9 @@ void sync_worker_step_done(struct sync_state *state, uint32_t index)
         sync_end(state, SYNC_RUN_DIVERGED);
         return;
     }
-    sync_vector_step(state->vectors, &worker->local, &state->options->sgd, worker->velocity,
-                     gradient);
+    const struct sgd_rule *own = &state->options->sgd;
+    const struct sgd_rule rule = worker->settings.is_plain ? sgd_rule_plain(own) : *own;
+    sync_vector_step(state->vectors, &worker->local, &rule, worker->velocity, gradient);
     worker->is_computing = false;
     worker->compute_ns += worker->step_ns;
     worker->steps_unsent++;

@@ -79,6 +79,7 @@ struct sync_settings {
     uint64_t epoch_steps;  /* of hsp: steps of all workers in an epoch; 0: 1000 */
     uint32_t batch;        /* of batchtune: samples per step before tuning; 0: 32 */
     double momentum;       /* of the workers' own steps, as the job has it; below 1 */
+    bool keeps_momentum;   /* workers cannot do without it: is_plain is not for them */
     double outer_rate;     /* 0: the policy's */
     double outer_momentum; /* 0: the policy's; < 0: none */
     int64_t deadline_ms;   /* of pace: after the first push of a round; 0: from the speeds */
@@ -141,6 +142,7 @@ struct sync_action {
             uint32_t steps;
             uint32_t overlap;
             int64_t period_ns;
+            bool is_plain; /* steps without a momentum of their own, at the rate / (1 - it) */
         };
         uint32_t batch;
     };

@@ -5,6 +5,7 @@
  *     apply 0 0.5           W += 0.5 U_0; with an outer step: "apply 0 0.5 (rate m direct carried)"
  *     gather 0 1, fold      the plain mean; "fold/3" divides by 3; an outer step as above
  *     steps 0 40, steps 0 40+, period 0 0.5s, batch 0 48        + : computes on while it waits
+ *     steps 0 40 plain      without a momentum of its own
  *     reply 0, hold 0, release 0, evaluate, keep, return, stop
  */
 #pragma once
@@ -64,7 +65,8 @@ static inline void script_action(struct script *script, const struct sync_action
         script_outer(script, &action->outer);
         return;
     case SYNC_SET_STEPS:
-        script_add(script, "steps %u %u%s", worker, action->steps, overlap);
+        script_add(script, "steps %u %u%s%s", worker, action->steps, overlap,
+                   action->is_plain ? " plain" : "");
         return;
     case SYNC_SET_PERIOD:
         script_add(script, "period %u %.3gs%s", worker, 1e-9 * (double)action->period_ns, overlap);

@@ -456,6 +456,14 @@ double kernel_cross_entropy(struct kernel_set *set, const struct cross_entropy *
     return sum / (double)arguments->batch;
 }
 
+struct sgd_rule sgd_rule_plain(const struct sgd_rule *rule)
+{
+    return (struct sgd_rule){
+        .lr = rule->lr / (1 - rule->momentum),
+        .weight_decay = rule->weight_decay,
+    };
+}
+
 void kernel_sgd(struct kernel_set *set, const struct sgd_rule *rule, float *weights,
                 float *velocity, const float *gradient, size_t count)
 {

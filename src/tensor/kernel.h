@@ -168,6 +168,8 @@ struct sgd_rule {
     float lr, momentum, weight_decay;
     bool is_nesterov;
 };
+/* Without momentum and as far in the end: at lr / (1 - momentum). */
+struct sgd_rule sgd_rule_plain(const struct sgd_rule *rule);
 
 /* g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g g;
  * w = shrink w - lr m / (second_scale sqrt(v) + epsilon). */

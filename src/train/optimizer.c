@@ -16,6 +16,7 @@ struct optimizer {
     size_t parameter_count, learned_count;
     uint64_t step_count;
     uint64_t moments_since; /* step_count at which velocity and second were zero */
+    bool is_plain;          /* as if there were no momentum */
     float *velocity;        /* [parameter_count] */
     float *second;          /* [parameter_count]; of adam */
 };
@@ -152,6 +153,11 @@ int optimizer_set_lr(struct optimizer *optimizer, double lr, struct error *error
     return 0;
 }
 
+void optimizer_set_plain(struct optimizer *optimizer, bool is_plain)
+{
+    optimizer->is_plain = is_plain;
+}
+
 static void clip(const struct optimizer *optimizer, struct kernel_set *kernels, float *gradients)
 {
     double sum = 0;
@@ -165,12 +171,14 @@ static void clip(const struct optimizer *optimizer, struct kernel_set *kernels, 
 static void step_sgd(struct optimizer *optimizer, struct kernel_set *kernels, double lr,
                      float *parameters, const float *gradients)
 {
-    const struct sgd_rule rule = {
+    struct sgd_rule rule = {
         .lr = (float)lr,
         .momentum = (float)optimizer->options.momentum,
         .weight_decay = (float)optimizer->options.weight_decay,
         .is_nesterov = optimizer->options.is_nesterov,
     };
+    if (optimizer->is_plain)
+        rule = sgd_rule_plain(&rule);
     kernel_sgd(kernels, &rule, parameters, optimizer->velocity, gradients,
                optimizer->learned_count);
 }

@@ -67,6 +67,10 @@ const struct optimizer_options *optimizer_options(const struct optimizer *optimi
 /* Takes effect with the next step; the velocity is kept. */
 MUST_CHECK int optimizer_set_lr(struct optimizer *optimizer, double lr, struct error *error);
 
+/* Of sgd: steps without momentum, at lr / (1 - momentum), as far as its steps go in the end; the
+ * velocity is then the last gradient. The others do not change. */
+void optimizer_set_plain(struct optimizer *optimizer, bool is_plain);
+
 /* Gradients are shortened in place when they are clipped. */
 void optimizer_step(struct optimizer *optimizer, struct kernel_set *kernels, float *parameters,
                     float *gradients);

@@ -24,6 +24,27 @@ TEST(momentum_carries_earlier_gradients_on)
     assert_true(fabsf(parameters[0] - (0.75F - 1.75F)) < 1e-6F);
 }
 
+TEST(plain_steps_have_no_momentum_and_go_as_far_in_the_end)
+{
+    struct error error;
+    AUTO(kernel_set) struct kernel_set *set = NULL;
+    ASSERT_OK(kernel_set_open("plain", &set, &error));
+    AUTO(optimizer) struct optimizer *optimizer = NULL;
+    const struct optimizer_options options = {.lr = 0.1, .momentum = 0.75, .is_nesterov = true};
+    ASSERT_OK(optimizer_open(&options, 1, 1, &optimizer, &error));
+    float parameter = 1, gradient = 1;
+    optimizer_set_plain(optimizer, true);
+    for (int step = 1; step <= 3; step++) {
+        optimizer_step(optimizer, set, &parameter, &gradient);
+        assert_true(fabsf(parameter - (1 - 0.4F * (float)step)) < 1e-6F);
+    }
+    /* Momentum again, which goes on from the last gradient: v = 1.75. */
+    optimizer_set_plain(optimizer, false);
+    parameter = 1;
+    optimizer_step(optimizer, set, &parameter, &gradient);
+    assert_true(fabsf(parameter - (1 - 0.1F * (1 + 0.75F * 1.75F))) < 1e-6F);
+}
+
 /* The first step of Adam is lr in the direction of each gradient, whatever its length. */
 TEST(adam_steps_by_lr_and_adamw_shrinks_apart)
 {
@@ -119,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(momentum_carries_earlier_gradients_on),
+        cmocka_unit_test(plain_steps_have_no_momentum_and_go_as_far_in_the_end),
         cmocka_unit_test(adam_steps_by_lr_and_adamw_shrinks_apart),
         cmocka_unit_test(momentum_is_that_of_sgd_or_the_first_beta),
         cmocka_unit_test(long_gradients_are_shortened_to_the_norm),

@@ -136,11 +136,12 @@ static void *link_run(void *context)
 
 /* --- the training thread --- */
 
-/* A policy may give this machine a batch of its own. */
-static void batch_update(struct role *role)
+/* A policy may give this machine a batch of its own, and take its momentum over. */
+static void steps_update(struct role *role)
 {
-    const uint32_t given = exchange_client_batch(role->client);
-    role->batch = given > 0 ? given : (uint32_t)role->work->lease.train.batch;
+    const struct exchange_steps given = exchange_client_steps(role->client);
+    role->batch = given.batch > 0 ? given.batch : (uint32_t)role->work->lease.train.batch;
+    optimizer_set_plain(trainer_optimizer(role->trainer), given.is_plain);
 }
 
 /* In a job that verifies, a push follows from the answer before it alone. */
@@ -148,7 +149,7 @@ static void on_taken(void *context)
 {
     struct role *role = context;
     optimizer_restart(trainer_optimizer(role->trainer));
-    batch_update(role);
+    steps_update(role);
 }
 
 static int recompute(void *context, const struct exchange_recompute *task, float *values)
@@ -170,11 +171,11 @@ static int train(struct role *role, struct error *error)
     const struct clock *clock = loop_clock(role->loop);
     float *parameters = model_parameters(trainer_model(trainer));
     struct exchange_step step = {0};
-    batch_update(role);
+    steps_update(role);
     exchange_client_begin(role->client, parameters);
     do {
         if (!is_exact)
-            batch_update(role);
+            steps_update(role);
         if (trainer_set_batch(trainer, role->batch, error) < 0)
             return -1;
         step.first_step = trainer_step_count(trainer);

@@ -93,6 +93,8 @@ static int lease_check(struct work *work, struct error *error)
     struct optimizer_options optimizer;
     job_train_optimizer(train, &optimizer);
     work->sync.momentum = optimizer_momentum(&optimizer);
+    /* A push that is made again is made by the job's own steps. */
+    work->sync.keeps_momentum = optimizer.kind != OPTIMIZER_SGD || sync->verify > 0;
     work->sync.outer_rate = sync->outer_rate;
     /* In the file 0 is none and less the policy's own; here it is the other way round. */
     const double momentum = sync->outer_momentum;
