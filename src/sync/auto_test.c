@@ -87,9 +87,9 @@ TEST(a_loss_that_runs_away_brings_the_kept_model_back_and_more_care)
     struct script *script = measured();
     assert_string_equal(script_tick(script, 1190), "evaluate");
     assert_string_equal(script_loss(script, 1200, 1.0), "keep");
-    assert_string_equal(script_push_timed(script, 1210, 0, 13, 10, 25), "gather 0 1, hold 0");
+    assert_string_equal(script_push_timed(script, 1210, 0, 13, 10, 25), "gather 0 0.875, hold 0");
     assert_non_null(strstr(script_tick(script, 2190), "evaluate"));
-    assert_string_equal(script_push_timed(script, 2196, 0, 12, 10, 25), "gather 0 1, hold 0");
+    assert_string_equal(script_push_timed(script, 2196, 0, 12, 10, 25), "gather 0 0.875, hold 0");
     assert_string_equal(script_loss(script, 2200, 1.4), "evaluate");
     /* What was gathered is gone with the model; who is held gets the old one. */
     assert_string_equal(script_loss(script, 2210, 1.5),
@@ -118,6 +118,20 @@ TEST(a_loss_that_is_no_number_is_acted_on_at_once_and_adsp_is_the_last_resort)
     script_close(script);
 }
 
+TEST(workers_have_their_momentum_back_when_the_loss_runs_away)
+{
+    struct script *script = script_open("auto", &(struct sync_settings){.momentum = 0.6});
+    script_join(script, 0, 0);
+    assert_string_equal(script_join(script, 0, 1), "steps 0 1+ plain, steps 1 1+ plain");
+    script_tick(script, 1000);
+    script_tick(script, 2000);
+    assert_string_equal(script_loss(script, 2010, 1.0), "keep");
+    script_tick(script, 3000);
+    assert_string_equal(script_loss(script, 3010, (double)NAN), "return, steps 0 1+, steps 1 1+");
+    assert_string_equal(policy_now(script), "pace");
+    script_close(script);
+}
+
 TEST(it_follows_when_only_one_worker_is_left)
 {
     struct script *script = measured();
@@ -138,6 +152,7 @@ int main(void)
         cmocka_unit_test(it_picks_after_a_period_though_somebody_never_pushed),
         cmocka_unit_test(a_loss_that_runs_away_brings_the_kept_model_back_and_more_care),
         cmocka_unit_test(a_loss_that_is_no_number_is_acted_on_at_once_and_adsp_is_the_last_resort),
+        cmocka_unit_test(workers_have_their_momentum_back_when_the_loss_runs_away),
         cmocka_unit_test(it_follows_when_only_one_worker_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

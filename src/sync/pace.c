@@ -8,10 +8,9 @@
  * falls about as the root of h, so that their time is least where h is about a commit, and flat
  * around it: twice a commit, at least one step. A round ends when all members have pushed, or at a
  * deadline after its first push; then the mean of what came, D = sum w U / M, enters: B = m B + D,
- * W += rate (D + m B). m is r / (r + 3) in round r until that has grown to the momentum asked for.
- * A push that missed its round enters the next one, with w = 1 / (1 + rounds missed); all others
- * have w = 1. So nobody holds up the rest, and a worker that jitters, freezes or comes and goes
- * only weighs less.
+ * W += rate (D + m B). m is r / (r + 2) in round r until that has grown to the momentum asked for.
+ * A push that missed its round enters the next one, with w = 1 / (1 + rounds missed). So nobody
+ * holds up the rest, and a worker that jitters, freezes or comes and goes only weighs less.
  *
  * With overlap workers compute on while they wait for the end of the round: a round then takes T
  * however long a commit takes, and h is a commit and one step more, so that an answer is there
@@ -20,13 +19,20 @@
  * how much longer than the mean its commits take, and a late worker makes only what fits into the
  * rest of the round.
  *
- * Unless it is given, m is 0.9, but where that is too much for few workers or for a momentum u of
- * their own steps. A mean of M updates has 1 / M of their noise, so that the outer gain, rate /
- * (1 - m), is at most M. And a round leaves u^h of a velocity to the next, so that a gradient comes
- * again in 1 / (1 - u^h) rounds: the gain is divided by that to the power 3/4, down to 1.
+ * Unless they are given, rate and m follow from the outer gain, rate / (1 - m): it is 10, but at
+ * most M, since a mean of M updates has 1 / M of their noise. The rate is 0.7, and more only where
+ * m would be above 0.9.
  *
- * Who makes fewer than four steps a round fills it by the size of its batches. A worker whose speed
- * is not known yet pushes after one step; the speed of that step is forgotten at its next push.
+ * The momentum u of the workers' own steps is left to the server where it remembers no fewer steps,
+ * h / (1 - m) >= 1 / (1 - u): they make plain steps at their rate / (1 - u), for a velocity at each
+ * spans many rounds of a slow worker. Where they keep it, a round leaves u^h of a velocity to the
+ * next, so that a gradient comes again in 1 / (1 - u^h) rounds: the gain, then 7 at most, is
+ * divided by that to the power 3/4, down to 1.
+ *
+ * Who makes fewer than four steps a round fills it by the size of its batches, and w is in
+ * proportion to that: a sum of gradients has the least noise where all samples weigh the same. A
+ * worker whose speed is not known yet pushes after one step; the speed of that step is forgotten at
+ * its next push.
  */
 #include "base/assert.h"
 #include "sync/policy_internal.h"
@@ -41,6 +47,9 @@ static const double slack_steps = 2;   /* of the slowest: at least so long */
 static const double slack_first = 8;   /* rounds without speeds: of the time until then */
 static const double overlap_steps_off = 0.25, overlap_steps_on = 0.5; /* a commit's mean steps */
 static const double rate_default = 0.7, momentum_default = 0.9;
+static const double gain_most = 10, gain_kept = 7; /* where workers keep their momentum */
+static const double span_back = 0.75;   /* of theirs that the server remembers: they get it back */
+static const double grown_rounds = 2;   /* m is r / (r + so many) at first */
 static const double again_power = 0.75; /* how much gradients that come again take of the gain */
 
 struct pace_worker {
@@ -48,7 +57,8 @@ struct pace_worker {
     double commit_s;                /* O_i; 0: unknown */
     bool is_warm;                   /* its speed is of more than its first push */
     uint32_t steps, overlap, batch; /* as last set */
-    uint64_t round;                 /* whose model it has */
+    bool is_plain;
+    uint64_t round; /* whose model it has */
     bool is_held;
 };
 
@@ -62,6 +72,7 @@ struct pace {
     uint32_t gathered_count;
     struct sync_outer outer;
     uint32_t overlap;
+    bool has_taken; /* the workers' momentum */
 };
 
 static struct pace *pace_of(struct sync_policy *policy)
@@ -174,30 +185,67 @@ static void work_set(struct pace *pace, uint32_t index, struct pace_work work,
     if (worker->batch != work.batch)
         sync_append(actions, (struct sync_action){
                                  .kind = SYNC_SET_BATCH, .worker = index, .batch = work.batch});
-    if (worker->steps != work.steps || worker->overlap != pace->overlap)
-        sync_set_steps(actions, index, work.steps, pace->overlap);
+    if (worker->steps != work.steps || worker->overlap != pace->overlap ||
+        worker->is_plain != pace->has_taken)
+        sync_append(actions, (struct sync_action){.kind = SYNC_SET_STEPS,
+                                                  .worker = index,
+                                                  .steps = work.steps,
+                                                  .overlap = pace->overlap,
+                                                  .is_plain = pace->has_taken});
     worker->batch = work.batch;
     worker->steps = work.steps;
     worker->overlap = pace->overlap;
+    worker->is_plain = pace->has_taken;
+}
+
+/* The outer step once m has grown. */
+static struct sync_outer outer_grown(const struct pace *pace, double steps)
+{
+    const struct sync_settings *settings = &pace->policy.settings;
+    const double rate = pace->outer.rate, members = pace->policy.member_count;
+    if (settings->outer_momentum != 0) /* given */
+        return pace->outer;
+    const double kept = pace->has_taken ? 0 : settings->momentum;
+    const double once = pow(1 - pow(kept, steps), again_power);
+    double most = kept > 0 ? gain_kept : gain_most;
+    if (settings->outer_rate > 0) /* given */
+        most = rate / (1 - momentum_default);
+    const double gain = fmax(1, fmin(most, members) * once);
+    const double momentum = fmin(momentum_default, fmax(0, 1 - rate / gain));
+    return sync_outer_nesterov(fmax(rate, gain * (1 - momentum)), momentum);
 }
 
 /* Nesterov's own sequence until it has grown to m: early rounds point the wrong way soon. */
 static struct sync_outer outer_now(const struct pace *pace, double steps)
 {
+    const struct sync_outer outer = outer_grown(pace, steps);
+    const double grown = (double)pace->round / ((double)pace->round + grown_rounds);
+    return sync_outer_nesterov(outer.rate, fmin(outer.momentum, grown));
+}
+
+/* Who gives the outer momentum has the workers' own in mind. */
+static void momentum_choose(struct pace *pace, struct sync_actions *actions)
+{
     const struct sync_settings *settings = &pace->policy.settings;
-    const struct sync_outer *outer = &pace->outer;
-    const double grown = (double)pace->round / ((double)pace->round + 3);
-    if (settings->outer_momentum != 0) /* given */
-        return sync_outer_nesterov(outer->rate, fmin(outer->momentum, grown));
-    const double once = pow(1 - pow(settings->momentum, steps), again_power);
-    const double gain_most = fmin(outer->rate / (1 - outer->momentum), pace->policy.member_count);
-    const double gain = fmax(1, gain_most * once);
-    return sync_outer_nesterov(outer->rate, fmin(grown, fmax(0, 1 - outer->rate / gain)));
+    const bool had_taken = pace->has_taken;
+    if (settings->momentum <= 0 || settings->keeps_momentum || settings->outer_momentum != 0)
+        return;
+    const double steps = fmax(1, means_of(pace).steps);
+    pace->has_taken = true; /* what it would remember then */
+    const double remembered = steps / (1 - outer_grown(pace, steps).momentum);
+    const double needed = (had_taken ? span_back : 1) / (1 - settings->momentum);
+    pace->has_taken = remembered >= needed - 1e-9;
+    for (uint32_t i = 0; i < SYNC_WORKER_MAX && pace->has_taken != had_taken; i++) {
+        const struct pace_worker *worker = &pace->workers[i];
+        if (pace->policy.is_member[i] && worker->steps > 0)
+            work_set(pace, i, (struct pace_work){worker->steps, worker->batch}, actions);
+    }
 }
 
 static void round_end(struct pace *pace, int64_t now_ns, struct sync_actions *actions)
 {
     overlap_choose(pace);
+    momentum_choose(pace, actions);
     const struct pace_means means = means_of(pace);
     const double members = fmax(1, pace->policy.member_count);
     const struct sync_outer outer = outer_now(pace, means.steps);
@@ -244,6 +292,7 @@ static void pace_on_join(struct sync_policy *policy, int64_t now_ns, uint32_t wo
     if (policy->member_count == 1 && pace->gathered_count == 0)
         pace->round_ns = now_ns;
     pace->workers[worker] = (struct pace_worker){.round = pace->round, .batch = whole_batch(pace)};
+    momentum_choose(pace, actions);
     work_set(pace, worker, (struct pace_work){1, whole_batch(pace)}, actions);
 }
 
@@ -290,7 +339,7 @@ static void pace_on_push(struct sync_policy *policy, int64_t now_ns, const struc
         sync_smooth(&worker->commit_s, 1e-9 * (double)push->commit_ns);
 
     const uint64_t age = pace->round - worker->round;
-    sync_gather(actions, push->worker, 1 / (1 + (double)age));
+    sync_gather(actions, push->worker, fmin(1, share) / (1 + (double)age));
     pace->gathered_count++;
     if (pace->deadline_ns == INT64_MAX)
         deadline_begin(pace, now_ns);
