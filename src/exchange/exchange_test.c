@@ -115,6 +115,20 @@ TEST(tap_lets_the_fast_run_ahead)
     assert_int_equal(status_of(bench, 0)->steps, status_of(bench, 0)->commits);
 }
 
+TEST(workers_hear_whose_their_momentum_is)
+{
+    for (int keeps = 0; keeps < 2; keeps++) {
+        AUTO(bench) struct bench *bench = bench_new();
+        struct exchange_server_options options = server_options(bench, "pace");
+        options.sync.momentum = 0.2; /* so little that it is left even by one alone */
+        options.sync.keeps_momentum = keeps;
+        bench_run(bench, &options);
+        assert_target_reached(bench);
+        for (uint32_t i = 0; i < WORKERS; i++)
+            assert_int_equal(bench->workers[i].status.settings.is_plain, !keeps);
+    }
+}
+
 TEST(vectors_made_smaller_train_as_well)
 {
     for (enum codec codec = CODEC_F16; codec < CODEC_COUNT; codec++) {
@@ -324,6 +338,7 @@ int main(void)
         cmocka_unit_test(adsp_trains_on_unequal_workers_and_nobody_waits),
         cmocka_unit_test(bsp_keeps_all_workers_in_step),
         cmocka_unit_test(tap_lets_the_fast_run_ahead),
+        cmocka_unit_test(workers_hear_whose_their_momentum_is),
         cmocka_unit_test(vectors_made_smaller_train_as_well),
         cmocka_unit_test(auto_leaves_small_vectors_as_they_are),
         cmocka_unit_test(a_worker_that_dies_stops_nobody_under_any_policy),
