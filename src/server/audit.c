@@ -75,29 +75,31 @@ static int count_event(void *context, const struct core *core, const struct even
     return 0;
 }
 
-/* One pass from the first event: the chain of hashes, what each event does, and the snapshot. */
+/* What comes after the events so far: the chain of hashes, what each event does. */
+static int replay_on(struct audit *audit, struct error *error)
+{
+    struct error broken;
+    if (engine_replay(audit->reader, audit->report->event_count + 1, audit->core, count_event,
+                      audit, &broken) == 0)
+        return 0;
+    if (broken.code != ERROR_CORRUPT) {
+        *error = broken;
+        return -1;
+    }
+    finding(audit, "%s", broken.message);
+    return 0;
+}
+
+/* One pass from the first event, with the snapshot on the way. */
 static int replay(struct audit *audit, struct error *error)
 {
     struct store_head head;
-    struct error broken;
     if (store_snapshot_load(audit->reader, &head, &audit->snapshot, error) < 0)
         return -1;
     /* One of another version says nothing to this program, which passes it over. */
     audit->report->snapshot_event =
         core_snapshot_is_ours(buffer_text(&audit->snapshot)) ? head.sequence : 0;
-    if (engine_replay(audit->reader, 1, audit->core, count_event, audit, &broken) < 0) {
-        if (broken.code != ERROR_CORRUPT) {
-            *error = broken;
-            return -1;
-        }
-        finding(audit, "%s", broken.message);
-    }
-    if (core_check(audit->core, &broken) < 0)
-        finding(audit, "the replayed state breaks its rules: %s", broken.message);
-    if (store_read_head(audit->reader, &head, error) < 0)
-        return -1;
-    text_hex_encode(head.hash, sizeof(head.hash), audit->report->head_hash);
-    return 0;
+    return replay_on(audit, error);
 }
 
 /* ---- The tables ------------------------------------------------------------------------------ */
@@ -252,22 +254,40 @@ static int compare_tables(struct audit *audit, struct error *error)
     return 0;
 }
 
-static int run(struct audit *audit, struct error *error)
+/* In one state of the store: a market that runs has gone on since the long pass. */
+static int conclude(struct audit *audit, struct error *error)
 {
     struct audit_report *report = audit->report;
-    if (store_reader_open(&audit->options, &audit->reader, error) < 0 || replay(audit, error) < 0)
-        return -1;
-    report->account_count = core_account_count(audit->core);
-    report->job_count = core_job_count(audit->core);
-    report->lease_count = core_lease_count(audit->core);
-    report->sum_microcredits = core_ledger_sum_micro(audit->core);
+    struct store_head head;
+    struct error broken;
     char sum[UNITS_TEXT_SIZE];
+    if ((!report->finding_count && replay_on(audit, error) < 0) ||
+        store_read_head(audit->reader, &head, error) < 0)
+        return -1;
+    text_hex_encode(head.hash, sizeof(head.hash), report->head_hash);
+    if (core_check(audit->core, &broken) < 0)
+        finding(audit, "the replayed state breaks its rules: %s", broken.message);
+    report->sum_microcredits = core_ledger_sum_micro(audit->core);
     if (report->sum_microcredits)
         finding(audit, "the accounts sum to %s, not to nothing",
                 units_format_credits(report->sum_microcredits, sum));
     /* Tables of a log that does not replay cannot agree with it. */
-    if (!report->finding_count && compare_tables(audit, error) < 0)
+    return report->finding_count ? 0 : compare_tables(audit, error);
+}
+
+static int run(struct audit *audit, struct error *error)
+{
+    struct audit_report *report = audit->report;
+    if (store_reader_open(&audit->options, &audit->reader, error) < 0 || replay(audit, error) < 0 ||
+        store_reader_begin(audit->reader, error) < 0)
         return -1;
+    const int result = conclude(audit, error);
+    store_reader_end(audit->reader);
+    if (result < 0)
+        return -1;
+    report->account_count = core_account_count(audit->core);
+    report->job_count = core_job_count(audit->core);
+    report->lease_count = core_lease_count(audit->core);
     report->is_sound = !report->finding_count;
     if (report->finding_count > AUDIT_FINDING_MAX)
         report->finding_count = AUDIT_FINDING_MAX;

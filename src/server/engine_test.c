@@ -6,6 +6,7 @@
 #include "testing/testing.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct fixture {
     pthread_cond_t changed;
     uint64_t heard_events; /* by the listener; guarded by mutex */
     struct engine_options options;
+    atomic_bool is_audited;
 };
 
 /* A request whose end a test can wait for. */
@@ -461,6 +463,36 @@ TEST(an_audit_notices_a_changed_balance)
     free(report);
 }
 
+static void *open_accounts(void *context)
+{
+    struct fixture *fixture = context;
+    char name[32];
+    for (int i = 0; !atomic_load(&fixture->is_audited); i++) {
+        snprintf(name, sizeof(name), "account-%d", i);
+        must_open(fixture, name);
+    }
+    return NULL;
+}
+
+TEST(an_audit_of_a_market_that_goes_on_finds_nothing)
+{
+    struct fixture *fixture = *state;
+    struct error error;
+    pthread_t thread;
+    struct audit_report *report = calloc(1, sizeof(*report));
+    assert_int_equal(pthread_create(&thread, NULL, open_accounts, fixture), 0);
+    int result = 0;
+    do
+        result = audit_run(fixture->dir, report, &error);
+    while (result == 0 && report->is_sound && report->account_count < 200);
+    atomic_store(&fixture->is_audited, true);
+    pthread_join(thread, NULL);
+    ASSERT_OK(result);
+    if (!report->is_sound)
+        fail_msg("%s", report->findings[0]);
+    free(report);
+}
+
 #define WITH_ENGINE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -478,6 +510,7 @@ int main(void)
         WITH_ENGINE(tables_of_another_version_are_built_again),
         WITH_ENGINE(more_rows_than_a_commit_takes_are_built_again),
         WITH_ENGINE(an_audit_notices_a_changed_balance),
+        WITH_ENGINE(an_audit_of_a_market_that_goes_on_finds_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
