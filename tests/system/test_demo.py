@@ -2,6 +2,7 @@
 
 covers cli/command_demo.c, cli/demo_market.c, cli/demo_process.c
 """
+import contextlib
 import glob
 import json
 import os
@@ -42,10 +43,24 @@ def cgroups():
     return set(glob.glob("/sys/fs/cgroup/**/souk-lease-*", recursive=True))
 
 
+def elsewhere():
+    """The names of those whose processes are not seen here: of another container on this machine."""
+    names = set()
+    for count in map(pathlib.Path, glob.glob("/sys/fs/cgroup/**/souk-lease-*/pids.current", recursive=True)):
+        with contextlib.suppress(OSError):  # it ends just now
+            seen = set((count.parent / "cgroup.procs").read_text().split()) - {"0"}
+            if int(count.read_text()) > 0 and not seen:
+                names.add(count.parent.name)
+    return names
+
+
 def orphans():
     """Those whose daemon is gone: its process id is the fourth part of the name."""
-    return {path for path in cgroups()
+    others = elsewhere()
+    gone = {path for path in cgroups()
             if not pathlib.Path("/proc", os.path.basename(path).split("-")[4]).exists()}
+    others |= elsewhere()  # those that began meanwhile
+    return {path for path in gone if os.path.basename(path) not in others}
 
 
 def test_the_demo_trains_pays_and_balances(tmp_path):
