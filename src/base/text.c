@@ -218,8 +218,7 @@ bool text_is_utf8(struct text text)
     return true;
 }
 
-/* `text` is one sequence of UTF-8. */
-static uint32_t code_point(struct text text)
+uint32_t text_code_point(struct text text)
 {
     static const uint8_t first_bits[] = {0x7f, 0x1f, 0x0f, 0x07};
     uint32_t code = (uint8_t)text.data[0] & first_bits[text.size - 1];
@@ -240,7 +239,7 @@ static bool is_plain_code(uint32_t code)
 size_t text_plain_length(struct text text)
 {
     const size_t length = text_utf8_length(text);
-    return length && is_plain_code(code_point((struct text){text.data, length})) ? length : 0;
+    return length && is_plain_code(text_code_point((struct text){text.data, length})) ? length : 0;
 }
 
 bool text_is_plain(struct text text)

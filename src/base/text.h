@@ -56,6 +56,8 @@ MUST_CHECK int text_copy(struct text text, char *out, size_t out_size, struct er
 
 /* The length of the UTF-8 sequence the text begins with, or 0 if it is not one (RFC 3629). */
 size_t text_utf8_length(struct text text);
+/* `text` is one sequence of UTF-8. */
+uint32_t text_code_point(struct text text);
 bool text_is_utf8(struct text text);
 
 /*

@@ -6,6 +6,24 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* The same as a file that people could have written, where that is not too long for one. */
+static void check_file(struct arena *arena, const struct job_spec *spec, const struct buffer *json)
+{
+    struct error error;
+    struct job_spec again;
+    struct buffer yaml AUTO_BUFFER, second AUTO_BUFFER;
+    buffer_init(&yaml, 1 << 20);
+    buffer_init(&second, 1 << 20);
+    int result = job_file_write(arena, spec, &yaml, &error);
+    ASSERT(result == 0);
+    if (yaml.size > JOB_SPEC_SIZE_MAX)
+        return;
+    result = job_file_parse(arena, buffer_text(&yaml), "fuzz.yaml", &again, NULL, &error);
+    ASSERT(result == 0);
+    job_spec_write(&again, &second);
+    ASSERT(json->size == second.size && !memcmp(json->data, second.data, second.size));
+}
+
 static void check_round_trip(struct arena *arena, const struct job_spec *spec)
 {
     struct error error;
@@ -21,6 +39,7 @@ static void check_round_trip(struct arena *arena, const struct job_spec *spec)
     ASSERT(result == 0);
     job_spec_write(&again, &second);
     ASSERT(first.size == second.size && !memcmp(first.data, second.data, first.size));
+    check_file(arena, spec, &first);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

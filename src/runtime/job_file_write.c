@@ -6,6 +6,8 @@
 #include <ctype.h>
 #include <string.h>
 
+enum { LINE_MAX_SIZE = 100, WRITTEN_SIZE_MAX = 2 * JOB_SPEC_SIZE_MAX };
+
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 /* Words that YAML readers take for something else than text. */
@@ -25,7 +27,7 @@ static bool is_plain(struct text value)
     if (value.size == 0 || !isalpha((unsigned char)value.data[0]) || is_reserved(value))
         return false;
     for (size_t i = 0; i < value.size; i++)
-        if (!isalnum((unsigned char)value.data[i]) && !strchr("-_./+", value.data[i]))
+        if (!isalnum((unsigned char)value.data[i]) && !memchr("-_./+", value.data[i], 5))
             return false;
     return true;
 }
@@ -66,6 +68,13 @@ static void write_block(struct buffer *yaml, struct text value, int depth)
     }
 }
 
+/* Characters that JSON has as they are, and YAML refuses or takes for the end of a line. */
+static bool is_foreign(uint32_t code)
+{
+    return (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 || code == 0xfeff ||
+           code == 0xfffe || code == 0xffff;
+}
+
 /* JSON's quotes are YAML's too. */
 static void write_text(struct buffer *yaml, struct text value)
 {
@@ -73,9 +82,21 @@ static void write_text(struct buffer *yaml, struct text value)
         buffer_append_text(yaml, value);
         return;
     }
+    struct buffer quoted AUTO_BUFFER;
     struct json_writer writer;
-    json_writer_init(&writer, yaml);
+    buffer_init(&quoted, WRITTEN_SIZE_MAX);
+    json_writer_init(&writer, &quoted);
     json_text(&writer, value);
+    ASSERT(!quoted.is_overflowed); /* it is a part of the spec's JSON */
+    for (struct text one, rest = buffer_text(&quoted); rest.size > 0;) {
+        one = (struct text){rest.data, text_utf8_length(rest)};
+        ASSERT(one.size > 0);
+        if (is_foreign(text_code_point(one)))
+            buffer_append_format(yaml, "\\u%04x", text_code_point(one));
+        else
+            buffer_append_text(yaml, one);
+        rest = (struct text){rest.data + one.size, rest.size - one.size};
+    }
 }
 
 static void write_scalar(struct buffer *yaml, const struct job_node *node)
@@ -108,8 +129,6 @@ static void write_inline(struct buffer *yaml, const struct job_node *node)
         buffer_append_string(yaml, before);
     buffer_append_string(yaml, is_mapping ? "}" : "]");
 }
-
-enum { LINE_MAX_SIZE = 100, WRITTEN_SIZE_MAX = 2 * JOB_SPEC_SIZE_MAX };
 
 static void write_members(struct buffer *yaml, const struct job_node *mapping, int depth);
 

@@ -55,17 +55,19 @@ TEST(layers_have_a_line_each)
 TEST(scripts_stay_readable_and_strange_text_survives)
 {
     AUTO(arena) struct arena *arena = arena_new(0);
-    const char *yaml =
-        round_trip(arena, "name: shell\n"
-                          "envs: {YES: \"yes\", EMPTY: \"\", HASH: \"a # b: c\",\n"
-                          "       UNICODE: \"caf\\u00e9\\t\\u0001\", NUMBER: \"12\"}\n"
-                          "setup: \"  indented first\\n\\n\\n\"\n"
-                          "run: |\n"
-                          "  set -e\n"
-                          "\n"
-                          "  for i in 1 2; do\n"
-                          "    echo \"$i: #\"\n"
-                          "  done\n");
+    const char *yaml = round_trip(
+        arena, "name: shell\n"
+               "envs: {YES: \"yes\", EMPTY: \"\", HASH: \"a # b: c\",\n"
+               "       UNICODE: \"caf\\u00e9\\t\\u0001\", NUMBER: \"12\",\n"
+               "       BREAKS: \"a\\u0085b\\u2028c\\u2029d\", DELETE: \"a\\u007fb\\u0090\",\n"
+               "       MARK: \"\\ufeffa\\ufffe\\uffff\", LAUGH: \"\\U0001f600\"}\n"
+               "setup: \"  indented first\\n\\n\\n\"\n"
+               "run: |\n"
+               "  set -e\n"
+               "\n"
+               "  for i in 1 2; do\n"
+               "    echo \"$i: #\"\n"
+               "  done\n");
     assert_non_null(strstr(yaml, "\nrun: |\n  set -e\n\n  for i in 1 2; do\n    echo \"$i: #\"\n"));
     assert_non_null(strstr(yaml, "\"YES\": \"yes\""));
 }

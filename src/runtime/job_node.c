@@ -79,6 +79,8 @@ int job_node_read_json(struct arena *arena, struct text json, struct job_node **
 {
     if (json.size > JOB_SPEC_SIZE_MAX)
         return error_set(error, ERROR_INVALID, "longer than %d bytes", JOB_SPEC_SIZE_MAX);
+    if (!text_is_utf8(json)) /* json-c takes some that is none */
+        return error_set(error, ERROR_INVALID, "JSON is not valid UTF-8 text");
     json_tokener *tokener = json_tokener_new_ex(JOB_DEPTH_MAX);
     ASSERT(tokener);
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);

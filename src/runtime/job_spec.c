@@ -371,7 +371,9 @@ static int check_runtime(const struct job_node *root, const char *file_name, str
                                 error);
     /* An image may say itself what runs. */
     const char *needed = is_command ? "run" : "train";
-    if (!(is_command && spec->resources.image_id.size) && !job_node_find(root, text_of(needed)))
+    const bool has_it =
+        is_command ? spec->run.size > 0 : job_node_find(root, TEXT("train")) != NULL;
+    if (!(is_command && spec->resources.image_id.size) && !has_it)
         return job_table_refuse(root, file_name, needed, "is missing", error);
     if (is_command) {
         spec->train = (struct job_train){0};

@@ -78,6 +78,8 @@ TEST(wrong_json_is_refused_by_field)
     assert_refused("{\"name\":", "job spec: JSON ends too early, at byte 8");
     assert_refused("{\"name\":\"j\"} x", "job spec: JSON is wrong at byte 13: unexpected "
                                          "character");
+    assert_refused("{\"name\":\"\xe0\x80\xa8\"}", "job spec: JSON is not valid UTF-8 text");
+    assert_refused("{\"name\":\"j\",\"run\":\"\"}", "run: is missing");
     assert_refused("[]", "must be a mapping of fields to values");
     assert_refused("{\"name\":null}", "name: has no value");
     assert_refused("{\"name\":\"j\",\"name\":\"k\"}", "job spec: field \"name\" is there twice");
