@@ -1,4 +1,5 @@
 /* What the ranks of a job printed: part by part, and the lines that have a text in them. */
+#include "base/assert.h"
 #include "server/handle_job.h"
 #include "server/handlers.h"
 #include "server/logs.h"
@@ -135,7 +136,6 @@ void handle_job_logs(struct http_request *request, void *context)
 /* ---- Looking for lines ----------------------------------------------------------------------- */
 
 enum {
-    LOOKED_AT_MAX = 1 << 20, /* bytes for one answer */
     LINES_MAX = 200,
     LINE_SHOWN_MAX = 4096,
     FIND_MAX = 200,
@@ -143,48 +143,39 @@ enum {
 };
 
 /* ASCII letters of either case are the same. */
-static bool has_text(struct text line, struct text find)
+static void append_lower(struct buffer *buffer, struct text text)
 {
-    for (size_t i = 0; i + find.size <= line.size; i++)
-        if (strncasecmp(line.data + i, find.data, find.size) == 0)
-            return true;
-    return false;
+    uint8_t *lower = buffer_reserve(buffer, text.size);
+    ASSERT(lower);
+    for (size_t i = 0; i < text.size; i++)
+        lower[i] = (uint8_t)(text.data[i] >= 'A' && text.data[i] <= 'Z' ? text.data[i] + 'a' - 'A'
+                                                                        : text.data[i]);
+    buffer_advance(buffer, text.size);
 }
 
-/* Up to LOOKED_AT_MAX bytes; *out_is_all: to the end of what there is. */
-static int read_much(struct server *server, const struct asked *asked, struct buffer *bytes,
-                     bool *out_is_all, struct error *error)
-{
-    *out_is_all = false;
-    while (bytes->size + LOGS_READ_MAX <= LOOKED_AT_MAX) {
-        struct buffer piece AUTO_BUFFER;
-        buffer_init(&piece, LOGS_READ_MAX);
-        if (logs_read(server->logs, asked->lease, asked->offset + bytes->size, &piece, error) < 0)
-            return -1;
-        if (!piece.size) {
-            *out_is_all = true;
-            return 0;
-        }
-        buffer_append_text(bytes, buffer_text(&piece));
-    }
-    return 0;
-}
+/* What is looked through, and for what; both also in lower case. */
+struct search {
+    struct text bytes, lower, find;
+    bool is_last; /* what has no end of line yet is a line, too */
+};
 
-/* Returns how far it looked: to the end of the last whole line, or of all when `is_last`. */
-static size_t write_lines(struct json_writer *writer, const struct asked *asked, struct text bytes,
-                          bool is_last, struct text find)
+/* Returns how far it looked: to the end of the last line. */
+static size_t write_lines(struct json_writer *writer, const struct asked *asked,
+                          const struct search *search)
 {
+    const struct text bytes = search->bytes;
     size_t at = 0, found = 0;
     json_array_begin(writer);
     while (at < bytes.size && found < LINES_MAX) {
         const char *end = memchr(bytes.data + at, '\n', bytes.size - at);
-        if (!end && !is_last)
+        if (!end && !search->is_last)
             break;
         struct text line = {bytes.data + at,
                             end ? (size_t)(end - bytes.data) - at : bytes.size - at};
         const uint64_t offset = asked->offset + at;
+        const char *lower = search->lower.data + at;
         at += line.size + (end != NULL);
-        if (!has_text(line, find))
+        if (!memmem(lower, line.size, search->find.data, search->find.size))
             continue;
         line.size = line.size < LINE_SHOWN_MAX ? line.size : LINE_SHOWN_MAX;
         json_object_begin(writer);
@@ -210,19 +201,28 @@ void handle_job_log_search(struct http_request *request, void *context)
         http_reply_problem(request, 400, "invalid", "find must be a text of 1 to 200 bytes");
         return;
     }
-    struct buffer bytes AUTO_BUFFER, lines AUTO_BUFFER;
-    buffer_init(&bytes, LOOKED_AT_MAX);
+    struct buffer bytes AUTO_BUFFER, lower AUTO_BUFFER, lines AUTO_BUFFER;
+    buffer_init(&bytes, LOGS_LOOK_MAX);
+    buffer_init(&lower, LOGS_LOOK_MAX + FIND_MAX);
     buffer_init(&lines, LINES_SIZE_MAX);
-    if (read_much(server, &asked, &bytes, &is_all, &error) < 0) {
+    if (logs_look(server->logs, asked.lease, asked.offset, &bytes, &is_all, &error) < 0) {
         http_reply_error(request, &error);
         return;
     }
+    append_lower(&lower, find);
+    append_lower(&lower, buffer_text(&bytes));
     /* A line longer than all that is looked at is taken in pieces. */
-    const bool has_line = memchr(bytes.data ? (const char *)bytes.data : "", '\n', bytes.size);
-    const bool is_last = is_all ? asked.has_ended : !has_line;
+    const char *looked_at = (const char *)lower.data + find.size;
+    const bool has_line = memchr(looked_at, '\n', bytes.size);
+    const struct search search = {
+        .bytes = buffer_text(&bytes),
+        .lower = {looked_at, bytes.size},
+        .find = {(const char *)lower.data, find.size},
+        .is_last = is_all ? asked.has_ended : !has_line,
+    };
     struct json_writer line_writer;
     json_writer_init(&line_writer, &lines);
-    const size_t looked = write_lines(&line_writer, &asked, buffer_text(&bytes), is_last, find);
+    const size_t looked = write_lines(&line_writer, &asked, &search);
     struct view_answer answer;
     view_answer_begin(&answer);
     write_head(&answer.writer, &asked, asked.offset + looked);

@@ -343,3 +343,18 @@ int logs_read(struct logs *logs, uint64_t lease, uint64_t offset, struct buffer 
     buffer_append(out, log->recent.data + skip, left < LOGS_READ_MAX ? left : LOGS_READ_MAX);
     return 0;
 }
+
+int logs_look(struct logs *logs, uint64_t lease, uint64_t offset, struct buffer *out,
+              bool *out_is_all, struct error *error)
+{
+    *out_is_all = false;
+    for (int i = 0; i < LOGS_LOOK_PARTS && out->size + LOGS_READ_MAX <= LOGS_LOOK_MAX; i++) {
+        const size_t before = out->size;
+        if (logs_read(logs, lease, offset + before, out, error) < 0)
+            return -1;
+        *out_is_all = out->size == before;
+        if (*out_is_all)
+            return 0;
+    }
+    return buffer_check(out, error);
+}

@@ -22,6 +22,8 @@ enum {
     LOGS_PART_SIZE = 64 << 10,
     LOGS_PART_MS = 5000,
     LOGS_READ_MAX = 256 << 10,
+    LOGS_LOOK_MAX = 1 << 20, /* bytes and parts that are looked at in one go */
+    LOGS_LOOK_PARTS = 64,
     LOGS_WAITING_MAX = 8 << 20, /* of one lease in memory: more than a daemon sends ahead */
 };
 #define LOGS_LEASE_MAX (UINT64_C(64) << 20)
@@ -53,3 +55,8 @@ void logs_end(struct logs *logs, uint64_t lease);
 /* Appends at most LOGS_READ_MAX bytes from the offset on; fewer when a part ends there. */
 MUST_CHECK int logs_read(struct logs *logs, uint64_t lease, uint64_t offset, struct buffer *out,
                          struct error *error);
+/* The same of several parts, up to LOGS_LOOK_MAX bytes and LOGS_LOOK_PARTS parts: a job that prints
+ * little has thousands of small ones, and everybody waits while they are read. *out_is_all: nothing
+ * comes after. */
+MUST_CHECK int logs_look(struct logs *logs, uint64_t lease, uint64_t offset, struct buffer *out,
+                         bool *out_is_all, struct error *error);

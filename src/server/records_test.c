@@ -256,6 +256,32 @@ TEST(a_log_can_be_read_at_once_and_after_a_restart)
     assert_log(server->logs, 18, "!");
 }
 
+/* A job that prints little has many of them. */
+TEST(of_a_log_in_many_parts_some_are_looked_at_in_one_go)
+{
+    enum { PARTS = LOGS_LOOK_PARTS + 10 };
+    struct fixture *fixture = *state;
+    struct logs *logs = fixture->server.logs;
+    struct error error;
+    bool is_all = true;
+    kept_offset = 0;
+    logs_listen(logs, note_kept, NULL);
+    for (int i = 0; i < PARTS; i++) {
+        assert_int_equal(append(logs, (uint64_t)i * 2, "x\n"), 2);
+        logs_flush(logs, true);
+        wait_for_kept(&fixture->server, (uint64_t)(i + 1) * 2);
+    }
+    struct buffer bytes AUTO_BUFFER;
+    buffer_init(&bytes, LOGS_LOOK_MAX);
+    ASSERT_OK(logs_look(logs, 21, 0, &bytes, &is_all, &error));
+    assert_int_equal(bytes.size, 2 * LOGS_LOOK_PARTS);
+    assert_false(is_all);
+    buffer_clear(&bytes);
+    ASSERT_OK(logs_look(logs, 21, UINT64_C(2) * LOGS_LOOK_PARTS, &bytes, &is_all, &error));
+    assert_int_equal(bytes.size, 20);
+    assert_true(is_all);
+}
+
 TEST(what_of_a_log_comes_again_is_left_out)
 {
     struct fixture *fixture = *state;
@@ -336,6 +362,7 @@ int main(void)
         WITH_RECORDS(a_replica_is_shown_as_one_until_it_leads_though_it_reports_nothing),
         WITH_RECORDS(a_report_that_is_none_is_refused_and_changes_nothing),
         WITH_RECORDS(a_log_can_be_read_at_once_and_after_a_restart),
+        WITH_RECORDS(of_a_log_in_many_parts_some_are_looked_at_in_one_go),
         WITH_RECORDS(what_of_a_log_comes_again_is_left_out),
         WITH_RECORDS(a_log_is_told_to_be_kept_only_when_it_is_on_disk),
         WITH_RECORDS(a_log_whose_beginning_the_market_lost_keeps_nobody_waiting),
