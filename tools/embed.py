@@ -4,8 +4,9 @@
     embed.py OUT.c OPENAPI.json FOLDER...
 
 The first FOLDER that has an index.html is the page (the built one, or else the placeholder). Each
-file gets its content type and an ETag from its bytes.
+file gets its content type, an ETag from its bytes, and the same by gzip where that is smaller.
 """
+import gzip
 import hashlib
 import pathlib
 import sys
@@ -21,6 +22,10 @@ TYPES = {
     ".woff2": "font/woff2",
     ".txt": "text/plain; charset=utf-8",
 }
+
+
+def etag(data):
+    return f'"\\"{hashlib.blake2b(data, digest_size=12).hexdigest()}\\""'
 
 
 def literal(data):
@@ -39,10 +44,14 @@ text = ['#include "server/page.h"\n']
 table = []
 for index, (name, path) in enumerate(files):
     data = path.read_bytes()
-    etag = hashlib.blake2b(data, digest_size=12).hexdigest()
+    packed = gzip.compress(data, 9, mtime=0)
+    if len(packed) >= len(data):
+        packed = b""
     text.append(f"static const char file_{index}[] =\n{literal(data)};\n")
+    text.append(f"static const char packed_{index}[] =\n{literal(packed)};\n")
     table.append(
-        f'    {{"{name}", "{TYPES[path.suffix]}", "\\"{etag}\\"", {{file_{index}, {len(data)}}}}},'
+        f'    {{"{name}", "{TYPES[path.suffix]}", {etag(data)}, {{file_{index}, {len(data)}}},\n'
+        f"     {etag(packed)}, {{packed_{index}, {len(packed)}}}}},"
     )
 text.append("const struct page_file page_files[] = {\n" + "\n".join(table) + "\n};\n")
 text.append(f"const size_t page_file_count = {len(files)};\n")

@@ -138,17 +138,21 @@ void handle_page(struct http_request *request, void *context)
                            "there is nothing at this path; the API is described at /openapi.json");
         return;
     }
+    const struct page_form form =
+        page_form(file, http_request_header_list(request, "Accept-Encoding"));
     struct error error;
-    if (http_reply_header(request, "ETag", file->etag, &error) < 0 ||
+    if (http_reply_header(request, "ETag", form.etag, &error) < 0 ||
+        http_reply_header(request, "Vary", "Accept-Encoding", &error) < 0 ||
         http_reply_header(request, "Cache-Control",
                           page_is_immutable(file) ? "public, max-age=31536000, immutable"
                                                   : "no-cache",
-                          &error) < 0) {
+                          &error) < 0 ||
+        (form.coding && http_reply_header(request, "Content-Encoding", form.coding, &error) < 0)) {
         http_reply_error(request, &error);
         return;
     }
-    if (page_etag_matches(file->etag, http_request_header(request, "If-None-Match")))
+    if (page_etag_matches(form.etag, http_request_header(request, "If-None-Match")))
         http_reply_static(request, 304, file->content_type, TEXT(""));
     else
-        http_reply_static(request, 200, file->content_type, file->data);
+        http_reply_static(request, 200, file->content_type, form.data);
 }

@@ -1,5 +1,7 @@
 #include "server/page.h"
 
+#include "net/http.h"
+
 #include <string.h>
 
 static const struct page_file *find_exact(struct text path)
@@ -19,6 +21,13 @@ const struct page_file *page_find(struct text path)
     if (memchr(rest.data, '/', rest.size) || memchr(rest.data, '.', rest.size))
         return NULL;
     return find_exact(TEXT("/index.html"));
+}
+
+struct page_form page_form(const struct page_file *file, struct text accept_encoding)
+{
+    if (file->packed.size && http_accepts_coding(accept_encoding, TEXT("gzip")))
+        return (struct page_form){file->packed_etag, "gzip", file->packed};
+    return (struct page_form){file->etag, NULL, file->data};
 }
 
 bool page_is_immutable(const struct page_file *file)

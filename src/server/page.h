@@ -16,6 +16,8 @@ struct page_file {
     const char *content_type;
     const char *etag; /* with its quotes */
     struct text data;
+    const char *packed_etag;
+    struct text packed; /* by gzip; empty where that saves nothing */
 };
 
 extern const struct page_file page_files[];
@@ -26,6 +28,15 @@ extern const size_t page_file_count;
  * a dot, which the page resolves itself. NULL: there is none.
  */
 const struct page_file *page_find(struct text path);
+
+struct page_form {
+    const char *etag;
+    const char *coding; /* as in Content-Encoding; NULL: as it is */
+    struct text data;
+};
+
+/* The form of a file for whoever sent this Accept-Encoding. */
+struct page_form page_form(const struct page_file *file, struct text accept_encoding);
 
 /* Built files carry a hash in their names (/assets/x-HASH.js): browsers may keep them for ever. */
 bool page_is_immutable(const struct page_file *file);

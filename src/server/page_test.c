@@ -36,11 +36,26 @@ TEST(an_etag_matches_itself_weak_or_in_a_list)
     assert_false(page_is_immutable(page_find(TEXT("/"))));
 }
 
+TEST(a_file_is_packed_for_who_takes_it_so)
+{
+    const struct page_file *openapi = page_find(TEXT("/openapi.json"));
+    const struct page_form plain = page_form(openapi, TEXT(""));
+    const struct page_form packed = page_form(openapi, TEXT("br, gzip;q=0.8"));
+    assert_null(plain.coding);
+    assert_ptr_equal(plain.data.data, openapi->data.data);
+    assert_string_equal(packed.coding, "gzip");
+    assert_memory_equal(packed.data.data, "\x1f\x8b", 2);
+    assert_true(packed.data.size < plain.data.size / 2);
+    assert_string_not_equal(packed.etag, plain.etag);
+    assert_null(page_form(openapi, TEXT("gzip;q=0")).coding);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_and_the_api_description_are_part_of_the_program),
         cmocka_unit_test(a_path_the_page_resolves_itself_gives_the_index),
+        cmocka_unit_test(a_file_is_packed_for_who_takes_it_so),
         cmocka_unit_test(an_etag_matches_itself_weak_or_in_a_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
