@@ -1,13 +1,8 @@
 """The page in a real browser, over a real market with two lenders and a job that trains."""
 import datetime
-import json
-import pathlib
-import subprocess
-import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "system"))
-from training import running, submit  # noqa: E402
+from browsing import Walk, assert_clean, screens
+from training import running, submit
 
 
 def close_offer(market, token, name):
@@ -22,15 +17,18 @@ def close_offer(market, token, name):
 def test_the_page_follows_a_job_live(tmp_path):
     with running(tmp_path) as (market, token, lender_token, _):
         code = market.post("/v1/account/page-codes", {}, token).json
-        browser = subprocess.Popen(["node", str(HERE / "page.mjs"), code["url"], str(tmp_path)],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        # The job is over within seconds: however long the browser takes to start, it sees it run.
-        job = submit(market, token, 2) if browser.stdout.readline() == "ready\n" else 0
-        if browser.stdout.readline() == "succeeded\n":
+        with Walk("page.mjs", code["url"], screens(tmp_path)) as walk:
+            # The job is over within seconds: however long the browser takes to start, it sees it run.
+            walk.expect("ready")
+            job = submit(market, token, 2)
+            walk.answer()
+            walk.expect("succeeded")
             close_offer(market, lender_token, "lender-0")
-        out, errors = browser.communicate(timeout=150)
-        assert browser.returncode == 0, errors
-        seen = json.loads(out)
+            walk.answer()
+            walk.expect("lender")
+            walk.answer(market.post("/v1/account/page-codes", {}, lender_token).json["url"])
+            seen = walk.end()
+        earned = market.get("/v1/account", lender_token).json["earned_microcredits"]
         entries = market.get("/v1/account/entries?limit=200", token).json["items"]
     assert seen["title"] == "Souk" and "code=" not in seen["address"]
     assert seen["state"] == "succeeded" and job > 0
@@ -39,5 +37,8 @@ def test_the_page_follows_a_job_live(tmp_path):
     assert len(seen["closed"]) == 1 and seen["closed"][0].startswith("lender-0closed until ")
     assert seen["entries"] == min(25, len(entries))
     assert any("available" in figure for figure in seen["wallet"])
-    assert seen["foreign"] == [] and seen["console"] == [], seen
-    assert seen["failed"] == []
+    assert any("succeeded" in event for event in seen["events"])
+    assert any("welcome grant" in event for event in seen["events"])
+    hour = next(figure for figure in seen["lender"] if "earned in the last hour" in figure)
+    assert earned > 0 and f"{earned / 1e6:.6f}".rstrip("0") in hour, (hour, earned)
+    assert_clean(seen)

@@ -1,0 +1,76 @@
+// What forms have in common: drafts that outlive a reload, and a submit that happens once.
+import { useCallback, useRef, useState } from "preact/hooks";
+import { newKey } from "../api/client";
+
+const PREFIX = "draft:";
+
+function stored<Value>(name: string, initial: Value): Value {
+  const text = sessionStorage.getItem(PREFIX + name);
+  if (text === null) return initial;
+  try {
+    const value: unknown = JSON.parse(text);
+    const isRecord = typeof initial === "object" && initial !== null && !Array.isArray(initial);
+    return (isRecord ? { ...initial, ...(value as object) } : value) as Value;
+  } catch {
+    return initial; // written by another version of the page
+  }
+}
+
+// Like useState, and kept in this tab until `clear`. Never for a password.
+export function useDraft<Value>(name: string, initial: Value): [Value, (value: Value) => void, () => void] {
+  const [value, setValue] = useState<Value>(() => stored(name, initial));
+  const set = useCallback(
+    (next: Value) => {
+      sessionStorage.setItem(PREFIX + name, JSON.stringify(next));
+      setValue(next);
+    },
+    [name],
+  );
+  const clear = useCallback(() => {
+    sessionStorage.removeItem(PREFIX + name);
+    setValue(initial);
+  }, [name]);
+  return [value, set, clear];
+}
+
+export function forgetDrafts(): void {
+  Object.keys(sessionStorage)
+    .filter((key) => key.startsWith(PREFIX))
+    .forEach((key) => sessionStorage.removeItem(key));
+}
+
+export interface Submit {
+  isBusy: boolean;
+  problem: Error | null;
+  submit: (event?: Event) => Promise<boolean>; // whether it was done
+  forget: () => void; // the problem
+}
+
+// `act` gets the key for its POST: the same one while the same thing is tried again (`what` says what it is), so that a
+// lost answer does not do it twice. A second click while the first is under way does nothing.
+export function useSubmit(act: (key: string) => Promise<unknown>, what = ""): Submit {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Error | null>(null);
+  const under = useRef(false);
+  const key = useRef({ what, value: newKey() });
+  const submit = async (event?: Event) => {
+    event?.preventDefault();
+    if (under.current) return false;
+    under.current = true;
+    setBusy(true);
+    setProblem(null);
+    if (key.current.what !== what) key.current = { what, value: newKey() };
+    try {
+      await act(key.current.value);
+      key.current = { what, value: newKey() };
+      return true;
+    } catch (failure) {
+      setProblem(failure as Error);
+      return false;
+    } finally {
+      under.current = false;
+      setBusy(false);
+    }
+  };
+  return { isBusy, problem, submit, forget: () => setProblem(null) };
+}

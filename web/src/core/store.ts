@@ -1,0 +1,35 @@
+// What several screens show: the account, this market, machines, jobs. All of it is read from the API and kept fresh.
+import { computed, signal } from "@preact/signals";
+import { all, get, type Schemas } from "../api/client";
+import { resource, resourceOf } from "./resource";
+
+export type Account = Schemas["Account"];
+export type Machine = Schemas["Machine"];
+export type Job = Schemas["Job"];
+export type Entry = Schemas["Entry"];
+
+export const account = resource(() => get("/v1/account"), ["account"]);
+export const server = resource(() => get("/v1/server"), []);
+export const prices = resource(() => get("/v1/prices"), ["prices"], { every_ms: 10_000 });
+export const myMachines = resource(
+  () => all((cursor) => get("/v1/machines", { query: { mine: true, limit: 500, cursor } })),
+  ["machines"],
+);
+export const machines = resource(
+  () => all((cursor) => get("/v1/machines", { query: { limit: 500, cursor } })),
+  ["machines"],
+  { every_ms: 1000 },
+);
+export const jobs = resource(() => get("/v1/jobs", { query: { limit: 50 } }), ["jobs"]);
+export const jobOf = resourceOf((id: number) => get("/v1/jobs/{id}", { path: { id } }), ["job"]);
+export const metricsOf = resourceOf((id: number) => get("/v1/jobs/{id}/metrics", { path: { id } }), ["metrics"]);
+export const entries = resource(() => get("/v1/account/entries", { query: { limit: 25 } }), ["entries"]);
+
+// What amounts are called here: credits, or karma in a market without money.
+export const unit = computed(() => server.data.value?.economy ?? "credits");
+
+// The minute, for "3 min ago".
+export const now = signal(Date.now());
+setInterval(() => (now.value = Date.now()), 15_000);
+
+export const hasEnded = (job: Job) => ["succeeded", "failed", "cancelled"].includes(job.state);

@@ -1,0 +1,31 @@
+// What a person sets for themselves.
+import { signOut } from "../../core/session";
+import { account } from "../../core/store";
+import { useResource } from "../../core/resource";
+import { theme, themes } from "../../core/theme";
+import { common, settings as words } from "../../text/en";
+import { Button } from "../../ui/button";
+import { Select } from "../../ui/field";
+import { Card, Head } from "../../ui/parts";
+
+export default function Settings() {
+  const { data: known } = useResource(account);
+  const choices = themes.map((value) => ({ value, label: common.theme[value] }));
+  return (
+    <>
+      <Head title={words.title} />
+      <Card title={words.appearance}>
+        <Select label={common.theme.label} hint={words.themeHint} value={theme.value} choices={choices}
+          onValue={(value) => (theme.value = value)} />
+      </Card>
+      <Card title={words.account}>
+        <p>
+          {words.signedInAs} <strong>{known?.name}</strong>
+        </p>
+        <Button icon="signOut" onClick={signOut}>
+          {common.signOut}
+        </Button>
+      </Card>
+    </>
+  );
+}

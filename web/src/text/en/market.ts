@@ -1,0 +1,22 @@
+export const market = {
+  title: "Market",
+  machines: "Machines",
+  none: "No machine is lent yet",
+  noneHint: "The first one earns alone.",
+  then: (word: string) => `then ${word}`,
+  until: (when: string) => `until ${when}`,
+  server: "server",
+  columns: {
+    name: "machine",
+    state: "state",
+    free: "free",
+    memory: "memory",
+    speed: "speed",
+    rtt: "round trip",
+    reliability: "reliability",
+    lender: "lender",
+    earned: "earned",
+  },
+  of: (whole: string) => `of ${whole}`,
+  ms: (value: string) => `${value} ms`,
+};

@@ -1,0 +1,23 @@
+export const wallet = {
+  title: "Wallet",
+  available: "available",
+  held: "held for jobs",
+  spent: "spent",
+  earned: "earned by lending",
+  withheld: "of it withheld until proven",
+  statement: "Statement",
+  none: "No entry yet",
+  columns: { when: "when", what: "what", job: "job" },
+  older: "Show older entries",
+  kinds: {
+    grant: "welcome grant",
+    hold: "set aside for a job",
+    post: "paid for work",
+    fee: "market's fee",
+    void: "given back, unused",
+    release: "set free",
+    transfer: "given or received",
+    reclaim: "back to the market",
+    refund: "paid back for faulty work",
+  },
+};

@@ -1,0 +1,27 @@
+export const welcome = {
+  lines: [
+    "Lend the part of a machine you do not need, and earn credits.",
+    "Spend credits to train a model on machines others lend, however unequal they are.",
+    "Every credit is held before work starts and settled to the microcredit.",
+  ],
+  lend: "Lend a machine",
+  train: "Train a model",
+  signIn: "Sign in",
+  signUp: "Open an account",
+  haveAccount: "I have an account",
+  newHere: "I am new here",
+  intents: {
+    lend: "Open an account, or sign in, and the next screen shows the one command that lends your machine.",
+    train: "Open an account, or sign in, and the next screen starts your first training job.",
+  },
+  accountName: "Name",
+  nameHint: "1 to 40 characters of a-z, 0-9 and -",
+  nameWrong: "Use 1 to 40 characters of a-z, 0-9 and -.",
+  password: "Password",
+  passwordHint: (least: number) => `At least ${least} characters; a few words do well.`,
+  passwordShort: (least: number) => `It needs at least ${least} characters.`,
+  passwordMissing: "Type your password.",
+  invite: "Invitation, if you have one",
+  grant: (amount: string, unit: string) => `A new account starts with ${amount} ${unit}.`,
+  byLink: "An account without a password signs in by an address that works once:",
+};

@@ -1,0 +1,93 @@
+// A chart by uPlot in the page's colours. It follows its holder's size and the theme; `label` says in words what it shows.
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { colour, isDark } from "../core/theme";
+
+export interface Series {
+  label: string;
+  token: string; // its colour: "--accent"
+  scale?: string; // "y" is the left axis
+  value?: (value: number) => string; // in the legend
+  fill?: boolean;
+  isStepped?: boolean; // holds until the next point, as prices do
+}
+
+export interface Axis {
+  scale: string;
+  side?: "left" | "right";
+  values: (value: number) => string;
+  range?: (low: number, high: number) => [number, number];
+}
+
+interface ChartProps {
+  label: string;
+  x: { label: string; isTime?: boolean; values?: (value: number) => string }; // seconds
+  series: readonly Series[];
+  axes: readonly Axis[];
+  data: readonly (readonly (number | null)[])[]; // x first
+  height?: number;
+}
+
+function options({ x, series, axes, height = 260 }: ChartProps, width: number): uPlot.Options {
+  const line = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+  const ranges = axes.filter((axis) => axis.range);
+  return {
+    width,
+    height,
+    legend: { show: true, live: true },
+    cursor: { drag: { x: false, y: false } },
+    scales: {
+      x: { time: x.isTime ?? false },
+      ...Object.fromEntries(ranges.map((axis) => [axis.scale,
+        { range: (_plot: uPlot, low: number, high: number) => axis.range!(low, high) }])),
+    },
+    series: [
+      { label: x.label, ...(x.values ? { value: (_plot: uPlot, value: number | null) => (value === null ? "–" : x.values!(value)) } : {}) },
+      ...series.map((each) => ({
+        label: each.label,
+        scale: each.scale ?? "y",
+        stroke: colour(each.token),
+        width: 2,
+        spanGaps: true,
+        ...(each.fill ? { fill: colour(`${each.token}-soft`) } : {}),
+        ...(each.isStepped ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}),
+        value: (_plot: uPlot, value: number | null) => (value === null ? "–" : each.value ? each.value(value) : String(value)),
+      })),
+    ],
+    axes: [
+      { ...line, size: 34, ...(x.values ? { values: (_plot: uPlot, ticks: number[]) => ticks.map(x.values!) } : {}) },
+      ...axes.map((axis) => ({
+        ...line,
+        scale: axis.scale,
+        side: axis.side === "right" ? 1 : 3,
+        size: 58,
+        ...(axis.side === "right" ? { grid: { show: false } } : {}),
+        values: (_plot: uPlot, ticks: number[]) => ticks.map(axis.values),
+      })),
+    ],
+  };
+}
+
+export function Chart(props: ChartProps) {
+  const holder = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const dark = isDark.value;
+  const data = props.data as unknown as uPlot.AlignedData;
+  useEffect(() => {
+    const element = holder.current!;
+    const made = new uPlot(options(props, element.clientWidth || 320), data, element);
+    plot.current = made;
+    const resize = new ResizeObserver(() => {
+      if (element.clientWidth) made.setSize({ width: element.clientWidth, height: props.height ?? 260 });
+    });
+    resize.observe(element);
+    return () => {
+      resize.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [dark, props.series.map((each) => each.label).join("|")]);
+  useEffect(() => plot.current?.setData(data), [props.data]);
+  return <div ref={holder} class="chart" role="img" aria-label={props.label} />;
+}

@@ -1,0 +1,142 @@
+// A table with a sortable head. Of many rows only those in sight are in the document, so 10,000 scroll as well as ten.
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Icon } from "./icon";
+
+export interface Column<Row> {
+  name: string;
+  head: string;
+  cell: (row: Row) => ComponentChildren;
+  sort?: (row: Row) => number | string; // sortable by this
+  isRight?: boolean; // numbers
+  isRowHead?: boolean; // names the row
+  isWideOnly?: boolean; // left out on a phone
+}
+
+export interface Order {
+  column: string;
+  isDown: boolean;
+}
+
+interface TableProps<Row> {
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  rowKey: (row: Row) => string | number;
+  order?: Order; // at first
+  onOrder?: (order: Order) => void; // given: the caller sorts
+  isSelected?: (row: Row) => boolean;
+  isStacked?: boolean; // on a phone each row is a block of its own; for few rows with something to press
+}
+
+const ROW_PX = 44; // of a virtual row: all are equal, style.css holds them to it
+const VIRTUAL_MIN = 200;
+const SPARE = 12; // rows drawn above and below what is in sight
+
+const compare = (a: number | string, b: number | string) =>
+  typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+
+function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], order: Order | undefined): readonly Row[] {
+  const by = columns.find((column) => column.name === order?.column)?.sort;
+  if (!by || !order) return rows;
+  const sign = order.isDown ? -1 : 1;
+  return [...rows].sort((a, b) => sign * compare(by(a), by(b)));
+}
+
+interface Range {
+  first: number;
+  end: number;
+}
+
+// Which rows are in sight of the element that scrolls.
+function useSight(count: number, isOn: boolean) {
+  const holder = useRef<HTMLDivElement>(null);
+  const [range, setRange] = useState<Range>({ first: 0, end: 40 });
+  useLayoutEffect(() => {
+    const element = holder.current;
+    if (!isOn || !element) return;
+    const look = () => {
+      const first = Math.max(0, Math.floor(element.scrollTop / ROW_PX) - SPARE);
+      const end = Math.min(count, Math.ceil((element.scrollTop + element.clientHeight) / ROW_PX) + SPARE);
+      setRange((known) => (known.first === first && known.end === end ? known : { first, end }));
+    };
+    look();
+    element.addEventListener("scroll", look, { passive: true });
+    const resize = new ResizeObserver(look);
+    resize.observe(element);
+    return () => {
+      element.removeEventListener("scroll", look);
+      resize.disconnect();
+    };
+  }, [isOn, count]);
+  return { holder, range: isOn ? range : { first: 0, end: count } };
+}
+
+interface HeadProps<Row> {
+  column: Column<Row>;
+  order: Order | undefined;
+  onOrder: (order: Order) => void;
+  canSort: boolean;
+}
+
+const sides = <Row,>(column: Column<Row>) =>
+  [column.isRight && "right", column.isWideOnly && "wide-only"].filter(Boolean).join(" ") || undefined;
+
+function ColumnHead<Row>({ column, order, onOrder, canSort }: HeadProps<Row>) {
+  const isBy = order?.column === column.name;
+  return (
+    <th scope="col" class={sides(column)} aria-sort={isBy ? (order.isDown ? "descending" : "ascending") : undefined}>
+      {canSort ? (
+        <button type="button" onClick={() => onOrder({ column: column.name, isDown: isBy ? !order.isDown : column.isRight === true })}>
+          {column.head}
+          {isBy && <Icon name={order.isDown ? "down" : "up"} size={14} />}
+        </button>
+      ) : (
+        column.head
+      )}
+    </th>
+  );
+}
+
+export function Table<Row>({ label, columns, rows, rowKey, order: first, onOrder, isSelected, isStacked }: TableProps<Row>) {
+  const [own, setOwn] = useState<Order | undefined>(first);
+  const order = onOrder ? first : own;
+  const shown = useMemo(() => (onOrder ? rows : sorted(rows, columns, order)), [rows, columns, order?.column, order?.isDown]);
+  const isVirtual = shown.length >= VIRTUAL_MIN;
+  const { holder, range } = useSight(shown.length, isVirtual);
+  const gap = (count: number) => count > 0 && <tr class="gap" aria-hidden="true" style={{ height: `${count * ROW_PX}px` }} />;
+  return (
+    <div ref={holder} class={`scroll${isVirtual ? " virtual" : isStacked ? " stacked" : ""}`} tabIndex={0} role="group" aria-label={label}>
+      <table aria-label={label} aria-rowcount={isVirtual ? shown.length + 1 : undefined}>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <ColumnHead key={column.name} column={column} order={order} onOrder={onOrder ?? setOwn}
+                canSort={column.sort !== undefined} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {gap(range.first)}
+          {shown.slice(range.first, range.end).map((row, index) => (
+            <tr key={rowKey(row)} class={isSelected?.(row) ? "selected" : undefined}
+              aria-rowindex={isVirtual ? range.first + index + 2 : undefined}>
+              {columns.map((column) =>
+                column.isRowHead ? (
+                  <th key={column.name} scope="row" class={sides(column)}>
+                    {column.cell(row)}
+                  </th>
+                ) : (
+                  <td key={column.name} class={sides(column)} data-head={column.head}>
+                    {column.cell(row)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+          {gap(shown.length - range.end)}
+        </tbody>
+      </table>
+    </div>
+  );
+}
