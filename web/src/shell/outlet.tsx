@@ -9,6 +9,14 @@ import { Button } from "../ui/button";
 import { Empty, Note, Skeleton } from "../ui/parts";
 
 const FIRST = "first screen"; // the mark the tests measure the first load by
+let tellFirst: () => void = () => undefined;
+const firstShown = new Promise<void>((done) => {
+  tellFirst = () => {
+    performance.mark(FIRST);
+    tellFirst = () => undefined;
+    done();
+  };
+});
 const loaded = new Map<string, ComponentType<ScreenProps>>();
 
 async function load(screen: Screen): Promise<void> {
@@ -25,12 +33,7 @@ export function usePreload(isOperator: boolean): void {
   useEffect(() => {
     const rest = screens.filter((screen) => isOperator || !screen.isOperators);
     // What fails now is loaded when it is shown, and says so there.
-    const timer = setInterval(() => {
-      if (performance.getEntriesByName(FIRST).length === 0) return;
-      clearInterval(timer);
-      whenAtRest(() => void Promise.allSettled(rest.map(load)));
-    }, 300);
-    return () => clearInterval(timer);
+    void firstShown.then(() => whenAtRest(() => void Promise.allSettled(rest.map(load))));
   }, [isOperator]);
 }
 
@@ -40,7 +43,7 @@ function Loaded({ screen }: { screen: Screen }) {
   const Shown = loaded.get(screen.name);
   useEffect(() => {
     if (Shown) {
-      if (performance.getEntriesByName(FIRST).length === 0) performance.mark(FIRST);
+      tellFirst();
       return;
     }
     load(screen).then(() => redraw((count) => count + 1), setFailure);
