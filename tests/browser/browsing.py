@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -14,6 +15,13 @@ def screens(tmp_path):
     folder = pathlib.Path(os.environ.get("SOUK_SCREENS", tmp_path))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def free_port():
+    """For a market that has to be found at the same address when it starts again."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 class Walk:

@@ -1,17 +1,9 @@
 """The page's frame in a real browser: navigation, colours, deep links, first load, and a market that restarts."""
-import socket
-
-from browsing import Walk, assert_clean, screens
+from browsing import Walk, assert_clean, free_port, screens
 from serving import Market, audit
 from training import submit
 
 FIRST_LOAD_MAX = 90_000
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def test_the_frame_and_a_restart(tmp_path):

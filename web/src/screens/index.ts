@@ -19,6 +19,7 @@ export interface Screen {
 export const screens: readonly Screen[] = [
   { name: "dashboard", label: common.nav.dashboard, icon: "dashboard", load: () => import("./dashboard") },
   { name: "lend", label: common.nav.lend, icon: "lend", load: () => import("./lend") },
+  { name: "train", label: common.nav.train, icon: "train", load: () => import("./train") },
   { name: "jobs", label: common.nav.jobs, icon: "jobs", load: () => import("./jobs") },
   { name: "market", label: common.nav.market, icon: "market", load: () => import("./market") },
   { name: "wallet", label: common.nav.wallet, icon: "wallet", load: () => import("./wallet") },
@@ -28,4 +29,4 @@ export const screens: readonly Screen[] = [
 export const first = "dashboard";
 
 // Where "Train a model" leads.
-export const training = screens.some((screen) => screen.name === "train") ? "train" : "jobs";
+export const training = "train";

@@ -5,5 +5,6 @@ export { jobs } from "./en/jobs";
 export { lend } from "./en/lend";
 export { market } from "./en/market";
 export { settings } from "./en/settings";
+export { train } from "./en/train";
 export { wallet } from "./en/wallet";
 export { welcome } from "./en/welcome";

@@ -1,0 +1,39 @@
+"""The wizard "Train a model" in a real browser: real lenders train what it submits."""
+import pathlib
+
+import pytest
+
+from browsing import Walk, assert_clean, free_port, screens
+from training import running, wait_for
+
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+needs_fashion = pytest.mark.skipif(not FASHION.exists(), reason="dataset-fashion-mnist is not installed")
+
+
+@needs_fashion
+def test_a_built_in_model_is_trained_through_the_wizard(tmp_path):
+    with running(tmp_path, "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}") as (market, token, _, _):
+        code = market.post("/v1/account/page-codes", {}, token).json
+        with Walk("train_wizard.mjs", code["url"], screens(tmp_path)) as walk:
+            walk.expect("stop")
+            market.stop()
+            walk.answer()
+            walk.expect("start")
+            market.start()
+            wait_for("the lenders again", lambda: 3 == sum(
+                one["state"] == "online" for one in market.get("/v1/machines", token).json["items"]))
+            walk.answer()
+            seen = walk.end()
+        jobs = market.get("/v1/jobs", token).json["items"]
+        sets = {one["name"]: one for one in market.get("/v1/datasets").json["items"]}
+    assert "whole number" in seen["beside"] and seen["count"].endswith("2")
+    assert any("train.epochs" in line for line in seen["mistakes"]) and len(seen["mistakes"]) == 2
+    assert seen["typedAfterReload"] == ["clothes", "1", True]
+    assert seen["hashes"] == [part["manifest"] for part in sets["fashion-mnist"]["parts"]]
+    assert seen["slots"] == 9 and seen["cost"].endswith("credits")
+    assert seen["costAfterRestart"] == "2"
+    assert "model: logistic" in seen["file"] and "name: clothes" in seen["file"]
+    assert float(seen["held"]) > 0 and seen["draftAfter"] == ""
+    assert [job["id"] for job in jobs] == [seen["job"]], "two clicks are one job"
+    assert jobs[0]["state"] == "succeeded" and jobs[0]["test_accuracy"] > 0.5
+    assert_clean(seen)

@@ -1,0 +1,145 @@
+// Trains with what is one's own: a table from this computer, the same job again with changes, a network layer by layer,
+// data that stay at a lender, and code.
+//
+//   node train_own.mjs URL_WITH_CODE SCREENSHOT_FOLDER TABLE HOMES
+import { readFileSync } from "node:fs";
+import { browse } from "./kit.mjs";
+
+const [url, folder, table, homes] = process.argv.slice(2);
+const { origin } = new URL(url);
+
+await browse({ url, folder }, async ({ page, seen, until, look }) => {
+  const to = async (name) => {
+    await page.click(`.steps a:has-text('${name}')`);
+    await page.waitForSelector(`.steps a[aria-current=step]:has-text('${name}')`);
+  };
+  const small = async () => {
+    await to("Machines");
+    await page.fill("input[name=cpus]", "0.1");
+    await page.fill("input[name=memory]", "0.2");
+    await page.fill("input[name=longest]", "5m");
+  };
+  const submit = async () => {
+    await to("Check");
+    await page.waitForSelector("button:has-text('Submit the job'):not([disabled])");
+    await page.click("button:has-text('Submit the job')");
+    await until(() => /^#\/jobs\/\d+/.test(location.hash));
+    const job = Number(/\d+/.exec(new URL(page.url()).hash)[0]);
+    await page.waitForSelector(".state.succeeded, .state.failed", { timeout: 120_000 });
+    return job;
+  };
+  const anew = async () => {
+    await page.goto(`${origin}/#/train`);
+    await page.waitForSelector("input[name=name]");
+  };
+  const choose = (name, text) => page.setInputFiles("input[type=file]", { name, mimeType: "text/csv", buffer: Buffer.from(text) });
+  const send = async () => {
+    await page.click("button:has-text('Send it')");
+    await page.waitForSelector(".sent:has-text('is at the market')");
+  };
+  const closeToasts = async () => {
+    for (const button of await page.locator(".toast button").all()) await button.click();
+    await until(() => document.querySelector(".toast") === null);
+  };
+  await page.goto(url);
+  await page.waitForSelector("h1:text('Dashboard')");
+
+  // A table.
+  await anew();
+  await page.click("label.way:has(input[value=logistic])");
+  await page.fill("input[name=epochs]", "30");
+  await to("Data");
+  await page.click("label.way:has(input[value=upload])");
+  await choose("wrong.csv", "x,y,label\n1,2,a\n1,tall,b\n" + "1,2,a\n".repeat(20));
+  await page.click("button:has-text('Send it')");
+  await page.waitForSelector(".drop [role=alert]:has-text('tall')");
+  seen.wrongRow = await page.locator(".drop [role=alert]").textContent();
+  await choose("<img src=x>.csv", "a,b\n1,2\n");
+  await page.waitForSelector("p:has-text('<img src=x>.csv')");
+  await choose("rows.csv", readFileSync(table, "utf8"));
+  await page.waitForSelector("p:has-text('rows.csv')");
+  await page.waitForSelector("table th:has-text('kind')");
+  await send();
+  await look("train-upload");
+  await page.reload();
+  await page.waitForSelector(".sent:has-text('rows.csv is at the market')");
+  await small();
+  seen.table = await submit();
+
+  // The same again, with changes.
+  await page.goto(`${origin}/#/train?from=${seen.table}`);
+  await page.waitForSelector(".note:has-text('Filled in from')");
+  seen.again = [await page.inputValue("input[name=name]"), await page.inputValue("input[name=epochs]"),
+    await page.isChecked("input[value=logistic]"), await page.evaluate(() => location.hash)];
+  await to("Data");
+  await page.waitForSelector(".sent:has-text('rows.csv')");
+
+  // Layer by layer.
+  await to("What");
+  await page.click("label.way:has(input[value=layers])");
+  await page.selectOption("select[name=add-layer]", "conv");
+  await page.click("button:has-text('Add a layer')");
+  await page.fill("input[name='layer-1-outputs']", "4");
+  await page.fill("input[name='layer-1-kernel']", "50");
+  await page.click("[aria-label='Move layer 2 up']");
+  await page.waitForSelector(".layer.wrong, .layer .wrong");
+  await closeToasts();
+  seen.layerWrong = await page.locator(".layer [role=alert]").first().textContent();
+  await look("train-layers");
+  await page.click("[aria-label='Remove layer 1']");
+  await page.selectOption("select[name=add-layer]", "relu");
+  await page.click("button:has-text('Add a layer')");
+  await page.selectOption("select[name=add-layer]", "dense");
+  await page.click("button:has-text('Add a layer')");
+  await page.fill("input[name='layer-0-outputs']", "8");
+  await page.fill("input[name=name]", "again");
+  seen.layers = await submit();
+
+  // A number to be told, from words and numbers of which some are missing.
+  await anew();
+  await page.click("label.way:has(input[value=linear])");
+  await page.fill("input[name=epochs]", "60");
+  await to("Data");
+  await page.click("label.way:has(input[value=upload])");
+  await choose("homes.csv", readFileSync(homes, "utf8"));
+  await page.waitForSelector("p:has-text('homes.csv')");
+  await page.selectOption("select[name=predict]", "number");
+  await page.selectOption("select[name=label]", "price");
+  await page.click("button:has-text('Send it')");
+  await page.waitForSelector(".drop [role=alert]:has-text('is not a number')");
+  await page.selectOption("select[name=categories]", "one-hot");
+  await page.click("button:has-text('Send it')");
+  await page.waitForSelector(".drop [role=alert]:has-text('missing')");
+  await page.selectOption("select[name=missing]", "mean");
+  await send();
+  await small();
+  seen.number = await submit();
+
+  // Data that stay at a lender.
+  await anew();
+  await page.click("label.way:has(input[value=logistic])");
+  await page.fill("input[name=epochs]", "30");
+  await to("Data");
+  await page.click("label.way:has(input[value=peer])");
+  await page.waitForSelector("small:has-text('Offered here: ward')");
+  await page.fill("input[name=peer]", "ward");
+  await choose("own.csv", readFileSync(table, "utf8").split("\n").slice(0, 101).join("\n"));
+  await page.waitForSelector("p:has-text('own.csv')");
+  await send();
+  await small();
+  seen.peer = await submit();
+
+  // Code.
+  await anew();
+  await page.click("label.way:has(input[value=code])");
+  await page.setInputFiles("input[type=file]", [
+    { name: "main.sh", mimeType: "text/plain", buffer: Buffer.from("cat words.txt > $SOUK_OUTPUT_DIR/said\n") },
+    { name: "words.txt", mimeType: "text/plain", buffer: Buffer.from("hello from a page\n") }]);
+  await page.waitForSelector(".sent:has-text('is at the market')");
+  await page.fill("textarea[name=run]", "sh main.sh");
+  await page.fill("textarea[name=envs]", "GREETING=hello");
+  await closeToasts();
+  await look("train-code");
+  await small();
+  seen.code = await submit();
+});

@@ -1,0 +1,128 @@
+// "Train again with changes": the wizard filled from a job that was submitted.
+import { emptyDraft, localMinute, type Draft, type Input, type Json, type Layer, type Reading, type Sent } from "./draft";
+
+const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
+const record = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
+
+// Takes the named fields out of `from`; what is left has no field in the wizard.
+function take(from: Json, ...names: string[]): Json {
+  const taken: Json = {};
+  for (const name of names) {
+    if (from[name] !== undefined) taken[name] = from[name];
+    delete from[name];
+  }
+  return taken;
+}
+
+const layerOf = (given: unknown): Layer => {
+  const { type, ...values } = record(given);
+  return { type: text(type), values: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, text(value)])) };
+};
+
+// "0.25+": a quarter at least.
+const amount = (value: unknown): [string, boolean] => [text(value).replace(/\+$/, ""), text(value).endsWith("+")];
+
+// "24h", "1h30m", "90": a span of time, in ms.
+function span(words: string): number {
+  const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, "": 1000 };
+  return [...words.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd]|)/g)].reduce((sum, [, count, unit]) => sum + Number(count) * units[unit ?? ""]!, 0);
+}
+
+function startOf(words: string): Pick<Draft, "start" | "before"> {
+  const [, way, when = ""] = /^(by|cheapest before) (.*)$/.exec(words) ?? [];
+  const at_ms = /^\d{4}-/.test(when) ? Date.parse(when) : Date.now() + span(when);
+  const isPast = !(at_ms > Date.now());
+  return { start: way === "by" ? "by" : way ? "cheapest" : "now", before: isPast || !way ? emptyDraft().before : localMinute(at_ms) };
+}
+
+function sentOf(name: string, inputs: Input[], train: Json, reading: Reading, source: Draft["source"]): Sent {
+  const rows = Math.max(0, ...inputs.filter((input) => input.name.endsWith("-images")).map((input) => input.records));
+  return { name, by: JSON.stringify([reading, source]), inputs, train, rows, bytes: 0 };
+}
+
+function dataOf(train: Json, inputs: Input[]): Partial<Draft> {
+  const { data, test, label, predict, read } = take(train, "data", "test", "label", "predict", "read");
+  const shape = take(train, "channels", "height", "features", "vocabulary", "classes", "mean", "deviation", "target_deviation");
+  const isPeer = text(data).startsWith("peer://");
+  if (!isPeer && !/[./]/.test(text(data))) {
+    const { reading } = emptyDraft();
+    return { source: "catalogue", dataset: text(data), sent: inputs.length ? sentOf(text(data), inputs, {}, reading, "catalogue") : null };
+  }
+  const { missing, categories, ...more } = record(read);
+  const reading: Reading = {
+    label: text(label), predict: predict === "number" ? "number" : "class",
+    missing: missing === "drop" || missing === "mean" ? missing : "refuse",
+    categories: categories === "one-hot" ? "one-hot" : "refuse",
+  };
+  if (Object.keys(more).length) train.read = more;
+  const source = isPeer ? "peer" : "upload";
+  const file = text(isPeer ? test : data).replace(/^\.\//, "");
+  const sent = inputs.length ? sentOf(file, inputs, shape, reading, source) : null;
+  return { source, reading, file, sent, peer: isPeer ? text(data).slice("peer://".length) : "" };
+}
+
+function trainOf(train: Json, inputs: Input[]): Partial<Draft> {
+  const data = dataOf(train, inputs);
+  const { model, layers, loss, batch, epochs } = take(train, "model", "layers", "loss", "batch", "epochs");
+  const optimizer = record(train.optimizer);
+  const { name, lr, momentum, weight_decay } = take(optimizer, "name", "lr", "momentum", "weight_decay");
+  const target = record(train.target);
+  const { accuracy } = take(target, "accuracy");
+  return {
+    ...data,
+    kind: Array.isArray(layers) && layers.length ? "layers" : "model",
+    ...(model ? { model: text(model) } : {}),
+    ...(Array.isArray(layers) && layers.length ? { layers: layers.map(layerOf) } : {}),
+    loss: text(loss), batch: text(batch), epochs: text(epochs), accuracy: text(accuracy),
+    optimizer: text(name) || "sgd", rate: text(lr), momentum: text(momentum), decay: text(weight_decay),
+  };
+}
+
+function codeOf(spec: Json, resources: Json, inputs: Input[]): Partial<Draft> {
+  const { envs, setup, run } = take(spec, "envs", "setup", "run");
+  const files = inputs.filter((input) => input.split === "files");
+  return {
+    kind: "code", run: text(run), setup: text(setup),
+    envs: Object.entries(record(envs)).map(([name, value]) => `${name}=${text(value)}`).join("\n"),
+    network: text(take(resources, "network").network) || "none",
+    code: files.length ? { name: "", by: "", inputs: files, train: {}, rows: 0, bytes: files[0]!.records } : null,
+  };
+}
+
+// Fields with nothing in them, and those that are as they are without being said.
+function tidy(rest: Json, usual: Json): Json {
+  return Object.fromEntries(
+    Object.entries(rest)
+      .map(([name, value]): [string, unknown] => {
+        const inner = value && typeof value === "object" && !Array.isArray(value) ? tidy(record(value), record(usual[name])) : value;
+        return [name, inner];
+      })
+      .filter(([name, value]) =>
+        value !== undefined && JSON.stringify(value) !== JSON.stringify(usual[name]) &&
+        !(typeof value === "object" && value !== null && Object.keys(value).length === 0)),
+  );
+}
+
+// `usual` is a job of which nothing was said, as the market fills it in.
+export function draftOf(spec: Json, usual: Json): Draft {
+  const left = structuredClone(spec);
+  const inputs = (take(left, "inputs").inputs ?? []) as Input[];
+  const { name, num_nodes, num_nodes_max } = take(left, "name", "num_nodes", "num_nodes_max");
+  const resources = record(left.resources), sync = record(left.sync), market = record(left.market), train = record(left.train);
+  const isCode = take(left, "runtime").runtime === "command";
+  const own = isCode ? codeOf(left, resources, inputs) : trainOf(train, inputs);
+  const { cpus, memory, disk_size, accelerators } = take(resources, "cpus", "memory", "disk_size", "accelerators");
+  const { policy, servers, replica } = take(sync, "policy", "servers", "replica");
+  const { max_run_time, expected_run_time, max_total_cost, start } =
+    take(market, "max_run_time", "expected_run_time", "max_total_cost", "start");
+  const [cpusText, canHaveMoreCpus] = amount(cpus);
+  const [memoryText, canHaveMoreMemory] = amount(memory);
+  return {
+    ...emptyDraft(), ...own,
+    name: text(name), workers: text(num_nodes), workersMost: num_nodes_max === num_nodes ? "" : text(num_nodes_max),
+    cpus: cpusText, canHaveMoreCpus, memory: memoryText, canHaveMoreMemory, disk: text(disk_size), gpus: text(accelerators),
+    policy: text(policy) || "auto", servers: text(servers) || "1", hasReplica: replica === true,
+    longest: text(max_run_time), expected: text(expected_run_time), cost: text(max_total_cost), ...startOf(text(start)),
+    rest: tidy(left, usual),
+  };
+}

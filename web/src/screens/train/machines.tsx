@@ -1,0 +1,98 @@
+// The third step: how many machines of what size, how they keep in step, what it may cost, and when it starts.
+import type { ComponentChildren } from "preact";
+import { unit } from "../../core/store";
+import { train } from "../../text/en";
+import { Field, Select, Toggle } from "../../ui/field";
+import { Card } from "../../ui/parts";
+import type { Draft, Json } from "./draft";
+import type { StepProps } from "./index";
+import { Slots } from "./slots";
+import { Ways } from "./ways";
+
+const words = train.machines;
+const starts = ["now", "cheapest", "by"] as const;
+const policies = Object.keys(words.policies).map((value) => ({ value, label: value }));
+// What is said of synchronisation whatever the policy is; the rest belongs to the policy that was there before.
+const OF_ALL_POLICIES = ["checkpoint_interval", "compress", "density", "compress_momentum", "gamma", "robust", "tick", "trim", "verify"];
+
+type Typed = "workers" | "workersMost" | "cpus" | "memory" | "disk" | "gpus" | "servers" | "longest" | "expected" | "cost";
+
+function useTyped({ draft, change, wrong }: StepProps) {
+  return (name: Typed, field: string, label: string, hint?: ComponentChildren) => (
+    <Field label={label} hint={hint} value={draft[name]} error={wrong(field)} native={{ name, autocomplete: "off" }}
+      onValue={(value) => change({ [name]: value } as Partial<Draft>)} />
+  );
+}
+
+function Size(props: StepProps) {
+  const { draft, change } = props;
+  const typed = useTyped(props);
+  return (
+    <Card title={words.title}>
+      <div class="grid">
+        {typed("workers", "num_nodes", words.workers, words.workersHint)}
+        {typed("workersMost", "num_nodes_max", words.workersMost, words.workersMostHint)}
+        <div>
+          {typed("cpus", "resources.cpus", words.cpus)}
+          <Toggle label={words.more} isOn={draft.canHaveMoreCpus} onValue={(canHaveMoreCpus) => change({ canHaveMoreCpus })} />
+        </div>
+        <div>
+          {typed("memory", "resources.memory", words.memory, words.memoryHint)}
+          <Toggle label={words.more} isOn={draft.canHaveMoreMemory} onValue={(canHaveMoreMemory) => change({ canHaveMoreMemory })} />
+        </div>
+        {typed("disk", "resources.disk_size", words.disk, words.diskHint)}
+        {typed("gpus", "resources.accelerators", words.gpus, words.gpusHint)}
+      </div>
+    </Card>
+  );
+}
+
+function Sync(props: StepProps) {
+  const { draft, change, wrong } = props;
+  const typed = useTyped(props);
+  const choose = (policy: string) => {
+    const sync = Object.entries((draft.rest.sync as Json | undefined) ?? {}).filter(([name]) => OF_ALL_POLICIES.includes(name));
+    change({ policy, rest: { ...draft.rest, sync: Object.fromEntries(sync) } });
+  };
+  return (
+    <Card title={words.sync}>
+      <div class="grid">
+        <Select label={words.policy} value={draft.policy} choices={policies} name="policy" hint={words.policies[draft.policy]}
+          error={wrong("sync.policy")} onValue={choose} />
+        {typed("servers", "sync.servers", words.servers, words.serversHint)}
+      </div>
+      <Toggle label={words.replica} isOn={draft.hasReplica} onValue={(hasReplica) => change({ hasReplica })} />
+    </Card>
+  );
+}
+
+function Limits(props: StepProps) {
+  const { draft, change, wrong } = props;
+  const typed = useTyped(props);
+  return (
+    <Card title={words.limits}>
+      <div class="grid">
+        {typed("longest", "market.max_run_time", words.longest, words.longestHint)}
+        {typed("expected", "market.expected_run_time", words.expected, words.expectedHint)}
+        {typed("cost", "market.max_total_cost", words.cost(unit.value), words.costHint)}
+      </div>
+      <Ways label={words.start} name="start" isNarrow value={draft.start} onValue={(start) => change({ start })}
+        ways={starts.map((value) => ({ value, label: words.starts[value] }))} />
+      {draft.start !== "now" && (
+        <Field label={words.before} value={draft.before} error={wrong("market.start")} native={{ name: "before", type: "datetime-local" }}
+          onValue={(before) => change({ before })} />
+      )}
+    </Card>
+  );
+}
+
+export function Machines(props: StepProps) {
+  return (
+    <>
+      <Size {...props} />
+      {props.draft.kind !== "code" && <Sync {...props} />}
+      <Limits {...props} />
+      <Slots check={props.checking.check} draft={props.draft} />
+    </>
+  );
+}

@@ -1,0 +1,129 @@
+// The last step: what is wrong and where, what it costs, the job file; and the submission, once.
+import { newKey, post, type Schemas } from "../../api/client";
+import { useSubmit } from "../../core/form";
+import { creditsShort, duration, relative } from "../../core/format";
+import { go, link } from "../../core/router";
+import { account, jobs, unit } from "../../core/store";
+import { train } from "../../text/en";
+import { Button } from "../../ui/button";
+import { Copy } from "../../ui/copy";
+import { Card, Figure, Figures, Note, ProblemNote, Skeleton } from "../../ui/parts";
+import { tell } from "../../ui/toast";
+import type { Check } from "./checking";
+import { stepOf, type Json } from "./draft";
+import type { StepProps } from "./index";
+
+const words = train.check;
+
+function Mistakes({ check }: { check: Check }) {
+  if (check.mistakes.length === 0) return null;
+  return (
+    <Card title={words.mistakes}>
+      <ul class="mistakes">
+        {check.mistakes.map((mistake, at) => {
+          const step = stepOf(mistake.field);
+          return (
+            <li key={at}>
+              <span>
+                {mistake.field && <code>{mistake.field}</code>} {mistake.text}
+              </span>
+              {step !== "check" && <a href={link("train", step)}>{words.toStep(train.steps[step])}</a>}
+            </li>
+          );
+        })}
+      </ul>
+    </Card>
+  );
+}
+
+function Quote({ check }: { check: Check }) {
+  const { quote, held_microcredits } = check;
+  if (!quote) return null;
+  const isDear = held_microcredits > quote.available_microcredits;
+  return (
+    <Card title={words.quote}>
+      <Figures>
+        <Figure label={words.held} value={creditsShort(held_microcredits)} unit={unit.value} />
+        <Figure label={words.expected} value={creditsShort(quote.expected_microcredits)} unit={unit.value} />
+        <Figure label={words.hourly} value={creditsShort(quote.placed_hourly_microcredits || quote.wish_hourly_microcredits)} unit={unit.value} />
+        <Figure label={words.available} value={creditsShort(quote.available_microcredits)} unit={unit.value} />
+      </Figures>
+      <p class="faint after">{words.run(duration(quote.max_run_ms), duration(quote.expected_run_ms))}</p>
+      {isDear && <Note tone="warn">{words.tooDear(unit.value)}</Note>}
+      {quote.can_start ? (
+        <Note>{words.canStart}</Note>
+      ) : (
+        <Note tone={quote.is_lacking ? "warn" : "plain"}>
+          {words.cannotStart(quote.reason)} {quote.nearest && words.nearest(quote.nearest)}{" "}
+          {quote.expected_start_ms > 0 && words.expectedStart(relative(quote.expected_start_ms))}
+        </Note>
+      )}
+    </Card>
+  );
+}
+
+const paths = (rest: Json, before = ""): string[] =>
+  Object.entries(rest).flatMap(([name, value]) =>
+    value && typeof value === "object" && !Array.isArray(value) ? paths(value as Json, `${before}${name}.`) : [`${before}${name}`]);
+
+function Rest({ draft, change }: StepProps) {
+  const names = paths(draft.rest);
+  if (names.length === 0) return null;
+  return (
+    <p class="faint">
+      {words.rest}: {names.map((name, at) => <span key={name}>{at > 0 && ", "}<code>{name}</code></span>)}.{" "}
+      <Button kind="link" onClick={() => change({ rest: {} })}>{words.forgetRest}</Button>
+    </p>
+  );
+}
+
+function needWords(check: Check, isCatalogue: boolean): string {
+  if (!check.needs.includes("data")) return "";
+  return isCatalogue ? words.needsSet : words.needsData;
+}
+
+export function Review(props: StepProps) {
+  const { draft, change, checking, text, done } = props;
+  const { check, isFresh, problem } = checking;
+  const act = async () => {
+    // Kept with the draft: after a reload the same job is still submitted once.
+    const key = draft.keyOf === text && draft.key ? draft.key : newKey();
+    change({ key, keyOf: text });
+    const job = await post("/v1/jobs", { key, body: check!.spec as Schemas["JobSpec"] });
+    tell(words.submitted(job.name));
+    void jobs.refresh();
+    void account.refresh();
+    done();
+    go(link("jobs", job.id));
+  };
+  const submission = useSubmit(act, text);
+  if (!check) return problem ? <ProblemNote problem={problem} /> : <Skeleton lines={6} />;
+  const needed = needWords(check, draft.source === "catalogue");
+  const canSubmit = isFresh && check.is_valid && !needed;
+  return (
+    <>
+      <ProblemNote problem={problem} />
+      <Mistakes check={check} />
+      {needed && (
+        <Note tone="warn">
+          {needed} <a href={link("train", "data")}>{words.toStep(train.steps.data)}</a>
+        </Note>
+      )}
+      <Quote check={check} />
+      {check.yaml && (
+        <Card title={words.file}>
+          <p class="faint">{words.fileHint}</p>
+          <Rest {...props} />
+          <Copy text={check.yaml} label={words.file} />
+        </Card>
+      )}
+      <ProblemNote problem={submission.problem} />
+      <footer class="row wizard-foot">
+        <a class="button" href={link("train", "machines")}>{train.back}</a>
+        <span class="faint" role="status">{check.is_valid && !isFresh ? words.notYet : ""}</span>
+        <span class="grow" />
+        <Button kind="primary" isDisabled={!canSubmit} isBusy={submission.isBusy} onClick={() => submission.submit()}>{words.submit}</Button>
+      </footer>
+    </>
+  );
+}
