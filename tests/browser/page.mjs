@@ -18,16 +18,19 @@ await browse({ url, folder }, async ({ page, seen, until, look, shoot, step, for
   seen.title = await page.title();
   await visit("jobs");
   await step("ready"); // the job is submitted
+  await page.click(".jobs a:has-text('digits')");
   await page.waitForSelector("article .state.running");
-  await until(() => document.querySelectorAll(".lane").length >= 2);
+  await until(() => document.querySelectorAll(".strip").length >= 2);
   await shoot("running");
   await page.click("nav a[href='#/dashboard']");
   await page.waitForSelector(".events li");
   await shoot("dashboard-running", { fullPage: true });
   await visit("jobs");
-  await page.waitForSelector("article .state.succeeded", { timeout: 90_000 });
-  seen.state = await page.locator("article .state").textContent();
-  seen.curve = await page.locator(".chart").getAttribute("aria-label");
+  await page.waitForSelector(".jobs .state.succeeded", { timeout: 90_000 });
+  await page.click(".jobs a:has-text('digits')");
+  seen.state = await page.locator("article h1 .state").textContent();
+  await page.waitForSelector(".chart[aria-label*=loss]");
+  seen.curve = await page.locator(".chart").first().getAttribute("aria-label");
   seen.curvePixels = await page.evaluate(() => {
     const canvas = document.querySelector(".chart canvas");
     const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
@@ -35,7 +38,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, shoot, step, for
     for (let i = 3; i < data.length; i += 4) painted += data[i] > 0 ? 1 : 0;
     return painted;
   });
-  await look("jobs");
+  await look("job-ended");
 
   await visit("market");
   await step("succeeded"); // a machine's offer is closed

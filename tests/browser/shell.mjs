@@ -58,8 +58,8 @@ await browse({ url, folder, size: "phone" }, async ({ page, seen, until, look, s
   await shoot("reconnecting");
   await step("start"); // and a job is submitted, unheard by the page
   await page.waitForSelector(".live.live");
-  await page.waitForSelector("article h2:has-text('digits')");
+  await page.waitForSelector(".jobs a:has-text('digits')");
   await until(() => document.querySelector(".note.bad") === null);
-  seen.state = await page.locator("article .state").textContent();
+  seen.state = await page.locator(".jobs .state").textContent();
   forgive();
 });

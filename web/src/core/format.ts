@@ -84,12 +84,15 @@ export function relative(at_ms: number, now_ms = Date.now()): string {
   return ago.format(Math.round(seconds / 86_400), "day");
 }
 
+const joined = (whole: number, unit: string, rest: number, small: string) =>
+  rest ? `${whole} ${unit} ${rest} ${small}` : `${whole} ${unit}`;
+
 export function duration(ms: number): string {
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
-  return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3600)} h`;
+  if (seconds < 3600) return joined(Math.floor(seconds / 60), "min", seconds % 60, "s");
+  if (seconds < 172_800) return joined(Math.floor(seconds / 3600), "h", Math.floor((seconds % 3600) / 60), "min");
+  return joined(Math.floor(seconds / 86_400), "d", Math.floor((seconds % 86_400) / 3600), "h");
 }
 
 // At most three digits that count, for axes: 5e-6, 0.0012, 0.35, 98.5, 100.

@@ -21,8 +21,13 @@ export const machines = resource(
   { every_ms: 1000 },
 );
 export const jobs = resource(() => get("/v1/jobs", { query: { limit: 50 } }), ["jobs"]);
-export const jobOf = resourceOf((id: number) => get("/v1/jobs/{id}", { path: { id } }), ["job"]);
-export const metricsOf = resourceOf((id: number) => get("/v1/jobs/{id}/metrics", { path: { id } }), ["metrics"]);
+// Reports come as events, ten a second of each worker; what is read beside them may be a little older.
+export const jobOf = resourceOf((id: number) => get("/v1/jobs/{id}", { path: { id } }), ["job"], { every_ms: 1500 });
+export const metricsOf = resourceOf(
+  (id: number) => get("/v1/jobs/{id}/metrics", { path: { id } }),
+  ["metrics"],
+  { every_ms: 5000 },
+);
 export const entries = resource(() => get("/v1/account/entries", { query: { limit: 25 } }), ["entries"]);
 
 // What amounts are called here: credits, or karma in a market without money.

@@ -26,6 +26,7 @@ const paths = {
   up: "M6 14.5 12 8.5l6 6",
   down: "M6 9.5l6 6 6-6",
   next: "M9.5 6l6 6-6 6",
+  back: "M14.5 6l-6 6 6 6",
 } as const;
 
 export type IconName = keyof typeof paths;

@@ -1,109 +1,147 @@
-// One job: its figures, its curve, its workers.
-import { post, type Schemas } from "../../api/client";
-import { credits, duration, number, percent } from "../../core/format";
+// One job: its figures, and under tabs its curves and lanes, who works for it, logs, bill and what it left.
+import { useEffect, useMemo } from "preact/hooks";
+import type { Schemas } from "../../api/client";
+import { credits, duration, number, percent, short, time } from "../../core/format";
+import { hear } from "../../core/live";
 import { heldMachines } from "../../core/machine";
 import { useResource } from "../../core/resource";
-import { hasEnded, jobOf, jobs, machines, metricsOf, unit, type Job } from "../../core/store";
+import { go, link } from "../../core/router";
+import { hasEnded, jobOf, machines, metricsOf, unit } from "../../core/store";
 import { common, jobs as words } from "../../text/en";
-import { Button } from "../../ui/button";
-import { ask } from "../../ui/dialog";
 import { Icon } from "../../ui/icon";
-import { Bar, Figure, Figures, Note, ProblemNote, Skeleton, State } from "../../ui/parts";
-import { tell } from "../../ui/toast";
+import { Bar, Card, Figure, Figures, Head, Note, ProblemNote, Skeleton, State } from "../../ui/parts";
+import { Tabs } from "../../ui/tabs";
+import { Actions } from "./actions";
+import { JobBill } from "./bill";
 import { Curve } from "./curve";
+import { Explain } from "./explain";
+import { Lanes } from "./lanes";
+import { Leases } from "./leases";
+import { Logs } from "./logs";
+import { accuracy, predictsNumbers, workersOf } from "./names";
+import { elapsedMs, epochsDone, epochsWanted, expectedMs, progress } from "./progress";
+import { Results } from "./results";
+import { Watch } from "./watch";
 
-type Worker = Schemas["WorkerMetric"];
+type Detail = Schemas["JobDetail"];
 
-// "3 workers", "2–4 workers"; of one that runs with others than it asked for "2 of 2–4 workers".
-function workers(job: Job): string {
-  const isElastic = job.num_nodes_max > job.num_nodes;
-  const wanted = isElastic ? `${job.num_nodes}–${job.num_nodes_max}` : `${job.num_nodes}`;
-  const isTold = job.state === "running" && job.worker_count > 0 && (isElastic || job.worker_count !== job.num_nodes);
-  return words.workers(isTold ? words.of(job.worker_count, wanted) : wanted, wanted === "1");
-}
+const tabs = ["overview", "workers", "logs", "bill", "results"] as const;
+type Tab = (typeof tabs)[number];
 
-// Its measure is R², which is no share of anything and below 0 where the mean would tell better.
-export const predictsNumbers = (job: Job) => job.predict === "number";
-export const accuracy = (job: Job) => (predictsNumbers(job) ? number(job.test_accuracy, 4) : percent(job.test_accuracy));
-
-function Lane({ worker, held }: { worker: Worker; held: string | undefined }) {
-  const isServer = worker.role === "server";
-  return (
-    <tr>
-      <th scope="row">
-        {worker.machine_name}
-        {held && <span class="faint"> · {words.heldBy[held]}</span>}
-      </th>
-      <td class="wide">
-        {isServer ? (
-          <span class="faint">{words.server(worker.rank)}</span>
-        ) : (
-          <Bar share={worker.share ?? 0} label={words.share(percent(worker.share))} />
-        )}
-      </td>
-      <td class="right">{isServer ? "" : percent(worker.share)}</td>
-      <td class="right wide-only">{isServer ? "" : words.speed(number(worker.steps_per_second, 0))}</td>
-      <td class="right wide-only">{isServer ? "" : words.commits(number(worker.commits))}</td>
-      <td class="right faint wide-only">{worker.codec}</td>
-    </tr>
-  );
-}
-
-function Actions({ job }: { job: Job }) {
-  const cancel = async () => {
-    const isSure = await ask({ title: words.cancelAsk(job.name), body: words.cancelBody, action: words.cancel, isDanger: true });
-    if (!isSure) return;
-    await post("/v1/jobs/{id}/cancel", { path: { id: job.id } });
-    tell(words.cancelled);
-    await Promise.all([jobs.refresh(), jobOf(job.id).refresh()]);
-  };
-  if (!hasEnded(job)) return <Button onClick={cancel}>{words.cancel}</Button>;
-  if (job.state !== "succeeded") return null;
-  return (
-    <a class="button plain" href={`/v1/jobs/${job.id}/artifacts/model.safetensors`} download>
-      <Icon name="download" size={18} /> {words.downloadModel}
-    </a>
-  );
-}
-
-export function JobDetail({ id }: { id: number }) {
-  const { data: job, problem } = useResource(jobOf(id));
-  const { data: metrics } = useResource(metricsOf(id));
-  const held = heldMachines(useResource(machines).data ?? []);
-  if (!job) return problem ? <ProblemNote problem={problem} /> : <Skeleton lines={6} />;
-  const span = job.started_ms ? (job.ended_ms || Date.now()) - job.started_ms : 0;
-  return (
-    <article class="card job" aria-label={words.job(job.name)}>
-      <header class="row">
-        <h2>
-          {job.name} <State state={job.state} label={common.states[job.state]} />
-        </h2>
-        <span class="faint">
-          {job.model} · {job.policy} · {workers(job)}
-        </span>
-        <span class="grow" />
-        <Actions job={job} />
-      </header>
-      {job.reason && <Note>{job.reason}</Note>}
-      {metrics?.policy_reason && <p class="faint">{metrics.policy_reason}</p>}
-      <ProblemNote problem={problem} />
+function JobFigures({ job }: { job: Detail }) {
+  const now_ms = Date.now();
+  const share = progress(job, now_ms);
+  const epochs = epochsDone(job);
+  const wanted = epochsWanted(job);
+  const expected_ms = expectedMs(job);
+  if (!job.started_ms && !job.ended_ms)
+    return (
       <Figures>
-        <Figure label={words.figures.loss} value={number(job.loss, 3)} />
-        <Figure label={predictsNumbers(job) ? words.figures.r2 : words.figures.accuracy} value={accuracy(job)} />
-        <Figure label={words.figures.time} value={duration(span)} />
-        <Figure label={words.figures.spent} value={credits(job.spent_microcredits)} unit={unit.value} />
+        <Figure label={words.columns.created} value={time(job.created_ms)} />
+        <Figure label={words.figures.quoted} value={credits(job.quoted_microcredits)} unit={unit.value} />
         <Figure label={words.figures.held} value={credits(job.held_microcredits)} unit={unit.value} />
       </Figures>
-      <Curve key={id} curve={metrics?.curve ?? []} isOfNumbers={predictsNumbers(job)} />
-      <div class="scroll" tabIndex={0} role="group" aria-label={words.workersTable}>
-        <table class="lanes" aria-label={words.workersTable}>
-          <tbody>
-            {metrics?.workers.map((worker) => (
-              <Lane key={worker.lease} worker={worker} held={held.get(worker.machine_name)} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+    );
+  return (
+    <>
+      {share !== null && !hasEnded(job) && <Bar share={share} label={words.progress(percent(share, 0))} />}
+      <Figures>
+        <Figure label={words.figures.loss} value={job.loss === null ? number(null) : short(job.loss)} />
+        <Figure label={predictsNumbers(job) ? words.figures.r2 : words.figures.accuracy} value={accuracy(job)} />
+        {epochs !== null && (
+          <Figure label={words.figures.epochs} value={number(epochs, epochs < 100 ? 1 : 0)} note={wanted ? words.ofEpochs(number(wanted)) : undefined} />
+        )}
+        <Figure label={words.figures.time} value={duration(elapsedMs(job, now_ms))}
+          note={!hasEnded(job) && expected_ms ? words.ofExpected(duration(expected_ms)) : undefined} />
+        <Figure label={words.figures.spent} value={credits(job.spent_microcredits)} unit={unit.value} />
+        {!hasEnded(job) && <Figure label={words.figures.held} value={credits(job.held_microcredits)} unit={unit.value} />}
+      </Figures>
+    </>
+  );
+}
+
+// Points and lanes move with the events themselves; the market's own list is read again now and then, and when the
+// job's state changes.
+function useWatch(job: Detail): { watch: Watch; metrics: Schemas["Metrics"] | undefined } {
+  const watch = useMemo(() => new Watch(job.id), [job.id]);
+  const shown = metricsOf(job.id);
+  const { data: metrics } = useResource(shown);
+  useEffect(() => watch.start(), [watch]);
+  useEffect(() => {
+    if (metrics) watch.read(metrics);
+  }, [watch, metrics]);
+  useEffect(() => void shown.refresh(), [shown, job.state, job.worker_count]);
+  return { watch, metrics };
+}
+
+function Overview({ job }: { job: Detail }) {
+  const { watch, metrics } = useWatch(job);
+  const told = watch.told.value;
+  const points = useMemo(() => watch.points(), [watch, told]);
+  const held = heldMachines(useResource(machines).data ?? []);
+  const isLive = job.state === "running";
+  const hasLeases = job.leases.length > 0;
+  return (
+    <>
+      {(job.state === "pending" || job.state === "starting") && <Explain id={job.id} />}
+      {(points.length > 0 || isLive) && (
+        <Card title={words.curve.title} class="curves">
+          <Curve key={job.id} points={points} isOfNumbers={predictsNumbers(job)} />
+        </Card>
+      )}
+      {hasLeases && (
+        <Card title={isLive ? words.lanes.title : words.lanes.titleEnded}>
+          {metrics?.policy_reason && <p class="faint">{metrics.policy_reason}</p>}
+          {metrics ? <Lanes watch={watch} workers={metrics.workers} held={held} isLive={isLive} /> : <Skeleton lines={3} />}
+        </Card>
+      )}
+    </>
+  );
+}
+
+function Panel({ tab, job, query }: { tab: Tab; job: Detail; query: URLSearchParams }) {
+  if (tab === "workers") return <Leases job={job} />;
+  if (tab === "logs") return <Logs key={job.id} job={job} query={query} />;
+  if (tab === "bill") return <JobBill id={job.id} />;
+  if (tab === "results") return <Results job={job} />;
+  return <Overview job={job} />;
+}
+
+interface JobPageProps {
+  id: number;
+  tab: string | undefined;
+  query: URLSearchParams;
+}
+
+export function JobPage({ id, tab: asked, query }: JobPageProps) {
+  const shown = jobOf(id);
+  const { data: job, problem } = useResource(shown);
+  // A change of state is shown at once, whatever else comes.
+  useEffect(() => hear("state", (events) => events.some((event) => event.job === id) && void shown.refresh()), [id, shown]);
+  const tab = tabs.find((name) => name === asked) ?? "overview";
+  return (
+    <article class="job" aria-label={job && words.job(job.name)}>
+      <a class="back" href={link("jobs")}>
+        <Icon name="back" size={16} /> {words.back}
+      </a>
+      <Head title={job ? <>{job.name} <State state={job.state} label={common.states[job.state]} /></> : words.title}>
+        {job && <Actions job={job} />}
+      </Head>
+      <ProblemNote problem={problem} />
+      {!job && !problem && <Skeleton lines={6} />}
+      {job && (
+        <>
+          <section class="card" aria-label={words.job(job.name)}>
+            <p class="faint">{[job.model, job.policy_in_force || job.policy, workersOf(job)].filter(Boolean).join(" · ")}</p>
+            {job.reason && job.state !== "pending" && <Note tone={job.state === "failed" ? "warn" : "plain"}>{job.reason}</Note>}
+            <JobFigures job={job} />
+          </section>
+          <Tabs label={words.tabs.label} tabs={tabs.map((name) => ({ name, label: words.tabs[name] }))} selected={tab}
+            onSelect={(name) => go(name === "overview" ? link("jobs", id) : link("jobs", id, name))}>
+            <Panel tab={tab} job={job} query={query} />
+          </Tabs>
+        </>
+      )}
     </article>
   );
 }

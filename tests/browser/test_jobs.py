@@ -1,0 +1,73 @@
+"""Jobs in a real browser: a list of them, one that waits, one that runs on while the market restarts, and its end."""
+import signal
+
+from browsing import Walk, assert_clean, free_port, screens
+from training import job_spec, running, wait_for
+
+WAITING = 27
+NAME = "w" * 64
+
+
+def ask_for_too_much(market, token):
+    """Jobs of more workers than there are machines: they wait."""
+    spec = job_spec(market, token, 5)
+    jobs = []
+    for i in range(WAITING):
+        name = NAME if i == WAITING - 1 else f"waits-{i}"
+        answer = market.post("/v1/jobs", {**spec, "name": name}, token)
+        assert answer.status == 201, answer
+        jobs.append(answer.json["id"])
+    return jobs
+
+
+def cancel_all(market, token, jobs):
+    for job in jobs:
+        if market.get(f"/v1/jobs/{job}", token).json["state"] == "pending":
+            assert market.post(f"/v1/jobs/{job}/cancel", {}, token).status == 200
+
+
+def test_jobs_from_waiting_to_the_bill(tmp_path):
+    places = ["--no-local-lender", "--listen", f"127.0.0.1:{free_port()}", "--link-listen", f"127.0.0.1:{free_port()}"]
+    with running(tmp_path, *places) as (market, token, _, _):
+        waiting = ask_for_too_much(market, token)
+        code = market.post("/v1/account/page-codes", {}, token).json
+        with Walk("jobs.mjs", code["url"], screens(tmp_path)) as walk:
+            walk.expect("run")
+            cancel_all(market, token, waiting)
+            spec = job_spec(market, token, 2, min_time="24s", max_run_time="120s", expected_run_time="30s")
+            answer = market.post("/v1/jobs", spec, token)
+            assert answer.status == 201, answer
+            job = answer.json["id"]
+            wait_for("the first step", lambda: market.get(f"/v1/jobs/{job}", token).json["first_step_ms"])
+            walk.answer(job)
+            walk.expect("stop")
+            market.stop(signal.SIGTERM)
+            walk.answer()
+            walk.expect("start")
+            market.start()
+            walk.answer()
+            walk.expect("end")
+            until_ms = max(lease["expires_ms"] for lease in market.get(f"/v1/jobs/{job}", token).json["leases"])
+            walk.answer()
+            seen = walk.end()
+        detail = market.get(f"/v1/jobs/{job}", token).json
+        bill = market.get(f"/v1/jobs/{job}/bill", token).json
+        entries = market.get(f"/v1/jobs/{job}/entries?limit=500", token).json["items"]
+        log = market.get(f"/v1/jobs/{job}/logs?rank=1", token).json["text"]
+    assert seen["name"].startswith(NAME), seen["name"]
+    assert "asks for 5 machines" in seen["explain"] and "2 machines are left" in seen["explain"]
+    assert seen["afterNo"] == "pending"
+    assert seen["wasClean"] == {"console": [], "failed": []}
+    assert seen["isRefusedBefore"] and seen["typed"] == "7"
+    assert until_ms - detail["started_ms"] > 7 * 60_000, "it was not extended"
+    assert len(seen["lanes"]) == 2 and all(lane.startswith("computes ") for lane in seen["lanes"])
+    assert seen["log"]["name"] == f"job-{job}-1.log" and seen["log"]["text"] == log
+    assert len(seen["working"]) == len(seen["worked"]) == 3
+    assert all("succeeded" in row for row in seen["worked"])
+    for line in bill["lines"]:
+        assert any(f"{line['earned_microcredits'] / 1e6:.6f}" in row for row in seen["worked"]), (line, seen["worked"])
+    rows = seen["csv"]["text"].strip().split("\n")
+    assert rows[0].startswith("id,at,") and len(rows) == len(entries) + 1
+    assert seen["serve"] == f"souk job fetch {job} -o job-{job} && souk model serve job-{job}/model.safetensors"
+    assert seen["model"]["name"] == "model.safetensors" and seen["model"]["size"] > 10_000
+    assert_clean(seen)

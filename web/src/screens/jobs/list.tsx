@@ -1,0 +1,117 @@
+// The account's jobs, newest first, a page at a time.
+import { get, type Schemas } from "../../api/client";
+import { credits, percent, time } from "../../core/format";
+import { resourceOf, useResource } from "../../core/resource";
+import { link, setQuery } from "../../core/router";
+import { unit, type Job } from "../../core/store";
+import { common, jobs as words } from "../../text/en";
+import { Copy } from "../../ui/copy";
+import { Select } from "../../ui/field";
+import { Bar, Card, Empty, Head, ProblemNote, Skeleton, State } from "../../ui/parts";
+import { Table, type Column } from "../../ui/table";
+import { accuracy, predictsNumbers } from "./names";
+import { progress } from "./progress";
+
+type JobState = Schemas["JobState"];
+interface Listed extends Job {
+  detail?: Schemas["JobDetail"]; // of one that runs: how long it will take
+}
+interface Shown {
+  items: Listed[];
+  next_cursor: string | null;
+}
+
+const PAGE = 25;
+const states: readonly JobState[] = ["pending", "starting", "running", "stopping", "succeeded", "failed", "cancelled"];
+
+async function read(key: string): Promise<Shown> {
+  const query = new URLSearchParams(key);
+  const state = states.find((name) => name === query.get("state"));
+  const page = await get("/v1/jobs", { query: { state, cursor: query.get("cursor") ?? undefined, limit: PAGE } });
+  const items = await Promise.all(
+    page.items.map(async (job): Promise<Listed> =>
+      job.state === "running" ? { ...job, detail: await get("/v1/jobs/{id}", { path: { id: job.id } }) } : job),
+  );
+  return { items, next_cursor: page.next_cursor };
+}
+
+const listOf = resourceOf(read, ["jobs"], { every_ms: 1000 });
+
+function Progress({ job }: { job: Listed }) {
+  const share = job.detail ? progress(job.detail, Date.now()) : null;
+  return share === null ? null : <Bar share={share} label={words.progress(percent(share, 0))} />;
+}
+
+const columns: readonly Column<Listed>[] = [
+  { name: "name", head: words.columns.name, isRowHead: true, sort: (job) => job.name,
+    cell: (job) => <a class="name" href={link("jobs", job.id)}>{job.name}</a> },
+  { name: "state", head: words.columns.state, sort: (job) => job.state,
+    cell: (job) => (
+      <>
+        <State state={job.state} label={common.states[job.state]} />
+        <span class="narrow-only">
+          <Progress job={job} />
+        </span>
+      </>
+    ) },
+  { name: "progress", head: words.columns.progress, isWideOnly: true, cell: (job) => <Progress job={job} /> },
+  { name: "created", head: words.columns.created, isWideOnly: true, sort: (job) => job.created_ms, cell: (job) => time(job.created_ms) },
+  { name: "accuracy", head: words.columns.accuracy, isRight: true, isWideOnly: true, sort: (job) => job.test_accuracy ?? -Infinity,
+    cell: (job) => `${predictsNumbers(job) && job.test_accuracy !== null ? "R² " : ""}${accuracy(job)}` },
+  { name: "held", head: words.columns.held, isRight: true, isWideOnly: true, sort: (job) => job.held_microcredits,
+    cell: (job) => credits(job.held_microcredits) },
+  { name: "spent", head: words.columns.spent, isRight: true, sort: (job) => job.spent_microcredits,
+    cell: (job) => credits(job.spent_microcredits) },
+];
+
+function None({ state }: { state: JobState | undefined }) {
+  return (
+    <Card>
+      {state ? (
+        <Empty icon="jobs" title={words.noneOfState(common.states[state]!)}>
+          <a href={link("jobs")}>{words.noneOfStateHint}</a>
+        </Empty>
+      ) : (
+        <Empty icon="jobs" title={words.none}>
+          <p class="faint">{words.noneHint}</p>
+          <Copy text={words.submitCommand} label={words.command} />
+        </Empty>
+      )}
+    </Card>
+  );
+}
+
+export function JobList({ query }: { query: URLSearchParams }) {
+  const state = states.find((name) => name === query.get("state"));
+  const cursor = query.get("cursor") ?? "";
+  const { data, problem } = useResource(listOf(new URLSearchParams({ ...(state ? { state } : {}), ...(cursor ? { cursor } : {}) }).toString()));
+  const address = (place: string | null) => {
+    const search = new URLSearchParams({ ...(state ? { state } : {}), ...(place ? { cursor: place } : {}) });
+    return search.size ? `${link("jobs")}?${search}` : link("jobs");
+  };
+  return (
+    <>
+      <Head title={words.title}>
+        <div class="filter">
+          <Select label={words.filter} name="state" value={state ?? ""} onValue={(name) => setQuery({ state: name || undefined, cursor: undefined })}
+            choices={[{ value: "", label: words.all }, ...states.map((name) => ({ value: name, label: common.states[name]! }))]} />
+        </div>
+      </Head>
+      <ProblemNote problem={problem} />
+      {!data && !problem && <Skeleton lines={6} />}
+      {data?.items.length === 0 && <None state={state} />}
+      {data && data.items.length > 0 && (
+        <Card title={words.table} action={<span class="faint">{words.amountsIn(unit.value)}</span>} class="jobs">
+          <Table label={words.table} columns={columns} rows={data.items} rowKey={(job) => job.id} />
+        </Card>
+      )}
+      {data && (cursor || data.next_cursor) && (
+        <nav class="row pages" aria-label={words.table}>
+          {cursor && <a href={address(null)}>{words.newest}</a>}
+          <span class="grow" />
+          {data.next_cursor && <a href={address(data.next_cursor)}>{words.older}</a>}
+        </nav>
+      )}
+    </>
+  );
+}

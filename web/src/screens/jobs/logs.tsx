@@ -1,0 +1,100 @@
+// What the job's processes print: one at a time, followed while it is printed, searched, taken along.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Schemas } from "../../api/client";
+import { number } from "../../core/format";
+import { connection } from "../../core/live";
+import { setQuery } from "../../core/router";
+import { save } from "../../core/save";
+import { jobs as words } from "../../text/en";
+import { Button } from "../../ui/button";
+import { Field, Select, Toggle } from "../../ui/field";
+import { Card, ProblemNote, Skeleton } from "../../ui/parts";
+import { LogTail, wholeLog, type Place } from "./log_tail";
+import { byRole, rankName, roleName } from "./names";
+
+type Lease = Schemas["Lease"];
+
+// Of each rank the newest lease is the rank's; those before it are named by their number.
+function choicesOf(leases: readonly Lease[]): { value: string; label: string }[] {
+  const seen = new Set<string>();
+  return [...leases]
+    .sort((a, b) => byRole(a, b) || b.id - a.id)
+    .map((lease) => {
+      const rank = rankName(lease);
+      const who = words.logs.on(roleName(lease), lease.machine_name);
+      const isNewest = !seen.has(rank);
+      seen.add(rank);
+      return isNewest ? { value: rank, label: who } : { value: `lease ${lease.id}`, label: words.logs.earlier(who, lease.id) };
+    });
+}
+
+function placeOf(job: number, value: string): Place {
+  const lease = /^lease (\d+)$/.exec(value)?.[1];
+  return lease ? { job, rank: "0", lease: Number(lease) } : { job, rank: value };
+}
+
+function useTail(place: Place): LogTail {
+  const tail = useMemo(() => new LogTail(place), [place.job, place.rank, place.lease]);
+  useEffect(() => tail.start(), [tail]);
+  const isLive = connection.value === "live";
+  const wasAway = useRef(false);
+  useEffect(() => {
+    if (isLive && wasAway.current) void tail.read();
+    wasAway.current = !isLive;
+  }, [isLive, tail]);
+  return tail;
+}
+
+function Lines({ tail, find, isFollowing }: { tail: LogTail; find: string; isFollowing: boolean }) {
+  const told = tail.told.value;
+  const holder = useRef<HTMLPreElement>(null);
+  const shown = useMemo(() => {
+    const lines = tail.lines.at(-1) === "" ? tail.lines.slice(0, -1) : tail.lines;
+    const sought = find.toLowerCase();
+    return { count: lines.length, lines: sought ? lines.filter((line) => line.toLowerCase().includes(sought)) : lines };
+  }, [told, tail, find]);
+  useEffect(() => {
+    if (isFollowing && holder.current) holder.current.scrollTop = holder.current.scrollHeight;
+  }, [shown, isFollowing]);
+  if (!tail.isRead) return <Skeleton lines={6} />;
+  return (
+    <>
+      <ProblemNote problem={tail.problem} />
+      <pre ref={holder} class="log" tabIndex={0} aria-label={words.logs.label}>
+        {shown.lines.length ? shown.lines.join("\n") : find && shown.count ? words.logs.noneFound(find) : words.logs.none}
+      </pre>
+      <p class="faint">
+        {find ? words.logs.found(number(shown.lines.length), number(shown.count)) : words.logs.lines(number(shown.count))}
+        {tail.isCut && ` · ${words.logs.cut}`}
+      </p>
+    </>
+  );
+}
+
+export function Logs({ job, query }: { job: Schemas["JobDetail"]; query: URLSearchParams }) {
+  const choices = useMemo(() => choicesOf(job.leases), [job.leases]);
+  const asked = query.get("rank") ?? "";
+  const chosen = choices.find((choice) => choice.value === asked)?.value ?? choices.find((choice) => choice.value === "0")?.value ?? choices[0]?.value;
+  const [isFollowing, setFollowing] = useState(true);
+  const find = query.get("find") ?? "";
+  const place = placeOf(job.id, chosen ?? "0");
+  const tail = useTail(place);
+  if (!chosen)
+    return (
+      <Card title={words.logs.title}>
+        <p class="faint">{words.logs.noLease}</p>
+      </Card>
+    );
+  const download = async () => save(await wholeLog(place), "text/plain", `job-${job.id}-${chosen.replace(" ", "-")}.log`);
+  return (
+    <Card title={words.logs.title} action={<Button icon="download" onClick={download}>{words.logs.download}</Button>} class="logs">
+      <div class="choose">
+        <Select label={words.logs.whose} value={chosen} choices={choices} onValue={(rank) => setQuery({ rank })} />
+        <Field label={words.logs.search} value={find} onValue={(text) => setQuery({ find: text || undefined })}
+          native={{ type: "search", maxLength: 200, name: "find" }} />
+        <Toggle label={words.logs.follow} isOn={isFollowing} onValue={setFollowing} />
+      </div>
+      <Lines tail={tail} find={find} isFollowing={isFollowing} />
+    </Card>
+  );
+}
