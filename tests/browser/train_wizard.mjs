@@ -19,6 +19,8 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
 
   // What: every mistake stands beside its field, and its step says so.
   await page.click("label.way:has(input[value=logistic])");
+  await page.fill("input[name=name]", "x".repeat(10_000));
+  await page.waitForSelector(".field:has(input[name=name]) [role=alert]:has-text('1 to 64')");
   await page.fill("input[name=name]", "<b>bold</b>");
   await page.fill("input[name=epochs]", "many");
   await page.waitForSelector(".field:has(input[name=epochs]) [role=alert]");

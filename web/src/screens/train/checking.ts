@@ -38,7 +38,8 @@ function useNews(): number {
   return count;
 }
 
-export function useCheck(text: string): Checking {
+// Whoever comes to another step finds the market's newest word there.
+export function useCheck(text: string, step: Step): Checking {
   const [known, setKnown] = useState<{ of: string; check?: Check; problem: Error | null }>({ of: "", problem: null });
   const news = useNews();
   const asked = useRef("");
@@ -58,7 +59,7 @@ export function useCheck(text: string): Checking {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [text, news]);
+  }, [text, news, step]);
   const mistakes = known.check?.mistakes ?? [];
   return {
     check: known.check,

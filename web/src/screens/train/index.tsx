@@ -119,8 +119,8 @@ export default function Train({ rest, query }: ScreenProps) {
   const change = (part: Partial<Draft>) => put({ ...latest.current, ...part });
   const { name: fromName, problem: fromProblem } = useFrom(query.get("from"), put);
   const text = JSON.stringify(jobFile(draft));
-  const checking = useCheck(text);
   const step = steps.find((each) => each === rest[0]) ?? "what";
+  const checking = useCheck(text, step);
   const done = () => {
     clear();
     forgetFile();
@@ -131,7 +131,13 @@ export default function Train({ rest, query }: ScreenProps) {
     go(link("train"));
   };
   useEffect(() => datasets.show(), []);
-  useEffect(() => scrollTo(0, 0), [step]);
+  const shownStep = useRef(step);
+  useEffect(() => {
+    if (shownStep.current === step) return;
+    shownStep.current = step;
+    scrollTo(0, 0);
+    document.getElementById("content")?.focus(); // whoever hears the page is told where it begins anew
+  }, [step]);
   const Shown = shown[step];
   return (
     <div class="train">

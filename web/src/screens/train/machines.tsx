@@ -33,7 +33,7 @@ function Size(props: StepProps) {
         {typed("workers", "num_nodes", words.workers, words.workersHint)}
         {typed("workersMost", "num_nodes_max", words.workersMost, words.workersMostHint)}
         <div>
-          {typed("cpus", "resources.cpus", words.cpus)}
+          {typed("cpus", "resources.cpus", words.cpus, words.cpusHint)}
           <Toggle label={words.more} isOn={draft.canHaveMoreCpus} onValue={(canHaveMoreCpus) => change({ canHaveMoreCpus })} />
         </div>
         <div>
@@ -76,7 +76,7 @@ function Limits(props: StepProps) {
         {typed("expected", "market.expected_run_time", words.expected, words.expectedHint)}
         {typed("cost", "market.max_total_cost", words.cost(unit.value), words.costHint)}
       </div>
-      <Ways label={words.start} name="start" isNarrow value={draft.start} onValue={(start) => change({ start })}
+      <Ways label={words.start} name="start" value={draft.start} onValue={(start) => change({ start })}
         ways={starts.map((value) => ({ value, label: words.starts[value] }))} />
       {draft.start !== "now" && (
         <Field label={words.before} value={draft.before} error={wrong("market.start")} native={{ name: "before", type: "datetime-local" }}

@@ -62,11 +62,11 @@ function Training({ draft, change, wrong }: StepProps) {
         {typed("epochs", "train.epochs", words.epochs, words.epochsHint)}
         {typed("accuracy", "train.target.accuracy", words.accuracy, words.accuracyHint)}
         {typed("batch", "train.batch", words.batch, words.batchHint)}
-        <Select label={words.optimizer} value={draft.optimizer} choices={optimizers} name="optimizer"
-          error={wrong("train.optimizer.name")} onValue={(optimizer) => change({ optimizer })} />
         {typed("rate", "train.optimizer.lr", words.rate)}
         {draft.optimizer === "sgd" && typed("momentum", "train.optimizer.momentum", words.momentum)}
         {typed("decay", "train.optimizer.weight_decay", words.decay)}
+        <Select label={words.optimizer} value={draft.optimizer} choices={optimizers} name="optimizer"
+          error={wrong("train.optimizer.name")} onValue={(optimizer) => change({ optimizer })} />
         <Select label={words.loss} hint={words.lossHint} value={draft.loss} choices={losses} name="loss"
           error={wrong("train.loss")} onValue={(loss) => change({ loss })} />
       </div>
