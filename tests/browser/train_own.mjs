@@ -67,7 +67,7 @@ await browse({ url, folder }, async ({ page, seen, until, look }) => {
   seen.table = await submit();
 
   // The same again, with changes.
-  await page.goto(`${origin}/#/train?from=${seen.table}`);
+  await page.click(`a[href='#/train?from=${seen.table}']`);
   await page.waitForSelector(".note:has-text('Filled in from')");
   seen.again = [await page.inputValue("input[name=name]"), await page.inputValue("input[name=epochs]"),
     await page.isChecked("input[value=logistic]"), await page.evaluate(() => location.hash)];

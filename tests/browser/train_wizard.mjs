@@ -57,6 +57,13 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   await page.click("label.way:has(input[value=cheapest])");
   await page.fill("input[name=before]", "2020-01-01T10:00");
   await page.waitForSelector(".field:has(input[name=before]) [role=alert]");
+  const tomorrow = await page.evaluate(() => {
+    const at = new Date(Date.now() + 20 * 3_600_000);
+    return new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  });
+  await page.fill("input[name=before]", tomorrow);
+  await checked();
+  seen.beyond = await page.locator(".slots .beyond").count();
   await page.click("label.way:has(input[value=now])");
   await checked();
   await page.waitForSelector(".slots li");

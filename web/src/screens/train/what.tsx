@@ -37,7 +37,7 @@ function Models({ draft, change, wrong }: StepProps) {
       <Ways label={words.models} name="model" isNarrow value={draft.model} onValue={(model) => change({ model, loss: "" })}
         ways={data.items.map((model) => ({
           value: model.name, label: model.name,
-          hint: `${words.takes[model.takes] ?? model.takes} · ${words.parameters(number(model.parameters))}`,
+          hint: <>{words.takes[model.takes] ?? model.takes}<br />{words.parameters(number(model.parameters))}</>,
         }))} />
       {wrong("train.model") && <Note tone="bad">{wrong("train.model")}</Note>}
       {chosen && (
