@@ -16,18 +16,24 @@ function stored<Value>(name: string, initial: Value): Value {
   }
 }
 
-// Like useState, and kept in this tab until `clear`. Never for a password.
-export function useDraft<Value>(name: string, initial: Value): [Value, (value: Value) => void, () => void] {
+type Change<Value> = Value | ((before: Value) => Value);
+
+// Like useState, and kept in this tab until `clear`. Never for a password. A form of several fields changes by a
+// function of what was before: a browser may fill them all before the page is drawn again.
+export function useDraft<Value>(name: string, initial: Value): [Value, (change: Change<Value>) => void, () => void] {
   const [value, setValue] = useState<Value>(() => stored(name, initial));
+  const newest = useRef(value);
   const set = useCallback(
-    (next: Value) => {
-      sessionStorage.setItem(PREFIX + name, JSON.stringify(next));
-      setValue(next);
+    (change: Change<Value>) => {
+      newest.current = typeof change === "function" ? (change as (before: Value) => Value)(newest.current) : change;
+      sessionStorage.setItem(PREFIX + name, JSON.stringify(newest.current));
+      setValue(newest.current);
     },
     [name],
   );
   const clear = useCallback(() => {
     sessionStorage.removeItem(PREFIX + name);
+    newest.current = initial;
     setValue(initial);
   }, [name]);
   return [value, set, clear];

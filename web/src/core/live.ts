@@ -54,7 +54,8 @@ function schedule(): void {
   frame = requestAnimationFrame(flush);
 }
 
-function mark(topics: Topic[]): void {
+// What is shown of these is read again: by events, and after what a screen changed without one.
+export function mark(topics: Topic[]): void {
   const set = new Set(topics);
   if (set.size) staleHearers.forEach((hear) => hear(set));
 }

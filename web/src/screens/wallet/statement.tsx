@@ -1,0 +1,141 @@
+// What came and went, with what was only set aside apart from what was paid.
+import { useRef, useState } from "preact/hooks";
+import { credits, time } from "../../core/format";
+import { useResource } from "../../core/resource";
+import { link, setQuery } from "../../core/router";
+import { jobs, myMachines, unit, type Entry } from "../../core/store";
+import { wallet as words } from "../../text/en";
+import { Button } from "../../ui/button";
+import { save } from "../../ui/save";
+import { Select } from "../../ui/field";
+import { Card, Empty, Figure, Figures, ProblemNote, Skeleton } from "../../ui/parts";
+import { Table, type Column } from "../../ui/table";
+import { Tabs } from "../../ui/tabs";
+import { filterOf, isFiltered, kindsOf, PAGE, readCsv, SHOWN_MAX, statement, views, type Filter, type Kind, type Statement } from "./read";
+
+const sign = (entry: Entry) => ({ in: "+", out: "−", inside: "" })[entry.direction];
+const what = (entry: Entry) => (entry.kind === "transfer" ? words.transfers[entry.direction] : words.kinds[entry.kind]);
+
+// The market's own memos of all others say no more than the kind.
+function noteOf(entry: Entry): string {
+  const isTelling = ["transfer", "grant"].includes(entry.kind) && !["transfer", "sign-up grant"].includes(entry.memo);
+  const memo = isTelling ? entry.memo : "";
+  const withheld = entry.withheld_microcredits > 0 ? words.withheldPart(credits(entry.withheld_microcredits)) : "";
+  return [memo, withheld].filter(Boolean).join(" · ");
+}
+
+function What({ entry }: { entry: Entry }) {
+  const note = noteOf(entry);
+  return (
+    <>
+      {what(entry)} {note && <span class="memo faint" title={note}>{note}</span>}
+    </>
+  );
+}
+
+const columns = (): readonly Column<Entry>[] => [
+  { name: "when", head: words.columns.when, cell: (entry) => time(entry.at_ms) },
+  { name: "what", head: words.columns.what, cell: (entry) => <What entry={entry} /> },
+  {
+    name: "with", head: words.columns.with, isWideOnly: true,
+    cell: (entry) => entry.machine_name || (entry.direction === "inside" ? "" : entry.other_account_name),
+  },
+  {
+    name: "job", head: words.columns.job, isWideOnly: true,
+    cell: (entry) => (entry.job && entry.job_name ? <a href={link("jobs", entry.job)}>{entry.job_name}</a> : entry.job || ""),
+  },
+  {
+    name: "amount", head: unit.value, isRight: true,
+    cell: (entry) => (
+      <span class={entry.direction}>
+        {sign(entry)}
+        {credits(Math.abs(entry.amount_microcredits))}
+      </span>
+    ),
+  },
+];
+
+interface Named {
+  id: number;
+  name: string;
+}
+
+// Whatever the address asks for can be chosen, though it may be older than what is listed.
+function choicesOf(all: string, listed: readonly Named[], chosen: number) {
+  const older = chosen && !listed.some((each) => each.id === chosen) ? [{ value: String(chosen), label: words.numbered(chosen) }] : [];
+  return [{ value: "", label: all }, ...listed.map((each) => ({ value: String(each.id), label: `${each.name} (${each.id})` })), ...older];
+}
+
+function Filters({ filter }: { filter: Filter }) {
+  const { data: mine } = useResource(jobs);
+  const { data: lent } = useResource(myMachines);
+  const kinds = [{ value: "" as const, label: words.everyKind }, ...kindsOf[filter.view].map((value) => ({ value, label: words.kinds[value] }))];
+  return (
+    <div class="together">
+      <Select<Kind | ""> label={words.kind} name="kind" value={filter.kind} choices={kinds} onValue={(kind) => setQuery({ kind })} />
+      {((mine?.items.length ?? 0) > 0 || filter.job > 0) && (
+        <Select label={words.job} name="job" value={filter.job ? String(filter.job) : ""}
+          choices={choicesOf(words.everyJob, mine?.items ?? [], filter.job)}
+          onValue={(job) => setQuery({ job, machine: undefined })} />
+      )}
+      {((lent?.length ?? 0) > 0 || filter.machine > 0) && (
+        <Select label={words.machine} name="machine" value={filter.machine ? String(filter.machine) : ""}
+          choices={choicesOf(words.everyMachine, lent ?? [], filter.machine)}
+          onValue={(machine) => setQuery({ machine, job: undefined })} />
+      )}
+    </div>
+  );
+}
+
+function Sums({ sums }: { sums: NonNullable<Statement["sums"]> }) {
+  return (
+    <Figures>
+      {sums.held_microcredits > 0 && <Figure label={words.sums.held} value={credits(sums.held_microcredits)} />}
+      <Figure label={words.sums.posted} value={credits(sums.posted_microcredits)} />
+      <Figure label={words.sums.fee} value={credits(sums.fee_microcredits)} />
+      {sums.held_microcredits > 0 && <Figure label={words.sums.voided} value={credits(sums.voided_microcredits)} />}
+    </Figures>
+  );
+}
+
+function Entries({ filter }: { filter: Filter }) {
+  const [count, setCount] = useState(PAGE);
+  const { data, problem } = useResource(statement(filter, count));
+  const before = useRef<Statement | undefined>(undefined); // stays while more of it is read
+  const shown = data ?? before.current;
+  before.current = shown;
+  return (
+    <>
+      <ProblemNote problem={problem} />
+      {!shown && !problem && <Skeleton />}
+      {shown?.sums && <Sums sums={shown.sums} />}
+      {shown?.entries.length === 0 && <Empty icon="wallet" title={isFiltered(filter) ? words.noneSuch : words.none} />}
+      {shown && shown.entries.length > 0 && (
+        <Table label={words.statement} columns={columns()} rows={shown.entries} rowKey={(entry) => entry.id} />
+      )}
+      {shown?.hasMore && count < SHOWN_MAX && (
+        <Button isBusy={!data} onClick={() => setCount(Math.min(SHOWN_MAX, count * 2))}>
+          {words.older}
+        </Button>
+      )}
+      {shown?.hasMore && count >= SHOWN_MAX && <p class="faint">{words.restAsCsv}</p>}
+    </>
+  );
+}
+
+export function StatementCard({ query }: { query: URLSearchParams }) {
+  const filter = filterOf(query);
+  const tabs = views.map((name) => ({ name, label: words.views[name] }));
+  const download = async () => save(await readCsv(filter), words.csvName);
+  return (
+    <Card title={words.statement} class="statement"
+      action={<Button icon="download" onClick={download}>{words.csv}</Button>}>
+      <Tabs label={words.statement} tabs={tabs} selected={filter.view}
+        onSelect={(view) => setQuery({ view: view === "all" ? undefined : view, kind: undefined })}>
+        <p class="faint">{words.viewHints[filter.view]}</p>
+        <Filters filter={filter} />
+        <Entries key={JSON.stringify(filter)} filter={filter} />
+      </Tabs>
+    </Card>
+  );
+}
