@@ -74,10 +74,14 @@ export async function start(): Promise<void> {
   else become("signed-out");
 }
 
-export async function signOut(): Promise<void> {
-  // First: nothing may ask for what the session no longer shows.
+// Nothing is asked for, shown or kept of who was signed in.
+export function leave(): void {
   become("signed-out");
   forget();
   forgetDrafts();
+}
+
+export async function signOut(): Promise<void> {
+  leave(); // first: nothing may ask for what the session no longer shows
   await remove("/v1/sessions");
 }

@@ -7,6 +7,11 @@ import { common, settings as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Select } from "../../ui/field";
 import { Card, Head } from "../../ui/parts";
+import { Delete } from "./delete";
+import { Password } from "./password";
+import { Sessions } from "./sessions";
+import "./style.css";
+import { Tokens } from "./tokens";
 
 export default function Settings() {
   const { data: known } = useResource(account);
@@ -26,6 +31,10 @@ export default function Settings() {
           {common.signOut}
         </Button>
       </Card>
+      {known && <Password known={known} />}
+      <Sessions />
+      <Tokens />
+      {known && <Delete known={known} />}
     </>
   );
 }

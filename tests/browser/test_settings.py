@@ -1,0 +1,45 @@
+"""The settings in a real browser: password, sessions, tokens and the end of an account, with a restart between."""
+from browsing import Walk, assert_clean, screens
+from serving import Market, audit
+from test_shell import free_port
+
+HTML = "<script>alert(1)</script><b>x</b>"
+
+
+def test_password_tokens_sessions_and_the_end(tmp_path):
+    market = Market(tmp_path / "market", "--no-local-lender", "--listen", f"127.0.0.1:{free_port()}")
+    try:
+        first = market.sign_up("ada")
+        code = market.post("/v1/account/page-codes", {}, first).json
+        other = None
+
+        def sign_in():
+            answer = market.post("/v1/sessions", {"name": "ada", "password": "a first long password", "cookie": False})
+            assert answer.status == 201, answer
+            return answer.json["token"]
+
+        with Walk("settings.mjs", code["url"], screens(tmp_path)) as walk:
+            for _ in range(2):
+                walk.expect("sign in")
+                other = sign_in()
+                walk.answer()
+                walk.expect("ended")
+                walk.answer(str(market.get("/v1/account", other).status))
+            walk.expect("stop")
+            market.stop()
+            walk.answer()
+            walk.expect("start")
+            market.start()
+            walk.answer()
+            seen = walk.end()
+        gone = market.get("/v1/accounts?name=ada", market.operator_token()).json["items"]
+        refused = market.get("/v1/account", first).status
+    finally:
+        stopped = market.stop()
+    assert stopped == 0 and audit(tmp_path / "market")[0] == 0
+    assert seen["endedByButton"] == "401" and seen["endedByPassword"] == "401"
+    assert seen["postsWrong"] == 0 and seen["typed"] == HTML and seen["tokenName"] == HTML
+    assert seen["token"].startswith("souk_account_") and seen["copied"] == seen["token"]
+    assert seen["works"] == 200 and seen["refused"] == 401 and not seen["shownAgain"]
+    assert gone == [] and refused == 401
+    assert_clean(seen)
