@@ -14,12 +14,15 @@ enum { LENDERS_MAX = 15000 }; /* within the descriptors that a process may have 
 
 struct bench_options {
     uint64_t lenders;
+    uint64_t reports;
     int64_t ready_fd;
 };
 
 static const struct option bench_options[] = {
     {"lenders", OPTION_U64, offsetof(struct bench_options, lenders), "COUNT", "1000",
      "How many machines.", .minimum = 1, .maximum = LENDERS_MAX},
+    {"reports", OPTION_U64, offsetof(struct bench_options, reports), "COUNT", "0",
+     "How often a second each lease reports as if it trained.", .maximum = 1000},
     {"ready_fd", OPTION_I64, offsetof(struct bench_options, ready_fd), "FD", "-1",
      "Write a line here when all are linked.", .minimum = -1, .maximum = INT32_MAX},
 };
@@ -67,6 +70,7 @@ static int run_bench(void *context, const void *options, struct error *error)
                                                   .server_url = client_server(client),
                                                   .fingerprint = cli->common.fingerprint,
                                                   .lender_count = wanted->lenders,
+                                                  .reports_per_second = wanted->reports,
                                                   .cores_milli = 1000,
                                                   .ram_bytes = INT64_C(1) << 30,
                                                   .disk_bytes = INT64_C(1) << 30,
@@ -84,6 +88,7 @@ static int run_bench(void *context, const void *options, struct error *error)
         {"heartbeats", (double)result.heartbeats, 0, NULL},
         {"meters", (double)result.meters, 0, NULL},
         {"pings", (double)result.pings, 0, NULL},
+        {"reports", (double)result.reports, 0, NULL},
     };
     bench_print(cli, figures, sizeof(figures) / sizeof(*figures));
     return 0;

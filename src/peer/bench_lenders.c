@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "net/address.h"
 #include "net/link.h"
+#include "peer/bench_reports.h"
 #include "peer/daemon.h"
 #include "peer/enlist.h"
 #include "peer/folder.h"
@@ -44,13 +45,17 @@ struct lender {
     struct identity *identity;
     struct tcp_connect *connect;
     struct link *link;
-    struct loop_timer *beat_timer, *tick_timer;
+    struct loop_timer *beat_timer, *tick_timer, *report_timer;
     uint64_t beat_count;
     bool is_welcome;
     bool is_leased;
     struct meter meter;
     uint64_t log_offset; /* of the lease */
     int64_t leased_ns;
+    enum lease_role role; /* of the lease, like what follows */
+    uint64_t rank;
+    int64_t reported_ms; /* elapsed at its last report */
+    int64_t begun_ms;    /* UTC */
 };
 
 static int64_t now_ns(const struct bench *bench)
@@ -122,6 +127,50 @@ static void on_tick(void *context)
     loop_timer_start(lender->tick_timer, meter_wait_ms(&lender->meter, now_ns(lender->bench)));
 }
 
+static struct bench_member member_of(const struct lender *lender)
+{
+    return (struct bench_member){.lease = {lender->meter.lease, lender->meter.fence},
+                                 .rank = lender->rank,
+                                 .elapsed_ms =
+                                     (now_ns(lender->bench) - lender->leased_ns) / 1000000};
+}
+
+/* All jobs' workers are its own: a bench of reports has one job. */
+static void write_server_report(struct lender *lender, struct buffer *json)
+{
+    const struct bench *bench = lender->bench;
+    const int64_t elapsed_ms = member_of(lender).elapsed_ms;
+    struct bench_member *workers = calloc(bench->options->lender_count, sizeof(*workers));
+    size_t count = 0;
+    ASSERT(workers);
+    for (uint64_t i = 0; i < bench->options->lender_count; i++)
+        if (bench->lenders[i].is_leased && bench->lenders[i].role == LEASE_ROLE_WORKER)
+            workers[count++] = member_of(&bench->lenders[i]);
+    bench_report_server(workers, count, elapsed_ms, lender->reported_ms, json);
+    lender->reported_ms = elapsed_ms;
+    free(workers);
+}
+
+static void on_report(void *context)
+{
+    struct lender *lender = context;
+    struct buffer json AUTO_BUFFER;
+    buffer_init(&json, LEASE_REPORT_SIZE_MAX);
+    if (lender->role == LEASE_ROLE_SERVER) {
+        write_server_report(lender, &json);
+    } else {
+        const struct bench_member worker = member_of(lender);
+        bench_report_worker(&worker, lender->begun_ms, &json);
+    }
+    tell(lender, &(struct lease_message){.type = LEASE_MESSAGE_REPORT,
+                                         .report = {.lease = lender->meter.lease,
+                                                    .fence = lender->meter.fence,
+                                                    .json = buffer_text(&json)}});
+    lender->bench->result.reports++;
+    loop_timer_start(lender->report_timer,
+                     1000 / (int64_t)lender->bench->options->reports_per_second);
+}
+
 static void on_start(struct lender *lender, const struct start_message *start)
 {
     struct lease_document document;
@@ -139,6 +188,10 @@ static void on_start(struct lender *lender, const struct start_message *start)
     lender->is_leased = true;
     lender->leased_ns = now_ns(lender->bench);
     lender->log_offset = 0;
+    lender->role = document.role;
+    lender->rank = document.rank;
+    lender->reported_ms = 0;
+    lender->begun_ms = clock_utc_ms(loop_clock(lender->bench->loop));
     lender->bench->result.leases++;
     send_state(lender, lease, LEASE_RUN_STARTING, "");
     send_state(lender, lease, LEASE_RUN_RUNNING, "");
@@ -146,6 +199,8 @@ static void on_start(struct lender *lender, const struct start_message *start)
     meter_start(&lender->meter, &lease, document.tick_ms, lender->leased_ns, &usage);
     loop_timer_start(lender->tick_timer, meter_wait_ms(&lender->meter, lender->leased_ns));
     loop_timer_start(lender->beat_timer, 0);
+    if (lender->bench->options->reports_per_second > 0)
+        loop_timer_start(lender->report_timer, 0);
 }
 
 static void on_stop(struct lender *lender, const struct stop_message *stop)
@@ -155,6 +210,7 @@ static void on_stop(struct lender *lender, const struct stop_message *stop)
     take_tick(lender);
     lender->is_leased = false;
     loop_timer_stop(lender->tick_timer);
+    loop_timer_stop(lender->report_timer);
     send_state(lender, (struct lease_fence){stop->lease, stop->fence}, LEASE_RUN_STOPPED, "");
 }
 
@@ -320,6 +376,7 @@ static int enrol(struct bench *bench, uint64_t index, struct error *error)
     lender->bench = bench;
     lender->beat_timer = loop_timer_new(bench->loop, on_beat, lender);
     lender->tick_timer = loop_timer_new(bench->loop, on_tick, lender);
+    lender->report_timer = loop_timer_new(bench->loop, on_report, lender);
     if (folder_make(folder, 0700, error) < 0 ||
         identity_open(folder, &lender->identity, error) < 0 ||
         options->new_code(options->context, &code, error) < 0)
@@ -373,6 +430,7 @@ static void bench_done(struct bench *bench)
         link_free(lender->link);
         loop_timer_free(lender->beat_timer);
         loop_timer_free(lender->tick_timer);
+        loop_timer_free(lender->report_timer);
         identity_free(lender->identity);
     }
     free(bench->lenders);

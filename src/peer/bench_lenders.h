@@ -3,7 +3,8 @@
  * from one process; only that nothing runs under their leases.
  *
  * Each has its own key, link and enrolment. A lease is verified, told as running, and metered tick
- * by tick with a line of log and a signature, until the market stops it.
+ * by tick with a line of log and a signature, until the market stops it. On demand it reports as
+ * one that trains does, as often as asked (bench_reports.h).
  */
 #pragma once
 
@@ -17,6 +18,7 @@ struct bench_lenders_options {
     const char *fingerprint; /* NULL: not pinned */
     uint64_t lender_count;
     int64_t cores_milli, ram_bytes, disk_bytes; /* each lends so much, whatever this machine has */
+    uint64_t reports_per_second;                /* of each lease, at most 1000; 0: none */
     /* An enrolment code for the next one, which lives until the next call. */
     int (*new_code)(void *context, const char **out_code, struct error *error);
     /* All are linked. */
@@ -25,7 +27,7 @@ struct bench_lenders_options {
 };
 
 struct bench_lenders_result {
-    uint64_t heartbeats, leases, meters, pings;
+    uint64_t heartbeats, leases, meters, pings, reports;
 };
 
 /* Until SIGTERM or SIGINT; fails when a link breaks. */
