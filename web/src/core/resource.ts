@@ -15,8 +15,8 @@ export interface Resource<Value> {
   show(): () => void; // keeps it fresh until the returned function is called
 }
 
-interface Options {
-  every_ms?: number;
+interface Options<Value> {
+  every_ms?: number | ((value: Value | undefined) => number);
 }
 
 const EVERY_MS = 500;
@@ -40,8 +40,9 @@ export function clearResources(): void {
   registered.forEach((each) => each.clear());
 }
 
-export function resource<Value>(read: () => Promise<Value>, topics: Topic[], options: Options = {}): Resource<Value> {
-  const every_ms = options.every_ms ?? EVERY_MS;
+export function resource<Value>(read: () => Promise<Value>, topics: Topic[], options: Options<Value> = {}): Resource<Value> {
+  const { every_ms = EVERY_MS } = options;
+  const every = () => (typeof every_ms === "function" ? every_ms(data.peek()) : every_ms);
   const data = signal<Value | undefined>(undefined);
   const problem = signal<Error | null>(null);
   const touched = new Set(topics);
@@ -73,7 +74,7 @@ export function resource<Value>(read: () => Promise<Value>, topics: Topic[], opt
   };
   const later = (least_ms: number) => {
     if (timer || running) return;
-    const wait_ms = Math.max(least_ms, begun_ms + every_ms - performance.now());
+    const wait_ms = Math.max(least_ms, begun_ms + every() - performance.now());
     timer = window.setTimeout(() => {
       timer = 0;
       if (shown > 0 && !running) running = run();
@@ -128,7 +129,7 @@ const KEPT_MAX = 32;
 export function resourceOf<Key extends string | number, Value>(
   read: (key: Key) => Promise<Value>,
   topics: Topic[],
-  options: Options = {},
+  options: Options<Value> = {},
 ): (key: Key) => Resource<Value> {
   const kept = new Map<Key, Resource<Value>>();
   return (key) => {

@@ -18,7 +18,7 @@ export const myMachines = resource(
 export const machines = resource(
   () => all((cursor) => get("/v1/machines", { query: { limit: 500, cursor } })),
   ["machines"],
-  { every_ms: 1000 },
+  { every_ms: (list) => Math.max(1000, 3 * (list?.length ?? 0)) }, // ten thousand are no matter of every second
 );
 export const jobs = resource(() => get("/v1/jobs", { query: { limit: 50 } }), ["jobs"]);
 // Reports come as events, ten a second of each worker; what is read beside them may be a little older.

@@ -29,6 +29,8 @@ interface ChartProps {
   height?: number;
 }
 
+const TIME_PX = 110; // a date and a time, as a tick has them
+
 function options({ x, series, axes, height = 260 }: ChartProps, width: number): uPlot.Options {
   const line = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
   const ranges = axes.filter((axis) => axis.range);
@@ -36,6 +38,7 @@ function options({ x, series, axes, height = 260 }: ChartProps, width: number): 
     width,
     height,
     legend: { show: true, live: true },
+    ...(x.isTime ? { padding: [null, TIME_PX / 2, null, null] } : {}),
     cursor: { drag: { x: false, y: false } },
     scales: {
       x: { time: x.isTime ?? false },
@@ -51,12 +54,12 @@ function options({ x, series, axes, height = 260 }: ChartProps, width: number): 
         width: 2,
         spanGaps: true,
         ...(each.fill ? { fill: colour(`${each.token}-soft`) } : {}),
-        ...(each.isStepped ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}),
+        ...(each.isStepped ? { paths: uPlot.paths.stepped!({ align: 1 }), points: { show: false } } : {}),
         value: (_plot: uPlot, value: number | null) => (value === null ? "–" : each.value ? each.value(value) : String(value)),
       })),
     ],
     axes: [
-      { ...line, size: 34, ...(x.values ? { values: (_plot: uPlot, ticks: number[]) => ticks.map(x.values!) } : {}) },
+      { ...line, size: 34, ...(x.isTime ? { space: TIME_PX + 20 } : {}), ...(x.values ? { values: (_plot: uPlot, ticks: number[]) => ticks.map(x.values!) } : {}) },
       ...axes.map((axis) => ({
         ...line,
         scale: axis.scale,

@@ -1,6 +1,6 @@
 // Form fields: a label, a hint, and what is wrong beside the field, tied to it for screen readers.
 import type { ComponentChildren, JSX } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 
 interface Shared {
   label: string;
@@ -97,6 +97,7 @@ interface SliderProps extends Shared {
 
 // A slider for the hand and a number for those who know it.
 export function Slider({ value, min, max, step = 1, unit, onValue, isDisabled, ...shared }: SliderProps) {
+  const [typed, setTyped] = useState<string | null>(null); // so far: what is shown anew meanwhile does not undo it
   const take = (text: string) => {
     const asked = Number(text);
     if (text !== "" && Number.isFinite(asked)) onValue(Math.min(max, Math.max(min, asked)));
@@ -107,8 +108,9 @@ export function Slider({ value, min, max, step = 1, unit, onValue, isDisabled, .
         <div class="slider">
           <input {...tied} type="range" min={min} max={max} step={step} value={value} disabled={isDisabled}
             onInput={(event) => take(event.currentTarget.value)} />
-          <input type="number" aria-label={shared.label} min={min} max={max} step={step} value={value} disabled={isDisabled}
-            onChange={(event) => take(event.currentTarget.value)} />
+          <input type="number" aria-label={shared.label} min={min} max={max} step={step} value={typed ?? value} disabled={isDisabled}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+            onChange={(event) => { take(event.currentTarget.value); setTyped(null); }} />
           {unit && <span class="faint">{unit}</span>}
         </div>
       )}

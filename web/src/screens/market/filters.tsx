@@ -1,0 +1,65 @@
+// Which machines the table shows; the address keeps it.
+import { setQuery } from "../../core/router";
+import { machineState } from "../../core/machine";
+import type { Machine } from "../../core/store";
+import { common, market as words } from "../../text/en";
+import { Button } from "../../ui/button";
+import { Field, Select, type Choice } from "../../ui/field";
+
+const GIB = 2 ** 30;
+const names = ["name", "state", "cores", "memory", "gpus", "rtt", "reliability"] as const;
+type Name = (typeof names)[number];
+export type Filters = Record<Name, string>;
+
+export function filtersOf(query: URLSearchParams): Filters {
+  return Object.fromEntries(names.map((name) => [name, query.get(name) ?? ""])) as Filters;
+}
+
+const rtt_us = (machine: Machine) => machine.probe.rtt_us ?? 0;
+
+// An amount that is no number asks for nothing.
+const least = (asked: string) => Number(asked) || 0;
+
+export function matching(machines: readonly Machine[], filters: Filters): readonly Machine[] {
+  const name = filters.name.trim().toLowerCase();
+  const most_us = least(filters.rtt) * 1000;
+  return machines.filter(
+    (machine) =>
+      (!name || machine.name.includes(name) || machine.account_name.includes(name)) &&
+      (!filters.state || machineState(machine) === filters.state) &&
+      machine.free.cores_milli >= least(filters.cores) * 1000 &&
+      machine.free.ram_bytes >= least(filters.memory) * GIB &&
+      machine.free.gpus_milli >= least(filters.gpus) * 1000 &&
+      machine.reputation.reliability_milli >= least(filters.reliability) * 1000 &&
+      (!most_us || (rtt_us(machine) > 0 && rtt_us(machine) <= most_us)),
+  );
+}
+
+const any: Choice<string> = { value: "", label: words.filters.any };
+const choices = (values: readonly (number | string)[], label: (value: string) => string): Choice<string>[] => [
+  any,
+  ...values.map((value) => ({ value: String(value), label: label(String(value)) })),
+];
+const text = words.filters;
+const selects: { name: Name; label: string; choices: Choice<string>[] }[] = [
+  { name: "state", label: text.state, choices: choices(["free", "busy", "paused", "closed", "unreachable", "offline"], (state) => common.states[state]!) },
+  { name: "cores", label: text.cores, choices: choices([1, 2, 4, 8, 16, 32], text.atLeast) },
+  { name: "memory", label: text.memory, choices: choices([2, 4, 8, 16, 32, 64], (gib) => text.gib(gib)) },
+  { name: "gpus", label: text.gpus, choices: choices([1, 2, 4, 8], text.atLeast) },
+  { name: "rtt", label: text.rtt, choices: choices([1, 10, 30, 100, 300], text.ms) },
+  { name: "reliability", label: text.reliability, choices: choices([0.5, 0.8, 0.9, 0.95], text.atLeast) },
+];
+
+export function FilterRow({ filters }: { filters: Filters }) {
+  const isOn = names.some((name) => filters[name]);
+  return (
+    <div class="filters" role="search" aria-label={text.label}>
+      <Field label={text.name} value={filters.name} native={{ type: "search", name: "name", maxLength: 80, autocomplete: "off" }}
+        onValue={(name) => setQuery({ name })} />
+      {selects.map(({ name, label, choices: values }) => (
+        <Select key={name} label={label} name={name} value={filters[name]} choices={values} onValue={(value) => setQuery({ [name]: value })} />
+      ))}
+      {isOn && <Button onClick={() => setQuery(Object.fromEntries(names.map((name) => [name, ""])))}>{text.clear}</Button>}
+    </div>
+  );
+}
