@@ -37,6 +37,12 @@ await browse({ url, folder }, async ({ page, seen, until, look }) => {
     await page.click("button:has-text('Send it')");
     await page.waitForSelector(".sent:has-text('is at the market')");
   };
+  const addLayer = async (type) => {
+    const count = await page.locator(".layer").count();
+    await page.selectOption("select[name=add-layer]", type);
+    await page.click("button:has-text('Add a layer')");
+    await page.waitForSelector(`select[name=layer-${count}]`);
+  };
   const closeToasts = async () => {
     for (const button of await page.locator(".toast button").all()) await button.click();
     await until(() => document.querySelector(".toast") === null);
@@ -77,8 +83,7 @@ await browse({ url, folder }, async ({ page, seen, until, look }) => {
   // Layer by layer.
   await to("What");
   await page.click("label.way:has(input[value=layers])");
-  await page.selectOption("select[name=add-layer]", "conv");
-  await page.click("button:has-text('Add a layer')");
+  await addLayer("conv");
   await page.fill("input[name='layer-1-outputs']", "4");
   await page.fill("input[name='layer-1-kernel']", "50");
   await page.click("[aria-label='Move layer 2 up']");
@@ -87,10 +92,9 @@ await browse({ url, folder }, async ({ page, seen, until, look }) => {
   seen.layerWrong = await page.locator(".layer [role=alert]").first().textContent();
   await look("train-layers");
   await page.click("[aria-label='Remove layer 1']");
-  await page.selectOption("select[name=add-layer]", "relu");
-  await page.click("button:has-text('Add a layer')");
-  await page.selectOption("select[name=add-layer]", "dense");
-  await page.click("button:has-text('Add a layer')");
+  await until(() => document.querySelectorAll(".layer").length === 1);
+  await addLayer("relu");
+  await addLayer("dense");
   await page.fill("input[name='layer-0-outputs']", "8");
   await page.fill("input[name=name]", "again");
   seen.layers = await submit();

@@ -80,12 +80,12 @@ function trainOf(train: Json, inputs: Input[]): Partial<Draft> {
 
 function codeOf(spec: Json, resources: Json, inputs: Input[]): Partial<Draft> {
   const { envs, setup, run } = take(spec, "envs", "setup", "run");
-  const files = inputs.filter((input) => input.split === "files");
+  const size = inputs.reduce((sum, input) => sum + input.records, 0); // each record of theirs is a byte
   return {
     kind: "code", run: text(run), setup: text(setup),
     envs: Object.entries(record(envs)).map(([name, value]) => `${name}=${text(value)}`).join("\n"),
     network: text(take(resources, "network").network) || "none",
-    code: files.length ? { name: "", by: "", inputs: files, train: {}, rows: 0, bytes: files[0]!.records } : null,
+    code: inputs.length ? { name: "", by: "", inputs, train: {}, rows: 0, bytes: size } : null,
   };
 }
 

@@ -96,7 +96,7 @@ function Preview({ head, reading }: { head: CsvRow[]; reading: Reading }) {
 
 function ReadingFields({ draft, change, wrong, names }: StepProps & { names: string[] | null }) {
   const { reading } = draft;
-  const set = (part: Partial<Reading>) => change({ reading: { ...reading, ...part } });
+  const set = (part: Partial<Reading>) => change((now) => ({ reading: { ...now.reading, ...part } }));
   const choices = <Value extends string>(labels: Record<Value, string>) =>
     (Object.keys(labels) as Value[]).map((value) => ({ value, label: labels[value] }));
   const columns = [...new Set([...(names ?? []), reading.label])].filter(Boolean);
@@ -124,7 +124,7 @@ function whatIsSent(draft: Draft, known: Opened | null): string {
 }
 
 function TableFile(props: StepProps) {
-  const { draft, change, wrong } = props;
+  const { draft, change, now, wrong } = props;
   const sending = useSending();
   const known = opened.value?.file.name === draft.file ? opened.value : null;
   const isPeer = draft.source === "peer";
@@ -137,10 +137,11 @@ function TableFile(props: StepProps) {
     change({ file: file!.name, sent: null, reading: { ...draft.reading, label: names.includes(draft.reading.label) ? draft.reading.label : "" } });
   });
   const send = () => sending.send(async (signal, onSent) => {
-    const table = readTable(known!.text, draft.reading);
-    const made = partsOf(table, seedOf(draft), isPeer);
+    const asked = now();
+    const table = readTable(known!.text, asked.reading);
+    const made = partsOf(table, seedOf(asked), isPeer);
     const inputs = await sendParts(made.parts, signal, onSent);
-    change({ sent: { name: draft.file, by: readBy(draft), inputs, train: made.train, rows: table.rows, bytes: known!.file.size } });
+    change({ sent: { name: asked.file, by: readBy(asked), inputs, train: made.train, rows: table.rows, bytes: known!.file.size } });
   });
   const told = whatIsSent(draft, known);
   return (

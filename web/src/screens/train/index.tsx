@@ -21,7 +21,8 @@ import "./style.css";
 
 export interface StepProps {
   draft: Draft;
-  change: (part: Partial<Draft>) => void;
+  change: (part: Partial<Draft> | ((now: Draft) => Partial<Draft>)) => void; // by a function: from what stands there now
+  now: () => Draft; // also before the next frame
   checking: Checking;
   wrong: (field: string) => string;
   text: string; // the job file
@@ -116,7 +117,8 @@ export default function Train({ rest, query }: ScreenProps) {
     latest.current = next;
     setDraft(next);
   };
-  const change = (part: Partial<Draft>) => put({ ...latest.current, ...part });
+  const change: StepProps["change"] = (part) =>
+    put({ ...latest.current, ...(typeof part === "function" ? part(latest.current) : part) });
   const { name: fromName, problem: fromProblem } = useFrom(query.get("from"), put);
   const text = JSON.stringify(jobFile(draft));
   const step = steps.find((each) => each === rest[0]) ?? "what";
@@ -148,7 +150,7 @@ export default function Train({ rest, query }: ScreenProps) {
       {fromName && <Note>{words.from(fromName)}</Note>}
       <Steps step={step} checking={checking} />
       {step !== "check" && <ProblemNote problem={checking.problem} />}
-      <Shown draft={draft} change={change} checking={checking} wrong={checking.wrong} text={text} done={done} />
+      <Shown draft={draft} change={change} now={() => latest.current} checking={checking} wrong={checking.wrong} text={text} done={done} />
       {step !== "check" && <Foot step={step} checking={checking} />}
     </div>
   );

@@ -1,5 +1,5 @@
 // A network, layer by layer: add, remove, move, and what each has to say.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field, Select } from "../../ui/field";
@@ -32,7 +32,7 @@ interface RowProps {
   at: number;
   count: number;
   wrong: (field: string) => string;
-  onLayer: (layer: Layer) => void;
+  onLayer: (update: (now: Layer) => Layer) => void;
   onMove: (by: number) => void;
   onRemove: () => void;
 }
@@ -40,14 +40,14 @@ interface RowProps {
 function Row({ layer, at, count, wrong, onLayer, onMove, onRemove }: RowProps) {
   const usual = kinds[layer.type] ?? {};
   const path = `train.layers[${at}]`;
-  const set = (name: string, value: string) => onLayer({ ...layer, values: { ...layer.values, [name]: value } });
+  const set = (name: string, value: string) => onLayer((now) => ({ ...now, values: { ...now.values, [name]: value } }));
   const beside = Object.keys(usual).map((name) => wrong(`${path}.${name}`)).find(Boolean);
   const whole = beside ? "" : wrong(path);
   return (
     <li class="layer">
       <span class="number" aria-hidden="true">{at + 1}</span>
       <Select label={words.type} value={layer.type} choices={choices} name={`layer-${at}`}
-        onValue={(type) => onLayer({ type, values: {} })} error={whole} />
+        onValue={(type) => onLayer(() => ({ type, values: {} }))} error={whole} />
       {Object.entries(usual).map(([name, value]) =>
         value === "no" ? (
           <Select key={name} label={words.fields[name]!} value={layer.values[name] === "true" ? "true" : ""}
@@ -69,31 +69,34 @@ function Row({ layer, at, count, wrong, onLayer, onMove, onRemove }: RowProps) {
 interface LayersProps {
   layers: Layer[];
   wrong: (field: string) => string;
-  onLayers: (layers: Layer[]) => void;
+  onLayers: (update: (now: Layer[]) => Layer[]) => void; // two changes may come before the next frame
 }
 
 export function Layers({ layers, wrong, onLayers }: LayersProps) {
   const [added, setAdded] = useState("dense");
-  const move = (at: number, by: number) => {
-    const next = [...layers];
-    [next[at], next[at + by]] = [next[at + by]!, next[at]!];
-    onLayers(next);
-  };
+  const wanted = useRef(added); // also before the next frame
+  const choose = (type: string) => setAdded((wanted.current = type));
+  const move = (at: number, by: number) =>
+    onLayers((now) => {
+      const next = [...now];
+      [next[at], next[at + by]] = [next[at + by]!, next[at]!];
+      return next;
+    });
   return (
     <Card title={words.title}>
       <p class="faint">{words.hint}</p>
       <ol class="layers">
         {layers.map((layer, at) => (
           <Row key={at} layer={layer} at={at} count={layers.length} wrong={wrong}
-            onLayer={(next) => onLayers(layers.map((each, other) => (other === at ? next : each)))}
+            onLayer={(update) => onLayers((now) => now.map((each, other) => (other === at ? update(each) : each)))}
             onMove={(by) => move(at, by)}
-            onRemove={() => onLayers(layers.filter((_each, other) => other !== at))} />
+            onRemove={() => onLayers((now) => now.filter((_each, other) => other !== at))} />
         ))}
       </ol>
       <div class="row add">
-        <Select label={words.addType} value={added} choices={choices} onValue={setAdded} name="add-layer" />
+        <Select label={words.addType} value={added} choices={choices} onValue={choose} name="add-layer" />
         <Button icon="plus" isDisabled={layers.length >= LAYERS_MAX}
-          onClick={() => onLayers([...layers, { type: added, values: {} }])}>{words.add}</Button>
+          onClick={() => onLayers((now) => [...now, { type: wanted.current, values: {} }])}>{words.add}</Button>
       </div>
     </Card>
   );

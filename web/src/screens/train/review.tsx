@@ -1,5 +1,6 @@
 // The last step: what is wrong and where, what it costs, the job file; and the submission, once.
 import { newKey, post, type Schemas } from "../../api/client";
+import { Problem } from "../../api/problem";
 import { useSubmit } from "../../core/form";
 import { creditsShort, duration, relative } from "../../core/format";
 import { go, link } from "../../core/router";
@@ -78,7 +79,8 @@ function Rest({ draft, change }: StepProps) {
 }
 
 function needWords(check: Check, isCatalogue: boolean): string {
-  if (!check.needs.includes("data")) return "";
+  if (check.needs.length === 0) return "";
+  if (!check.needs.includes("data")) return words.needsFiles;
   return isCatalogue ? words.needsSet : words.needsData;
 }
 
@@ -89,7 +91,11 @@ export function Review(props: StepProps) {
     // Kept with the draft: after a reload the same job is still submitted once.
     const key = draft.keyOf === text && draft.key ? draft.key : newKey();
     change({ key, keyOf: text });
-    const job = await post("/v1/jobs", { key, body: check!.spec as Schemas["JobSpec"] });
+    const job = await post("/v1/jobs", { key, body: check!.spec as Schemas["JobSpec"] }).catch((failure: Error) => {
+      // What was refused may be taken later, with more credits say: that is another try.
+      if (failure instanceof Problem && failure.status < 500) change({ key: "", keyOf: "" });
+      throw failure;
+    });
     tell(words.submitted(job.name));
     void jobs.refresh();
     void account.refresh();
@@ -106,7 +112,7 @@ export function Review(props: StepProps) {
       <Mistakes check={check} />
       {needed && (
         <Note tone="warn">
-          {needed} <a href={link("train", "data")}>{words.toStep(train.steps.data)}</a>
+          {needed} {check.needs.includes("data") && <a href={link("train", "data")}>{words.toStep(train.steps.data)}</a>}
         </Note>
       )}
       <Quote check={check} />

@@ -113,7 +113,7 @@ export function What(props: StepProps) {
           native={{ name: "name", autocomplete: "off" }} onValue={(name) => change({ name })} />
       </Card>
       {draft.kind === "model" && <Models {...props} />}
-      {draft.kind === "layers" && <Layers layers={draft.layers} wrong={wrong} onLayers={(layers) => change({ layers })} />}
+      {draft.kind === "layers" && <Layers layers={draft.layers} wrong={wrong} onLayers={(update) => change((now) => ({ layers: update(now.layers) }))} />}
       {draft.kind === "code" ? <Code {...props} /> : <Training {...props} />}
     </>
   );

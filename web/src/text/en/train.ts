@@ -219,6 +219,7 @@ export const train = {
     field: (field: string) => `${field}: `,
     toStep: (step: string) => `Go to ${step}`,
     needsData: "The data are not at the market yet: send the file.",
+    needsFiles: "A file that the job names is not at the market: submit it with souk job submit.",
     needsSet: "This market has no copy of the data set: choose another, or submit with souk job submit --dataset-dir.",
     quote: "What it costs",
     held: "held when it is submitted",
