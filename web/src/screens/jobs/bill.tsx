@@ -1,12 +1,13 @@
 // What a job cost, lease by lease, and every entry of it as CSV.
 import { get, type Schemas } from "../../api/client";
+import { readCsv } from "../../api/csv";
 import { credits, duration, number } from "../../core/format";
-import { saveCsv } from "../../core/save";
 import { resourceOf, useResource } from "../../core/resource";
 import { unit } from "../../core/store";
 import { jobs as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Card, Figure, Figures, ProblemNote, Skeleton } from "../../ui/parts";
+import { save } from "../../ui/save";
 import { Table, type Column } from "../../ui/table";
 import { byRole, roleName } from "./names";
 
@@ -28,7 +29,7 @@ const columns: readonly Column<Line>[] = [
 
 export function JobBill({ id }: { id: number }) {
   const { data: bill, problem } = useResource(billOf(id));
-  const csv = () => saveCsv(`/v1/jobs/${id}/entries?format=csv&order=oldest&limit=500`, `job-${id}.csv`);
+  const csv = async () => save(await readCsv(`/v1/jobs/${id}/entries?format=csv&order=oldest&limit=500`), `job-${id}.csv`);
   return (
     <Card title={words.bill.title} action={<Button icon="download" onClick={csv}>{words.bill.csv}</Button>}>
       <ProblemNote problem={problem} />

@@ -4,11 +4,11 @@ import type { Schemas } from "../../api/client";
 import { number } from "../../core/format";
 import { connection } from "../../core/live";
 import { setQuery } from "../../core/router";
-import { save } from "../../core/save";
 import { jobs as words } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field, Select, Toggle } from "../../ui/field";
 import { Card, ProblemNote, Skeleton } from "../../ui/parts";
+import { save } from "../../ui/save";
 import { LogTail, wholeLog, type Place } from "./log_tail";
 import { byRole, rankName, roleName } from "./names";
 
@@ -85,7 +85,7 @@ export function Logs({ job, query }: { job: Schemas["JobDetail"]; query: URLSear
         <p class="faint">{words.logs.noLease}</p>
       </Card>
     );
-  const download = async () => save(await wholeLog(place), "text/plain", `job-${job.id}-${chosen.replace(" ", "-")}.log`);
+  const download = async () => save(new Blob(await wholeLog(place), { type: "text/plain" }), `job-${job.id}-${chosen.replace(" ", "-")}.log`);
   return (
     <Card title={words.logs.title} action={<Button icon="download" onClick={download}>{words.logs.download}</Button>} class="logs">
       <div class="choose">

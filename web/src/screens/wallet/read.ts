@@ -1,6 +1,6 @@
 // The statement by its filters: the newest entries, and all of them as CSV.
 import { addressOf, get, type Schemas } from "../../api/client";
-import { problemOf, Unreachable } from "../../api/problem";
+import { readCsv } from "../../api/csv";
 import { resourceOf } from "../../core/resource";
 import type { Entry } from "../../core/store";
 
@@ -68,18 +68,5 @@ const statementOf = resourceOf((key: string) => {
 
 export const statement = (filter: Filter, count: number) => statementOf(JSON.stringify({ filter, count }));
 
-// All pages one after the other: the next one's address is in the Link header.
-export async function readCsv(filter: Filter): Promise<Blob> {
-  const parts: string[] = [];
-  let address: string | undefined = addressOf("/v1/account/entries", { query: { ...queryOf(filter), format: "csv", limit: READ_MAX } });
-  while (address) {
-    const response: Response = await fetch(address, { credentials: "same-origin", cache: "no-store" }).catch(() => {
-      throw new Unreachable();
-    });
-    const text = await response.text();
-    if (!response.ok) throw problemOf(response, text);
-    parts.push(text);
-    address = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get("Link") ?? "")?.[1];
-  }
-  return new Blob(parts, { type: "text/csv" });
-}
+export const readStatement = (filter: Filter): Promise<Blob> =>
+  readCsv(addressOf("/v1/account/entries", { query: { ...queryOf(filter), format: "csv", limit: READ_MAX } }));

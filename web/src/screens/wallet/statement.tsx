@@ -11,7 +11,7 @@ import { Select } from "../../ui/field";
 import { Card, Empty, Figure, Figures, ProblemNote, Skeleton } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 import { Tabs } from "../../ui/tabs";
-import { filterOf, isFiltered, kindsOf, PAGE, readCsv, SHOWN_MAX, statement, views, type Filter, type Kind, type Statement } from "./read";
+import { filterOf, isFiltered, kindsOf, PAGE, readStatement, SHOWN_MAX, statement, views, type Filter, type Kind, type Statement } from "./read";
 
 const sign = (entry: Entry) => ({ in: "+", out: "−", inside: "" })[entry.direction];
 const what = (entry: Entry) => (entry.kind === "transfer" ? words.transfers[entry.direction] : words.kinds[entry.kind]);
@@ -126,7 +126,7 @@ function Entries({ filter }: { filter: Filter }) {
 export function StatementCard({ query }: { query: URLSearchParams }) {
   const filter = filterOf(query);
   const tabs = views.map((name) => ({ name, label: words.views[name] }));
-  const download = async () => save(await readCsv(filter), words.csvName);
+  const download = async () => save(await readStatement(filter), words.csvName);
   return (
     <Card title={words.statement} class="statement"
       action={<Button icon="download" onClick={download}>{words.csv}</Button>}>
