@@ -31,6 +31,7 @@ interface TableProps<Row> {
 
 const ROW_PX = 44; // of a virtual row: all are equal, style.css holds them to it
 const VIRTUAL_MIN = 200;
+const REUSED = 64; // at least as many as are drawn at a time: a row that goes out of sight is drawn again as one that comes
 const SPARE = 12; // rows drawn above and below what is in sight
 
 const compare = (a: number | string, b: number | string) =>
@@ -119,7 +120,7 @@ export function Table<Row>({ label, columns, rows, rowKey, order: first, onOrder
         <tbody>
           {gap(range.first)}
           {shown.slice(range.first, range.end).map((row, index) => (
-            <tr key={rowKey(row)} class={isSelected?.(row) ? "selected" : undefined}
+            <tr key={isVirtual ? (range.first + index) % REUSED : rowKey(row)} class={isSelected?.(row) ? "selected" : undefined}
               aria-rowindex={isVirtual ? range.first + index + 2 : undefined}>
               {columns.map((column) =>
                 column.isRowHead ? (
