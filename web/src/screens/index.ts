@@ -24,6 +24,7 @@ export const screens: readonly Screen[] = [
   { name: "market", label: common.nav.market, icon: "market", load: () => import("./market") },
   { name: "wallet", label: common.nav.wallet, icon: "wallet", load: () => import("./wallet") },
   { name: "settings", label: common.nav.settings, icon: "settings", load: () => import("./settings") },
+  { name: "operator", label: common.nav.operator, icon: "operator", isOperators: true, load: () => import("./operator") },
 ];
 
 export const first = "dashboard";

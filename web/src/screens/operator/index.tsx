@@ -1,0 +1,21 @@
+// What only the operator sees and does.
+import { operator as words } from "../../text/en";
+import { Head } from "../../ui/parts";
+import type { ScreenProps } from "..";
+import { Accounts } from "./accounts";
+import { Health } from "./health";
+import { Invites } from "./invites";
+import { MarketSettings } from "./settings";
+import "./style.css";
+
+export default function Operator({ query }: ScreenProps) {
+  return (
+    <>
+      <Head title={words.title} />
+      <Health />
+      <Accounts query={query} />
+      <Invites />
+      <MarketSettings />
+    </>
+  );
+}
