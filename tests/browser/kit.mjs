@@ -88,6 +88,11 @@ function parts(context, page, folder, seen) {
       await page.setViewportSize(sizes.wide);
       await page.emulateMedia({ colorScheme: "light" });
     },
+    // Closes what was told at the edge, which also goes by itself: pictures are of what stays.
+    async hush() {
+      await page.evaluate(() => document.querySelectorAll(".toast button").forEach((button) => button.click()));
+      await until(page, () => document.querySelector(".toast") === null);
+    },
     // Tells the test that started this walk a word, and waits for its answer: a line.
     async step(word) {
       const lines = readline.createInterface({ input: process.stdin });

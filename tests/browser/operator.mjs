@@ -1,0 +1,97 @@
+// The operator's screen: health, freezing and unfreezing, an invitation, and settings changed over a restart.
+//
+//   node operator.mjs URL_WITH_CODE SCREENSHOT_FOLDER
+import { browse } from "./kit.mjs";
+
+const [url, folder] = process.argv.slice(2);
+const HTML = "<iframe src=x></iframe><b>spam</b>";
+
+await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forgive }) => {
+  let freezes = 0;
+  page.on("request", (request) => (freezes += request.method() === "POST" && request.url().endsWith("/freeze") ? 1 : 0));
+  const beside = (name, word) => page.waitForSelector(`.field:has(input[name='${name}']) [role=alert]:has-text('${word}')`);
+  const row = (name) => `.accounts tbody tr:has(th:text-is('${name}'))`;
+  const change = () => page.click(".market-settings button[type=submit]");
+
+  await page.goto(url);
+  await page.waitForSelector("h1:text('Dashboard')");
+  await page.click("nav a[href='#/operator']");
+  await page.waitForSelector(row("ada"));
+  await page.waitForSelector(".health tbody tr");
+  seen.members = await page.locator(".health .figure:has-text('members') strong").textContent();
+
+  // Search by a part of a name; 10 kB of it finds nothing and breaks nothing.
+  await page.fill("input[name=find]", "a".repeat(10_000));
+  await page.waitForSelector("text=No account has this in its name");
+  await page.fill("input[name=find]", "ad");
+  await until(() => document.querySelectorAll(".accounts tbody tr").length === 1);
+  seen.found = await page.locator(".accounts tbody th").allTextContents();
+  await page.fill("input[name=find]", "");
+  await page.waitForSelector(row("bob"));
+
+  // Frozen with a reason, once; the reason is text.
+  await page.click(`${row("ada")} button:has-text('Freeze')`);
+  await page.click("dialog button:has-text('Freeze')");
+  await beside("reason", "Say why");
+  await page.fill("dialog input[name=reason]", "r".repeat(10_000));
+  await page.click("dialog button:has-text('Freeze')");
+  await beside("reason", "At most 127");
+  seen.freezesWrong = freezes;
+  await page.fill("dialog input[name=reason]", HTML);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await page.evaluate(() => {
+    const yes = [...document.querySelectorAll("dialog button")].find((button) => button.textContent === "Freeze");
+    yes.click();
+    yes.click();
+  });
+  await page.waitForSelector(`${row("ada")} .state.frozen`);
+  seen.reason = await page.locator(`${row("ada")} .reason`).textContent();
+  seen.freezes = freezes;
+  seen.frozenAt = await step("frozen");
+  await page.click("button:has-text('Make an invitation')");
+  await page.waitForSelector(".invites pre");
+  seen.invite = await page.locator(".invites pre").textContent();
+  await page.click(".invites [aria-label=Copy]");
+  await page.waitForSelector(".toast:has-text('Copied')");
+  seen.copied = await page.evaluate(() => navigator.clipboard.readText());
+  await hush();
+  await look("operator");
+  await page.click(`${row("ada")} button:has-text('Unfreeze')`);
+  await page.click("dialog button:has-text('Unfreeze')");
+  await page.waitForSelector(`${row("ada")} button:has-text('Freeze')`);
+
+  // Settings: wrong numbers beside their fields, the market's word, and what was typed over a reload and a restart.
+  await page.fill("input[name=fee_basis_points]", "much");
+  await change();
+  await beside("fee_basis_points", "A number like");
+  await page.fill("input[name=fee_basis_points]", "250");
+  await change();
+  await page.click("dialog button:has-text('Change')");
+  await page.waitForSelector(".market-settings [role=alert]");
+  seen.refusal = await page.locator(".market-settings [role=alert]").first().textContent();
+  forgive();
+  await page.fill("input[name=fee_basis_points]", "2.25");
+  await page.fill("input[name=grant_microcredits]", "12.5");
+  await page.reload();
+  await page.waitForSelector("input[name=fee_basis_points]");
+  seen.typed = await page.inputValue("input[name=fee_basis_points]");
+  await step("stop");
+  await page.waitForSelector(".live.reconnecting");
+  await change();
+  await page.waitForSelector("dialog[open]");
+  seen.asked = await page.locator("dialog .line").allTextContents();
+  const lost = page.waitForEvent("requestfailed", (request) => request.method() === "PUT");
+  await page.click("dialog button:has-text('Change')");
+  await lost;
+  await step("start");
+  await page.waitForSelector(".live.live");
+  await until(() => document.querySelector(".market-settings [aria-busy]") === null);
+  // Back later than the page tries by itself: the same button tries again.
+  if (await page.locator(".market-settings button:has-text('Undo')").count()) {
+    await change();
+    await page.click("dialog button:has-text('Change')");
+  }
+  await page.waitForSelector(".toast:has-text('The settings are changed')");
+  await page.waitForSelector("text=Nothing is changed yet.");
+  forgive();
+});

@@ -1,0 +1,40 @@
+"""The operator's screen in a real browser: accounts, freezing, invitations and settings, with a restart between."""
+from browsing import Walk, assert_clean, screens
+from serving import Market, audit
+from test_shell import free_port
+
+HTML = "<iframe src=x></iframe><b>spam</b>"
+
+
+def test_the_operator_freezes_invites_and_sets(tmp_path):
+    market = Market(tmp_path / "market", "--listen", f"127.0.0.1:{free_port()}")
+    try:
+        ada = market.sign_up("ada")
+        market.sign_up("bob")
+        operator = market.operator_token()
+        code = market.post("/v1/account/page-codes", {}, operator).json
+        before = market.get("/v1/settings", operator).json
+        with Walk("operator.mjs", code["url"], screens(tmp_path)) as walk:
+            walk.expect("frozen")
+            walk.answer(market.get("/v1/account", ada).json["frozen"])
+            walk.expect("stop")
+            market.stop()
+            walk.answer()
+            walk.expect("start")
+            market.start()
+            walk.answer()
+            seen = walk.end()
+        after = market.get("/v1/settings", operator).json
+        free = market.get("/v1/account", ada).json["frozen"]
+        invited = market.post("/v1/accounts", {"name": "carol", "invite": seen["invite"]})
+    finally:
+        stopped = market.stop()
+    assert stopped == 0 and audit(tmp_path / "market")[0] == 0
+    assert int(seen["members"]) >= 2 and seen["found"] == ["ada"]
+    assert seen["freezesWrong"] == 0 and seen["freezes"] == 1
+    assert seen["reason"] == HTML and seen["frozenAt"] == HTML and free == ""
+    assert seen["copied"] == seen["invite"] and invited.status == 201
+    assert seen["refusal"] and seen["typed"] == "2.25"
+    assert len(seen["asked"]) == 2 and seen["asked"][0].endswith("→ 2.25")
+    assert after == {**before, "fee_basis_points": 225, "grant_microcredits": 12_500_000}
+    assert_clean(seen)
