@@ -88,6 +88,16 @@ function parts(context, page, folder, seen) {
       await page.setViewportSize(sizes.wide);
       await page.emulateMedia({ colorScheme: "light" });
     },
+    // As a person sees it first: NAME-wide-light.png and NAME-phone-dark.png, of the window alone.
+    async glance(name) {
+      for (const [size, colorScheme] of [["phone", "dark"], ["wide", "light"]]) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize(sizes[size]);
+        await page.evaluate(() => scrollTo(0, 0));
+        await settle(page);
+        await shoot(`${name}-${size}-${colorScheme}`);
+      }
+    },
     // Closes what was told at the edge, which also goes by itself: pictures are of what stays.
     async hush() {
       await page.evaluate(() => document.querySelectorAll(".toast button").forEach((button) => button.click()));

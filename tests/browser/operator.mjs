@@ -6,7 +6,7 @@ import { browse } from "./kit.mjs";
 const [url, folder] = process.argv.slice(2);
 const HTML = "<iframe src=x></iframe><b>spam</b>";
 
-await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, step, forgive }) => {
   let freezes = 0;
   page.on("request", (request) => (freezes += request.method() === "POST" && request.url().endsWith("/freeze") ? 1 : 0));
   const beside = (name, word) => page.waitForSelector(`.field:has(input[name='${name}']) [role=alert]:has-text('${word}')`);
@@ -56,6 +56,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   seen.copied = await page.evaluate(() => navigator.clipboard.readText());
   await hush();
   await look("operator");
+  await glance("operator-top");
   await page.click(`${row("ada")} button:has-text('Unfreeze')`);
   await page.click("dialog button:has-text('Unfreeze')");
   await page.waitForSelector(`${row("ada")} button:has-text('Freeze')`);

@@ -9,7 +9,7 @@ const HTML = "<script>alert(1)</script><b>x</b>";
 const FIRST = "a first long password";
 const SECOND = "a second long password";
 
-await browse({ url, folder }, async ({ context, page, seen, until, look, hush, step, forgive }) => {
+await browse({ url, folder }, async ({ context, page, seen, until, look, glance, hush, step, forgive }) => {
   let posts = 0;
   page.on("request", (request) => (posts += request.method() === "POST" && request.url().endsWith("/v1/tokens") ? 1 : 0));
   const beside = (name, word) => page.waitForSelector(`.field:has(input[name='${name}']) [role=alert]:has-text('${word}')`);
@@ -100,6 +100,7 @@ await browse({ url, folder }, async ({ context, page, seen, until, look, hush, s
   seen.shownAgain = (await page.content()).includes(seen.token);
   await hush();
   await look("settings-all");
+  await glance("settings-top");
   await page.click(".tokens tr:has-text('<script>') button:has-text('Revoke')");
   await page.click("dialog button:has-text('Cancel')");
   await page.click(".tokens tr:has-text('<script>') button:has-text('Revoke')");

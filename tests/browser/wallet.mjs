@@ -9,7 +9,7 @@ const [url, folder, job] = process.argv.slice(2);
 const { origin } = new URL(url);
 const HTML = "<img src=x onerror=alert(1)><b>bold</b>";
 
-await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forgive }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, step, forgive }) => {
   const rows = () => page.locator(".statement tbody tr").allTextContents();
   const showing = async (words) => {
     await page.waitForSelector(words.map((word) => `.statement td:has-text('${word}')`).join(", "));
@@ -59,6 +59,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush, step, forg
   await page.goto(`${origin}/#/wallet`);
   await showing(["paid for work"]);
 
+  await glance("wallet-top");
   const [download] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('CSV')")]);
   seen.csvName = download.suggestedFilename();
   seen.csv = readFileSync(await download.path(), "utf8");

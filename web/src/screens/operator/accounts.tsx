@@ -16,6 +16,7 @@ import { Table, type Column } from "../../ui/table";
 import { tell } from "../../ui/toast";
 
 const REASON_BYTES_MAX = 127;
+const MINT = 1; // where all credits come from
 const accounts = resource(() => all((cursor) => get("/v1/accounts", { query: { limit: 500, cursor } })), ["account"], { every_ms: 5000 });
 
 function Freezing({ account, onClose }: { account: Account; onClose: () => void }) {
@@ -62,6 +63,7 @@ async function unfreeze(account: Account): Promise<void> {
 }
 
 function StateOf({ account }: { account: Account }) {
+  if (account.id === MINT) return <State state="" label={words.markets} />;
   if (account.is_operator) return <State state="busy" label={words.operators} />;
   if (!account.frozen) return <State state="online" label={words.inUse} />;
   return (
@@ -74,16 +76,16 @@ function StateOf({ account }: { account: Account }) {
 const columns = (freeze: (account: Account) => void): readonly Column<Account>[] => [
   { name: "name", head: words.columns.name, isRowHead: true, sort: (account) => account.name, cell: (account) => account.name },
   { name: "state", head: words.columns.state, sort: (account) => account.frozen, cell: (account) => <StateOf account={account} /> },
+  { name: "created", head: words.columns.created, isWideOnly: true, sort: (account) => account.created_ms,
+    cell: (account) => (account.created_ms ? date(account.created_ms) : "") },
   { name: "available", head: words.columns.available, isRight: true, sort: (account) => account.available_microcredits,
     cell: (account) => credits(account.available_microcredits) },
   { name: "held", head: words.columns.held, isRight: true, isWideOnly: true, sort: (account) => account.held_microcredits,
     cell: (account) => credits(account.held_microcredits) },
   { name: "earned", head: words.columns.earned, isRight: true, isWideOnly: true, sort: (account) => account.earned_microcredits,
     cell: (account) => credits(account.earned_microcredits) },
-  { name: "created", head: words.columns.created, isWideOnly: true, sort: (account) => account.created_ms,
-    cell: (account) => date(account.created_ms) },
   { name: "act", head: words.columns.act, isRight: true,
-    cell: (account) => !account.is_operator && (account.frozen
+    cell: (account) => !account.is_operator && account.id !== MINT && (account.frozen
       ? <Button onClick={() => unfreeze(account)}>{words.unfreeze}</Button>
       : <Button kind="danger" onClick={() => freeze(account)}>{words.freeze}</Button>) },
 ];

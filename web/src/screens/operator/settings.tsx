@@ -35,6 +35,9 @@ const shown = (known: Settings, name: Name) => String((known[name] ?? 0) / scale
 const labelOf = (name: Name) =>
   words.labelled(words.fields[name], units[name] === "credits" ? unit.value : words.units[units[name]]);
 
+// A market without money has one setting more.
+const isHere = (name: Name) => name !== "karma_guarantee_basis_points" || unit.value === "karma";
+
 function changesOf(known: Settings, typed: Typed): Name[] {
   return names.filter((name) => typed[name] !== undefined && typed[name].trim() !== shown(known, name));
 }
@@ -73,8 +76,8 @@ function Form({ known }: { known: Settings }) {
         <div key={group}>
           <h3>{words.groups[group]}</h3>
           <div class="together">
-            {fieldsOf(group).map(([name]) => (known[name] === undefined ? null : (
-              <Field key={name} label={labelOf(name)} error={(isChecked && wrong(name)) || fieldProblem(problem, name)}
+            {fieldsOf(group).map(([name]) => (isHere(name) && (
+              <Field key={name} label={labelOf(name)} hint={words.hints[name]} error={(isChecked && wrong(name)) || fieldProblem(problem, name)}
                 value={typed[name] ?? shown(known, name)} onValue={(text) => setTyped((before) => ({ ...before, [name]: text }))}
                 native={{ name, inputMode: "decimal", autocomplete: "off" }} />
             )))}
