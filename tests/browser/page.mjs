@@ -28,6 +28,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, shoot, step, for
   await visit("jobs");
   await page.waitForSelector(".jobs .state.succeeded", { timeout: 90_000 });
   await page.click(".jobs a:has-text('digits')");
+  await page.waitForSelector("article h1 .state.succeeded"); // what was known of it stands there until it is read
   seen.state = await page.locator("article h1 .state").textContent();
   await page.waitForSelector(".chart[aria-label*=loss]");
   seen.curve = await page.locator(".chart").first().getAttribute("aria-label");
