@@ -38,7 +38,6 @@ void view_account(struct json_writer *writer, const struct store_value *row)
     field(writer, "group", row, ACCOUNTS_GROUP_ID);
     json_field_bool(writer, "is_operator", row[ACCOUNTS_ID].integer == ACCOUNT_OPERATOR);
     json_field_bool(writer, "has_password", row[ACCOUNTS_PASSWORD].bytes.size > 0);
-    json_field_bool(writer, "is_operator", row[ACCOUNTS_ID].integer == ACCOUNT_OPERATOR);
     text_field(writer, "frozen", row, ACCOUNTS_FREEZE_REASON);
     field(writer, "dormant_steps", row, ACCOUNTS_DORMANT_STEPS);
     field(writer, "dormant_step_ms", row, ACCOUNTS_DORMANT_STEP_MS);
