@@ -48,6 +48,9 @@ await browse({ url, folder }, async ({ page, seen, until, look, glance, hush, st
   seen.reason = await page.locator(`${row("ada")} .reason`).textContent();
   seen.freezes = freezes;
   seen.frozenAt = await step("frozen");
+  await page.click("button:has-text('Audit the books')");
+  await page.waitForSelector(".audit .state.succeeded");
+  seen.audit = await page.locator(".audit .figure").allTextContents();
   await page.click("button:has-text('Make an invitation')");
   await page.waitForSelector(".invites pre");
   seen.invite = await page.locator(".invites pre").textContent();

@@ -33,6 +33,7 @@ def test_the_operator_freezes_invites_and_sets(tmp_path):
     assert int(seen["members"]) >= 2 and seen["found"] == ["ada"]
     assert seen["freezesWrong"] == 0 and seen["freezes"] == 1
     assert seen["reason"] == HTML and seen["frozenAt"] == HTML and free == ""
+    assert any("sum of all accounts0.00" in figure for figure in seen["audit"])
     assert seen["copied"] == seen["invite"] and invited.status == 201
     assert seen["refusal"] and seen["typed"] == "2.25"
     assert len(seen["asked"]) == 2 and seen["asked"][0].endswith("→ 2.25")

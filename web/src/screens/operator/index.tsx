@@ -3,6 +3,7 @@ import { operator as words } from "../../text/en";
 import { Head } from "../../ui/parts";
 import type { ScreenProps } from "..";
 import { Accounts } from "./accounts";
+import { Audit } from "./audit";
 import { Health } from "./health";
 import { Invites } from "./invites";
 import { MarketSettings } from "./settings";
@@ -14,6 +15,7 @@ export default function Operator({ query }: ScreenProps) {
       <Head title={words.title} />
       <Health />
       <Accounts query={query} />
+      <Audit />
       <Invites />
       <MarketSettings />
     </>

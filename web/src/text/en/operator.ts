@@ -35,6 +35,18 @@ export const operator = {
   askUnfreeze: (name: string) => `Let ${name} go on?`,
   unfrozen: (name: string) => `${name} is in use again.`,
 
+  audit: "Audit",
+  auditHint: "Computes all books again from the first event and compares them with what is kept.",
+  auditStart: "Audit the books",
+  auditStates: { none: "", running: "Running since", done: "Done", failed: "It could not be done; the market's log says why." },
+  auditEvents: "events",
+  auditEntries: "entries",
+  auditPrices: "prices computed again",
+  auditSum: "sum of all accounts",
+  auditSumNote: "0 when the books balance",
+  sound: "sound",
+  unsound: "not sound",
+
   invites: "Invitations",
   invitesHint: "An invitation opens one account with its grant at once, within 30 days.",
   invite: "Make an invitation",
