@@ -1,6 +1,6 @@
 // The table of all machines; of ten thousand only those in sight are drawn.
 import { useMemo } from "preact/hooks";
-import { bytes, cores, credits, number } from "../../core/format";
+import { bytes, credits, number } from "../../core/format";
 import { machineState } from "../../core/machine";
 import { link } from "../../core/router";
 import { unit, type Machine } from "../../core/store";
@@ -31,7 +31,7 @@ const columns = (): readonly Column<Machine>[] => [
     name: "free", head: words.columns.free, sort: (machine) => machine.free.cores_milli,
     cell: (machine) => (
       <>
-        {number(machine.free.cores_milli / 1000, 1)} <span class="faint">{words.of(cores(machine.offer.cores_milli))}</span>
+        {number(machine.free.cores_milli / 1000, 1)} <span class="faint">{words.of(number(machine.offer.cores_milli / 1000, 1))}</span>
       </>
     ),
   },
