@@ -128,6 +128,8 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   seen.serve = await page.evaluate(() => navigator.clipboard.readText());
   const model = await saved(() => page.click("a:has-text('Download model')"));
   seen.model = { name: model.name, size: model.text.length };
+  seen.curves = await saved(() => page.click("a:has-text('TensorBoard')"));
+  seen.file = await saved(() => page.click("a:has-text('Job file')"));
   await look("job-results");
   await tab("Overview");
   await page.waitForSelector(".chart[aria-label*=loss]");

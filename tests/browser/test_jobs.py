@@ -1,4 +1,5 @@
 """Jobs in a real browser: a list of them, one that waits, one that runs on while the market restarts, and its end."""
+import re
 import signal
 
 from browsing import Walk, assert_clean, free_port, screens
@@ -70,4 +71,7 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
     assert rows[0].startswith("id,at,") and len(rows) == len(entries) + 1
     assert seen["serve"] == f"souk job fetch {job} -o job-{job} && souk model serve job-{job}/model.safetensors"
     assert seen["model"]["name"] == "model.safetensors" and seen["model"]["size"] > 10_000
+    assert re.fullmatch(rf"events\.out\.tfevents\.\d+\.job-{job}", seen["curves"]["name"]), seen["curves"]["name"]
+    assert "test/loss" in seen["curves"]["text"]
+    assert seen["file"]["name"].endswith(".yaml") and "runtime: native" in seen["file"]["text"]
     assert_clean(seen)

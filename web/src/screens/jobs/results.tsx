@@ -38,6 +38,26 @@ export function ModelLink({ id }: { id: number }) {
   );
 }
 
+/* Made when they are asked for, so they are no files that the job left. */
+function TakeAlong({ job }: { job: Job }) {
+  return (
+    <Card title={words.results.take}>
+      <ul class="take">
+        {job.runtime === "native" && (
+          <li>
+            <a href={`/v1/jobs/${job.id}/tensorboard`} download>{words.results.tensorboard}</a>
+            <small class="faint reason">{words.results.tensorboardHint}</small>
+          </li>
+        )}
+        <li>
+          <a href={`/v1/jobs/${job.id}/file`} download>{words.results.file}</a>
+          <small class="faint reason">{words.results.fileHint}</small>
+        </li>
+      </ul>
+    </Card>
+  );
+}
+
 export function Results({ job }: { job: Job }) {
   const { data, problem } = useResource(artifactsOf(job.id));
   const files = data?.items ?? [];
@@ -50,6 +70,7 @@ export function Results({ job }: { job: Job }) {
         {data && files.length === 0 && <p class="faint">{hasEnded(job) ? words.results.noneEnded : words.results.none}</p>}
         {files.length > 0 && <Table label={words.results.title} columns={columnsOf(job.id)} rows={files} rowKey={(file) => file.name} />}
       </Card>
+      <TakeAlong job={job} />
       {files.some((file) => file.name === MODEL) && (
         <Card title={words.results.serve}>
           <p class="faint">{words.results.serveHint}</p>

@@ -141,5 +141,10 @@ export const jobs = {
     serveHint: "On a machine of yours: fetches the model and answers requests with it.",
     fetch: "Fetch it all",
     model: "Download model",
+    take: "Take along",
+    tensorboard: "Curves for TensorBoard",
+    tensorboardHint: "an event file: put it into a folder below the logdir",
+    file: "Job file",
+    fileHint: "YAML, for souk job submit",
   },
 };
