@@ -142,12 +142,11 @@ static int put_answer(struct engine_request *engine_request, const struct core *
     return 0;
 }
 
-/* 1: it was done before and *out_subject is what it made. */
-static int find_answer(struct call *call, struct arena *arena, uint64_t *out_subject,
-                       struct error *error)
+/* 1: it was done before; the call's subject and instant are those of that time. */
+static int find_answer(struct call *call, struct error *error)
 {
     const struct store_value *row = NULL;
-    if (query_one(call->server, arena, TABLE_ANSWERS, "key",
+    if (query_one(call->server, call->arena, TABLE_ANSWERS, "key",
                   store_blob(call->key_hash, sizeof(call->key_hash)), &row, error) < 0)
         return -1;
     if (!row)
@@ -156,7 +155,8 @@ static int find_answer(struct call *call, struct arena *arena, uint64_t *out_sub
     if (!text_equal(row[ANSWERS_REQUEST].bytes, hash))
         return error_set(error, ERROR_CONFLICT,
                          "this Idempotency-Key was used for another request; take a new one");
-    *out_subject = (uint64_t)row[ANSWERS_SUBJECT].integer;
+    call->request.subject = (uint64_t)row[ANSWERS_SUBJECT].integer;
+    call->request.now_ms = row[ANSWERS_CREATED_MS].integer;
     return 1;
 }
 
@@ -187,8 +187,7 @@ void call_start_take(struct call *call, call_answer *answer)
     struct http_request *request = call_http(call);
     ASSERT(request);
     struct error error;
-    uint64_t subject = 0;
-    int found = find_answer(call, call->arena, &subject, &error);
+    int found = find_answer(call, &error);
     if (found == 0 && map_get_text(&call->server->calls, text_of(call->key_hex)))
         found = error_set(&error, ERROR_CONFLICT,
                           "a request with this Idempotency-Key is being worked on; try again");
@@ -199,7 +198,6 @@ void call_start_take(struct call *call, call_answer *answer)
     }
     if (found > 0) {
         call->server->counts.replays++;
-        call->request.subject = subject;
         answer(call, request);
         return;
     }

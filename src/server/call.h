@@ -6,8 +6,8 @@
  * function runs on the main thread once the change is on disk, and shows call->request.subject.
  *
  * With an Idempotency-Key the key and the subject are committed together with the change. A repeat
- * of the same request runs the same function on the same subject; secrets in the answer are derived
- * from the request (call_token), so they come out the same too and are stored nowhere.
+ * of the same request runs the same function on the same subject and instant; secrets in the answer
+ * are derived from the request (call_token), so they come out the same too and are stored nowhere.
  */
 #pragma once
 

@@ -106,24 +106,32 @@ static void code_created(struct call *call, struct http_request *request)
     view_answer_begin(&answer);
     json_object_begin(&answer.writer);
     json_field_string(&answer.writer, "code", call->context);
-    json_field_i64(&answer.writer, "expires_ms", call->request.command.add_code.expires_ms);
+    json_field_i64(&answer.writer, "expires_ms", call->request.now_ms + GROUP_CODE_MS);
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 201);
     call_free(call);
 }
 
+/* Core thread: the time runs from the instant that a repeat finds again. */
+static int prepare_code(struct engine_request *request, const struct core *core,
+                        struct error *error)
+{
+    (void)core;
+    (void)error;
+    request->command.add_code.expires_ms = request->now_ms + GROUP_CODE_MS;
+    return 0;
+}
+
 void handle_group_code_create(struct http_request *request, void *context)
 {
-    struct server *server = context;
-    struct call *call = call_new(server, request);
+    struct call *call = call_new(context, request);
     char *code = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
-    token_new("group", code);
+    call_token(call, "group", code);
     call->context = code;
+    call->prepare = prepare_code;
     call->request.command = (struct command){
         .kind = COMMAND_ADD_CODE,
-        .add_code = {.kind = CODE_KIND_GROUP,
-                     .account = call->caller.account,
-                     .expires_ms = clock_utc_ms(server->clock) + GROUP_CODE_MS},
+        .add_code = {.kind = CODE_KIND_GROUP, .account = call->caller.account},
     };
     token_hash(text_of(code), call->request.command.add_code.hash);
     call_start_take(call, code_created);

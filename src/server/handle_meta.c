@@ -8,7 +8,12 @@
 #include "server/routes.h"
 #include "server/view.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #ifndef SOUK_VERSION
 #define SOUK_VERSION "0.1.0"
@@ -75,6 +80,51 @@ static void seconds(struct buffer *out, const char *name, const char *help, uint
                          help, name, name, (double)value_ns / 1e9);
 }
 
+/* What there is of a file; 0 when it is not there, as the write-ahead log of a store just folded.
+ */
+static uint64_t file_bytes(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
+static uint64_t store_bytes(const struct server *server)
+{
+    char log_path[SERVER_PATH_SIZE + 8];
+    snprintf(log_path, sizeof(log_path), "%s-wal", server->market_path);
+    return file_bytes(server->market_path) + file_bytes(log_path);
+}
+
+static uint64_t disk_free_bytes(const struct server *server)
+{
+    struct statvfs status;
+    return statvfs(server->market_path, &status) == 0
+               ? (uint64_t)status.f_bavail * (uint64_t)status.f_frsize
+               : 0;
+}
+
+/* The second number of /proc/self/statm: pages in memory. */
+static uint64_t resident_bytes(void)
+{
+    char line[128] = "";
+    AUTO_FD int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    const ssize_t size = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+    const char *second = size > 0 ? strchr(line, ' ') : NULL;
+    return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static void add_resources(struct server *server, struct buffer *out)
+{
+    metric(out, "start_time_seconds", "gauge", "When the market was started, since 1970.",
+           (uint64_t)server->started_ms / 1000);
+    metric(out, "resident_bytes", "gauge", "Memory the market takes.", resident_bytes());
+    metric(out, "store_bytes", "gauge", "The store's file and its write-ahead log.",
+           store_bytes(server));
+    metric(out, "disk_free_bytes", "gauge", "Room left where the store is.",
+           disk_free_bytes(server));
+    metric(out, "blob_bytes", "gauge", "Bytes in the blob store.", blob_store_bytes(server->blobs));
+}
+
 void handle_metrics(struct http_request *request, void *context)
 {
     struct server *server = context;
@@ -123,8 +173,7 @@ void handle_metrics(struct http_request *request, void *context)
     metric(&out, "streams_waiting", "gauge", "Streams with one end.", hub.waiting_streams);
     metric(&out, "meters_refused_total", "counter", "Meter reports with a wrong signature.",
            hub.bad_meters);
-    metric(&out, "blob_bytes", "gauge", "Bytes in the blob store.",
-           blob_store_bytes(server->blobs));
+    add_resources(server, &out);
     http_reply_take(request, 200, "text/plain; version=0.0.4; charset=utf-8", &out);
 }
 

@@ -112,24 +112,32 @@ static void invite_created(struct call *call, struct http_request *request)
     view_answer_begin(&answer);
     json_object_begin(&answer.writer);
     json_field_string(&answer.writer, "invite", call->context);
-    json_field_i64(&answer.writer, "expires_ms", call->request.command.add_code.expires_ms);
+    json_field_i64(&answer.writer, "expires_ms", call->request.now_ms + INVITE_MS);
     json_object_end(&answer.writer);
     view_answer_send(&answer, request, 201);
     call_free(call);
 }
 
+/* Core thread: the time runs from the instant that a repeat finds again. */
+static int prepare_invite(struct engine_request *request, const struct core *core,
+                          struct error *error)
+{
+    (void)core;
+    (void)error;
+    request->command.add_code.expires_ms = request->now_ms + INVITE_MS;
+    return 0;
+}
+
 void handle_invite_create(struct http_request *request, void *context)
 {
-    struct server *server = context;
-    struct call *call = call_new(server, request);
+    struct call *call = call_new(context, request);
     char *code = arena_alloc(call->arena, KEYS_TOKEN_SIZE);
-    token_new("invite", code);
+    call_token(call, "invite", code);
     call->context = code;
+    call->prepare = prepare_invite;
     call->request.command = (struct command){
         .kind = COMMAND_ADD_CODE,
-        .add_code = {.kind = CODE_KIND_INVITE,
-                     .account = call->caller.account,
-                     .expires_ms = clock_utc_ms(server->clock) + INVITE_MS},
+        .add_code = {.kind = CODE_KIND_INVITE, .account = call->caller.account},
     };
     token_hash(text_of(code), call->request.command.add_code.hash);
     call_start_take(call, invite_created);
@@ -146,9 +154,15 @@ static void write_account(struct server *server, struct arena *arena, uint64_t a
     view_account(writer, row);
 }
 
-static const struct list_view_filter account_filters[] = {{"name", "name", LIST_VIEW_TEXT}};
-static const struct list_view account_list = {
-    .table = TABLE_ACCOUNTS, .filters = account_filters, .filter_count = 1, .write = write_account};
+static const struct list_view_filter account_filters[] = {{"name", "name", LIST_VIEW_TEXT},
+                                                          {"q", "name", LIST_VIEW_START}};
+static const struct list_view_sort account_sorts[] = {{"newest", "id", .is_descending = true}};
+static const struct list_view account_list = {.table = TABLE_ACCOUNTS,
+                                              .filters = account_filters,
+                                              .filter_count = 2,
+                                              .sorts = account_sorts,
+                                              .sort_count = 1,
+                                              .write = write_account};
 
 void handle_account_list(struct http_request *request, void *context)
 {

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "market/labels.h"
+#include "market/name.h"
 #include "server/answers.h"
 #include "server/routes.h"
 
@@ -115,6 +116,13 @@ static int read_filter(const struct http_request *request, const struct list_vie
                              filter->parameter, OFFER_LABELS_MAX);
         *out = store_text(text);
         return 1;
+    case LIST_VIEW_START:
+        if (name_check(text, "", error) < 0)
+            return error_set(error, ERROR_INVALID,
+                             "%s must be 1 to %d characters of a-z, 0-9 and -, as a name begins",
+                             filter->parameter, MARKET_NAME_SIZE - 1);
+        *out = store_text(text);
+        return 1;
     case LIST_VIEW_TEXT:
         *out = store_text(text);
         return 1;
@@ -157,6 +165,7 @@ static bool holds(const struct asked *asked, const struct store_value *values)
     case LIST_VIEW_LABELS:
         return labels_are_in(asked->value.bytes, value->bytes, values[asked->column_too].bytes);
     case LIST_VIEW_TEXT: /* of an indexed column: never here */
+    case LIST_VIEW_START:
     case LIST_VIEW_MINE:
     case LIST_VIEW_NUMBER:
     case LIST_VIEW_CHOICE:
@@ -181,6 +190,22 @@ static bool is_equality(enum list_view_kind kind)
     return kind != LIST_VIEW_LEAST && kind != LIST_VIEW_MOST && kind != LIST_VIEW_LABELS;
 }
 
+/* From the text itself to before the first that begins otherwise: '{' comes after all that a name
+ * may hold. */
+static void add_start(struct arena *arena, const struct asked *asked, struct store_filter *indexed,
+                      struct store_query *query)
+{
+    const char *column = asked->filter->column;
+    const char *end = arena_format(arena, TEXT_FORMAT "{", TEXT_ARGS(asked->value.bytes));
+    ASSERT(query->filter_count + 1 < STORE_FILTER_MAX);
+    indexed[query->filter_count++] =
+        (struct store_filter){column, STORE_GREATER_OR_EQUAL, asked->value};
+    indexed[query->filter_count++] =
+        (struct store_filter){column, STORE_LESS, store_text(text_of(end))};
+    query->order_column = column;
+    query->is_descending = false;
+}
+
 /* The store's own filters into `query`, the others into `look`. */
 static int read_filters(const struct http_request *request, const struct list_view *list,
                         const struct store_filter *fixed, struct store_filter *indexed,
@@ -198,7 +223,9 @@ static int read_filters(const struct http_request *request, const struct list_vi
         const struct store_column *column = find_column(list->table, filter->column, &asked.column);
         if (filter->column_too)
             find_column(list->table, filter->column_too, &asked.column_too);
-        if (is_equality(filter->kind) && is_indexed(column, fixed, list->table)) {
+        if (filter->kind == LIST_VIEW_START) {
+            add_start(look->rows.arena, &asked, indexed, query);
+        } else if (is_equality(filter->kind) && is_indexed(column, fixed, list->table)) {
             ASSERT(query->filter_count < STORE_FILTER_MAX);
             indexed[query->filter_count++] =
                 (struct store_filter){filter->column, STORE_EQUAL, asked.value};

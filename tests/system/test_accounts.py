@@ -462,6 +462,46 @@ def test_the_operator_changes_settings(market, name, operator):
     assert market.get("/v1/accounts", token).status == 403
 
 
+def test_accounts_are_found_by_how_their_name_begins(market, name, operator):
+    for ending in ("", "-b", "-a", "0"):
+        market.sign_up(name + ending)
+
+    def pages(query):
+        cursor = ""
+        while cursor is not None:
+            page = market.get(f"/v1/accounts?limit=2&{query}{cursor and '&cursor=' + cursor}", operator).json
+            yield [account["name"] for account in page["items"]]
+            cursor = page["next_cursor"]
+
+    assert list(pages(f"q={name}")) == [[name, name + "-a"], [name + "-b", name + "0"]]
+    assert list(pages(f"q={name}-")) == [[name + "-a", name + "-b"]]
+    assert list(pages(f"q={name}-c")) == [[]]
+    newest = market.get("/v1/accounts?sort=newest&limit=4", operator).json["items"]
+    assert [account["name"] for account in newest] == [name + ending for ending in ("0", "-a", "-b", "")]
+    for bad in ("q=", "q=Ada", "q=a%7B", "q=" + "a" * 41, "sort=oldest"):
+        assert_problem(market.get(f"/v1/accounts?{bad}", operator), 400, bad[0])
+
+
+def test_an_invitation_is_made_once_under_its_key(market, name, operator):
+    headers = {"Idempotency-Key": "invite " + name}
+    first = market.post("/v1/invites", {}, operator, headers=headers)
+    assert first.status == 201
+    assert market.post("/v1/invites", {}, operator, headers=headers).json == first.json
+    assert market.post("/v1/invites", {}, operator).json["invite"] != first.json["invite"]
+    assert market.post("/v1/accounts", {"name": name, "invite": first.json["invite"]}).status == 201
+    assert_problem(market.post("/v1/accounts", {"name": name + "-2", "invite": first.json["invite"]}), 403, "invite")
+
+
+def test_a_groups_code_is_made_once_under_its_key(market, name):
+    token, other = sign_up(market, name), sign_up(market, name + "-2")
+    assert market.post("/v1/groups", {"name": name}, token).status == 201
+    headers = {"Idempotency-Key": "code " + name}
+    first = market.post("/v1/account/group/codes", {}, token, headers=headers)
+    assert first.status == 201
+    assert market.post("/v1/account/group/codes", {}, token, headers=headers).json == first.json
+    assert market.post("/v1/account/group", {"code": first.json["code"]}, other).status == 201
+
+
 def test_settings_outlive_the_market(tmp_path):
     market = Market(tmp_path / "data", "--no-local-lender")
     token = market.operator_token()

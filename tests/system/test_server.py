@@ -480,6 +480,8 @@ def test_the_server_says_who_and_how_it_is(market):
     assert server["fingerprint"] == market.ready["fingerprint"] and len(server["public_key"]) == 64
     metrics = market.get("/metrics").body.decode()
     assert "souk_commits_total" in metrics and "souk_http_requests_total" in metrics
+    for gauge in ("store_bytes", "resident_bytes", "disk_free_bytes", "start_time_seconds"):
+        assert int(re.search(rf"^souk_{gauge} (\d+)$", metrics, re.M)[1]) > 1 << 16, gauge
     answer = market.get("/")
     assert answer.headers["Content-Type"].startswith("text/html")
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
