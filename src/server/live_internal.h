@@ -1,4 +1,4 @@
-/* What live.c, live_rows.c and live_stream.c share. */
+/* What live.c, live_listen.c, live_rows.c and live_stream.c share. */
 #pragma once
 
 #include "base/list.h"
@@ -25,12 +25,12 @@ struct live {
     enum live_part shown_part;
 };
 
-/* To every stream that may see it. job 0: about a machine, for all or, with an account, for that.
- */
+/* To every stream that may see it. job 0: about a machine or an account, for all or, with an
+ * account, for that. */
 struct live_event {
     uint64_t job;
     uint64_t account;
-    const char *name; /* a literal: metric, state, bill, log */
+    const char *name; /* a literal: metric, state, bill, log, account */
     struct text data; /* JSON */
 };
 void live_send(struct live *live, const struct live_event *event);
@@ -38,6 +38,8 @@ void live_send(struct live *live, const struct live_event *event);
 /* The job's end was committed. */
 void live_finish(struct live *live, uint64_t job);
 void live_streams_done(struct live *live);
+void live_end_job_streams(struct live *live, uint64_t job);
+void live_end_token_streams(struct live *live, uint64_t token);
 
 /* live_rows.c: as the tables have it. */
 /* NULL when they have nothing of the job. */

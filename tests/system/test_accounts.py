@@ -1,7 +1,7 @@
 """Accounts over HTTP, against the real program: passwords, sessions, limits, groups, freezing.
 
 covers server/handle_session.c, server/handle_group.c, server/handle_operator.c
-covers server/call_password.c, server/gate.c, server/token_use.c
+covers server/call_password.c, server/gate.c, server/token_use.c, server/live_listen.c
 """
 import concurrent.futures
 import contextlib
@@ -16,7 +16,7 @@ import urllib.parse
 
 import pytest
 
-from serving import HUNG_S, Market, audit
+from serving import HUNG_S, Follower, Market, audit
 
 PASSWORD = "correct horse battery"
 
@@ -500,6 +500,26 @@ def test_a_groups_code_is_made_once_under_its_key(market, name):
     assert first.status == 201
     assert market.post("/v1/account/group/codes", {}, token, headers=headers).json == first.json
     assert market.post("/v1/account/group", {"code": first.json["code"]}, other).status == 201
+
+
+def test_an_account_hears_what_comes_and_goes(market, name, operator):
+    token, other = sign_up(market, name), sign_up(market, name + "-2")
+    assert market.post("/v1/groups", {"name": name}, token).status == 201
+    code = market.post("/v1/account/group/codes", {}, token).json["code"]
+    mine, others = Follower(market, token), Follower(market, other)
+    account = market.get("/v1/account", other).json["id"]
+    assert market.post("/v1/account/group", {"code": code}, other).status == 201
+    assert market.post(f"/v1/accounts/{account}/freeze", {"reason": "spam"}, operator).status == 200
+    assert market.post(f"/v1/accounts/{account}/unfreeze", {}, operator).status == 200
+    assert market.call("DELETE", "/v1/account", {"name": name + "-2", "password": PASSWORD}, other).status == 204
+
+    def told(follower, last):
+        return [event for _, event in follower.until(lambda event: event.get("change") == last) if "change" in event]
+
+    events = told(others, "reclaim")
+    assert [event["change"] for event in events] == ["group", "frozen", "unfrozen", "reclaim"]
+    assert events[-1]["amount_microcredits"] == -10_000_000 and events[-1]["at_ms"] > 0
+    assert [event["change"] for event in told(mine, "group")] == ["group"]  # nothing of the other's credits
 
 
 def test_settings_outlive_the_market(tmp_path):
