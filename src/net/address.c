@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/scope.h"
+#include "net/fence.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -118,6 +119,32 @@ bool address_is_loopback(const struct address *address)
         const uint8_t *bytes = v6.sin6_addr.s6_addr;
         return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
                (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && bytes[12] == 127);
+    }
+    return false;
+}
+
+/* RFC 4291: 2000::/3 is what was given out; within it are the special ranges of RFC 6890
+ * (2001::/23, documentation twice) and 6to4, whose addresses are IPv4's. */
+static bool is_public_v6(const uint8_t bytes[16])
+{
+    const uint32_t head =
+        (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+    return head >> 29 == 1 && head >> 9 != UINT32_C(0x20010000) >> 9 &&
+           head != UINT32_C(0x20010db8) && head >> 16 != 0x2002 &&
+           head >> 12 != UINT32_C(0x3fff0000) >> 12;
+}
+
+bool address_is_public(const struct address *address)
+{
+    if (address->storage.ss_family == AF_INET) {
+        struct sockaddr_in v4;
+        memcpy(&v4, &address->storage, sizeof(v4));
+        return fence_is_public(ntohl(v4.sin_addr.s_addr));
+    }
+    if (address->storage.ss_family == AF_INET6) {
+        struct sockaddr_in6 v6;
+        memcpy(&v6, &address->storage, sizeof(v6));
+        return is_public_v6(v6.sin6_addr.s6_addr);
     }
     return false;
 }

@@ -42,6 +42,9 @@ MUST_CHECK int address_resolve_all(const struct host_port *host_port, struct add
 /* Whether resolving it needs no name service. */
 bool address_is_numeric(const struct host_port *host_port);
 bool address_is_loopback(const struct address *address);
+/* A host of the Internet's: none of the private, local and special ranges of IPv4 (net/fence.h) and
+ * IPv6, nor one of IPv4 dressed as IPv6. For who dials what strangers name. */
+bool address_is_public(const struct address *address);
 uint16_t address_port(const struct address *address);
 /* "127.0.0.1:7600", "[::1]:7600"; returns `out`. */
 const char *address_format(const struct address *address, char out[ADDRESS_TEXT_SIZE]);

@@ -63,6 +63,51 @@ TEST(addresses_are_formatted_so_that_they_can_be_read_again)
     assert_string_equal(address_format_host(&address, text), "fe80::1");
 }
 
+TEST(only_addresses_of_the_internet_are_public)
+{
+    struct error error = {0};
+    static const char *const inside[] = {
+        "127.0.0.1:80",
+        "10.0.0.1:80",
+        "192.168.1.1:80",
+        "172.16.0.1:80",
+        "169.254.169.254:80",
+        "100.64.0.1:80",
+        "0.0.0.0:80",
+        "224.0.0.1:80",
+        "168.63.129.16:80",
+        "[::1]:80",
+        "[::]:80",
+        "[fe80::1]:80",
+        "[fd00::1]:80",
+        "[::ffff:10.0.0.1]:80",
+        "[::ffff:8.8.8.8]:80",
+        "[64:ff9b::a00:1]:80",
+        "[2001:db8::1]:80",
+        "[2002:a00:1::]:80",
+        "[2001:0:1::1]:80",
+        "[ff02::1]:80",
+    };
+    static const char *const outside[] = {"8.8.8.8:80", "1.1.1.1:443", "[2606:4700:4700::1111]:443",
+                                          "[2001:4860:4860::8888]:80"};
+    for (size_t i = 0; i < sizeof(inside) / sizeof(*inside); i++) {
+        struct host_port host_port;
+        struct address address;
+        ASSERT_OK(host_port_parse(text_of(inside[i]), &host_port, &error));
+        ASSERT_OK(address_resolve(&host_port, &address, &error));
+        if (address_is_public(&address))
+            fail_msg("%s is not public", inside[i]);
+    }
+    for (size_t i = 0; i < sizeof(outside) / sizeof(*outside); i++) {
+        struct host_port host_port;
+        struct address address;
+        ASSERT_OK(host_port_parse(text_of(outside[i]), &host_port, &error));
+        ASSERT_OK(address_resolve(&host_port, &address, &error));
+        if (!address_is_public(&address))
+            fail_msg("%s is public", outside[i]);
+    }
+}
+
 TEST(loopback_is_known_in_each_family)
 {
     const char *const inside[] = {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1",
@@ -229,6 +274,7 @@ int main(void)
         cmocka_unit_test(addresses_without_a_good_port_are_refused),
         cmocka_unit_test(a_host_that_is_too_long_is_refused),
         cmocka_unit_test(addresses_are_formatted_so_that_they_can_be_read_again),
+        cmocka_unit_test(only_addresses_of_the_internet_are_public),
         cmocka_unit_test(loopback_is_known_in_each_family),
         cmocka_unit_test(a_port_in_use_is_named_together_with_the_option),
         cmocka_unit_test(a_connection_is_reported_when_it_stands),

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/scope.h"
 #include "base/text.h"
+#include "net/address.h"
 #include "net/http.h"
 #include "net/loop.h"
 
@@ -21,6 +22,14 @@
 struct http_client;
 struct http_transfer;
 struct http_response;
+
+/* AWS's Signature Version 4: libcurl makes it of the request and puts the result into its head. */
+struct http_signing {
+    const char *service; /* "s3" */
+    const char *region;  /* "us-east-1" */
+    const char *access_key;
+    const char *secret_key;
+};
 
 struct http_call_options {
     const char *method; /* NULL: GET, or POST with a body */
@@ -33,6 +42,16 @@ struct http_call_options {
     int64_t timeout_ms;         /* of the whole exchange; 0: 30 s; -1: none */
     int64_t connect_timeout_ms; /* 0: 10 s */
     int64_t idle_timeout_ms;    /* gives up when no byte came for so long; 0: never */
+    int64_t bytes_per_s_min;    /* ... or fewer than these on the average of that time; 0: 1 */
+
+    const struct http_signing *signing; /* NULL: not signed */
+
+    /* Asked of each address that the host's name stands for before it is dialled: whatever a name
+     * service says, what is not approved is not reached, and the call fails with REFUSED. No proxy
+     * is used then. NULL: all are fine. */
+    bool (*may_dial)(void *context, const struct address *address);
+    /* Asked about once a second while the exchange lasts; true ends it as on_chunk does. */
+    bool (*is_stopped)(void *context);
 
     /* 64 hex digits, SHA-256 of the server's public key (SPKI): this key is trusted and no other,
      * whatever its certificate says. NULL: the system's authorities decide. HTTPS only. */
@@ -49,10 +68,15 @@ struct http_call_options {
 struct http_response {
     int status;
     char content_type[128];
-    char location[1024];
+    char location[4096]; /* as it was sent */
+    char redirect[4096]; /* the same as a whole URL, once the exchange has ended; "": none */
     char etag[128];
+    char last_modified[64];
+    char bucket_region[64]; /* X-Amz-Bucket-Region */
     char content_encoding[32];
+    int64_t body_bytes;    /* of a Content-Length; -1: not given */
     int64_t range_first;   /* of a Content-Range; -1: not given */
+    int64_t range_total;   /* the whole's size by a Content-Range; -1: not given */
     int64_t retry_after_s; /* -1: not given */
     struct buffer body;
 };

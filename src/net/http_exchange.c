@@ -16,7 +16,8 @@ enum {
 
 void http_response_init(struct http_response *response)
 {
-    *response = (struct http_response){.retry_after_s = -1, .range_first = -1};
+    *response = (struct http_response){
+        .retry_after_s = -1, .body_bytes = -1, .range_first = -1, .range_total = -1};
     buffer_init(&response->body, RESPONSE_MAX_DEFAULT);
 }
 
@@ -45,34 +46,69 @@ static void keep(struct text value, char *out, size_t out_size)
         out[0] = '\0';
 }
 
-/* The two signatures are libcurl's. NOLINTBEGIN(readability-non-const-parameter) */
+static int64_t number_of(struct text value, int64_t maximum)
+{
+    struct error error;
+    uint64_t number;
+    return text_parse_u64(value, &number, &error) == 0 && number <= (uint64_t)maximum
+               ? (int64_t)number
+               : -1;
+}
+
+/* Headers that are kept as they are; "to add one": a field of the response and a row. */
+static const struct kept_header {
+    const char *name;
+    size_t offset, size;
+} kept_headers[] = {
+#define KEPT(name, field)                                                                          \
+    {                                                                                              \
+        (name), offsetof(struct http_response, field), sizeof(((struct http_response *)0)->field)  \
+    }
+    KEPT("Content-Type", content_type),
+    KEPT("Location", location),
+    KEPT("ETag", etag),
+    KEPT("Last-Modified", last_modified),
+    KEPT("X-Amz-Bucket-Region", bucket_region),
+    KEPT("Content-Encoding", content_encoding),
+#undef KEPT
+};
+enum { KEPT_COUNT = sizeof(kept_headers) / sizeof(*kept_headers) };
+
+/* Forgets an interim response such as 100 Continue. */
+static void forget_head(struct http_response *response)
+{
+    for (size_t i = 0; i < KEPT_COUNT; i++)
+        ((char *)response)[kept_headers[i].offset] = '\0';
+    response->retry_after_s = response->body_bytes = -1;
+    response->range_first = response->range_total = -1;
+}
+
+static void take_range(struct text value, struct http_response *response)
+{
+    struct text range;
+    struct text total;
+    response->range_first = http_content_range_first(value);
+    response->range_total = text_cut(value, '/', &range, &total) ? number_of(total, INT64_MAX) : -1;
+}
+
+/* These signatures are libcurl's. NOLINTBEGIN(readability-non-const-parameter) */
 static size_t on_header(char *data, size_t item_size, size_t count, void *context)
 {
     struct http_exchange *exchange = context;
     struct http_response *response = exchange->response;
     const struct text line = {data, item_size * count};
     struct text value;
-    struct error error;
-    uint64_t seconds;
-    if (text_starts_with(line, TEXT("HTTP/"))) {
-        /* Forget an interim response such as 100 Continue. */
-        response->content_type[0] = response->location[0] = response->etag[0] = '\0';
-        response->content_encoding[0] = '\0';
-        response->retry_after_s = response->range_first = -1;
-    } else if (take_header(line, "Content-Type", &value)) {
-        keep(value, response->content_type, sizeof(response->content_type));
-    } else if (take_header(line, "Location", &value)) {
-        keep(value, response->location, sizeof(response->location));
-    } else if (take_header(line, "ETag", &value)) {
-        keep(value, response->etag, sizeof(response->etag));
-    } else if (take_header(line, "Content-Encoding", &value)) {
-        keep(value, response->content_encoding, sizeof(response->content_encoding));
-    } else if (take_header(line, "Content-Range", &value)) {
-        response->range_first = http_content_range_first(value);
-    } else if (take_header(line, "Retry-After", &value)) {
-        if (text_parse_u64(value, &seconds, &error) == 0 && seconds < INT32_MAX)
-            response->retry_after_s = (int64_t)seconds;
-    }
+    for (size_t i = 0; i < KEPT_COUNT; i++)
+        if (take_header(line, kept_headers[i].name, &value))
+            keep(value, (char *)response + kept_headers[i].offset, kept_headers[i].size);
+    if (text_starts_with(line, TEXT("HTTP/")))
+        forget_head(response);
+    else if (take_header(line, "Content-Range", &value))
+        take_range(value, response);
+    else if (take_header(line, "Content-Length", &value))
+        response->body_bytes = number_of(value, INT64_MAX);
+    else if (take_header(line, "Retry-After", &value))
+        response->retry_after_s = number_of(value, INT32_MAX);
     return line.size;
 }
 
@@ -108,6 +144,33 @@ static size_t on_body(char *data, size_t item_size, size_t count, void *context)
         return CURL_WRITEFUNC_ERROR;
     }
     return chunk.size;
+}
+
+static curl_socket_t on_dial(void *context, curlsocktype purpose __attribute__((unused)),
+                             struct curl_sockaddr *found)
+{
+    struct http_exchange *exchange = context;
+    struct address address = {.size = found->addrlen};
+    if (found->addrlen > sizeof(address.storage))
+        return CURL_SOCKET_BAD;
+    memcpy(&address.storage, &found->addr, found->addrlen);
+    if (!exchange->may_dial(exchange->context, &address)) {
+        address_format_host(&address, exchange->undialled);
+        return CURL_SOCKET_BAD;
+    }
+    return socket(found->family, found->socktype | SOCK_CLOEXEC, found->protocol);
+}
+
+static int on_while(void *context, curl_off_t download_total __attribute__((unused)),
+                    curl_off_t downloaded __attribute__((unused)),
+                    curl_off_t upload_total __attribute__((unused)),
+                    curl_off_t uploaded __attribute__((unused)))
+{
+    struct http_exchange *exchange = context;
+    if (!exchange->is_stopped(exchange->context))
+        return 0;
+    error_set(&exchange->reason, ERROR_CONFLICT, "stopped");
+    return 1;
 }
 
 /* NOLINTEND(readability-non-const-parameter) */
@@ -226,9 +289,41 @@ static void set_times(CURL *easy, const struct curl_library *curl,
         (long)(options->connect_timeout_ms ? options->connect_timeout_ms
                                            : CONNECT_TIMEOUT_MS_DEFAULT));
     if (options->idle_timeout_ms > 0) {
-        SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
+        SET(CURLOPT_LOW_SPEED_LIMIT,
+            options->bytes_per_s_min ? (long)options->bytes_per_s_min : 1L);
         SET(CURLOPT_LOW_SPEED_TIME, (long)((options->idle_timeout_ms + 999) / 1000));
     }
+}
+
+static void set_hooks(struct http_exchange *exchange, const struct http_call_options *options)
+{
+    const struct curl_library *curl = exchange->curl;
+    CURL *easy = exchange->easy;
+    if (options->may_dial) {
+        exchange->may_dial = options->may_dial;
+        SET(CURLOPT_OPENSOCKETFUNCTION, on_dial);
+        SET(CURLOPT_OPENSOCKETDATA, exchange);
+    }
+    if (options->is_stopped) {
+        exchange->is_stopped = options->is_stopped;
+        SET(CURLOPT_NOPROGRESS, 0L);
+        SET(CURLOPT_XFERINFOFUNCTION, on_while);
+        SET(CURLOPT_XFERINFODATA, exchange);
+    }
+}
+
+static int set_signing(CURL *easy, const struct curl_library *curl,
+                       const struct http_signing *signing, struct error *error)
+{
+    char scope[160];
+    const int length =
+        snprintf(scope, sizeof(scope), "aws:amz:%s:%s", signing->region, signing->service);
+    if (length < 0 || length >= (int)sizeof(scope) ||
+        SET(CURLOPT_USERNAME, signing->access_key) != CURLE_OK ||
+        SET(CURLOPT_PASSWORD, signing->secret_key) != CURLE_OK ||
+        SET(CURLOPT_AWS_SIGV4, scope) != CURLE_OK)
+        return error_set(error, ERROR_UNAVAILABLE, "libcurl cannot sign requests for AWS");
+    return 0;
 }
 
 int http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
@@ -258,8 +353,9 @@ int http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, exchange);
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (is_loopback_url(options->url))
+    if (options->may_dial || is_loopback_url(options->url))
         SET(CURLOPT_PROXY, "");
+    set_hooks(exchange, options);
     set_method(easy, curl, options);
     set_times(easy, curl, options);
     if (options->pinned_fingerprint) {
@@ -268,6 +364,8 @@ int http_exchange_prepare(struct http_exchange *exchange, CURL *easy,
         if (set_pin(easy, curl, options->pinned_fingerprint, error) < 0)
             return -1;
     }
+    if (options->signing && set_signing(easy, curl, options->signing, error) < 0)
+        return -1;
     return set_headers(exchange, options, error);
 }
 
@@ -321,8 +419,14 @@ int http_exchange_finish(struct http_exchange *exchange, CURLcode result, struct
         long status = 0;
         curl->curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
         exchange->response->status = (int)status;
+        char *redirect = NULL;
+        curl->curl_easy_getinfo(exchange->easy, CURLINFO_REDIRECT_URL, &redirect);
+        keep(text_of(redirect), exchange->response->redirect, sizeof(exchange->response->redirect));
         return 0;
     }
+    if (result == CURLE_COULDNT_CONNECT && exchange->undialled[0])
+        return error_set(error, ERROR_REFUSED, "its address %s may not be dialled",
+                         exchange->undialled);
     const char *message =
         exchange->message[0] ? exchange->message : curl->curl_easy_strerror(result);
     const char *explained = explain_failure(exchange, result);

@@ -14,9 +14,12 @@ struct http_exchange {
     struct http_response *response;
     int (*on_chunk)(void *context, struct text chunk);
     int (*on_head)(void *context, const struct http_response *head); /* NULL once it was called */
+    bool (*may_dial)(void *context, const struct address *address);
+    bool (*is_stopped)(void *context);
     void *context;
-    bool is_cancelled;   /* no more of the body is wanted */
-    struct error reason; /* why our own side ended it; code NONE: it did not */
+    char undialled[ADDRESS_TEXT_SIZE]; /* an address that was not approved; "": none */
+    bool is_cancelled;                 /* no more of the body is wanted */
+    struct error reason;               /* why our own side ended it; code NONE: it did not */
     char message[CURL_ERROR_SIZE];
 };
 

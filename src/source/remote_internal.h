@@ -1,0 +1,111 @@
+/*
+ * Remote, inside: what is asked of a server for one kind of place, and one reading of a range.
+ */
+#pragma once
+
+#include "base/random.h"
+#include "net/http_client.h"
+#include "source/remote.h"
+
+#include <pthread.h>
+
+#define REMOTE_END UINT64_MAX /* of a range: wherever the file ends */
+
+enum {
+    REMOTE_URL_SIZE = 3 * PLACE_SIZE_MAX + 1024, /* every byte of a path may become three */
+    REMOTE_HEADERS_MAX = 6,
+    REMOTE_HEADER_SIZE = 192,
+    REMOTE_REDIRECTS_MAX = 8,
+    REMOTE_CHANGES_MAX = 3, /* of a file under our hands */
+};
+
+/* By what a file is told from a later one of its name. */
+struct remote_identity {
+    bool is_known;
+    uint64_t size; /* REMOTE_END: not told */
+    char etag[128];
+    char last_modified[64];
+};
+
+struct remote {
+    struct remote_options options; /* with all defaults filled in */
+    char *address;
+    struct place place;
+    const struct remote_scheme *scheme;
+    struct remote_credentials credentials;
+    struct http_session *session;
+    struct remote_identity identity;
+    char content_type[128];
+    bool has_found_region; /* the bucket said where it is */
+    pthread_mutex_t mutex; /* held around the caller's hooks */
+};
+
+/* Where bytes go, in rising order of their offsets. */
+struct remote_sink {
+    int (*take)(void *context, uint64_t offset, struct text bytes, struct error *error);
+    /* Nothing of what was given counts any more. NULL: then CONFLICT. */
+    int (*restart)(void *context, struct error *error);
+    void *context;
+};
+
+struct remote_reading {
+    struct remote *remote;
+    struct http_session *session; /* of the thread that reads */
+    uint64_t first, end;          /* of the range; end REMOTE_END: to the file's end */
+    uint64_t position;            /* of the next byte that is wanted */
+    struct remote_sink sink;
+    struct random random;
+
+    bool has_head;       /* of this attempt */
+    bool is_changed;     /* it is another file now */
+    bool is_enough;      /* only the head was wanted */
+    struct error reason; /* why our side ended the exchange; code NONE: it did not */
+};
+
+struct remote_request {
+    char url[REMOTE_URL_SIZE];
+    struct http_header headers[REMOTE_HEADERS_MAX];
+    char values[REMOTE_HEADERS_MAX][REMOTE_HEADER_SIZE];
+    size_t header_count;
+    bool is_signed;
+    struct http_signing signing;
+};
+
+/* To add a kind of place: its row in remote.c and a file remote_NAME.c with this. */
+struct remote_scheme {
+    /* What to ask for the rest of the reading. */
+    int (*prepare)(const struct remote_reading *reading, struct remote_request *out_request,
+                   struct error *error);
+    /* Before each attempt; may find that the file changed. NULL: nothing to do. */
+    int (*check)(struct remote_reading *reading, struct error *error);
+    /* What a refusal means here: true when the same should be asked again at once. NULL: nothing.
+     */
+    bool (*explain)(struct remote *remote, struct http_response *response, struct error *error);
+    bool is_offset_in_url; /* a part is a file of its own to the server: 200, not 206 */
+    bool is_parallel;      /* it is made for many connections at once */
+};
+
+extern const struct remote_scheme remote_http;
+
+/* A reading of all of it, without a sink yet. */
+struct remote_reading remote_whole(struct remote *remote);
+
+/* Finds out its identity, once. */
+MUST_CHECK int remote_find(struct remote *remote, struct error *error);
+
+/* Reads until the range is whole: attempts, pauses, redirects. Errors name the place. */
+MUST_CHECK int remote_run(struct remote_reading *reading, struct error *error);
+
+/* The headers of a part; `condition` is the header that must name the same file: If-Range of
+ * HTTP. */
+void remote_add_range(const struct remote_reading *reading, const char *condition,
+                      struct remote_request *request);
+void remote_add_header(struct remote_request *request, const char *name, struct text value);
+
+/* Through redirects; `take` may be NULL, then the body is gathered. */
+MUST_CHECK int remote_exchange(struct remote_reading *reading, struct remote_request *request,
+                               struct http_call_options *options, struct http_response *response,
+                               struct error *error);
+
+/* Appends the text with every byte but letters, digits, "-._~" and those of `kept` as %XX. */
+void remote_encode(struct text text, const char *kept, struct buffer *out);
