@@ -58,12 +58,17 @@ static int run_validate(void *context, const void *options, struct error *error)
         return -1;
     const bool has_more_servers =
         !job_spec_is_command(&spec) && (spec.sync.servers > 1 || spec.sync.replica);
+    const char *name = strcmp(wanted->file, "-") != 0 ? wanted->file : "standard input";
     if (cli->common.json)
         output_json(buffer_text(&json));
+    else if (job_spec_is_command(&spec))
+        output_field(cli, "", "%s is a good job file: runtime " TEXT_FORMAT " on %s worker%s", name,
+                     TEXT_ARGS(spec.runtime),
+                     output_workers(cli->arena, spec.num_nodes, spec.num_nodes_max),
+                     spec.num_nodes == 1 && spec.num_nodes_max <= 1 ? "" : "s");
     else
         output_field(
-            cli, "", "%s is a good job file: %.*s on %s worker%s%s%s, policy %.*s, tick %s",
-            strcmp(wanted->file, "-") != 0 ? wanted->file : "standard input",
+            cli, "", "%s is a good job file: %.*s on %s worker%s%s%s, policy %.*s, tick %s", name,
             TEXT_ARGS(spec.train.model),
             output_workers(cli->arena, spec.num_nodes, spec.num_nodes_max),
             spec.num_nodes == 1 && spec.num_nodes_max <= 1 ? "" : "s", has_more_servers ? ", " : "",

@@ -13,7 +13,7 @@ struct run_options {
     uint64_t nodes;
     const char *name;
     const char *files;
-    const char *cpus, *memory, *disk, *gpus, *network, *image;
+    const char *cpus, *memory, *disk, *gpus, *network, *image, *runtime;
     struct option_list labels, envs;
     int64_t max_rtt_ms, max_run_time_ms;
     int64_t max_total_cost_micro, max_hourly_cost_micro;
@@ -41,6 +41,9 @@ static const struct option run_options[] = {
      .help = "What each machine must have: python3-torch, cuda-12."},
     {"network", OPTION_TEXT, offsetof(struct run_options, network), "NETWORK", "none",
      "What each may reach: none, job (the other copies), open (on no machine yet)."},
+    {"runtime", OPTION_TEXT, offsetof(struct run_options, runtime), "RUNTIME", "command",
+     "How the copies find one another: command, or a framework's way: torch, tensorflow. A "
+     "framework brings --network job."},
     {"image", OPTION_PATH, offsetof(struct run_options, image), "IMAGE",
      .help = "Run in this image, on machines that permit it: a file of docker save or podman save, "
              "or a folder with an OCI layout. Without a command, what the image says.",
@@ -226,7 +229,7 @@ static int make_spec(const struct cli *cli, const struct run_options *wanted,
     json_writer_init(&writer, &json);
     json_object_begin(&writer);
     json_field_string(&writer, "name", name_of(cli->arena, wanted));
-    json_field_string(&writer, "runtime", "command");
+    json_field_string(&writer, "runtime", wanted->runtime);
     json_field_u64(&writer, "num_nodes", wanted->nodes);
     if (wanted->command.count > 0)
         json_field_text(&writer, "run", buffer_text(&script));

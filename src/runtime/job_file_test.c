@@ -250,8 +250,16 @@ static const struct {
      "job.yaml:4:23: resources.image_id: is for runtime command"},
     {MINIMAL "resources: {max_hourly_cost: 2}\n",
      "job.yaml:3:13: resources.max_hourly_cost: belongs into market: write market.max_hourly_cost"},
-    {MINIMAL "runtime: torch\n",
-     "job.yaml:3:10: runtime: \"torch\" is not supported yet; use native, command"},
+    {MINIMAL "runtime: torch\n", "job.yaml:2:8: train: is not for runtime torch; leave it out"},
+    {"name: a\nruntime: torch\n", "job.yaml:1:1: run: is missing"},
+    {"name: a\nruntime: spark\nrun: b\n",
+     "job.yaml:2:10: runtime: \"spark\" is not supported yet; use native, command, torch, "
+     "tensorflow"},
+    {"name: a\nruntime: torch\nrun: b\ntensorflow: {parameter_servers: 1}\n",
+     "job.yaml:4:13: tensorflow: is for runtime tensorflow"},
+    {"name: a\nruntime: tensorflow\nnum_nodes: 3\nrun: b\ntensorflow: {parameter_servers: 2}\n",
+     "job.yaml:5:33: tensorflow.parameter_servers: a chief and a worker come with them: num_nodes "
+     "must be at least 4"},
     /* inputs */
     {MINIMAL "inputs: {}\n", "job.yaml:3:9: inputs: must be a list"},
     {MINIMAL "inputs: [{name: a}]\n", "job.yaml:3:10: inputs[0].split: is missing"},

@@ -16,8 +16,8 @@
 #define DAY_MS    (INT64_C(1440) * MINUTE_MS)
 #define GIB       (INT64_C(1) << 30)
 
-static const char *const runtimes[] = {"native", "command", NULL};
-static const char *const runtimes_later[] = {"torch", "tensorflow", "spark", "mpi", NULL};
+static const char *const runtimes[] = {"native", "command", "torch", "tensorflow", NULL};
+static const char *const runtimes_later[] = {"spark", "mpi", NULL};
 static const char *const data_sets[] = {"cifar10", "fashion-mnist", "mnist", NULL}; /* of train/ */
 static const char *const shard_ways[] = {"even", "speed", NULL};
 static const char *const policies[] = {"auto",
@@ -292,6 +292,13 @@ static const struct job_field input_fields[] = {
 };
 static const struct job_table input_table = JOB_TABLE(input_fields, struct job_input);
 
+static const struct job_field tensorflow_fields[] = {
+    {"parameter_servers", JOB_FIELD_U64, offsetof(struct job_tensorflow, parameter_servers),
+     .help = "Ranks that are parameter servers, the last; without any all are workers.",
+     .minimum = 0, .maximum = JOB_NODES_MAX},
+};
+const struct job_table job_tensorflow_table = JOB_TABLE(tensorflow_fields, struct job_tensorflow);
+
 static const struct job_field spec_fields[] = {
     {"name", JOB_FIELD_NAME, offsetof(struct job_spec, name), .help = "What to call the job.",
      .is_required = true, .maximum = 64},
@@ -319,6 +326,9 @@ static const struct job_field spec_fields[] = {
     {"runtime", JOB_FIELD_WORD, offsetof(struct job_spec, runtime),
      .help = "What runs on the machines; by default command with `run`, else native.",
      .choices = runtimes, .later = runtimes_later},
+    {"tensorflow", JOB_FIELD_OBJECT, offsetof(struct job_spec, tensorflow),
+     .help = "What the ranks of runtime tensorflow are.", .table = &job_tensorflow_table,
+     .is_left_out = true},
     {"train", JOB_FIELD_OBJECT, offsetof(struct job_spec, train), .help = "What to train.",
      .table = &job_train_table, .is_left_out = true},
     {"sync", JOB_FIELD_OBJECT, offsetof(struct job_spec, sync),
@@ -333,54 +343,6 @@ static const struct job_field spec_fields[] = {
 const struct job_table job_spec_table = JOB_TABLE(spec_fields, struct job_spec);
 
 _Static_assert(sizeof(enum job_split) == sizeof(int), "JOB_FIELD_INDEX fills an int");
-
-bool job_spec_is_command(const struct job_spec *spec)
-{
-    return text_equal(spec->runtime, TEXT("command"));
-}
-
-const struct job_input *job_spec_image(const struct job_spec *spec)
-{
-    for (size_t i = 0; i < spec->input_count; i++)
-        if (spec->inputs[i].split == JOB_SPLIT_IMAGE)
-            return &spec->inputs[i];
-    return NULL;
-}
-
-/* The fields of one runtime are a mistake with another. */
-static int check_runtime(const struct job_node *root, const char *file_name, struct job_spec *spec,
-                         struct error *error)
-{
-    static const char *const of_command[] = {"run", "setup", "envs", "workdir", NULL};
-    static const char *const of_native[] = {"train", "sync", NULL};
-    if (!spec->runtime.size)
-        spec->runtime = job_node_find(root, TEXT("run")) || spec->resources.image_id.size
-                            ? TEXT("command")
-                            : TEXT("native");
-    const bool is_command = job_spec_is_command(spec);
-    const char *const *foreign = is_command ? of_native : of_command;
-    for (size_t i = 0; foreign[i]; i++)
-        if (job_node_find(root, text_of(foreign[i])))
-            return job_table_refuse(root, file_name, foreign[i],
-                                    is_command ? "is not for runtime command; leave it out"
-                                               : "is for runtime command; describe the training "
-                                                 "under train",
-                                    error);
-    if (!is_command && (spec->resources.image_id.size || job_spec_image(spec)))
-        return job_table_refuse(root, file_name, "resources.image_id", "is for runtime command",
-                                error);
-    /* An image may say itself what runs. */
-    const char *needed = is_command ? "run" : "train";
-    const bool has_it =
-        is_command ? spec->run.size > 0 : job_node_find(root, TEXT("train")) != NULL;
-    if (!(is_command && spec->resources.image_id.size) && !has_it)
-        return job_table_refuse(root, file_name, needed, "is missing", error);
-    if (is_command) {
-        spec->train = (struct job_train){0};
-        spec->sync = (struct job_sync){0};
-    }
-    return 0;
-}
 
 /* What fields say together; with `more` all that is wrong. */
 static int check_together(struct job_reader *reader, const struct job_node *root,
@@ -405,7 +367,7 @@ int job_spec_read_tree(struct arena *arena, const struct job_node *root, const c
     struct job_spec spec = {0};
     job_table_set_defaults(arena, &job_spec_table, &spec);
     if (job_table_read(arena, &job_spec_table, root, file_name, &spec, more, error) < 0 ||
-        check_runtime(root, file_name, &spec, error) < 0)
+        job_runtime_check(root, file_name, &spec, error) < 0)
         return -1;
     struct job_reader reader = {
         .arena = arena, .file_name = file_name, .error = error, .more = more};

@@ -185,17 +185,23 @@ struct job_env {
     struct text value;
 };
 
+/* Of runtime `tensorflow`: the first rank is the chief if there are parameter servers. */
+struct job_tensorflow {
+    uint64_t parameter_servers; /* the last of the ranks; 0: all are workers */
+};
+
 struct job_spec {
     struct text name;
     uint64_t num_nodes;     /* workers: the least it starts with */
     uint64_t num_nodes_max; /* the most it takes when there is room; optional: num_nodes */
     struct job_resources resources;
-    struct text runtime; /* "native" or "command" */
+    struct text runtime; /* "native", "command" or a framework of runtime/launch.h */
     struct text workdir; /* a folder of the borrower's that the ranks get; optional */
     const struct job_env *envs;
     size_t env_count;
-    struct text setup;      /* a shell script before `run`; optional; with `command` only */
-    struct text run;        /* a shell script; with `command` only */
+    struct text setup; /* a shell script before `run`; optional; not with `native` */
+    struct text run;   /* a shell script; not with `native` */
+    struct job_tensorflow tensorflow;
     struct job_train train; /* with `native` only */
     struct job_sync sync;
     struct job_market market;
@@ -218,6 +224,7 @@ void job_spec_write(const struct job_spec *spec, struct buffer *json);
 /* The JSON Schema (2020-12) of what job_spec_read takes, pretty enough to read. */
 void job_spec_write_schema(struct buffer *json);
 
+/* Runs a program of the borrower's, by `command` or one of the frameworks. */
 bool job_spec_is_command(const struct job_spec *spec);
 /* The input that is its image; NULL: it has none. */
 const struct job_input *job_spec_image(const struct job_spec *spec);
@@ -239,7 +246,7 @@ int job_sync_taus(const struct job_sync *sync, uint32_t out_taus[JOB_TAUS_MAX]);
 
 /* What a lease carries: {"train":{...},"sync":{...}} of runtime `native`, with gamma and tick
  * filled in, so that daemon and worker derive nothing; {"envs":{...},"setup":"...","run":"..."} of
- * `command`. */
+ * all others. */
 void job_spec_write_work(const struct job_spec *spec, struct buffer *json);
 /* Fills those members; the rest keeps its defaults. */
 MUST_CHECK int job_spec_read_work(struct arena *arena, struct text runtime, struct text json,

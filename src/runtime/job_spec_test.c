@@ -1,4 +1,4 @@
-/* covers job_field_script.c, job_spec_work.c, job_field_write.c */
+/* covers job_field_script.c, job_runtime.c, job_spec_work.c, job_field_write.c */
 #include "runtime/job_spec.h"
 #include "testing/testing.h"
 
@@ -209,6 +209,29 @@ TEST(a_command_has_no_training)
     assert_true(text_equal(back.run, spec.run));
 }
 
+TEST(a_framework_is_a_command_with_a_network)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct error error;
+    struct job_spec spec, back;
+    ASSERT_OK(job_spec_read(arena,
+                            TEXT("{\"name\":\"j\",\"num_nodes\":4,\"run\":\"x\",\"runtime\":"
+                                 "\"tensorflow\",\"tensorflow\":{\"parameter_servers\":2}}"),
+                            &spec, &error));
+    assert_true(job_spec_is_command(&spec));
+    assert_true(text_equal(spec.resources.network, TEXT("job")));
+    struct buffer out AUTO_BUFFER;
+    buffer_init(&out, JOB_SPEC_SIZE_MAX);
+    job_spec_write_work(&spec, &out);
+    ASSERT_OK(job_spec_read_work(arena, spec.runtime, buffer_text(&out), &back, &error));
+    assert_int_equal(back.tensorflow.parameter_servers, 2);
+    ASSERT_OK(job_spec_read(arena,
+                            TEXT("{\"name\":\"j\",\"run\":\"x\",\"runtime\":\"torch\","
+                                 "\"resources\":{\"network\":\"open\"}}"),
+                            &spec, &error));
+    assert_true(text_equal(spec.resources.network, TEXT("open")));
+}
+
 TEST(what_belongs_to_another_runtime_is_refused)
 {
     assert_refused("{\"name\":\"j\"}", "train: is missing");
@@ -253,6 +276,7 @@ int main(void)
         cmocka_unit_test(gamma_and_tick_follow_the_expected_run),
         cmocka_unit_test(the_work_part_carries_gamma_and_tick),
         cmocka_unit_test(a_command_has_no_training),
+        cmocka_unit_test(a_framework_is_a_command_with_a_network),
         cmocka_unit_test(what_belongs_to_another_runtime_is_refused),
         cmocka_unit_test(the_schema_names_every_field_and_its_limits),
     };

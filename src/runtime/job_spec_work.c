@@ -18,6 +18,8 @@ static const struct job_field command_fields[] = {
      .count_offset = offsetof(struct job_spec, env_count)},
     {"setup", JOB_FIELD_SCRIPT, offsetof(struct job_spec, setup), .maximum = JOB_SCRIPT_SIZE_MAX},
     {"run", JOB_FIELD_SCRIPT, offsetof(struct job_spec, run), .maximum = JOB_SCRIPT_SIZE_MAX},
+    {"tensorflow", JOB_FIELD_OBJECT, offsetof(struct job_spec, tensorflow),
+     .table = &job_tensorflow_table, .is_left_out = true},
 };
 static const struct job_table command_table = JOB_TABLE(command_fields, struct job_spec);
 

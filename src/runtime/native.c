@@ -198,6 +198,9 @@ static int check_document(const struct lease_document *document, struct error *e
     const bool is_command = lease_document_is_command(document);
     if (!is_command && document->sync.gamma_ms == 0)
         return error_set(error, ERROR_INVALID, "lease.spec.sync.gamma: missing");
+    if (!is_command && !text_is(document->runtime, "native"))
+        return error_set(error, ERROR_INVALID, "lease.runtime: \"" TEXT_FORMAT "\" is not known",
+                         TEXT_ARGS(document->runtime));
     if (is_command && !document->run.size && !document->has_image)
         return error_set(error, ERROR_INVALID, "lease.spec.run: missing");
     if (document->has_image && (!is_command || !lease_document_image(document)))
@@ -222,7 +225,7 @@ bool lease_document_has_all_records(const struct lease_document *document)
 
 bool lease_document_is_command(const struct lease_document *document)
 {
-    return text_equal(document->runtime, TEXT("command"));
+    return job_spec_is_command(&(struct job_spec){.runtime = document->runtime});
 }
 
 const struct lease_data *lease_document_image(const struct lease_document *document)
@@ -263,6 +266,7 @@ int lease_document_read(struct arena *arena, struct text json, struct lease_docu
     document.sync = spec.sync;
     document.setup = spec.setup;
     document.run = spec.run;
+    document.tensorflow = spec.tensorflow;
     document.envs = spec.envs;
     document.env_count = spec.env_count;
     document.data = raw.data.items;

@@ -42,7 +42,8 @@ struct lease_document {
     struct text runtime;
     struct job_train train;
     struct job_sync sync;   /* gamma_ms and tick_ms are always set */
-    struct text setup, run; /* of runtime `command`; empty otherwise, or as its image says */
+    struct text setup, run; /* of a borrower's program; empty otherwise, or as its image says */
+    struct job_tensorflow tensorflow;
     bool has_image;         /* of its data, the one of that name: lease_document_image */
     const struct job_env *envs;
     size_t env_count;

@@ -1,0 +1,75 @@
+/*
+ * Launch: how a borrower's program starts on a set of ranks: the variables of its environment, the
+ * files that must lie there, which ranks run the script and for which of them the job waits.
+ *
+ * One file for each framework: torch.c, tensorflow.c, mpi.c. Pure: a round in, a launch out. A
+ * round is one start of the whole job; one that is restarted begins another, perhaps with other
+ * members.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LAUNCH_INTERFACE "souk0" /* the job network's device in each sandbox */
+
+enum { LAUNCH_VARIABLES_MAX = 24, LAUNCH_FILES_MAX = 2, LAUNCH_ADDRESS_SIZE = 16 };
+
+struct launch_member {
+    uint64_t rank;    /* of its lease: after others are lost it is not its place in the round */
+    uint32_t address; /* in the job's network, in host byte order */
+    int64_t cores_milli;
+    int64_t gpus_milli;
+};
+
+struct launch_round {
+    uint64_t job;
+    uint64_t index;                      /* rounds before this one */
+    uint64_t max_restarts;               /* of a script that fails */
+    const struct launch_member *members; /* by rank */
+    size_t member_count;
+    size_t own;                 /* which of them this is */
+    uint64_t parameter_servers; /* of tensorflow */
+    const char *folder;         /* absolute: the files will lie there */
+    const char *program;        /* souk itself, as it is found in the sandbox */
+};
+
+struct launch_file {
+    const char *name;
+    struct text content;
+    bool is_program;
+};
+
+struct launch {
+    char *variables[LAUNCH_VARIABLES_MAX]; /* "NAME=value" */
+    size_t variable_count;
+    struct launch_file files[LAUNCH_FILES_MAX];
+    size_t file_count;
+    bool runs_script; /* this member does; else it waits for what it is told to start */
+    bool is_awaited;  /* the job is done when all that are have ended well */
+};
+
+struct launch_kind {
+    const char *name; /* of the runtime */
+    void (*write)(struct arena *arena, const struct launch_round *round, struct launch *out);
+};
+
+/* NULL: it is no framework, its ranks start one by one. */
+const struct launch_kind *launch_find(struct text runtime);
+
+/* All that it gives lives in the arena. */
+void launch_write(const struct launch_kind *kind, struct arena *arena,
+                  const struct launch_round *round, struct launch *out);
+
+/* --- for the kinds --- */
+
+void launch_add(struct launch *launch, struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "10.77.0.1" */
+const char *launch_address(uint32_t address, char out[LAUNCH_ADDRESS_SIZE]);
+
+extern const struct launch_kind launch_torch, launch_tensorflow;

@@ -1,0 +1,127 @@
+/* covers launch.c, tensorflow.c, torch.c */
+#include "runtime/launch.h"
+#include "testing/testing.h"
+
+#include <string.h>
+
+static const struct launch_member members[] = {
+    {.rank = 0, .address = 0x0a4d0001, .cores_milli = 2500},
+    {.rank = 2, .address = 0x0a4d0003, .cores_milli = 500},
+    {.rank = 3, .address = 0x0a4d0004, .cores_milli = 4000},
+};
+
+static const struct launch_round example = {
+    .job = 7,
+    .index = 4,
+    .max_restarts = 3,
+    .members = members,
+    .member_count = 3,
+    .own = 1,
+    .folder = "/lease/launch",
+    .program = "/souk",
+};
+
+static const char *value_of(const struct launch *launch, const char *name)
+{
+    const size_t size = strlen(name);
+    for (size_t i = 0; i < launch->variable_count; i++)
+        if (strncmp(launch->variables[i], name, size) == 0 && launch->variables[i][size] == '=')
+            return launch->variables[i] + size + 1;
+    return "(unset)";
+}
+
+TEST(torch_gets_the_environment_of_torchrun)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct launch launch;
+    launch_write(launch_find(TEXT("torch")), arena, &example, &launch);
+    static const char *const expected[][2] = {
+        {"MASTER_ADDR", "10.77.0.1"},
+        {"MASTER_PORT", "29504"},
+        {"RANK", "1"},
+        {"WORLD_SIZE", "3"},
+        {"LOCAL_RANK", "0"},
+        {"LOCAL_WORLD_SIZE", "1"},
+        {"GROUP_RANK", "1"},
+        {"GROUP_WORLD_SIZE", "3"},
+        {"ROLE_RANK", "1"},
+        {"ROLE_WORLD_SIZE", "3"},
+        {"ROLE_NAME", "default"},
+        {"TORCHELASTIC_RESTART_COUNT", "4"},
+        {"TORCHELASTIC_MAX_RESTARTS", "3"},
+        {"TORCHELASTIC_RUN_ID", "souk-7"},
+        {"GLOO_SOCKET_IFNAME", "souk0"},
+        {"NCCL_SOCKET_IFNAME", "souk0"},
+    };
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+        assert_string_equal(value_of(&launch, expected[i][0]), expected[i][1]);
+    assert_true(launch.runs_script);
+    assert_true(launch.is_awaited);
+    assert_int_equal(launch.file_count, 0);
+}
+
+TEST(the_first_that_is_there_is_torchs_master)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct launch_round round = example;
+    round.members = members + 1;
+    round.member_count = 2;
+    struct launch launch;
+    launch_write(&launch_torch, arena, &round, &launch);
+    assert_string_equal(value_of(&launch, "MASTER_ADDR"), "10.77.0.3");
+    assert_string_equal(value_of(&launch, "RANK"), "1");
+    assert_string_equal(value_of(&launch, "WORLD_SIZE"), "2");
+}
+
+TEST(without_parameter_servers_all_of_tensorflow_are_workers)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct launch launch;
+    launch_write(launch_find(TEXT("tensorflow")), arena, &example, &launch);
+    assert_string_equal(value_of(&launch, "TF_CONFIG"),
+                        "{\"cluster\":{\"worker\":[\"10.77.0.1:2222\",\"10.77.0.3:2222\","
+                        "\"10.77.0.4:2222\"]},\"task\":{\"type\":\"worker\",\"index\":1}}");
+    assert_true(launch.is_awaited);
+}
+
+TEST(with_parameter_servers_the_first_is_chief_and_waited_for_alone)
+{
+    AUTO(arena) struct arena *arena = arena_new(0);
+    struct launch_round round = example;
+    round.parameter_servers = 1;
+    static const char *const tasks[] = {
+        "\"task\":{\"type\":\"chief\",\"index\":0}}",
+        "\"task\":{\"type\":\"worker\",\"index\":0}}",
+        "\"task\":{\"type\":\"ps\",\"index\":0}}",
+    };
+    for (round.own = 0; round.own < 3; round.own++) {
+        struct launch launch;
+        launch_write(&launch_tensorflow, arena, &round, &launch);
+        const char *config = value_of(&launch, "TF_CONFIG");
+        assert_non_null(strstr(config, "{\"cluster\":{\"chief\":[\"10.77.0.1:2222\"],"
+                                       "\"worker\":[\"10.77.0.3:2222\"],"
+                                       "\"ps\":[\"10.77.0.4:2222\"]},"));
+        assert_non_null(strstr(config, tasks[round.own]));
+        assert_int_equal(launch.is_awaited, round.own == 0);
+        assert_true(launch.runs_script);
+    }
+}
+
+TEST(what_is_no_framework_has_no_launch)
+{
+    assert_null(launch_find(TEXT("command")));
+    assert_null(launch_find(TEXT("native")));
+    assert_null(launch_find(TEXT("")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(torch_gets_the_environment_of_torchrun),
+        cmocka_unit_test(the_first_that_is_there_is_torchs_master),
+        cmocka_unit_test(without_parameter_servers_all_of_tensorflow_are_workers),
+        cmocka_unit_test(with_parameter_servers_the_first_is_chief_and_waited_for_alone),
+        cmocka_unit_test(what_is_no_framework_has_no_launch),
+    };
+    return cmocka_run_group_tests_name("launch", tests, NULL, NULL);
+}

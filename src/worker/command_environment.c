@@ -1,0 +1,97 @@
+#include "worker/command_environment.h"
+
+#include "base/buffer.h"
+#include "net/packet.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OWN_VARIABLES = 16, NETWORK_TEXT_MAX = 128 << 10 };
+
+static void append_address(struct buffer *out, uint32_t rank)
+{
+    const uint32_t address = packet_address(rank);
+    buffer_append_format(out, "%u.%u.%u.%u", address >> 24, address >> 16 & 0xff,
+                         address >> 8 & 0xff, address & 0xff);
+}
+
+/* Where the ranks of the job's network are: SkyPilot's name for all of them, torch's for the first,
+ * and ours for this one. Returns how many variables that are. */
+static size_t add_network(const struct work *work, char **list)
+{
+    const struct lease_document *lease = &work->lease;
+    if (!lease_document_has_network(lease))
+        return 0;
+    struct buffer text AUTO_BUFFER;
+    buffer_init(&text, NETWORK_TEXT_MAX);
+    append_address(&text, (uint32_t)lease->rank);
+    list[0] = arena_format(work->arena, "SOUK_ADDRESS=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
+    buffer_clear(&text);
+    append_address(&text, 0);
+    list[1] = arena_format(work->arena, "MASTER_ADDR=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
+    buffer_clear(&text);
+    for (uint32_t rank = 0; rank < lease->world && rank < PACKET_RANK_MAX; rank++) {
+        if (rank > 0)
+            buffer_append_byte(&text, '\n');
+        append_address(&text, rank);
+    }
+    list[2] =
+        arena_format(work->arena, "SKYPILOT_NODE_IPS=" TEXT_FORMAT, TEXT_ARGS(buffer_text(&text)));
+    return 3;
+}
+
+/* What stands later counts: programs differ in which of two they take, so there is one. */
+static size_t keep_last(char **list, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t name = strcspn(list[i], "=") + 1;
+        bool is_last = true;
+        for (size_t later = i + 1; later < count && is_last; later++)
+            is_last = strncmp(list[i], list[later], name) != 0;
+        if (is_last)
+            list[kept++] = list[i];
+    }
+    return kept;
+}
+
+/* The machine's first, then the image's, the borrower's, and ours last: a borrower cannot unset
+ * what Souk says. */
+char **command_environment(const struct work *work, const struct image_config *image,
+                           const struct launch *launch)
+{
+    const struct lease_document *lease = &work->lease;
+    struct arena *arena = work->arena;
+    size_t inherited = 0, count = 0;
+    while (environ[inherited])
+        inherited++;
+    char **list = arena_alloc(arena, (inherited + image->env.count + lease->env_count +
+                                      OWN_VARIABLES + LAUNCH_VARIABLES_MAX) *
+                                         sizeof(*list));
+    for (size_t i = 0; i < inherited; i++)
+        list[count++] = environ[i];
+    const struct text *of_image = image->env.items;
+    for (size_t i = 0; i < image->env.count; i++)
+        list[count++] = arena_copy_string(arena, of_image[i]);
+    for (size_t i = 0; i < lease->env_count; i++)
+        list[count++] =
+            arena_format(arena, TEXT_FORMAT "=" TEXT_FORMAT, TEXT_ARGS(lease->envs[i].name),
+                         TEXT_ARGS(lease->envs[i].value));
+    list[count++] = arena_format(arena, "SOUK_JOB=%" PRIu64, lease->job);
+    list[count++] = arena_format(arena, "SOUK_LEASE=%" PRIu64, lease->lease);
+    list[count++] = arena_format(arena, "SOUK_RANK=%" PRIu64, lease->rank);
+    list[count++] = arena_format(arena, "SOUK_WORLD_SIZE=%" PRIu64, lease->world);
+    list[count++] = arena_format(arena, "SOUK_CORES_MILLI=%" PRId64, lease->cores_milli);
+    list[count++] = arena_format(arena, "SOUK_MEMORY_BYTES=%" PRId64, lease->ram_bytes);
+    list[count++] = arena_format(arena, "SOUK_OUTPUT_DIR=%s", work->out_folder);
+    list[count++] = arena_format(arena, "SKYPILOT_NODE_RANK=%" PRIu64, lease->rank);
+    list[count++] = arena_format(arena, "SKYPILOT_NUM_NODES=%" PRIu64, lease->world);
+    count += add_network(work, list + count);
+    for (size_t i = 0; launch && i < launch->variable_count; i++)
+        list[count++] = launch->variables[i];
+    list[count++] = arena_format(arena, "HOME=%s", work->work_folder);
+    count = keep_last(list, count);
+    list[count] = NULL;
+    return list;
+}

@@ -1,0 +1,136 @@
+"""Frameworks' runtimes: each rank finds the others as its framework expects, with nothing but Python.
+
+covers worker/command_environment.c
+"""
+import json
+import os
+import subprocess
+
+import pytest
+
+from serving import HUNG_S, PROGRAM, Market
+from training import Lender, wait_for
+
+# What a script for torchrun does first: all meet at the master, which tells each what all brought.
+MEET = """
+import json, os, socket, sys, time
+env = os.environ
+
+def dial(address):
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return socket.create_connection(address, timeout=60)
+        except OSError:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+def meet(master, is_first, size, word):
+    if is_first:
+        server = socket.create_server(master)
+        words, files = [word], []
+        while len(files) < size - 1:
+            files.append(server.accept()[0].makefile("rw"))
+        words += [file.readline().strip() for file in files]
+        for file in files:
+            print(json.dumps(sorted(words)), file=file, flush=True)
+        return sorted(words)
+    file = dial(master).makefile("rw")
+    print(word, file=file, flush=True)
+    return json.loads(file.readline())
+"""
+
+TORCH = MEET + """
+rank, size = int(env["RANK"]), int(env["WORLD_SIZE"])
+assert env["GROUP_RANK"] == env["ROLE_RANK"] == env["RANK"] and env["LOCAL_RANK"] == "0", env
+assert env["OMP_NUM_THREADS"] == "1" and env["GLOO_SOCKET_IFNAME"] in [name for _, name in socket.if_nameindex()], env
+met = meet((env["MASTER_ADDR"], int(env["MASTER_PORT"])), rank == 0, size, "%d@%s" % (rank, env["SOUK_ADDRESS"]))
+print("met", *met, "restart", env["TORCHELASTIC_RESTART_COUNT"], flush=True)
+"""
+
+TENSORFLOW = MEET + """
+config = json.loads(env["TF_CONFIG"])
+task = config["task"]
+hosts = [host for kind in ("chief", "worker", "ps") for host in config["cluster"].get(kind, [])]
+own = config["cluster"][task["type"]][task["index"]]
+assert own.split(":")[0] == env["SOUK_ADDRESS"], config
+host, port = hosts[0].split(":")
+print("met", *meet((host, int(port)), own == hosts[0], len(hosts), "%s-%d" % (task["type"], task["index"])), flush=True)
+"""
+
+
+class Place:
+    """A market with lenders whose machines permit job networks."""
+
+    def __init__(self, folder, names):
+        self.folder, self.lenders = folder, {}
+        self.market = Market(folder / "market")
+        self.lender_token, self.token = self.market.sign_up("lender"), self.market.sign_up("borrower")
+        for name in names:
+            self.lend(name)
+
+    def lend(self, name):
+        before = len(self.lenders)
+        self.lenders[name] = Lender(self.market, self.lender_token, self.folder / name, name,
+                                    options=("--network", "job"))
+        wait_for(name, lambda: before + 1 == sum(
+            m["state"] == "online" and m["name"] != "market"
+            for m in self.market.get("/v1/machines", self.token).json["items"]))
+
+    def stop(self):
+        for lender in self.lenders.values():
+            lender.stop()
+        self.market.stop()
+
+    def start(self, script, job):
+        files = self.folder / "files"
+        files.mkdir(exist_ok=True)
+        (files / "script.py").write_text(script)
+        job = {"name": "framework", "resources": {"cpus": 0.2, "memory": 0.2}, "workdir": str(files),
+               "run": "exec /usr/bin/python3 script.py", "market": {"max_run_time": "5m"}, **job}
+        (self.folder / "job.yaml").write_text(json.dumps(job))
+        return subprocess.Popen(
+            [PROGRAM, "job", "submit", "-y", str(self.folder / "job.yaml"), "--server", self.market.url,
+             "--config-dir", str(self.folder / "config")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.DEVNULL, env={**os.environ, "SOUK_TOKEN": self.token, "NO_COLOR": "1"})
+
+    def run(self, script, job):
+        process = self.start(script, job)
+        process.out, process.err = process.communicate(timeout=HUNG_S)
+        return process
+
+    def job(self):
+        return self.market.get(f"/v1/jobs/{self.market.get('/v1/jobs', self.token).json['items'][0]['id']}",
+                               self.token).json
+
+    def log(self, rank):
+        return self.market.get(f"/v1/jobs/{self.job()['id']}/logs?rank={rank}", self.token).json.get("text", "")
+
+
+@pytest.fixture
+def place(tmp_path):
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip("no /dev/net/tun here")
+    place = Place(tmp_path, ("first", "second", "third"))
+    try:
+        yield place
+    finally:
+        place.stop()
+
+
+def test_a_script_for_torchrun_meets_its_other_ranks(place):
+    done = place.run(TORCH, {"runtime": "torch", "num_nodes": 3})
+    assert done.returncode == 0, (done.out, done.err, [place.log(rank) for rank in range(3)])
+    for rank in range(3):
+        assert "met 0@10.77.0.1 1@10.77.0.2 2@10.77.0.3 restart 0\n" in place.log(rank)
+
+
+@pytest.mark.parametrize("servers, met", [(0, "met worker-0 worker-1 worker-2\n"), (1, "met chief-0 ps-0 worker-0\n")])
+def test_tensorflow_is_told_its_cluster(place, servers, met):
+    job = {"runtime": "tensorflow", "num_nodes": 3}
+    if servers:
+        job["tensorflow"] = {"parameter_servers": servers}
+    done = place.run(TENSORFLOW, job)
+    assert done.returncode == 0, (done.out, done.err, [place.log(rank) for rank in range(3)])
+    for rank in range(3):
+        assert met in place.log(rank)
