@@ -70,8 +70,11 @@ void daemon_tell_yield(struct daemon *daemon)
 {
     if (!daemon->is_welcome)
         return; /* told with the welcome */
-    const struct lease_message message = {.type = LEASE_MESSAGE_YIELD,
-                                          .yield = {market_yield(daemon)}};
+    const int64_t left_ms = owner_pause_left_ms(daemon->owner);
+    const struct lease_message message = {
+        .type = LEASE_MESSAGE_YIELD,
+        .yield = {market_yield(daemon),
+                  (uint64_t)(left_ms < LEASE_PAUSE_MS_MAX ? left_ms : LEASE_PAUSE_MS_MAX)}};
     outbox_send(daemon->outbox, &message, daemon_now_ns(daemon));
 }
 

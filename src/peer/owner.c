@@ -51,6 +51,7 @@ struct owner {
     enum guard_level told_level;
     bool told_takes;
     enum owner_word told_word;
+    int64_t told_until_ns;               /* of a pause; 0: of none */
     struct change changes[CHANGES_KEPT]; /* a ring */
     size_t change_count;
     int trigger_fd;
@@ -229,7 +230,9 @@ static void owner_tell(struct owner *owner)
     const enum guard_level level = owner_level(owner);
     const bool takes = owner_takes_leases(owner);
     const enum owner_word word = owner_word(owner);
-    if (level == owner->told_level && takes == owner->told_takes && word == owner->told_word)
+    const int64_t until_ns = owner->guard.is_paused ? owner->guard.paused_until_ns : 0;
+    if (level == owner->told_level && takes == owner->told_takes && word == owner->told_word &&
+        until_ns == owner->told_until_ns)
         return;
     if (level != owner->told_level) {
         struct change *change = &owner->changes[owner->change_count++ % CHANGES_KEPT];
@@ -242,6 +245,7 @@ static void owner_tell(struct owner *owner)
     owner->told_level = level;
     owner->told_takes = takes;
     owner->told_word = word;
+    owner->told_until_ns = until_ns;
     owner->options.on_change(owner->options.context);
 }
 
@@ -366,6 +370,15 @@ enum owner_word owner_word(const struct owner *owner)
     return owner->is_draining ? OWNER_WORD_DRAIN : OWNER_WORD_NONE;
 }
 
+int64_t owner_pause_left_ms(const struct owner *owner)
+{
+    const struct guard *guard = &owner->guard;
+    if (!guard->is_paused || guard->paused_until_ns == INT64_MAX)
+        return 0;
+    const int64_t left_ns = guard->paused_until_ns - owner_now_ns(owner);
+    return left_ns > 0 ? (left_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+}
+
 bool owner_takes_leases(const struct owner *owner)
 {
     return !owner->is_draining && owner_level(owner) < GUARD_FROZEN;
@@ -483,6 +496,7 @@ struct owner *owner_new(const struct owner_options *options)
     owner->told_level = owner_level(owner);
     owner->told_takes = owner_takes_leases(owner);
     owner->told_word = owner_word(owner);
+    owner->told_until_ns = owner->guard.is_paused ? owner->guard.paused_until_ns : 0;
     owner->timer = loop_timer_new(options->loop, owner_look, owner);
     loop_timer_start(owner->timer, 0);
     return owner;

@@ -53,6 +53,8 @@ enum owner_word {
     OWNER_WORD_DRAIN,
 };
 enum owner_word owner_word(const struct owner *owner);
+/* Of a pause; 0: there is none, or it lasts until the owner resumes. */
+int64_t owner_pause_left_ms(const struct owner *owner);
 /* False: the owner uses the machine, or said so. */
 bool owner_takes_leases(const struct owner *owner);
 

@@ -216,6 +216,27 @@ TEST(what_was_said_through_the_market_ends_there_and_here)
     world_done(&world);
 }
 
+TEST(a_pause_that_gets_longer_is_news)
+{
+    struct world world;
+    world_init(&world, true);
+    assert_int_equal(owner_pause_left_ms(world.owner), 0);
+    owner_pause(world.owner, OWNER_REMOTE, 60000);
+    assert_int_equal(owner_pause_left_ms(world.owner), 60000);
+    pass_ms(&world, 1000);
+    assert_int_equal(owner_pause_left_ms(world.owner), 59000);
+    const int changes = world.change_count;
+    owner_pause(world.owner, OWNER_REMOTE, 120000);
+    assert_int_equal(world.change_count, changes + 1);
+    assert_int_equal(owner_pause_left_ms(world.owner), 120000);
+    owner_pause(world.owner, OWNER_REMOTE, 0);
+    assert_int_equal(world.change_count, changes + 2);
+    assert_int_equal(owner_pause_left_ms(world.owner), 0);
+    owner_resume(world.owner, OWNER_REMOTE);
+    assert_int_equal(world.change_count, changes + 3);
+    world_done(&world);
+}
+
 TEST(a_note_that_cannot_be_read_is_a_pause)
 {
     struct world world;
@@ -309,6 +330,7 @@ int main(void)
         cmocka_unit_test(a_pause_outlives_the_daemon_and_ends_in_time),
         cmocka_unit_test(what_was_said_here_only_ends_here),
         cmocka_unit_test(what_was_said_through_the_market_ends_there_and_here),
+        cmocka_unit_test(a_pause_that_gets_longer_is_news),
         cmocka_unit_test(a_note_that_cannot_be_read_is_a_pause),
         cmocka_unit_test(draining_takes_nothing_new_and_holds_nothing_up),
         cmocka_unit_test(one_who_watches_nothing_still_takes_the_owners_word),

@@ -16,7 +16,7 @@
  *     PONG          u64 nonce
  *     PROBE         text json
  *     FILL          u8 is_last, bytes
- *     YIELD         u8 yield
+ *     YIELD         u8 yield, u64 left_ms
  *     ADDRESSES     u64 lease, u64 fence, addresses
  *     CHUNKS_AT     the same
  *     LOGS_AT       the same
@@ -331,6 +331,7 @@ static void encode_from_daemon(const struct lease_message *message, struct buffe
         return;
     case LEASE_MESSAGE_YIELD:
         wire_put_u8(buffer, (uint8_t)message->yield.yield);
+        wire_put_u64(buffer, message->yield.left_ms);
         return;
     }
     UNREACHABLE("a message without an encoder");

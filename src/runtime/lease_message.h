@@ -48,6 +48,8 @@ enum {
     LEASE_ADDRESS_SIZE_MAX = 64, /* "192.0.2.1:7600", "[2001:db8::1]:7600" */
 };
 
+#define LEASE_PAUSE_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
+
 enum lease_message_type {
     /* daemon to market */
     LEASE_MESSAGE_HELLO = 1,
@@ -204,6 +206,7 @@ struct stream_ready_message {
  * nobody's business but the owner's. */
 struct yield_message {
     enum machine_yield yield;
+    uint64_t left_ms; /* of a pause, at most LEASE_PAUSE_MS_MAX; 0: until the owner resumes */
 };
 
 struct welcome_message {

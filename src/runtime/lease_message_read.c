@@ -115,6 +115,9 @@ static void get_yield(struct wire_reader *reader, struct yield_message *yield)
         wire_reader_fail(reader, "unknown yield");
     else
         yield->yield = number;
+    yield->left_ms = wire_get_u64(reader);
+    if (yield->left_ms > LEASE_PAUSE_MS_MAX)
+        wire_reader_fail(reader, "a pause is too long");
 }
 
 static void get_meter(struct wire_reader *reader, struct meter_message *meter)

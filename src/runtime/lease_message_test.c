@@ -86,6 +86,8 @@ static const struct lease_message examples[] = {
     {.type = LEASE_MESSAGE_RENEW,
      .renew = {.document = {"{\"lease\":9}", 11}, .signature = {4, 5, 6}}},
     {.type = LEASE_MESSAGE_YIELD, .yield = {MACHINE_YIELD_DRAINING}},
+    {.type = LEASE_MESSAGE_YIELD,
+     .yield = {MACHINE_YIELD_PAUSED_REMOTELY, .left_ms = LEASE_PAUSE_MS_MAX}},
     {.type = LEASE_MESSAGE_TRY,
      .try = {.trial = 3,
              .key = {1},

@@ -256,14 +256,11 @@ static void write_live(struct server *server, struct arena *arena, uint64_t mach
     answers_forget(server->answers);
     json_key(writer, "live");
     json_object_begin(writer);
-    json_field_i64(writer, "heard_ms", live.heard_ms);
-    json_field_i64(writer, "rtt_us", live.rtt_us);
     if (is_mine) { /* what its owner does there is nobody else's business */
-        json_field_u64(writer, "load_milli", live.load_milli);
-        json_field_u64(writer, "free_ram_bytes", live.free_ram_bytes);
-        json_field_u64(writer, "temperature_c", live.temperature_c);
-        json_field_string(writer, "power", lease_power_name(live.power));
-        json_field_u64(writer, "battery_percent", live.battery_percent);
+        hub_live_write(writer, &live);
+    } else {
+        json_field_i64(writer, "heard_ms", live.heard_ms);
+        json_field_i64(writer, "rtt_us", live.rtt_us);
     }
     write_near(server, arena, machine, writer);
     json_object_end(writer);
@@ -280,6 +277,16 @@ static bool read_fresh(struct server *server, uint64_t machine, int64_t *out_fre
     return true;
 }
 
+/* Its daemon's word, and of no row: until when a machine is paused is its owner's to know. */
+static int64_t read_pause_end(struct server *server, const struct store_value *row, bool is_mine)
+{
+    const enum machine_yield yield = (enum machine_yield)row[MACHINES_YIELD].integer;
+    if (!is_mine || (yield != MACHINE_YIELD_PAUSED && yield != MACHINE_YIELD_PAUSED_REMOTELY))
+        return 0;
+    answers_forget(server->answers);
+    return hub_machine_paused_until_ms(server->hub, (uint64_t)row[MACHINES_ID].integer);
+}
+
 static void write_view(struct server *server, struct arena *arena, uint64_t account,
                        const struct store_value *row, bool has_live, struct json_writer *writer)
 {
@@ -289,6 +296,7 @@ static void write_view(struct server *server, struct arena *arena, uint64_t acco
         .account_name = query_name(server, arena, TABLE_ACCOUNTS, owner),
         .is_mine = owner == account,
     };
+    view.paused_until_ms = read_pause_end(server, row, view.is_mine);
     view.is_heard = read_fresh(server, (uint64_t)row[MACHINES_ID].integer, &view.fresh_s);
     json_object_begin(writer);
     view_machine(writer, &view);

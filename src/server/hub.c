@@ -24,28 +24,28 @@ struct hub_machine *hub_machine(struct hub *hub, uint64_t machine)
     return map_get(&hub->machines, machine);
 }
 
-void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
-                     const uint8_t public_key[MACHINE_KEY_SIZE], const struct probe *probe)
+void hub_put_machine(struct hub *hub, const struct hub_enrolled *enrolled)
 {
-    struct hub_machine *machine = hub_machine(hub, id);
+    struct hub_machine *machine = hub_machine(hub, enrolled->id);
     if (!machine) {
         machine = calloc(1, sizeof(*machine));
         ASSERT(machine);
-        machine->id = id;
+        machine->id = enrolled->id;
         machine->hub = hub;
         machine->heard_ns = hub_now_ns(hub);
         buffer_init(&machine->offers, LEASE_MESSAGE_SIZE_MAX);
         map_init(&machine->lingering);
         pace_init(machine);
-        map_put(&hub->machines, id, machine);
+        map_put(&hub->machines, enrolled->id, machine);
     }
-    if (machine->generation != generation) { /* its key is no longer good */
+    if (machine->generation != enrolled->generation) { /* its key is no longer good */
         connection_free(machine->contender);
         connection_free(machine->connection);
     }
-    presence_put(machine, probe);
-    machine->generation = generation;
-    memcpy(machine->public_key, public_key, sizeof(machine->public_key));
+    presence_put(machine, enrolled->probe);
+    machine->owner = enrolled->owner;
+    machine->generation = enrolled->generation;
+    memcpy(machine->public_key, enrolled->public_key, sizeof(machine->public_key));
 }
 
 void hub_put_offers(struct hub *hub, uint64_t id, struct text payload)
@@ -169,7 +169,7 @@ static void take_message(struct hub_machine *machine, struct arena *arena,
                   message->stream_ready.lease, message->stream_ready.peer_lease);
         return;
     case LEASE_MESSAGE_YIELD:
-        pace_yield(machine, message->yield.yield);
+        presence_yield(machine, &message->yield);
         return;
     case LEASE_MESSAGE_ADDRESSES:
         if (message->addresses.lease == 0)
@@ -318,8 +318,11 @@ static void take_over(struct hub *hub, const struct core *core)
         struct buffer offers AUTO_BUFFER;
         buffer_init(&offers, LEASE_MESSAGE_SIZE_MAX);
         order_offers(machine, &offers);
-        hub_put_machine(hub, machine->id, machine->generation, machine->public_key,
-                        &machine->probe);
+        hub_put_machine(hub, &(struct hub_enrolled){.id = machine->id,
+                                                    .owner = machine->owner,
+                                                    .generation = machine->generation,
+                                                    .public_key = machine->public_key,
+                                                    .probe = &machine->probe});
         hub_put_offers(hub, machine->id, buffer_text(&offers));
         const struct earnings_message earnings = order_earnings(machine);
         hub_put_earnings(hub, machine->id, &earnings);

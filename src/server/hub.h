@@ -50,6 +50,10 @@ struct hub_live {
     enum lease_power power;
     uint8_t battery_percent;
 };
+/* For its owner: fields of an object that is open. */
+void hub_live_write(struct json_writer *writer, const struct hub_live *live);
+/* UTC; 0: it is not linked or not paused, or paused until its owner resumes. From any thread. */
+int64_t hub_machine_paused_until_ms(struct hub *hub, uint64_t machine);
 /* False while it is not linked. From any thread. */
 bool hub_machine_live(struct hub *hub, uint64_t machine, struct hub_live *out_live);
 /* How long ago anything came from it; false: not since the market started. From any thread. */

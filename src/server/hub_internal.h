@@ -72,6 +72,7 @@ struct hub_pace {
 
 struct hub_machine {
     uint64_t id;
+    uint64_t owner;
     uint64_t generation;
     uint8_t public_key[MACHINE_KEY_SIZE];
     struct hub *hub;
@@ -91,7 +92,8 @@ struct hub_machine {
     int64_t muted_ns;         /* since when it counts as silent though it speaks; 0: it does not */
     bool has_live;            /* it is linked; guarded by hub->live_mutex, as is the next */
     struct hub_live live;
-    struct buffer offers; /* payload of its OFFERS */
+    int64_t paused_until_ms; /* UTC, as its daemon said; 0: not known; guarded as well */
+    struct buffer offers;    /* payload of its OFFERS */
     struct earnings_message earnings;
     /* Leases that ended without its word, of which it has not said yet that they have: until then
      * their room may be taken, and no START is sent. */
@@ -248,8 +250,14 @@ void hub_rows_take(struct hub *hub, void (*put)(void *rows, struct store_batch *
 /* ---- hub.c ---- */
 int64_t hub_now_ns(const struct hub *hub);
 struct hub_machine *hub_machine(struct hub *hub, uint64_t machine);
-void hub_put_machine(struct hub *hub, uint64_t id, uint64_t generation,
-                     const uint8_t public_key[MACHINE_KEY_SIZE], const struct probe *probe);
+struct hub_enrolled {
+    uint64_t id;
+    uint64_t owner;
+    uint64_t generation;
+    const uint8_t *public_key; /* MACHINE_KEY_SIZE */
+    const struct probe *probe;
+};
+void hub_put_machine(struct hub *hub, const struct hub_enrolled *enrolled);
 /* Keeps the payload of an OFFERS, and sends it if the machine is there. */
 void hub_put_offers(struct hub *hub, uint64_t id, struct text payload);
 void hub_put_earnings(struct hub *hub, uint64_t id, const struct earnings_message *earnings);
@@ -292,6 +300,7 @@ enum presence_verdict presence_contend(struct hub_machine *machine,
                                        const struct hello_message *hello);
 int64_t presence_alive_ms(void);
 void presence_heartbeat(struct hub_machine *machine, const struct heartbeat_message *heartbeat);
+void presence_yield(struct hub_machine *machine, const struct yield_message *yield);
 void presence_pong(struct hub_machine *machine, const struct pong_message *pong);
 void presence_fill(struct hub_machine *machine, const struct fill_message *fill);
 void presence_probe(struct hub_machine *machine, struct arena *arena,

@@ -145,6 +145,24 @@ TEST(a_flood_of_yields_waits_at_its_sender_and_the_last_one_counts)
     link_free(end.link);
 }
 
+TEST(until_when_a_machine_is_paused_is_known_while_it_is_linked)
+{
+    struct fixture *fixture = *state;
+    const uint64_t machine = fixture->machines[1];
+    struct daemon_end end;
+    end_open(fixture, &end);
+    assert_int_equal(hub_machine_paused_until_ms(fixture->server.hub, machine), 0);
+    const int64_t now_ms = clock_utc_ms(fixture->server.clock);
+    end_send(&end, &(struct lease_message){.type = LEASE_MESSAGE_YIELD,
+                                           .yield = {MACHINE_YIELD_PAUSED, .left_ms = 90000}});
+    let_talk(&end);
+    assert_int_equal(hub_machine_paused_until_ms(fixture->server.hub, machine), now_ms + 90000);
+    yield(&end, MACHINE_YIELD_PAUSED); /* until its owner resumes it */
+    let_talk(&end);
+    assert_int_equal(hub_machine_paused_until_ms(fixture->server.hub, machine), 0);
+    link_free(end.link);
+}
+
 TEST(a_machine_whose_words_are_not_taken_is_not_listened_to)
 {
     enum { PIECES = 300, MOST = 10 << 20 };
@@ -208,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_HUB(a_flood_of_yields_waits_at_its_sender_and_the_last_one_counts),
+        WITH_HUB(until_when_a_machine_is_paused_is_known_while_it_is_linked),
         WITH_HUB(a_machine_whose_words_are_not_taken_is_not_listened_to),
         WITH_HUB(a_lease_that_runs_is_told_once),
         WITH_HUB(a_machine_gets_in_past_a_crowd_that_says_nothing),

@@ -19,6 +19,7 @@
 
 struct server;
 struct live;
+struct hub_live;
 
 enum { LIVE_CURVE_MAX = 2000, LIVE_WORKER_MAX = 1024, LIVE_STREAM_MAX = 1000 };
 enum { LIVE_ACCOUNT_STREAM_MAX = 100 };
@@ -114,6 +115,14 @@ struct live_use {
     int64_t memory_peak_bytes;
 };
 void live_use(struct live *live, const struct live_source *source, const struct live_use *use);
+/* A machine's heartbeat, for its owner. From any thread. */
+struct live_heartbeat {
+    uint64_t account; /* the owner's */
+    uint64_t machine;
+    const struct hub_live *live;
+    int64_t paused_until_ms; /* UTC; 0: as of hub_machine_paused_until_ms */
+};
+void live_heartbeat(struct live *live, const struct live_heartbeat *heartbeat);
 /* A part of a lease's log was added. */
 void live_log(struct live *live, const struct live_source *source, uint64_t offset,
               struct text bytes);
@@ -126,7 +135,7 @@ struct live_follower {
     uint64_t account;
     uint64_t token;
     int64_t expires_ms; /* when the token ends, and the stream with it; 0: never */
-    uint64_t job;       /* 0: the account's jobs and all machines */
+    uint64_t job;       /* 0: the account's jobs, all machines, and what runs on its own */
 };
 MUST_CHECK int live_stream(struct live *live, struct http_request *request,
                            const struct live_follower *follower, struct error *error);

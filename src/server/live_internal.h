@@ -5,6 +5,8 @@
 #include "server/live.h"
 #include "server/server_internal.h"
 
+#include <stdatomic.h>
+
 struct live_entry {
     struct live_job job; /* arrays are owned, with the capacities below */
     size_t worker_capacity;
@@ -18,7 +20,7 @@ struct live {
     struct server *server;
     struct map jobs;     /* job -> struct live_entry, owned */
     struct list streams; /* struct live_stream */
-    size_t stream_count;
+    atomic_size_t stream_count;
     struct map paused;        /* machines, of which others were told that they are; core thread's */
     uint64_t shown_job;       /* read from the tables for live_find; 0: none */
     struct live_entry *shown; /* NULL: they have nothing of it; owned */
@@ -30,7 +32,8 @@ struct live {
 struct live_event {
     uint64_t job;
     uint64_t account;
-    const char *name; /* a literal: metric, state, bill, log, account */
+    uint64_t lender;  /* 0, or who lends the machine of a lease, and hears of it too */
+    const char *name; /* a literal: metric, state, bill, log, account, heartbeat */
     struct text data; /* JSON */
 };
 void live_send(struct live *live, const struct live_event *event);

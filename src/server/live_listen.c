@@ -1,6 +1,8 @@
-/* What is told of the events that were committed: made on the core thread, sent on the main one. */
+/* What is told of the events that were committed, and of machines by themselves: made on the core
+ * thread and the hub's, sent on the main one. */
 #include "base/assert.h"
 #include "base/log.h"
+#include "server/hub.h"
 #include "server/live_internal.h"
 
 #include <stdlib.h>
@@ -13,6 +15,7 @@ struct message {
     struct live *live;
     uint64_t job;
     uint64_t account;
+    uint64_t lender;
     const char *name;
     bool is_final;    /* the job's last */
     uint64_t revoked; /* not 0: nothing to tell, this token's streams end */
@@ -29,6 +32,7 @@ static void deliver(void *context)
         else
             live_send(live, &(struct live_event){.job = message->job,
                                                  .account = message->account,
+                                                 .lender = message->lender,
                                                  .name = message->name,
                                                  .data = buffer_text(&message->data)});
         if (message->is_final) {
@@ -128,13 +132,33 @@ static struct message *lease_message(struct live *live, const struct core *core,
     const struct lease *lease = core_lease(core, id);
     if (!lease)
         return NULL;
-    return state_message(live, core,
-                         &(struct state_event){.job = lease->job,
-                                               .lease = id,
-                                               .machine = lease->machine,
-                                               .state = lease_state_name(lease->state),
-                                               .reason = lease_reason(lease),
-                                               .at_ms = event->time_ms});
+    const struct machine *machine = core_machine(core, lease->machine);
+    struct message *message =
+        state_message(live, core,
+                      &(struct state_event){.job = lease->job,
+                                            .lease = id,
+                                            .machine = lease->machine,
+                                            .state = lease_state_name(lease->state),
+                                            .reason = lease_reason(lease),
+                                            .at_ms = event->time_ms});
+    message->lender = machine ? machine->owner : 0;
+    return message;
+}
+
+/* The lender hears of a tick by its pay. Of one that pays nothing it is told that it was, for what
+ * the lease uses. */
+static struct message *tick_messages(struct live *live, const struct core *core,
+                                     const struct event *event)
+{
+    struct message *first = bill_message(live, core, event);
+    if (event->lease_ticked.amount_micro > event->lease_ticked.fee_micro)
+        return first;
+    first->next = lease_message(live, core, event->lease_ticked.lease, event);
+    if (first->next) {
+        first->next->job = 0; /* nothing changed for the borrower */
+        first->next->account = first->next->lender;
+    }
+    return first;
 }
 
 static struct message *machine_message(struct live *live, const struct core *core, uint64_t id,
@@ -330,7 +354,7 @@ static struct message *messages_of(struct live *live, const struct core *core,
     case EVENT_LEASE_PROMOTED:
         return lease_message(live, core, event->lease_promoted.lease, event);
     case EVENT_LEASE_TICKED:
-        return bill_message(live, core, event);
+        return tick_messages(live, core, event);
     case EVENT_MACHINE_ENROLLED:
         return machine_message(live, core, event->machine_enrolled.machine, event);
     case EVENT_MACHINE_STATE_CHANGED:
@@ -402,4 +426,20 @@ void live_listen(void *context, const struct core *core, const struct event *eve
     }
     if (first)
         loop_post(live->server->loop, deliver, first);
+}
+
+void live_heartbeat(struct live *live, const struct live_heartbeat *heartbeat)
+{
+    if (live_stream_count(live) == 0)
+        return;
+    struct message *message = message_new(live, NULL, 0, "heartbeat");
+    message->account = heartbeat->account;
+    struct json_writer writer;
+    json_writer_init(&writer, &message->data);
+    json_object_begin(&writer);
+    json_field_u64(&writer, "machine", heartbeat->machine);
+    json_field_i64(&writer, "paused_until_ms", heartbeat->paused_until_ms);
+    hub_live_write(&writer, heartbeat->live);
+    json_object_end(&writer);
+    loop_post(live->server->loop, deliver, message);
 }

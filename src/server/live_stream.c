@@ -19,7 +19,7 @@ struct live_stream {
 static void stream_free(struct live_stream *stream)
 {
     list_remove(&stream->node);
-    stream->live->stream_count--;
+    atomic_fetch_sub(&stream->live->stream_count, 1);
     loop_timer_free(stream->expiry);
     http_stream_free(stream->http);
     free(stream);
@@ -53,7 +53,7 @@ static size_t count_streams_of(const struct live *live, uint64_t account)
 int live_stream(struct live *live, struct http_request *request,
                 const struct live_follower *follower, struct error *error)
 {
-    if (live->stream_count >= LIVE_STREAM_MAX)
+    if (live_stream_count(live) >= LIVE_STREAM_MAX)
         return error_set(error, ERROR_UNAVAILABLE,
                          "%d clients follow events already; try again later", LIVE_STREAM_MAX);
     if (count_streams_of(live, follower->account) >= LIVE_ACCOUNT_STREAM_MAX)
@@ -69,7 +69,7 @@ int live_stream(struct live *live, struct http_request *request,
         return -1;
     }
     list_append(&live->streams, &stream->node);
-    live->stream_count++;
+    atomic_fetch_add(&live->stream_count, 1);
     if (follower->expires_ms) {
         stream->expiry = loop_timer_new(live->server->loop, check_expiry, stream);
         check_expiry(stream);
@@ -79,7 +79,7 @@ int live_stream(struct live *live, struct http_request *request,
 
 size_t live_stream_count(const struct live *live)
 {
-    return live->stream_count;
+    return atomic_load(&live->stream_count);
 }
 
 void live_streams_done(struct live *live)
@@ -91,6 +91,8 @@ void live_streams_done(struct live *live)
 static bool may_see(const struct live_stream *stream, const struct live_event *event)
 {
     const struct live_follower *follower = &stream->follower;
+    if (event->lender && event->lender == follower->account && !follower->job)
+        return true;
     if (!event->job)
         return !follower->job && (!event->account || event->account == follower->account);
     return follower->account == event->account && (!follower->job || follower->job == event->job);

@@ -34,6 +34,7 @@ struct order {
     enum order_kind kind;
     uint64_t id; /* of the machine, the lease or the job */
     uint64_t fence;
+    uint64_t owner;
     uint64_t generation;
     uint8_t public_key[MACHINE_KEY_SIZE];
     struct probe probe;
@@ -280,6 +281,7 @@ static struct order *machine_order(struct hub *hub, const struct core *core, uin
     const struct machine *machine = core_machine(core, id);
     ASSERT(machine);
     struct order *order = order_new(hub, ORDER_MACHINE, id);
+    order->owner = machine->owner;
     order->generation = machine->generation;
     memcpy(order->public_key, machine->public_key, sizeof(order->public_key));
     order->probe = machine->probe;
@@ -391,7 +393,11 @@ static void carry_out(struct order *order)
     struct hub_lease *lease = map_get(&hub->leases, order->id);
     switch (order->kind) {
     case ORDER_MACHINE:
-        hub_put_machine(hub, order->id, order->generation, order->public_key, &order->probe);
+        hub_put_machine(hub, &(struct hub_enrolled){.id = order->id,
+                                                    .owner = order->owner,
+                                                    .generation = order->generation,
+                                                    .public_key = order->public_key,
+                                                    .probe = &order->probe});
         return;
     case ORDER_OFFERS:
         hub_put_offers(hub, order->id, buffer_text(&order->offers));

@@ -18,6 +18,7 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <sodium.h>
+#include <stdlib.h>
 
 #define MS_NS INT64_C(1000000)
 
@@ -28,6 +29,7 @@ enum {
     PROBE_TELL_MS = 1000,     /* the core is told of a changed probe at most so often */
     RTT_TELL_MS = 60000,      /* the core is told of a changed round trip at most so often */
     RTT_CHANGE_US_MIN = 1000, /* and only of one that changed by more, and by a quarter */
+    UNTIL_CHANGE_MS = 500,    /* what a message takes on its way is no change of a pause's end */
     MEASURE_FIRST_BYTES = 256 << 10,
     MEASURE_SHORT_MS = 200, /* a shorter measurement is done again with the most bytes */
     MEASURE_MAX_MS = 30000,
@@ -337,6 +339,18 @@ int64_t presence_alive_ms(void)
 
 /* ---- Heartbeats ------------------------------------------------------------------------------ */
 
+/* What its owner looks at while it changes. */
+static void tell_owner(struct hub_machine *machine)
+{
+    if (machine->has_live)
+        live_heartbeat(machine->hub->server->live, &(struct live_heartbeat){
+                                                       .account = machine->owner,
+                                                       .machine = machine->id,
+                                                       .live = &machine->live,
+                                                       .paused_until_ms = machine->paused_until_ms,
+                                                   });
+}
+
 static void keep_live(struct hub_machine *machine, const struct heartbeat_message *heartbeat)
 {
     struct hub *hub = machine->hub;
@@ -361,9 +375,44 @@ void presence_heartbeat(struct hub_machine *machine, const struct heartbeat_mess
     const int64_t since_ns = hub_now_ns(machine->hub) - presence->pinged_ns;
     const bool is_enough = presence->sample_count >= HUB_RTT_SAMPLES;
     keep_live(machine, heartbeat);
+    tell_owner(machine);
     if (presence->is_pinged ? since_ns > PONG_MS * MS_NS : !is_enough || since_ns > PING_MS * MS_NS)
         ping(machine);
     consider_measuring(machine, heartbeat->running_count);
+}
+
+void presence_yield(struct hub_machine *machine, const struct yield_message *yield)
+{
+    struct hub *hub = machine->hub;
+    const int64_t until_ms =
+        yield->left_ms ? clock_utc_ms(hub->server->clock) + (int64_t)yield->left_ms : 0;
+    const bool is_news = llabs(until_ms - machine->paused_until_ms) > UNTIL_CHANGE_MS;
+    pthread_mutex_lock(&hub->live_mutex);
+    machine->paused_until_ms = until_ms;
+    pthread_mutex_unlock(&hub->live_mutex);
+    if (is_news) /* a pause that gets longer is none to the core */
+        tell_owner(machine);
+    pace_yield(machine, yield->yield);
+}
+
+int64_t hub_machine_paused_until_ms(struct hub *hub, uint64_t machine)
+{
+    pthread_mutex_lock(&hub->live_mutex);
+    const struct hub_machine *found = map_get(&hub->heard_machines, machine);
+    const int64_t until_ms = found ? found->paused_until_ms : 0;
+    pthread_mutex_unlock(&hub->live_mutex);
+    return until_ms;
+}
+
+void hub_live_write(struct json_writer *writer, const struct hub_live *live)
+{
+    json_field_i64(writer, "heard_ms", live->heard_ms);
+    json_field_i64(writer, "rtt_us", live->rtt_us);
+    json_field_u64(writer, "load_milli", live->load_milli);
+    json_field_u64(writer, "free_ram_bytes", live->free_ram_bytes);
+    json_field_u64(writer, "temperature_c", live->temperature_c);
+    json_field_string(writer, "power", lease_power_name(live->power));
+    json_field_u64(writer, "battery_percent", live->battery_percent);
 }
 
 bool hub_machine_live(struct hub *hub, uint64_t machine, struct hub_live *out_live)
@@ -395,5 +444,6 @@ void presence_gone(struct hub_machine *machine)
     machine->awaited_ns = hub_now_ns(hub);
     pthread_mutex_lock(&hub->live_mutex);
     machine->has_live = false;
+    machine->paused_until_ms = 0;
     pthread_mutex_unlock(&hub->live_mutex);
 }

@@ -170,7 +170,7 @@ const struct route routes[] = {
     {"GET", "/v1/jobs/{id}/events", READER, 0, handle_job_events, false,
      "What happens to one job, as server-sent events."},
     {"GET", "/v1/events", READER, 0, handle_events, false,
-     "What happens to the machines, this account and its jobs, as server-sent events."},
+     "What happens to the machines, this account, its jobs and its leases, as server-sent events."},
     {"POST", "/v1/chunks", CHUNKS, CHUNK, handle_chunk_post, false,
      "Uploads a chunk of at most 4 MiB, plain, and says its name: for who cannot hash."},
     {"PUT", "/v1/chunks/{hash}", CHUNKS, CHUNK, handle_chunk_put, false,

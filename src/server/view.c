@@ -219,6 +219,7 @@ void view_machine(struct json_writer *writer, const struct view_machine *machine
     json_field_string(
         writer, "yield",
         machine_yield_name(machine->is_mine ? yield : machine_yield_for_others(yield)));
+    json_field_i64(writer, "paused_until_ms", machine->paused_until_ms);
     json_field_string(
         writer, "availability",
         machine_availability_name((enum machine_availability)row[MACHINES_AVAILABILITY].integer));

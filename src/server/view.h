@@ -39,8 +39,9 @@ struct view_machine {
     const struct store_value *row;
     struct text account_name;
     bool is_mine;
-    bool is_heard;   /* since the market started */
-    int64_t fresh_s; /* since it was last heard, when it was */
+    int64_t paused_until_ms; /* UTC; 0: not paused, until resumed, or not the reader's */
+    bool is_heard;           /* since the market started */
+    int64_t fresh_s;         /* since it was last heard, when it was */
 };
 /* The fields of an object that the caller begins and ends. */
 void view_machine(struct json_writer *writer, const struct view_machine *machine);

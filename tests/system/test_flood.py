@@ -21,6 +21,7 @@ from serving import Follower, Market
 from training import Lender, wait_for
 
 HELLO, HEARTBEAT, YIELD = 1, 2, 12
+UNTIL_RESUMED = bytes(8)
 MESSAGES = pathlib.Path(__file__).resolve().parents[2] / "src/runtime/lease_message.h"
 YIELDS = ("none", "low", "frozen", "paused", "draining", "paused_remotely")
 VERSION = int(re.search(r"LEASE_MESSAGE_VERSION = (\d+)", MESSAGES.read_text())[1])
@@ -91,7 +92,7 @@ def test_what_the_owner_does_is_told_to_the_owner_alone(place):
         wait_for("the link", lambda: machine()["state"] == "online")
         stranger, owner = Follower(market, token), Follower(market, market.lender_token)
         for told, shown in steps:
-            link.stdin.write(frame(YIELD, bytes([YIELDS.index(told)])))
+            link.stdin.write(frame(YIELD, bytes([YIELDS.index(told)]) + UNTIL_RESUMED))
             link.stdin.flush()
             wait_for(told, lambda: machine()["yield"] == told, 5, 0.02)
             assert machine(token)["yield"] == shown
@@ -108,11 +109,11 @@ def test_a_lender_who_floods_is_read_slowly(place):
     market, token, key, machine = place
     with linked(market, key) as link:
         wait_for("the link", lambda: machine()["state"] == "online")
-        link.stdin.write(frame(YIELD, b"\x02"))
+        link.stdin.write(frame(YIELD, b"\x02" + UNTIL_RESUMED))
         link.stdin.flush()
         wait_for("the first one", lambda: machine()["yield"] == "frozen", step=0.02)
         memory, events = resident_bytes(market.process), metric(market, "souk_events_total")
-        flood = frame(YIELD, b"\x00") + frame(YIELD, b"\x02")
+        flood = frame(YIELD, b"\x00" + UNTIL_RESUMED) + frame(YIELD, b"\x02" + UNTIL_RESUMED)
         sent = [0]
 
         def pour():

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from serving import Market, audit
+from serving import Follower, Market, audit
 from tfevents_file import read_scalars
 from training import job_spec, running, wait_for
 
@@ -355,13 +355,62 @@ def test_a_machine_is_paused_until_an_instant(tmp_path):
         def yields():
             return market.get(f"/v1/machines/{machine}", lender_token).json["yield"]
 
+        def until(path=f"/v1/machines/{machine}", as_token=lender_token):
+            shown = market.get(path, as_token).json
+            return next(one for one in shown.get("items", [shown]) if one["id"] == machine)["paused_until_ms"]
+
         now_ms = int(time.time() * 1000)
         for wrong in ({"until_ms": now_ms - 1}, {"until_ms": now_ms + 367 * 86400000}, {"until_ms": now_ms + 60000, "for_ms": 60000}):
             assert pause(**wrong).status == 400
-        assert pause(until_ms=now_ms + 4000).status == 200
+        assert until() == 0 and pause().status == 200
         wait_for("the pause", lambda: yields() == "paused_remotely", step=0.05)
+        assert until() == 0  # until it is resumed
+        owner = Follower(market, lender_token)
+        at_ms = now_ms + 3600_000
+        assert pause(until_ms=at_ms).status == 200
+        told = owner.until(lambda data: data.get("machine") == machine and data.get("paused_until_ms"))[-1][1]
+        shown = until()
+        assert abs(shown - at_ms) < 2000 and told["paused_until_ms"] == shown == until("/v1/machines?mine=true")
+        assert until(as_token=token) == 0 == until("/v1/machines", token)  # nobody else's business
+        now_ms = int(time.time() * 1000)
+        assert pause(until_ms=now_ms + 4000).status == 200
+        wait_for("the shorter pause", lambda: 0 < until() < at_ms - 60_000, step=0.05)
         wait_for("its end by itself", lambda: yields() == "none")
-        assert time.time() * 1000 >= now_ms + 3900
+        assert time.time() * 1000 >= now_ms + 3900 and until() == 0
+
+
+def test_a_lender_hears_of_leases_on_its_machines_and_nobody_elses_affairs(tmp_path):
+    with running(tmp_path) as (market, token, lender_token, _):
+        stranger_token = market.sign_up("stranger")
+        mine = {machine["id"] for machine in market.get("/v1/machines?mine=true", lender_token).json["items"]}
+        lender, stranger = Follower(market, lender_token), Follower(market, stranger_token)
+        job = market.post("/v1/jobs", job_spec(market, token, 2), token).json["id"]
+        wait_for("the job's end", lambda: market.get(f"/v1/jobs/{job}", token).json["ended_ms"], 60)
+        leases = [lease for lease in market.get(f"/v1/jobs/{job}", token).json["leases"] if lease["machine"] in mine]
+        open_leases = {lease["id"] for lease in leases}
+        assert len(open_leases) >= 2
+
+        def all_ended(data):
+            if data.get("state") == "ended":
+                open_leases.discard(data["lease"])
+            return not open_leases
+        heard = [data for _, data in lender.until(all_ended)]
+        for lease in leases:
+            own = [data for data in heard if data.get("lease") == lease["id"]]
+            states = [data["state"] for data in own if "state" in data]
+            assert {"running", "ended"} <= set(states) and states[-1] == "ended", states
+            paid = sum(data["amount_microcredits"] for data in own if data.get("change") == "post")
+            assert paid == lease["earned_microcredits"] > 0
+        # Not how the training goes, what the job spends, nor of the job as such.
+        assert all(data["machine"] in mine for data in heard if data.get("job")), heard
+        assert not any({"loss", "spent_microcredits", "text"} & set(data) for data in heard), heard
+        beats = [data for data in heard if "load_milli" in data]
+        assert beats and {data["machine"] for data in beats} <= mine
+        # A stranger hears of machines what the table shows: the pause that follows comes after all the rest.
+        one = min(mine)
+        assert market.post(f"/v1/machines/{one}/pause", {}, lender_token).status == 200
+        events = stranger.until(lambda data: data["machine"] == one and market.get(f"/v1/machines/{one}", token).json["yield"] == "paused")
+        assert all(data["job"] == 0 and data["lease"] == 0 and "state" in data for _, data in events), events
 
 
 def test_the_operator_is_told_apart(market):
