@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-    LEASE_MESSAGE_VERSION = 10,
+    LEASE_MESSAGE_VERSION = 11,
     LEASE_KEY_SIZE = 32,    /* of a lease's link key */
     LEASE_TICKET_SIZE = 32, /* names a relayed stream; in the SOUK-STREAM line as 64 hex digits */
     LEASE_SIGNATURE_SIZE = 64, /* Ed25519 */

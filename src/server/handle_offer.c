@@ -60,9 +60,16 @@ static void send_offer(struct server *server, struct http_request *request, uint
     view_answer_send(&answer, request, status);
 }
 
-static const struct list_view_filter offer_filters[] = {{"mine", "owner", LIST_VIEW_MINE}};
+static const struct list_view_filter offer_filters[] = {
+    {"mine", "owner", LIST_VIEW_MINE},
+    {"spare", "spare", LIST_VIEW_FLAG},
+};
 static const struct list_view offer_list = {
-    .table = TABLE_OFFERS, .filters = offer_filters, .filter_count = 1, .write = write_offer};
+    .table = TABLE_OFFERS,
+    .filters = offer_filters,
+    .filter_count = sizeof(offer_filters) / sizeof(*offer_filters),
+    .write = write_offer,
+};
 
 void handle_offer_list(struct http_request *request, void *context)
 {

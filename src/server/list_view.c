@@ -90,10 +90,14 @@ static int read_filter(const struct http_request *request, const struct list_vie
         return 0;
     switch (filter->kind) {
     case LIST_VIEW_MINE:
-        if (text_equal(text, TEXT("false")))
-            return 0;
-        if (!text_equal(text, TEXT("true")))
+    case LIST_VIEW_FLAG:
+        value = text_equal(text, TEXT("true"));
+        if (!value && !text_equal(text, TEXT("false")))
             return error_set(error, ERROR_INVALID, "%s must be true or false", filter->parameter);
+        if (filter->kind == LIST_VIEW_FLAG)
+            break;
+        if (!value)
+            return 0;
         value = (int64_t)route_caller(request)->account;
         break;
     case LIST_VIEW_NUMBER:
@@ -167,6 +171,7 @@ static bool holds(const struct asked *asked, const struct store_value *values)
     case LIST_VIEW_TEXT: /* of an indexed column: never here */
     case LIST_VIEW_START:
     case LIST_VIEW_MINE:
+    case LIST_VIEW_FLAG:
     case LIST_VIEW_NUMBER:
     case LIST_VIEW_CHOICE:
         break;

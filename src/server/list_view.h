@@ -17,6 +17,7 @@ enum { LIST_VIEW_LOOK_MAX = 2000, LIST_VIEW_FILTER_MAX = 16 };
 
 enum list_view_kind {
     LIST_VIEW_MINE,   /* ?mine=true: the column is the caller's account */
+    LIST_VIEW_FLAG,   /* true or false: the column is 1 or 0 */
     LIST_VIEW_NUMBER, /* from 1 on */
     LIST_VIEW_TEXT,   /* of an indexed column */
     LIST_VIEW_START,  /* how a name in an indexed column begins; the rows come in its order */

@@ -108,6 +108,19 @@ def test_an_offer_has_all_the_terms_of_its_owner(lending):
     assert lending.market.get(f"/v1/offers/{made['id']}", lending.token).status == 404
 
 
+def test_offers_whose_unsold_time_is_given_away_are_found(lending):
+    sold, given = lending.made(spare=False), lending.made(spare=True)
+
+    def found(query):
+        return {each["id"] for each in lending.market.get(f"/v1/offers?{query}", lending.other).json["items"]}
+    assert given["id"] in found("spare=true") and sold["id"] not in found("spare=true")
+    assert sold["id"] in found("spare=false") and given["id"] not in found("spare=false")
+    assert {sold["id"], given["id"]} <= found("")
+    assert lending.market.get("/v1/offers?spare=1", lending.other).status == 400
+    for made in (sold, given):
+        assert lending.withdraw(made).status == 204
+
+
 def test_the_daemon_is_told_of_every_change_at_once(lending):
     def told():
         return re.findall(r" offers count=(\d+)", lending.daemon_log())

@@ -2,7 +2,7 @@
 built-in data from the market's own copies, chunks that the market names, what runs on one's machine.
 
 covers server/audits.c, server/datasets.c, server/handle_catalogue.c, server/handle_earnings.c, server/handle_job_file.c
-covers server/handle_lease.c, server/handle_log.c, server/handle_quote.c
+covers server/handle_lease.c, server/handle_log.c, server/handle_quote.c, server/live_events.c
 """
 import io
 import json

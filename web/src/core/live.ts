@@ -8,18 +8,22 @@ export interface Events {
   state: Schemas["StateEvent"];
   bill: Schemas["BillEvent"];
   log: Schemas["LogEvent"];
+  account: Schemas["AccountEvent"];
+  heartbeat: Schemas["HeartbeatEvent"];
 }
-export type Topic = "account" | "entries" | "machines" | "jobs" | "job" | "metrics" | "prices";
+export type Topic = "account" | "entries" | "machines" | "leases" | "jobs" | "job" | "metrics" | "prices";
 export type Connection = "connecting" | "live" | "reconnecting";
 
-const names = ["metric", "state", "bill", "log"] as const;
+const names = ["metric", "state", "bill", "log", "account", "heartbeat"] as const;
 const touches: Record<keyof Events, Topic[]> = {
   metric: ["metrics", "job"],
-  state: ["jobs", "job", "machines", "account", "entries", "metrics"],
+  state: ["jobs", "job", "machines", "leases", "account", "entries", "metrics"],
   bill: ["account", "entries", "jobs", "job", "machines"],
   log: [],
+  account: ["account", "entries", "leases"],
+  heartbeat: [],
 };
-const everything: Topic[] = ["account", "entries", "machines", "jobs", "job", "metrics", "prices"];
+const everything: Topic[] = ["account", "entries", "machines", "leases", "jobs", "job", "metrics", "prices"];
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 8_000;
 
@@ -27,9 +31,9 @@ export const connection = signal<Connection>("connecting");
 
 type Hearer<Name extends keyof Events> = (events: Events[Name][]) => void;
 const hearers: { [Name in keyof Events]: Set<Hearer<Name>> } = {
-  metric: new Set(), state: new Set(), bill: new Set(), log: new Set(),
+  metric: new Set(), state: new Set(), bill: new Set(), log: new Set(), account: new Set(), heartbeat: new Set(),
 };
-const waiting: { [Name in keyof Events]: Events[Name][] } = { metric: [], state: [], bill: [], log: [] };
+const waiting: { [Name in keyof Events]: Events[Name][] } = { metric: [], state: [], bill: [], log: [], account: [], heartbeat: [] };
 const staleHearers = new Set<(topics: ReadonlySet<Topic>) => void>();
 let frame = 0;
 let source: EventSource | null = null;

@@ -13,7 +13,7 @@ export const server = resource(() => get("/v1/server"), []);
 export const prices = resource(() => get("/v1/prices"), ["prices"], { every_ms: 10_000 });
 export const myMachines = resource(
   () => all((cursor) => get("/v1/machines", { query: { mine: true, limit: 500, cursor } })),
-  ["machines"],
+  ["machines", "leases"], // what runs on them and what it earns
 );
 export const machines = resource(
   () => all((cursor) => get("/v1/machines", { query: { limit: 500, cursor } })),

@@ -9,7 +9,9 @@ export function MachineState({ machine }: { machine: Machine }) {
   const name = machineState(machine);
   const isShut = machine.state === "online" && machine.offer_state !== "open";
   const after = isShut && name === "busy" ? market.then(common.states[machine.offer_state === "paused" ? "paused" : "closed"]!) : "";
-  const until = isShut && machine.offer_state_until_ms > 0 ? market.until(timeShort(machine.offer_state_until_ms)) : "";
+  // A pause by its owner's word, or an offer that opens by itself.
+  const until_ms = machine.paused_until_ms || (isShut ? machine.offer_state_until_ms : 0);
+  const until = until_ms > 0 && machine.state === "online" ? market.until(timeShort(until_ms)) : "";
   return (
     <>
       <State state={name} label={common.states[name]} />

@@ -11,9 +11,9 @@ export const hourName = (hour: number) => clock.format(MONDAY_MS + hour * HOUR_M
 export const dayName = (day: number, length: "short" | "long") => weekdays[length].format(MONDAY_MS + day * 24 * HOUR_MS);
 export const browserZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-// Until the next midnight of the person who looks at the page.
-export function untilTomorrow_ms(now_ms: number): number {
+// The next midnight of the person who looks at the page.
+export function tomorrow_ms(now_ms: number): number {
   const midnight = new Date(now_ms);
   midnight.setHours(24, 0, 0, 0);
-  return midnight.getTime() - now_ms;
+  return midnight.getTime();
 }

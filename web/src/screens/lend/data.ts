@@ -1,29 +1,38 @@
 // What the screen of one machine shows.
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
-import { resource, resourceOf, useResource, type Resource } from "../../core/resource";
-import { account } from "../../core/store";
+import { hear, mark, type Events } from "../../core/live";
+import { resource, resourceOf } from "../../core/resource";
+import { account, type Machine } from "../../core/store";
 
-// Heartbeats, and what a lease does and uses, are no events of the lender's: while they are looked at they are read again.
-const AGAIN_MS = 2000;
+type Live = NonNullable<Machine["live"]>;
 
-export function useFresh<Value>(shown: Resource<Value>, isBusy: boolean): { data: Value | undefined; problem: Error | null } {
-  useEffect(() => {
-    if (shown.data.peek()) void shown.refresh();
-    if (!isBusy) return;
-    const timer = setInterval(() => {
-      if (!document.hidden) void shown.refresh();
-    }, AGAIN_MS);
-    return () => clearInterval(timer);
-  }, [shown, isBusy]);
-  return useResource(shown);
+// What the machine says of itself, as of its last heartbeat; undefined while it is away.
+export function useHeartbeat(machine: Machine): Live | undefined {
+  const [beat, setBeat] = useState<Events["heartbeat"]>();
+  useEffect(() => hear("heartbeat", (events) => {
+    const last = events.filter((event) => event.machine === machine.id).at(-1);
+    if (last) setBeat(last);
+  }), [machine.id]);
+  return machine.live && beat && beat.heard_ms > machine.live.heard_ms ? { ...machine.live, ...beat } : machine.live;
+}
+
+// A pause that only ends later than it did changes no state: the heartbeat alone tells it.
+export function usePauses(machines: readonly Machine[]): void {
+  const known = useRef(machines);
+  known.current = machines;
+  useEffect(() => hear("heartbeat", (events) => {
+    const isNews = (event: Events["heartbeat"]) =>
+      known.current.some((machine) => machine.id === event.machine && machine.paused_until_ms !== event.paused_until_ms);
+    if (events.some(isNews)) mark(["leases"]);
+  }), []);
 }
 
 export type LentOffer = Schemas["LentOffer"];
 export type Lease = Schemas["Lease"];
 export type Bucket = "hour" | "day";
 
-export const machineOf = resourceOf((id: number) => get("/v1/machines/{id}", { path: { id } }), ["machines"], { every_ms: 1000 });
+export const machineOf = resourceOf((id: number) => get("/v1/machines/{id}", { path: { id } }), ["machines", "leases"]);
 export const offersOf = resourceOf(
   (id: number) => get("/v1/machines/{id}/offers", { path: { id }, query: { limit: 50 } }),
   ["machines"],
@@ -31,8 +40,7 @@ export const offersOf = resourceOf(
 );
 export const leasesOf = resourceOf(
   (id: number) => get("/v1/machines/{id}/leases", { path: { id }, query: { state: "running", limit: 100 } }),
-  ["machines"],
-  { every_ms: 1000 },
+  ["leases"],
 );
 // By "ID hour" or "ID day": days begin at the viewer's midnight.
 export const earningsOf = resourceOf(
@@ -42,7 +50,7 @@ export const earningsOf = resourceOf(
     return get("/v1/machines/{id}/earnings", { path: { id: Number(id) }, query: { bucket, offset_ms } });
   },
   ["entries"],
-  { every_ms: 3000 },
+  { every_ms: 1000 },
 );
 // null: in none.
 export const myGroup = resource(async () => {

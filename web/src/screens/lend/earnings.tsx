@@ -1,12 +1,13 @@
 // What the machine earned, by the hour or the day.
 import { useState } from "preact/hooks";
 import { creditsShort, date, duration, short, timeShort } from "../../core/format";
+import { useResource } from "../../core/resource";
 import { unit, type Machine } from "../../core/store";
 import { lend as words } from "../../text/en";
 import { Chart } from "../../ui/chart";
 import { Card, Note, ProblemNote, Skeleton } from "../../ui/parts";
 import { Tabs } from "../../ui/tabs";
-import { earningsOf, useFresh, type Bucket } from "./data";
+import { earningsOf, type Bucket } from "./data";
 
 const tabs = [
   { name: "hour" as const, label: words.earnings.hours },
@@ -14,7 +15,7 @@ const tabs = [
 ];
 
 function Curve({ machine, bucket }: { machine: Machine; bucket: Bucket }) {
-  const { data, problem } = useFresh(earningsOf(`${machine.id} ${bucket}`), machine.lease_count > 0);
+  const { data, problem } = useResource(earningsOf(`${machine.id} ${bucket}`));
   if (!data) return problem ? <ProblemNote problem={problem} /> : <Skeleton />;
   const { items } = data;
   const last = items.at(-1);

@@ -9,6 +9,7 @@ import { MachineState } from "../../ui/machine_state";
 import { Card, Empty, Head, ProblemNote, Skeleton } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 import { Add } from "./add";
+import { usePauses } from "./data";
 import { MachineScreen } from "./machine";
 import { Pause } from "./pause";
 import "./style.css";
@@ -38,6 +39,7 @@ const columns = (): readonly Column<Machine>[] => [
 
 function Machines({ isAsked }: { isAsked: boolean }) {
   const { data, problem } = useResource(myMachines);
+  usePauses(data ?? []);
   return (
     <>
       <Head title={words.title} />

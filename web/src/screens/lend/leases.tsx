@@ -1,6 +1,7 @@
 // What runs on the machine now. How its training goes is the borrower's business.
 import { post } from "../../api/client";
 import { bytes, cores, creditsShort, duration, number } from "../../core/format";
+import { useResource } from "../../core/resource";
 import { now, unit, type Machine } from "../../core/store";
 import { common, lend as words } from "../../text/en";
 import { Button } from "../../ui/button";
@@ -8,7 +9,7 @@ import { ask } from "../../ui/dialog";
 import { Card, ProblemNote, Skeleton, State } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 import { tell } from "../../ui/toast";
-import { leasesOf, machineOf, useFresh, type Lease } from "./data";
+import { leasesOf, machineOf, type Lease } from "./data";
 
 async function end(lease: Lease): Promise<void> {
   if (!(await ask({ title: words.endTitle, body: words.endBody, action: words.end, isDanger: true }))) return;
@@ -40,7 +41,7 @@ const columns = (): readonly Column<Lease>[] => [
 ];
 
 export function Leases({ machine }: { machine: Machine }) {
-  const { data, problem } = useFresh(leasesOf(machine.id), machine.lease_count > 0);
+  const { data, problem } = useResource(leasesOf(machine.id));
   const rows = data?.items ?? [];
   return (
     <Card title={words.runs} class="leases"

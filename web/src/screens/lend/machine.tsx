@@ -1,29 +1,33 @@
 // One machine of this account: what it does now, what it lends and to whom, what it earned, how it is thought of.
 import { useState } from "preact/hooks";
-import { post } from "../../api/client";
+import { post, remove } from "../../api/client";
 import { bytes, cores, creditsShort, number, percent } from "../../core/format";
 import { useResource } from "../../core/resource";
 import { link } from "../../core/router";
 import { unit, type Machine } from "../../core/store";
 import { lend as words } from "../../text/en";
 import { Button } from "../../ui/button";
+import { ask } from "../../ui/dialog";
 import { Select } from "../../ui/field";
 import { MachineState } from "../../ui/machine_state";
 import { Card, Empty, Figure, Figures, Head, Note, ProblemNote, Skeleton } from "../../ui/parts";
-import { machineOf, offersOf, useFresh } from "./data";
+import { machineOf, offersOf, useHeartbeat, usePauses, type LentOffer } from "./data";
 import { Earnings } from "./earnings";
 import { Leases } from "./leases";
 import { OfferForm } from "./offer";
-import { Pause } from "./pause";
+import { Pause, PauseNote } from "./pause";
 import { Reputation } from "./reputation";
 
-function powerWords({ live }: Machine): string {
+const OFFERS_MAX = 16; // of one machine: the market takes no more
+
+function powerWords(live: Machine["live"]): string {
   if (!live?.power || live.power === "unknown") return "";
   return live.power === "mains" ? words.mains : words.battery(percent((live.battery_percent ?? 0) / 100, 0));
 }
 
 function Now({ machine }: { machine: Machine }) {
-  const { live, offer } = machine;
+  const { offer } = machine;
+  const live = useHeartbeat(machine);
   const load_milli = live?.load_milli;
   const temperature = live?.temperature_c;
   return (
@@ -34,7 +38,7 @@ function Now({ machine }: { machine: Machine }) {
       <Figure label={words.load} value={load_milli === undefined ? "–" : number(load_milli / 1000, 2)} unit={words.coresBusy}
         note={words.loadNote} />
       <Figure label={words.temperature} value={temperature ? `${number(temperature)} °C` : "–"}
-        note={live && !temperature ? words.noSensor : powerWords(machine)} />
+        note={live && !temperature ? words.noSensor : powerWords(live)} />
       <Figure label={words.memoryFree} value={live?.free_ram_bytes === undefined ? "–" : bytes(live.free_ram_bytes)} />
       <Figure label={words.roundTrip} value={live?.rtt_us ? words.ms(number(live.rtt_us / 1000, live.rtt_us < 10_000 ? 2 : 0)) : "–"} />
     </Figures>
@@ -44,12 +48,19 @@ function Now({ machine }: { machine: Machine }) {
 function Offers({ machine }: { machine: Machine }) {
   const shown = offersOf(machine.id);
   const { data, problem } = useResource(shown);
-  const [selected, setSelected] = useState("");
+  const [selected, setSelected] = useState(0);
   const offers = data?.items ?? [];
-  const offer = offers.find((each) => String(each.id) === selected) ?? offers[0];
+  const offer = offers.find((each) => each.id === selected) ?? offers[0];
   const make = async () => {
-    await post("/v1/machines/{id}/offers", { path: { id: machine.id }, body: {} });
+    const made = await post("/v1/machines/{id}/offers", { path: { id: machine.id }, body: {} });
     await shown.refresh();
+    setSelected(made.id);
+  };
+  const withdraw = async (each: LentOffer) => {
+    const isSure = await ask({ title: words.offer.withdrawTitle(each.id), body: words.offer.withdrawBody, action: words.offer.withdraw, isDanger: true });
+    if (!isSure) return;
+    await remove("/v1/offers/{id}", { path: { id: each.id } });
+    await Promise.all([shown.refresh(), machineOf(machine.id).refresh()]);
   };
   return (
     <>
@@ -63,19 +74,25 @@ function Offers({ machine }: { machine: Machine }) {
         </Card>
       )}
       {offers.length > 1 && (
-        <Card>
-          <Select label={words.offer.which} value={String(offer!.id)} onValue={setSelected}
+        <Card class="offers">
+          <Select label={words.offer.which} name="offer" value={String(offer!.id)} onValue={(id) => setSelected(Number(id))}
             choices={offers.map((each) => ({ value: String(each.id), label: words.offer.named(each.id, cores(each.cores_milli), each.when) }))} />
         </Card>
       )}
-      {offer && <OfferForm key={offer.id} offer={offer} machine={machine} />}
+      {offer && (
+        <OfferForm key={offer.id} offer={offer} machine={machine}>
+          {offers.length < OFFERS_MAX && <Button kind="link" onClick={make}>{words.offer.another}</Button>}
+          <Button kind="link" onClick={() => withdraw(offer)}>{words.offer.withdraw}</Button>
+        </OfferForm>
+      )}
     </>
   );
 }
 
 export function MachineScreen({ id }: { id: number }) {
   const shown = machineOf(id);
-  const { data: machine, problem } = useFresh(shown, true);
+  const { data: machine, problem } = useResource(shown);
+  usePauses(machine ? [machine] : []);
   return (
     <>
       <p class="back"><a href={link("lend")}>{words.back}</a></p>
@@ -84,6 +101,7 @@ export function MachineScreen({ id }: { id: number }) {
         {machine?.is_mine && <Pause machine={machine} isWhole />}
       </Head>
       <ProblemNote problem={problem} />
+      {machine?.is_mine && <PauseNote machine={machine} />}
       {!machine && !problem && <Skeleton lines={6} />}
       {machine && !machine.is_mine && <Note tone="warn">{words.notYours}</Note>}
       {machine?.is_mine && (

@@ -88,6 +88,8 @@ function Prices({ terms, change, faults, machine }: PartProps & { machine: Machi
         </div>
       )}
       {faults.prices && <p class="wrong-words" role="alert">{faults.prices}</p>}
+      <Toggle label={text.spare} isOn={terms.spare} onValue={(spare) => change({ spare })} />
+      <p class="faint">{text.spareHint}</p>
     </Part>
   );
 }
@@ -129,7 +131,13 @@ const besideFields = ["offer.when", "offer.zone", "offer.accounts", "offer.group
 const isBeside = (problem: Error | null) =>
   problem instanceof Problem && besideFields.some((field) => fieldProblem(problem, field));
 
-export function OfferForm({ offer, machine }: { offer: LentOffer; machine: Machine }) {
+interface OfferFormProps {
+  offer: LentOffer;
+  machine: Machine;
+  children: ComponentChildren; // what else may be done with it
+}
+
+export function OfferForm({ offer, machine, children }: OfferFormProps) {
   const [draft, setDraft, clearDraft] = useDraft<Partial<Terms>>(`offer-${offer.id}`, {});
   const terms = { ...termsOf(offer), ...draft };
   const faults = faultsOf(terms);
@@ -168,6 +176,8 @@ export function OfferForm({ offer, machine }: { offer: LentOffer; machine: Machi
           <Button kind="primary" type="submit" isBusy={isBusy} isDisabled={!isChanged || hasFaults}>{text.save}</Button>
           {isChanged && <Button isDisabled={isBusy} onClick={() => { forget(); clearDraft(); }}>{text.discard}</Button>}
           <span class="faint">{isChanged ? text.unsaved : text.running}</span>
+          <span class="grow" />
+          {children}
         </div>
       </form>
     </Card>

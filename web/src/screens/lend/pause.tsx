@@ -1,11 +1,12 @@
-// The owner's word reaches the machine at once; what it then does comes back as its state.
+// The owner's word reaches the machine at once; what it then does comes back as its state, with when a pause ends.
 import { post } from "../../api/client";
 import { timeShort } from "../../core/format";
 import { myMachines, type Machine } from "../../core/store";
 import { lend as words } from "../../text/en";
 import { Button } from "../../ui/button";
+import { Note } from "../../ui/parts";
 import { tell } from "../../ui/toast";
-import { untilTomorrow_ms } from "./clock";
+import { tomorrow_ms } from "./clock";
 import { machineOf } from "./data";
 
 const HOUR_MS = 3_600_000;
@@ -14,9 +15,10 @@ async function reread(machine: Machine): Promise<void> {
   await Promise.all([myMachines.refresh(), machineOf(machine.id).refresh()]);
 }
 
-async function pause(machine: Machine, for_ms?: number): Promise<void> {
-  await post("/v1/machines/{id}/pause", { path: { id: machine.id }, body: for_ms ? { for_ms } : {} });
-  tell(for_ms ? words.pausedUntil(machine.name, timeShort(Date.now() + for_ms)) : words.paused(machine.name));
+async function pause(machine: Machine, until: { for_ms: number } | { until_ms: number } | undefined): Promise<void> {
+  await post("/v1/machines/{id}/pause", { path: { id: machine.id }, body: until ?? {} });
+  const end_ms = until && ("for_ms" in until ? Date.now() + until.for_ms : until.until_ms);
+  tell(end_ms ? words.pausedUntil(machine.name, timeShort(end_ms)) : words.paused(machine.name));
   await reread(machine);
 }
 
@@ -31,18 +33,26 @@ export function Pause({ machine, isWhole = false }: { machine: Machine; isWhole?
   if (machine.yield === "paused" || machine.yield === "draining")
     return (
       <span class="faint">
-        {words.saidThere(machine.yield)} <code>{words.resumeCommand}</code>
+        {words.resumeThere} <code>{words.resumeCommand}</code>
       </span>
     );
   if (machine.yield === "paused_remotely")
     return <Button icon="play" onClick={() => resume(machine)}>{words.resume}</Button>;
-  const now = <Button icon="pause" onClick={() => pause(machine)}>{words.pause}</Button>;
+  const now = <Button icon="pause" onClick={() => pause(machine, undefined)}>{words.pause}</Button>;
   if (!isWhole) return now;
   return (
     <div class="row" role="group" aria-label={words.pauseGroup}>
       {now}
-      <Button onClick={() => pause(machine, HOUR_MS)}>{words.pauseHour}</Button>
-      <Button onClick={() => pause(machine, untilTomorrow_ms(Date.now()))}>{words.pauseTomorrow}</Button>
+      <Button onClick={() => pause(machine, { for_ms: HOUR_MS })}>{words.pauseHour}</Button>
+      <Button onClick={() => pause(machine, { until_ms: tomorrow_ms(Date.now()) })}>{words.pauseTomorrow}</Button>
     </div>
   );
+}
+
+// Until when, and by whose word.
+export function PauseNote({ machine }: { machine: Machine }) {
+  const by = words.pausedBy[machine.yield];
+  if (machine.state !== "online" || !by) return null;
+  const until = machine.paused_until_ms ? words.untilThen(timeShort(machine.paused_until_ms)) : "";
+  return <Note>{by(until)}</Note>;
 }

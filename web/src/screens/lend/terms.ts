@@ -19,6 +19,7 @@ export interface Terms {
   zone: string;
   isAutomatic: boolean;
   prices: Record<Priced, string>; // per unit and hour, as typed
+  spare: boolean;
   audience: LentOffer["audience"];
   accounts: string; // as typed
   group: string;
@@ -51,6 +52,7 @@ export function termsOf(offer: LentOffer): Terms {
     zone: offer.when === "always" ? browserZone() : offer.zone, // "always" is the same in every zone
     isAutomatic: priced.every((each) => asked[each] === 0),
     prices: { core: typedPrice(asked.core), ram: typedPrice(asked.ram), gpu: typedPrice(asked.gpu), disk: typedPrice(asked.disk) },
+    spare: offer.spare,
     audience: offer.audience,
     accounts: offer.accounts.join(", "),
     group: offer.group,
@@ -101,12 +103,13 @@ const hoursBody = (when: string, zone: string): Body => (when === "always" ? { w
 
 // Only what was changed: what somebody else changed meanwhile stays.
 export function changesOf(draft: Partial<Terms>, terms: Terms): Body {
-  const { cores_milli, ram_bytes, disk_bytes, gpus_milli } = draft;
+  const { cores_milli, ram_bytes, disk_bytes, gpus_milli, spare } = draft;
   return {
     ...(cores_milli === undefined ? {} : { cores_milli }),
     ...(ram_bytes === undefined ? {} : { ram_bytes }),
     ...(disk_bytes === undefined ? {} : { disk_bytes }),
     ...(gpus_milli === undefined ? {} : { gpus_milli }),
+    ...(spare === undefined ? {} : { spare }),
     ...(draft.week || draft.zone ? hoursBody(wordsOf(terms.week), terms.zone) : {}),
     ...(draft.prices || draft.isAutomatic !== undefined ? { minimum: minimumOf(terms) } : {}),
     ...(draft.audience !== undefined || draft.accounts !== undefined || draft.group !== undefined ? audienceOf(terms) : {}),
