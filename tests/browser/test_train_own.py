@@ -52,7 +52,9 @@ def test_what_is_ones_own_is_trained_through_the_wizard(tmp_path):
     assert "kernel of 50 does not fit" in seen["layerWrong"]
     assert [layer["type"] for layer in jobs[seen["layers"]]["spec"]["train"]["layers"]] == ["dense", "relu", "dense"]
     assert jobs[seen["peer"]]["spec"]["train"]["data"] == "peer://ward"
-    assert said.status == 200 and said.body == b"hello from a page\n"
+    assert said.status == 200 and said.body == b"hello from a page\n<b>hi</b>\n"
+    assert jobs[seen["code"]]["spec"]["run"] == "sh main.sh" and seen["likelyMain"] == "main.sh"
+    assert "<i>other</i>.sh" in seen["noMain"] and not seen["canSubmit"]
     assert columns.status == 200 and columns.json["classes"] == ["cold", "mild", "warm"]
     assert [one["name"] for one in of_homes["features"]] == [
         "area", "rooms", "town=north", "town=south, by the sea", "town=west"]

@@ -8,7 +8,7 @@ import { browse } from "./kit.mjs";
 const [url, folder, table, homes] = process.argv.slice(2);
 const { origin } = new URL(url);
 
-await browse({ url, folder }, async ({ page, seen, until, look }) => {
+await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   const to = async (name) => {
     await page.click(`.steps a:has-text('${name}')`);
     await page.waitForSelector(`.steps a[aria-current=step]:has-text('${name}')`);
@@ -42,10 +42,6 @@ await browse({ url, folder }, async ({ page, seen, until, look }) => {
     await page.selectOption("select[name=add-layer]", type);
     await page.click("button:has-text('Add a layer')");
     await page.waitForSelector(`select[name=layer-${count}]`);
-  };
-  const closeToasts = async () => {
-    for (const button of await page.locator(".toast button").all()) await button.click();
-    await until(() => document.querySelector(".toast") === null);
   };
   await page.goto(url);
   await page.waitForSelector("h1:text('Dashboard')");
@@ -88,7 +84,7 @@ await browse({ url, folder }, async ({ page, seen, until, look }) => {
   await page.fill("input[name='layer-1-kernel']", "50");
   await page.click("[aria-label='Move layer 2 up']");
   await page.waitForSelector(".layer.wrong, .layer .wrong");
-  await closeToasts();
+  await hush();
   seen.layerWrong = await page.locator(".layer [role=alert]").first().textContent();
   await look("train-layers");
   await page.click("[aria-label='Remove layer 1']");
@@ -133,16 +129,26 @@ await browse({ url, folder }, async ({ page, seen, until, look }) => {
   await small();
   seen.peer = await submit();
 
-  // Code.
+  // Code: files, which of them is run, and what is missing among them.
   await anew();
   await page.click("label.way:has(input[value=code])");
-  await page.setInputFiles("input[type=file]", [
-    { name: "main.sh", mimeType: "text/plain", buffer: Buffer.from("cat words.txt > $SOUK_OUTPUT_DIR/said\n") },
+  await page.waitForSelector(".field:has(textarea[name=run]) [role=alert]");
+  await page.locator("input[type=file]").first().setInputFiles([
+    { name: "main.sh", mimeType: "text/plain", buffer: Buffer.from("cat words.txt > $SOUK_OUTPUT_DIR/said; echo $GREETING >> $SOUK_OUTPUT_DIR/said\n") },
     { name: "words.txt", mimeType: "text/plain", buffer: Buffer.from("hello from a page\n") }]);
   await page.waitForSelector(".sent:has-text('is at the market')");
-  await page.fill("textarea[name=run]", "sh main.sh");
-  await page.fill("textarea[name=envs]", "GREETING=hello");
-  await closeToasts();
+  seen.likelyMain = await page.inputValue("input[name=main]");
+  await page.fill("input[name=main]", "<i>other</i>.sh");
+  await page.waitForSelector(".field:has(input[name=main]) [role=alert]");
+  seen.noMain = await page.locator(".field:has(input[name=main]) [role=alert]").textContent();
+  await to("Check");
+  await page.waitForSelector(".mistakes li:has-text('main')");
+  seen.canSubmit = await page.isEnabled("button:has-text('Submit the job')");
+  await to("What");
+  await page.fill("input[name=main]", "main.sh");
+  await page.fill("textarea[name=envs]", "GREETING=<b>hi</b>");
+  await page.waitForSelector("small:has-text('Left empty it is: sh main.sh')");
+  await hush();
   await look("train-code");
   await small();
   seen.code = await submit();

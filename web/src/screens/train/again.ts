@@ -1,5 +1,5 @@
 // "Train again with changes": the wizard filled from a job that was submitted.
-import { emptyDraft, localMinute, type Draft, type Input, type Json, type Layer, type Reading, type Sent } from "./draft";
+import { emptyDraft, groups, isOffered, localMinute, type Draft, type Input, type Json, type Layer, type Reading, type Sent } from "./draft";
 
 const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
 const record = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
@@ -103,14 +103,32 @@ function tidy(rest: Json, usual: Json): Json {
   );
 }
 
+// Of what is left, what can be typed in further fields, and the rest.
+function moreOf(left: Json, before = ""): Pick<Draft, "more" | "rest"> {
+  const more: Draft["more"] = {};
+  const rest: Json = {};
+  for (const [name, given] of Object.entries(left)) {
+    const path = `${before}${name}`;
+    const isList = Array.isArray(given) && given.every((each) => typeof each === "string");
+    if (typeof given === "object" && given !== null && !Array.isArray(given)) {
+      const inner = moreOf(given as Json, `${path}.`);
+      Object.assign(more, inner.more);
+      if (Object.keys(inner.rest).length) rest[name] = inner.rest;
+    } else if ((isList || typeof given !== "object") && Object.values(groups).flat().some((group) => isOffered(group, path))) {
+      more[path] = isList ? given.join(", ") : text(given);
+    } else rest[name] = given;
+  }
+  return { more, rest };
+}
+
 // `usual` is a job of which nothing was said, as the market fills it in.
 export function draftOf(spec: Json, usual: Json): Draft {
   const left = structuredClone(spec);
   const inputs = (take(left, "inputs").inputs ?? []) as Input[];
   const { name, num_nodes, num_nodes_max } = take(left, "name", "num_nodes", "num_nodes_max");
   const resources = record(left.resources), sync = record(left.sync), market = record(left.market), train = record(left.train);
-  const isCode = take(left, "runtime").runtime === "command";
-  const own = isCode ? codeOf(left, resources, inputs) : trainOf(train, inputs);
+  const runtime = text(take(left, "runtime").runtime);
+  const own = runtime === "native" ? trainOf(train, inputs) : { ...codeOf(left, resources, inputs), runtime };
   const { cpus, memory, disk_size, accelerators } = take(resources, "cpus", "memory", "disk_size", "accelerators");
   const { policy, servers, replica } = take(sync, "policy", "servers", "replica");
   const { max_run_time, expected_run_time, max_total_cost, start } =
@@ -123,6 +141,6 @@ export function draftOf(spec: Json, usual: Json): Draft {
     cpus: cpusText, canHaveMoreCpus, memory: memoryText, canHaveMoreMemory, disk: text(disk_size), gpus: text(accelerators),
     policy: text(policy) || "auto", servers: text(servers) || "1", hasReplica: replica === true,
     longest: text(max_run_time), expected: text(expected_run_time), cost: text(max_total_cost), ...startOf(text(start)),
-    rest: tidy(left, usual),
+    ...moreOf(tidy(left, usual)),
   };
 }

@@ -2,10 +2,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { postPlain, type Schemas } from "../../api/client";
 import { hearStale } from "../../core/live";
-import { isWithin, stepOf, type Step } from "./draft";
+import { isWithin, stepOf, type Mistake, type Step } from "./draft";
 
 export type Check = Schemas["JobCheck"];
-export type Mistake = Schemas["JobMistake"];
 
 const TYPED_MS = 250; // after the last key
 const NEWS_MS = 3000; // machines come and go: the quote is asked for again, this often at most
@@ -14,6 +13,7 @@ export interface Checking {
   check: Check | undefined; // the last there was
   isFresh: boolean; // it is about what stands here now
   problem: Error | null;
+  mistakes: Mistake[]; // the page's own and the market's
   wrong: (field: string) => string; // beside a field; empty: nothing
   mistakesOf: (step: Step) => Mistake[];
 }
@@ -39,7 +39,7 @@ function useNews(): number {
 }
 
 // Whoever comes to another step finds the market's newest word there.
-export function useCheck(text: string, step: Step): Checking {
+export function useCheck(text: string, step: Step, own: Mistake[]): Checking {
   const [known, setKnown] = useState<{ of: string; check?: Check; problem: Error | null }>({ of: "", problem: null });
   const news = useNews();
   const asked = useRef("");
@@ -60,11 +60,12 @@ export function useCheck(text: string, step: Step): Checking {
       stop.abort();
     };
   }, [text, news, step]);
-  const mistakes = known.check?.mistakes ?? [];
+  const mistakes = [...own, ...(known.check?.mistakes ?? [])];
   return {
     check: known.check,
     isFresh: known.check !== undefined && known.of === text,
     problem: known.problem,
+    mistakes,
     wrong: (field) => mistakes.find((mistake) => isWithin(mistake.field, field))?.text ?? "",
     mistakesOf: (step) => mistakes.filter((mistake) => stepOf(mistake.field) === step),
   };

@@ -11,7 +11,7 @@ import { Field, Select } from "../../ui/field";
 import { Card, Note, ProblemNote, Skeleton } from "../../ui/parts";
 import { csvHead, type CsvRow } from "./csv";
 import { isSent, readBy, type Draft, type Reading } from "./draft";
-import { Drop } from "./drop";
+import { Drop, type Picked } from "./drop";
 import type { StepProps } from "./index";
 import { partsOf } from "./parts";
 import { Sending, useSending } from "./sending";
@@ -128,19 +128,20 @@ function TableFile(props: StepProps) {
   const sending = useSending();
   const known = opened.value?.file.name === draft.file ? opened.value : null;
   const isPeer = draft.source === "peer";
-  const choose = ([file]: File[]) => void sending.send(async () => {
-    const text = await textOf(file!, FILE_BYTES_MAX);
+  const choose = ([picked]: Picked[]) => void sending.send(async () => {
+    const { file } = picked!;
+    const text = await textOf(file, FILE_BYTES_MAX);
     const head = csvHead(text, SHOWN_ROWS + 1);
     if (head.length === 0) throw new Error(train.table.empty);
     const names = columnNames(head[0]!, draft.reading);
-    opened.value = { file: file!, text, head };
-    change({ file: file!.name, sent: null, reading: { ...draft.reading, label: names.includes(draft.reading.label) ? draft.reading.label : "" } });
+    opened.value = { file, text, head };
+    change({ file: file.name, sent: null, reading: { ...draft.reading, label: names.includes(draft.reading.label) ? draft.reading.label : "" } });
   });
-  const send = () => sending.send(async (signal, onSent) => {
+  const send = () => sending.send(async (signal, onProgress) => {
     const asked = now();
     const table = readTable(known!.text, asked.reading);
     const made = partsOf(table, seedOf(asked), isPeer);
-    const inputs = await sendParts(made.parts, signal, onSent);
+    const inputs = await sendParts(made.parts, signal, onProgress);
     change({ sent: { name: asked.file, by: readBy(asked), inputs, train: made.train, rows: table.rows, bytes: known!.file.size } });
   });
   const told = whatIsSent(draft, known);
@@ -148,7 +149,7 @@ function TableFile(props: StepProps) {
     <Card>
       {isPeer && <p class="faint">{words.testHint}</p>}
       <Drop label={isPeer ? words.test : words.file} words={words.drop} choose={words.choose} hint={words.fileHint(bytes(FILE_BYTES_MAX))}
-        accept=".csv,.tsv,.data,.txt,.gz" isDisabled={sending.isBusy} onFiles={choose}
+        isDisabled={sending.isBusy} onPicked={choose} onFailure={sending.fail}
         error={sending.problem?.message || (known || isSent(draft) ? "" : wrong("train.data") || wrong("train.test"))} />
       {known && <p><strong>{words.chosen(known.file.name.slice(0, 100), bytes(known.file.size))}</strong></p>}
       {known && <Preview head={known.head} reading={draft.reading} />}

@@ -1,4 +1,6 @@
 // What is typed in the wizard, and the job file it makes. Everything typed stays text: the market says what is wrong with it.
+import { train as texts } from "../../text/en";
+
 export type Json = Record<string, unknown>;
 
 export const steps = ["what", "data", "machines", "check"] as const;
@@ -24,6 +26,7 @@ export interface Sent {
   train: Json; // features, classes …
   rows: number;
   bytes: number;
+  files?: string[]; // the first of them, of code
 }
 
 export interface Reading {
@@ -46,6 +49,8 @@ export interface Draft {
   batch: string;
   epochs: string;
   accuracy: string;
+  runtime: string; // of one's own code
+  main: string; // the script that is run where no command is given
   run: string;
   setup: string;
   envs: string; // a line NAME=value each
@@ -73,6 +78,7 @@ export interface Draft {
   cost: string;
   start: "now" | "by" | "cheapest";
   before: string; // as <input type="datetime-local"> writes it
+  more: Record<string, string>; // further fields of the job file, by path
   rest: Json; // of the job it began with: what the wizard has no field for
   key: string; // of the submission, and the job file it belongs to: a lost answer is asked for again
   keyOf: string;
@@ -89,13 +95,13 @@ export function emptyDraft(): Draft {
   return {
     name: "", kind: "model", model: "lenet5", layers: [{ type: "dense", values: {} }], loss: "",
     optimizer: "sgd", rate: "0.01", momentum: "0.9", decay: "0", batch: "32", epochs: "5", accuracy: "",
-    run: "", setup: "", envs: "", network: "none", code: null,
+    runtime: "command", main: "", run: "", setup: "", envs: "", network: "none", code: null,
     source: "catalogue", dataset: "fashion-mnist", file: "",
     reading: { label: "", predict: "class", missing: "refuse", categories: "refuse" }, sent: null, peer: "",
     workers: "1", workersMost: "", cpus: "0.25", canHaveMoreCpus: true, memory: "0.25", canHaveMoreMemory: true,
     disk: "1", gpus: "", policy: "auto", servers: "1", hasReplica: false,
     longest: "1h", expected: "", cost: "",
-    start: "now", before: localMinute(Date.now() + DAY_MS), rest: {}, key: "", keyOf: "",
+    start: "now", before: localMinute(Date.now() + DAY_MS), more: {}, rest: {}, key: "", keyOf: "",
   };
 }
 
@@ -115,7 +121,17 @@ function filled(given: Json): Json {
   return Object.fromEntries(Object.entries(given).filter(([, each]) => each !== undefined));
 }
 
-const part = (from: Json, name: string): Json => (typeof from[name] === "object" && from[name] !== null ? (from[name] as Json) : {});
+const isRecord = (given: unknown): given is Json => typeof given === "object" && given !== null && !Array.isArray(given);
+
+// `over` counts more than `under`, field by field.
+function joined(under: Json, over: Json): Json {
+  const all = { ...under };
+  for (const [name, given] of Object.entries(over)) {
+    const before = all[name];
+    if (given !== undefined) all[name] = isRecord(given) && isRecord(before) ? joined(before, given) : given;
+  }
+  return all;
+}
 
 const isTrue = (text: string) => (text === "true" ? true : undefined);
 
@@ -144,20 +160,17 @@ function dataOf(draft: Draft): Json {
     test: draft.source === "peer" ? file : undefined,
     label: words(reading.label),
     predict: reading.predict,
-    read: Object.keys(read).length ? { ...part(part(draft.rest, "train"), "read"), ...read } : undefined,
+    read: Object.keys(read).length ? read : undefined,
     ...(isSent(draft) ? sent!.train : {}),
   };
 }
 
 function trainOf(draft: Draft): Json {
-  const rest = part(draft.rest, "train");
   return filled({
-    ...rest,
     ...(draft.kind === "model" ? { model: draft.model } : { layers: draft.layers.map(layerOf) }),
     ...dataOf(draft),
     loss: words(draft.loss),
     optimizer: filled({
-      ...part(rest, "optimizer"),
       name: draft.optimizer,
       lr: value(draft.rate),
       momentum: draft.optimizer === "sgd" ? value(draft.momentum) : undefined,
@@ -165,7 +178,7 @@ function trainOf(draft: Draft): Json {
     }),
     batch: value(draft.batch),
     epochs: value(draft.epochs),
-    target: filled({ ...part(rest, "target"), accuracy: value(draft.accuracy) }),
+    target: filled({ accuracy: value(draft.accuracy) }),
   });
 }
 
@@ -202,46 +215,101 @@ export function suggestedName(draft: Draft): string {
   return name.replace(/-+$/, "").slice(0, 64);
 }
 
+const quoted = (name: string) => (/^[\w./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
+
+// How a script is started, by what its name ends with.
+export function commandOf(main: string): string {
+  const name = main.trim();
+  if (!name) return "";
+  if (/\.py$/i.test(name)) return `python3 ${quoted(name)}`;
+  return /\.sh$/i.test(name) ? `sh ${quoted(name)}` : quoted(name.includes("/") ? name : `./${name}`);
+}
+
+const codeOf = (draft: Draft): Json => ({
+  runtime: draft.runtime, envs: envsOf(draft.envs), setup: words(draft.setup), run: words(draft.run) ?? words(commandOf(draft.main)),
+});
+
+const modelOf = (draft: Draft): Json => ({
+  runtime: "native",
+  train: trainOf(draft),
+  sync: filled({ policy: draft.policy, servers: value(draft.servers), replica: draft.hasReplica || undefined }),
+});
+
+// Paths of lists: words with commas or blanks between.
+const lists = ["resources.labels", "sync.taus"];
+
+function moreOf(more: Draft["more"]): Json {
+  let all: Json = {};
+  for (const [path, text] of Object.entries(more)) {
+    const one = lists.includes(path) ? text.split(/[\s,]+/).filter(Boolean) : text === "true" ? true : text === "false" ? false : value(text);
+    all = joined(all, path.split(".").reduceRight<unknown>((inner, name) => ({ [name]: inner }), one) as Json);
+  }
+  return all;
+}
+
 export function jobFile(draft: Draft): Json {
   const isCode = draft.kind === "code";
-  const most = value(draft.workersMost);
-  const resources = filled({
-    ...part(draft.rest, "resources"),
-    cpus: orMore(draft.cpus, draft.canHaveMoreCpus),
-    memory: orMore(draft.memory, draft.canHaveMoreMemory),
-    disk_size: words(draft.disk),
-    accelerators: words(draft.gpus),
-    network: isCode ? draft.network : undefined,
-  });
-  const market = filled({
-    ...part(draft.rest, "market"),
-    max_run_time: words(draft.longest),
-    expected_run_time: words(draft.expected),
-    max_total_cost: value(draft.cost),
-    start: startOf(draft),
-  });
-  return filled({
+  const own = filled({
     name: words(draft.name) ?? suggestedName(draft),
     num_nodes: value(draft.workers),
-    num_nodes_max: most,
-    resources,
-    runtime: isCode ? "command" : "native",
-    ...(isCode
-      ? { envs: envsOf(draft.envs), setup: words(draft.setup), run: words(draft.run) }
-      : {
-          train: trainOf(draft),
-          sync: filled({ ...part(draft.rest, "sync"), policy: draft.policy, servers: value(draft.servers), replica: draft.hasReplica || undefined }),
-        }),
-    market,
+    num_nodes_max: value(draft.workersMost),
+    resources: filled({
+      cpus: orMore(draft.cpus, draft.canHaveMoreCpus),
+      memory: orMore(draft.memory, draft.canHaveMoreMemory),
+      disk_size: words(draft.disk),
+      accelerators: words(draft.gpus),
+      network: isCode ? draft.network : undefined,
+    }),
+    ...(isCode ? codeOf(draft) : modelOf(draft)),
+    market: filled({
+      max_run_time: words(draft.longest),
+      expected_run_time: words(draft.expected),
+      max_total_cost: value(draft.cost),
+      start: startOf(draft),
+    }),
     inputs: inputsOf(draft),
   });
+  const { train, sync, ...ofAll } = joined(draft.rest, moreOf(draft.more));
+  return joined(isCode ? ofAll : filled({ ...ofAll, train, sync }), own);
+}
+
+// ---- Fields that few need ----
+
+// Those of an object of the job file, but the ones that have a place of their own (or `only` these).
+export interface Group {
+  at: string;
+  but?: readonly string[];
+  only?: readonly string[];
+}
+
+export const groups = {
+  training: [
+    { at: "train.optimizer", but: ["name", "lr", "momentum", "weight_decay"] },
+    { at: "train.optimizer.schedule" },
+    { at: "train.target", but: ["accuracy"] },
+    { at: "train.augment" },
+    { at: "train", only: ["shards", "seed"] },
+  ],
+  machines: [
+    { at: "resources", but: ["cpus", "memory", "disk_size", "accelerators", "network", "install", "image_id"] },
+    { at: "market", only: ["min_speed", "min_reliability", "max_rtt", "replace_lost"] },
+  ],
+  sync: [{ at: "sync", but: ["policy", "servers", "replica"] }],
+  limits: [
+    { at: "market", but: ["max_run_time", "expected_run_time", "max_total_cost", "start", "min_speed", "min_reliability", "max_rtt", "replace_lost"] },
+  ],
+} satisfies Record<string, Group[]>;
+
+export function isOffered({ at, but, only }: Group, path: string): boolean {
+  const name = path.startsWith(`${at}.`) ? path.slice(at.length + 1) : "";
+  return name !== "" && !name.includes(".") && !but?.includes(name) && (!only || only.includes(name));
 }
 
 // ---- What is wrong, by step ----
 
 const fieldsOf: Record<Exclude<Step, "check">, readonly string[]> = {
-  what: ["name", "runtime", "run", "setup", "envs", "workdir", "train.model", "train.layers", "train.loss", "train.optimizer",
-    "train.batch", "train.epochs", "train.target", "train.seed", "resources.network"],
+  what: ["name", "runtime", "main", "run", "setup", "envs", "workdir", "train.model", "train.layers", "train.loss", "train.optimizer",
+    "train.batch", "train.epochs", "train.target", "train.seed", "train.shards", "train.augment", "resources.network"],
   data: ["train", "inputs"],
   machines: ["num_nodes", "num_nodes_max", "resources", "sync", "market"],
 };
@@ -252,4 +320,17 @@ export const isWithin = (field: string, whole: string) =>
 export function stepOf(field: string): Step {
   const found = (Object.keys(fieldsOf) as Exclude<Step, "check">[]).find((step) => fieldsOf[step].some((whole) => isWithin(field, whole)));
   return found ?? "check";
+}
+
+export interface Mistake {
+  field: string;
+  text: string;
+}
+
+// What the market cannot know: the files of an archive are not its business before the job runs.
+export function ownMistakes(draft: Draft): Mistake[] {
+  const main = draft.main.trim().replace(/^\.\//, "");
+  const files = draft.code?.files;
+  const isMissing = draft.kind === "code" && main && !draft.run.trim() && files && !files.includes(main);
+  return isMissing ? [{ field: "main", text: texts.code.noMain(main.slice(0, 100)) }] : [];
 }

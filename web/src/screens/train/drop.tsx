@@ -1,25 +1,69 @@
-// A place to drop files onto, with a button for those who have no mouse to drag with.
+// A place to drop files and folders onto, with buttons for those who have no mouse to drag with.
 import { useId, useState } from "preact/hooks";
+
+export interface Picked {
+  path: string; // within the folder that was chosen
+  file: File;
+}
 
 interface DropProps {
   label: string;
   words: string;
   choose: string;
+  chooseFolder?: string; // with this, several files and whole folders may come
   hint?: string;
   error?: string;
-  isMany?: boolean;
-  accept?: string;
   isDisabled?: boolean;
-  onFiles: (files: File[]) => void;
+  onPicked: (picked: Picked[]) => void;
+  onFailure: (failure: Error) => void;
 }
 
-export function Drop({ label, words, choose, hint, error, isMany, accept, isDisabled, onFiles }: DropProps) {
+const fileOf = (entry: FileSystemFileEntry) => new Promise<File>((done, fail) => entry.file(done, fail));
+const someOf = (reader: FileSystemDirectoryReader) => new Promise<FileSystemEntry[]>((done, fail) => reader.readEntries(done, fail));
+
+async function within(entry: FileSystemEntry, before: string): Promise<Picked[]> {
+  const path = `${before}${entry.name}`;
+  if (entry.isFile) return [{ path, file: await fileOf(entry as FileSystemFileEntry) }];
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  const found: Picked[] = [];
+  // A folder is told a hundred at a time, until it says nothing more.
+  for (let some = await someOf(reader); some.length; some = await someOf(reader))
+    for (const each of some) found.push(...(await within(each, `${path}/`)));
+  return found;
+}
+
+const isKept = ({ path }: Picked) => !/(^|\/)(\.git\/|\.DS_Store$)/.test(path);
+// One folder that was chosen is the working folder itself.
+const inside = (picked: Picked[]) => picked.map(({ path, file }) => ({ path: path.slice(path.indexOf("/") + 1), file })).filter(isKept);
+
+async function dropped(transfer: DataTransfer): Promise<Picked[]> {
+  const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
+  const found = (await Promise.all(entries.map((entry) => within(entry, "")))).flat();
+  return entries.length === 1 && entries[0]!.isDirectory ? inside(found) : found.filter(isKept);
+}
+
+function chosen(list: FileList | null): Picked[] {
+  const files = [...(list ?? [])];
+  if (files[0]?.webkitRelativePath) return inside(files.map((file) => ({ path: file.webkitRelativePath, file })));
+  return files.map((file) => ({ path: file.name, file }));
+}
+
+export function Drop({ label, words, choose, chooseFolder, hint, error, isDisabled, onPicked, onFailure }: DropProps) {
   const [isOver, setOver] = useState(false);
   const id = useId();
-  const take = (list: FileList | null | undefined) => {
-    const files = [...(list ?? [])];
-    if (files.length && !isDisabled) onFiles(isMany ? files : files.slice(0, 1));
+  const isMany = chooseFolder !== undefined;
+  const take = (picked: Picked[]) => {
+    if (picked.length && !isDisabled) onPicked(isMany ? picked : picked.slice(0, 1));
   };
+  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ") || undefined;
+  const button = (told: string, folder: boolean) => (
+    <span class={`button${isDisabled ? " disabled" : ""}`}>
+      <span aria-hidden="true">{told}</span>
+      <input id={folder ? undefined : id} type="file" multiple={isMany} disabled={isDisabled} aria-describedby={described}
+        aria-label={folder ? `${label}: ${told}` : undefined} {...(folder ? { webkitdirectory: true } : {})}
+        onChange={(event) => { take(chosen(event.currentTarget.files)); event.currentTarget.value = ""; }} />
+    </span>
+  );
   return (
     <div class={`field drop${error ? " wrong" : ""}`}>
       <label for={id}>{label}</label>
@@ -27,18 +71,14 @@ export function Drop({ label, words, choose, hint, error, isMany, accept, isDisa
         class={`place${isOver ? " over" : ""}`}
         onDragOver={(event) => { event.preventDefault(); setOver(true); }}
         onDragLeave={() => setOver(false)}
-        onDrop={(event) => { event.preventDefault(); setOver(false); take(event.dataTransfer?.files); }}
+        onDrop={(event) => { event.preventDefault(); setOver(false); dropped(event.dataTransfer!).then(take, onFailure); }}
       >
         <span>{words}</span>
-        <span class="button">
-          <span aria-hidden="true">{choose}</span>
-          <input id={id} type="file" multiple={isMany} accept={accept} disabled={isDisabled}
-            aria-describedby={`${id}-hint`}
-            onChange={(event) => { take(event.currentTarget.files); event.currentTarget.value = ""; }} />
-        </span>
+        {button(choose, false)}
+        {chooseFolder && button(chooseFolder, true)}
       </div>
       {hint && <small id={`${id}-hint`}>{hint}</small>}
-      {error && <small class="error" role="alert">{error}</small>}
+      {error && <small id={`${id}-error`} class="error" role="alert">{error}</small>}
     </div>
   );
 }

@@ -13,7 +13,7 @@ import type { ScreenProps } from "..";
 import { draftOf } from "./again";
 import { useCheck, type Checking } from "./checking";
 import { Data, datasets, forgetFile } from "./data";
-import { emptyDraft, jobFile, steps, type Draft, type Json, type Step } from "./draft";
+import { emptyDraft, jobFile, ownMistakes, steps, type Draft, type Json, type Step } from "./draft";
 import { Machines } from "./machines";
 import { Review } from "./review";
 import { What } from "./what";
@@ -40,9 +40,9 @@ async function specOf(file: Json): Promise<Json> {
 async function readJob(id: number): Promise<{ name: string; draft: Draft }> {
   const job = await get("/v1/jobs/{id}", { path: { id } });
   const spec = job.spec as Json;
-  const isCode = spec.runtime === "command";
+  const { runtime } = spec;
   const [usual, sets] = await Promise.all([
-    specOf(isCode ? { name: "usual", run: "true" } : { name: "usual", train: { model: "logistic", data: "fashion-mnist" } }),
+    specOf(runtime !== "native" ? { name: "usual", runtime, run: "true" } : { name: "usual", train: { model: "logistic", data: "fashion-mnist" } }),
     get("/v1/datasets"),
   ]);
   const draft = draftOf(spec, usual);
@@ -122,7 +122,7 @@ export default function Train({ rest, query }: ScreenProps) {
   const { name: fromName, problem: fromProblem } = useFrom(query.get("from"), put);
   const text = JSON.stringify(jobFile(draft));
   const step = steps.find((each) => each === rest[0]) ?? "what";
-  const checking = useCheck(text, step);
+  const checking = useCheck(text, step, ownMistakes(draft));
   const done = () => {
     clear();
     forgetFile();

@@ -4,14 +4,15 @@ import { unit } from "../../core/store";
 import { train } from "../../text/en";
 import { Field, Select, Toggle } from "../../ui/field";
 import { Card } from "../../ui/parts";
-import type { Draft, Json } from "./draft";
+import { groups, type Draft } from "./draft";
 import type { StepProps } from "./index";
+import { More } from "./more";
+import { choicesOf, useSchema } from "./schema";
 import { Slots } from "./slots";
 import { Ways } from "./ways";
 
 const words = train.machines;
 const starts = ["now", "cheapest", "by"] as const;
-const policies = Object.keys(words.policies).map((value) => ({ value, label: value }));
 // What is said of synchronisation whatever the policy is; the rest belongs to the policy that was there before.
 const OF_ALL_POLICIES = ["checkpoint_interval", "compress", "density", "compress_momentum", "gamma", "robust", "tick", "trim", "verify"];
 
@@ -43,6 +44,7 @@ function Size(props: StepProps) {
         {typed("disk", "resources.disk_size", words.disk, words.diskHint)}
         {typed("gpus", "resources.accelerators", words.gpus, words.gpusHint)}
       </div>
+      <More {...props} title={words.moreMachines} groups={groups.machines} />
     </Card>
   );
 }
@@ -50,18 +52,23 @@ function Size(props: StepProps) {
 function Sync(props: StepProps) {
   const { draft, change, wrong } = props;
   const typed = useTyped(props);
-  const choose = (policy: string) => {
-    const sync = Object.entries((draft.rest.sync as Json | undefined) ?? {}).filter(([name]) => OF_ALL_POLICIES.includes(name));
-    change({ policy, rest: { ...draft.rest, sync: Object.fromEntries(sync) } });
-  };
+  const schema = useSchema();
+  const named = Object.fromEntries(Object.keys(words.policies).map((name) => [name, name]));
+  const choose = (policy: string) =>
+    change((now) => ({
+      policy,
+      more: Object.fromEntries(Object.entries(now.more).filter(([path]) =>
+        !path.startsWith("sync.") || OF_ALL_POLICIES.includes(path.slice("sync.".length)))),
+    }));
   return (
     <Card title={words.sync}>
       <div class="grid">
-        <Select label={words.policy} value={draft.policy} choices={policies} name="policy" hint={words.policies[draft.policy]}
+        <Select label={words.policy} value={draft.policy} choices={choicesOf(schema("sync.policy"), named)} name="policy" hint={words.policies[draft.policy]}
           error={wrong("sync.policy")} onValue={choose} />
         {typed("servers", "sync.servers", words.servers, words.serversHint)}
       </div>
       <Toggle label={words.replica} isOn={draft.hasReplica} onValue={(hasReplica) => change({ hasReplica })} />
+      <More {...props} title={words.moreSync} groups={groups.sync} />
     </Card>
   );
 }
@@ -82,6 +89,7 @@ function Limits(props: StepProps) {
         <Field label={words.before} value={draft.before} error={wrong("market.start")} native={{ name: "before", type: "datetime-local" }}
           onValue={(before) => change({ before })} />
       )}
+      <More {...props} title={words.moreLimits} groups={groups.limits} />
     </Card>
   );
 }

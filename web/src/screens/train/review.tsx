@@ -2,7 +2,7 @@
 import { newKey, post, type Schemas } from "../../api/client";
 import { Problem } from "../../api/problem";
 import { useSubmit } from "../../core/form";
-import { creditsShort, duration, relative } from "../../core/format";
+import { creditsShort, duration, relative, timeShort } from "../../core/format";
 import { go, link } from "../../core/router";
 import { account, jobs, unit } from "../../core/store";
 import { train } from "../../text/en";
@@ -11,17 +11,18 @@ import { Copy } from "../../ui/copy";
 import { Card, Figure, Figures, Note, ProblemNote, Skeleton } from "../../ui/parts";
 import { tell } from "../../ui/toast";
 import type { Check } from "./checking";
-import { stepOf, type Json } from "./draft";
+import { stepOf, type Draft, type Json, type Mistake } from "./draft";
 import type { StepProps } from "./index";
+import { waitedFor } from "./slots";
 
 const words = train.check;
 
-function Mistakes({ check }: { check: Check }) {
-  if (check.mistakes.length === 0) return null;
+function Mistakes({ mistakes }: { mistakes: Mistake[] }) {
+  if (mistakes.length === 0) return null;
   return (
     <Card title={words.mistakes}>
       <ul class="mistakes">
-        {check.mistakes.map((mistake, at) => {
+        {mistakes.map((mistake, at) => {
           const step = stepOf(mistake.field);
           return (
             <li key={at}>
@@ -37,9 +38,10 @@ function Mistakes({ check }: { check: Check }) {
   );
 }
 
-function Quote({ check }: { check: Check }) {
+function Quote({ check, draft }: { check: Check; draft: Draft }) {
   const { quote, held_microcredits } = check;
   if (!quote) return null;
+  const waited = waitedFor(check, draft);
   const isDear = held_microcredits > quote.available_microcredits;
   return (
     <Card title={words.quote}>
@@ -51,7 +53,8 @@ function Quote({ check }: { check: Check }) {
       </Figures>
       <p class="faint after">{words.run(duration(quote.max_run_ms), duration(quote.expected_run_ms))}</p>
       {isDear && <Note tone="warn">{words.tooDear(unit.value)}</Note>}
-      {quote.can_start ? (
+      {waited && <Note>{words.cheapest(timeShort(waited.start_ms), creditsShort(waited.wish_microcredits), unit.value)}</Note>}
+      {waited && !quote.is_lacking ? null : quote.can_start ? (
         <Note>{words.canStart}</Note>
       ) : (
         <Note tone={quote.is_lacking ? "warn" : "plain"}>
@@ -60,6 +63,18 @@ function Quote({ check }: { check: Check }) {
         </Note>
       )}
     </Card>
+  );
+}
+
+// What the market refused when the job was submitted; about a field, with the way to it.
+function Refusal({ problem }: { problem: Error | null }) {
+  if (!problem) return null;
+  const field = /^([a-z][\w.[\]]*): /.exec(problem.message)?.[1] ?? "";
+  const step = stepOf(field);
+  return (
+    <Note tone="bad">
+      {problem.message} {step !== "check" && <a href={link("train", step)}>{words.toStep(train.steps[step])}</a>}
+    </Note>
   );
 }
 
@@ -86,7 +101,7 @@ function needWords(check: Check, isCatalogue: boolean): string {
 
 export function Review(props: StepProps) {
   const { draft, change, checking, text, done } = props;
-  const { check, isFresh, problem } = checking;
+  const { check, isFresh, mistakes, problem } = checking;
   const act = async () => {
     // Kept with the draft: after a reload the same job is still submitted once.
     const key = draft.keyOf === text && draft.key ? draft.key : newKey();
@@ -105,17 +120,17 @@ export function Review(props: StepProps) {
   const submission = useSubmit(act, text);
   if (!check) return problem ? <ProblemNote problem={problem} /> : <Skeleton lines={6} />;
   const needed = needWords(check, draft.source === "catalogue");
-  const canSubmit = isFresh && check.is_valid && !needed;
+  const canSubmit = isFresh && mistakes.length === 0 && !needed;
   return (
     <>
       <ProblemNote problem={problem} />
-      <Mistakes check={check} />
+      <Mistakes mistakes={mistakes} />
       {needed && (
         <Note tone="warn">
           {needed} {check.needs.includes("data") && <a href={link("train", "data")}>{words.toStep(train.steps.data)}</a>}
         </Note>
       )}
-      <Quote check={check} />
+      <Quote check={check} draft={draft} />
       {check.yaml && (
         <Card title={words.file}>
           <p class="faint">{words.fileHint}</p>
@@ -123,7 +138,7 @@ export function Review(props: StepProps) {
           <Copy text={check.yaml} label={words.file} />
         </Card>
       )}
-      <ProblemNote problem={submission.problem} />
+      <Refusal problem={submission.problem} />
       <footer class="row wizard-foot">
         <a class="button" href={link("train", "machines")}>{train.back}</a>
         <span class="faint" role="status">{check.is_valid && !isFresh ? words.notYet : ""}</span>

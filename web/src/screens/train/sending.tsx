@@ -2,49 +2,54 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { bytes } from "../../core/format";
 import { train } from "../../text/en";
+import { Button } from "../../ui/button";
 import { Bar } from "../../ui/parts";
-import type { OnSent } from "./upload";
+import type { OnProgress, Progress } from "./chunks";
 
 export interface SendingState {
   isBusy: boolean;
   problem: Error | null;
-  sent: { sent_bytes: number; all_bytes: number } | null;
-  send: (act: (signal: AbortSignal, onSent: OnSent) => Promise<void>) => Promise<void>;
-  forget: () => void;
+  progress: Progress | null;
+  send: (act: (signal: AbortSignal, onProgress: OnProgress) => Promise<void>) => Promise<void>;
+  fail: (problem: Error) => void;
+  stop: () => void;
 }
 
 export function useSending(): SendingState {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Error | null>(null);
-  const [sent, setSent] = useState<SendingState["sent"]>(null);
-  const stop = useRef<AbortController | null>(null);
-  useEffect(() => () => stop.current?.abort(), []);
+  const [progress, setProgress] = useState<Progress | null>(null);
+  const under = useRef<AbortController | null>(null);
+  const stop = () => under.current?.abort();
+  useEffect(() => stop, []);
   const send: SendingState["send"] = async (act) => {
-    if (stop.current) return;
+    if (under.current) return;
     const mine = new AbortController();
-    stop.current = mine;
+    under.current = mine;
     setBusy(true);
     setProblem(null);
-    setSent(null);
+    setProgress(null);
     try {
-      await act(mine.signal, (sent_bytes, all_bytes) => setSent({ sent_bytes, all_bytes }));
+      await act(mine.signal, setProgress);
     } catch (failure) {
       if (!mine.signal.aborted) setProblem(failure as Error);
     } finally {
-      stop.current = null;
+      under.current = null;
       setBusy(false);
     }
   };
-  return { isBusy, problem, sent, send, forget: () => setProblem(null) };
+  return { isBusy, problem, progress, send, fail: setProblem, stop };
 }
 
-export function Sending({ state: { isBusy, sent } }: { state: SendingState }) {
-  if (!isBusy || !sent) return null;
-  const told = train.data.sending(bytes(sent.sent_bytes), bytes(sent.all_bytes));
+export function Sending({ state: { isBusy, progress, stop } }: { state: SendingState }) {
+  if (!isBusy || !progress) return null;
+  const { sent_bytes, all_bytes, isAway } = progress;
+  const told = train.data.sending(bytes(sent_bytes), bytes(all_bytes));
   return (
     <div class="sending" role="status">
-      <Bar share={sent.sent_bytes / sent.all_bytes} label={told} />
-      <small class="faint">{told}</small>
+      <Bar share={sent_bytes / all_bytes} label={told} />
+      <small class="faint">{isAway ? train.data.away(told) : told}</small>{" "}
+      <Button kind="link" onClick={stop}>{train.data.stop}</Button>
     </div>
   );
 }

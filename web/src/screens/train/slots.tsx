@@ -10,6 +10,8 @@ import type { Draft } from "./draft";
 const words = train.machines;
 type Slot = NonNullable<Check["slots"]>[number];
 
+const isBefore = (slot: Slot, draft: Draft) => draft.start !== "cheapest" || slot.start_ms < new Date(draft.before).getTime();
+
 // Of the slots it could start in, those of the least cost; none where all cost the same.
 function cheapestOf(slots: Slot[]): Set<string> {
   const least = Math.min(...slots.map((slot) => slot.wish_microcredits));
@@ -17,11 +19,18 @@ function cheapestOf(slots: Slot[]): Set<string> {
   return new Set(found.length === slots.length ? [] : found.map((slot) => slot.slot));
 }
 
+// The one that a job for the cheapest slot waits for by today's forecasts: the first of the least cost; null: now.
+export function waitedFor(check: Check, draft: Draft): Slot | null {
+  const slots = (check.slots ?? []).filter((slot) => isBefore(slot, draft));
+  const least = Math.min(...slots.map((slot) => slot.wish_microcredits));
+  const found = draft.start === "cheapest" ? slots.find((slot) => slot.wish_microcredits === least) : undefined;
+  return found && found.state !== "running" ? found : null;
+}
+
 export function Slots({ check, draft }: { check: Check | undefined; draft: Draft }) {
   const { data: now } = useResource(prices);
   const slots = check?.slots;
-  const until_ms = draft.start === "cheapest" ? new Date(draft.before).getTime() : Infinity;
-  const isIn = (slot: Slot) => !(slot.start_ms >= until_ms);
+  const isIn = (slot: Slot) => isBefore(slot, draft);
   const most = Math.max(1, ...(slots ?? []).map((slot) => slot.wish_microcredits));
   const cheapest = cheapestOf((slots ?? []).filter(isIn));
   const core = (slot: Slot) => now?.slots.find((each) => each.slot === slot.slot)?.core_hour_microcredits;

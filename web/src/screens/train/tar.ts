@@ -1,10 +1,11 @@
 // Files as one tar archive (POSIX ustar), without copying what is in them.
 import { train as words } from "../../text/en";
+import type { Picked } from "./drop";
 
 const BLOCK = 512;
 const NAME_MAX = 100;
 const PREFIX_MAX = 155;
-const FILES_MAX = 10_000;
+const FILES_MAX = 30_000;
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
@@ -38,15 +39,9 @@ function header(path: string, file: File): Uint8Array<ArrayBuffer> {
   return block;
 }
 
-export function tarOf(files: File[]): Blob {
-  if (files.length > FILES_MAX) throw new Error(words.code.manyFiles(FILES_MAX));
-  const pieces: BlobPart[] = [];
-  for (const file of files) {
-    // A folder that was chosen is the working folder itself.
-    const path = file.webkitRelativePath ? file.webkitRelativePath.split("/").slice(1).join("/") : file.name;
-    if (path.startsWith(".git/")) continue;
-    pieces.push(header(path, file), file, new Uint8Array((BLOCK - (file.size % BLOCK)) % BLOCK));
-  }
-  pieces.push(new Uint8Array(2 * BLOCK));
-  return new Blob(pieces);
+export function tarOf(picked: Picked[]): Blob {
+  if (picked.length > FILES_MAX) throw new Error(words.code.manyFiles(FILES_MAX));
+  const pieces = picked.flatMap(({ path, file }): BlobPart[] =>
+    [header(path, file), file, new Uint8Array((BLOCK - (file.size % BLOCK)) % BLOCK)]);
+  return new Blob([...pieces, new Uint8Array(2 * BLOCK)]);
 }

@@ -1,71 +1,40 @@
-// Sends files to the market's store: chunks that the market names, and a manifest that says how they go together.
-import { postPlain } from "../../api/client";
+// What is sent as what: code as an archive, a table's parts as records.
 import { train as words } from "../../text/en";
+import { store, type OnProgress } from "./chunks";
 import type { Input, Sent } from "./draft";
+import type { Picked } from "./drop";
 import type { Part } from "./parts";
 import { tarOf } from "./tar";
 
-const CHUNK_BYTES = 4 << 20;
-const TYPE = "application/octet-stream";
 const CODE_BYTES_MAX = 2 ** 30;
+const FILES_KEPT = 500;
 
-export type OnSent = (sent_bytes: number, all_bytes: number) => void;
-
-interface Sending {
-  name: string;
-  split: Input["split"];
-  mediaType: string;
-  headerBytes: number;
-  recordBytes: number;
-  bytes: Blob;
-}
-
-const nameChunk = async (body: Blob, signal: AbortSignal) => (await postPlain("/v1/chunks", { body, type: TYPE }, signal)).hash;
-const hex = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-
-async function sendOne(file: Sending, signal: AbortSignal, onChunk: (bytes: number) => void): Promise<Input> {
-  const { bytes, headerBytes, recordBytes } = file;
-  const chunks: { hash: string; size: number }[] = [];
-  for (let from = 0; from < bytes.size; from += CHUNK_BYTES) {
-    const chunk = bytes.slice(from, from + CHUNK_BYTES);
-    chunks.push({ hash: await nameChunk(chunk, signal), size: chunk.size });
-    onChunk(chunk.size);
-  }
-  const records = (bytes.size - headerBytes) / recordBytes;
-  // In this order and without spaces: the market takes no other form.
-  const manifest = JSON.stringify({
-    media_type: file.mediaType, size: bytes.size, header_bytes: headerBytes, record_bytes: recordBytes, record_count: records,
-    header: hex(new Uint8Array(await bytes.slice(0, headerBytes).arrayBuffer())), chunks,
-  });
-  return { name: file.name, split: file.split, manifest: await nameChunk(new Blob([manifest]), signal), records };
-}
-
-async function sendAll(files: Sending[], signal: AbortSignal, onSent: OnSent): Promise<Input[]> {
-  const all = files.reduce((sum, file) => sum + file.bytes.size, 0);
-  const inputs: Input[] = [];
-  let sent = 0;
-  for (const file of files)
-    inputs.push(await sendOne(file, signal, (bytes) => onSent((sent += bytes), all)));
-  return inputs;
-}
-
-export async function sendParts(parts: Part[], signal: AbortSignal, onSent: OnSent): Promise<Input[]> {
-  return sendAll(parts.map((part) => ({ ...part, bytes: new Blob([part.bytes]) })), signal, onSent);
-}
+// The same files give the same: what was sent of them is known by it.
+export const identity = (picked: Picked[]) => JSON.stringify(picked.map(({ path, file }) => [path, file.size, file.lastModified]));
 
 const isArchive = (name: string) => /\.(tar|tgz|tar\.gz|tar\.zst)$/i.test(name);
 
 // An archive goes as it is; other files in one that is made here.
-export async function sendCode(files: File[], signal: AbortSignal, onSent: OnSent): Promise<Sent> {
-  const first = files[0]!;
-  if (files.some((file) => /\.zip$/i.test(file.name))) throw new Error(words.code.noZip);
-  if (files.length > 1 && files.some((file) => isArchive(file.name))) throw new Error(words.code.oneArchive);
-  const bytes = isArchive(first.name) ? first : tarOf(files);
+export async function sendCode(picked: Picked[], signal: AbortSignal, onProgress: OnProgress): Promise<Sent> {
+  const [first] = picked;
+  const isOne = picked.length === 1 && isArchive(first!.path);
+  if (picked.some(({ path }) => /\.zip$/i.test(path))) throw new Error(words.code.noZip);
+  if (!isOne && picked.some(({ path }) => isArchive(path))) throw new Error(words.code.oneArchive);
+  const bytes = isOne ? first!.file : tarOf(picked);
   if (bytes.size > CODE_BYTES_MAX) throw new Error(words.code.large);
   if (bytes.size === 0) throw new Error(words.code.empty);
-  const inputs = await sendAll(
-    [{ name: "files", split: "files", mediaType: "application/x-tar", headerBytes: 0, recordBytes: 1, bytes }], signal, onSent);
-  return { name: files.map((file) => file.name).join(", ").slice(0, 200), by: "", inputs, train: {}, rows: files.length, bytes: bytes.size };
+  const { manifest, records } = await store({ mediaType: "application/x-tar", bytes, of: identity(picked) }, signal, onProgress);
+  const paths = picked.map(({ path }) => path);
+  const inputs: Input[] = [{ name: "files", split: "files", manifest, records }];
+  const files = isOne || paths.length > FILES_KEPT ? {} : { files: paths };
+  return { name: paths.join(", ").slice(0, 200), by: "", inputs, train: {}, rows: paths.length, bytes: bytes.size, ...files };
+}
+
+export async function sendParts(parts: Part[], signal: AbortSignal, onProgress: OnProgress): Promise<Input[]> {
+  const inputs: Input[] = [];
+  for (const { name, split, bytes, ...part } of parts)
+    inputs.push({ name, split, ...(await store({ ...part, bytes: new Blob([bytes]) }, signal, onProgress)) });
+  return inputs;
 }
 
 // The text of a file, as it is or by gzip.

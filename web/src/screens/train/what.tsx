@@ -1,24 +1,23 @@
 // The first step: a built-in model, a network layer by layer, or code of one's own; and how it is trained.
 import { get, type Schemas } from "../../api/client";
-import { bytes, number } from "../../core/format";
+import { number } from "../../core/format";
 import { resource, useResource } from "../../core/resource";
 import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field, Select } from "../../ui/field";
 import { Card, Note, ProblemNote, Skeleton } from "../../ui/parts";
-import { suggestedName, type Draft, type Json, type Layer } from "./draft";
-import { Drop } from "./drop";
+import { Code } from "./code";
+import { groups, suggestedName, type Draft, type Json, type Layer } from "./draft";
 import { Layers } from "./layers";
-import { Sending, useSending } from "./sending";
 import type { StepProps } from "./index";
-import { sendCode } from "./upload";
+import { More } from "./more";
+import { choicesOf, useSchema } from "./schema";
 import { Ways } from "./ways";
 
 type Model = Schemas["ModelInfo"];
 export const models = resource(() => get("/v1/models"), []);
 const words = train.what;
 const kinds = ["model", "layers", "code"] as const;
-const optimizers = ["sgd", "adam", "adamw"].map((value) => ({ value, label: value }));
 
 const layersOf = (model: Model): Layer[] =>
   ((model.spec as { layers?: Json[] }).layers ?? []).map(({ type, ...values }) => ({
@@ -50,8 +49,11 @@ function Models({ draft, change, wrong }: StepProps) {
   );
 }
 
-function Training({ draft, change, wrong }: StepProps) {
-  const losses = Object.entries(words.losses).map(([value, label]) => ({ value, label }));
+function Training(props: StepProps) {
+  const { draft, change, wrong } = props;
+  const schema = useSchema();
+  const losses = [{ value: "", label: words.ownLoss }, ...choicesOf(schema("train.loss"), words.losses)];
+  const optimizers = choicesOf(schema("train.optimizer.name"), words.optimizers);
   const typed = (name: "rate" | "momentum" | "decay" | "batch" | "epochs" | "accuracy", field: string, label: string, hint?: string) => (
     <Field label={label} hint={hint} value={draft[name]} error={wrong(field)} native={{ name, inputMode: "decimal" }}
       onValue={(value) => change({ [name]: value } as Partial<Draft>)} />
@@ -70,34 +72,7 @@ function Training({ draft, change, wrong }: StepProps) {
         <Select label={words.loss} hint={words.lossHint} value={draft.loss} choices={losses} name="loss"
           error={wrong("train.loss")} onValue={(loss) => change({ loss })} />
       </div>
-    </Card>
-  );
-}
-
-function Code({ draft, change, wrong }: StepProps) {
-  const sending = useSending();
-  const send = (files: File[]) =>
-    void sending.send(async (signal, onSent) => change({ code: await sendCode(files, signal, onSent) }));
-  const networks = Object.entries(train.code.networks).map(([value, label]) => ({ value, label }));
-  return (
-    <Card title={train.code.title}>
-      <Drop label={train.code.files} words={train.code.drop} choose={train.code.choose} hint={train.code.filesHint} isMany
-        isDisabled={sending.isBusy} error={sending.problem?.message ?? ""} onFiles={send} />
-      <Sending state={sending} />
-      {draft.code && !sending.isBusy && (
-        <p class="row sent">
-          <span>{train.code.sent(draft.code.name || train.code.sentBefore, bytes(draft.code.bytes))}</span>
-          <Button kind="link" onClick={() => change({ code: null })}>{train.code.forget}</Button>
-        </p>
-      )}
-      <Field label={train.code.run} hint={train.code.runHint} rows={4} value={draft.run} error={wrong("run")}
-        native={{ name: "run" }} onValue={(run) => change({ run })} />
-      <Field label={train.code.setup} hint={train.code.setupHint} rows={2} value={draft.setup} error={wrong("setup")}
-        native={{ name: "setup" }} onValue={(setup) => change({ setup })} />
-      <Field label={train.code.envs} hint={train.code.envsHint} rows={2} value={draft.envs} error={wrong("envs")}
-        native={{ name: "envs" }} onValue={(envs) => change({ envs })} />
-      <Select label={train.code.network} value={draft.network} choices={networks} name="network"
-        error={wrong("resources.network")} onValue={(network) => change({ network })} />
+      <More {...props} title={words.more} groups={groups.training} />
     </Card>
   );
 }

@@ -1,0 +1,89 @@
+// Code of one's own: its files, which of them is run and how.
+import { useId } from "preact/hooks";
+import { bytes } from "../../core/format";
+import { train } from "../../text/en";
+import { Button } from "../../ui/button";
+import { Field, Select } from "../../ui/field";
+import { Card } from "../../ui/parts";
+import { commandOf, type Draft } from "./draft";
+import { Drop, type Picked } from "./drop";
+import type { StepProps } from "./index";
+import { choicesOf, useSchema } from "./schema";
+import { Sending, useSending } from "./sending";
+import { sendCode } from "./upload";
+import { Ways } from "./ways";
+
+const words = train.code;
+
+// The one that is most likely meant: so called, or the only script there is.
+function likelyMain(files: string[]): string {
+  const scripts = files.filter((path) => /\.(py|sh)$/i.test(path));
+  return scripts.find((path) => /^(main|train|run)\.(py|sh)$/i.test(path)) ?? (scripts.length === 1 ? scripts[0]! : "");
+}
+
+function Runtimes({ draft, change, wrong }: StepProps) {
+  const schema = useSchema();
+  const ways = choicesOf(schema("runtime"), { command: words.runtimes.command! }).filter(({ value }) => value !== "native");
+  if (ways.length < 2 && !wrong("runtime")) return null;
+  return (
+    <>
+      <Ways label={words.runtime} name="runtime" value={draft.runtime} onValue={(runtime) => change({ runtime })}
+        ways={ways.map(({ value }) => ({ value, label: words.runtimes[value] ?? value, hint: words.runtimeHints[value] }))} />
+      {wrong("runtime") && <small class="error" role="alert">{wrong("runtime")}</small>}
+    </>
+  );
+}
+
+function Files({ draft, change }: StepProps) {
+  const sending = useSending();
+  const send = (picked: Picked[]) =>
+    void sending.send(async (signal, onProgress) => {
+      const code = await sendCode(picked, signal, onProgress);
+      change((now: Draft) => ({ code, main: now.main || now.run ? now.main : likelyMain(code.files ?? []) }));
+    });
+  return (
+    <>
+      <Drop label={words.files} words={words.drop} choose={words.choose} chooseFolder={words.chooseFolder} hint={words.filesHint}
+        isDisabled={sending.isBusy} error={sending.problem?.message ?? ""} onPicked={send} onFailure={sending.fail} />
+      <Sending state={sending} />
+      {draft.code && !sending.isBusy && (
+        <p class="row sent">
+          <span>{words.sent(draft.code.name || words.sentBefore, bytes(draft.code.bytes))}</span>
+          <Button kind="link" onClick={() => change({ code: null })}>{words.forget}</Button>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Main({ draft, change, wrong }: StepProps) {
+  const list = useId();
+  return (
+    <>
+      <Field label={words.main} hint={words.mainHint} value={draft.main} error={wrong("main")}
+        native={{ name: "main", autocomplete: "off", list }} onValue={(next) => change({ main: next })} />
+      <datalist id={list}>{draft.code?.files?.map((path) => <option key={path} value={path} />)}</datalist>
+    </>
+  );
+}
+
+export function Code(props: StepProps) {
+  const { draft, change, wrong } = props;
+  const schema = useSchema();
+  const usual = commandOf(draft.main);
+  return (
+    <Card title={words.title}>
+      <Runtimes {...props} />
+      <Files {...props} />
+      <Main {...props} />
+      <Field label={words.run} hint={usual && !draft.run.trim() ? words.runUsual(usual.slice(0, 200)) : words.runHint} rows={4}
+        value={draft.run} error={wrong("run")} native={{ name: "run" }} onValue={(run) => change({ run })} />
+      <Field label={words.setup} hint={words.setupHint} rows={2} value={draft.setup} error={wrong("setup")}
+        native={{ name: "setup" }} onValue={(setup) => change({ setup })} />
+      <Field label={words.envs} hint={words.envsHint} rows={2} value={draft.envs} error={wrong("envs")}
+        native={{ name: "envs" }} onValue={(envs) => change({ envs })} />
+      <Select label={words.network} value={draft.network} choices={choicesOf(schema("resources.network"), words.networks)} name="network"
+        error={wrong("resources.network")} onValue={(network) => change({ network })} />
+    </Card>
+  );
+}
