@@ -1,5 +1,5 @@
 // "Train again with changes": the wizard filled from a job that was submitted.
-import { emptyDraft, groups, isOffered, localMinute, type Draft, type Input, type Json, type Layer, type Reading, type Sent } from "./draft";
+import { emptyDraft, groups, isOffered, localMinute, ofRuntime, type Draft, type Group, type Input, type Json, type Layer, type Reading, type Sent } from "./draft";
 
 const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
 const record = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
@@ -84,7 +84,7 @@ function codeOf(spec: Json, resources: Json, inputs: Input[]): Partial<Draft> {
   return {
     kind: "code", run: text(run), setup: text(setup),
     envs: Object.entries(record(envs)).map(([name, value]) => `${name}=${text(value)}`).join("\n"),
-    network: text(take(resources, "network").network) || "none",
+    network: text(take(resources, "network").network),
     code: inputs.length ? { name: "", by: "", inputs, train: {}, rows: 0, bytes: size } : null,
   };
 }
@@ -104,17 +104,17 @@ function tidy(rest: Json, usual: Json): Json {
 }
 
 // Of what is left, what can be typed in further fields, and the rest.
-function moreOf(left: Json, before = ""): Pick<Draft, "more" | "rest"> {
+function moreOf(left: Json, offered: readonly Group[], before = ""): Pick<Draft, "more" | "rest"> {
   const more: Draft["more"] = {};
   const rest: Json = {};
   for (const [name, given] of Object.entries(left)) {
     const path = `${before}${name}`;
     const isList = Array.isArray(given) && given.every((each) => typeof each === "string");
     if (typeof given === "object" && given !== null && !Array.isArray(given)) {
-      const inner = moreOf(given as Json, `${path}.`);
+      const inner = moreOf(given as Json, offered, `${path}.`);
       Object.assign(more, inner.more);
       if (Object.keys(inner.rest).length) rest[name] = inner.rest;
-    } else if ((isList || typeof given !== "object") && Object.values(groups).flat().some((group) => isOffered(group, path))) {
+    } else if ((isList || typeof given !== "object") && offered.some((group) => isOffered(group, path))) {
       more[path] = isList ? given.join(", ") : text(given);
     } else rest[name] = given;
   }
@@ -141,6 +141,6 @@ export function draftOf(spec: Json, usual: Json): Draft {
     cpus: cpusText, canHaveMoreCpus, memory: memoryText, canHaveMoreMemory, disk: text(disk_size), gpus: text(accelerators),
     policy: text(policy) || "auto", servers: text(servers) || "1", hasReplica: replica === true,
     longest: text(max_run_time), expected: text(expected_run_time), cost: text(max_total_cost), ...startOf(text(start)),
-    ...moreOf(tidy(left, usual)),
+    ...moreOf(tidy(left, usual), [...Object.values(groups).flat(), ...ofRuntime(runtime)]),
   };
 }

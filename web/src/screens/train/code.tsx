@@ -5,9 +5,10 @@ import { train } from "../../text/en";
 import { Button } from "../../ui/button";
 import { Field, Select } from "../../ui/field";
 import { Card } from "../../ui/parts";
-import { commandOf, type Draft } from "./draft";
+import { commandOf, ofRuntime, type Draft } from "./draft";
 import { Drop, type Picked } from "./drop";
 import type { StepProps } from "./index";
+import { More } from "./more";
 import { choicesOf, useSchema } from "./schema";
 import { Sending, useSending } from "./sending";
 import { sendCode } from "./upload";
@@ -82,8 +83,10 @@ export function Code(props: StepProps) {
         native={{ name: "setup" }} onValue={(setup) => change({ setup })} />
       <Field label={words.envs} hint={words.envsHint} rows={2} value={draft.envs} error={wrong("envs")}
         native={{ name: "envs" }} onValue={(envs) => change({ envs })} />
-      <Select label={words.network} value={draft.network} choices={choicesOf(schema("resources.network"), words.networks)} name="network"
+      <Select label={words.network} value={draft.network} name="network"
+        choices={[{ value: "", label: words.networkUsual }, ...choicesOf(schema("resources.network"), words.networks)]}
         error={wrong("resources.network")} onValue={(network) => change({ network })} />
+      <More {...props} title={words.more(words.runtimes[draft.runtime] ?? draft.runtime)} groups={ofRuntime(draft.runtime)} />
     </Card>
   );
 }

@@ -95,7 +95,7 @@ export function emptyDraft(): Draft {
   return {
     name: "", kind: "model", model: "lenet5", layers: [{ type: "dense", values: {} }], loss: "",
     optimizer: "sgd", rate: "0.01", momentum: "0.9", decay: "0", batch: "32", epochs: "5", accuracy: "",
-    runtime: "command", main: "", run: "", setup: "", envs: "", network: "none", code: null,
+    runtime: "command", main: "", run: "", setup: "", envs: "", network: "", code: null,
     source: "catalogue", dataset: "fashion-mnist", file: "",
     reading: { label: "", predict: "class", missing: "refuse", categories: "refuse" }, sent: null, peer: "",
     workers: "1", workersMost: "", cpus: "0.25", canHaveMoreCpus: true, memory: "0.25", canHaveMoreMemory: true,
@@ -258,7 +258,7 @@ export function jobFile(draft: Draft): Json {
       memory: orMore(draft.memory, draft.canHaveMoreMemory),
       disk_size: words(draft.disk),
       accelerators: words(draft.gpus),
-      network: isCode ? draft.network : undefined,
+      network: isCode ? words(draft.network) : undefined,
     }),
     ...(isCode ? codeOf(draft) : modelOf(draft)),
     market: filled({
@@ -269,8 +269,10 @@ export function jobFile(draft: Draft): Json {
     }),
     inputs: inputsOf(draft),
   });
-  const { train, sync, ...ofAll } = joined(draft.rest, moreOf(draft.more));
-  return joined(isCode ? ofAll : filled({ ...ofAll, train, sync }), own);
+  // What belongs to another kind of job stays in the draft, for who changes back.
+  const fits = (name: string) => ["resources", "market", ...(isCode ? [draft.runtime, "workdir"] : ["train", "sync"])].includes(name);
+  const fitting = (given: Json) => Object.fromEntries(Object.entries(given).filter(([name]) => fits(name)));
+  return joined(joined(fitting(draft.rest), fitting(moreOf(draft.more))), own);
 }
 
 // ---- Fields that few need ----
@@ -299,6 +301,9 @@ export const groups = {
     { at: "market", but: ["max_run_time", "expected_run_time", "max_total_cost", "start", "min_speed", "min_reliability", "max_rtt", "replace_lost"] },
   ],
 } satisfies Record<string, Group[]>;
+
+// What a runtime asks for by itself stands under its name.
+export const ofRuntime = (runtime: string): Group[] => [{ at: runtime }];
 
 export function isOffered({ at, but, only }: Group, path: string): boolean {
   const name = path.startsWith(`${at}.`) ? path.slice(at.length + 1) : "";

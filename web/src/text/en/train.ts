@@ -100,6 +100,8 @@ export const train = {
     envs: "Variables",
     envsHint: "A line NAME=value each; may be left empty.",
     network: "Network",
+    networkUsual: "as is usual for it",
+    more: (runtime: string) => `More about ${runtime}`,
     networks: { none: "none", job: "the job's other machines", open: "those and the public Internet" } as Record<string, string>,
     files: "Files",
     drop: "Drop an archive (.tar, .tar.gz, .tar.zst), files or a folder here, or",
