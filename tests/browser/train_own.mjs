@@ -1,5 +1,5 @@
-// Trains with what is one's own: a table from this computer, the same job again with changes, a network layer by layer,
-// data that stay at a lender, and code.
+// Trains with data of one's own: a table from this computer, the same job again with changes, a network layer by layer,
+// and data that stay at a lender.
 //
 //   node train_own.mjs URL_WITH_CODE SCREENSHOT_FOLDER TABLE HOMES
 import { readFileSync } from "node:fs";
@@ -128,28 +128,4 @@ await browse({ url, folder }, async ({ page, seen, until, look, hush }) => {
   await send();
   await small();
   seen.peer = await submit();
-
-  // Code: files, which of them is run, and what is missing among them.
-  await anew();
-  await page.click("label.way:has(input[value=code])");
-  await page.waitForSelector(".field:has(textarea[name=run]) [role=alert]");
-  await page.locator("input[type=file]").first().setInputFiles([
-    { name: "main.sh", mimeType: "text/plain", buffer: Buffer.from("cat words.txt > $SOUK_OUTPUT_DIR/said; echo $GREETING >> $SOUK_OUTPUT_DIR/said\n") },
-    { name: "words.txt", mimeType: "text/plain", buffer: Buffer.from("hello from a page\n") }]);
-  await page.waitForSelector(".sent:has-text('is at the market')");
-  seen.likelyMain = await page.inputValue("input[name=main]");
-  await page.fill("input[name=main]", "<i>other</i>.sh");
-  await page.waitForSelector(".field:has(input[name=main]) [role=alert]");
-  seen.noMain = await page.locator(".field:has(input[name=main]) [role=alert]").textContent();
-  await to("Check");
-  await page.waitForSelector(".mistakes li:has-text('main')");
-  seen.canSubmit = await page.isEnabled("button:has-text('Submit the job')");
-  await to("What");
-  await page.fill("input[name=main]", "main.sh");
-  await page.fill("textarea[name=envs]", "GREETING=<b>hi</b>");
-  await page.waitForSelector("small:has-text('Left empty it is: sh main.sh')");
-  await hush();
-  await look("train-code");
-  await small();
-  seen.code = await submit();
 });

@@ -1,0 +1,95 @@
+// Runs code of one's own through the wizard: files with a main script, and a folder for a framework whose transfer
+// outlives a restart of the market.
+//
+//   node train_code.mjs URL_WITH_CODE SCREENSHOT_FOLDER PROJECT
+import { browse } from "./kit.mjs";
+
+const [url, folder, project] = process.argv.slice(2);
+const { origin } = new URL(url);
+
+await browse({ url, folder }, async ({ page, seen, until, look, step, forgive, hush }) => {
+  const to = async (name) => {
+    await page.click(`.steps a:has-text('${name}')`);
+    await page.waitForSelector(`.steps a[aria-current=step]:has-text('${name}')`);
+  };
+  const anew = async () => {
+    await page.goto(`${origin}/#/train`);
+    await page.waitForSelector("input[name=name]");
+    await page.click("label.way:has(input[value=code])");
+  };
+  const small = async (workers) => {
+    await to("Machines");
+    await page.fill("input[name=workers]", workers);
+    await page.fill("input[name=cpus]", "0.1");
+    await page.fill("input[name=memory]", "0.2");
+    await page.fill("input[name=longest]", "5m");
+  };
+  const submit = async () => {
+    await to("Check");
+    await page.waitForSelector("button:has-text('Submit the job'):not([disabled])");
+    await page.click("button:has-text('Submit the job')");
+    await until(() => /^#\/jobs\/\d+/.test(location.hash));
+    const job = Number(/\d+/.exec(new URL(page.url()).hash)[0]);
+    await page.waitForSelector(".state.succeeded, .state.failed", { timeout: 120_000 });
+    return job;
+  };
+  await page.goto(url);
+  await page.waitForSelector("h1:text('Dashboard')");
+
+  // Files, which of them is run, and what is missing among them.
+  await anew();
+  await page.waitForSelector(".field:has(textarea[name=run]) [role=alert]");
+  await page.locator("input[type=file]").first().setInputFiles([
+    { name: "main.sh", mimeType: "text/plain", buffer: Buffer.from("cat words.txt > $SOUK_OUTPUT_DIR/said; echo $GREETING >> $SOUK_OUTPUT_DIR/said\n") },
+    { name: "words.txt", mimeType: "text/plain", buffer: Buffer.from("hello from a page\n") }]);
+  await page.waitForSelector(".sent:has-text('is at the market')");
+  seen.likelyMain = await page.inputValue("input[name=main]");
+  await page.fill("input[name=main]", "<i>other</i>.sh");
+  await page.waitForSelector(".field:has(input[name=main]) [role=alert]");
+  seen.noMain = await page.locator(".field:has(input[name=main]) [role=alert]").textContent();
+  await to("Check");
+  await page.waitForSelector(".mistakes li:has-text('main')");
+  seen.canSubmit = await page.isEnabled("button:has-text('Submit the job')");
+  await to("What");
+  await page.fill("input[name=main]", "main.sh");
+  await page.fill("textarea[name=envs]", "GREETING=<b>hi</b>");
+  await page.waitForSelector("small:has-text('Left empty it is: sh main.sh')");
+  await small("1");
+  seen.command = await submit();
+
+  // A folder for torch: the market goes away when the third part of it is sent, and comes back.
+  await anew();
+  await page.waitForSelector("input[name=runtime]");
+  seen.runtimes = await page.locator("input[name=runtime]").evaluateAll((all) => all.map((each) => each.value));
+  await page.click("label.way:has(input[value=tensorflow])");
+  await page.waitForSelector("summary:has-text('More about TensorFlow')");
+  await page.click("label.way:has(input[value=torch])");
+  seen.taken = 0;
+  page.on("response", (response) => {
+    if (response.url().endsWith("/v1/chunks") && response.ok()) seen.taken++;
+  });
+  let asked = 0;
+  await page.route("**/v1/chunks", async (route) => {
+    if (++asked === 3) await step("stop");
+    await route.continue();
+  });
+  await page.locator("input[type=file]").nth(1).setInputFiles(project);
+  await page.waitForSelector(".sending:has-text('it goes on when it is back')");
+  await look("train-away");
+  await step("start");
+  await page.waitForSelector(".sent:has-text('is at the market')");
+  await page.unroute("**/v1/chunks");
+  await page.waitForSelector(".live.live");
+  forgive();
+  seen.main = await page.inputValue("input[name=main]");
+  await hush();
+  await look("train-code");
+  // The same folder again: the market has all of it.
+  await page.reload();
+  await page.waitForSelector(".sent:has-text('is at the market')");
+  seen.takenOnce = seen.taken;
+  await page.locator("input[type=file]").nth(1).setInputFiles(project);
+  await page.waitForSelector(".sent:has-text('is at the market')");
+  await small("2");
+  seen.torch = await submit();
+});
