@@ -324,10 +324,11 @@ struct api_lease {
     int64_t cpu_ms, gpu_ms;
     uint64_t commits;
     uint64_t samples;
-    double steps_per_second;   /* 0: not known */
-    double loss;               /* 0: not known */
-    struct text codec;         /* its vectors travel by; empty: not known */
-    uint64_t clipped, refused; /* of its pushes: too long; refused as garbage */
+    double steps_per_second;                  /* 0: not known */
+    double loss;                              /* 0: not known */
+    struct text codec;                        /* its vectors travel by; empty: not known */
+    int64_t compute_ms, transfer_ms, wait_ms; /* of its time since the first step */
+    uint64_t clipped, refused;                /* of its pushes: too long; refused as garbage */
 };
 
 struct api_job {

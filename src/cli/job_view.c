@@ -59,28 +59,38 @@ static void print_ranks(const struct cli *cli, const struct api_job *job)
     table_show(&table, cli);
 }
 
+static const char *time_share(struct arena *arena, const struct api_lease *lease, int64_t part_ms)
+{
+    const int64_t all_ms = lease->compute_ms + lease->transfer_ms + lease->wait_ms;
+    return all_ms > 0 ? arena_format(arena, "%.0f%%", 100.0 * (double)part_ms / (double)all_ms)
+                      : "-";
+}
+
 static void print_leases(const struct cli *cli, const struct api_job *job)
 {
     struct arena *arena = cli->arena;
     struct table table;
     table_init(&table, arena,
                (const char *const[]){">LEASE", "~MACHINE", "ROLE", ">/7RANK", "STATE", ">CORES",
-                                     ">STEPS", ">/8COMMITS", ">STEPS/S", "/4CODEC", ">/9TICKS",
-                                     ">/5CPU", ">/6GPU", ">PAID", NULL});
+                                     ">STEPS", ">/8COMMITS", ">STEPS/S", ">/6COMPUTES",
+                                     ">/6TRANSFERS", ">/6WAITS", "/4CODEC", ">/9TICKS", ">/5CPU",
+                                     ">/6GPU", ">PAID", NULL});
     const struct api_lease *leases = job->leases.items;
     for (size_t i = 0; i < job->leases.count; i++) {
         const struct api_lease *lease = &leases[i];
-        TABLE_ROW(&table, output_number(arena, lease->id), output_text(arena, lease->machine_name),
-                  lease->is_replica ? "replica" : output_text(arena, lease->role),
-                  output_number(arena, lease->rank), lease_state(arena, lease),
-                  output_cores(arena, lease->cores_milli), output_number(arena, lease->steps),
-                  output_number(arena, lease->commits),
-                  lease->steps_per_second > 0.0
-                      ? arena_format(arena, "%.1f", lease->steps_per_second)
-                      : "-",
-                  lease->codec.size > 0 ? output_text(arena, lease->codec) : "-",
-                  output_number(arena, lease->ticks), used_seconds(arena, lease->cpu_ms),
-                  used_seconds(arena, lease->gpu_ms), output_credits(arena, lease->posted_micro));
+        TABLE_ROW(
+            &table, output_number(arena, lease->id), output_text(arena, lease->machine_name),
+            lease->is_replica ? "replica" : output_text(arena, lease->role),
+            output_number(arena, lease->rank), lease_state(arena, lease),
+            output_cores(arena, lease->cores_milli), output_number(arena, lease->steps),
+            output_number(arena, lease->commits),
+            lease->steps_per_second > 0.0 ? arena_format(arena, "%.1f", lease->steps_per_second)
+                                          : "-",
+            time_share(arena, lease, lease->compute_ms),
+            time_share(arena, lease, lease->transfer_ms), time_share(arena, lease, lease->wait_ms),
+            lease->codec.size > 0 ? output_text(arena, lease->codec) : "-",
+            output_number(arena, lease->ticks), used_seconds(arena, lease->cpu_ms),
+            used_seconds(arena, lease->gpu_ms), output_credits(arena, lease->posted_micro));
     }
     table_show(&table, cli);
 }

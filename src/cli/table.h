@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-enum { TABLE_COLUMNS_MAX = 16, TABLE_ROWS_MAX = 100000 };
+enum { TABLE_COLUMNS_MAX = 20, TABLE_ROWS_MAX = 100000 };
 
 struct table {
     struct arena *arena;

@@ -150,6 +150,7 @@ static void push_begin(struct exchange_client *client, const float *parameters, 
         .first_sample = client->first_sample_unsent,
     };
     client->sent_ns = client_now_ns(client);
+    client->held_from_ns = client->held_until_ns = 0;
     client->late_ns = 0;
     if (client->settings.period_ns > 0 && client->due_ns > 0 && client->sent_ns > client->due_ns)
         client->late_ns = client->sent_ns - client->due_ns;
@@ -209,6 +210,31 @@ static void count_step(struct exchange_client *client, const struct exchange_ste
     client->compute_unsent_ns += step->ended_ns - step->started_ns;
 }
 
+/* How much of the time since `since_ns`, in which the training thread stood still for the push in
+ * flight, something of it or its answer was under way. */
+static int64_t transfer_since(const struct exchange_client *client, int64_t since_ns,
+                              int64_t now_ns)
+{
+    const int64_t from_ns = client->held_from_ns > 0 ? client->held_from_ns : now_ns;
+    const int64_t until_ns = client->held_until_ns > 0 ? client->held_until_ns : now_ns;
+    const int64_t first_ns = from_ns > since_ns ? from_ns : since_ns;
+    const int64_t held_ns = until_ns > first_ns ? until_ns - first_ns : 0;
+    return now_ns - since_ns - held_ns;
+}
+
+/* Called with the mutex held; until something has changed. */
+static void stand_still(struct exchange_client *client)
+{
+    const bool was_in_flight = client->is_in_flight;
+    client->waiting_since_ns = client_now_ns(client);
+    pthread_cond_wait(&client->changed, &client->mutex);
+    const int64_t since_ns = client->waiting_since_ns, now_ns = client_now_ns(client);
+    client->waiting_since_ns = 0;
+    client->waiting_ns += now_ns - since_ns;
+    if (was_in_flight && (client->is_in_flight || client->has_answer)) /* else the link broke */
+        client->transfer_ns += transfer_since(client, since_ns, now_ns);
+}
+
 bool exchange_client_step(struct exchange_client *client, const struct exchange_step *step,
                           float *parameters)
 {
@@ -230,9 +256,7 @@ bool exchange_client_step(struct exchange_client *client, const struct exchange_
             continue;
         if (client->is_stopped || !must_wait(client))
             break;
-        const int64_t since_ns = client_now_ns(client);
-        pthread_cond_wait(&client->changed, &client->mutex);
-        client->waiting_ns += client_now_ns(client) - since_ns;
+        stand_still(client);
     }
     client_loan_end(client);
     const bool goes_on = !client->is_stopped;
@@ -330,6 +354,9 @@ void exchange_client_stop(struct exchange_client *client, const char *reason)
 void exchange_client_status(struct exchange_client *client, struct exchange_client_status *out)
 {
     client_lock(client);
+    const int64_t now_ns = client_now_ns(client);
+    const int64_t since_ns = client->waiting_since_ns > 0 ? client->waiting_since_ns : now_ns;
+    const int64_t transfer_ns = client->is_in_flight ? transfer_since(client, since_ns, now_ns) : 0;
     *out = (struct exchange_client_status){
         .state = client->is_stopped  ? EXCHANGE_CLIENT_STOPPED
                  : client->is_joined ? EXCHANGE_CLIENT_TRAINING
@@ -340,7 +367,8 @@ void exchange_client_status(struct exchange_client *client, struct exchange_clie
         .loss = client->loss,
         .steps_per_second = client->steps_per_second,
         .commit_ns = client->commit_ns,
-        .waiting_ns = client->waiting_ns,
+        .waiting_ns = client->waiting_ns + now_ns - since_ns,
+        .transfer_ns = client->transfer_ns + transfer_ns,
         .lost_since_ns = client->lost_since_ns,
         .settings = client->settings,
     };

@@ -74,7 +74,8 @@ struct exchange_client_status {
     double loss;      /* moving mean over the last steps */
     double steps_per_second;
     int64_t commit_ns;     /* O of the last push */
-    int64_t waiting_ns;    /* of the training thread, in all */
+    int64_t waiting_ns;    /* the training thread stood still, in all */
+    int64_t transfer_ns;   /* of that, while its push or the answer travelled */
     int64_t lost_since_ns; /* monotonic; 0 while the link is up */
     struct exchange_settings settings;
     char reason[256]; /* why it stopped, or what broke the link last */

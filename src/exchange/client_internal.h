@@ -96,7 +96,12 @@ struct exchange_client {
     int64_t answer_ns;      /* when the last answer came */
     int64_t late_ns;        /* what the last push was late by */
     int64_t due_ns;         /* of the push in flight, by period */
-    int64_t commit_ns, waiting_ns, lost_since_ns;
+    int64_t commit_ns, lost_since_ns;
+    int64_t waiting_ns, transfer_ns;
+    int64_t waiting_since_ns; /* 0: the training thread goes */
+    /* While the push in flight lay at the servers: from when the last has it whole to when the
+     * first answers. Until they say so, from when it is sent. 0: not yet. */
+    int64_t held_from_ns, held_until_ns;
     uint64_t steps, samples, commits;
     double loss; /* moving mean */
     double steps_per_second;

@@ -69,6 +69,37 @@ static void update_pump(struct client_range *range)
     }
 }
 
+/* All slices of the push are with the servers: none may answer before. */
+static bool is_sent(struct exchange_client *client)
+{
+    bool is_sent = true;
+    CLIENT_RANGES(client)
+    is_sent = is_sent && range->outgoing.done == range->outgoing.count;
+    return is_sent;
+}
+
+/* From now on the push lies at the servers, as far as is known here. */
+static void sent_note(struct exchange_client *client)
+{
+    client_lock(client);
+    if (client->is_in_flight && !client->has_push && client->held_from_ns == 0 && is_sent(client))
+        client->held_from_ns = client_now_ns(client);
+    client_unlock(client);
+}
+
+/* A server answers, and says how long it had the push whole. What that leaves of the time since it
+ * was sent is the way there and back; all of it is put before. */
+static void held_note(struct exchange_client *client, int64_t held_ns)
+{
+    client_lock(client);
+    const int64_t now_ns = client_now_ns(client);
+    if (client->held_until_ns == 0)
+        client->held_until_ns = now_ns;
+    if (client->held_from_ns < now_ns - held_ns)
+        client->held_from_ns = now_ns - held_ns;
+    client_unlock(client);
+}
+
 /* Which codec the update travels by; without memory for what it would lose it goes whole. */
 static enum codec update_load(struct client_range *range, const struct exchange_settings *settings)
 {
@@ -123,15 +154,7 @@ void client_push_send(struct exchange_client *client, const struct exchange_push
         push_begin(&client->ranges[i], push, &settings);
     for (uint32_t i = 0; i < client->range_count && client->has_session; i++)
         update_pump(&client->ranges[i]);
-}
-
-/* All slices of the push are with the servers: none may answer before. */
-static bool is_sent(struct exchange_client *client)
-{
-    bool is_sent = true;
-    CLIENT_RANGES(client)
-    is_sent = is_sent && range->outgoing.done == range->outgoing.count;
-    return is_sent;
+    sent_note(client);
 }
 
 /* Whether an answer to `push` is expected now. */
@@ -253,6 +276,8 @@ static int take_model(struct client_range *range, const struct exchange_model *m
     range->is_own = false;
     range->has_shadow = model->is_base;
     range->model_push = model->push;
+    if (model->push > 0)
+        held_note(client, model->held_ns);
     client_lock(client);
     client->is_answer_written = client->lent != NULL;
     client->is_update_lent = false; /* all of it is sent */
@@ -427,6 +452,7 @@ static void on_drained(struct link *link, void *context)
     (void)link;
     struct client_range *range = context;
     update_pump(range);
+    sent_note(range->client);
     if (range->server == 0)
         client_check_pump(range->client);
 }

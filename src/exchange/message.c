@@ -1,7 +1,7 @@
 /*
  * Exchange messages: the payloads of frames (wire/frame.h), all integers little-endian:
  *
- *     JOIN      u16 version (9), u32 rank, u64 shard_samples, u64 parameter_count, u64 term,
+ *     JOIN      u16 version (11), u32 rank, u64 shard_samples, u64 parameter_count, u64 term,
  *               u64 session, u32 server, u32 servers
  *     PUSH      u64 term, u64 number, u32 steps, u64 samples, f64 loss, i64 compute_ns,
  *               i64 commit_ns, u8 codec, u64 first_step, u64 first_sample
@@ -10,7 +10,7 @@
  *     WANT      nothing
  *     DATA      a run of floats (vector.h); they come in order and without gaps
  *     MODEL     u64 term, u64 version, u64 push, u64 samples_max, u8 codec, u64 session,
- *               u8 is_base
+ *               u8 is_base, i64 held_ns
  *     SETTINGS  u32 local_steps, i64 period_ns, u32 overlap, u32 batch, u8 codec, f32 density,
  *               f32 momentum
  *     ACCEPTED  u64 push
@@ -86,6 +86,8 @@ void exchange_message_encode(struct buffer *payload, const struct exchange_messa
         wire_put_u8(payload, (uint8_t)message->model.codec);
         wire_put_u64(payload, message->model.session);
         wire_put_u8(payload, message->model.is_base);
+        wire_put_i64(payload,
+                     message->model.held_ns < span_ns_max ? message->model.held_ns : span_ns_max);
         return;
     case EXCHANGE_SETTINGS:
         wire_put_u32(payload, message->settings.local_steps);
@@ -256,6 +258,7 @@ static void message_decode(struct wire_reader *reader, struct exchange_message *
         message->model.codec = message_get_codec(reader);
         message->model.session = wire_get_u64(reader);
         message->model.is_base = wire_get_bool(reader);
+        message->model.held_ns = message_get_span(reader);
         return;
     case EXCHANGE_SETTINGS:
         settings_decode(reader, &message->settings);

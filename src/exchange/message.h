@@ -37,7 +37,7 @@
 #include <stdint.h>
 
 enum {
-    EXCHANGE_VERSION = 10,
+    EXCHANGE_VERSION = 11,
     EXCHANGE_PARAMETERS_MAX = 64 << 20, /* floats: 256 MiB */
     EXCHANGE_DATA_FLOATS = 32 << 10,    /* in one DATA frame, the last may have fewer */
     EXCHANGE_PAYLOAD_MAX = 64 + 4 * EXCHANGE_DATA_FLOATS,
@@ -124,6 +124,7 @@ struct exchange_model {
     enum codec codec;     /* of its DATA; but for f32 they are differences to the model before */
     uint64_t session;     /* of the join */
     bool is_base;         /* later ones may be differences to it */
+    int64_t held_ns;      /* from the push being whole to this answer; 0 for a join */
 };
 
 /* Of the first model. */

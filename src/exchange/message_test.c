@@ -37,7 +37,8 @@ TEST(every_message_comes_back_as_it_went)
     assert_same(&(struct exchange_message){.type = EXCHANGE_PROGRESS, .progress = {10, 320, 99.5}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_LEAVE});
     assert_same(&(struct exchange_message){.type = EXCHANGE_LEAVE, .has_diverged = true});
-    assert_same(&(struct exchange_message){.type = EXCHANGE_MODEL, .model = {7, 3, 9}});
+    assert_same(&(struct exchange_message){
+        .type = EXCHANGE_MODEL, .model = {.term = 7, .version = 3, .push = 9, .held_ns = 55}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_OFFER, .offer = {7, 3}});
     assert_same(&(struct exchange_message){.type = EXCHANGE_WANT});
     assert_same(&(struct exchange_message){.type = EXCHANGE_SETTINGS,

@@ -20,9 +20,10 @@ struct range_member {
     uint64_t lease, fence, session;
     bool is_admitted; /* it is member_of[worker] */
     uint32_t worker;
-    uint64_t push;   /* whose slice `update` is; 0: none yet */
-    bool is_pushing; /* the slice is under way */
-    bool is_whole;   /* it is there, and not answered */
+    uint64_t push;    /* whose slice `update` is; 0: none yet */
+    bool is_pushing;  /* the slice is under way */
+    bool is_whole;    /* it is there, and not answered */
+    int64_t whole_ns; /* since when */
     double square_sum;
     struct vector_receiver update;
 };

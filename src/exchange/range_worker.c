@@ -130,13 +130,16 @@ static void model_send(struct range_link *link, uint64_t push)
     vector_send_begin(&link->answer, global_model_parameters_until(server->model, read_now), count,
                       codec, (double)link->density, server->scratch);
     message_send(
-        link, &(struct exchange_message){.type = EXCHANGE_MODEL,
-                                         .model = {.term = server->options.fence,
-                                                   .version = global_model_version(server->model),
-                                                   .push = push,
-                                                   .codec = codec,
-                                                   .session = link->member->session,
-                                                   .is_base = link->has_shadow}});
+        link,
+        &(struct exchange_message){
+            .type = EXCHANGE_MODEL,
+            .model = {.term = server->options.fence,
+                      .version = global_model_version(server->model),
+                      .push = push,
+                      .codec = codec,
+                      .session = link->member->session,
+                      .is_base = link->has_shadow,
+                      .held_ns = push > 0 ? range_now_ns(server) - link->member->whole_ns : 0}});
     answer_pump(link);
 }
 
@@ -262,6 +265,7 @@ static int take_data(struct range_link *link, struct text payload, struct error 
         return 0;
     member->is_pushing = false;
     member->is_whole = true;
+    member->whole_ns = range_now_ns(server);
     arrived_tell(member);
     return 0;
 }

@@ -120,6 +120,12 @@ static enum codec answer_codec(struct connection *connection)
     return had_shadow ? wanted : CODEC_F32;
 }
 
+/* How long the push that is answered now has been here whole. */
+static int64_t whole_since_ns(const struct connection *connection)
+{
+    return server_now_ns(connection->server) - connection->push_came_ns - connection->push_took_ns;
+}
+
 void connection_send_model(struct connection *connection, uint64_t push)
 {
     struct exchange_server *server = connection->server;
@@ -130,15 +136,17 @@ void connection_send_model(struct connection *connection, uint64_t push)
                       server->range.count, codec, (double)connection->settings.density,
                       server->scratch);
     connection->is_waiting = false;
-    connection_send(connection, &(struct exchange_message){
-                                    .type = EXCHANGE_MODEL,
-                                    .model = {.term = server->options.term,
-                                              .version = global_model_version(server->model),
-                                              .push = push,
-                                              .samples_max = server_samples_left(server),
-                                              .codec = codec,
-                                              .session = connection->session,
-                                              .is_base = connection->has_shadow}});
+    connection_send(connection,
+                    &(struct exchange_message){
+                        .type = EXCHANGE_MODEL,
+                        .model = {.term = server->options.term,
+                                  .version = global_model_version(server->model),
+                                  .push = push,
+                                  .samples_max = server_samples_left(server),
+                                  .codec = codec,
+                                  .session = connection->session,
+                                  .is_base = connection->has_shadow,
+                                  .held_ns = push > 0 ? whole_since_ns(connection) : 0}});
     answer_pump(connection);
 }
 

@@ -24,6 +24,7 @@ static void write_json(const struct json_schema *schema, const void *report, str
 void bench_report_worker(const struct bench_member *worker, int64_t begun_ms, struct buffer *json)
 {
     const double seconds = (double)worker->elapsed_ms / 1000;
+    const double still = (double)(worker->rank % 40); /* of a hundred parts */
     const struct worker_report report = {
         .steps = in(worker->elapsed_ms, STEPS_PER_SECOND),
         .samples = in(worker->elapsed_ms, STEPS_PER_SECOND) * BATCH,
@@ -31,7 +32,9 @@ void bench_report_worker(const struct bench_member *worker, int64_t begun_ms, st
         .loss = 2.3 / (1 + seconds / 10),
         .steps_per_second = STEPS_PER_SECOND,
         .commit_ms = COMMIT_MS,
-        .waiting_ms = (double)worker->elapsed_ms * (double)(5 + worker->rank % 40) / 100,
+        .compute_ms = (double)worker->elapsed_ms * (95 - still) / 100,
+        .transfer_ms = (double)worker->elapsed_ms * 5 / 100,
+        .wait_ms = (double)worker->elapsed_ms * still / 100,
         .first_step_ms = begun_ms};
     write_json(&worker_report_schema, &report, json);
 }

@@ -37,7 +37,9 @@ static const struct json_field worker_report_fields[] = {
     {"commit_ms", JSON_DOUBLE, offsetof(struct worker_report, commit_ms)},
     {"period_us", JSON_I64, offsetof(struct worker_report, period_us)},
     {"local_steps", JSON_U64, offsetof(struct worker_report, local_steps)},
-    {"waiting_ms", JSON_DOUBLE, offsetof(struct worker_report, waiting_ms)},
+    {"compute_ms", JSON_DOUBLE, offsetof(struct worker_report, compute_ms)},
+    {"transfer_ms", JSON_DOUBLE, offsetof(struct worker_report, transfer_ms)},
+    {"wait_ms", JSON_DOUBLE, offsetof(struct worker_report, wait_ms)},
     {"first_step_ms", JSON_I64, offsetof(struct worker_report, first_step_ms)},
 };
 const struct json_schema worker_report_schema =

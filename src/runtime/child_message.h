@@ -122,10 +122,13 @@ struct worker_report {
     uint64_t commits; /* answered */
     double loss;      /* moving mean over the last steps; 0 with no step */
     double steps_per_second;
-    double commit_ms;      /* O of the last commit */
-    int64_t period_us;     /* between commits, as set by the server; 0: by steps */
-    uint64_t local_steps;  /* per commit under bsp and tap; 0: by period */
-    double waiting_ms;     /* spent waiting for an answer, in all */
+    double commit_ms;     /* O of the last commit */
+    int64_t period_us;    /* between commits, as set by the server; 0: by steps */
+    uint64_t local_steps; /* per commit under bsp and tap; 0: by period */
+    /* The time since the first step, in all: these three sum up to it. */
+    double compute_ms;
+    double transfer_ms;    /* stood still while its push or the answer travelled */
+    double wait_ms;        /* stood still for others */
     int64_t first_step_ms; /* UTC instant of the first finished step; 0: none yet */
 };
 

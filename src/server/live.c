@@ -150,8 +150,9 @@ static void measured(struct json_writer *writer, const char *key, bool is_known,
 static void write_times(struct json_writer *writer, const struct live_worker *worker)
 {
     json_field_i64(writer, "first_step_ms", worker->first_step_ms);
-    json_field_i64(writer, "waiting_ms", (int64_t)worker->waiting_ms);
-    json_field_i64(writer, "push_ms", (int64_t)worker->push_ms);
+    json_field_i64(writer, "compute_ms", (int64_t)worker->compute_ms);
+    json_field_i64(writer, "transfer_ms", (int64_t)worker->transfer_ms);
+    json_field_i64(writer, "wait_ms", (int64_t)worker->wait_ms);
 }
 
 static void send_metric(struct live *live, const struct live_source *source,
@@ -198,12 +199,9 @@ static void take_worker_report(struct live_entry *entry, struct live_worker *wor
                                const struct worker_report *report)
 {
     struct live_job *job = &entry->job;
-    /* A report has how long the last push took; a process that began anew counts from 0 again. */
-    const bool is_anew = report->commits < worker->commits;
-    const uint64_t pushes = report->commits - (is_anew ? 0 : worker->commits);
-    worker->push_ms = bounded_ms((is_anew ? 0 : worker->push_ms) +
-                                 (double)pushes * bounded_ms(report->commit_ms));
-    worker->waiting_ms = bounded_ms(report->waiting_ms);
+    worker->compute_ms = bounded_ms(report->compute_ms);
+    worker->transfer_ms = bounded_ms(report->transfer_ms);
+    worker->wait_ms = bounded_ms(report->wait_ms);
     worker->first_step_ms = report->first_step_ms;
     worker->steps = report->steps;
     worker->samples = report->samples;

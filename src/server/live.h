@@ -38,11 +38,10 @@ struct live_worker {
     double loss;
     double steps_per_second;
     double share;
-    int64_t first_step_ms; /* of this process; 0: none yet */
-    double waiting_ms;     /* the training stood still for an answer, in all */
-    double push_ms;        /* pushes were under way to their answer, in all; steps may go on */
-    char codec[REPORT_CODEC_SIZE]; /* its vectors travel by; empty: not known */
-    uint64_t clipped, refused;     /* of its pushes: too long; refused as garbage */
+    int64_t first_step_ms;                   /* of this process; 0: none yet */
+    double compute_ms, transfer_ms, wait_ms; /* what its time went into: child_message.h */
+    char codec[REPORT_CODEC_SIZE];           /* its vectors travel by; empty: not known */
+    uint64_t clipped, refused;               /* of its pushes: too long; refused as garbage */
     /* As its machine metered it, over the ticks that came. */
     int64_t cpu_ms;
     int64_t gpu_ms; /* of a whole GPU */

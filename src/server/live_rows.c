@@ -25,8 +25,10 @@ static const struct json_field worker_fields[] = {
     {"share", JSON_DOUBLE, offsetof(struct live_worker, share), .is_required = true},
     {"first_step_ms", JSON_I64, offsetof(struct live_worker, first_step_ms),
      .is_zero_omitted = true},
-    {"waiting_ms", JSON_DOUBLE, offsetof(struct live_worker, waiting_ms), .is_zero_omitted = true},
-    {"push_ms", JSON_DOUBLE, offsetof(struct live_worker, push_ms), .is_zero_omitted = true},
+    {"compute_ms", JSON_DOUBLE, offsetof(struct live_worker, compute_ms), .is_zero_omitted = true},
+    {"transfer_ms", JSON_DOUBLE, offsetof(struct live_worker, transfer_ms),
+     .is_zero_omitted = true},
+    {"wait_ms", JSON_DOUBLE, offsetof(struct live_worker, wait_ms), .is_zero_omitted = true},
     {"cpu_ms", JSON_I64, offsetof(struct live_worker, cpu_ms)},
     {"gpu_ms", JSON_I64, offsetof(struct live_worker, gpu_ms)},
     {"memory_peak_bytes", JSON_I64, offsetof(struct live_worker, memory_peak_bytes)},
@@ -34,8 +36,9 @@ static const struct json_field worker_fields[] = {
     {"clipped", JSON_U64, offsetof(struct live_worker, clipped), .is_zero_omitted = true},
     {"refused", JSON_U64, offsetof(struct live_worker, refused), .is_zero_omitted = true},
 };
+/* Lenient: a market from before kept other times. */
 static const struct json_schema worker_schema =
-    JSON_SCHEMA("worker", worker_fields, struct live_worker);
+    JSON_SCHEMA_LENIENT("worker", worker_fields, struct live_worker);
 
 static const struct json_field point_fields[] = {
     {"at_ms", JSON_I64, offsetof(struct live_point, at_ms), .is_required = true},

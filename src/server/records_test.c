@@ -95,7 +95,9 @@ static const char *server_report(int count, double loss)
 
 static const char worker_report[] =
     "{\"steps\":10,\"samples\":320,\"commits\":2,\"loss\":1.5,\"steps_per_second\":4,"
-    "\"commit_ms\":1,\"period_us\":0,\"local_steps\":1,\"waiting_ms\":0,\"first_step_ms\":1234}";
+    "\"commit_ms\":1,\"period_us\":0,\"local_steps\":1,\"compute_ms\":50,\"transfer_ms\":20,\"wait_"
+    "ms\":30,"
+    "\"first_step_ms\":1234}";
 
 TEST(the_curve_keeps_its_length_whatever_the_number_of_points)
 {
@@ -132,6 +134,7 @@ TEST(metrics_survive_a_restart)
     const struct live_worker *worker = live_find_worker(job, 21);
     assert_non_null(worker);
     assert_int_equal(worker->steps, 10);
+    assert_true(worker->compute_ms == 50 && worker->transfer_ms == 20 && worker->wait_ms == 30);
     assert_true(worker->share == 1 && worker->steps_per_second == 9.5);
     assert_string_equal(worker->codec, "int8");
     assert_int_equal(worker->clipped, 3);

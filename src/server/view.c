@@ -343,6 +343,9 @@ void view_lease(struct json_writer *writer, const struct view_lease *lease)
     json_field_u64(writer, "samples", live->samples);
     measured(writer, "steps_per_second", live->at_ms != 0, live->steps_per_second);
     measured(writer, "loss", live->has_loss, live->loss);
+    json_field_i64(writer, "compute_ms", (int64_t)live->compute_ms);
+    json_field_i64(writer, "transfer_ms", (int64_t)live->transfer_ms);
+    json_field_i64(writer, "wait_ms", (int64_t)live->wait_ms);
     json_field_string(writer, "codec", live->codec);
     view_count(writer, "clipped", live->clipped);
     view_count(writer, "refused", live->refused);

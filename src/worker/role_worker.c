@@ -38,6 +38,7 @@ struct role {
     struct loop_timer *report_timer;
     pthread_t link_thread;
     _Atomic int64_t first_step_ms; /* UTC */
+    _Atomic int64_t first_step_ns; /* monotonic */
     _Atomic int64_t grace_ms;      /* for the last push */
     _Atomic bool is_lost;          /* the server is gone for good */
 
@@ -55,6 +56,9 @@ static void report_send(struct role *role, int timeout_ms)
     struct exchange_client_status status;
     struct error error;
     exchange_client_status(role->client, &status);
+    const int64_t first_ns = role->first_step_ns,
+                  now_ns = clock_monotonic_ns(loop_clock(role->loop));
+    const int64_t passed_ns = first_ns > 0 ? now_ns - first_ns : 0;
     const struct worker_report report = {
         .steps = status.steps,
         .samples = status.samples,
@@ -64,7 +68,9 @@ static void report_send(struct role *role, int timeout_ms)
         .commit_ms = 1e-6 * (double)status.commit_ns,
         .period_us = status.settings.period_ns / 1000,
         .local_steps = status.settings.local_steps,
-        .waiting_ms = 1e-6 * (double)status.waiting_ns,
+        .compute_ms = 1e-6 * (double)(passed_ns - status.waiting_ns),
+        .transfer_ms = 1e-6 * (double)status.transfer_ns,
+        .wait_ms = 1e-6 * (double)(status.waiting_ns - status.transfer_ns),
         .first_step_ms = role->first_step_ms,
     };
     /* A report that finds no room is lost; the next one says it all again. */
@@ -193,6 +199,7 @@ static int train(struct role *role, struct error *error)
         step.ended_ns = clock_monotonic_ns(clock);
         step.samples = role->batch;
         if (trainer_step_count(trainer) == 1) {
+            role->first_step_ns = step.ended_ns;
             role->first_step_ms = clock_utc_ms(clock);
             loop_post(role->loop, report_posted, role);
         }

@@ -136,8 +136,11 @@ def test_built_in_data_need_no_upload(tmp_path):
         assert market.get(f"/v1/jobs/{job}/tensorboard", other).status == 404
         worker = [one for one in metrics["workers"] if one["role"] == "worker"][0]
         assert worker["first_step_ms"] > 0 and worker["commits"] > 0
-        assert 0 <= worker["waiting_ms"] <= worker["at_ms"] - worker["first_step_ms"] + 1000
-        assert worker["push_ms"] >= 0
+        times = {name: worker[name] for name in ("compute_ms", "transfer_ms", "wait_ms")}
+        assert times["compute_ms"] > 0 and min(times.values()) >= 0
+        assert sum(times.values()) == pytest.approx(worker["at_ms"] - worker["first_step_ms"], abs=1000)
+        lease = [one for one in ended["leases"] if one["id"] == worker["lease"]][0]
+        assert {name: lease[name] for name in times} == times
 
 
 def test_a_copy_that_is_another_data_set_is_refused(tmp_path):

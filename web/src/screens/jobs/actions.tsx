@@ -65,7 +65,7 @@ export function Actions({ job }: { job: Detail }) {
   return (
     <div class="row actions" role="group" aria-label={words.actions}>
       {job.state === "succeeded" && job.runtime === "native" && <ModelLink id={job.id} />}
-      {training === "train" && <a class="button plain" href={`${link("train")}?from=${job.id}`}>{words.again}</a>}
+      <a class="button plain" href={`${link(training)}?from=${job.id}`}>{words.again}</a>
       {job.state === "running" && <Button onClick={() => setExtending(true)}>{words.extend}</Button>}
       {!hasEnded(job) && job.state !== "stopping" && <Button kind="danger" onClick={cancel}>{words.cancel}</Button>}
       {isExtending && <ExtendDialog job={job} onClose={() => setExtending(false)} />}

@@ -1,10 +1,10 @@
 // A lane per worker: how much of its time it computes, stands still for transfers, and waits for others.
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { duration, number, percent } from "../../core/format";
 import { colour, isDark } from "../../core/theme";
 import { jobs as words } from "../../text/en";
 import { byRole, roleName } from "./names";
-import { meanShares, SLOT_MS, STRIP_SLOTS, type Lane, type Reported, type Shares, type Watch } from "./watch";
+import { sharesOf, SLOT_MS, STRIP_SLOTS, type Lane, type Reported, type Shares, type Watch } from "./watch";
 
 interface Colours {
   compute: string;
@@ -35,7 +35,7 @@ function draw(element: HTMLCanvasElement, lane: Lane, newest: number, colours: C
   const canvas = element.getContext("2d");
   if (!canvas || !width) return;
   canvas.clearRect(0, 0, width, height);
-  const mean = isLive ? lane.before : meanShares(lane.last);
+  const mean = isLive ? lane.before : sharesOf(lane.last);
   let first = STRIP_SLOTS; // columns before the first that was seen
   for (let back = 0; back < STRIP_SLOTS; back++) {
     const slot = newest - back;
@@ -47,12 +47,26 @@ function draw(element: HTMLCanvasElement, lane: Lane, newest: number, colours: C
     const right = Math.floor(((at + 1) * width) / STRIP_SLOTS);
     const compute = lane.compute[place]!;
     const transfer = lane.transfer[place]!;
-    column(canvas, colours, { compute, transfer, wait: 1 - compute - transfer, push: transfer }, left, right - left);
+    column(canvas, colours, { compute, transfer, wait: 1 - compute - transfer }, left, right - left);
   }
   if (!mean || first === 0) return;
   canvas.globalAlpha = isLive ? PALE : 1;
   column(canvas, colours, mean, 0, Math.floor((first * width) / STRIP_SLOTS));
   canvas.globalAlpha = 1;
+}
+
+const NEAR = "1000px";
+
+// Whether it is on the screen or near it: of a thousand lanes only those are drawn.
+function useSight(element: { current: HTMLElement | null }): boolean {
+  const [isSeen, setSeen] = useState(false);
+  useEffect(() => {
+    if (!element.current) return;
+    const observer = new IntersectionObserver((entries) => setSeen(entries.at(-1)!.isIntersecting), { rootMargin: NEAR });
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return isSeen;
 }
 
 interface RowProps {
@@ -67,10 +81,11 @@ interface RowProps {
 
 function Row({ worker, lane, held, newest, told, colours, isLive }: RowProps) {
   const strip = useRef<HTMLCanvasElement>(null);
-  const mean = lane ? meanShares(lane.last) : null;
+  const mean = lane ? sharesOf(lane.last) : null;
+  const isSeen = useSight(strip);
   useEffect(() => {
-    if (strip.current && lane) draw(strip.current, lane, newest, colours, isLive);
-  }, [told, colours, isLive, lane]);
+    if (isSeen && strip.current && lane) draw(strip.current, lane, newest, colours, isLive);
+  }, [told, colours, isLive, lane, isSeen]);
   const isServer = worker.role === "server";
   const told_shares = mean ? words.lanes.told(percent(mean.compute, 0), percent(mean.transfer, 0), percent(mean.wait, 0)) : words.lanes.nothing;
   return (
@@ -86,7 +101,7 @@ function Row({ worker, lane, held, newest, told, colours, isLive }: RowProps) {
         {isServer ? (
           <span class="faint">{worker.replica ? words.lanes.follows : words.lanes.serves}</span>
         ) : (
-          <canvas ref={strip} class="strip" role="img" aria-label={told_shares} title={mean ? words.lanes.behind(percent(mean.push, 0)) : undefined} />
+          <canvas ref={strip} class="strip" role="img" aria-label={told_shares} />
         )}
       </td>
       <td class="right">{isServer ? "" : percent(mean?.compute, 0)}</td>

@@ -9,6 +9,7 @@ import { Copy } from "../../ui/copy";
 import { Select } from "../../ui/field";
 import { Bar, Card, Empty, Head, ProblemNote, Skeleton, State } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
+import { training } from "..";
 import { accuracy, predictsNumbers } from "./names";
 import { progress } from "./progress";
 
@@ -73,6 +74,7 @@ function None({ state }: { state: JobState | undefined }) {
         </Empty>
       ) : (
         <Empty icon="jobs" title={words.none}>
+          <a class="button primary" href={link(training)}>{words.train}</a>
           <p class="faint">{words.noneHint}</p>
           <Copy text={words.submitCommand} label={words.command} />
         </Empty>

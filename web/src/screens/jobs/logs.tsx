@@ -9,6 +9,7 @@ import { Button } from "../../ui/button";
 import { Field, Select, Toggle } from "../../ui/field";
 import { Card, ProblemNote, Skeleton } from "../../ui/parts";
 import { save } from "../../ui/save";
+import { FoundLines } from "./log_found";
 import { LogTail, wholeLog, type Place } from "./log_tail";
 import { byRole, rankName, roleName } from "./names";
 
@@ -34,7 +35,7 @@ function placeOf(job: number, value: string): Place {
 }
 
 function useTail(place: Place): LogTail {
-  const tail = useMemo(() => new LogTail(place), [place.job, place.rank, place.lease]);
+  const tail = useMemo(() => new LogTail(place), [place]);
   useEffect(() => tail.start(), [tail]);
   const isLive = connection.value === "live";
   const wasAway = useRef(false);
@@ -45,26 +46,23 @@ function useTail(place: Place): LogTail {
   return tail;
 }
 
-function Lines({ tail, find, isFollowing }: { tail: LogTail; find: string; isFollowing: boolean }) {
+function LastLines({ place, isFollowing }: { place: Place; isFollowing: boolean }) {
+  const tail = useTail(place);
   const told = tail.told.value;
   const holder = useRef<HTMLPreElement>(null);
-  const shown = useMemo(() => {
-    const lines = tail.lines.at(-1) === "" ? tail.lines.slice(0, -1) : tail.lines;
-    const sought = find.toLowerCase();
-    return { count: lines.length, lines: sought ? lines.filter((line) => line.toLowerCase().includes(sought)) : lines };
-  }, [told, tail, find]);
+  const lines = useMemo(() => (tail.lines.at(-1) === "" ? tail.lines.slice(0, -1) : [...tail.lines]), [told, tail]);
   useEffect(() => {
     if (isFollowing && holder.current) holder.current.scrollTop = holder.current.scrollHeight;
-  }, [shown, isFollowing]);
+  }, [lines, isFollowing]);
   if (!tail.isRead) return <Skeleton lines={6} />;
   return (
     <>
       <ProblemNote problem={tail.problem} />
       <pre ref={holder} class="log" tabIndex={0} aria-label={words.logs.label}>
-        {shown.lines.length ? shown.lines.join("\n") : find && shown.count ? words.logs.noneFound(find) : words.logs.none}
+        {lines.length ? lines.join("\n") : words.logs.none}
       </pre>
       <p class="faint">
-        {find ? words.logs.found(number(shown.lines.length), number(shown.count)) : words.logs.lines(number(shown.count))}
+        {words.logs.lines(number(lines.length))}
         {tail.isCut && ` · ${words.logs.cut}`}
       </p>
     </>
@@ -77,8 +75,7 @@ export function Logs({ job, query }: { job: Schemas["JobDetail"]; query: URLSear
   const chosen = choices.find((choice) => choice.value === asked)?.value ?? choices.find((choice) => choice.value === "0")?.value ?? choices[0]?.value;
   const [isFollowing, setFollowing] = useState(true);
   const find = query.get("find") ?? "";
-  const place = placeOf(job.id, chosen ?? "0");
-  const tail = useTail(place);
+  const place = useMemo(() => placeOf(job.id, chosen ?? "0"), [job.id, chosen]);
   if (!chosen)
     return (
       <Card title={words.logs.title}>
@@ -89,12 +86,16 @@ export function Logs({ job, query }: { job: Schemas["JobDetail"]; query: URLSear
   return (
     <Card title={words.logs.title} action={<Button icon="download" onClick={download}>{words.logs.download}</Button>} class="logs">
       <div class="choose">
-        <Select label={words.logs.whose} value={chosen} choices={choices} onValue={(rank) => setQuery({ rank })} />
-        <Field label={words.logs.search} value={find} onValue={(text) => setQuery({ find: text || undefined })}
-          native={{ type: "search", maxLength: 200, name: "find" }} />
+        <Select label={words.logs.whose} value={chosen} choices={choices} onValue={(rank) => setQuery({ rank, line: undefined })} />
+        <Field label={words.logs.search} value={find} onValue={(text) => setQuery({ find: text || undefined, line: undefined })}
+          native={{ type: "search", maxLength: 200, name: "find", placeholder: words.logs.searchHint }} />
         <Toggle label={words.logs.follow} isOn={isFollowing} onValue={setFollowing} />
       </div>
-      <Lines tail={tail} find={find} isFollowing={isFollowing} />
+      {find ? (
+        <FoundLines place={place} find={find} line={query.get("line")} />
+      ) : (
+        <LastLines place={place} isFollowing={isFollowing} />
+      )}
     </Card>
   );
 }

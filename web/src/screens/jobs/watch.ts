@@ -1,9 +1,8 @@
 // What a job's workers do, kept while one looks: each worker's time as shares of the last two minutes, and the curve's
 // newest points. Everything here has a maximum, and what is shown is told at most twice a second.
 //
-// A report has how long the worker stood still for an answer and how long its pushes were under way, both in all: the
-// difference of two reports is what happened between them. What it did not stand still it computed; of the time it stood
-// still, as much as a push was under way was transfer, the rest was waiting for others.
+// A report has for how long the worker computed, transferred and waited, in all: the difference of two is what happened
+// between them.
 import { signal, type Signal } from "@preact/signals";
 import type { Schemas } from "../../api/client";
 import { hear, type Events } from "../../core/live";
@@ -22,21 +21,19 @@ export interface Shares {
   compute: number;
   transfer: number;
   wait: number;
-  push: number; // of the time an update was under way, whether it stood still for it or not
 }
 
-type Times = Pick<Metric, "at_ms" | "first_step_ms" | "waiting_ms" | "push_ms">;
+type Times = Pick<Metric, "at_ms" | "first_step_ms" | "compute_ms" | "transfer_ms" | "wait_ms">;
+type Spent = Pick<Times, "compute_ms" | "transfer_ms" | "wait_ms">;
 
-function sharesOf(span_ms: number, waiting_ms: number, push_ms: number): Shares {
-  const stood = Math.min(1, Math.max(0, waiting_ms / span_ms));
-  const push = Math.min(1, Math.max(0, push_ms / span_ms));
-  const transfer = Math.min(stood, push);
-  return { compute: 1 - stood, transfer, wait: stood - transfer, push };
-}
-
-// Over the whole run; null before the first step.
-export function meanShares({ at_ms, first_step_ms, waiting_ms, push_ms }: Times): Shares | null {
-  return first_step_ms > 0 && at_ms > first_step_ms ? sharesOf(at_ms - first_step_ms, waiting_ms, push_ms) : null;
+// Over the whole run, or between two reports; null where no time passed. What was taken for waiting may turn out to have
+// been a transfer once the answer says so: then there is less waiting than before, and none is shown.
+export function sharesOf(now: Spent, before: Spent = { compute_ms: 0, transfer_ms: 0, wait_ms: 0 }): Shares | null {
+  const compute_ms = Math.max(0, now.compute_ms - before.compute_ms);
+  const transfer_ms = Math.max(0, now.transfer_ms - before.transfer_ms);
+  const wait_ms = Math.max(0, now.wait_ms - before.wait_ms);
+  const all_ms = compute_ms + transfer_ms + wait_ms;
+  return all_ms > 0 ? { compute: compute_ms / all_ms, transfer: transfer_ms / all_ms, wait: wait_ms / all_ms } : null;
 }
 
 export class Lane {
@@ -52,7 +49,7 @@ export class Lane {
   constructor(times: Times) {
     this.last = times;
     this.base = times;
-    this.before = meanShares(times);
+    this.before = sharesOf(times);
   }
 
   take(report: Metric | Reported): void {
@@ -60,8 +57,9 @@ export class Lane {
     this.commits = report.commits;
     if (report.at_ms <= this.last.at_ms) return;
     // A process that began anew counts from 0 again.
-    const isAnew = report.waiting_ms < this.base.waiting_ms || report.first_step_ms !== this.base.first_step_ms;
-    this.last = { at_ms: report.at_ms, first_step_ms: report.first_step_ms, waiting_ms: report.waiting_ms, push_ms: report.push_ms };
+    const isAnew = report.first_step_ms !== this.base.first_step_ms;
+    const { at_ms, first_step_ms, compute_ms, transfer_ms, wait_ms } = report;
+    this.last = { at_ms, first_step_ms, compute_ms, transfer_ms, wait_ms };
     if (isAnew) this.base = this.last;
     else this.close(this.last);
   }
@@ -70,8 +68,8 @@ export class Lane {
     const from = Math.floor(this.base.at_ms / SLOT_MS);
     const to = Math.floor(now.at_ms / SLOT_MS);
     if (to <= from || now.first_step_ms === 0) return;
-    const span_ms = now.at_ms - this.base.at_ms;
-    const shares = sharesOf(span_ms, now.waiting_ms - this.base.waiting_ms, now.push_ms - this.base.push_ms);
+    const shares = sharesOf(now, this.base);
+    if (!shares) return;
     for (let slot = Math.max(from, to - STRIP_SLOTS) + 1; slot <= to; slot++) {
       const place = slot % STRIP_SLOTS;
       this.slots[place] = slot;

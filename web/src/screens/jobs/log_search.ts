@@ -1,0 +1,108 @@
+// The lines of one log that have a text in them, found by the market over all of it, and what stands around one of them.
+import { signal, type Signal } from "@preact/signals";
+import { get } from "../../api/client";
+import { hear } from "../../core/live";
+import type { Place } from "./log_tail";
+
+const FOUND_STEP = 500; // found at a time; more when asked for
+const FOUND_MAX = 5000;
+const SHOWN_MAX = 1000; // characters of a found line
+const BEFORE_BYTES = 8 << 10;
+const AROUND_LINES = 100; // on either side
+
+export interface Found {
+  offset: number; // of the line's first byte
+  text: string;
+}
+
+export class LogSearch {
+  readonly told: Signal<number> = signal(0);
+  found: Found[] = [];
+  problem: Error | null = null;
+  isSearching = false;
+  isMore = false; // it stopped before the end, as it has found enough
+  private next = 0;
+  private wanted = FOUND_STEP;
+  private isStopped = false;
+  private isBehind = false;
+
+  constructor(private readonly place: Place, readonly find: string) {}
+
+  // Until the returned function is called. What is printed meanwhile is searched too.
+  start(): () => void {
+    const { job, rank, lease } = this.place;
+    const stop = hear("log", (events) => {
+      if (events.some((event) => event.job === job && (lease ? event.lease === lease : event.rank === rank))) void this.search();
+    });
+    void this.search();
+    return () => {
+      this.isStopped = true;
+      stop();
+    };
+  }
+
+  get canFindMore(): boolean {
+    return this.isMore && this.wanted < FOUND_MAX;
+  }
+
+  more(): Promise<void> {
+    this.wanted = Math.min(FOUND_MAX, this.wanted + FOUND_STEP);
+    return this.search();
+  }
+
+  // From where it is to the end, or until it has found enough. Also after a lost connection.
+  async search(): Promise<void> {
+    this.isBehind = true;
+    if (this.isSearching) return;
+    this.isSearching = true;
+    this.told.value++;
+    try {
+      while (this.isBehind && !this.isStopped) {
+        this.isBehind = false;
+        await this.searchOn();
+      }
+      this.problem = null;
+    } catch (failure) {
+      this.problem = failure as Error;
+    } finally {
+      this.isSearching = false;
+      if (!this.isStopped) this.told.value++;
+    }
+  }
+
+  private async searchOn(): Promise<void> {
+    const { job, rank, lease } = this.place;
+    this.isMore = this.found.length >= this.wanted;
+    while (!this.isMore) {
+      const part = await get("/v1/jobs/{id}/logs/lines", { path: { id: job }, query: { rank, lease, find: this.find, offset: this.next } });
+      if (this.isStopped || part.next_offset <= this.next) return;
+      this.found.push(...part.lines.map(({ offset, text }) => ({ offset, text: text.slice(0, SHOWN_MAX) })));
+      this.next = part.next_offset;
+      this.isMore = this.found.length >= this.wanted && !part.is_end;
+      this.told.value++;
+    }
+  }
+}
+
+export interface Around {
+  before: string[];
+  line: string;
+  after: string[];
+}
+
+// What stands before `offset`, of which `text` begins some bytes earlier; the line at `offset` begins so.
+function textBefore(text: string, bytes: number, line: string): string {
+  const at = new TextDecoder().decode(new TextEncoder().encode(text).slice(0, bytes)).length;
+  // Bytes that are no text count otherwise once they are shown.
+  return text.startsWith(line, at) ? text.slice(0, at) : text.slice(0, Math.max(0, text.lastIndexOf(`\n${line}`) + 1));
+}
+
+export async function readAround({ job, rank, lease }: Place, offset: number): Promise<Around> {
+  const read = async (from: number) => (await get("/v1/jobs/{id}/logs", { path: { id: job }, query: { rank, lease, offset: from } })).text;
+  const from = Math.max(0, offset - BEFORE_BYTES);
+  const [earlier, later] = await Promise.all([from < offset ? read(from) : "", read(offset)]);
+  const [line = "", ...after] = later.split("\n");
+  const before = textBefore(earlier, offset - from, line).split("\n").slice(from > 0 ? 1 : 0, -1);
+  if (after.at(-1) === "") after.pop();
+  return { before: before.slice(-AROUND_LINES), line, after: after.slice(0, AROUND_LINES) };
+}
