@@ -89,6 +89,7 @@ await browse({ url, folder }, async ({ page, seen, until, look, step, forgive })
   forgive();
   await page.dblclick("dialog button.primary");
   await page.waitForSelector(".toast:has-text('7 min')");
+  await step("extended");
   await until(() => !document.querySelector("dialog"));
   await until(painted);
   seen.lanes = await page.locator("canvas.strip").evaluateAll((strips) => strips.map((strip) => strip.getAttribute("aria-label")));

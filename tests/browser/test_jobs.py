@@ -47,8 +47,10 @@ def test_jobs_from_waiting_to_the_bill(tmp_path):
             walk.expect("start")
             market.start()
             walk.answer()
-            walk.expect("end")
+            walk.expect("extended")
             until_ms = max(lease["expires_ms"] for lease in market.get(f"/v1/jobs/{job}", token).json["leases"])
+            walk.answer()
+            walk.expect("end")
             walk.answer()
             seen = walk.end()
         detail = market.get(f"/v1/jobs/{job}", token).json
