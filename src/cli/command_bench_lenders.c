@@ -4,7 +4,7 @@
 #include "cli/bench.h"
 #include "cli/connect.h"
 #include "peer/bench_lenders.h"
-#include "peer/folder.h"
+#include "sandbox/folder.h"
 
 #include <errno.h>
 #include <stdlib.h>

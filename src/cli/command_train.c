@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/train_data.h"
+#include "runtime/job_import.h"
 #include "runtime/job_model.h"
 #include "train/local_run.h"
 #include "train/model_card.h"
@@ -168,7 +169,7 @@ static int save_model(const struct training *training, struct error *error)
     const struct model_card card = {
         .spec = training->model,
         .job_name = arena_copy_string(arena, training->spec.name),
-        .data = arena_copy_string(arena, upload_name(train->data)),
+        .data = arena_copy_string(arena, job_data_name(train->data)),
         .policy = "local",
         .mean = training->data->mean,
         .deviation = training->data->deviation,

@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "cli/api.h"
-#include "peer/folder.h"
+#include "sandbox/folder.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "cli/job_view.h"
 #include "cli/output.h"
 #include "cli/upload.h"
+#include "runtime/job_import.h"
 #include "runtime/job_model.h"
 
 #include <errno.h>
@@ -149,9 +150,9 @@ static int write_spec(const struct job_spec *spec, struct buffer *json, struct e
     struct job_spec told = *spec;
     told.workdir = (struct text){0};
     if (job_train_peer(&told.train).size)
-        told.train.test = upload_name(told.train.test);
+        told.train.test = job_data_name(told.train.test);
     else if (job_train_is_file(&told.train))
-        told.train.data = upload_name(told.train.data);
+        told.train.data = job_data_name(told.train.data);
     /* Nor where its image lies. */
     struct text *image = &told.resources.image_id;
     while (image->size > 1 && image->data[image->size - 1] == '/')

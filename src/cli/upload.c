@@ -54,19 +54,6 @@ int upload_check_data(const struct job_spec *spec, const char *folder, struct er
     return 0;
 }
 
-struct text upload_name(struct text path)
-{
-    size_t end = path.size;
-    while (end > 1 && path.data[end - 1] == '/')
-        end--;
-    const char *slash = memrchr(path.data, '/', end);
-    const bool has_dot = memchr(slash ? slash : path.data, '.',
-                                end - (slash ? (size_t)(slash - path.data) : 0)) != NULL;
-    /* Without a dot a slash must stay, or it would be a name of the catalogue. */
-    const size_t start = slash ? (size_t)(slash - path.data) + (has_dot || end < path.size) : 0;
-    return (struct text){path.data + start, (end < path.size ? end + 1 : end) - start};
-}
-
 static void free_idx(void *idx)
 {
     idx_free(idx);

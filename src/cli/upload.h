@@ -45,9 +45,6 @@ MUST_CHECK int upload_checkpoint(struct arena *arena, const struct upload_option
 MUST_CHECK int upload_check_checkpoint(const char *path, const struct job_spec *spec,
                                        struct error *error);
 
-/* What the market is told of a path: its last name; a folder keeps the slash behind it. */
-struct text upload_name(struct text path);
-
 /* Fails as upload_data would for data that is not there, without reading it. */
 MUST_CHECK int upload_check_data(const struct job_spec *spec, const char *folder,
                                  struct error *error);

@@ -6,17 +6,9 @@
 
 #include "cli/upload.h"
 
-struct import_parts;
-
 /* Where the file lies: below `folder` when that is given. */
 const char *upload_table_path(struct arena *arena, const struct job_train *train,
                               const char *folder);
-
-/* Reads and scales it; also fills in the shape: train.features, train.classes ... On success the
- * caller calls import_parts_done. */
-MUST_CHECK int upload_read_parts(struct arena *arena, const struct upload_options *options,
-                                 const char *path, struct job_spec *spec,
-                                 struct import_parts *out_parts, struct error *error);
 
 /* As upload_data, which calls it; also fills in the shape: train.features, train.classes ... */
 MUST_CHECK int upload_table(struct arena *arena, const struct upload_options *options,

@@ -8,10 +8,10 @@
 #include "peer/bench_reports.h"
 #include "peer/daemon.h"
 #include "peer/enlist.h"
-#include "peer/folder.h"
 #include "peer/lease_verify.h"
 #include "peer/meter.h"
 #include "peer/peer.h"
+#include "sandbox/folder.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 #include "peer/channel.h"
-#include "peer/folder.h"
 #include "runtime/lease_message.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <sys/socket.h>

@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "peer/daemon_internal.h"
-#include "peer/folder.h"
+#include "sandbox/folder.h"
 
 #include <inttypes.h>
 #include <signal.h>

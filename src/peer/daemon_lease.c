@@ -1,9 +1,9 @@
 /* The leases of the daemon: each has a keeper, a process of its own. */
 #include "base/log.h"
 #include "peer/daemon_internal.h"
-#include "peer/folder.h"
 #include "peer/lease_verify.h"
 #include "peer/meter.h"
+#include "sandbox/folder.h"
 
 #include <inttypes.h>
 #include <string.h>

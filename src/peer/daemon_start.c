@@ -1,9 +1,9 @@
 /* How leases begin: those that the market starts, and those that a former daemon left running. */
 #include "base/log.h"
 #include "peer/daemon_internal.h"
-#include "peer/folder.h"
 #include "peer/lease_verify.h"
 #include "peer/own_data.h"
+#include "sandbox/folder.h"
 
 #include <dirent.h>
 #include <errno.h>

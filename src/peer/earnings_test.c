@@ -1,7 +1,7 @@
 /* What was earned today and in all, over days and restarts. */
 #include "base/scope.h"
 #include "peer/earnings.h"
-#include "peer/folder.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <stdlib.h>

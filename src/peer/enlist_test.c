@@ -1,7 +1,7 @@
 #include "base/buffer.h"
 #include "peer/enlist.h"
-#include "peer/folder.h"
 #include "peer/peer.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <sodium.h>

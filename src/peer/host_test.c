@@ -1,6 +1,6 @@
-#include "peer/folder.h"
 #include "peer/host.h"
 #include "peer/identity.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <limits.h>

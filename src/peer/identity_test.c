@@ -1,5 +1,5 @@
-#include "peer/folder.h"
 #include "peer/identity.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <sodium.h>

@@ -1,7 +1,7 @@
 #include "peer/image_cache.h"
 
 #include "base/text.h"
-#include "peer/folder.h"
+#include "sandbox/folder.h"
 
 #include <dirent.h>
 #include <errno.h>

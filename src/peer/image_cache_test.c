@@ -1,6 +1,6 @@
 #include "base/file.h"
-#include "peer/folder.h"
 #include "peer/image_cache.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <fcntl.h>

@@ -6,11 +6,11 @@
 #include "blob/blob_store.h"
 #include "net/http_client.h"
 #include "peer/channel.h"
-#include "peer/folder.h"
 #include "peer/keeper_message.h"
 #include "peer/lease_verify.h"
 #include "peer/outbox.h"
 #include "peer/tenancy.h"
+#include "sandbox/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

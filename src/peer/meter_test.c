@@ -1,5 +1,5 @@
-#include "peer/folder.h"
 #include "peer/meter.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <sodium.h>

@@ -1,7 +1,7 @@
 /* covers owner_line_call.c */
 #include "base/clock.h"
-#include "peer/folder.h"
 #include "peer/owner_line.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <pthread.h>

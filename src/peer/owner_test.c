@@ -1,6 +1,6 @@
 #include "base/clock.h"
-#include "peer/folder.h"
 #include "peer/owner.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <limits.h>

@@ -7,10 +7,10 @@
 #include "peer/cache.h"
 #include "peer/daemon.h"
 #include "peer/enlist.h"
-#include "peer/folder.h"
 #include "peer/identity.h"
 #include "peer/open_network.h"
 #include "peer/peer_internal.h"
+#include "sandbox/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* covers probe.c, probe_gpu.c, probe_package.c, probe_speed.c, nvml_fixture.c */
 #include "base/clock.h"
 #include "base/json.h"
-#include "peer/folder.h"
 #include "peer/probe.h"
 #include "peer/probe_package.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <limits.h>

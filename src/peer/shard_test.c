@@ -3,8 +3,8 @@
 #include "blob/manifest.h"
 #include "blob/pack.h"
 #include "net/http_client.h"
-#include "peer/folder.h"
 #include "peer/shard.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <fcntl.h>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/list.h"
-#include "peer/folder.h"
 #include "peer/image_cache.h"
 #include "peer/job_network.h"
 #include "peer/log_server.h"
@@ -15,6 +14,7 @@
 #include "peer/tenancy.h"
 #include "peer/upload.h"
 #include "runtime/child_message.h"
+#include "sandbox/folder.h"
 
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 /* Tenancy, metering: what a lease used, told tick by tick while it runs, and its disk. */
-#include "peer/folder.h"
 #include "peer/tenancy_internal.h"
+#include "sandbox/folder.h"
 
 struct meter_usage tenancy_usage(struct tenancy *tenancy)
 {

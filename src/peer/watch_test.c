@@ -5,8 +5,8 @@
  */
 #include "base/error.h"
 #include "base/scope.h"
-#include "peer/folder.h"
 #include "peer/watch.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <fcntl.h>

@@ -13,7 +13,7 @@
 
 /* A word where a number must be makes it a line of names; the last column may be the label's. Where
  * columns of words are expected, only a line that has no number at all. */
-static bool is_heading(const struct csv_record *record, const struct import_options *options)
+bool csv_is_heading(const struct csv_record *record, const struct import_options *options)
 {
     double ignored;
     uint32_t words = 0, numbers = 0;
@@ -33,7 +33,7 @@ static int read_names(struct csv_columns *columns, const struct csv_record *reco
                          "line %" PRIu64
                          ": one column is too few: there must be numbers and a label",
                          record->line);
-    columns->has_heading = is_heading(record, options);
+    columns->has_heading = csv_is_heading(record, options);
     columns->columns = calloc(record->count, sizeof(*columns->columns));
     ASSERT(columns->columns);
     columns->count = record->count;

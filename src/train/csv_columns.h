@@ -38,6 +38,9 @@ struct csv_columns {
     uint64_t rows;
 };
 
+/* Whether the first record names the columns. */
+bool csv_is_heading(const struct csv_record *record, const struct import_options *options);
+
 /* INVALID with line and column; NOT_FOUND: no such column. On success the caller calls
  * csv_columns_done. */
 MUST_CHECK int csv_columns_read(const struct reader_source *source,

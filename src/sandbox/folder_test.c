@@ -1,4 +1,4 @@
-#include "peer/folder.h"
+#include "sandbox/folder.h"
 #include "testing/testing.h"
 
 #include <fcntl.h>
