@@ -1,6 +1,6 @@
 /*
  * Archive: a folder as one file, and back: a tar file compressed by zstd (libarchive, loaded at
- * first use).
+ * first use). What others packed may also be plain or by gzip, and a zip file where that is asked.
  *
  * Packing is for one's own folders. Unpacking takes what strangers packed: nothing is written
  * outside the target, through no link, and no more than the limits say. Files keep their time and
@@ -10,11 +10,14 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct archive_limits {
     uint64_t bytes_max; /* of all files together, unpacked */
     uint64_t files_max; /* folders and links counted */
+    bool refuses_links; /* unpacking: files and folders alone */
+    bool takes_zip;     /* unpacking: a zip file, too */
 };
 
 struct archive_summary {

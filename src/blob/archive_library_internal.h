@@ -31,6 +31,7 @@
     X(archive_read_support_filter_gzip)                                                            \
     X(archive_read_support_filter_zstd)                                                            \
     X(archive_read_support_format_tar)                                                             \
+    X(archive_read_support_format_zip)                                                             \
     X(archive_write_add_filter_zstd)                                                               \
     X(archive_write_close)                                                                         \
     X(archive_write_data)                                                                          \

@@ -290,6 +290,94 @@ TEST(limits_hold_and_broken_archives_are_refused)
     ASSERT_FAILS(archive_unpack(cut, &roomy, &summary, &error), ERROR_CORRUPT);
 }
 
+TEST(links_are_refused_where_only_files_and_folders_are_read)
+{
+    AUTO_CORNER struct corner corner;
+    corner_init(&corner);
+    AUTO_FD int fd = memory_file();
+    append_member(fd, "link", '2', "inside", 0, NULL);
+    append_end(fd);
+    struct error error;
+    struct archive_summary summary;
+    struct archive_limits no_links = roomy;
+    no_links.refuses_links = true;
+    ASSERT_FAILS(archive_unpack(fd, &no_links, &summary, &error), ERROR_CORRUPT);
+    assert_non_null(strstr(error.message, "link"));
+    assert_int_not_equal(access("link", F_OK), 0);
+}
+
+/* ---- Zip --------------------------------------------------------------------------------------
+ */
+
+static uint32_t crc_of(const char *text)
+{
+    uint32_t crc = UINT32_MAX;
+    for (; *text; text++) {
+        crc ^= (uint8_t)*text;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320U : 0);
+    }
+    return ~crc;
+}
+
+/* What a member's local and central header both have: version to method, times 0, sizes, name. */
+static void append_zip_common(struct buffer *zip, const char *name, const char *text)
+{
+    const uint16_t name_size = (uint16_t)strlen(name);
+    const uint32_t crc = crc_of(text), size = (uint32_t)strlen(text);
+    static const uint8_t start[10] = {20};
+    buffer_append(zip, start, sizeof(start)); /* version, flags, method 0: stored, time, date */
+    buffer_append(zip, &crc, 4);
+    buffer_append(zip, &size, 4);
+    buffer_append(zip, &size, 4);
+    buffer_append(zip, &name_size, 2);
+    buffer_append(zip, "\0\0", 2); /* no extra field */
+}
+
+static int zip_of(const char *name, const char *text)
+{
+    struct buffer zip AUTO_BUFFER;
+    static const uint8_t zeroes[14];
+    buffer_init(&zip, 4096);
+    buffer_append(&zip, "PK\3\4", 4);
+    append_zip_common(&zip, name, text);
+    buffer_append_string(&zip, name);
+    buffer_append_string(&zip, text);
+    const uint32_t central = (uint32_t)zip.size;
+    buffer_append(&zip, "PK\1\2\24\0", 6);
+    append_zip_common(&zip, name, text);
+    buffer_append(&zip, zeroes, 14); /* comment, disk, attributes, offset 0 */
+    buffer_append_string(&zip, name);
+    const uint32_t central_size = (uint32_t)zip.size - central;
+    buffer_append(&zip, "PK\5\6\0\0\0\0\1\0\1\0", 12);
+    buffer_append(&zip, &central_size, 4);
+    buffer_append(&zip, &central, 4);
+    buffer_append(&zip, zeroes, 2);
+    const int fd = memory_file();
+    assert_int_equal(write(fd, zip.data, zip.size), zip.size);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    return fd;
+}
+
+TEST(a_zip_file_is_unpacked_where_that_is_asked_for)
+{
+    AUTO_CORNER struct corner corner;
+    corner_init(&corner);
+    AUTO_FD int fd = zip_of("inner/a.txt", "hello");
+    AUTO_FD int outside = zip_of("../escaped", "hello");
+    struct error error = {0};
+    struct archive_summary summary;
+    struct archive_limits with_zip = roomy;
+    with_zip.takes_zip = true;
+    ASSERT_FAILS(archive_unpack(fd, &roomy, &summary, &error), ERROR_CORRUPT);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    ASSERT_OK(archive_unpack(fd, &with_zip, &summary, &error));
+    assert_file("inner/a.txt", "hello");
+    assert_int_equal(summary.bytes, 5);
+    ASSERT_FAILS(archive_unpack(outside, &with_zip, &summary, &error), ERROR_CORRUPT);
+    assert_int_not_equal(access("../escaped", F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +388,8 @@ int main(void)
         cmocka_unit_test(nothing_leaves_the_folder),
         cmocka_unit_test(nothing_is_written_through_a_link),
         cmocka_unit_test(limits_hold_and_broken_archives_are_refused),
+        cmocka_unit_test(links_are_refused_where_only_files_and_folders_are_read),
+        cmocka_unit_test(a_zip_file_is_unpacked_where_that_is_asked_for),
     };
     return cmocka_run_group_tests_name("archive", tests, NULL, NULL);
 }

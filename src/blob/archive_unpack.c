@@ -70,6 +70,8 @@ static int unpack_item(struct unpacker *unpacker, struct archive_entry *entry, s
     if (library->archive_entry_hardlink(entry) ||
         (!S_ISREG(kind) && !S_ISDIR(kind) && !S_ISLNK(kind)))
         return error_set(error, ERROR_CORRUPT, "it is neither a file, a folder nor a link");
+    if (S_ISLNK(kind) && unpacker->limits->refuses_links)
+        return error_set(error, ERROR_CORRUPT, "it is a link, and only files and folders are read");
     /* What is sparse takes its whole size from the limit. */
     const la_int64_t size = library->archive_entry_size(entry);
     if (size < 0 || (uint64_t)size > unpacker->limits->bytes_max - unpacker->summary.bytes)
@@ -97,6 +99,8 @@ static int open_unpacker(struct unpacker *unpacker, int fd, struct error *error)
     if (library->archive_read_support_filter_gzip(unpacker->from) != ARCHIVE_OK ||
         library->archive_read_support_filter_zstd(unpacker->from) != ARCHIVE_OK ||
         library->archive_read_support_format_tar(unpacker->from) != ARCHIVE_OK ||
+        (unpacker->limits->takes_zip &&
+         library->archive_read_support_format_zip(unpacker->from) != ARCHIVE_OK) ||
         library->archive_read_open_fd(unpacker->from, fd, READ_BYTES) != ARCHIVE_OK)
         return failed(unpacker, unpacker->from, ERROR_CORRUPT, error);
     return 0;
